@@ -1,0 +1,183 @@
+//! The waist. Everything that can answer an A2A call (the local engine, a remote agent, a gateway, a test double)
+//! implements [`Endpoint`]; bindings sit above it, engines below. A call is a [`Caller`] and a [`Request`]; the answer
+//! is a [`Reply`], one arm of which is a stream of numbered updates.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use futures_core::Stream;
+
+use crate::error::ProtocolError;
+use crate::model::{
+    AgentCard, ConfigId, ContextId, Dialect, Json, Message, Principal, PushConfig, TaskId, TaskState, TaskView, Tenant,
+    Timestamp, Update,
+};
+
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Whoever can answer an A2A call.
+pub trait Endpoint: Send + Sync {
+    fn call(&self, caller: Caller, request: Request) -> BoxFuture<'_, Result<Reply, ProtocolError>>;
+
+    /// The card shown to everyone. Interfaces are filled in by whoever knows the address it is served at.
+    fn card(&self) -> Arc<AgentCard>;
+}
+
+/// Whose tasks a call may see. Both come from a verified credential, never from a body.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Owner {
+    pub tenant: Tenant,
+    pub principal: Principal,
+}
+
+/// Who calls, and what the request said outside its body.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub owner: Owner,
+    /// False for the one anonymous principal.
+    pub authenticated: bool,
+    /// The dialect the call came in; push configs remember it.
+    pub dialect: Dialect,
+    /// Extension URIs the client asked for.
+    pub extensions: Vec<String>,
+    pub idempotency_key: Option<String>,
+    /// Where a stream is to go on from. Not a number is for the engine to refuse, so it is kept as text.
+    pub last_event_id: Option<String>,
+    /// W3C `traceparent`, stored with the turn so that later work joins the trace.
+    pub trace_parent: Option<String>,
+}
+
+impl Caller {
+    /// The anonymous caller of an open server.
+    #[must_use]
+    pub fn anonymous() -> Self {
+        Self {
+            owner: Owner::default(),
+            authenticated: false,
+            dialect: Dialect::V1_0,
+            extensions: Vec::new(),
+            idempotency_key: None,
+            last_event_id: None,
+            trace_parent: None,
+        }
+    }
+}
+
+/// What can be asked: the eleven operations.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    SendMessage(SendMessage),
+    SendStreamingMessage(SendMessage),
+    GetTask { id: TaskId, history_length: Option<u32> },
+    ListTasks(ListTasks),
+    CancelTask { id: TaskId, metadata: Option<Json> },
+    SubscribeToTask { id: TaskId },
+    CreatePushConfig(PushConfig),
+    GetPushConfig { task_id: TaskId, id: ConfigId },
+    ListPushConfigs { task_id: TaskId, page_size: Option<u32>, page_token: Option<String> },
+    DeletePushConfig { task_id: TaskId, id: ConfigId },
+    GetExtendedAgentCard,
+}
+
+impl Request {
+    /// The operation's name in the spec, for logs and metrics.
+    #[must_use]
+    pub fn operation(&self) -> &'static str {
+        match self {
+            Self::SendMessage(_) => "SendMessage",
+            Self::SendStreamingMessage(_) => "SendStreamingMessage",
+            Self::GetTask { .. } => "GetTask",
+            Self::ListTasks(_) => "ListTasks",
+            Self::CancelTask { .. } => "CancelTask",
+            Self::SubscribeToTask { .. } => "SubscribeToTask",
+            Self::CreatePushConfig(_) => "CreateTaskPushNotificationConfig",
+            Self::GetPushConfig { .. } => "GetTaskPushNotificationConfig",
+            Self::ListPushConfigs { .. } => "ListTaskPushNotificationConfigs",
+            Self::DeletePushConfig { .. } => "DeleteTaskPushNotificationConfig",
+            Self::GetExtendedAgentCard => "GetExtendedAgentCard",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct SendMessage {
+    pub message: Message,
+    pub accepted_output_modes: Vec<String>,
+    pub push_config: Option<PushConfig>,
+    pub history_length: Option<u32>,
+    pub return_immediately: bool,
+    pub metadata: Option<Json>,
+}
+
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct ListTasks {
+    pub context_id: Option<ContextId>,
+    pub state: Option<TaskState>,
+    pub page_size: Option<u32>,
+    pub page_token: Option<String>,
+    pub history_length: Option<u32>,
+    /// Inclusive.
+    pub status_since: Option<Timestamp>,
+    pub include_artifacts: bool,
+}
+
+/// What can be answered.
+pub enum Reply {
+    Task(TaskView),
+    /// A task in the envelope of a send, which can also be a message.
+    SentTask(TaskView),
+    SentMessage(Arc<Message>),
+    Tasks(TaskPage),
+    Stream(UpdateStream),
+    PushConfig(PushConfig),
+    PushConfigs(PushConfigPage),
+    Deleted,
+    Card(Arc<AgentCard>),
+}
+
+pub struct TaskPage {
+    pub tasks: Vec<TaskView>,
+    /// Empty on the last page.
+    pub next_page_token: String,
+    pub page_size: u32,
+    pub total_size: u64,
+}
+
+pub struct PushConfigPage {
+    pub configs: Vec<PushConfig>,
+    pub next_page_token: String,
+}
+
+/// A stream of frames that ends when its reader has seen everything it may see.
+pub type UpdateStream = Pin<Box<dyn Stream<Item = Result<Frame, ProtocolError>> + Send>>;
+
+/// One frame of a stream.
+#[derive(Clone)]
+pub struct Frame {
+    /// The number of the update; for a snapshot, the number it was taken at. None for a direct reply, which has no log.
+    pub seq: Option<u64>,
+    /// True for a snapshot that stands for updates which are no longer kept.
+    pub truncated: bool,
+    pub update: Arc<SharedUpdate>,
+}
+
+/// One update and the room for its encoded forms: however many readers follow a task, each dialect encodes an update
+/// once.
+pub struct SharedUpdate {
+    pub update: Update,
+    encoded: [OnceLock<Bytes>; Dialect::COUNT],
+}
+
+impl SharedUpdate {
+    #[must_use]
+    pub fn new(update: Update) -> Arc<Self> {
+        Arc::new(Self { update, encoded: std::array::from_fn(|_| OnceLock::new()) })
+    }
+
+    /// The encoded form, made by the first who asks.
+    pub fn encoded(&self, dialect: Dialect, encode: impl FnOnce(&Update) -> Bytes) -> &Bytes {
+        self.encoded[dialect.index()].get_or_init(|| encode(&self.update))
+    }
+}

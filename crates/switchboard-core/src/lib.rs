@@ -1,0 +1,19 @@
+//! The vocabulary of Switchboard, and everything about A2A that can be said without doing anything.
+//!
+//! Read in this order:
+//! - [`model`]: what a task, a message, a part, an artifact and a card are;
+//! - [`call`]: what can be asked ([`call::Request`]), what can be answered ([`call::Reply`]), by whom
+//!   ([`call::Caller`]), and the waist every answerer implements ([`call::Endpoint`]);
+//! - [`error`]: what the protocol can refuse with;
+//! - [`lifecycle`]: how a task moves: a command is *decided* into events, events are *folded* into a task, and some
+//!   of them are *visible* outside;
+//! - [`dialect`]: how all of that is spelled on the wire.
+//!
+//! Nothing in this crate does I/O, reads a clock, rolls dice or spawns. Time, ids and randomness are arguments.
+//! No semver promise is made here: use the `switchboard` crate.
+
+pub mod call;
+pub mod dialect;
+pub mod error;
+pub mod lifecycle;
+pub mod model;

@@ -1,0 +1,71 @@
+//! What can be asked of a task: by a caller, by the run that works on it, or by the house itself.
+
+use std::sync::Arc;
+
+use crate::model::{Artifact, ContextId, Json, Message, TaskState};
+
+use super::Inbound;
+
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Accept the first message of a record.
+    Open(Opening),
+    /// Make a task of a record that has waited for a direct reply long enough.
+    Birth {
+        inbound: Arc<Inbound>,
+    },
+    /// Accept a further message. Its turn number is the head's `turns + 1`.
+    AddMessage {
+        inbound: Arc<Inbound>,
+    },
+    RequestCancel {
+        metadata: Option<Json>,
+    },
+    /// A write by the run that holds `fence`.
+    Run {
+        fence: u64,
+        inbound: Arc<Inbound>,
+        command: RunCommand,
+    },
+    /// End the task on behalf of a run that did not end in time, and fence that run off.
+    Revoke {
+        state: TaskState,
+        message: Option<Arc<Message>>,
+    },
+    /// Give the current turn to a new worker.
+    Claim,
+}
+
+#[derive(Clone, Debug)]
+pub struct Opening {
+    pub inbound: Arc<Inbound>,
+    pub context_id: ContextId,
+    /// False for an agent that may answer directly: then the record is not a task yet.
+    pub born: bool,
+}
+
+/// What a run can do to its task.
+#[derive(Clone, Debug)]
+pub enum RunCommand {
+    Status(StatusWrite),
+    Artifact { artifact: Arc<Artifact>, append: bool, last_chunk: bool, metadata: Option<Json> },
+    Reply { message: Arc<Message> },
+    Checkpoint { value: Json },
+    EndTurn(TurnEnd),
+}
+
+#[derive(Clone, Debug)]
+pub struct StatusWrite {
+    pub state: TaskState,
+    pub message: Option<Arc<Message>>,
+    pub metadata: Option<Json>,
+}
+
+/// How the agent's function came back.
+#[derive(Clone, Debug)]
+pub enum TurnEnd {
+    /// It returned: the task is completed unless it said otherwise.
+    Returned,
+    /// It failed, with a reason for the client.
+    Failed { message: Option<Arc<Message>> },
+}

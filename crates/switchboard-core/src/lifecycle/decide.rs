@@ -1,0 +1,231 @@
+//! Decides what a command does to a task. Pure: same head, command and time give the same events. Does not know how
+//! events are stored or who is listening.
+
+use std::sync::Arc;
+
+use crate::error::ProtocolError;
+use crate::model::{Artifact, Json, TaskState, Timestamp};
+
+use super::{Command, Event, Head, Inbound, Opening, Phase, RunCommand, StatusWrite, TurnEnd};
+
+/// How much one task may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub inbox_messages_max: u32,
+    pub artifacts_max: usize,
+    pub artifact_bytes_max: u64,
+}
+
+/// Why a command has no effect.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    /// The caller is told.
+    Protocol(ProtocolError),
+    /// The run has been replaced; what it does no longer counts.
+    Fenced,
+    /// The task has ended; a late write by its run is dropped.
+    Closed { state: TaskState },
+}
+
+impl From<ProtocolError> for Refusal {
+    fn from(error: ProtocolError) -> Self {
+        Self::Protocol(error)
+    }
+}
+
+/// The events a command causes. No events means: nothing to do, and that is fine.
+///
+/// # Errors
+/// When the command may not be carried out on this task.
+pub fn decide(head: &Head, command: Command, bounds: &Bounds, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+    match command {
+        Command::Open(opening) => Ok(open(opening, now)),
+        Command::Birth { inbound } => Ok(birth(head, &inbound, now)),
+        Command::AddMessage { inbound } => add_message(head, inbound, bounds, now),
+        Command::RequestCancel { metadata } => request_cancel(head, metadata, now),
+        Command::Run { fence, inbound, command } => {
+            if fence != head.fence {
+                return Err(Refusal::Fenced);
+            }
+            run(head, &inbound, command, bounds, now)
+        }
+        Command::Revoke { state, message } => {
+            if head.is_closed() {
+                return Err(Refusal::Closed { state: head.state });
+            }
+            let mut events = vec![Event::Claimed { fence: head.fence + 1, attempt: head.attempt, at: now }];
+            events.push(Event::StatusChanged { state, message, metadata: None, at: now });
+            Ok(events)
+        }
+        Command::Claim => {
+            if head.is_closed() || !head.running {
+                return Err(Refusal::Closed { state: head.state });
+            }
+            Ok(vec![Event::Claimed { fence: head.fence + 1, attempt: head.attempt + 1, at: now }])
+        }
+    }
+}
+
+fn open(opening: Opening, now: Timestamp) -> Vec<Event> {
+    let Opening { inbound, context_id, born } = opening;
+    vec![if born { Event::Opened { inbound, context_id, at: now } } else { Event::Received { inbound, context_id } }]
+}
+
+fn birth(head: &Head, inbound: &Arc<Inbound>, now: Timestamp) -> Vec<Event> {
+    match head.phase {
+        Phase::Unborn => {
+            vec![Event::Opened { inbound: inbound.clone(), context_id: head.context_id.clone(), at: now }]
+        }
+        Phase::Live | Phase::Replied => Vec::new(),
+    }
+}
+
+fn add_message(head: &Head, inbound: Arc<Inbound>, bounds: &Bounds, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+    if head.phase != Phase::Live {
+        return Err(ProtocolError::task_not_found(&head.id).into());
+    }
+    if head.state.is_terminal() {
+        let reason = format!("Task {} is {} and takes no more messages", head.id, head.state.word());
+        return Err(ProtocolError::unsupported(reason).into());
+    }
+    if head.inbox() >= bounds.inbox_messages_max {
+        let reason = format!("task {} has {} unread messages, the most it keeps", head.id, head.inbox());
+        return Err(ProtocolError::Unavailable { reason, retry_after_s: 5 }.into());
+    }
+    debug_assert_eq!(inbound.turn, head.turns + 1, "turns are numbered as they come");
+    let turn = inbound.turn;
+    let mut events = vec![Event::MessageAdded { inbound }];
+    if !head.running {
+        begin_turn(head, turn, now, &mut events);
+    }
+    Ok(events)
+}
+
+/// Starts the next turn, and takes the task out of its pause if it was in one.
+fn begin_turn(head: &Head, turn: u32, now: Timestamp, events: &mut Vec<Event>) {
+    events.push(Event::TurnBegan { turn, fence: head.fence + 1 });
+    if head.state.is_interrupted() {
+        events.push(Event::StatusChanged { state: TaskState::Submitted, message: None, metadata: None, at: now });
+    }
+}
+
+fn request_cancel(head: &Head, metadata: Option<Json>, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+    if head.phase != Phase::Live {
+        return Err(ProtocolError::task_not_found(&head.id).into());
+    }
+    match head.state {
+        // Spec 3.3.1 calls cancel idempotent, so a canceled task is answered with the task.
+        TaskState::Canceled => return Ok(Vec::new()),
+        TaskState::Completed | TaskState::Failed | TaskState::Rejected => {
+            return Err(ProtocolError::TaskNotCancelable { id: head.id.clone(), state: head.state }.into());
+        }
+        TaskState::Submitted | TaskState::Working | TaskState::InputRequired | TaskState::AuthRequired => {}
+    }
+    let mut events = Vec::new();
+    if !head.cancel_requested {
+        events.push(Event::CancelRequested { metadata, at: now });
+    }
+    if !head.running {
+        events.push(Event::StatusChanged { state: TaskState::Canceled, message: None, metadata: None, at: now });
+    }
+    Ok(events)
+}
+
+fn run(
+    head: &Head,
+    inbound: &Arc<Inbound>,
+    command: RunCommand,
+    bounds: &Bounds,
+    now: Timestamp,
+) -> Result<Vec<Event>, Refusal> {
+    if head.is_closed() {
+        return match command {
+            RunCommand::EndTurn(_) => Ok(Vec::new()),
+            _ => Err(Refusal::Closed { state: head.state }),
+        };
+    }
+    match command {
+        RunCommand::Status(write) => {
+            let mut events = birth(head, inbound, now);
+            events.push(status(head, write, now)?);
+            Ok(events)
+        }
+        RunCommand::Artifact { artifact, append, last_chunk, metadata } => {
+            let append = check_artifact(head, &artifact, append, bounds)?;
+            let mut events = birth(head, inbound, now);
+            events.push(Event::ArtifactWritten { artifact, append, last_chunk, metadata, attempt: head.attempt });
+            Ok(events)
+        }
+        RunCommand::Reply { message } => match head.phase {
+            Phase::Unborn => Ok(vec![Event::Replied { message }]),
+            Phase::Live | Phase::Replied => Err(agent_error("a direct reply after the task was opened")),
+        },
+        RunCommand::Checkpoint { value } => Ok(vec![Event::Checkpoint { value }]),
+        RunCommand::EndTurn(end) => Ok(end_turn(head, inbound, end, now)),
+    }
+}
+
+fn agent_error(reason: impl Into<String>) -> Refusal {
+    Refusal::Protocol(ProtocolError::InvalidAgentResponse { reason: reason.into() })
+}
+
+fn status(head: &Head, write: StatusWrite, now: Timestamp) -> Result<Event, Refusal> {
+    let StatusWrite { state, message, metadata } = write;
+    if state == TaskState::Submitted {
+        return Err(agent_error("a run cannot set its task back to submitted"));
+    }
+    if head.phase == Phase::Live && !head.running {
+        return Err(agent_error(format!("a status after the turn ended in {}", head.state.word())));
+    }
+    // Completed is written only with an empty inbox: while a message waits, the turn ends and the next one begins, and
+    // what the agent had to say at the end is shown as progress.
+    let state = if state == TaskState::Completed && head.inbox() > 0 { TaskState::Working } else { state };
+    Ok(Event::StatusChanged { state, message, metadata, at: now })
+}
+
+/// Checks a write and says whether it really appends: the first write of a later attempt replaces what the dead attempt
+/// of the same turn left, so that nothing is doubled.
+fn check_artifact(head: &Head, artifact: &Artifact, append: bool, bounds: &Bounds) -> Result<bool, Refusal> {
+    if head.phase == Phase::Live && !head.running {
+        return Err(agent_error(format!("an artifact after the turn ended in {}", head.state.word())));
+    }
+    if artifact.parts.is_empty() {
+        return Err(agent_error(format!("artifact {} has no parts", artifact.artifact_id)));
+    }
+    let known = head.artifact(artifact.artifact_id.as_str());
+    let append = match known {
+        Some(known) => append && (known.turn != head.turn || known.attempt == head.attempt),
+        None if append && head.attempt <= 1 => {
+            return Err(agent_error(format!("a chunk for artifact {}, which was never begun", artifact.artifact_id)));
+        }
+        None => false,
+    };
+    if known.is_none() && head.artifacts.len() >= bounds.artifacts_max {
+        return Err(agent_error(format!("more than {} artifacts", bounds.artifacts_max)));
+    }
+    let written: u64 = artifact.parts.iter().map(|part| part.content_bytes() as u64).sum();
+    let before = if append { known.map_or(0, |known| known.bytes) } else { 0 };
+    if before + written > bounds.artifact_bytes_max {
+        let (id, max) = (&artifact.artifact_id, bounds.artifact_bytes_max);
+        return Err(agent_error(format!("artifact {id} grew over {max} bytes")));
+    }
+    Ok(append)
+}
+
+fn end_turn(head: &Head, inbound: &Arc<Inbound>, end: TurnEnd, now: Timestamp) -> Vec<Event> {
+    let mut events = birth(head, inbound, now);
+    let status = |state, message| Event::StatusChanged { state, message, metadata: None, at: now };
+    let paused = head.phase == Phase::Live && head.state.is_interrupted();
+    if head.cancel_requested {
+        events.push(status(TaskState::Canceled, None));
+        return events;
+    }
+    match end {
+        TurnEnd::Failed { message } => events.push(status(TaskState::Failed, message)),
+        TurnEnd::Returned if head.inbox() > 0 => begin_turn(head, head.turn + 1, now, &mut events),
+        TurnEnd::Returned if paused && head.running => events.push(Event::TurnEnded),
+        TurnEnd::Returned if paused => {}
+        TurnEnd::Returned => events.push(status(TaskState::Completed, None)),
+    }
+    events
+}

@@ -1,0 +1,84 @@
+//! Folds events into the task that readers see. If a snapshot ever differs from the fold of the log, the log is right.
+
+use std::sync::Arc;
+
+use crate::model::{ContextId, Json, Message, Task, TaskId, TaskState, TaskStatus, Timestamp};
+
+use super::{Event, Inbound};
+
+/// A task and the little beside it that only its runs need.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Folded {
+    pub task: Task,
+    /// The turns that have not ended: the current one first, then the inbox.
+    pub open_turns: Vec<Arc<Inbound>>,
+    /// A direct reply, if that is how the record closed.
+    pub reply: Option<Arc<Message>>,
+    pub checkpoint: Option<Json>,
+}
+
+impl Folded {
+    /// The fold of nothing.
+    #[must_use]
+    pub fn empty(id: TaskId, context_id: ContextId) -> Self {
+        let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: Timestamp::default() };
+        let task = Task { id, context_id, status, artifacts: Vec::new(), history: Vec::new(), metadata: None };
+        Self { task, open_turns: Vec::new(), reply: None, checkpoint: None }
+    }
+
+    pub fn apply_all(&mut self, events: &[Event]) {
+        for event in events {
+            self.apply(event);
+        }
+    }
+
+    pub fn apply(&mut self, event: &Event) {
+        let task = &mut self.task;
+        match event {
+            Event::Received { inbound, .. } => {
+                task.history.push(inbound.message.clone());
+                self.open_turns.push(inbound.clone());
+            }
+            Event::Opened { inbound, at, .. } => {
+                task.status.timestamp = *at;
+                task.metadata.clone_from(&inbound.metadata);
+                // A record that was received first already has its message.
+                if task.history.is_empty() {
+                    task.history.push(inbound.message.clone());
+                    self.open_turns.push(inbound.clone());
+                }
+            }
+            Event::MessageAdded { inbound } => {
+                // The agent's question is answered now: it becomes part of the conversation.
+                self.keep_question();
+                self.task.history.push(inbound.message.clone());
+                self.open_turns.push(inbound.clone());
+            }
+            Event::TurnBegan { turn, .. } => {
+                self.open_turns.retain(|open| open.turn >= *turn);
+                self.checkpoint = None;
+            }
+            Event::StatusChanged { state, message, at, .. } => {
+                self.keep_question();
+                self.task.status = TaskStatus { state: *state, message: message.clone(), timestamp: *at };
+            }
+            Event::ArtifactWritten { artifact, append, .. } => {
+                match task.artifacts.iter_mut().find(|known| known.artifact_id == artifact.artifact_id) {
+                    Some(known) if *append => known.append(artifact),
+                    Some(known) => known.clone_from(artifact),
+                    None => task.artifacts.push((**artifact).clone()),
+                }
+            }
+            Event::Replied { message } => self.reply = Some(message.clone()),
+            Event::Checkpoint { value } => self.checkpoint = Some(value.clone()),
+            Event::CancelRequested { .. } | Event::Claimed { .. } | Event::TurnEnded => {}
+        }
+    }
+
+    fn keep_question(&mut self) {
+        let status = &mut self.task.status;
+        if status.state.is_interrupted() {
+            self.task.history.extend(status.message.take());
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The bounded summary of a task that decisions are made on. Its size does not depend on how long the task has run.
+
+use crate::model::{AgentName, ArtifactId, ContextId, TaskId, TaskState, Timestamp};
+
+use super::Event;
+
+/// Whether the record is a task yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Accepted, not yet a task: nobody outside sees it.
+    Unborn,
+    Live,
+    /// Closed by a direct reply; never was a task.
+    Replied,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    pub id: TaskId,
+    pub context_id: ContextId,
+    pub agent: AgentName,
+    pub phase: Phase,
+    pub state: TaskState,
+    pub status_at: Timestamp,
+    /// Grows with every commit.
+    pub version: u64,
+    /// The number of the last visible event.
+    pub seq: u64,
+    /// Turns accepted: how many messages have come in.
+    pub turns: u32,
+    /// The turn being worked on, or worked on last.
+    pub turn: u32,
+    pub artifacts: Vec<ArtifactHead>,
+    pub cancel_requested: bool,
+    /// Whether a run is at work on the current turn, or ought to be.
+    pub running: bool,
+    /// Grows at every claim; a run may write only under the newest.
+    pub fence: u64,
+    /// How often the current turn has been started.
+    pub attempt: u32,
+    pub push_configs: u32,
+    /// When the current run must have ended; paused tasks have none.
+    pub deadline: Option<Timestamp>,
+}
+
+/// What is known of an artifact without reading it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArtifactHead {
+    pub id: ArtifactId,
+    pub parts: u64,
+    pub bytes: u64,
+    /// The turn and attempt that wrote last: the first write of a later attempt of the same turn replaces.
+    pub turn: u32,
+    pub attempt: u32,
+}
+
+impl Head {
+    /// The head of a record that does not exist yet.
+    #[must_use]
+    pub fn unopened(id: TaskId, context_id: ContextId, agent: AgentName) -> Self {
+        Self {
+            id,
+            context_id,
+            agent,
+            phase: Phase::Unborn,
+            state: TaskState::Submitted,
+            status_at: Timestamp::default(),
+            version: 0,
+            seq: 0,
+            turns: 0,
+            turn: 0,
+            artifacts: Vec::new(),
+            cancel_requested: false,
+            running: false,
+            fence: 0,
+            attempt: 0,
+            push_configs: 0,
+            deadline: None,
+        }
+    }
+
+    /// Messages that wait for their turn.
+    #[must_use]
+    pub fn inbox(&self) -> u32 {
+        self.turns - self.turn
+    }
+
+    /// Whether nothing about the record can change any more.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        match self.phase {
+            Phase::Unborn => false,
+            Phase::Live => self.state.is_terminal(),
+            Phase::Replied => true,
+        }
+    }
+
+    /// Whether a blocking send may answer: terminal, or waiting for someone outside with nothing left to read.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        match self.phase {
+            Phase::Unborn => false,
+            Phase::Live => self.state.is_terminal() || (self.state.is_interrupted() && self.inbox() == 0),
+            Phase::Replied => true,
+        }
+    }
+
+    #[must_use]
+    pub fn artifact(&self, id: &str) -> Option<&ArtifactHead> {
+        self.artifacts.iter().find(|artifact| artifact.id.as_str() == id)
+    }
+
+    /// Takes one commit in: every event, then one step of `version`.
+    pub fn apply_commit(&mut self, events: &[Event]) {
+        for event in events {
+            self.apply(event);
+        }
+        self.version += 1;
+    }
+
+    fn apply(&mut self, event: &Event) {
+        if event.is_visible() {
+            self.seq += 1;
+        }
+        match event {
+            Event::Received { inbound, .. } => {
+                self.turns = inbound.turn;
+                self.turn = inbound.turn;
+                self.attempt = 1;
+                self.fence = 1;
+                self.running = true;
+            }
+            Event::Opened { inbound, at, .. } => {
+                self.phase = Phase::Live;
+                self.turns = inbound.turn;
+                self.turn = inbound.turn;
+                self.attempt = self.attempt.max(1);
+                self.fence = self.fence.max(1);
+                self.running = true;
+                self.state = TaskState::Submitted;
+                self.status_at = *at;
+            }
+            Event::MessageAdded { inbound } => self.turns = inbound.turn,
+            Event::TurnBegan { turn, fence } => {
+                self.turn = *turn;
+                self.fence = *fence;
+                self.attempt = 1;
+                self.running = true;
+            }
+            Event::TurnEnded => self.running = false,
+            Event::StatusChanged { state, at, .. } => {
+                self.state = *state;
+                self.status_at = *at;
+                // An agent that needs input has said so with its turn's last word; one that needs authorization may
+                // go on waiting for it.
+                if state.is_terminal() || *state == TaskState::InputRequired {
+                    self.running = false;
+                }
+            }
+            Event::ArtifactWritten { artifact, append, attempt, .. } => {
+                let parts = artifact.parts.len() as u64;
+                let bytes = artifact.parts.iter().map(|part| part.content_bytes() as u64).sum();
+                let (turn, attempt) = (self.turn, *attempt);
+                match self.artifacts.iter_mut().find(|known| known.id == artifact.artifact_id) {
+                    Some(known) => {
+                        if *append {
+                            known.parts += parts;
+                            known.bytes += bytes;
+                        } else {
+                            known.parts = parts;
+                            known.bytes = bytes;
+                        }
+                        known.turn = turn;
+                        known.attempt = attempt;
+                    }
+                    None => {
+                        let id = artifact.artifact_id.clone();
+                        self.artifacts.push(ArtifactHead { id, parts, bytes, turn, attempt });
+                    }
+                }
+            }
+            Event::Replied { .. } => {
+                self.phase = Phase::Replied;
+                self.running = false;
+            }
+            Event::CancelRequested { .. } => self.cancel_requested = true,
+            Event::Claimed { fence, attempt, .. } => {
+                self.fence = *fence;
+                self.attempt = *attempt;
+            }
+            Event::Checkpoint { .. } => {}
+        }
+    }
+}

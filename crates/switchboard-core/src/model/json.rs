@@ -1,0 +1,152 @@
+//! Free-form JSON (metadata, params, data parts), held as the text it came in. It is checked once, where it enters,
+//! for being JSON at all, for depth, and for duplicate keys; after that nobody parses it unless they must change it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// One JSON value as validated text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Json(Arc<str>);
+
+/// Bounds on a free-form value.
+#[derive(Clone, Copy, Debug)]
+pub struct JsonLimits {
+    /// How deep arrays and objects may nest.
+    pub depth_max: usize,
+}
+
+impl Default for JsonLimits {
+    fn default() -> Self {
+        Self { depth_max: 64 }
+    }
+}
+
+/// Why a text is not acceptable JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonError(String);
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+impl Json {
+    /// Checks a text and keeps it.
+    ///
+    /// # Errors
+    /// When it is not exactly one JSON value, nests deeper than allowed, or an object repeats a key.
+    pub fn parse(text: &str, limits: JsonLimits) -> Result<Self, JsonError> {
+        let text = text.trim_matches([' ', '\n', '\r', '\t']);
+        let mut reader = serde_json::Deserializer::from_str(text);
+        Check { depth_left: limits.depth_max }.deserialize(&mut reader).map_err(|e| JsonError(e.to_string()))?;
+        reader.end().map_err(|e| JsonError(e.to_string()))?;
+        Ok(Self(Arc::from(text)))
+    }
+
+    /// Wraps text that this process wrote itself or has checked before.
+    #[must_use]
+    pub fn from_trusted(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    #[must_use]
+    pub fn is_object(&self) -> bool {
+        self.0.starts_with('{')
+    }
+
+    /// The keys of both objects; where both have one, `newer` wins. A side that is not an object counts as empty.
+    #[must_use]
+    pub fn merged_with(&self, newer: &Json) -> Json {
+        let read =
+            |json: &Json| -> BTreeMap<String, Box<RawValue>> { serde_json::from_str(&json.0).unwrap_or_default() };
+        let mut merged = read(self);
+        merged.extend(read(newer));
+        serde_json::to_string(&merged).map_or_else(|_| newer.clone(), Json::from_trusted)
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Walks a value without building it.
+struct Check {
+    depth_left: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Check {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Check {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let depth_left = descend(self.depth_left)?;
+        while seq.next_element_seed(Check { depth_left })?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let depth_left = descend(self.depth_left)?;
+        let mut seen = HashSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if seen.contains(&key) {
+                return Err(de::Error::custom(format_args!("duplicate key `{key}`")));
+            }
+            seen.insert(key);
+            map.next_value_seed(Check { depth_left })?;
+        }
+        Ok(())
+    }
+}
+
+fn descend<E: de::Error>(depth_left: usize) -> Result<usize, E> {
+    depth_left.checked_sub(1).ok_or_else(|| E::custom("nested too deep"))
+}

@@ -1,0 +1,30 @@
+//! The things A2A talks about, in the spec's own words. These are not wire types: they carry no serde, and only a
+//! dialect knows how they are spelled.
+
+mod artifact;
+mod card;
+mod dialect;
+mod ids;
+mod json;
+mod message;
+mod part;
+mod push;
+mod security;
+mod task;
+mod timestamp;
+mod update;
+
+pub use artifact::Artifact;
+pub use card::{
+    AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill,
+};
+pub use dialect::Dialect;
+pub use ids::{AgentName, ArtifactId, ConfigId, ContextId, MessageId, Principal, TaskId, Tenant};
+pub use json::{Json, JsonError, JsonLimits};
+pub use message::{Message, Role};
+pub use part::{Part, PartContent};
+pub use push::{AuthenticationInfo, PushConfig};
+pub use security::{OAuthFlow, OAuthFlowKind, SecurityRequirement, SecurityScheme};
+pub use task::{Task, TaskState, TaskStatus};
+pub use timestamp::Timestamp;
+pub use update::{ArtifactUpdate, ArtifactView, StatusUpdate, TaskView, Update};

@@ -1,0 +1,98 @@
+//! The smallest piece of content: text, bytes, a link or JSON.
+
+use bytes::Bytes;
+
+use super::Json;
+
+/// One piece of a message or an artifact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub content: PartContent,
+    pub metadata: Option<Json>,
+    pub filename: Option<String>,
+    pub media_type: Option<String>,
+}
+
+/// What a part holds. Exactly one of these, never none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PartContent {
+    Text(String),
+    Raw(Bytes),
+    Url(String),
+    Data(Json),
+}
+
+impl Part {
+    #[must_use]
+    pub fn new(content: PartContent) -> Self {
+        Self { content, metadata: None, filename: None, media_type: None }
+    }
+
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(PartContent::Text(text.into()))
+    }
+
+    #[must_use]
+    pub fn raw(bytes: impl Into<Bytes>) -> Self {
+        Self::new(PartContent::Raw(bytes.into()))
+    }
+
+    #[must_use]
+    pub fn url(url: impl Into<String>) -> Self {
+        Self::new(PartContent::Url(url.into()))
+    }
+
+    #[must_use]
+    pub fn data(json: Json) -> Self {
+        Self::new(PartContent::Data(json))
+    }
+
+    #[must_use]
+    pub fn with_filename(mut self, filename: impl Into<String>) -> Self {
+        self.filename = Some(filename.into());
+        self
+    }
+
+    #[must_use]
+    pub fn with_media_type(mut self, media_type: impl Into<String>) -> Self {
+        self.media_type = Some(media_type.into());
+        self
+    }
+
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: Json) -> Self {
+        self.metadata = Some(metadata);
+        self
+    }
+
+    /// The text of a text part.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.content {
+            PartContent::Text(text) => Some(text),
+            PartContent::Raw(_) | PartContent::Url(_) | PartContent::Data(_) => None,
+        }
+    }
+
+    /// Bytes of content, the figure that limits count.
+    #[must_use]
+    pub fn content_bytes(&self) -> usize {
+        match &self.content {
+            PartContent::Text(text) | PartContent::Url(text) => text.len(),
+            PartContent::Raw(bytes) => bytes.len(),
+            PartContent::Data(json) => json.as_str().len(),
+        }
+    }
+
+    /// The media type this part has when it does not say one.
+    #[must_use]
+    pub fn effective_media_type(&self) -> &str {
+        match (&self.media_type, &self.content) {
+            (Some(named), _) => named,
+            (None, PartContent::Text(_)) => "text/plain",
+            (None, PartContent::Data(_)) => "application/json",
+            (None, PartContent::Raw(_) | PartContent::Url(_)) => "application/octet-stream",
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! A task as the outside sees it: the fold of its log.
+
+use std::sync::Arc;
+
+use super::{Artifact, ContextId, Json, Message, TaskId, Timestamp};
+
+/// Where a task stands. "Unspecified" is a spelling, not a state, so it is not here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TaskState {
+    Submitted,
+    Working,
+    Completed,
+    Failed,
+    Canceled,
+    InputRequired,
+    Rejected,
+    AuthRequired,
+}
+
+impl TaskState {
+    pub const ALL: [Self; 8] = [
+        Self::Submitted,
+        Self::Working,
+        Self::Completed,
+        Self::Failed,
+        Self::Canceled,
+        Self::InputRequired,
+        Self::Rejected,
+        Self::AuthRequired,
+    ];
+
+    /// Terminal states are final: nothing about the task changes afterwards.
+    #[must_use]
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
+    }
+
+    /// Interrupted states wait for someone outside.
+    #[must_use]
+    pub fn is_interrupted(self) -> bool {
+        matches!(self, Self::InputRequired | Self::AuthRequired)
+    }
+
+    /// Terminal or interrupted: what a blocking send waits for.
+    #[must_use]
+    pub fn is_settled(self) -> bool {
+        self.is_terminal() || self.is_interrupted()
+    }
+
+    /// The word for people and logs.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Submitted => "submitted",
+            Self::Working => "working",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Canceled => "canceled",
+            Self::InputRequired => "input-required",
+            Self::Rejected => "rejected",
+            Self::AuthRequired => "auth-required",
+        }
+    }
+
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.word() == word)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskStatus {
+    pub state: TaskState,
+    pub message: Option<Arc<Message>>,
+    pub timestamp: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    pub id: TaskId,
+    pub context_id: ContextId,
+    pub status: TaskStatus,
+    pub artifacts: Vec<Artifact>,
+    pub history: Vec<Arc<Message>>,
+    pub metadata: Option<Json>,
+}
+
+impl Task {
+    #[must_use]
+    pub fn state(&self) -> TaskState {
+        self.status.state
+    }
+
+    #[must_use]
+    pub fn artifact(&self, id: &str) -> Option<&Artifact> {
+        self.artifacts.iter().find(|artifact| artifact.artifact_id.as_str() == id)
+    }
+}

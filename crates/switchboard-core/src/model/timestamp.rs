@@ -1,0 +1,162 @@
+//! A moment, in milliseconds since 1970 UTC, and its RFC 3339 spelling. Hand-written because it is two short
+//! functions on a hot path and a calendar crate is neither.
+
+use std::fmt;
+
+/// Milliseconds since the Unix epoch, UTC.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Timestamp(i64);
+
+const MS_PER_DAY: i64 = 86_400_000;
+
+impl Timestamp {
+    /// The range RFC 3339 can spell: years 0001 to 9999.
+    const MIN_MS: i64 = -62_135_596_800_000;
+    const MAX_MS: i64 = 253_402_300_799_999;
+
+    #[must_use]
+    pub fn from_ms(ms: i64) -> Self {
+        Self(ms.clamp(Self::MIN_MS, Self::MAX_MS))
+    }
+
+    #[must_use]
+    pub fn as_ms(self) -> i64 {
+        self.0
+    }
+
+    #[must_use]
+    pub fn plus_ms(self, ms: i64) -> Self {
+        Self::from_ms(self.0.saturating_add(ms))
+    }
+
+    /// Milliseconds from `earlier` to `self`, 0 if the clock went backwards.
+    #[must_use]
+    pub fn ms_since(self, earlier: Self) -> i64 {
+        (self.0 - earlier.0).max(0)
+    }
+
+    /// Writes `YYYY-MM-DDTHH:MM:SS.mmmZ`, always 24 bytes.
+    #[must_use]
+    pub fn to_rfc3339(self) -> [u8; 24] {
+        let days = self.0.div_euclid(MS_PER_DAY);
+        let ms_of_day = self.0.rem_euclid(MS_PER_DAY);
+        let (year, month, day) = civil_from_days(days);
+        let mut out = *b"0000-00-00T00:00:00.000Z";
+        digits(&mut out[0..4], year);
+        digits(&mut out[5..7], month);
+        digits(&mut out[8..10], day);
+        digits(&mut out[11..13], ms_of_day / 3_600_000);
+        digits(&mut out[14..16], ms_of_day / 60_000 % 60);
+        digits(&mut out[17..19], ms_of_day / 1000 % 60);
+        digits(&mut out[20..23], ms_of_day % 1000);
+        out
+    }
+
+    /// Reads RFC 3339 with any number of fraction digits and any offset; finer than a millisecond is cut off.
+    #[must_use]
+    pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        let bytes = text.as_bytes();
+        if bytes.len() < 20 || !text.is_ascii() {
+            return None;
+        }
+        let number = |from: usize, to: usize| -> Option<i64> {
+            let part = bytes.get(from..to)?;
+            part.iter().try_fold(0i64, |n, b| b.is_ascii_digit().then(|| n * 10 + i64::from(b - b'0')))
+        };
+        let fixed = |at: usize, allowed: &[u8]| bytes.get(at).is_some_and(|b| allowed.contains(b));
+        if !(fixed(4, b"-") && fixed(7, b"-") && fixed(10, b"Tt ") && fixed(13, b":") && fixed(16, b":")) {
+            return None;
+        }
+        let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+        let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+        // A leap second is real time that our count cannot name; it becomes the last millisecond before it ends.
+        let in_range = year >= 1
+            && (1..=12).contains(&month)
+            && (1..=days_in_month(year, month)).contains(&day)
+            && hour <= 23
+            && minute <= 59
+            && second <= 60;
+        if !in_range {
+            return None;
+        }
+        let mut at = 19;
+        let mut ms = 0;
+        if fixed(19, b".") {
+            let digits = bytes[20..].iter().take_while(|b| b.is_ascii_digit()).count();
+            if digits == 0 {
+                return None;
+            }
+            for i in 0..3 {
+                ms = ms * 10 + if i < digits { i64::from(bytes[20 + i] - b'0') } else { 0 };
+            }
+            at = 20 + digits;
+        }
+        let offset_minutes = match bytes.get(at)? {
+            b'Z' | b'z' if bytes.len() == at + 1 => 0,
+            sign @ (b'+' | b'-') if bytes.len() == at + 6 && fixed(at + 3, b":") => {
+                let (hours, minutes) = (number(at + 1, at + 3)?, number(at + 4, at + 6)?);
+                if hours > 23 || minutes > 59 {
+                    return None;
+                }
+                (hours * 60 + minutes) * if *sign == b'-' { -1 } else { 1 }
+            }
+            _ => return None,
+        };
+        let second_ms = if second == 60 { 59_999 } else { second * 1000 + ms };
+        let day_ms = hour * 3_600_000 + minute * 60_000 + second_ms - offset_minutes * 60_000;
+        Some(Self::from_ms(days_from_civil(year, month, day) * MS_PER_DAY + day_ms))
+    }
+}
+
+fn digits(out: &mut [u8], mut value: i64) {
+    for slot in out.iter_mut().rev() {
+        *slot = b'0' + u8::try_from(value % 10).unwrap_or(0);
+        value /= 10;
+    }
+}
+
+fn days_in_month(year: i64, month: i64) -> i64 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Days since 1970-01-01 of a civil date, counting years from March so that the leap day comes last.
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::str::from_utf8(&self.to_rfc3339()).unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+#[path = "timestamp_tests.rs"]
+mod tests;

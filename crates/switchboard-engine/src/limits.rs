@@ -1,0 +1,87 @@
+//! Every bound of the engine in one place, with its unit in its name. Nothing here is unlimited.
+
+/// What the engine allows. `Default` is what `switchboard serve` uses.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// How long a blocking send waits before it answers with the task as it is.
+    pub settle_wait_s_max: u32,
+    /// How long a run may take, unless its agent says otherwise. Paused time does not count.
+    pub run_s_max: u32,
+    /// How long an agent that may answer directly has to do so before its record becomes a task.
+    pub birth_wait_ms: u32,
+    /// How long a canceled run has to stop before it is fenced off.
+    pub cancel_grace_ms: u32,
+    /// How long a lease on a run lasts without renewal.
+    pub lease_ms: u32,
+    /// How often leases are renewed and orphaned runs looked for.
+    pub sweep_ms: u32,
+    /// Attempts at one turn before it is given up.
+    pub attempts_max: u32,
+    /// Runs at work in this process at once; more wait their turn in the store.
+    pub runs_max: usize,
+    /// Unread messages of one task.
+    pub inbox_messages_max: u32,
+    pub artifacts_max: usize,
+    pub artifact_bytes_max: u64,
+    /// Attempts to write one commit against others writing the same task.
+    pub commit_attempts_max: u32,
+    /// Updates kept in memory for the followers of one task; readers further behind read the store.
+    pub tail_updates_max: usize,
+    pub tail_bytes_max: usize,
+    /// Commits read from the store at once.
+    pub log_page_commits: usize,
+    /// How often a follower looks at the store although nobody told it to.
+    pub follow_poll_ms: u32,
+    pub list_page_size_default: u32,
+    pub list_page_size_max: u32,
+    pub push_configs_max: u32,
+    /// Deliveries under way at once.
+    pub deliveries_max: usize,
+    pub delivery_failures_max: u32,
+    pub delivery_backoff_ms_min: u32,
+    pub delivery_backoff_ms_max: u32,
+    pub delivery_timeout_ms: u32,
+    /// Tasks a message may refer to that are loaded for the agent.
+    pub referenced_tasks_max: usize,
+    pub idempotency_window_s: u32,
+    /// How long the single events of a settled task are kept; a reader further behind gets a snapshot.
+    pub retention_events_s: u32,
+    pub retention_tasks_s: u32,
+    pub retention_tasks_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            settle_wait_s_max: 300,
+            run_s_max: 300,
+            birth_wait_ms: 1_000,
+            cancel_grace_ms: 5_000,
+            lease_ms: 30_000,
+            sweep_ms: 5_000,
+            attempts_max: 3,
+            runs_max: 100_000,
+            inbox_messages_max: 100,
+            artifacts_max: 256,
+            artifact_bytes_max: 1 << 30,
+            commit_attempts_max: 16,
+            tail_updates_max: 256,
+            tail_bytes_max: 1 << 20,
+            log_page_commits: 256,
+            follow_poll_ms: 15_000,
+            list_page_size_default: 50,
+            list_page_size_max: 100,
+            push_configs_max: 16,
+            deliveries_max: 64,
+            delivery_failures_max: 12,
+            delivery_backoff_ms_min: 500,
+            delivery_backoff_ms_max: 300_000,
+            delivery_timeout_ms: 15_000,
+            referenced_tasks_max: 16,
+            idempotency_window_s: 86_400,
+            retention_events_s: 7 * 86_400,
+            retention_tasks_s: 30 * 86_400,
+            retention_tasks_max: 1_000_000,
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What the engine needs from outside, each a trait that fits on a screen. Adapters implement them; the engine knows
+//! none by name.
+
+pub mod clock;
+pub mod hints;
+pub mod ids;
+pub mod store;
+pub mod webhook;
+
+pub use clock::Clock;
+pub use hints::{Hint, HintSink, Hints};
+pub use ids::Ids;
+pub use store::Store;
+pub use webhook::{Webhook, WebhookCall, WebhookError};

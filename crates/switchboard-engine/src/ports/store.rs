@@ -1,0 +1,296 @@
+//! Where tasks live. There is one write door, [`Store::commit`]: compare-and-append, one transaction for the log, the
+//! head, the lease, push configs, delivery cursors and the idempotency key. Everything else reads, or moves work that
+//! is not part of a task's history (leases, deliveries, retention).
+//!
+//! Every read names whose task it wants; a foreign task is a missing task, decided here and nowhere else.
+
+use std::sync::Arc;
+
+use switchboard_core::call::{BoxFuture, Owner};
+use switchboard_core::lifecycle::{Event, Folded, Head};
+use switchboard_core::model::{AgentName, ConfigId, ContextId, Dialect, PushConfig, TaskId, TaskState, TaskStatus, Timestamp};
+
+pub trait Store: Send + Sync {
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>>;
+
+    /// The head of a record, born or not.
+    fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>>;
+
+    /// The whole record: its head, and its log folded.
+    fn task<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>>;
+
+    /// Commits that hold visible events numbered above `after_seq`, in order, at most `limit` of them. A key is proof
+    /// that its holder was shown the head. Fails with `Pruned` below what is kept.
+    fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>>;
+
+    /// Born tasks of a scope, newest status first, ties by key.
+    fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>>;
+
+    /// What an idempotency key stands for, if it was used inside its window.
+    fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>>;
+
+    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>>;
+
+    /// Takes over runs that nobody holds: their lease has run out, was released and is due, or belonged to a process
+    /// that is provably gone. Each is committed as `Claimed` under a new fence with the next attempt.
+    fn claim_runs(&self, limit: usize, lease_ms: u32) -> BoxFuture<'_, Result<Vec<StoredHead>, StoreError>>;
+
+    /// Extends the leases this process holds and says which it has lost. Renewing an expired lease that nobody claimed
+    /// is allowed: a laptop that slept has lost nothing.
+    fn renew_leases(&self, held: Vec<(TaskKey, u64)>, lease_ms: u32) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>>;
+
+    /// Gives leases back, so that the runs can be claimed once `due` has come.
+    fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Takes deliveries that are due, hiding them from others for `claim_ms`.
+    fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>>;
+
+    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// When the next delivery is due, if any waits.
+    fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>>;
+
+    /// Removes what the policy no longer keeps, at most `limit` records, and says how many.
+    fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>>;
+
+    fn stats(&self) -> StoreStats;
+}
+
+/// Whose tasks, and of which agent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Scope {
+    pub owner: Owner,
+    pub agent: AgentName,
+}
+
+/// The store's own short name for a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskKey(pub i64);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeliveryKey(pub i64);
+
+/// One step of one task.
+pub struct Commit {
+    pub target: Target,
+    /// The fence of the run that writes; none for writes by callers. Compared inside the transaction.
+    pub fence: Option<u64>,
+    pub events: Arc<[Event]>,
+    /// The head after this commit.
+    pub head: Head,
+    /// Whether readers must fold this commit (see `lifecycle::is_needed_to_fold`).
+    pub folds: bool,
+    /// Take, or take again, the lease on the run for this long. A commit that ends the run drops the lease by itself.
+    pub lease_ms: Option<u32>,
+    pub push: Vec<PushChange>,
+    pub accept: Option<Accept>,
+    pub at: Timestamp,
+    /// The fold after this commit, if the committer happens to hold it. An adapter that is the only writer may keep it
+    /// to answer reads; none may store it.
+    pub folded: Option<Arc<Folded>>,
+}
+
+pub enum Target {
+    New { scope: Scope },
+    Existing { key: TaskKey, expected_version: u64 },
+}
+
+impl Commit {
+    /// How many of the events are visible.
+    #[must_use]
+    pub fn visible(&self) -> u64 {
+        self.events.iter().filter(|event| event.is_visible()).count() as u64
+    }
+
+    /// The number of the first visible event.
+    #[must_use]
+    pub fn first_seq(&self) -> u64 {
+        self.head.seq + 1 - self.visible()
+    }
+
+    /// The newest status these events set, if they set one.
+    #[must_use]
+    pub fn new_status(&self) -> Option<TaskStatus> {
+        newest_status(&self.events)
+    }
+}
+
+/// The newest status a run of events sets.
+#[must_use]
+pub fn newest_status(events: &[Event]) -> Option<TaskStatus> {
+    events.iter().rev().find_map(|event| match event {
+        Event::StatusChanged { state, message, at, .. } => {
+            Some(TaskStatus { state: *state, message: message.clone(), timestamp: *at })
+        }
+        Event::Opened { at, .. } => {
+            Some(TaskStatus { state: TaskState::Submitted, message: None, timestamp: *at })
+        }
+        _ => None,
+    })
+}
+
+pub enum PushChange {
+    /// Insert, or replace the config with the same id. Its cursor starts after `after_seq`.
+    Put { config: PushConfig, dialect: Dialect, after_seq: u64 },
+    Delete { id: ConfigId },
+}
+
+/// The record that a message was accepted, kept until `expires`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accept {
+    pub key: [u8; 32],
+    pub digest: [u8; 32],
+    pub turn: u32,
+    /// The number before the turn's first visible event: where a replay begins.
+    pub after_seq: u64,
+    pub expires: Timestamp,
+}
+
+/// A message that was accepted before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    pub task_id: TaskId,
+    pub digest: [u8; 32],
+    pub turn: u32,
+    pub after_seq: u64,
+}
+
+/// Why a commit did not happen. Each asks for another reaction.
+#[derive(Debug, Clone)]
+pub enum CommitError {
+    /// Somebody else was faster: load again, decide again.
+    Conflict,
+    /// The run has been replaced: stop it.
+    Fenced,
+    /// The idempotency key is taken.
+    Duplicate(Accepted),
+    /// The store holds as much as it may and nothing can be removed.
+    Full,
+    Store(StoreError),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreError {
+    /// Try again later.
+    Unavailable(String),
+    /// Stop: what is stored cannot be right.
+    Corrupt(String),
+    /// The log no longer reaches back that far.
+    Pruned,
+}
+
+impl From<StoreError> for CommitError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct StoredHead {
+    pub key: TaskKey,
+    pub scope: Scope,
+    pub head: Head,
+}
+
+#[derive(Clone, Debug)]
+pub struct StoredTask {
+    pub key: TaskKey,
+    pub head: Head,
+    pub folded: Arc<Folded>,
+}
+
+/// A run of commits.
+#[derive(Clone, Debug)]
+pub struct LogPage {
+    pub commits: Vec<LoggedCommit>,
+}
+
+#[derive(Clone, Debug)]
+pub struct LoggedCommit {
+    pub version: u64,
+    pub first_seq: u64,
+    pub events: Arc<[Event]>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ListQuery {
+    pub context_id: Option<ContextId>,
+    pub state: Option<TaskState>,
+    /// Inclusive.
+    pub status_since: Option<Timestamp>,
+    pub page_size: usize,
+    pub after: Option<ListCursor>,
+    /// Whether artifacts will be shown; if not, an adapter may leave them out of the fold.
+    pub artifacts: bool,
+}
+
+/// The last task of the page before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListCursor {
+    pub status_at: Timestamp,
+    pub key: TaskKey,
+}
+
+pub struct ListPage {
+    pub tasks: Vec<StoredTask>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<ListCursor>,
+    /// All that match, on whatever page.
+    pub total: u64,
+}
+
+/// One webhook that is behind its task.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    pub key: DeliveryKey,
+    pub task_key: TaskKey,
+    pub task_id: TaskId,
+    pub context_id: ContextId,
+    pub config: PushConfig,
+    pub dialect: Dialect,
+    /// The number of the last update the receiver has taken.
+    pub delivered_seq: u64,
+    /// Failed attempts at the next one.
+    pub failures: u32,
+}
+
+#[derive(Clone, Debug)]
+pub enum DeliveryOutcome {
+    /// The receiver has taken everything up to here.
+    Delivered { seq: u64 },
+    /// Keep what was delivered, try the next again at `due`.
+    Retry { delivered_seq: u64, due: Timestamp, error: String },
+    /// Given up on; it stays visible until somebody redrives it.
+    Parked { delivered_seq: u64, error: String },
+}
+
+/// What is kept, in milliseconds since a task settled. Active tasks are never pruned.
+#[derive(Clone, Copy, Debug)]
+pub struct Retention {
+    pub now: Timestamp,
+    /// After this the log of a settled task is compacted into its fold, unless a delivery still reads it.
+    pub events_ms: i64,
+    pub tasks_ms: i64,
+    /// Records that never became tasks, and idempotency keys.
+    pub replies_ms: i64,
+    pub tasks_max: u64,
+}
+
+/// Counters since start, for `/metrics` and for tests that count instead of timing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreStats {
+    pub commits: u64,
+    pub conflicts: u64,
+    pub failures: u64,
+    /// Transactions: commits that waited together share one.
+    pub batches: u64,
+    pub rows_written: u64,
+    pub bytes_written: u64,
+    pub queue_depth: u64,
+    /// Commits by the time they took, below each bound of `COMMIT_MICROS_BOUNDS`, and above all of them.
+    pub commit_seconds: [u64; 10],
+    pub commit_micros_sum: u64,
+}
+
+/// Upper bounds, in microseconds, of the commit latency histogram.
+pub const COMMIT_MICROS_BOUNDS: [u64; 9] = [100, 250, 500, 1_000, 2_500, 10_000, 50_000, 250_000, 1_000_000];

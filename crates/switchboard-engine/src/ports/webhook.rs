@@ -1,0 +1,24 @@
+//! How an update leaves the house. The address policy (no private targets) lives in the adapter.
+
+use bytes::Bytes;
+use switchboard_core::call::BoxFuture;
+
+pub trait Webhook: Send + Sync {
+    /// Posts once. `Ok` is the receiver's status; whether that counts as delivered is for the caller to say.
+    fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<u16, WebhookError>>;
+}
+
+pub struct WebhookCall {
+    pub url: String,
+    /// Names and values are free of control characters: they were checked when the config was accepted.
+    pub headers: Vec<(&'static str, String)>,
+    pub body: Bytes,
+}
+
+/// Why nothing was posted. The text is for operators and never shown to a client.
+#[derive(Debug, Clone)]
+pub enum WebhookError {
+    /// The address is not allowed; trying again will not help until the configuration changes.
+    Refused(String),
+    Failed(String),
+}

@@ -1,0 +1,38 @@
+//! The chores of the house: `cargo run -p xtask -- <chore>`.
+//!
+//! A chore is a module with a `run` that prints for a person and says by its answer whether all is well. There is one
+//! so far: `tidy`, which holds the tree to the rules written down in `tidy/rules.rs`. The same checks run as a test.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "chores talk to the person who runs them")]
+
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo run -p xtask -- <chore>
+
+chores:
+  tidy    check the tree against the house rules (imports, texts, links, dependencies)";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["tidy"] => tidy::run(),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

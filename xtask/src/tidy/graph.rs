@@ -1,0 +1,124 @@
+//! The crates cargo would build, all features on, for one platform: asked from `cargo metadata`, kept small.
+//!
+//! `cargo metadata` also lists optional crates that a feature mentions weakly (`name?/feature`) and nothing turns on.
+//! They are never compiled, so they are left out: an optional dependency counts when a feature that is on asks for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use cargo_metadata::{CargoOpt, DependencyKind, MetadataCommand, Node, NodeDep, PackageId};
+
+use super::rules::PLATFORM;
+
+#[derive(Debug, Default, Clone)]
+pub(super) struct Package {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) licence: Option<String>,
+    /// Where it came from; nothing for what lies in the workspace.
+    pub(super) source: Option<String>,
+    /// The packages it is built with, by their place in the graph. Development dependencies are apart.
+    pub(super) needs: Vec<usize>,
+    pub(super) needs_in_tests: Vec<usize>,
+}
+
+impl Package {
+    pub(super) fn is_ours(&self) -> bool {
+        self.source.is_none()
+    }
+
+    pub(super) fn label(&self) -> String {
+        format!("{} {}", self.name, self.version)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    pub(super) packages: Vec<Package>,
+}
+
+impl Graph {
+    pub(super) fn read(root: &Path) -> Result<Self> {
+        let metadata = MetadataCommand::new()
+            .manifest_path(root.join("Cargo.toml"))
+            .features(CargoOpt::AllFeatures)
+            .other_options(["--locked".to_owned(), "--filter-platform".to_owned(), PLATFORM.to_owned()])
+            .exec()
+            .context("cargo metadata has no answer")?;
+        let resolve = metadata.resolve.as_ref().context("cargo metadata resolved nothing")?;
+        let nodes: BTreeMap<&PackageId, &Node> = resolve.nodes.iter().map(|node| (&node.id, node)).collect();
+        let packages: BTreeMap<&PackageId, &cargo_metadata::Package> =
+            metadata.packages.iter().map(|package| (&package.id, package)).collect();
+
+        // Walk from our own crates over the edges that are really built.
+        let mut reached: BTreeSet<&PackageId> = BTreeSet::new();
+        let mut ahead: Vec<&PackageId> = metadata.workspace_members.iter().collect();
+        let mut edges: BTreeMap<&PackageId, Vec<&NodeDep>> = BTreeMap::new();
+        while let Some(id) = ahead.pop() {
+            if !reached.insert(id) {
+                continue;
+            }
+            let (node, package) = (nodes[id], packages[id]);
+            let live: Vec<&NodeDep> =
+                node.deps.iter().filter(|dep| is_built(package, node, packages[&dep.pkg])).collect();
+            ahead.extend(live.iter().map(|dep| &dep.pkg));
+            edges.insert(id, live);
+        }
+
+        let places: BTreeMap<&PackageId, usize> = reached.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+        let packages = reached.iter().map(|id| {
+            let package = packages[id];
+            let needs = |tests: bool| {
+                let kinds = move |dep: &&&NodeDep| {
+                    dep.dep_kinds.iter().any(|it| (it.kind == DependencyKind::Development) == tests)
+                };
+                edges[id].iter().filter(kinds).map(|dep| places[&dep.pkg]).collect()
+            };
+            Package {
+                name: package.name.to_string(),
+                version: package.version.to_string(),
+                licence: package.license.clone(),
+                source: package.source.as_ref().map(ToString::to_string),
+                needs: needs(false),
+                needs_in_tests: needs(true),
+            }
+        });
+        Ok(Self { packages: packages.collect() })
+    }
+
+    /// Everything `name` is built with, directly or not, without itself.
+    pub(super) fn built_with(&self, name: &str) -> BTreeSet<&str> {
+        let mut reached = BTreeSet::new();
+        let roots = self.packages.iter().filter(|package| package.name == name);
+        let mut ahead: Vec<usize> = roots.flat_map(|package| package.needs.clone()).collect();
+        while let Some(at) = ahead.pop() {
+            if reached.insert(at) {
+                ahead.extend(&self.packages[at].needs);
+            }
+        }
+        reached.into_iter().map(|at| self.packages[at].name.as_str()).collect()
+    }
+
+    /// The labels of those who ask for the package at `place`.
+    pub(super) fn askers(&self, place: usize) -> Vec<String> {
+        let asks = |package: &&Package| package.needs.contains(&place) || package.needs_in_tests.contains(&place);
+        self.packages.iter().filter(asks).map(Package::label).collect()
+    }
+}
+
+/// Whether `package`, with the features of `node` on, is built with `dependency`.
+fn is_built(package: &cargo_metadata::Package, node: &Node, dependency: &cargo_metadata::Package) -> bool {
+    let mut declared = package.dependencies.iter().filter(|it| it.name == *dependency.name).peekable();
+    // Not among the declared ones under its own name: nothing to judge by, so count it.
+    declared.peek().is_none() || declared.any(|it| !it.optional || is_asked_for(package, node, it))
+}
+
+fn is_asked_for(package: &cargo_metadata::Package, node: &Node, dependency: &cargo_metadata::Dependency) -> bool {
+    let key = dependency.rename.as_deref().unwrap_or(&dependency.name);
+    let asks = |wish: &str| wish.strip_prefix("dep:").unwrap_or(wish) == key || wish.starts_with(&format!("{key}/"));
+    node.features.iter().any(|feature| {
+        feature.as_str() == key
+            || package.features.get(feature.as_str()).is_some_and(|wishes| wishes.iter().any(|wish| asks(wish)))
+    })
+}

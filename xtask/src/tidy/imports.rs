@@ -1,0 +1,91 @@
+//! Holds the walls of `rules::WALLS` against the paths each file names.
+
+use std::collections::BTreeSet;
+
+use super::paths::{self, Named};
+use super::rules::{Law, Wall};
+use super::tree::{File, Tree};
+use super::{Findings, Place};
+
+pub(super) fn check(walls: &[Wall], tree: &Tree) -> Findings {
+    let mut findings = Findings::default();
+    let sources: Vec<(&File, Vec<Named>)> =
+        tree.files.iter().filter(|file| file.is_rust()).map(|file| (file, paths::named_by(file))).collect();
+    for wall in walls {
+        for room in wall.rooms {
+            let inside: Vec<_> = sources.iter().filter(|(file, _)| file.in_room(room)).collect();
+            if inside.is_empty() {
+                findings.not_yet.push(format!("{}: no file in {room}", wall.name));
+                continue;
+            }
+            for target in missing_targets(wall, room, tree) {
+                findings.not_yet.push(format!("{}: no module {target}", wall.name));
+            }
+            for (file, named) in inside.into_iter().filter(|(file, _)| !file.is_test()) {
+                for it in named {
+                    if let Some(what) = breach(&wall.law, room, file, it, tree) {
+                        findings.breach(Place::line(&file.path, it.line), wall.name, what, wall.because);
+                    }
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// What is wrong with `file`, in `room`, naming `it`.
+fn breach(law: &Law, room: &str, file: &File, it: &Named, tree: &Tree) -> Option<String> {
+    match law {
+        Law::Never(modules) => {
+            modules.iter().any(|module| it.is_within(module)).then(|| format!("imports {}", it.text()))
+        }
+        Law::Only(modules) => (it.is_ours() && !modules.iter().any(|module| it.is_within(module)))
+            .then(|| format!("imports {}; of ours it may import only {}", it.text(), modules.join(", "))),
+        Law::Apart(names) => {
+            let names: BTreeSet<&str> = names.iter().copied().collect();
+            neighbour(&names, room, file, it)
+        }
+        Law::ApartExcept(shared) => {
+            let mut names = rooms_inside(room, tree);
+            names.retain(|name| !shared.contains(name));
+            neighbour(&names, room, file, it)
+        }
+    }
+}
+
+/// `file` lies in one of the named rooms inside `room`, and `it` lies in another.
+fn neighbour(names: &BTreeSet<&str>, room: &str, file: &File, it: &Named) -> Option<String> {
+    let own = names.iter().find(|name| file.in_room(&format!("{room}/{name}")))?;
+    let depth = paths::module_of(&format!("{room}/mod.rs")).len();
+    let within = it.is_within(&paths::module_of(&format!("{room}/mod.rs")).join("::"));
+    let other = it.path.get(depth).filter(|name| within && names.contains(name.as_str()))?;
+    (other != own).then(|| format!("imports {}, its neighbour", it.text()))
+}
+
+fn rooms_inside<'a>(room: &str, tree: &'a Tree) -> BTreeSet<&'a str> {
+    tree.files
+        .iter()
+        .filter(|file| file.is_rust() && !file.is_test())
+        .filter_map(|file| file.path.strip_prefix(room)?.strip_prefix('/'))
+        .filter_map(|inside| match inside.split_once('/') {
+            Some((folder, _)) => Some(folder),
+            None => inside.strip_suffix(".rs").filter(|stem| !matches!(*stem, "mod" | "lib" | "main")),
+        })
+        .collect()
+}
+
+/// Modules of the room's own crate that the wall speaks of and that do not exist: a rule about them cannot be broken.
+fn missing_targets<'a>(wall: &'a Wall, room: &str, tree: &Tree) -> Vec<&'a str> {
+    let (Law::Never(modules) | Law::Only(modules)) = &wall.law else { return Vec::new() };
+    let Some((krate, _)) = room.split_once("/src") else { return Vec::new() };
+    modules
+        .iter()
+        .filter(|module| {
+            module.strip_prefix("crate::").is_some_and(|inside| {
+                let room = format!("{krate}/src/{}", inside.replace("::", "/"));
+                !tree.files.iter().any(|file| file.in_room(&room))
+            })
+        })
+        .copied()
+        .collect()
+}

@@ -1,0 +1,120 @@
+//! Licences: each crate's SPDX expression must be satisfiable with what `rules::LICENCES` accepts.
+//!
+//! Read are names, `WITH`, `AND`, `OR`, parentheses, and the slash that old manifests write for `OR`.
+
+use super::graph::Graph;
+use super::{Findings, Place};
+
+const RULE: &str = "licences";
+const BECAUSE: &str = "whoever ships the binary ships these terms with it";
+
+pub(super) fn check(accepted: &[(&str, &str, &[&str])], graph: &Graph) -> Findings {
+    let mut findings = Findings::default();
+    for package in &graph.packages {
+        let accepts = |id: &str| {
+            accepted.iter().any(|(it, _, only)| *it == id && (only.is_empty() || only.contains(&package.name.as_str())))
+        };
+        let wrong = match package.licence.as_deref().map(|expression| (expression, is_met(expression, &accepts))) {
+            Some((_, Some(true))) => continue,
+            Some((expression, Some(false))) => format!("is under {expression}"),
+            Some((expression, None)) => format!("has a licence we cannot read: {expression:?}"),
+            None => "names no licence".to_owned(),
+        };
+        findings.breach(Place::whole("Cargo.lock"), RULE, format!("{} {wrong}", package.label()), BECAUSE);
+    }
+    findings
+}
+
+/// Whether `expression` can be met with the licences that `accepts` says yes to; nothing if it does not parse.
+fn is_met(expression: &str, accepts: &dyn Fn(&str) -> bool) -> Option<bool> {
+    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let mut reader = Reader { words: &words, accepts };
+    let met = reader.any()?;
+    reader.words.is_empty().then_some(met)
+}
+
+struct Reader<'a> {
+    words: &'a [&'a str],
+    accepts: &'a dyn Fn(&str) -> bool,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, word: &str) -> bool {
+        match self.words {
+            [first, rest @ ..] if *first == word => {
+                self.words = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn any(&mut self) -> Option<bool> {
+        let mut met = self.all()?;
+        while self.take("OR") {
+            met |= self.all()?;
+        }
+        Some(met)
+    }
+
+    fn all(&mut self) -> Option<bool> {
+        let mut met = self.one()?;
+        while self.take("AND") {
+            met &= self.one()?;
+        }
+        Some(met)
+    }
+
+    fn one(&mut self) -> Option<bool> {
+        if self.take("(") {
+            let met = self.any()?;
+            return self.take(")").then_some(met);
+        }
+        let [id, rest @ ..] = self.words else { return None };
+        if matches!(*id, ")" | "AND" | "OR" | "WITH") {
+            return None;
+        }
+        self.words = rest;
+        if !self.take("WITH") {
+            return Some((self.accepts)(id));
+        }
+        let [exception, rest @ ..] = self.words else { return None };
+        self.words = rest;
+        Some((self.accepts)(&format!("{id} WITH {exception}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_met;
+
+    fn with_mit_and_isc(expression: &str) -> Option<bool> {
+        is_met(expression, &|id| matches!(id, "MIT" | "ISC" | "Apache-2.0 WITH LLVM-exception"))
+    }
+
+    #[test]
+    fn expressions_are_read_as_spdx_means_them() {
+        for (expression, met) in [
+            ("MIT", Some(true)),
+            ("GPL-3.0", Some(false)),
+            ("GPL-3.0 OR MIT", Some(true)),
+            ("GPL-3.0 AND MIT", Some(false)),
+            ("MIT/GPL-3.0", Some(true)),
+            ("GPL-3.0 OR MIT AND ISC", Some(true)),
+            ("MIT OR ISC AND GPL-3.0", Some(true)),
+            ("(MIT OR GPL-3.0) AND GPL-3.0", Some(false)),
+            ("ISC AND (GPL-3.0 OR MIT)", Some(true)),
+            ("Apache-2.0 WITH LLVM-exception", Some(true)),
+            ("Apache-2.0", Some(false)),
+            ("MIT WITH LLVM-exception", Some(false)),
+            ("", None),
+            ("MIT ISC", None),
+            ("(MIT", None),
+            ("MIT OR", None),
+            ("MIT WITH", None),
+        ] {
+            assert_eq!(with_mit_and_isc(expression), met, "{expression}");
+        }
+    }
+}

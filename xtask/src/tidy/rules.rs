@@ -1,0 +1,240 @@
+//! The rules of the house, as data: one row per rule, each with its reason. Read it like a page.
+//!
+//! A rule changes here and nowhere else; the checks beside this file only apply what it says. Whoever adds a row adds
+//! why, and whoever takes one away says in the commit what is no longer feared.
+
+use Law::{Apart, ApartExcept, Never, Only};
+use Scope::{Code, Comment};
+
+// ---- Who may know whom ------------------------------------------------------------------------------------------
+
+/// A wall: what the files of some rooms may not import. A room is a folder, or the file of the same name.
+/// Test files and `#[cfg(test)]` items are free: the walls are about what ships.
+pub(super) struct Wall {
+    pub(super) name: &'static str,
+    pub(super) rooms: &'static [&'static str],
+    pub(super) law: Law,
+    pub(super) because: &'static str,
+}
+
+/// What a wall forbids. Paths are module paths as Rust writes them, and stand for everything below them.
+pub(super) enum Law {
+    /// None of these.
+    Never(&'static [&'static str]),
+    /// Of our own modules and crates, nothing but these.
+    Only(&'static [&'static str]),
+    /// These rooms inside the room do not import each other.
+    Apart(&'static [&'static str]),
+    /// No two rooms inside the room import each other, but all may use these shared ones.
+    ApartExcept(&'static [&'static str]),
+}
+
+pub(super) const WALLS: &[Wall] = &[
+    Wall {
+        name: "the model is the ground",
+        rooms: &["crates/switchboard-core/src/model"],
+        law: Never(&["crate::lifecycle", "crate::dialect", "crate::call"]),
+        because: "everything is built from these types, so they can lean on nothing that is built from them",
+    },
+    Wall {
+        name: "the lifecycle is pure",
+        rooms: &["crates/switchboard-core/src/lifecycle"],
+        law: Only(&["crate::lifecycle", "crate::model", "crate::error"]),
+        because: "what a command does to a task must not depend on how it was spelled or on who asked",
+    },
+    Wall {
+        name: "dialects do not know each other",
+        rooms: &["crates/switchboard-core/src/dialect"],
+        law: ApartExcept(&["codes", "detect", "json"]),
+        because: "a dialect that leans on another cannot be added, changed or removed alone",
+    },
+    Wall {
+        name: "dialects only translate",
+        rooms: &["crates/switchboard-core/src/dialect"],
+        law: Never(&["crate::lifecycle"]),
+        because: "a translator that knows the rules of the task begins to apply them a second time",
+    },
+    Wall {
+        name: "ports name only core",
+        rooms: &["crates/switchboard-engine/src/ports"],
+        law: Only(&["switchboard_core", "crate::ports"]),
+        because: "an adapter is written against a port, and should need to read nothing else of the engine",
+    },
+    Wall {
+        name: "operations stand side by side",
+        rooms: &["crates/switchboard-engine/src/operations"],
+        law: ApartExcept(&[]),
+        because: "what two operations share is a room of its own, not a call across",
+    },
+    Wall {
+        name: "operations know no adapter",
+        rooms: &["crates/switchboard-engine/src/operations"],
+        law: Never(&["crate::memory"]),
+        because: "an operation must behave the same on every store",
+    },
+    Wall {
+        name: "the one writer looks down only",
+        rooms: &["crates/switchboard-engine/src/commit"],
+        law: Never(&["crate::operations", "crate::runs"]),
+        because: "operations and runs write through commit; if it called them back, nobody could say who decides",
+    },
+    Wall {
+        name: "stores do not know each other",
+        rooms: &["crates/switchboard-stores/src"],
+        law: Apart(&["sqlite", "postgres", "nats"]),
+        because: "each is a feature of its own and builds without the others",
+    },
+    Wall {
+        name: "the client stands on core alone",
+        rooms: &["crates/switchboard/src/client"],
+        law: Never(&["crate::server", "switchboard_engine", "switchboard_stores"]),
+        because: "a program that only calls agents should build neither an engine nor a database",
+    },
+    Wall {
+        name: "bindings do not know each other",
+        rooms: &["crates/switchboard/src/server"],
+        law: Apart(&["jsonrpc", "http_json", "grpc"]),
+        because: "they meet in the Endpoint below them; a shortcut between two would be a second meaning",
+    },
+    Wall {
+        name: "stores are chosen at the edge",
+        rooms: &["crates/switchboard-core", "crates/switchboard-engine"],
+        law: Never(&["switchboard_stores"]),
+        because: "the engine sees ports; which store stands behind them is the program's choice",
+    },
+    Wall {
+        name: "the binary is the end of the line",
+        rooms: &[
+            "crates/switchboard-core",
+            "crates/switchboard-engine",
+            "crates/switchboard-stores",
+            "crates/switchboard",
+            "tests",
+            "bench",
+            "xtask",
+        ],
+        law: Never(&["switchboard_cli"]),
+        because: "what others need belongs into a library; the binary may then change as it likes",
+    },
+];
+
+/// The files that may lift a ban of `clippy.toml` (clock, dice, spawning, leaving) by naming
+/// `clippy::disallowed_methods`, and what each needs it for. Test files are free.
+pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
+    ("crates/switchboard-engine/src/supervisor.rs", "the one place that starts tasks"),
+    ("crates/switchboard-engine/src/system.rs", "the real clock and the real dice, behind their ports"),
+    ("crates/switchboard-stores/src/sqlite/writer.rs", "the one thread that writes the file"),
+    ("crates/switchboard-stores/src/sqlite/readers.rs", "the threads that read the file"),
+    ("crates/switchboard-cli/src/main.rs", "a second signal leaves at once"),
+];
+
+// ---- What a text may look like ------------------------------------------------------------------------------------
+
+/// A Rust file longer than this holds two subjects.
+pub(super) const RUST_LINES_MAX: usize = 900;
+
+/// A picture of the whole that does not fit a sitting is not read.
+pub(super) const ARCHITECTURE_LINES_MAX: usize = 200;
+
+/// Where every Rust file opens with a `//!` head that says what the room is for.
+pub(super) const HEADED: &[&str] = &["crates/*/src", "xtask/src"];
+
+/// Where a word is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    Code,
+    Comment,
+}
+
+pub(super) const WORDS: &[(Scope, &str, &str)] = &[
+    (Code, "todo!(", "a panic is no plan; answer with an error or leave the case out of the type"),
+    (Code, "unimplemented!(", "a panic is no plan; answer with an error or leave the case out of the type"),
+    (Code, "dbg!(", "what is worth seeing twice is worth a log line"),
+    (Comment, "FIXME", "a known fault is mended or written down as an issue, where somebody looks"),
+];
+
+/// Beginnings of paths that exist on one machine only.
+pub(super) const MACHINE_PATHS: &[&str] = &["/home/", "/Users/", "/root/", "/work/", "C:\\Users\\"];
+
+/// Files that must be able to spell such a path: the rule itself and its tests.
+pub(super) const MACHINE_PATHS_FREE: &[&str] = &["xtask/src/tidy/"];
+
+/// The page that lists every decision.
+pub(super) const DECISIONS_INDEX: &str = "docs/decisions/README.md";
+
+// ---- Which crates may come in --------------------------------------------------------------------------------------
+
+/// The platform the dependency rules are judged for, so that they say the same on every machine.
+pub(super) const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+
+/// Everything `switchboard-core` needs, build scripts and macros included: no runtime, no clock, no dice, no I/O.
+pub(super) const CORE_TREE: &[(&str, &str)] = &[
+    ("base64", "bytes in JSON"),
+    ("bytes", "file contents, shared and not copied"),
+    ("futures-core", "the Stream trait, for replies that go on"),
+    ("itoa", "of serde_json: integers"),
+    ("memchr", "of serde_json: finding the end of a string"),
+    ("proc-macro2", "of serde_derive"),
+    ("quote", "of serde_derive"),
+    ("serde", "the wire structs of the dialects"),
+    ("serde_core", "of serde"),
+    ("serde_derive", "of serde"),
+    ("serde_json", "JSON text"),
+    ("serde_path_to_error", "which field was wrong"),
+    ("syn", "of serde_derive"),
+    ("unicode-ident", "of serde_derive"),
+    ("zmij", "of serde_json: floats"),
+];
+
+/// Crates that may not come in by any way.
+pub(super) const BANNED: &[(&str, &str)] = &[
+    ("openssl", "one TLS stack: rustls"),
+    ("openssl-sys", "one TLS stack: rustls; and a build that needs no system library"),
+    ("native-tls", "one TLS stack: rustls"),
+    ("ring", "one provider of cryptography: aws-lc-rs"),
+    ("rsa", "timing attack without a fix (RUSTSEC-2023-0071); aws-lc-rs does RSA"),
+    ("async-std", "one runtime: tokio; and it is no longer maintained"),
+    ("smol", "one runtime: tokio"),
+    ("actix-web", "one HTTP stack: hyper"),
+    ("serde_yaml", "no longer maintained; configuration is TOML"),
+    ("chrono", "the protocol needs one timestamp format, and the model has it"),
+    ("failure", "no longer maintained"),
+];
+
+/// Crates that others may bring along, but none of our manifests names.
+pub(super) const NOT_BY_US: &[(&str, &str)] = &[
+    ("lazy_static", "std has LazyLock"),
+    ("once_cell", "std has OnceLock and LazyLock"),
+    ("num_cpus", "std has available_parallelism"),
+    ("atty", "std has IsTerminal"),
+    ("log", "one way to log: tracing"),
+    ("futures", "futures-core and futures-util are the parts of it we use"),
+    ("libc", "rustix says the same without unsafe"),
+];
+
+/// Crates that are built in more than one version, and why we put up with it. A row whose reason is gone must go too.
+pub(super) const DUPLICATES: &[(&str, &str)] = &[
+    ("syn", "tracing-attributes still derives with syn 2; only the compiler ever runs it"),
+    ("cpufeatures", "proptest's generator is ahead of sha2; only tests carry the second"),
+    ("getrandom", "proptest and tempfile are ahead of the engine; only tests carry the second"),
+    ("hashbrown", "hashlink, below rusqlite, is behind indexmap"),
+    ("winnow", "toml and the parser inside it are on two versions"),
+];
+
+/// Licences we may ship under, as SPDX names them. The last column narrows a row to the crates it was accepted for.
+pub(super) const LICENCES: &[(&str, &str, &[&str])] = &[
+    ("MIT", "ours", &[]),
+    ("Apache-2.0", "ours", &[]),
+    ("Apache-2.0 WITH LLVM-exception", "Apache-2.0, with more freedom", &[]),
+    ("MIT-0", "MIT without the notice", &[]),
+    ("0BSD", "no conditions", &[]),
+    ("BSD-2-Clause", "keep the notice", &[]),
+    ("BSD-3-Clause", "keep the notice, do not borrow the name", &[]),
+    ("ISC", "keep the notice", &[]),
+    ("Zlib", "keep the notice in the source", &[]),
+    ("CC0-1.0", "public domain", &[]),
+    ("Unlicense", "public domain", &[]),
+    ("Unicode-3.0", "tables of the Unicode consortium: keep the notice", &[]),
+    ("CDLA-Permissive-2.0", "data, not code: the list of certificate authorities", &["webpki-roots"]),
+    ("OpenSSL", "an old notice of code that aws-lc inherits", &["aws-lc-sys"]),
+];

@@ -1,0 +1,95 @@
+//! What every text is held to: length, a head, no words left behind, no path of somebody's machine.
+
+use super::rules::{self, Scope};
+use super::source;
+use super::tree::{File, Tree};
+use super::{Findings, Place};
+
+pub(super) fn check(tree: &Tree) -> Findings {
+    let mut findings = Findings::default();
+    for file in &tree.files {
+        if file.is_rust() {
+            length(file, rules::RUST_LINES_MAX, "it holds more than one subject: move one out", &mut findings);
+            head(file, &mut findings);
+            words(file, &mut findings);
+        }
+        if is_written_by_hand(file) {
+            machine_paths(file, &mut findings);
+        }
+    }
+    match tree.files.iter().find(|file| file.path == "ARCHITECTURE.md") {
+        Some(file) => length(file, rules::ARCHITECTURE_LINES_MAX, "it should be read in one sitting", &mut findings),
+        None => findings.not_yet.push("ARCHITECTURE.md".to_owned()),
+    }
+    findings
+}
+
+fn length(file: &File, lines_max: usize, because: &str, findings: &mut Findings) {
+    let lines = file.text.lines().count();
+    if lines > lines_max {
+        let what = format!("{lines} lines, {lines_max} at most");
+        findings.breach(Place::line(&file.path, lines_max + 1), "length", what, because);
+    }
+}
+
+fn head(file: &File, findings: &mut Findings) {
+    if is_under(&file.path, rules::HEADED) && !file.text.starts_with("//!") {
+        let because = "a reader who opens the door should be told what the room is for";
+        findings.breach(Place::line(&file.path, 1), "head", "does not begin with //!", because);
+    }
+}
+
+fn words(file: &File, findings: &mut Findings) {
+    let split = source::split(&file.text);
+    for (scope, word, because) in rules::WORDS {
+        let half = match scope {
+            Scope::Code => &split.code,
+            Scope::Comment => &split.comments,
+        };
+        for line in lines_with(half, word) {
+            findings.breach(Place::line(&file.path, line), "words left behind", format!("has {word}"), because);
+        }
+    }
+}
+
+fn machine_paths(file: &File, findings: &mut Findings) {
+    if rules::MACHINE_PATHS_FREE.iter().any(|free| file.path.starts_with(free)) {
+        return;
+    }
+    for (number, line) in (1..).zip(file.text.lines()) {
+        for start in rules::MACHINE_PATHS {
+            // `docs/home/` and `https://host/work/` only contain such a path; it must begin here.
+            let begins = |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "_-.~/}".contains(c));
+            if line.match_indices(start).any(|(at, _)| begins(at)) {
+                findings.breach(
+                    Place::line(&file.path, number),
+                    "no path of one machine",
+                    format!("names {start}…"),
+                    "the next reader has another machine",
+                );
+            }
+        }
+    }
+}
+
+/// Golden files and the lock file are others' words, kept as they came.
+fn is_written_by_hand(file: &File) -> bool {
+    file.path != "Cargo.lock" && !file.path.split('/').any(|folder| folder == "golden")
+}
+
+/// Whether `path` lies below one of `folders`, where `*` stands for one name.
+pub(super) fn is_under(path: &str, folders: &[&str]) -> bool {
+    folders.iter().any(|folder| {
+        let mut names = path.split('/');
+        folder.split('/').all(|wanted| names.next().is_some_and(|name| wanted == "*" || wanted == name))
+            && names.next().is_some()
+    })
+}
+
+/// The numbers of the lines where `word` stands as a word of its own.
+pub(super) fn lines_with(text: &str, word: &str) -> Vec<usize> {
+    let stands_alone = |line: &str| {
+        line.match_indices(word).any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+    };
+    (1..).zip(text.lines()).filter(|(_, line)| stands_alone(line)).map(|(number, _)| number).collect()
+}
