@@ -1,1 +1,18 @@
-//! bench
+//! How fast is Switchboard, told against the least that any A2A server in Rust must do?
+//!
+//! In reading order:
+//! - [`limit`]: the limit server, which parses, answers and keeps nothing;
+//! - [`load`]: the load generator, our own so that it costs little CPU and checks every reply;
+//! - [`process`]: what the kernel knows of a process: CPU time, memory, cores;
+//! - [`compare`]: starts servers, drives them in interleaved rounds and prints the table.
+//!
+//! Nothing here is a test: timings on a shared machine prove nothing by themselves, ratios taken in one run do.
+
+// A benchmark is the rim of the system: it owns its clock, its randomness and its printing.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
+
+pub mod limit;
+pub mod load;
+pub mod process;
+
+pub mod compare;

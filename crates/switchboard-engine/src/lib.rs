@@ -1,8 +1,27 @@
-//! Durable tasks. A call comes in at the front desk ([`Engine`]), is decided and committed ([`commit`]), worked on by a
-//! run ([`runs`]), watched by readers at their own cursor ([`watching`]) and posted to webhooks ([`push`]).
+//! Durable tasks. A call comes in at the front desk ([`Engine`]), its message is taken in ([`accepting`]), decided and
+//! committed ([`commit`]), worked on by a run ([`runs`]), watched by readers at their own cursor ([`watching`]) and
+//! posted to webhooks ([`push`]).
 //!
 //! The engine knows neither HTTP nor SQL: what it needs from outside is in [`ports`], and [`memory`] holds reference
 //! adapters for all of them. No semver promise is made here: use the `switchboard` crate.
+#![allow(rustdoc::private_intra_doc_links)]
 
+mod accepting;
+mod commit;
+mod engine;
+mod house;
 pub mod limits;
+pub mod memory;
+mod operations;
 pub mod ports;
+mod push;
+pub mod runs;
+pub mod supervisor;
+pub mod system;
+mod watching;
+
+#[cfg(feature = "contract")]
+pub mod contract;
+
+pub use engine::{Engine, EngineBuilder, Readiness};
+pub use house::{Counters, Registered};

@@ -10,7 +10,8 @@ const LIFTS: &str = "clippy::disallowed_methods";
 pub(super) fn check(exceptions: &[(&str, &str)], tree: &Tree) -> Findings {
     let mut findings = Findings::default();
     let mut lifted = Vec::new();
-    for file in tree.files.iter().filter(|file| file.is_rust() && !file.is_test() && text::is_under(&file.path, HEADED)) {
+    for file in tree.files.iter().filter(|file| file.is_rust() && !file.is_test() && text::is_under(&file.path, HEADED))
+    {
         for line in text::lines_with(&source::split(&file.text).code, LIFTS) {
             lifted.push(file.path.as_str());
             if !exceptions.iter().any(|(path, _)| *path == file.path) {

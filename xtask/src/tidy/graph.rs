@@ -109,16 +109,22 @@ impl Graph {
 
 /// Whether `package`, with the features of `node` on, is built with `dependency`.
 fn is_built(package: &cargo_metadata::Package, node: &Node, dependency: &cargo_metadata::Package) -> bool {
-    let mut declared = package.dependencies.iter().filter(|it| it.name == *dependency.name).peekable();
-    // Not among the declared ones under its own name: nothing to judge by, so count it.
-    declared.peek().is_none() || declared.any(|it| !it.optional || is_asked_for(package, node, it))
+    let on: Vec<&str> = node.features.iter().map(|feature| feature.as_str()).collect();
+    let mut declared = package.dependencies.iter().filter(|it| it.name == *dependency.name);
+    declared.any(|it| {
+        let key = it.rename.as_deref().unwrap_or(&it.name);
+        !it.optional || is_asked_for(key, &on, &package.features)
+    })
 }
 
-fn is_asked_for(package: &cargo_metadata::Package, node: &Node, dependency: &cargo_metadata::Dependency) -> bool {
-    let key = dependency.rename.as_deref().unwrap_or(&dependency.name);
-    let asks = |wish: &str| wish.strip_prefix("dep:").unwrap_or(wish) == key || wish.starts_with(&format!("{key}/"));
-    node.features.iter().any(|feature| {
-        feature.as_str() == key
-            || package.features.get(feature.as_str()).is_some_and(|wishes| wishes.iter().any(|wish| asks(wish)))
+/// Whether one of the features that are `on` turns on the optional dependency `key`: as `key`, `dep:key` or
+/// `key/feature`, and not as `key?/feature`, which only adds to what another has turned on.
+pub(super) fn is_asked_for(key: &str, on: &[&str], features: &BTreeMap<String, Vec<String>>) -> bool {
+    let asks = |wish: &str| {
+        let wish = wish.strip_prefix("dep:").unwrap_or(wish);
+        wish.split_once('/').map_or(wish, |(crate_named, _)| crate_named) == key
+    };
+    on.iter().any(|feature| {
+        *feature == key || features.get(*feature).is_some_and(|wishes| wishes.iter().any(|wish| asks(wish)))
     })
 }

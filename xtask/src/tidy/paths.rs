@@ -98,8 +98,7 @@ impl<'a> Reader<'a> {
 
     fn read(&mut self) {
         use Token::{Into, Sign, Word};
-        const TEST: &[Token<'_>] =
-            &[Sign('['), Word("cfg"), Sign('('), Word("test"), Sign(')'), Sign(']')];
+        const TEST: &[Token<'_>] = &[Sign('['), Word("cfg"), Sign('('), Word("test"), Sign(')'), Sign(']')];
         while let Some(token) = self.peek(0) {
             match (token, self.peek(1), self.peek(2)) {
                 (Sign('#'), Some(Sign('!')), _) => {

@@ -6,8 +6,6 @@
 use Law::{Apart, ApartExcept, Never, Only};
 use Scope::{Code, Comment};
 
-// ---- Who may know whom ------------------------------------------------------------------------------------------
-
 /// A wall: what the files of some rooms may not import. A room is a folder, or the file of the same name.
 /// Test files and `#[cfg(test)]` items are free: the walls are about what ships.
 pub(super) struct Wall {
@@ -128,8 +126,6 @@ pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/switchboard-cli/src/main.rs", "a second signal leaves at once"),
 ];
 
-// ---- What a text may look like ------------------------------------------------------------------------------------
-
 /// A Rust file longer than this holds two subjects.
 pub(super) const RUST_LINES_MAX: usize = 900;
 
@@ -161,8 +157,6 @@ pub(super) const MACHINE_PATHS_FREE: &[&str] = &["xtask/src/tidy/"];
 
 /// The page that lists every decision.
 pub(super) const DECISIONS_INDEX: &str = "docs/decisions/README.md";
-
-// ---- Which crates may come in --------------------------------------------------------------------------------------
 
 /// The platform the dependency rules are judged for, so that they say the same on every machine.
 pub(super) const PLATFORM: &str = "x86_64-unknown-linux-gnu";

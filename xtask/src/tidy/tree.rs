@@ -21,10 +21,11 @@ impl File {
         self.path.ends_with(".md")
     }
 
-    /// Whether the whole file is there for tests: `tests.rs`, `…_tests.rs`, or anything in a folder `tests`.
+    /// Whether the file tests the crate it lies in: `tests.rs`, `…_tests.rs`, or anything in a crate's folder `tests`.
+    /// (The crate `tests` at the root is a crate like any other.)
     pub(super) fn is_test(&self) -> bool {
         let stem = self.path.strip_suffix(".rs").unwrap_or(&self.path);
-        stem.split('/').any(|name| name == "tests") || stem.ends_with("_tests")
+        stem.split('/').skip(1).any(|name| name == "tests") || stem.ends_with("_tests")
     }
 
     /// Whether the file belongs to `room`: lies in that folder, or is the file of that name.

@@ -1,1 +1,65 @@
-//! placeholder
+//! The one table that turns a [`ProtocolError`] into numbers: JSON-RPC code, HTTP status, gRPC code and name, and the
+//! reason of its `ErrorInfo`. Everything else in the house speaks in names.
+//!
+//! The spec's table covers the A2A errors and the JSON-RPC ones. It leaves four to the server: -31401 and -31403 follow
+//! the Go SDK; -32050 (try again later) and -32051 (too large) are ours, inside the range A2A keeps for such codes.
+
+use crate::error::ProtocolError;
+
+/// How one error is numbered in each binding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Codes {
+    pub jsonrpc: i32,
+    pub http: u16,
+    pub grpc: u8,
+    /// The gRPC code by name.
+    pub status: &'static str,
+    /// The `reason` of the `ErrorInfo` detail.
+    pub reason: &'static str,
+}
+
+/// The domain of every `ErrorInfo`.
+pub const DOMAIN: &str = "a2a-protocol.org";
+
+/// The row of an error.
+#[must_use]
+pub fn of(error: &ProtocolError) -> Codes {
+    use ProtocolError as E;
+    let row = |jsonrpc, http, (grpc, status), reason| Codes { jsonrpc, http, grpc, status, reason };
+    match error {
+        E::TaskNotFound { .. } => row(-32001, 404, NOT_FOUND, "TASK_NOT_FOUND"),
+        E::TaskNotCancelable { .. } => row(-32002, 400, FAILED_PRECONDITION, "TASK_NOT_CANCELABLE"),
+        E::PushNotificationNotSupported => row(-32003, 400, FAILED_PRECONDITION, "PUSH_NOTIFICATION_NOT_SUPPORTED"),
+        E::UnsupportedOperation { .. } => row(-32004, 400, FAILED_PRECONDITION, "UNSUPPORTED_OPERATION"),
+        E::ContentTypeNotSupported { .. } => row(-32005, 400, INVALID_ARGUMENT, "CONTENT_TYPE_NOT_SUPPORTED"),
+        E::InvalidAgentResponse { .. } => row(-32006, 500, INTERNAL, "INVALID_AGENT_RESPONSE"),
+        E::ExtendedAgentCardNotConfigured => {
+            row(-32007, 400, FAILED_PRECONDITION, "EXTENDED_AGENT_CARD_NOT_CONFIGURED")
+        }
+        E::ExtensionSupportRequired { .. } => row(-32008, 400, FAILED_PRECONDITION, "EXTENSION_SUPPORT_REQUIRED"),
+        E::VersionNotSupported { .. } => row(-32009, 400, FAILED_PRECONDITION, "VERSION_NOT_SUPPORTED"),
+        E::ParseError { .. } => row(-32700, 400, INVALID_ARGUMENT, "PARSE_ERROR"),
+        E::InvalidRequest { .. } => row(-32600, 400, INVALID_ARGUMENT, "INVALID_REQUEST"),
+        E::MethodNotFound { .. } => row(-32601, 404, UNIMPLEMENTED, "METHOD_NOT_FOUND"),
+        E::InvalidParams { .. } => row(-32602, 400, INVALID_ARGUMENT, "INVALID_PARAMS"),
+        E::Internal { .. } => row(-32603, 500, INTERNAL, "INTERNAL_ERROR"),
+        E::Unauthenticated { .. } => row(-31401, 401, UNAUTHENTICATED, "UNAUTHENTICATED"),
+        E::PermissionDenied { .. } => row(-31403, 403, PERMISSION_DENIED, "PERMISSION_DENIED"),
+        E::Unavailable { .. } => row(-32050, 503, UNAVAILABLE, "UNAVAILABLE"),
+        E::TooLarge { .. } => row(-32051, 413, RESOURCE_EXHAUSTED, "PAYLOAD_TOO_LARGE"),
+    }
+}
+
+const INVALID_ARGUMENT: (u8, &str) = (3, "INVALID_ARGUMENT");
+const NOT_FOUND: (u8, &str) = (5, "NOT_FOUND");
+const PERMISSION_DENIED: (u8, &str) = (7, "PERMISSION_DENIED");
+const RESOURCE_EXHAUSTED: (u8, &str) = (8, "RESOURCE_EXHAUSTED");
+const FAILED_PRECONDITION: (u8, &str) = (9, "FAILED_PRECONDITION");
+const UNIMPLEMENTED: (u8, &str) = (12, "UNIMPLEMENTED");
+const INTERNAL: (u8, &str) = (13, "INTERNAL");
+const UNAVAILABLE: (u8, &str) = (14, "UNAVAILABLE");
+const UNAUTHENTICATED: (u8, &str) = (16, "UNAUTHENTICATED");
+
+#[cfg(test)]
+#[path = "codes_tests.rs"]
+mod tests;

@@ -9,7 +9,7 @@ use super::{Event, Inbound};
 /// A task and the little beside it that only its runs need.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Folded {
-    pub task: Task,
+    pub task: Arc<Task>,
     /// The turns that have not ended: the current one first, then the inbox.
     pub open_turns: Vec<Arc<Inbound>>,
     /// A direct reply, if that is how the record closed.
@@ -23,7 +23,7 @@ impl Folded {
     pub fn empty(id: TaskId, context_id: ContextId) -> Self {
         let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: Timestamp::default() };
         let task = Task { id, context_id, status, artifacts: Vec::new(), history: Vec::new(), metadata: None };
-        Self { task, open_turns: Vec::new(), reply: None, checkpoint: None }
+        Self { task: Arc::new(task), open_turns: Vec::new(), reply: None, checkpoint: None }
     }
 
     pub fn apply_all(&mut self, events: &[Event]) {
@@ -33,7 +33,7 @@ impl Folded {
     }
 
     pub fn apply(&mut self, event: &Event) {
-        let task = &mut self.task;
+        let task = Arc::make_mut(&mut self.task);
         match event {
             Event::Received { inbound, .. } => {
                 task.history.push(inbound.message.clone());
@@ -50,8 +50,8 @@ impl Folded {
             }
             Event::MessageAdded { inbound } => {
                 // The agent's question is answered now: it becomes part of the conversation.
-                self.keep_question();
-                self.task.history.push(inbound.message.clone());
+                keep_question(task);
+                task.history.push(inbound.message.clone());
                 self.open_turns.push(inbound.clone());
             }
             Event::TurnBegan { turn, .. } => {
@@ -59,8 +59,8 @@ impl Folded {
                 self.checkpoint = None;
             }
             Event::StatusChanged { state, message, at, .. } => {
-                self.keep_question();
-                self.task.status = TaskStatus { state: *state, message: message.clone(), timestamp: *at };
+                keep_question(task);
+                task.status = TaskStatus { state: *state, message: message.clone(), timestamp: *at };
             }
             Event::ArtifactWritten { artifact, append, .. } => {
                 match task.artifacts.iter_mut().find(|known| known.artifact_id == artifact.artifact_id) {
@@ -74,11 +74,10 @@ impl Folded {
             Event::CancelRequested { .. } | Event::Claimed { .. } | Event::TurnEnded => {}
         }
     }
+}
 
-    fn keep_question(&mut self) {
-        let status = &mut self.task.status;
-        if status.state.is_interrupted() {
-            self.task.history.extend(status.message.take());
-        }
+fn keep_question(task: &mut Task) {
+    if task.status.state.is_interrupted() {
+        task.history.extend(task.status.message.take());
     }
 }

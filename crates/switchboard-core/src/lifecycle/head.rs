@@ -118,7 +118,8 @@ impl Head {
         self.version += 1;
     }
 
-    fn apply(&mut self, event: &Event) {
+    /// Takes one event in, without ending the commit it belongs to.
+    pub fn apply(&mut self, event: &Event) {
         if event.is_visible() {
             self.seq += 1;
         }

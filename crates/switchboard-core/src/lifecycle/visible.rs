@@ -1,7 +1,5 @@
 //! What the outside may see of a commit, and where a reader's stream ends.
 
-use std::sync::Arc;
-
 use crate::model::{ArtifactUpdate, ContextId, StatusUpdate, TaskId, TaskState, TaskStatus, TaskView, Update};
 
 use super::{Event, Folded};
@@ -21,7 +19,7 @@ fn update(task_id: &TaskId, context_id: &ContextId, event: &Event) -> Option<Upd
         Event::Opened { .. } => {
             let mut opened = Folded::empty(task_id.clone(), context_id.clone());
             opened.apply(event);
-            Some(Update::Task(TaskView::whole(Arc::new(opened.task))))
+            Some(Update::Task(TaskView::whole(opened.task)))
         }
         Event::StatusChanged { state, message, metadata, at } => Some(Update::Status(StatusUpdate {
             task_id: task_id.clone(),

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use switchboard_core::call::{BoxFuture, Owner};
 use switchboard_core::lifecycle::{Event, Folded, Head};
-use switchboard_core::model::{AgentName, ConfigId, ContextId, Dialect, PushConfig, TaskId, TaskState, TaskStatus, Timestamp};
+use switchboard_core::model::{
+    AgentName, ConfigId, ContextId, Dialect, PushConfig, TaskId, TaskState, TaskStatus, Timestamp,
+};
 
 pub trait Store: Send + Sync {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>>;
@@ -37,7 +39,8 @@ pub trait Store: Send + Sync {
 
     /// Extends the leases this process holds and says which it has lost. Renewing an expired lease that nobody claimed
     /// is allowed: a laptop that slept has lost nothing.
-    fn renew_leases(&self, held: Vec<(TaskKey, u64)>, lease_ms: u32) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>>;
+    fn renew_leases(&self, held: Vec<(TaskKey, u64)>, lease_ms: u32)
+    -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>>;
 
     /// Gives leases back, so that the runs can be claimed once `due` has come.
     fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>>;
@@ -52,6 +55,11 @@ pub trait Store: Send + Sync {
 
     /// Removes what the policy no longer keeps, at most `limit` records, and says how many.
     fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>>;
+
+    /// Writes something harmless: whether a store that failed works again can only be told by writing.
+    fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     fn stats(&self) -> StoreStats;
 }
@@ -122,17 +130,21 @@ pub fn newest_status(events: &[Event]) -> Option<TaskStatus> {
         Event::StatusChanged { state, message, at, .. } => {
             Some(TaskStatus { state: *state, message: message.clone(), timestamp: *at })
         }
-        Event::Opened { at, .. } => {
-            Some(TaskStatus { state: TaskState::Submitted, message: None, timestamp: *at })
-        }
+        Event::Opened { at, .. } => Some(TaskStatus { state: TaskState::Submitted, message: None, timestamp: *at }),
         _ => None,
     })
 }
 
 pub enum PushChange {
     /// Insert, or replace the config with the same id. Its cursor starts after `after_seq`.
-    Put { config: PushConfig, dialect: Dialect, after_seq: u64 },
-    Delete { id: ConfigId },
+    Put {
+        config: PushConfig,
+        dialect: Dialect,
+        after_seq: u64,
+    },
+    Delete {
+        id: ConfigId,
+    },
 }
 
 /// The record that a message was accepted, kept until `expires`.

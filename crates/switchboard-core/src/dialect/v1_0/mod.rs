@@ -1,1 +1,31 @@
-//! placeholder
+//! A2A 1.0 in JSON, as spoken over JSON-RPC and over HTTP+JSON: protobuf's JSON mapping of the 1.0 messages, lowerCamelCase,
+//! enums by name, one member of a oneof. [`wire`](self) structs borrow from the request text and are turned into the
+//! model at once; replies are written straight from the model.
+//!
+//! - requests: [`decode_call`], [`decode_send_body`], [`decode_cancel_body`], [`decode_push_config_body`] and, for GET,
+//!   [`decode_list_query`], [`decode_history_length`], [`decode_push_list_query`];
+//! - replies: [`encode_reply`], [`encode_update`], [`encode_card`];
+//! - refusals: [`encode_rpc_error`], [`encode_http_error`].
+//!
+//! LOSSES: none. The model was made after this dialect. Fields nobody knows are ignored on the way in.
+
+mod card;
+mod check;
+mod convert;
+mod decode;
+mod encode;
+mod error;
+mod limits;
+mod names;
+mod query;
+mod wire;
+
+pub use card::encode_card;
+pub use decode::{Decoded, check_id, decode_call, decode_cancel_body, decode_push_config_body, decode_send_body};
+pub use encode::{encode_message, encode_push_config, encode_reply, encode_task, encode_update};
+pub use error::{encode_http_error, encode_rpc_error};
+pub use limits::DecodeLimits;
+pub use query::{decode_history_length, decode_list_query, decode_push_list_query};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Is this the reply we asked for? Searched as text: parsing every reply would make the load generator the slow side.
+
+use super::connection::Reply;
+use super::request::text;
+use super::tasks::Stored;
+
+const COMPLETED: &str = r#""state":"TASK_STATE_COMPLETED""#;
+
+pub(super) enum Expected<'a> {
+    /// A completed task whose artifact holds the text of this serial.
+    Echo(u64),
+    /// A stream: the task, the artifact with the text of this serial, the completed status.
+    Stream(u64),
+    Stored(&'a Stored),
+}
+
+/// The number of events of a stream (0 for a plain reply), or what is wrong in words.
+pub(super) fn reply(reply: &Reply<'_>, expected: &Expected<'_>) -> Result<u64, String> {
+    let body = std::str::from_utf8(reply.body).map_err(|_| "the reply is not UTF-8".to_owned())?;
+    let verdict = if reply.status == 200 { compare(body, expected) } else { Err("not 200") };
+    verdict.map_err(|wrong| format!("{wrong}: {} {}", reply.status, body.chars().take(400).collect::<String>()))
+}
+
+fn compare(body: &str, expected: &Expected<'_>) -> Result<u64, &'static str> {
+    match expected {
+        Expected::Echo(serial) => completed_with(body, &text(*serial)).map(|()| 0),
+        Expected::Stored(task) if !body.contains(&*task.id) => Err("another task"),
+        Expected::Stored(task) => match &task.text {
+            Some(text) => completed_with(body, text).map(|()| 0),
+            None => completed_with(body, super::request::TEXT).map(|()| 0),
+        },
+        Expected::Stream(serial) => stream(body, &text(*serial)),
+    }
+}
+
+fn completed_with(body: &str, text: &str) -> Result<(), &'static str> {
+    if !body.contains(COMPLETED) {
+        return Err("not completed");
+    }
+    let artifacts = body.find(r#""artifacts":"#).ok_or("no artifact")?;
+    // The text stands in the history too: only the artifact's own counts.
+    let end = body[artifacts..].find(r#""history":"#).map_or(body.len(), |length| artifacts + length);
+    if body[artifacts..end].contains(text) { Ok(()) } else { Err("not the text that was sent") }
+}
+
+fn stream(body: &str, text: &str) -> Result<u64, &'static str> {
+    let mut events = 0;
+    let mut echoed = false;
+    let mut last = "";
+    for line in body.split('\n') {
+        let Some(data) = line.strip_prefix("data:") else { continue };
+        if events == 0 && !data.contains(r#""task":"#) {
+            return Err("the first event is not the task");
+        }
+        echoed = echoed || (data.contains(r#""artifactUpdate":"#) && data.contains(text));
+        events += 1;
+        last = data;
+    }
+    match (events >= 3, echoed, last.contains(COMPLETED)) {
+        (false, _, _) => Err("fewer than three events"),
+        (_, false, _) => Err("no artifact with the text that was sent"),
+        (_, _, false) => Err("the stream does not end completed"),
+        _ => Ok(events),
+    }
+}

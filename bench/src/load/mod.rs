@@ -1,0 +1,140 @@
+//! The load generator: one thread, many keep-alive connections, every reply checked.
+//!
+//! Written for low CPU, so that the server is the slower side: requests are templates with a few digits changed, replies
+//! are searched and not parsed, and a reply is one read where the kernel allows. In: an address and a kind of [`Work`].
+//! Out: an [`Outcome`]. Whoever wants the server's CPU time reads it around [`Pool::run`].
+
+mod check;
+mod connection;
+mod outcome;
+mod request;
+mod tasks;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use tokio::task::JoinSet;
+
+pub use connection::Connection;
+pub use outcome::Outcome;
+pub use tasks::{HeldStreams, Stored, create, hold_streams};
+
+use check::Expected;
+use outcome::Tally;
+use request::Template;
+
+/// What each connection does, over and over.
+#[derive(Clone)]
+pub enum Work {
+    /// Blocking SendMessage; the reply is the completed task with the text in its artifact.
+    Send,
+    /// SendStreamingMessage, read to the end of the stream.
+    Stream,
+    /// GetTask over these tasks in turn.
+    Get(Arc<[Stored]>),
+}
+
+/// When a run ends.
+#[derive(Clone, Copy)]
+pub enum Until {
+    /// Requests begun within this time are finished and counted.
+    Elapsed(Duration),
+    /// Exactly so many requests.
+    Requests(u64),
+}
+
+/// Open connections that outlive a run, so that connecting is never part of what is measured.
+pub struct Pool {
+    address: SocketAddr,
+    connections: Vec<Connection>,
+}
+
+impl Pool {
+    pub async fn open(address: SocketAddr, count: usize) -> Result<Pool> {
+        let mut connections = Vec::with_capacity(count);
+        for _ in 0..count {
+            connections.push(Connection::open(address).await?);
+        }
+        Ok(Pool { address, connections })
+    }
+
+    /// Drives every connection with this work and says what came of it.
+    pub async fn run(&mut self, work: &Work, until: Until) -> Outcome {
+        let limit = Arc::new(Limit::new(until));
+        let started = Instant::now();
+        let mut drivers = JoinSet::new();
+        for connection in self.connections.drain(..) {
+            drivers.spawn(drive(connection, self.address, work.clone(), Arc::clone(&limit)));
+        }
+        let mut total = Tally::default();
+        while let Some(ended) = drivers.join_next().await {
+            let (connection, tally) = ended.expect("a driver returns its errors and does not panic");
+            total.add(tally);
+            self.connections.extend(connection);
+        }
+        total.finish(started.elapsed())
+    }
+}
+
+/// The shared end of a run.
+struct Limit {
+    deadline: Option<Instant>,
+    left: AtomicU64,
+}
+
+impl Limit {
+    fn new(until: Until) -> Limit {
+        match until {
+            Until::Elapsed(time) => Limit { deadline: Some(Instant::now() + time), left: AtomicU64::new(u64::MAX) },
+            Until::Requests(count) => Limit { deadline: None, left: AtomicU64::new(count) },
+        }
+    }
+
+    fn allows_one_more(&self, now: Instant) -> bool {
+        self.deadline.is_none_or(|deadline| now < deadline)
+            && self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+}
+
+async fn drive(
+    mut connection: Connection,
+    address: SocketAddr,
+    work: Work,
+    limit: Arc<Limit>,
+) -> (Option<Connection>, Tally) {
+    let mut tally = Tally::default();
+    let mut template = match &work {
+        Work::Send | Work::Get(_) => Template::send(),
+        Work::Stream => Template::stream(),
+    };
+    let mut begun = Instant::now();
+    while limit.allows_one_more(begun) {
+        let serial = request::next_serial();
+        let (bytes, expected) = match &work {
+            Work::Send => (template.with(serial), Expected::Echo(serial)),
+            Work::Stream => (template.with(serial), Expected::Stream(serial)),
+            Work::Get(tasks) => {
+                let task = &tasks[serial as usize % tasks.len()];
+                (&*task.get_request, Expected::Stored(task))
+            }
+        };
+        let result = match connection.exchange(bytes).await {
+            Ok(reply) => check::reply(&reply, &expected).map(|events| (reply.body.len(), events)),
+            Err(error) => Err(format!("{error:#}")),
+        };
+        let ended = Instant::now();
+        let failed = result.is_err();
+        tally.record(ended - begun, result);
+        begun = ended;
+        if failed || connection.must_close() {
+            match Connection::open(address).await {
+                Ok(fresh) => connection = fresh,
+                Err(_) => return (None, tally),
+            }
+        }
+    }
+    (Some(connection), tally)
+}

@@ -1,0 +1,99 @@
+//! The requests as bytes, built once; each use only writes the digits of a fresh serial into its places.
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Twelve digits wide: the width of a UUID's last group, and more sends than any run makes.
+const SERIAL: &str = "############";
+
+/// The text a serial is sent with. It must not begin with one of the demo agent's own words.
+pub(super) const TEXT: &str = "Echo this line, please: ";
+
+/// Keeps the message ids of two processes apart.
+static SESSION: LazyLock<u64> = LazyLock::new(|| getrandom::u64().unwrap_or_default());
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+pub(super) fn next_serial() -> u64 {
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+pub(super) fn text(serial: u64) -> String {
+    format!("{TEXT}{serial:012}")
+}
+
+/// A request with room for a serial in its JSON-RPC id, message id and text.
+pub(super) struct Template {
+    bytes: Vec<u8>,
+    places: Vec<usize>,
+}
+
+impl Template {
+    pub(super) fn send() -> Template {
+        Template::message("SendMessage", TEXT)
+    }
+
+    pub(super) fn stream() -> Template {
+        Template::message("SendStreamingMessage", TEXT)
+    }
+
+    /// Asks the demo agent for a question: the task stays open until somebody answers.
+    pub(super) fn question() -> Template {
+        Template::message("SendMessage", "ask what to do next, ")
+    }
+
+    fn message(method: &str, text: &str) -> Template {
+        let (high, low) = (*SESSION >> 32, *SESSION & 0xffff);
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":"r-{SERIAL}","method":"{method}","params":{{"message":{{"messageId":"{high:08x}-{low:04x}-4000-8000-{SERIAL}","role":"ROLE_USER","parts":[{{"text":"{text}{SERIAL}"}}]}}}}}}"#
+        );
+        let bytes = post(&body);
+        let places = bytes.windows(SERIAL.len()).enumerate().filter(|(_, window)| *window == SERIAL.as_bytes());
+        let places = places.map(|(at, _)| at).collect();
+        Template { bytes, places }
+    }
+
+    pub(super) fn with(&mut self, serial: u64) -> &[u8] {
+        let mut digits = [b'0'; SERIAL.len()];
+        let mut rest = serial;
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        for &at in &self.places {
+            self.bytes[at..at + SERIAL.len()].copy_from_slice(&digits);
+        }
+        &self.bytes
+    }
+}
+
+pub(super) fn get_task(id: &str) -> Vec<u8> {
+    of_task("GetTask", id)
+}
+
+pub(super) fn subscribe(id: &str) -> Vec<u8> {
+    of_task("SubscribeToTask", id)
+}
+
+fn of_task(method: &str, id: &str) -> Vec<u8> {
+    post(&format!(r#"{{"jsonrpc":"2.0","id":"r-000000000000","method":"{method}","params":{{"id":"{id}"}}}}"#))
+}
+
+fn post(body: &str) -> Vec<u8> {
+    let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n";
+    format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Template;
+
+    #[test]
+    fn a_serial_is_written_in_all_three_places() {
+        let mut template = Template::send();
+        template.with(7);
+        let request = String::from_utf8_lossy(template.with(12_345)).into_owned();
+        assert_eq!(request.matches("000000012345").count(), 3);
+        assert!(!request.contains('#'));
+    }
+}

@@ -1,0 +1,304 @@
+//! Readers for what protobuf's JSON mapping allows. They borrow from the input where they can, hold a bounded number of
+//! list items whatever is sent, and report a wrong type as serde does; [`parse_object`] finds out which field it was.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+
+/// How many items of one list are kept; the rest is counted and dropped. Configured limits lie below this, so that a
+/// body of a million empty parts costs no more memory than a legal one.
+pub const LIST_ITEMS_KEPT: usize = 10_000;
+
+/// Why a text could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The text is not JSON at all, as opposed to JSON of the wrong shape.
+    pub is_syntax: bool,
+    /// The field at fault in dotted form; empty for the whole text.
+    pub path: String,
+    /// What is wrong with that field.
+    pub description: String,
+    /// The same with the position in the text.
+    pub with_position: String,
+}
+
+/// Reads one object and nothing after it. A failure is rare, so only then is the text read again by a slower reader that
+/// keeps track of where it is.
+///
+/// # Errors
+/// When the text is not JSON, not an object, or a field has the wrong type.
+#[inline]
+pub fn parse_object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Fault> {
+    match serde_json::from_str::<Obj<T>>(text) {
+        Ok(Obj(value)) => Ok(value),
+        Err(error) => Err(find_fault::<T>(text, &error)),
+    }
+}
+
+#[cold]
+fn find_fault<'a, T: Deserialize<'a>>(text: &'a str, error: &serde_json::Error) -> Fault {
+    let is_syntax = match error.classify() {
+        Category::Syntax | Category::Eof | Category::Io => true,
+        // A wrong type may come before a broken bracket; broken is what the sender must hear first.
+        Category::Data => serde_json::from_str::<IgnoredAny>(text).is_err(),
+    };
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let (path, description) = match serde_path_to_error::deserialize::<_, Obj<T>>(&mut reader) {
+        Ok(_) => (String::new(), error.to_string()),
+        Err(traced) => (traced.path().to_string(), traced.inner().to_string()),
+    };
+    Fault {
+        is_syntax,
+        path: if path == "." { String::new() } else { excerpt(&path, 256) },
+        description: excerpt(without_position(&description), 256),
+        with_position: excerpt(&error.to_string(), 256),
+    }
+}
+
+/// serde_json ends its messages with a position. It is of no use to a sender when the text was part of another one.
+fn without_position(message: &str) -> &str {
+    message.rfind(" at line ").map_or(message, |at| &message[..at])
+}
+
+/// The beginning of a text, for messages that repeat what was sent.
+#[must_use]
+pub fn excerpt(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let end = (0..=bytes_max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    format!("{}…", &text[..end])
+}
+
+/// A string, borrowed unless it holds escapes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text<'a>(pub Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextVisitor;
+
+        impl<'de> Visitor<'de> for TextVisitor {
+            type Value = Text<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            #[inline]
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+
+            #[inline]
+            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+
+        deserializer.deserialize_str(TextVisitor)
+    }
+}
+
+/// A struct read from an object only: serde would take an array as well and assign by position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obj<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Obj<T> {
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            #[inline]
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map))
+            }
+        }
+
+        deserializer.deserialize_map(ObjectVisitor(PhantomData)).map(Obj)
+    }
+}
+
+/// The first items of a list, and how many there were.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List<T> {
+    /// At most [`LIST_ITEMS_KEPT`].
+    pub items: Vec<T>,
+    pub total: usize,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ListVisitor<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
+            type Value = List<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+
+            #[inline]
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<List<T>, A::Error> {
+                let mut items = Vec::new();
+                while items.len() < LIST_ITEMS_KEPT {
+                    match seq.next_element()? {
+                        Some(item) => items.push(item),
+                        None => return Ok(List { total: items.len(), items }),
+                    }
+                }
+                let mut total = items.len();
+                while seq.next_element::<IgnoredAny>()?.is_some() {
+                    total += 1;
+                }
+                Ok(List { items, total })
+            }
+        }
+
+        deserializer.deserialize_seq(ListVisitor(PhantomData))
+    }
+}
+
+/// An int32: a number, a number without a fraction such as `10.0`, or either as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Int(pub i32);
+
+impl Int {
+    /// Reads the textual form, which is also what a query parameter holds.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        // Rust reads "inf", "nan" and "+1", which JSON does not know.
+        let is_number_like = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'-' | b'.' | b'e' | b'E' | b'+'));
+        if !is_number_like || text.starts_with('+') {
+            return None;
+        }
+        text.parse().ok().map(Self).or_else(|| text.parse().ok().and_then(Self::from_f64))
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and in range")]
+    fn from_f64(number: f64) -> Option<Self> {
+        let fits = number.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number);
+        fits.then_some(Self(number as i32))
+    }
+}
+
+impl<'de> Deserialize<'de> for Int {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct IntVisitor;
+
+        impl Visitor<'_> for IntVisitor {
+            type Value = Int;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number of 32 bits")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Int, E> {
+                i32::try_from(number).map(Int).map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Int, E> {
+                i32::try_from(number).map(Int).map_err(|_| E::invalid_value(de::Unexpected::Unsigned(number), &self))
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Int, E> {
+                Int::from_f64(number).ok_or_else(|| E::invalid_value(de::Unexpected::Float(number), &self))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Int, E> {
+                Int::parse(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+        }
+
+        deserializer.deserialize_any(IntVisitor)
+    }
+}
+
+/// An enum value as it was sent: by name or by number. Which ones exist is for the dialect to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NameOrNumber<'a> {
+    Name(Cow<'a, str>),
+    Number(i64),
+}
+
+impl fmt::Display for NameOrNumber<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(&excerpt(name, 64)),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for NameOrNumber<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct EnumVisitor;
+
+        impl<'de> Visitor<'de> for EnumVisitor {
+            type Value = NameOrNumber<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name or number of an enum value")
+            }
+
+            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
+                Ok(NameOrNumber::Name(Cow::Borrowed(name)))
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+                Ok(NameOrNumber::Name(Cow::Owned(name.to_owned())))
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+                Ok(NameOrNumber::Number(number))
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+                Ok(NameOrNumber::Number(i64::try_from(number).unwrap_or(i64::MAX)))
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
+                let whole = Int::from_f64(number).ok_or_else(|| E::invalid_value(de::Unexpected::Float(number), &self));
+                whole.map(|Int(number)| NameOrNumber::Number(number.into()))
+            }
+        }
+
+        deserializer.deserialize_any(EnumVisitor)
+    }
+}
+
+/// Reads a field for which null is a value and not the absence of one.
+///
+/// # Errors
+/// When the text is not JSON.
+pub fn present_raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Decodes base64 in the standard or the URL-safe alphabet, padded or not.
+#[must_use]
+pub fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true);
+    const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
+    const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
+    STANDARD.decode(text).or_else(|_| URL_SAFE.decode(text)).ok()
+}

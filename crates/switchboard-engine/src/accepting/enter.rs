@@ -1,0 +1,268 @@
+//! The commit that accepts a message. Acceptance is always one commit, and a run starts only after it; an agent without
+//! effects may be asked first, so that its answer is in the same commit.
+
+use std::sync::Arc;
+
+use switchboard_core::call::{Caller, SendMessage};
+use switchboard_core::error::ProtocolError;
+use switchboard_core::lifecycle::{Command, Event, Folded, Head, Inbound, Opening, Refusal, decide};
+use switchboard_core::model::{Json, Message, TaskId};
+
+use super::{Identity, identify};
+use crate::commit::{AppendError, Extras, Record, WriteError, contended};
+use crate::house::{House, Registered};
+use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
+use crate::runs::{Effects, Replies, Run, Stage, Turn, TurnStart, poll_once};
+
+/// What became of a message.
+pub(crate) enum Entry {
+    /// It was accepted.
+    Entered(Entered),
+    /// It had been accepted before.
+    Repeated(Accepted),
+}
+
+/// A message that was just accepted.
+pub(crate) struct Entered {
+    pub(crate) record: Arc<Record>,
+    /// The record right after the accepting commit.
+    pub(crate) stored: StoredTask,
+    /// What the accepting commit holds.
+    pub(crate) events: Arc<[Event]>,
+    /// Whether the message opened the record.
+    pub(crate) opened: bool,
+}
+
+impl Entered {
+    /// The number of the first visible event of the accepting commit.
+    pub(crate) fn first_seq(&self) -> u64 {
+        let visible = self.events.iter().filter(|event| event.is_visible()).count() as u64;
+        self.stored.head.seq + 1 - visible
+    }
+}
+
+pub(crate) async fn enter(
+    house: &Arc<House>,
+    agent: &Arc<Registered>,
+    caller: &Caller,
+    send: SendMessage,
+) -> Result<Entry, ProtocolError> {
+    let identity = identify(agent, caller, &send.message);
+    let scope = house.scope(caller, agent);
+    let entering = Entering { house, agent, caller, scope, identity };
+    match send.message.task_id.clone() {
+        None => entering.open(send).await,
+        Some(id) => entering.go_on(id, send).await,
+    }
+}
+
+struct Entering<'a> {
+    house: &'a Arc<House>,
+    agent: &'a Arc<Registered>,
+    caller: &'a Caller,
+    scope: Scope,
+    identity: Option<Identity>,
+}
+
+impl Entering<'_> {
+    /// Opens a new record.
+    async fn open(self, send: SendMessage) -> Result<Entry, ProtocolError> {
+        let house = self.house;
+        let id = TaskId::from(house.ids.uuid());
+        let context_id = send.message.context_id.clone().unwrap_or_else(|| house.ids.uuid().into());
+        let born = self.agent.source.traits().replies == Replies::Task
+            || send.return_immediately
+            || send.push_config.is_some();
+        let record = Arc::new(Record::unopened(self.scope.clone(), id.clone(), context_id.clone()));
+        let push = self.push_change(&send, &id, 0);
+        let message = Message { task_id: Some(id.clone()), context_id: Some(context_id.clone()), ..send.message };
+        let inbound = self.inbound(1, message, send.metadata, send.accepted_output_modes);
+        let command = Command::Open(Opening { inbound: inbound.clone(), context_id: context_id.clone(), born });
+        let before = record.head();
+        let events = decide(&before, command, &house.bounds(), house.now()).map_err(refused)?;
+        let extras = Extras { push, accept: self.accept(1, 0), folded: None };
+        match self.agent.source.traits().effects {
+            Effects::None => self.open_and_ask(record, inbound, before, events, extras).await,
+            Effects::Some => {
+                let mut folded = Folded::empty(id, context_id);
+                folded.apply_all(&events);
+                let entry = self.commit_and_run(record.clone(), before, events, Arc::new(folded), extras, true).await?;
+                entry.ok_or_else(|| contended(&record.id))
+            }
+        }
+    }
+
+    /// Asks an agent without effects before anything is stored. If it answers at once, question and answer are one
+    /// commit; if it has to wait, what it has said so far is.
+    async fn open_and_ask(
+        self,
+        record: Arc<Record>,
+        inbound: Arc<Inbound>,
+        before: Head,
+        events: Vec<Event>,
+        mut extras: Extras,
+    ) -> Result<Entry, ProtocolError> {
+        let house = self.house;
+        let folded = Folded::empty(record.id.clone(), record.context_id.clone());
+        let stage = Stage::begin(before, folded, events);
+        let referenced = house.referenced_by(&record.scope, &inbound.message).await;
+        let deadline = house.now().plus_ms(i64::from(house.run_s_max(&record.scope)) * 1000);
+        let (fence, attempt) = (stage.head.fence, stage.head.attempt);
+        let start =
+            TurnStart { record: record.clone(), inbound, fence, attempt, deadline, referenced, checkpoint: None };
+        let turn = Turn::staged(house.clone(), start, stage);
+        let mut future = self.agent.source.start(turn.clone());
+        let outcome = poll_once(&mut future).await;
+        let answered = outcome.is_some();
+        let stage = match outcome {
+            Some(outcome) => {
+                let end = outcome.into_end(house, &turn);
+                turn.end_in_stage(end);
+                turn.finish_stage()
+            }
+            None => turn.unstage(),
+        };
+        let Some(Stage { before, head, events, folded }) = stage else {
+            return Err(ProtocolError::Internal { incident: house.ids.uuid() });
+        };
+        let folded = Arc::new(folded);
+        extras.folded = Some(folded.clone());
+        let events: Arc<[Event]> = events.into();
+        match house.append(&record, before, events.clone(), None, extras).await {
+            Ok(()) => {}
+            Err(error) => {
+                // The run was for nothing, and it knows: it had no effects.
+                turn.cancel_token().cancel();
+                return self.not_entered(error)?.ok_or_else(|| contended(&record.id));
+            }
+        }
+        if !answered && head.running {
+            Run { house: house.clone(), agent: self.agent.clone(), turn, future }.spawn();
+        }
+        Ok(Entry::Entered(entered(record, folded, events, true)))
+    }
+
+    /// Commits the acceptance, then starts the run if this message begins one; none if somebody else was faster.
+    async fn commit_and_run(
+        &self,
+        record: Arc<Record>,
+        before: Head,
+        events: Vec<Event>,
+        folded: Arc<Folded>,
+        mut extras: Extras,
+        opened: bool,
+    ) -> Result<Option<Entry>, ProtocolError> {
+        let begins = opened || !before.running;
+        extras.folded = Some(folded.clone());
+        let events: Arc<[Event]> = events.into();
+        if let Err(error) = self.house.append(&record, before, events.clone(), None, extras).await {
+            return self.not_entered(error);
+        }
+        let entered = entered(record, folded, events, opened);
+        if begins {
+            let stored = &entered.stored;
+            let referenced = self.house.referenced_tasks(&self.scope, stored).await;
+            let (house, agent) = (self.house.clone(), self.agent.clone());
+            if let Some(run) = Run::begin(house, agent, entered.record.clone(), stored, referenced) {
+                run.spawn();
+            }
+        }
+        Ok(Some(Entry::Entered(entered)))
+    }
+
+    /// Why a message was not accepted by this commit: another commit came first (none), or it had been accepted before.
+    fn not_entered(&self, error: AppendError) -> Result<Option<Entry>, ProtocolError> {
+        match error {
+            AppendError::Conflict => Ok(None),
+            AppendError::Write(WriteError::Duplicate(accepted)) => {
+                if let Some(identity) = &self.identity {
+                    identity.check(&accepted)?;
+                }
+                Ok(Some(Entry::Repeated(accepted)))
+            }
+            AppendError::Write(error) => Err(error.into_protocol()),
+        }
+    }
+
+    /// Continues a task.
+    async fn go_on(self, id: TaskId, send: SendMessage) -> Result<Entry, ProtocolError> {
+        let house = self.house;
+        if let Some(identity) = &self.identity {
+            // A repeat of the message that ended its task must find its answer, not the refusal of a new message.
+            let known = house.store.find_accepted(identity.key).await.map_err(|error| house.store_failed(&error))?;
+            if let Some(accepted) = known {
+                identity.check(&accepted)?;
+                return Ok(Entry::Repeated(accepted));
+            }
+        }
+        for _ in 0..house.limits.commit_attempts_max {
+            let stored = house.live_task(&self.scope, &id).await?;
+            if send.message.context_id.as_ref().is_some_and(|context| *context != stored.head.context_id) {
+                let description =
+                    format!("does not match the context of task {id}; leave it out to use the task's own");
+                return Err(ProtocolError::invalid("message.contextId", description));
+            }
+            let turn = stored.head.turns + 1;
+            let context_id = Some(stored.head.context_id.clone());
+            let message = Message { context_id, ..send.message.clone() };
+            let inbound = self.inbound(turn, message, send.metadata.clone(), send.accepted_output_modes.clone());
+            let command = Command::AddMessage { inbound };
+            let events = decide(&stored.head, command, &house.bounds(), house.now()).map_err(refused)?;
+            let mut folded = Arc::unwrap_or_clone(stored.folded);
+            folded.apply_all(&events);
+            let after_seq = stored.head.seq;
+            let push = self.push_change(&send, &id, after_seq);
+            let extras = Extras { push, accept: self.accept(turn, after_seq), folded: None };
+            let head = StoredHead { key: stored.key, scope: self.scope.clone(), head: stored.head.clone() };
+            let record = Arc::new(Record::stored(head));
+            let entry = self.commit_and_run(record, stored.head, events, Arc::new(folded), extras, false).await?;
+            if let Some(entry) = entry {
+                return Ok(entry);
+            }
+        }
+        Err(contended(&id))
+    }
+
+    fn inbound(
+        &self,
+        turn: u32,
+        message: Message,
+        metadata: Option<Json>,
+        accepted_output_modes: Vec<String>,
+    ) -> Arc<Inbound> {
+        Arc::new(Inbound {
+            turn,
+            message: Arc::new(message),
+            metadata,
+            accepted_output_modes,
+            extensions: self.caller.extensions.clone(),
+            trace_parent: self.caller.trace_parent.clone(),
+        })
+    }
+
+    fn push_change(&self, send: &SendMessage, id: &TaskId, after_seq: u64) -> Vec<PushChange> {
+        let Some(config) = &send.push_config else { return Vec::new() };
+        let mut config = config.clone();
+        config.task_id = id.clone();
+        if config.id.is_empty() {
+            config.id = self.house.ids.uuid().into();
+        }
+        vec![PushChange::Put { config, dialect: self.caller.dialect, after_seq }]
+    }
+
+    fn accept(&self, turn: u32, after_seq: u64) -> Option<Accept> {
+        let Identity { key, digest, .. } = self.identity.clone()?;
+        let expires = self.house.now().plus_ms(i64::from(self.house.limits.idempotency_window_s) * 1000);
+        Some(Accept { key, digest, turn, after_seq, expires })
+    }
+}
+
+fn entered(record: Arc<Record>, folded: Arc<Folded>, events: Arc<[Event]>, opened: bool) -> Entered {
+    let key = record.key().expect("a committed record has a key");
+    let head = record.head();
+    Entered { record, stored: StoredTask { key, head, folded }, events, opened }
+}
+
+fn refused(refusal: Refusal) -> ProtocolError {
+    WriteError::Refused(refusal).into_protocol()
+}

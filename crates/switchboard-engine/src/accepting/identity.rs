@@ -1,0 +1,60 @@
+//! Whether two sends are the same send. The key always holds the caller: another caller's key means nothing here.
+
+use sha2::{Digest, Sha256};
+use switchboard_core::call::Caller;
+use switchboard_core::dialect::v1_0;
+use switchboard_core::error::ProtocolError;
+use switchboard_core::model::Message;
+
+use crate::house::Registered;
+use crate::ports::store::Accepted;
+use crate::runs::Idempotency;
+
+/// What a repeated send is recognised by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) key: [u8; 32],
+    pub(crate) digest: [u8; 32],
+    /// From an `Idempotency-Key` header: the same key with another message is a mistake, not a new message.
+    strict: bool,
+}
+
+/// The identity of a send, if repeats of it are to be recognised.
+pub(crate) fn identify(agent: &Registered, caller: &Caller, message: &Message) -> Option<Identity> {
+    let default = if caller.authenticated { Idempotency::MessageId } else { Idempotency::Key };
+    let mode = agent.source.traits().idempotency.unwrap_or(default);
+    let header = caller.idempotency_key.as_deref().filter(|key| !key.is_empty());
+    // Without a message id there is nothing to recognise a message by.
+    let by_message = mode == Idempotency::MessageId && !message.message_id.is_empty();
+    if header.is_none() && !by_message {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(512);
+    v1_0::encode_message(message, &mut bytes);
+    let digest: [u8; 32] = Sha256::digest(&bytes).into();
+    let mut key = Sha256::new();
+    let owner = &caller.owner;
+    let named = header.unwrap_or(message.message_id.as_str());
+    let kind = if header.is_some() { "key" } else { "message" };
+    for part in [owner.tenant.as_str(), owner.principal.as_str(), agent.name.as_str(), kind, named] {
+        // Lengths keep the parts apart, whatever they hold.
+        key.update((part.len() as u64).to_le_bytes());
+        key.update(part.as_bytes());
+    }
+    if header.is_none() {
+        // The same message id with another body is another message: toy clients reuse ids.
+        key.update(digest);
+    }
+    Some(Identity { key: key.finalize().into(), digest, strict: header.is_some() })
+}
+
+impl Identity {
+    /// Refuses a key that was used for another message.
+    pub(crate) fn check(&self, accepted: &Accepted) -> Result<(), ProtocolError> {
+        if self.strict && accepted.digest != self.digest {
+            let description = "was used before for another message; use a new key for a new message";
+            return Err(ProtocolError::invalid("Idempotency-Key", description));
+        }
+        Ok(())
+    }
+}

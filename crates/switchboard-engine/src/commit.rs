@@ -1,0 +1,214 @@
+//! The only writer. A command is decided on the head at hand and appended if the task has not moved meanwhile; if it
+//! has, the head is loaded again and the command decided again, a bounded number of times. Then followers are told.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use switchboard_core::error::ProtocolError;
+use switchboard_core::lifecycle::{Command, Event, Folded, Head, Refusal, decide, is_needed_to_fold};
+use switchboard_core::model::{ContextId, TaskId};
+use tokio::sync::SetOnce;
+
+use crate::house::House;
+use crate::ports::Hint;
+use crate::ports::store::{Accept, Accepted, Commit, CommitError, PushChange, Scope, StoredHead, Target, TaskKey};
+
+/// One record as this process last saw it. The head is a guess that every commit checks.
+pub(crate) struct Record {
+    pub(crate) scope: Scope,
+    pub(crate) id: TaskId,
+    pub(crate) context_id: ContextId,
+    key: SetOnce<TaskKey>,
+    head: Mutex<Head>,
+}
+
+impl Record {
+    pub(crate) fn unopened(scope: Scope, id: TaskId, context_id: ContextId) -> Self {
+        let head = Head::unopened(id.clone(), context_id.clone(), scope.agent.clone());
+        Self { scope, id, context_id, key: SetOnce::new(), head: Mutex::new(head) }
+    }
+
+    pub(crate) fn stored(stored: StoredHead) -> Self {
+        let StoredHead { key, scope, head } = stored;
+        let (id, context_id) = (head.id.clone(), head.context_id.clone());
+        Self { scope, id, context_id, key: SetOnce::new_with(Some(key)), head: Mutex::new(head) }
+    }
+
+    pub(crate) fn head(&self) -> Head {
+        self.head.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn with_head<T>(&self, read: impl FnOnce(&Head) -> T) -> T {
+        read(&self.head.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// None until the first commit.
+    pub(crate) fn key(&self) -> Option<TaskKey> {
+        self.key.get().copied()
+    }
+
+    /// Waits for the first commit.
+    pub(crate) async fn committed(&self) {
+        self.key.wait().await;
+    }
+
+    /// Keeps the newer of two heads, whichever commit's answer came first.
+    fn saw(&self, head: Head) {
+        let mut known = self.head.lock().unwrap_or_else(PoisonError::into_inner);
+        if head.version > known.version {
+            *known = head;
+        }
+    }
+}
+
+/// What goes into the same transaction as the events.
+#[derive(Default)]
+pub(crate) struct Extras {
+    pub(crate) push: Vec<PushChange>,
+    pub(crate) accept: Option<Accept>,
+    /// The fold after this commit, if at hand.
+    pub(crate) folded: Option<Arc<Folded>>,
+}
+
+/// Why nothing was written.
+#[derive(Debug)]
+pub(crate) enum WriteError {
+    Refused(Refusal),
+    Duplicate(Accepted),
+    /// Said by the store; the client has been given an incident id.
+    Failed(ProtocolError),
+}
+
+impl WriteError {
+    /// What a caller is told.
+    pub(crate) fn into_protocol(self) -> ProtocolError {
+        match self {
+            Self::Refused(Refusal::Protocol(error)) | Self::Failed(error) => error,
+            Self::Refused(Refusal::Fenced | Refusal::Closed { .. }) | Self::Duplicate(_) => {
+                ProtocolError::unsupported("the task has changed meanwhile; read it again")
+            }
+        }
+    }
+}
+
+impl House {
+    /// Carries a command out, and gives back the events it caused.
+    pub(crate) async fn write(&self, record: &Record, command: Command) -> Result<Arc<[Event]>, WriteError> {
+        let fence = match &command {
+            Command::Run { fence, .. } => Some(*fence),
+            _ => None,
+        };
+        for _ in 0..self.limits.commit_attempts_max {
+            let head = record.head();
+            let events = decide(&head, command.clone(), &self.bounds(), self.now()).map_err(WriteError::Refused)?;
+            if events.is_empty() {
+                return Ok(Arc::from(events));
+            }
+            let events: Arc<[Event]> = events.into();
+            match self.append(record, head, events.clone(), fence, Extras::default()).await {
+                Err(AppendError::Conflict) => self.reload(record).await?,
+                Err(AppendError::Write(error)) => return Err(error),
+                Ok(()) => return Ok(events),
+            }
+        }
+        Err(WriteError::Failed(contended(&record.id)))
+    }
+
+    /// Appends decided events to the head they were decided on.
+    pub(crate) async fn append(
+        &self,
+        record: &Record,
+        before: Head,
+        events: Arc<[Event]>,
+        fence: Option<u64>,
+        extras: Extras,
+    ) -> Result<(), AppendError> {
+        let Extras { push, accept, folded } = extras;
+        let target = match record.key() {
+            Some(key) => Target::Existing { key, expected_version: before.version },
+            None => Target::New { scope: record.scope.clone() },
+        };
+        let folds = is_needed_to_fold(&before, &events);
+        let was_running = before.running && before.version > 0;
+        let old_fence = before.fence;
+        let mut head = before;
+        head.apply_commit(&events);
+        for change in &push {
+            match change {
+                PushChange::Put { .. } => head.push_configs += 1,
+                PushChange::Delete { .. } => head.push_configs = head.push_configs.saturating_sub(1),
+            }
+        }
+        let at = self.now();
+        let run_ms = i64::from(self.run_s_max(&record.scope)) * 1000;
+        let begins = head.running && (!was_running || head.fence != old_fence);
+        if begins {
+            head.deadline = Some(at.plus_ms(run_ms));
+        } else if !head.running {
+            head.deadline = None;
+        }
+        let commit = Commit {
+            target,
+            fence,
+            events: events.clone(),
+            head: head.clone(),
+            folds,
+            lease_ms: begins.then_some(self.limits.lease_ms),
+            push,
+            accept,
+            at,
+            folded,
+        };
+        let first_seq = commit.first_seq();
+        match self.store.commit(commit).await {
+            Ok(key) => {
+                let _ = record.key.set(key);
+                let push_waits = head.push_configs > 0;
+                record.saw(head);
+                self.health.commit_failed.store(false, Ordering::Relaxed);
+                let hint = Hint { task_id: &record.id, context_id: &record.context_id, first_seq, events: &events };
+                self.hints.notify(hint);
+                if push_waits {
+                    self.deliveries_due.notify_one();
+                }
+                Ok(())
+            }
+            Err(CommitError::Conflict) => Err(AppendError::Conflict),
+            Err(CommitError::Fenced) => Err(AppendError::Write(WriteError::Refused(Refusal::Fenced))),
+            Err(CommitError::Duplicate(accepted)) => Err(AppendError::Write(WriteError::Duplicate(accepted))),
+            Err(CommitError::Full) => {
+                let reason = "the store is full and every task in it is still active".to_owned();
+                Err(AppendError::Write(WriteError::Failed(ProtocolError::Unavailable { reason, retry_after_s: 30 })))
+            }
+            Err(CommitError::Store(error)) => Err(AppendError::Write(WriteError::Failed(self.store_failed(&error)))),
+        }
+    }
+
+    /// Reads the head again after somebody else was faster.
+    pub(crate) async fn reload(&self, record: &Record) -> Result<(), WriteError> {
+        match self.store.head(&record.scope, &record.id).await {
+            Ok(Some(stored)) => {
+                record.saw(stored.head);
+                Ok(())
+            }
+            Ok(None) => Err(WriteError::Failed(ProtocolError::task_not_found(&record.id))),
+            Err(error) => Err(WriteError::Failed(self.store_failed(&error))),
+        }
+    }
+
+    pub(crate) fn run_s_max(&self, scope: &Scope) -> u32 {
+        let own = self.agents.get(&scope.agent).and_then(|agent| agent.source.traits().run_max);
+        own.map_or(self.limits.run_s_max, |own| u32::try_from(own.as_secs()).unwrap_or(u32::MAX).max(1))
+    }
+}
+
+pub(crate) enum AppendError {
+    Conflict,
+    Write(WriteError),
+}
+
+/// So many writers at once that this one never got through.
+pub(crate) fn contended(id: &TaskId) -> ProtocolError {
+    let reason = format!("task {id} is being changed by many writers at once");
+    ProtocolError::Unavailable { reason, retry_after_s: 1 }
+}

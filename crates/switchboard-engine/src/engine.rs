@@ -1,0 +1,290 @@
+//! The front desk: takes a call, hands it to the operation it names, and keeps the house running around it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use switchboard_core::call::{BoxFuture, Caller, Endpoint, Reply, Request};
+use switchboard_core::error::ProtocolError;
+use switchboard_core::model::{AgentCard, AgentName};
+use tokio::sync::Notify;
+
+use crate::house::{Counters, Health, House, Registered};
+use crate::limits::Limits;
+use crate::memory::LocalHints;
+use crate::operations::{cancel_task, card, get_task, list_tasks, push_configs, send_message, subscribe};
+use crate::ports::store::{Retention, StoreStats};
+use crate::ports::{Clock, Hints, Ids, Store, Webhook, WebhookCall, WebhookError};
+use crate::push::deliver_forever;
+use crate::runs::{RunRegistry, recover, sweep};
+use crate::supervisor::{Kind, Supervisor};
+use crate::system::{RandomIds, SystemClock};
+use crate::watching::Tails;
+
+/// Durable tasks for the agents of one process.
+#[derive(Clone)]
+pub struct Engine {
+    house: Arc<House>,
+}
+
+/// What an engine is made of. Only the store has no default.
+pub struct EngineBuilder {
+    store: Arc<dyn Store>,
+    hints: Arc<dyn Hints>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    webhook: Arc<dyn Webhook>,
+    limits: Limits,
+    agents: HashMap<AgentName, Arc<Registered>>,
+}
+
+impl EngineBuilder {
+    #[must_use]
+    pub fn hints(mut self, hints: Arc<dyn Hints>) -> Self {
+        self.hints = hints;
+        self
+    }
+
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    #[must_use]
+    pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    #[must_use]
+    pub fn webhook(mut self, webhook: Arc<dyn Webhook>) -> Self {
+        self.webhook = webhook;
+        self
+    }
+
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Adds an agent; a later one of the same name takes its place.
+    #[must_use]
+    pub fn agent(mut self, agent: Registered) -> Self {
+        self.agents.insert(agent.name.clone(), Arc::new(agent));
+        self
+    }
+
+    #[must_use]
+    pub fn build(self) -> Engine {
+        let Self { store, hints, clock, ids, webhook, limits, agents } = self;
+        let tails = Tails::new(limits.tail_updates_max, limits.tail_bytes_max);
+        hints.listen(tails.clone());
+        let house = House {
+            store,
+            hints,
+            clock,
+            ids,
+            webhook,
+            limits,
+            agents,
+            tails,
+            runs: RunRegistry::default(),
+            supervisor: Supervisor::new(),
+            counters: Counters::default(),
+            health: Health { recovering: AtomicBool::new(true), commit_failed: AtomicBool::new(false) },
+            deliveries_due: Notify::new(),
+        };
+        Engine { house: Arc::new(house) }
+    }
+}
+
+/// Whether the process should be given work, and if not, why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    Ready,
+    Recovering,
+    Draining,
+    CommitFailed,
+}
+
+impl Engine {
+    #[must_use]
+    pub fn builder(store: Arc<dyn Store>) -> EngineBuilder {
+        EngineBuilder {
+            store,
+            hints: Arc::new(LocalHints::default()),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+            webhook: Arc::new(NoWebhook),
+            limits: Limits::default(),
+            agents: HashMap::new(),
+        }
+    }
+
+    /// Takes up what an earlier process left, and starts the loops. Calls are answered before this, too; only nobody
+    /// looks after runs that were interrupted.
+    pub fn start(&self) {
+        let house = self.house.clone();
+        self.house.supervisor.spawn(Kind::Sweep, async move {
+            let mut pause = Duration::from_millis(100);
+            while let Err(error) = recover(&house).await {
+                tracing::error!(?error, "interrupted runs could not be taken up yet");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(5));
+            }
+            sweep(house).await;
+        });
+        self.house.supervisor.spawn(Kind::Sweep, deliver_forever(self.house.clone()));
+        self.house.supervisor.spawn(Kind::Sweep, prune_forever(self.house.clone()));
+    }
+
+    /// The endpoint of one agent.
+    #[must_use]
+    pub fn endpoint(&self, agent: &str) -> Option<Arc<dyn Endpoint>> {
+        let agent = self.house.agents.get(agent)?.clone();
+        Some(Arc::new(AgentEndpoint { house: self.house.clone(), agent }))
+    }
+
+    #[must_use]
+    pub fn agents(&self) -> Vec<Arc<Registered>> {
+        let mut agents: Vec<_> = self.house.agents.values().cloned().collect();
+        agents.sort_by(|a, b| a.name.cmp(&b.name));
+        agents
+    }
+
+    #[must_use]
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.house.supervisor
+    }
+
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        if self.house.supervisor.is_draining() {
+            Readiness::Draining
+        } else if self.house.health.recovering.load(Ordering::Relaxed) {
+            Readiness::Recovering
+        } else if self.house.health.commit_failed.load(Ordering::Relaxed) {
+            Readiness::CommitFailed
+        } else {
+            Readiness::Ready
+        }
+    }
+
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.house.counters
+    }
+
+    #[must_use]
+    pub fn store_stats(&self) -> StoreStats {
+        self.house.store.stats()
+    }
+
+    /// Runs at work now.
+    #[must_use]
+    pub fn runs_alive(&self) -> usize {
+        self.house.runs.len()
+    }
+
+    /// Ends streams cleanly and stops starting things. Streams resume elsewhere or later.
+    pub fn begin_drain(&self) {
+        self.house.supervisor.begin_drain();
+        self.house.tails.close_all();
+    }
+
+    /// Stops for good: waits for runs until `grace` is over, gives their leases back, and drops what is left.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.begin_drain();
+        if !self.house.supervisor.wait_runs(grace).await {
+            tracing::warn!(
+                runs = self.runs_alive(),
+                "runs were cut off by shutdown; they are taken up at the next start"
+            );
+        }
+        let held = self.house.runs.held();
+        self.house.supervisor.stop().await;
+        if !held.is_empty()
+            && let Err(error) = self.house.store.release_leases(held, self.house.now()).await
+        {
+            tracing::warn!(?error, "leases could not be released; they run out by themselves");
+        }
+    }
+}
+
+struct AgentEndpoint {
+    house: Arc<House>,
+    agent: Arc<Registered>,
+}
+
+impl Endpoint for AgentEndpoint {
+    fn call(&self, caller: Caller, request: Request) -> BoxFuture<'_, Result<Reply, ProtocolError>> {
+        Box::pin(async move {
+            let (house, agent, caller) = (&self.house, &self.agent, &caller);
+            match request {
+                Request::SendMessage(send) => send_message::send_message(house, agent, caller, send).await,
+                Request::SendStreamingMessage(send) => {
+                    send_message::send_streaming_message(house, agent, caller, send).await
+                }
+                Request::GetTask { id, history_length } => {
+                    get_task::get_task(house, agent, caller, &id, history_length).await
+                }
+                Request::ListTasks(list) => list_tasks::list_tasks(house, agent, caller, list).await,
+                Request::CancelTask { id, metadata } => {
+                    cancel_task::cancel_task(house, agent, caller, &id, metadata).await
+                }
+                Request::SubscribeToTask { id } => subscribe::subscribe(house, agent, caller, &id).await,
+                Request::CreatePushConfig(config) => push_configs::create(house, agent, caller, config).await,
+                Request::GetPushConfig { task_id, id } => push_configs::get(house, agent, caller, &task_id, &id).await,
+                Request::ListPushConfigs { task_id, page_size, page_token } => {
+                    push_configs::list(house, agent, caller, &task_id, page_size, page_token).await
+                }
+                Request::DeletePushConfig { task_id, id } => {
+                    push_configs::delete(house, agent, caller, &task_id, &id).await
+                }
+                Request::GetExtendedAgentCard => card::get_extended_card(agent, caller),
+            }
+        })
+    }
+
+    fn card(&self) -> Arc<AgentCard> {
+        self.agent.card.clone()
+    }
+}
+
+/// Removes what is no longer kept, a little at a time.
+async fn prune_forever(house: Arc<House>) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let limits = &house.limits;
+        let retention = Retention {
+            now: house.now(),
+            events_ms: i64::from(limits.retention_events_s) * 1000,
+            tasks_ms: i64::from(limits.retention_tasks_s) * 1000,
+            replies_ms: i64::from(limits.idempotency_window_s) * 1000,
+            tasks_max: limits.retention_tasks_max,
+        };
+        loop {
+            match house.store.prune(retention, 500).await {
+                Ok(pruned) if pruned < 500 => break,
+                Ok(pruned) => tracing::debug!(pruned, "old tasks were removed"),
+                Err(error) => {
+                    tracing::warn!(?error, "old tasks could not be removed");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Used when no webhook adapter was given.
+struct NoWebhook;
+
+impl Webhook for NoWebhook {
+    fn post(&self, _: WebhookCall) -> BoxFuture<'_, Result<u16, WebhookError>> {
+        let refused = WebhookError::Refused("this process has no webhook client".to_owned());
+        Box::pin(std::future::ready(Err(refused)))
+    }
+}

@@ -1,0 +1,136 @@
+//! What every room of the engine shares: the ports, the limits, and the registers of live things.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use switchboard_core::call::{Caller, Owner};
+use switchboard_core::error::ProtocolError;
+use switchboard_core::lifecycle::{Bounds, Phase};
+use switchboard_core::model::{AgentCard, AgentName, TaskId, Timestamp};
+use tokio::sync::Notify;
+
+use crate::limits::Limits;
+use crate::ports::store::{Scope, StoreError, StoredTask};
+use crate::ports::{Clock, Hints, Ids, Store, Webhook};
+use crate::runs::{AgentSource, RunRegistry};
+use crate::supervisor::Supervisor;
+use crate::watching::Tails;
+
+/// One agent of this process.
+pub struct Registered {
+    pub name: AgentName,
+    pub source: AgentSource,
+    pub card: Arc<AgentCard>,
+    pub extended_card: Option<Arc<AgentCard>>,
+    /// Spec 13.3 wants the extended card behind authentication; a server without any can opt out.
+    pub extended_card_for_anyone: bool,
+}
+
+impl Registered {
+    /// Asked before anything is looked up: an agent without push says so whatever the task.
+    pub(crate) fn require_push(&self) -> Result<(), ProtocolError> {
+        match self.card.capabilities.push_notifications {
+            Some(true) => Ok(()),
+            Some(false) | None => Err(ProtocolError::PushNotificationNotSupported),
+        }
+    }
+
+    pub(crate) fn require_streaming(&self) -> Result<(), ProtocolError> {
+        match self.card.capabilities.streaming {
+            Some(true) => Ok(()),
+            Some(false) | None => {
+                Err(ProtocolError::unsupported("This agent does not stream; use SendMessage and GetTask"))
+            }
+        }
+    }
+}
+
+pub(crate) struct House {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) hints: Arc<dyn Hints>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) webhook: Arc<dyn Webhook>,
+    pub(crate) limits: Limits,
+    pub(crate) agents: HashMap<AgentName, Arc<Registered>>,
+    pub(crate) tails: Arc<Tails>,
+    pub(crate) runs: RunRegistry,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) counters: Counters,
+    pub(crate) health: Health,
+    /// Wakes the delivery loop.
+    pub(crate) deliveries_due: Notify,
+}
+
+impl House {
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds {
+            inbox_messages_max: self.limits.inbox_messages_max,
+            artifacts_max: self.limits.artifacts_max,
+            artifact_bytes_max: self.limits.artifact_bytes_max,
+        }
+    }
+
+    pub(crate) fn scope(&self, caller: &Caller, agent: &Registered) -> Scope {
+        self.scope_of(&caller.owner, agent)
+    }
+
+    pub(crate) fn scope_of(&self, owner: &Owner, agent: &Registered) -> Scope {
+        Scope { owner: owner.clone(), agent: agent.name.clone() }
+    }
+
+    /// A task that the outside may see. Unknown, foreign and unborn are the same answer.
+    pub(crate) async fn live_task(&self, scope: &Scope, id: &TaskId) -> Result<StoredTask, ProtocolError> {
+        match self.store.task(scope, id).await {
+            Ok(Some(stored)) if stored.head.phase == Phase::Live => Ok(stored),
+            Ok(_) => Err(ProtocolError::task_not_found(id)),
+            Err(error) => Err(self.store_failed(&error)),
+        }
+    }
+
+    /// What a client is told when the store fails: an incident id that the log has too, and nothing else.
+    pub(crate) fn store_failed(&self, error: &StoreError) -> ProtocolError {
+        let incident = self.ids.uuid();
+        tracing::error!(incident, ?error, "store failed");
+        self.health.commit_failed.store(true, Ordering::Relaxed);
+        match error {
+            StoreError::Unavailable(_) => ProtocolError::Unavailable {
+                reason: format!("the store does not answer (incident {incident})"),
+                retry_after_s: 1,
+            },
+            StoreError::Corrupt(_) | StoreError::Pruned => ProtocolError::Internal { incident },
+        }
+    }
+}
+
+/// Whether this process should be given work.
+#[derive(Default)]
+pub(crate) struct Health {
+    pub(crate) recovering: AtomicBool,
+    pub(crate) commit_failed: AtomicBool,
+}
+
+/// Counted since start, for `/metrics`.
+#[derive(Default)]
+pub struct Counters {
+    pub runs_started: AtomicU64,
+    pub runs_recovered: AtomicU64,
+    pub runs_failed: AtomicU64,
+    pub runs_timed_out: AtomicU64,
+    pub streams_opened: AtomicU64,
+    pub streams_closed: AtomicU64,
+    pub deliveries_made: AtomicU64,
+    pub deliveries_failed: AtomicU64,
+    pub deliveries_parked: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}

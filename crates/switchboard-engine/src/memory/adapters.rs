@@ -1,0 +1,69 @@
+//! The small adapters: time by hand, ids by counting, hints by a plain call.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use switchboard_core::model::Timestamp;
+
+use crate::ports::{Clock, Hint, HintSink, Hints, Ids};
+
+/// A clock that stands still until it is moved.
+#[derive(Debug, Default)]
+pub struct ManualClock {
+    now_ms: AtomicI64,
+}
+
+impl ManualClock {
+    #[must_use]
+    pub fn new(now: Timestamp) -> Self {
+        Self { now_ms: AtomicI64::new(now.as_ms()) }
+    }
+
+    /// Moves the clock to a moment, which may lie in its past.
+    pub fn set(&self, now: Timestamp) {
+        self.now_ms.store(now.as_ms(), Ordering::SeqCst);
+    }
+
+    /// Moves the clock by so much, backwards if negative.
+    pub fn advance_ms(&self, ms: i64) {
+        self.now_ms.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_ms(self.now_ms.load(Ordering::SeqCst))
+    }
+}
+
+/// Ids that look like UUIDs and count up from one.
+#[derive(Debug, Default)]
+pub struct CountingIds {
+    last: AtomicU64,
+}
+
+impl Ids for CountingIds {
+    fn uuid(&self) -> String {
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        format!("00000000-0000-4000-8000-{number:012x}")
+    }
+}
+
+/// Hints that go straight to the one listener of this process.
+#[derive(Default)]
+pub struct LocalHints {
+    sink: OnceLock<Arc<dyn HintSink>>,
+}
+
+impl Hints for LocalHints {
+    fn notify(&self, hint: Hint<'_>) {
+        if let Some(sink) = self.sink.get() {
+            sink.hint(hint);
+        }
+    }
+
+    fn listen(&self, sink: Arc<dyn HintSink>) {
+        let first = self.sink.set(sink).is_ok();
+        debug_assert!(first, "hints have one listener");
+    }
+}

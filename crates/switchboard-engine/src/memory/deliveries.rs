@@ -1,0 +1,181 @@
+//! Push configs and how far each webhook has come. A cursor is due from the commit that gives it something to deliver
+//! until the receiver has taken everything or it is given up on.
+
+use switchboard_core::model::{Dialect, PushConfig, Timestamp};
+
+use super::tables::Tables;
+use crate::ports::store::{Delivery, DeliveryKey, DeliveryOutcome, PushChange, TaskKey};
+
+pub(super) struct Webhook {
+    key: DeliveryKey,
+    config: PushConfig,
+    dialect: Dialect,
+    pub(super) delivered_seq: u64,
+    failures: u32,
+    /// Set while something waits or is under way: when it may be claimed (again).
+    pub(super) claimable_at: Option<Timestamp>,
+    claimed: bool,
+    parked: bool,
+    last_error: Option<String>,
+}
+
+impl Tables {
+    pub(super) fn change_push(&mut self, key: TaskKey, changes: Vec<PushChange>, visible: bool, now: Timestamp) {
+        let mut changed = false;
+        for change in changes {
+            changed = true;
+            match change {
+                PushChange::Put { config, dialect, after_seq } => {
+                    self.delete_webhook(key, &config);
+                    self.put_webhook(key, config, dialect, after_seq);
+                }
+                PushChange::Delete { id } => {
+                    let Some(record) = self.records.get_mut(&key) else { return };
+                    if let Some(at) = record.webhooks.iter().position(|webhook| webhook.config.id == id) {
+                        let webhook = record.webhooks.remove(at);
+                        self.drop_webhook(&webhook);
+                    }
+                }
+            }
+            self.stats.rows_written += 1;
+        }
+        if changed || visible {
+            self.mark_due(key, now);
+        }
+    }
+
+    fn put_webhook(&mut self, key: TaskKey, config: PushConfig, dialect: Dialect, after_seq: u64) {
+        self.last_delivery += 1;
+        let delivery = DeliveryKey(self.last_delivery);
+        let webhook = Webhook {
+            key: delivery,
+            config,
+            dialect,
+            delivered_seq: after_seq,
+            failures: 0,
+            claimable_at: None,
+            claimed: false,
+            parked: false,
+            last_error: None,
+        };
+        if let Some(record) = self.records.get_mut(&key) {
+            record.webhooks.push(webhook);
+            self.webhooks.insert(delivery, key);
+        }
+    }
+
+    /// A replaced config gets a new cursor under a new key, so that a delivery under way cannot move it.
+    fn delete_webhook(&mut self, key: TaskKey, config: &PushConfig) {
+        let Some(record) = self.records.get_mut(&key) else { return };
+        if let Some(at) = record.webhooks.iter().position(|webhook| webhook.config.id == config.id) {
+            let webhook = record.webhooks.remove(at);
+            self.drop_webhook(&webhook);
+        }
+    }
+
+    fn mark_due(&mut self, key: TaskKey, now: Timestamp) {
+        let Some(record) = self.records.get_mut(&key) else { return };
+        let seq = record.head.seq;
+        for webhook in &mut record.webhooks {
+            if webhook.claimable_at.is_none() && !webhook.parked && webhook.delivered_seq < seq {
+                webhook.claimable_at = Some(now);
+                self.due.insert((now, webhook.key));
+                self.stats.rows_written += 1;
+            }
+        }
+    }
+
+    pub(super) fn drop_webhook(&mut self, webhook: &Webhook) {
+        self.webhooks.remove(&webhook.key);
+        if let Some(at) = webhook.claimable_at {
+            self.due.remove(&(at, webhook.key));
+        }
+    }
+
+    pub(super) fn push_configs(&self, key: TaskKey) -> Vec<PushConfig> {
+        let record = self.records.get(&key);
+        record.map_or_else(Vec::new, |record| record.webhooks.iter().map(|webhook| webhook.config.clone()).collect())
+    }
+
+    pub(super) fn claim_deliveries(&mut self, limit: usize, claim_ms: u32, now: Timestamp) -> Vec<Delivery> {
+        let due: Vec<_> = self.due.iter().take_while(|(at, _)| *at <= now).take(limit).copied().collect();
+        let mut claimed = Vec::with_capacity(due.len());
+        for (at, delivery) in due {
+            let Some(task_key) = self.webhooks.get(&delivery).copied() else { continue };
+            let Some(record) = self.records.get_mut(&task_key) else { continue };
+            let Some(webhook) = record.webhooks.iter_mut().find(|webhook| webhook.key == delivery) else { continue };
+            let until = now.plus_ms(claim_ms.into());
+            webhook.claimable_at = Some(until);
+            webhook.claimed = true;
+            claimed.push(Delivery {
+                key: delivery,
+                task_key,
+                task_id: record.head.id.clone(),
+                context_id: record.head.context_id.clone(),
+                config: webhook.config.clone(),
+                dialect: webhook.dialect,
+                delivered_seq: webhook.delivered_seq,
+                failures: webhook.failures,
+            });
+            self.due.remove(&(at, delivery));
+            self.due.insert((until, delivery));
+        }
+        claimed
+    }
+
+    pub(super) fn settle_delivery(&mut self, delivery: DeliveryKey, outcome: DeliveryOutcome, now: Timestamp) {
+        let Some(key) = self.webhooks.get(&delivery).copied() else { return };
+        let Some(record) = self.records.get_mut(&key) else { return };
+        let seq = record.head.seq;
+        let Some(webhook) = record.webhooks.iter_mut().find(|webhook| webhook.key == delivery) else { return };
+        let was_due = webhook.claimable_at.take();
+        webhook.claimed = false;
+        match outcome {
+            DeliveryOutcome::Delivered { seq: delivered } => {
+                webhook.delivered_seq = webhook.delivered_seq.max(delivered);
+                webhook.failures = 0;
+                webhook.last_error = None;
+                webhook.claimable_at = (webhook.delivered_seq < seq).then_some(now);
+            }
+            DeliveryOutcome::Retry { delivered_seq, due, error } => {
+                // A receiver that took something has not failed at what comes next before.
+                webhook.failures = if delivered_seq > webhook.delivered_seq { 1 } else { webhook.failures + 1 };
+                webhook.delivered_seq = webhook.delivered_seq.max(delivered_seq);
+                webhook.last_error = Some(error);
+                webhook.claimable_at = Some(due);
+            }
+            DeliveryOutcome::Parked { delivered_seq, error } => {
+                webhook.failures += 1;
+                webhook.delivered_seq = webhook.delivered_seq.max(delivered_seq);
+                webhook.last_error = Some(error);
+                webhook.parked = true;
+            }
+        }
+        let is_due = webhook.claimable_at;
+        if let Some(at) = was_due {
+            self.due.remove(&(at, delivery));
+        }
+        if let Some(at) = is_due {
+            self.due.insert((at, delivery));
+        }
+        self.stats.rows_written += 1;
+        self.index_evictable(key);
+    }
+
+    pub(super) fn next_delivery_at(&self) -> Option<Timestamp> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// Deliveries under way are due again, as if the process that posted them had died.
+    pub(super) fn void_delivery_claims(&mut self, now: Timestamp) {
+        for record in self.records.values_mut() {
+            for webhook in record.webhooks.iter_mut().filter(|webhook| webhook.claimed) {
+                webhook.claimed = false;
+                if let Some(at) = webhook.claimable_at.replace(now) {
+                    self.due.remove(&(at, webhook.key));
+                    self.due.insert((now, webhook.key));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Reference adapters for the ports: a bounded store, a clock that only moves when told, ids that count, and hints
+//! that never leave the process. The store serves `--memory` and the tests; the clock and the ids make a run repeatable.
+
+mod adapters;
+mod deliveries;
+mod list;
+mod retain;
+mod runs;
+mod store;
+mod tables;
+
+pub use adapters::{CountingIds, LocalHints, ManualClock};
+pub use store::{MemoryStore, TASKS_MAX_DEFAULT};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! What the store no longer keeps. Active records are never touched, nor is anything a delivery still needs.
+
+use switchboard_core::lifecycle::Phase;
+use switchboard_core::model::Timestamp;
+
+use super::tables::{Record, Tables};
+use crate::ports::store::{Retention, TaskKey};
+
+impl Tables {
+    /// Removes or compacts what the policy says, oldest first, at most `limit` things.
+    pub(super) fn prune(&mut self, retention: Retention, limit: usize) -> usize {
+        let mut done = self.forget_accepted(retention.now, limit);
+        let mut remove = Vec::new();
+        let mut compact = Vec::new();
+        let mut above_max =
+            self.records.len().saturating_sub(usize::try_from(retention.tasks_max).unwrap_or(usize::MAX));
+        for &(closed_at, key) in &self.evictable {
+            if done + remove.len() + compact.len() >= limit {
+                break;
+            }
+            let Some(record) = self.records.get(&key) else { continue };
+            if above_max > 0 || record.is_outlived(closed_at, &retention) {
+                above_max = above_max.saturating_sub(1);
+                remove.push(key);
+            } else if record.is_compactable(closed_at, &retention) {
+                compact.push(key);
+            }
+        }
+        done += remove.len() + compact.len();
+        for key in remove {
+            self.remove(key);
+        }
+        for key in compact {
+            self.compact(key);
+        }
+        done
+    }
+
+    fn compact(&mut self, key: TaskKey) {
+        if let Some(record) = self.records.get_mut(&key) {
+            record.floor_seq = record.head.seq;
+            record.log = Vec::new();
+        }
+    }
+}
+
+impl Record {
+    fn is_outlived(&self, closed_at: Timestamp, retention: &Retention) -> bool {
+        let kept_ms = match self.head.phase {
+            Phase::Live => retention.tasks_ms,
+            Phase::Unborn | Phase::Replied => retention.replies_ms,
+        };
+        retention.now.ms_since(closed_at) >= kept_ms
+    }
+
+    /// A parked delivery may be redriven, so it keeps the log too.
+    fn is_compactable(&self, closed_at: Timestamp, retention: &Retention) -> bool {
+        self.floor_seq < self.head.seq
+            && retention.now.ms_since(closed_at) >= retention.events_ms
+            && self.webhooks.iter().all(|webhook| webhook.delivered_seq >= self.head.seq)
+    }
+}

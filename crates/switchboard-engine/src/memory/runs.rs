@@ -1,0 +1,87 @@
+//! Leases on runs. A record has one while its run is under way or ought to be; whoever claims it gets the next fence.
+
+use std::sync::Arc;
+
+use switchboard_core::lifecycle::Event;
+use switchboard_core::model::Timestamp;
+
+use super::tables::{Lease, Tables};
+use crate::ports::store::{LoggedCommit, StoredHead, TaskKey};
+
+impl Tables {
+    /// A commit takes the lease if it says so, leaves it alone if not, and drops it when the run has ended. A run that
+    /// begins without a lease is due at once.
+    pub(super) fn lease_after_commit(&mut self, key: TaskKey, lease_ms: Option<u32>, now: Timestamp) {
+        let Some(record) = self.records.get(&key) else { return };
+        let lease = match (record.head.running, lease_ms) {
+            (false, _) => None,
+            (true, Some(ms)) => Some(Lease { held: true, claimable_at: now.plus_ms(ms.into()) }),
+            (true, None) => Some(record.lease.unwrap_or(Lease { held: false, claimable_at: now })),
+        };
+        self.set_lease(key, lease);
+    }
+
+    fn set_lease(&mut self, key: TaskKey, lease: Option<Lease>) {
+        let Some(record) = self.records.get_mut(&key) else { return };
+        if let Some(old) = record.lease {
+            self.runs.remove(&(old.claimable_at, key));
+        }
+        if let Some(new) = lease {
+            self.runs.insert((new.claimable_at, key));
+        }
+        record.lease = lease;
+    }
+
+    pub(super) fn claim_runs(&mut self, limit: usize, lease_ms: u32, now: Timestamp) -> Vec<StoredHead> {
+        let claimable = self.runs.iter().take_while(|(at, _)| *at <= now).take(limit);
+        let keys: Vec<TaskKey> = claimable.map(|(_, key)| *key).collect();
+        let mut claimed = Vec::with_capacity(keys.len());
+        for key in keys {
+            let Some(record) = self.records.get_mut(&key) else { continue };
+            let (fence, attempt) = (record.head.fence + 1, record.head.attempt + 1);
+            let events: Arc<[Event]> = Arc::new([Event::Claimed { fence, attempt, at: now }]);
+            record.head.apply_commit(&events);
+            let (version, first_seq) = (record.head.version, record.head.seq + 1);
+            record.log_internal(LoggedCommit { version, first_seq, events });
+            claimed.push(StoredHead { key, scope: (*record.scope).clone(), head: record.head.clone() });
+            self.set_lease(key, Some(Lease { held: true, claimable_at: now.plus_ms(lease_ms.into()) }));
+            self.stats.rows_written += 2;
+        }
+        claimed
+    }
+
+    pub(super) fn renew_leases(&mut self, held: &[(TaskKey, u64)], lease_ms: u32, now: Timestamp) -> Vec<TaskKey> {
+        let mut lost = Vec::new();
+        for &(key, fence) in held {
+            if self.holds(key, fence) {
+                self.set_lease(key, Some(Lease { held: true, claimable_at: now.plus_ms(lease_ms.into()) }));
+            } else {
+                lost.push(key);
+            }
+        }
+        lost
+    }
+
+    pub(super) fn release_leases(&mut self, held: &[(TaskKey, u64)], due: Timestamp) {
+        for &(key, fence) in held {
+            if self.holds(key, fence) {
+                self.set_lease(key, Some(Lease { held: false, claimable_at: due }));
+            }
+        }
+    }
+
+    fn holds(&self, key: TaskKey, fence: u64) -> bool {
+        let record = self.records.get(&key);
+        record.is_some_and(|record| record.head.fence == fence && record.lease.is_some_and(|lease| lease.held))
+    }
+
+    /// Every lease that is held becomes claimable, as if its holder had died and been seen to die.
+    pub(super) fn void_leases(&mut self) {
+        let held = self.records.iter().filter(|(_, record)| record.lease.is_some_and(|lease| lease.held));
+        let held: Vec<TaskKey> = held.map(|(key, _)| *key).collect();
+        let claimable_at = Timestamp::from_ms(i64::MIN);
+        for key in held {
+            self.set_lease(key, Some(Lease { held: false, claimable_at }));
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The store that forgets when the process ends. Every call takes one short lock and answers at once, so the futures
+//! are ready when they are made. It holds a bounded number of records: a new one pushes out the oldest closed one.
+
+use std::future::ready;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use switchboard_core::call::BoxFuture;
+use switchboard_core::model::{PushConfig, TaskId, Timestamp};
+
+use super::tables::Tables;
+use crate::ports::Clock;
+use crate::ports::store::{
+    Accepted, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery, LogPage, Retention,
+    Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+};
+
+pub const TASKS_MAX_DEFAULT: usize = 10_000;
+
+pub struct MemoryStore {
+    clock: Arc<dyn Clock>,
+    tables: Mutex<Tables>,
+}
+
+impl MemoryStore {
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>, tasks_max: usize) -> Self {
+        Self { clock, tables: Mutex::new(Tables::new(tasks_max)) }
+    }
+
+    /// What a restart does to a durable store: whoever held a lease or a delivery is gone. For tests of recovery.
+    pub fn void_leases(&self) {
+        let now = self.clock.now();
+        let mut tables = self.lock();
+        tables.void_leases();
+        tables.void_delivery_claims(now);
+    }
+
+    // A panic while the lock was held can only be a bug in this module; the tables are still the best answer there is.
+    fn lock(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn answer<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
+    Box::pin(ready(value))
+}
+
+impl Store for MemoryStore {
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
+        let now = self.clock.now();
+        answer(self.lock().commit(commit, now))
+    }
+
+    fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>> {
+        answer(Ok(self.lock().head(scope, id)))
+    }
+
+    fn task<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        answer(Ok(self.lock().task(scope, id)))
+    }
+
+    fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {
+        answer(self.lock().log(key, after_seq, limit))
+    }
+
+    fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>> {
+        answer(Ok(self.lock().list(scope, query)))
+    }
+
+    fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>> {
+        let now = self.clock.now();
+        answer(Ok(self.lock().find_accepted(&key, now)))
+    }
+
+    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
+        answer(Ok(self.lock().push_configs(key)))
+    }
+
+    fn claim_runs(&self, limit: usize, lease_ms: u32) -> BoxFuture<'_, Result<Vec<StoredHead>, StoreError>> {
+        let now = self.clock.now();
+        answer(Ok(self.lock().claim_runs(limit, lease_ms, now)))
+    }
+
+    fn renew_leases(
+        &self,
+        held: Vec<(TaskKey, u64)>,
+        lease_ms: u32,
+    ) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        let now = self.clock.now();
+        answer(Ok(self.lock().renew_leases(&held, lease_ms, now)))
+    }
+
+    fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.lock().release_leases(&held, due);
+        answer(Ok(()))
+    }
+
+    fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
+        let now = self.clock.now();
+        answer(Ok(self.lock().claim_deliveries(limit, claim_ms, now)))
+    }
+
+    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
+        let now = self.clock.now();
+        self.lock().settle_delivery(key, outcome, now);
+        answer(Ok(()))
+    }
+
+    fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
+        answer(Ok(self.lock().next_delivery_at()))
+    }
+
+    fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        answer(Ok(self.lock().prune(retention, limit)))
+    }
+
+    fn stats(&self) -> StoreStats {
+        let mut stats = self.lock().stats.clone();
+        // Nobody waits for anybody here: each commit is its own transaction and takes microseconds.
+        stats.batches = stats.commits;
+        stats.commit_seconds[0] = stats.commits;
+        stats
+    }
+}

@@ -1,0 +1,309 @@
+//! What the memory store holds, and the one way in: a commit is checked whole before anything is changed. Beside the
+//! records there are ordered sets, so that listing, claiming and evicting look only at what they take.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use switchboard_core::lifecycle::{Folded, Head, Phase};
+use switchboard_core::model::{TaskId, Timestamp};
+
+use super::deliveries::Webhook;
+use crate::ports::store::{
+    Accept, Accepted, Commit, CommitError, DeliveryKey, LogPage, LoggedCommit, Scope, StoreError, StoreStats,
+    StoredHead, StoredTask, Target, TaskKey,
+};
+
+pub(super) struct Tables {
+    pub(super) tasks_max: usize,
+    pub(super) records: HashMap<TaskKey, Record>,
+    by_id: HashMap<TaskId, TaskKey>,
+    accepted: HashMap<[u8; 32], (TaskKey, Accept)>,
+    /// Born tasks of each scope, by status time.
+    pub(super) listed: HashMap<Arc<Scope>, BTreeSet<(Timestamp, TaskKey)>>,
+    /// Runs that are under way or ought to be, by the moment they may be claimed.
+    pub(super) runs: BTreeSet<(Timestamp, TaskKey)>,
+    /// Closed records that no delivery needs any more, by the moment they closed.
+    pub(super) evictable: BTreeSet<(Timestamp, TaskKey)>,
+    pub(super) webhooks: BTreeMap<DeliveryKey, TaskKey>,
+    /// Deliveries that wait or are under way, by the moment they may be claimed.
+    pub(super) due: BTreeSet<(Timestamp, DeliveryKey)>,
+    pub(super) stats: StoreStats,
+    last_key: i64,
+    pub(super) last_delivery: i64,
+}
+
+pub(super) struct Record {
+    pub(super) scope: Arc<Scope>,
+    pub(super) head: Head,
+    pub(super) folded: Arc<Folded>,
+    pub(super) log: Vec<LogEntry>,
+    /// Visible events up to here are no longer kept one by one.
+    pub(super) floor_seq: u64,
+    /// Set while a run is under way or ought to be.
+    pub(super) lease: Option<Lease>,
+    pub(super) webhooks: Vec<Webhook>,
+    pub(super) accepts: Vec<[u8; 32]>,
+    pub(super) closed_at: Option<Timestamp>,
+}
+
+pub(super) struct LogEntry {
+    last_seq: u64,
+    visible: bool,
+    commit: LoggedCommit,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Lease {
+    pub(super) held: bool,
+    /// When it may be claimed: the end of a held lease, or the moment a released run is due.
+    pub(super) claimable_at: Timestamp,
+}
+
+impl Tables {
+    pub(super) fn new(tasks_max: usize) -> Self {
+        Self {
+            tasks_max,
+            records: HashMap::new(),
+            by_id: HashMap::new(),
+            accepted: HashMap::new(),
+            listed: HashMap::new(),
+            runs: BTreeSet::new(),
+            evictable: BTreeSet::new(),
+            webhooks: BTreeMap::new(),
+            due: BTreeSet::new(),
+            stats: StoreStats::default(),
+            last_key: 0,
+            last_delivery: 0,
+        }
+    }
+
+    pub(super) fn commit(&mut self, commit: Commit, now: Timestamp) -> Result<TaskKey, CommitError> {
+        let checked = self.check(&commit, now);
+        match &checked {
+            Ok(_) => self.stats.commits += 1,
+            Err(CommitError::Conflict | CommitError::Fenced | CommitError::Duplicate(_)) => self.stats.conflicts += 1,
+            Err(CommitError::Full | CommitError::Store(_)) => self.stats.failures += 1,
+        }
+        let key = checked?;
+        self.apply(key, commit, now);
+        Ok(key)
+    }
+
+    /// Finds a reason to refuse. For a new task this also makes room.
+    fn check(&mut self, commit: &Commit, now: Timestamp) -> Result<TaskKey, CommitError> {
+        let existing = match &commit.target {
+            Target::New { .. } if self.by_id.contains_key(&commit.head.id) => return Err(CommitError::Conflict),
+            Target::New { .. } => None,
+            Target::Existing { key, expected_version } => {
+                let record = self.records.get(key).ok_or(CommitError::Conflict)?;
+                if commit.fence.is_some_and(|fence| fence != record.head.fence) {
+                    return Err(CommitError::Fenced);
+                }
+                if *expected_version != record.head.version {
+                    return Err(CommitError::Conflict);
+                }
+                Some(*key)
+            }
+        };
+        if let Some(accepted) = commit.accept.as_ref().and_then(|accept| self.find_accepted(&accept.key, now)) {
+            return Err(CommitError::Duplicate(accepted));
+        }
+        match existing {
+            Some(key) => Ok(key),
+            None if self.records.len() >= self.tasks_max && !self.evict_oldest() => Err(CommitError::Full),
+            None => {
+                self.last_key += 1;
+                Ok(TaskKey(self.last_key))
+            }
+        }
+    }
+
+    fn apply(&mut self, key: TaskKey, commit: Commit, now: Timestamp) {
+        let first_seq = commit.first_seq();
+        let visible = commit.visible() > 0;
+        let logged = LoggedCommit { version: commit.head.version, first_seq, events: commit.events };
+        let entry = LogEntry { last_seq: commit.head.seq, visible, commit: logged };
+        let before = match commit.target {
+            Target::New { scope } => {
+                self.open(key, scope, commit.head, commit.folded, entry);
+                None
+            }
+            Target::Existing { .. } => {
+                let Some(record) = self.records.get_mut(&key) else { return };
+                let before = Before::of(record);
+                record.head = commit.head;
+                match commit.folded {
+                    Some(folded) => record.folded = folded,
+                    None => Arc::make_mut(&mut record.folded).apply_all(&entry.commit.events),
+                }
+                record.log.push(entry);
+                Some(before)
+            }
+        };
+        if let Some(accept) = commit.accept {
+            if let Some(record) = self.records.get_mut(&key) {
+                record.accepts.push(accept.key);
+            }
+            self.accepted.insert(accept.key, (key, accept));
+            self.stats.rows_written += 1;
+        }
+        self.stats.rows_written += 2;
+        self.lease_after_commit(key, commit.lease_ms, now);
+        self.change_push(key, commit.push, visible, now);
+        self.index(key, before, commit.at);
+    }
+
+    fn open(&mut self, key: TaskKey, scope: Scope, head: Head, folded: Option<Arc<Folded>>, entry: LogEntry) {
+        let scope = self.listed.get_key_value(&scope).map_or_else(|| Arc::new(scope), |(known, _)| known.clone());
+        self.by_id.insert(head.id.clone(), key);
+        let folded = folded.unwrap_or_else(|| {
+            let mut folded = Folded::empty(head.id.clone(), head.context_id.clone());
+            folded.apply_all(&entry.commit.events);
+            Arc::new(folded)
+        });
+        let record = Record {
+            scope,
+            head,
+            folded,
+            log: vec![entry],
+            floor_seq: 0,
+            lease: None,
+            webhooks: Vec::new(),
+            accepts: Vec::new(),
+            closed_at: None,
+        };
+        self.records.insert(key, record);
+    }
+
+    /// Keeps the ordered sets in step with a record that has changed.
+    fn index(&mut self, key: TaskKey, before: Option<Before>, at: Timestamp) {
+        let Some(record) = self.records.get_mut(&key) else { return };
+        let status_at = (record.head.phase == Phase::Live).then_some(record.head.status_at);
+        if record.head.is_closed() && record.closed_at.is_none() {
+            record.closed_at = Some(at);
+        }
+        let listed_at = before.and_then(|before| before.listed_at);
+        if listed_at != status_at {
+            let listed = match self.listed.get_mut(&record.scope) {
+                Some(listed) => listed,
+                None => self.listed.entry(record.scope.clone()).or_default(),
+            };
+            if let Some(listed_at) = listed_at {
+                listed.remove(&(listed_at, key));
+            }
+            if let Some(status_at) = status_at {
+                listed.insert((status_at, key));
+            }
+        }
+        self.index_evictable(key);
+    }
+
+    /// Notes whether a record may be removed: it is closed and nothing of it waits to be delivered.
+    pub(super) fn index_evictable(&mut self, key: TaskKey) {
+        let Some(record) = self.records.get(&key) else { return };
+        let Some(closed_at) = record.closed_at else { return };
+        if record.webhooks.iter().any(|webhook| webhook.claimable_at.is_some()) {
+            self.evictable.remove(&(closed_at, key));
+        } else {
+            self.evictable.insert((closed_at, key));
+        }
+    }
+
+    pub(super) fn evict_oldest(&mut self) -> bool {
+        let oldest = self.evictable.first().copied();
+        oldest.is_some_and(|(_, key)| self.remove(key))
+    }
+
+    /// Removes a record and everything that points to it.
+    pub(super) fn remove(&mut self, key: TaskKey) -> bool {
+        let Some(record) = self.records.remove(&key) else { return false };
+        self.by_id.remove(&record.head.id);
+        if let Some(listed) = self.listed.get_mut(&record.scope) {
+            listed.remove(&(record.head.status_at, key));
+            if listed.is_empty() {
+                self.listed.remove(&record.scope);
+            }
+        }
+        if let Some(lease) = record.lease {
+            self.runs.remove(&(lease.claimable_at, key));
+        }
+        if let Some(closed_at) = record.closed_at {
+            self.evictable.remove(&(closed_at, key));
+        }
+        for webhook in &record.webhooks {
+            self.drop_webhook(webhook);
+        }
+        for accept in &record.accepts {
+            self.accepted.remove(accept);
+        }
+        true
+    }
+
+    fn find(&self, scope: &Scope, id: &TaskId) -> Option<(TaskKey, &Record)> {
+        let key = *self.by_id.get(id)?;
+        let record = self.records.get(&key)?;
+        (*record.scope == *scope).then_some((key, record))
+    }
+
+    pub(super) fn head(&self, scope: &Scope, id: &TaskId) -> Option<StoredHead> {
+        let (key, record) = self.find(scope, id)?;
+        Some(StoredHead { key, scope: scope.clone(), head: record.head.clone() })
+    }
+
+    pub(super) fn task(&self, scope: &Scope, id: &TaskId) -> Option<StoredTask> {
+        let (key, record) = self.find(scope, id)?;
+        Some(record.stored(key))
+    }
+
+    pub(super) fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> Result<LogPage, StoreError> {
+        let record = self.records.get(&key).ok_or(StoreError::Pruned)?;
+        if after_seq < record.floor_seq {
+            return Err(StoreError::Pruned);
+        }
+        let from = record.log.partition_point(|entry| entry.last_seq <= after_seq);
+        let visible = record.log[from..].iter().filter(|entry| entry.visible);
+        Ok(LogPage { commits: visible.take(limit).map(|entry| entry.commit.clone()).collect() })
+    }
+
+    pub(super) fn find_accepted(&self, key: &[u8; 32], now: Timestamp) -> Option<Accepted> {
+        let (task, accept) = self.accepted.get(key)?;
+        let task_id = self.records.get(task)?.head.id.clone();
+        let Accept { digest, turn, after_seq, expires, .. } = *accept;
+        (expires > now).then_some(Accepted { task_id, digest, turn, after_seq })
+    }
+
+    /// Forgets idempotency keys whose window has passed, at most `limit`.
+    pub(super) fn forget_accepted(&mut self, now: Timestamp, limit: usize) -> usize {
+        let expired = self.accepted.iter().filter(|(_, (_, accept))| accept.expires <= now);
+        let expired: Vec<_> = expired.map(|(key, (task, _))| (*key, *task)).take(limit).collect();
+        for (key, task) in &expired {
+            self.accepted.remove(key);
+            if let Some(record) = self.records.get_mut(task) {
+                record.accepts.retain(|accept| accept != key);
+            }
+        }
+        expired.len()
+    }
+}
+
+impl Record {
+    pub(super) fn stored(&self, key: TaskKey) -> StoredTask {
+        StoredTask { key, head: self.head.clone(), folded: self.folded.clone() }
+    }
+
+    /// Adds a commit that changes nothing a reader folds.
+    pub(super) fn log_internal(&mut self, commit: LoggedCommit) {
+        self.log.push(LogEntry { last_seq: self.head.seq, visible: false, commit });
+    }
+}
+
+/// Where the ordered sets have a record before a commit changes it.
+struct Before {
+    listed_at: Option<Timestamp>,
+}
+
+impl Before {
+    fn of(record: &Record) -> Self {
+        Self { listed_at: (record.head.phase == Phase::Live).then_some(record.head.status_at) }
+    }
+}

@@ -1,0 +1,127 @@
+//! Push configurations of a task: create or replace, get, list, delete.
+
+use std::sync::Arc;
+
+use switchboard_core::call::{Caller, PushConfigPage, Reply};
+use switchboard_core::error::ProtocolError;
+use switchboard_core::model::{ConfigId, PushConfig, TaskId};
+
+use crate::commit::{AppendError, Extras, Record, WriteError, contended};
+use crate::house::{House, Registered};
+use crate::ports::store::{PushChange, StoredHead};
+
+pub(crate) async fn create(
+    house: &House,
+    agent: &Registered,
+    caller: &Caller,
+    mut config: PushConfig,
+) -> Result<Reply, ProtocolError> {
+    agent.require_push()?;
+    if config.id.is_empty() {
+        config.id = house.ids.uuid().into();
+    }
+    let id = config.task_id.clone();
+    change(house, agent, caller, &id, |record, configs| {
+        let replaces = configs.iter().any(|known| known.id == config.id);
+        if !replaces && configs.len() >= house.limits.push_configs_max as usize {
+            let description = format!("task has {} push configs, the most it keeps; delete one first", configs.len());
+            return Err(ProtocolError::invalid("id", description));
+        }
+        let after_seq = record.with_head(|head| head.seq);
+        let put = PushChange::Put { config: config.clone(), dialect: caller.dialect, after_seq };
+        Ok(Some(if replaces { vec![PushChange::Delete { id: config.id.clone() }, put] } else { vec![put] }))
+    })
+    .await?;
+    Ok(Reply::PushConfig(config))
+}
+
+pub(crate) async fn get(
+    house: &House,
+    agent: &Registered,
+    caller: &Caller,
+    task_id: &TaskId,
+    id: &ConfigId,
+) -> Result<Reply, ProtocolError> {
+    agent.require_push()?;
+    let configs = read(house, agent, caller, task_id).await?;
+    let found = configs.into_iter().find(|config| config.id == *id);
+    // A missing config is reported as the task's absence is: the spec has no error of its own for it.
+    found.map(Reply::PushConfig).ok_or_else(|| ProtocolError::task_not_found(task_id))
+}
+
+pub(crate) async fn list(
+    house: &House,
+    agent: &Registered,
+    caller: &Caller,
+    task_id: &TaskId,
+    page_size: Option<u32>,
+    page_token: Option<String>,
+) -> Result<Reply, ProtocolError> {
+    agent.require_push()?;
+    let mut configs = read(house, agent, caller, task_id).await?;
+    configs.sort_by(|a, b| a.id.cmp(&b.id));
+    // A task keeps few configs, so the token is simply the id of the last one shown.
+    if let Some(after) = page_token.filter(|token| !token.is_empty()) {
+        if !configs.iter().any(|config| config.id.as_str() == after) {
+            return Err(ProtocolError::invalid("pageToken", "is not a token this server gave out"));
+        }
+        configs.retain(|config| config.id.as_str() > after.as_str());
+    }
+    let page_size = page_size.filter(|size| *size > 0).unwrap_or(house.limits.list_page_size_default) as usize;
+    let more = configs.len() > page_size;
+    configs.truncate(page_size);
+    let last = configs.last().filter(|_| more).map(|config| config.id.to_string());
+    Ok(Reply::PushConfigs(PushConfigPage { configs, next_page_token: last.unwrap_or_default() }))
+}
+
+pub(crate) async fn delete(
+    house: &House,
+    agent: &Registered,
+    caller: &Caller,
+    task_id: &TaskId,
+    id: &ConfigId,
+) -> Result<Reply, ProtocolError> {
+    agent.require_push()?;
+    change(house, agent, caller, task_id, |_, configs| {
+        // Spec 3.1.10: deleting twice is no error.
+        let known = configs.iter().any(|config| config.id == *id);
+        Ok(known.then(|| vec![PushChange::Delete { id: id.clone() }]))
+    })
+    .await?;
+    Ok(Reply::Deleted)
+}
+
+async fn read(
+    house: &House,
+    agent: &Registered,
+    caller: &Caller,
+    task_id: &TaskId,
+) -> Result<Vec<PushConfig>, ProtocolError> {
+    let stored = house.live_task(&house.scope(caller, agent), task_id).await?;
+    house.store.push_configs(stored.key).await.map_err(|error| house.store_failed(&error))
+}
+
+/// Changes a task's configs through the one write door: a commit without events.
+async fn change(
+    house: &House,
+    agent: &Registered,
+    caller: &Caller,
+    task_id: &TaskId,
+    decide: impl Fn(&Record, &[PushConfig]) -> Result<Option<Vec<PushChange>>, ProtocolError>,
+) -> Result<(), ProtocolError> {
+    let scope = house.scope(caller, agent);
+    let stored = house.live_task(&scope, task_id).await?;
+    let key = stored.key;
+    let record = Record::stored(StoredHead { key, scope, head: stored.head });
+    for _ in 0..house.limits.commit_attempts_max {
+        let configs = house.store.push_configs(key).await.map_err(|error| house.store_failed(&error))?;
+        let Some(push) = decide(&record, &configs)? else { return Ok(()) };
+        let extras = Extras { push, ..Extras::default() };
+        match house.append(&record, record.head(), Arc::from([]), None, extras).await {
+            Ok(()) => return Ok(()),
+            Err(AppendError::Conflict) => house.reload(&record).await.map_err(WriteError::into_protocol)?,
+            Err(AppendError::Write(error)) => return Err(error.into_protocol()),
+        }
+    }
+    Err(contended(&record.id))
+}

@@ -1,0 +1,204 @@
+//! SendMessage and SendStreamingMessage: accept the message, then wait for the answer or stream it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_core::call::{Caller, Frame, Reply, SendMessage, SharedUpdate};
+use switchboard_core::error::ProtocolError;
+use switchboard_core::lifecycle::{Command, Folded, Phase, StreamEnd, StreamKind, after_state};
+use switchboard_core::model::{Message, TaskView, Update};
+
+use crate::accepting::{Entered, Entry, check, enter, identify};
+use crate::commit::{Record, WriteError};
+use crate::house::{House, Registered};
+use crate::ports::store::{Accepted, Scope, StoreError, StoredHead, StoredTask};
+use crate::watching::{Finished, Following, Until, follow, frames, resume, snapshot, wait_until};
+
+pub(crate) async fn send_message(
+    house: &Arc<House>,
+    agent: &Arc<Registered>,
+    caller: &Caller,
+    send: SendMessage,
+) -> Result<Reply, ProtocolError> {
+    check(agent, caller, &send)?;
+    let (history_length, return_immediately) = (send.history_length, send.return_immediately);
+    let (record, stored) = match enter(house, agent, caller, send).await? {
+        Entry::Entered(Entered { record, stored, .. }) => (record, stored),
+        Entry::Repeated(accepted) => recall(house, house.scope(caller, agent), &accepted).await?,
+    };
+    let may_answer = stored.head.is_settled() || (return_immediately && stored.head.phase == Phase::Live);
+    if may_answer {
+        return Ok(answer(&stored.folded, history_length));
+    }
+    if stored.head.phase == Phase::Unborn {
+        wait_until_known(house, &record, &stored).await?;
+    }
+    let patience = Duration::from_secs(u64::from(house.limits.settle_wait_s_max));
+    wait_until(house, &record, Until::Settled, patience).await?;
+    let stored = read(house, &record.scope, &record).await?;
+    Ok(answer(&stored.folded, history_length))
+}
+
+pub(crate) async fn send_streaming_message(
+    house: &Arc<House>,
+    agent: &Arc<Registered>,
+    caller: &Caller,
+    send: SendMessage,
+) -> Result<Reply, ProtocolError> {
+    agent.require_streaming()?;
+    check(agent, caller, &send)?;
+    if let Some(last_event_id) = &caller.last_event_id {
+        return resume_send(house, agent, caller, &send.message, last_event_id).await;
+    }
+    let history_length = send.history_length;
+    let entered = match enter(house, agent, caller, send).await? {
+        Entry::Entered(entered) => entered,
+        Entry::Repeated(accepted) => return replay(house, house.scope(caller, agent), &accepted, history_length).await,
+    };
+    if entered.stored.head.phase != Phase::Live {
+        return stream_unborn(house, &entered, history_length).await;
+    }
+    let Entered { record, stored, opened, .. } = &entered;
+    let first = if *opened {
+        let mut first = frames(&record.id, &record.context_id, entered.first_seq(), &entered.events);
+        if let (Some(frame), Some(_)) = (first.front_mut(), history_length) {
+            trim_task(frame, history_length);
+        }
+        first
+    } else {
+        VecDeque::from([snapshot(stored, history_length)])
+    };
+    let cursor = stored.head.seq;
+    if *opened && after_state(StreamKind::Send, stored.head.state) == StreamEnd::Close {
+        return Ok(Reply::Stream(Box::pin(Finished(first))));
+    }
+    follow(house, Following::of(record.scope.clone(), stored), StreamKind::Send, first, cursor).await
+}
+
+/// The answer of a settled record, or of a task as it is.
+fn answer(folded: &Folded, history_length: Option<u32>) -> Reply {
+    match &folded.reply {
+        Some(message) => Reply::SentMessage(message.clone()),
+        None => Reply::SentTask(TaskView { history_length, ..TaskView::whole(folded.task.clone()) }),
+    }
+}
+
+/// Waits for a direct reply; a record that has none after a while becomes a task.
+async fn wait_until_known(house: &House, record: &Record, stored: &StoredTask) -> Result<(), ProtocolError> {
+    let patience = Duration::from_millis(u64::from(house.limits.birth_wait_ms));
+    if wait_until(house, record, Until::Known, patience).await? {
+        return Ok(());
+    }
+    let Some(inbound) = stored.folded.open_turns.first().cloned() else { return Ok(()) };
+    house.reload(record).await.map_err(WriteError::into_protocol)?;
+    house.write(record, Command::Birth { inbound }).await.map_err(WriteError::into_protocol)?;
+    Ok(())
+}
+
+/// Streams a record that may be answered directly: one message, or the task it has become.
+async fn stream_unborn(
+    house: &Arc<House>,
+    entered: &Entered,
+    history_length: Option<u32>,
+) -> Result<Reply, ProtocolError> {
+    let Entered { record, stored, .. } = entered;
+    if stored.head.phase == Phase::Unborn {
+        wait_until_known(house, record, stored).await?;
+    }
+    let stored = read(house, &record.scope, record).await?;
+    if let Some(message) = &stored.folded.reply {
+        return Ok(message_stream(message.clone()));
+    }
+    let mut first = VecDeque::new();
+    // The log begins with the task itself, so a stream from 0 has the task first and misses nothing.
+    if history_length.is_some() {
+        first.push_back(snapshot(&stored, history_length));
+    }
+    let cursor = if first.is_empty() { 0 } else { stored.head.seq };
+    follow(house, Following::of(record.scope.clone(), &stored), StreamKind::Send, first, cursor).await
+}
+
+fn message_stream(message: Arc<Message>) -> Reply {
+    let update = SharedUpdate::new(Update::Message(message));
+    Reply::Stream(Box::pin(Finished(VecDeque::from([Frame { seq: None, truncated: false, update }]))))
+}
+
+/// The turn that an earlier send of the same message began.
+async fn recall(
+    house: &Arc<House>,
+    scope: Scope,
+    accepted: &Accepted,
+) -> Result<(Arc<Record>, StoredTask), ProtocolError> {
+    let stored = match house.store.task(&scope, &accepted.task_id).await {
+        Ok(Some(stored)) => stored,
+        Ok(None) => return Err(ProtocolError::task_not_found(&accepted.task_id)),
+        Err(error) => return Err(house.store_failed(&error)),
+    };
+    let record = Record::stored(StoredHead { key: stored.key, scope, head: stored.head.clone() });
+    Ok((Arc::new(record), stored))
+}
+
+/// Streams an accepted turn again, from its first event.
+async fn replay(
+    house: &Arc<House>,
+    scope: Scope,
+    accepted: &Accepted,
+    history_length: Option<u32>,
+) -> Result<Reply, ProtocolError> {
+    let (record, stored) = recall(house, scope.clone(), accepted).await?;
+    if let Some(message) = &stored.folded.reply {
+        return Ok(message_stream(message.clone()));
+    }
+    if stored.head.phase == Phase::Unborn {
+        let entered = Entered { record, stored, events: Arc::from([]), opened: true };
+        return stream_unborn(house, &entered, history_length).await;
+    }
+    if accepted.after_seq == 0 {
+        return follow(house, Following::of(scope, &stored), StreamKind::Send, VecDeque::new(), 0).await;
+    }
+    // A stream begins with the task; for a later turn that is the task as it is now, and nothing before it is repeated.
+    let cursor = stored.head.seq;
+    let first = VecDeque::from([snapshot(&stored, history_length)]);
+    follow(house, Following::of(scope, &stored), StreamKind::Send, first, cursor).await
+}
+
+/// Re-posting a streaming message with `Last-Event-ID` resumes its turn; it never starts a new one.
+async fn resume_send(
+    house: &Arc<House>,
+    agent: &Registered,
+    caller: &Caller,
+    message: &Message,
+    last_event_id: &str,
+) -> Result<Reply, ProtocolError> {
+    let known = match identify(agent, caller, message) {
+        Some(identity) => {
+            let known = house.store.find_accepted(identity.key).await.map_err(|error| house.store_failed(&error))?;
+            known.map(|accepted| identity.check(&accepted).map(|()| accepted)).transpose()?
+        }
+        None => None,
+    };
+    let Some(accepted) = known else {
+        let description = "there is no earlier send of this message to resume; use SubscribeToTask with the task's id";
+        return Err(ProtocolError::invalid("Last-Event-ID", description));
+    };
+    let scope = house.scope(caller, agent);
+    let (_, stored) = recall(house, scope.clone(), &accepted).await?;
+    if let Some(message) = &stored.folded.reply {
+        return Ok(message_stream(message.clone()));
+    }
+    resume(house, scope, &stored, StreamKind::Send, last_event_id).await
+}
+
+async fn read(house: &House, scope: &Scope, record: &Record) -> Result<StoredTask, ProtocolError> {
+    let failed = |error: StoreError| house.store_failed(&error);
+    let stored = house.store.task(scope, &record.id).await.map_err(failed)?;
+    stored.ok_or_else(|| ProtocolError::task_not_found(&record.id))
+}
+
+fn trim_task(frame: &mut Frame, history_length: Option<u32>) {
+    if let Update::Task(view) = &frame.update.update {
+        let view = TaskView { history_length, ..view.clone() };
+        frame.update = SharedUpdate::new(Update::Task(view));
+    }
+}

@@ -1,0 +1,37 @@
+//! SubscribeToTask: a snapshot, then every update after it. With `Last-Event-ID` it resumes instead: no snapshot,
+//! exactly the updates after that number, and the tail of a task that has ended.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use switchboard_core::call::{Caller, Reply};
+use switchboard_core::error::ProtocolError;
+use switchboard_core::lifecycle::StreamKind;
+use switchboard_core::model::TaskId;
+
+use crate::house::{House, Registered};
+use crate::watching::{Following, follow, resume, snapshot};
+
+pub(crate) async fn subscribe(
+    house: &Arc<House>,
+    agent: &Registered,
+    caller: &Caller,
+    id: &TaskId,
+) -> Result<Reply, ProtocolError> {
+    agent.require_streaming()?;
+    let scope = house.scope(caller, agent);
+    let stored = house.live_task(&scope, id).await?;
+    if let Some(cursor) = &caller.last_event_id {
+        return resume(house, scope, &stored, StreamKind::Subscribe, cursor).await;
+    }
+    if stored.head.state.is_terminal() {
+        let reason = format!(
+            "Task {id} is {} and has no more updates; read it with GetTask, or resume with Last-Event-ID",
+            stored.head.state.word()
+        );
+        return Err(ProtocolError::unsupported(reason));
+    }
+    let first = VecDeque::from([snapshot(&stored, None)]);
+    let cursor = stored.head.seq;
+    follow(house, Following::of(scope, &stored), StreamKind::Subscribe, first, cursor).await
+}

@@ -1,0 +1,169 @@
+//! What an agent's author writes, and what they may declare about it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{AgentError, Turn};
+
+/// An agent: it is given one message at a time and works on it.
+///
+/// Returning `Ok(())` completes the task unless the turn said otherwise (asked, rejected, replied directly). Returning
+/// an error, or panicking, fails it. The work is not tied to the client's connection: a client that goes away changes
+/// nothing. After a crash the same message is given again, with [`Turn::attempt`] one higher.
+pub trait Agent: Send + Sync + 'static {
+    fn run(&self, turn: Turn) -> impl Future<Output = Result<(), AgentError>> + Send;
+
+    /// What the engine may assume about this agent.
+    fn traits(&self) -> Traits {
+        Traits::default()
+    }
+}
+
+/// What an agent declares about itself. Every default is the cautious one.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Traits {
+    pub effects: Effects,
+    pub replies: Replies,
+    pub recovery: Recovery,
+    pub idempotency: Option<Idempotency>,
+    /// How long one run may take; none is the engine's default.
+    pub run_max: Option<Duration>,
+}
+
+impl Default for Traits {
+    fn default() -> Self {
+        Self {
+            effects: Effects::Some,
+            replies: Replies::Task,
+            recovery: Recovery::Retry { attempts_max: None },
+            idempotency: None,
+            run_max: None,
+        }
+    }
+}
+
+impl Traits {
+    /// A pure answer: running it twice, or for nothing, harms nobody.
+    #[must_use]
+    pub fn pure() -> Self {
+        Self { effects: Effects::None, ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn with_effects(mut self, effects: Effects) -> Self {
+        self.effects = effects;
+        self
+    }
+
+    #[must_use]
+    pub fn with_replies(mut self, replies: Replies) -> Self {
+        self.replies = replies;
+        self
+    }
+
+    #[must_use]
+    pub fn with_recovery(mut self, recovery: Recovery) -> Self {
+        self.recovery = recovery;
+        self
+    }
+
+    #[must_use]
+    pub fn with_idempotency(mut self, idempotency: Idempotency) -> Self {
+        self.idempotency = Some(idempotency);
+        self
+    }
+
+    #[must_use]
+    pub fn with_run_max(mut self, run_max: Duration) -> Self {
+        self.run_max = Some(run_max);
+        self
+    }
+}
+
+/// Whether a run does anything that outlives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effects {
+    /// It may: never start it before its message is safely accepted.
+    Some,
+    /// It only computes an answer: accepting the message and recording the answer may be one commit, and a run whose
+    /// message turns out to be a duplicate is thrown away.
+    None,
+}
+
+/// What an agent answers with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replies {
+    Task,
+    /// Always a direct message.
+    Message,
+    /// Either; it is a task from its first status or artifact on.
+    Either,
+}
+
+/// What happens to a run whose process died.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// Run it again, up to this many attempts in all (none: the engine's default).
+    Retry { attempts_max: Option<u32> },
+    /// Fail the task, with this reason for the client.
+    Fail { reason: String },
+}
+
+/// When a repeated message counts as the same message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idempotency {
+    /// By message id and content. The default for authenticated callers.
+    MessageId,
+    /// Only by an `Idempotency-Key` header. The default for anonymous callers, who have no identity to key on.
+    Key,
+    /// Only by an `Idempotency-Key` header, for everybody.
+    Off,
+}
+
+/// A started agent.
+pub type AgentFuture = Pin<Box<dyn Future<Output = Result<(), AgentError>> + Send>>;
+
+/// Where the agent for a turn comes from.
+#[derive(Clone)]
+pub struct AgentSource {
+    start: Arc<dyn Fn(Turn) -> AgentFuture + Send + Sync>,
+    traits: Traits,
+}
+
+impl AgentSource {
+    /// One instance for all turns.
+    pub fn shared(agent: impl Agent) -> Self {
+        let traits = agent.traits();
+        let agent = Arc::new(agent);
+        Self { start: Arc::new(move |turn| start(agent.clone(), turn)), traits }
+    }
+
+    /// A fresh instance for each turn. The factory is called once at the beginning to read the traits.
+    pub fn factory<A: Agent>(make: impl Fn() -> A + Send + Sync + 'static) -> Self {
+        let traits = make().traits();
+        Self { start: Arc::new(move |turn| start(Arc::new(make()), turn)), traits }
+    }
+
+    #[must_use]
+    pub fn traits(&self) -> &Traits {
+        &self.traits
+    }
+
+    /// Overrides what the agent declares.
+    #[must_use]
+    pub fn with_traits(mut self, change: impl FnOnce(Traits) -> Traits) -> Self {
+        self.traits = change(self.traits);
+        self
+    }
+
+    pub(crate) fn start(&self, turn: Turn) -> AgentFuture {
+        (self.start)(turn)
+    }
+}
+
+fn start<A: Agent>(agent: Arc<A>, turn: Turn) -> AgentFuture {
+    Box::pin(async move { agent.run(turn).await })
+}

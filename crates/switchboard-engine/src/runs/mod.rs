@@ -1,0 +1,20 @@
+//! Working on tasks. An [`Agent`] is what users write; a [`Turn`] is what it holds while it works on one message; the
+//! runner drives it, detached from any socket, and recovery starts it again where a process died.
+
+mod agent;
+mod artifact_writer;
+mod error;
+mod recovery;
+mod registry;
+mod runner;
+mod turn;
+
+pub use agent::{Agent, AgentFuture, AgentSource, Effects, Idempotency, Recovery, Replies, Traits};
+pub use artifact_writer::ArtifactWriter;
+pub use error::{AgentError, TurnError};
+pub use turn::Turn;
+
+pub(crate) use recovery::{recover, sweep};
+pub(crate) use registry::RunRegistry;
+pub(crate) use runner::{Run, poll_once};
+pub(crate) use turn::{Stage, TurnStart};

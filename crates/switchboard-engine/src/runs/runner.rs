@@ -1,0 +1,229 @@
+//! Drives an agent through its turns, detached from any socket: ends it when it is canceled or out of time, records how
+//! it ended, and goes on with the next waiting message.
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use switchboard_core::lifecycle::{Command, RunCommand, TurnEnd};
+use switchboard_core::model::{Message, Part, Task, TaskState};
+
+use super::turn::TurnStart;
+use super::{AgentError, AgentFuture, Turn};
+use crate::commit::{Record, WriteError};
+use crate::house::{Counters, House, Registered};
+use crate::ports::store::{Scope, StoredTask};
+use crate::supervisor::Kind;
+
+/// How an agent's function ended.
+pub(crate) enum Outcome {
+    Returned,
+    Failed(AgentError),
+    Panicked,
+}
+
+impl Outcome {
+    /// What is recorded of it. The cause of a failure goes to the log, the client gets the text meant for it.
+    pub(crate) fn into_end(self, house: &House, turn: &Turn) -> TurnEnd {
+        let error = match self {
+            Self::Returned => return TurnEnd::Returned,
+            Self::Failed(error) => error,
+            Self::Panicked => AgentError { told: None, cause: None },
+        };
+        Counters::add(&house.counters.runs_failed);
+        let record = turn.record();
+        tracing::warn!(task = %record.id, agent = %record.scope.agent, attempt = turn.attempt(), ?error, "run failed");
+        TurnEnd::Failed { message: Some(turn.agent_message(vec![Part::text(error.client_text())])) }
+    }
+}
+
+/// Polls an agent once, where a panic is an outcome and not the end of the server.
+pub(crate) fn poll_agent(future: &mut AgentFuture, cx: &mut Context<'_>) -> Poll<Outcome> {
+    match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(Ok(()))) => Poll::Ready(Outcome::Returned),
+        Ok(Poll::Ready(Err(error))) => Poll::Ready(Outcome::Failed(error)),
+        Err(_) => Poll::Ready(Outcome::Panicked),
+    }
+}
+
+/// Polls an agent once; none if it has to wait for something.
+pub(crate) async fn poll_once(future: &mut AgentFuture) -> Option<Outcome> {
+    poll_fn(|cx| {
+        Poll::Ready(match poll_agent(future, cx) {
+            Poll::Ready(outcome) => Some(outcome),
+            Poll::Pending => None,
+        })
+    })
+    .await
+}
+
+/// An agent at work.
+pub(crate) struct Run {
+    pub(crate) house: Arc<House>,
+    pub(crate) agent: Arc<Registered>,
+    pub(crate) turn: Turn,
+    pub(crate) future: AgentFuture,
+}
+
+enum Ended {
+    By(Outcome),
+    TimedOut,
+    CancelTimedOut,
+    LeaseLost,
+}
+
+impl Run {
+    /// Starts the current turn of a record.
+    pub(crate) fn begin(
+        house: Arc<House>,
+        agent: Arc<Registered>,
+        record: Arc<Record>,
+        stored: &StoredTask,
+        referenced: Vec<Arc<Task>>,
+    ) -> Option<Self> {
+        let inbound = stored.folded.open_turns.first()?.clone();
+        let (fence, attempt) = (stored.head.fence, stored.head.attempt);
+        let deadline = house.now().plus_ms(i64::from(house.run_s_max(&record.scope)) * 1000);
+        let checkpoint = stored.folded.checkpoint.clone();
+        let start = TurnStart { record, inbound, fence, attempt, deadline, referenced, checkpoint };
+        let turn = Turn::direct(house.clone(), start, stored.folded.task.clone());
+        let future = agent.source.start(turn.clone());
+        Some(Self { house, agent, turn, future })
+    }
+
+    pub(crate) fn spawn(self) {
+        let house = self.house.clone();
+        house.supervisor.spawn(Kind::Run, self.drive());
+    }
+
+    async fn drive(mut self) {
+        loop {
+            Counters::add(&self.house.counters.runs_started);
+            let Some(key) = self.turn.record().key() else { return };
+            let id = self.turn.record().id.clone();
+            let guard = self.house.runs.enter(id, key, self.turn.fence(), self.turn.cancel_token().clone());
+            if self.turn.record().with_head(|head| head.cancel_requested) {
+                self.turn.cancel_token().cancel();
+            }
+            let ended = self.wait(guard.lost()).await;
+            let command = match ended {
+                Ended::LeaseLost => return,
+                Ended::By(outcome) => {
+                    let end = outcome.into_end(&self.house, &self.turn);
+                    let command = RunCommand::EndTurn(end);
+                    Command::Run { fence: self.turn.fence(), inbound: self.turn.inbound().clone(), command }
+                }
+                Ended::TimedOut => {
+                    Counters::add(&self.house.counters.runs_timed_out);
+                    let message = self.turn.agent_message(vec![Part::text("Task timed out")]);
+                    Command::Revoke { state: TaskState::Failed, message: Some(message) }
+                }
+                Ended::CancelTimedOut => Command::Revoke { state: TaskState::Canceled, message: None },
+            };
+            if !record_end(&self.house, &self.turn, command).await {
+                return;
+            }
+            drop(guard);
+            let (running, turn) = self.turn.record().with_head(|head| (head.running, head.turn));
+            if !running || turn <= self.turn.number() {
+                return;
+            }
+            match next_turn(&self.house, &self.agent, &self.turn).await {
+                Some(next) => self = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Runs the agent until it ends or must be ended.
+    async fn wait(&mut self, lost: &tokio_util::sync::CancellationToken) -> Ended {
+        let run_max = Duration::from_secs(u64::from(self.house.run_s_max(&self.turn.record().scope)));
+        let grace = Duration::from_millis(u64::from(self.house.limits.cancel_grace_ms));
+        let cancel = self.turn.cancel_token().clone();
+        let record = self.turn.record().clone();
+        let future = &mut self.future;
+        let mut agent = std::pin::pin!(poll_fn(|cx| poll_agent(future, cx)));
+        let out_of_time = async {
+            loop {
+                tokio::time::sleep(run_max).await;
+                // Waiting for somebody's authorization is not the agent's time.
+                if !record.with_head(|head| head.state.is_interrupted()) {
+                    return;
+                }
+            }
+        };
+        let canceled_too_long = async {
+            cancel.cancelled().await;
+            tokio::time::sleep(grace).await;
+        };
+        tokio::select! {
+            biased;
+            () = lost.cancelled() => Ended::LeaseLost,
+            outcome = &mut agent => Ended::By(outcome),
+            () = canceled_too_long => Ended::CancelTimedOut,
+            () = out_of_time => Ended::TimedOut,
+        }
+    }
+}
+
+/// Records how the turn ended, for as long as it takes the store to answer; false if the run no longer counts.
+async fn record_end(house: &House, turn: &Turn, command: Command) -> bool {
+    let mut pause = Duration::from_millis(50);
+    loop {
+        match house.write(turn.record(), command.clone()).await {
+            Ok(_) => return true,
+            Err(WriteError::Refused(_) | WriteError::Duplicate(_)) => return false,
+            Err(WriteError::Failed(_)) if house.supervisor.is_draining() => return false,
+            Err(WriteError::Failed(_)) => {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(5));
+            }
+        }
+    }
+}
+
+async fn next_turn(house: &Arc<House>, agent: &Arc<Registered>, turn: &Turn) -> Option<Run> {
+    let record = turn.record();
+    match house.store.task(&record.scope, &record.id).await {
+        Ok(Some(stored)) if stored.head.running => {
+            let referenced = house.referenced_tasks(&record.scope, &stored).await;
+            Run::begin(house.clone(), agent.clone(), record.clone(), &stored, referenced)
+        }
+        Ok(_) => None,
+        Err(error) => {
+            // The lease runs out and the sweeper takes the turn up again.
+            let _ = house.store_failed(&error);
+            None
+        }
+    }
+}
+
+impl House {
+    /// The tasks the current message refers to, as far as they exist and belong to the caller.
+    pub(crate) async fn referenced_tasks(&self, scope: &Scope, stored: &StoredTask) -> Vec<Arc<Task>> {
+        match stored.folded.open_turns.first() {
+            Some(inbound) => self.referenced_by(scope, &inbound.message).await,
+            None => Vec::new(),
+        }
+    }
+
+    pub(crate) async fn referenced_by(&self, scope: &Scope, message: &Message) -> Vec<Arc<Task>> {
+        let mut found = Vec::new();
+        for id in message.reference_task_ids.iter().take(self.limits.referenced_tasks_max) {
+            match self.store.task(scope, id).await {
+                Ok(Some(stored)) => found.push(stored.folded.task.clone()),
+                Ok(None) => tracing::warn!(task = %id, "a message refers to a task that is not there"),
+                Err(error) => tracing::warn!(task = %id, ?error, "a referenced task could not be read"),
+            }
+        }
+        found
+    }
+
+    pub(crate) fn note_recovered(&self) {
+        self.counters.runs_recovered.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,419 @@
+//! What an agent holds while it works on one message: what was asked, by whom, and the means to answer. Everything it
+//! writes goes through the same commit door as everything else and is durable when the call returns.
+//!
+//! A turn of an agent without effects begins *staged*: what it writes at once is kept here and committed together with
+//! the acceptance of its message. The first time it has to wait, the stage is committed and the turn goes on directly.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use switchboard_core::call::Owner;
+use switchboard_core::lifecycle::{
+    Command, Event, Folded, Head, Inbound, Refusal, RunCommand, StatusWrite, TurnEnd, decide,
+};
+use switchboard_core::model::{Artifact, Json, Message, Part, Role, Task, TaskState, Timestamp};
+use tokio_util::sync::CancellationToken;
+
+use super::{ArtifactWriter, TurnError};
+use crate::commit::{Record, WriteError};
+use crate::house::House;
+
+/// One message being worked on.
+#[derive(Clone)]
+pub struct Turn {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    house: Arc<House>,
+    record: Arc<Record>,
+    inbound: Arc<Inbound>,
+    fence: u64,
+    attempt: u32,
+    deadline: Timestamp,
+    cancel: CancellationToken,
+    referenced: Vec<Arc<Task>>,
+    checkpoint: Option<Json>,
+    /// The task as it was when the turn began.
+    task: OnceLock<Arc<Task>>,
+    artifacts_made: AtomicU32,
+    stage: Mutex<Option<Stage>>,
+}
+
+/// What a staged turn has written so far.
+pub(crate) struct Stage {
+    /// The record as it is in the store.
+    pub(crate) before: Head,
+    /// The record with `events` taken in.
+    pub(crate) head: Head,
+    pub(crate) events: Vec<Event>,
+    pub(crate) folded: Folded,
+}
+
+/// What a turn starts from.
+pub(crate) struct TurnStart {
+    pub(crate) record: Arc<Record>,
+    pub(crate) inbound: Arc<Inbound>,
+    pub(crate) fence: u64,
+    pub(crate) attempt: u32,
+    pub(crate) deadline: Timestamp,
+    pub(crate) referenced: Vec<Arc<Task>>,
+    pub(crate) checkpoint: Option<Json>,
+}
+
+impl Turn {
+    pub(crate) fn direct(house: Arc<House>, start: TurnStart, task: Arc<Task>) -> Self {
+        Self::new(house, start, OnceLock::from(task), None)
+    }
+
+    pub(crate) fn staged(house: Arc<House>, start: TurnStart, stage: Stage) -> Self {
+        Self::new(house, start, OnceLock::new(), Some(stage))
+    }
+
+    fn new(house: Arc<House>, start: TurnStart, task: OnceLock<Arc<Task>>, stage: Option<Stage>) -> Self {
+        let TurnStart { record, inbound, fence, attempt, deadline, referenced, checkpoint } = start;
+        let inner = Inner {
+            house,
+            record,
+            inbound,
+            fence,
+            attempt,
+            deadline,
+            cancel: CancellationToken::new(),
+            referenced,
+            checkpoint,
+            task,
+            artifacts_made: AtomicU32::new(0),
+            stage: Mutex::new(stage),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The message to work on.
+    #[must_use]
+    pub fn message(&self) -> &Message {
+        &self.inner.inbound.message
+    }
+
+    /// The text of the message: all its text parts, joined by line breaks.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.message().text()
+    }
+
+    /// The task as it was when this turn began: its history, its artifacts so far.
+    #[must_use]
+    pub fn task(&self) -> &Arc<Task> {
+        self.inner.task.get_or_init(|| {
+            let stage = self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner);
+            let empty = || Folded::empty(self.inner.record.id.clone(), self.inner.record.context_id.clone());
+            stage.as_ref().map_or_else(|| empty().task, |stage| stage.folded.task.clone())
+        })
+    }
+
+    /// What was said before, oldest first, this turn's message last.
+    #[must_use]
+    pub fn history(&self) -> &[Arc<Message>] {
+        &self.task().history
+    }
+
+    /// Which message of this task this is, from 1.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.inner.inbound.turn
+    }
+
+    /// How often this message has been tried, from 1. More than 1 means that a run died: what it did outside may have
+    /// been done already.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.inner.attempt
+    }
+
+    /// Names this attempt in calls to others, so that they can tell a late duplicate from the real one.
+    #[must_use]
+    pub fn fencing_token(&self) -> String {
+        format!("{}:{}", self.inner.record.id, self.inner.fence)
+    }
+
+    /// Whose task this is, as proved by the caller's credential.
+    #[must_use]
+    pub fn owner(&self) -> &Owner {
+        &self.inner.record.scope.owner
+    }
+
+    /// The request's own metadata, beside the message's.
+    #[must_use]
+    pub fn metadata(&self) -> Option<&Json> {
+        self.inner.inbound.metadata.as_ref()
+    }
+
+    /// Media types the caller can read; empty is anything.
+    #[must_use]
+    pub fn accepted_output_modes(&self) -> &[String] {
+        &self.inner.inbound.accepted_output_modes
+    }
+
+    /// Extension URIs the caller activated.
+    #[must_use]
+    pub fn extensions(&self) -> &[String] {
+        &self.inner.inbound.extensions
+    }
+
+    /// The W3C `traceparent` the message came with.
+    #[must_use]
+    pub fn trace_parent(&self) -> Option<&str> {
+        self.inner.inbound.trace_parent.as_deref()
+    }
+
+    /// The tasks the message refers to, those that exist and belong to the caller.
+    #[must_use]
+    pub fn referenced_tasks(&self) -> &[Arc<Task>] {
+        &self.inner.referenced
+    }
+
+    /// When this run will be ended if it has not ended itself. Paused time does not count.
+    #[must_use]
+    pub fn deadline(&self) -> Timestamp {
+        self.inner.deadline
+    }
+
+    /// Done when somebody has asked for the task to be canceled. An agent that returns after that is canceled; one that
+    /// does not return in time is cut off.
+    pub async fn cancelled(&self) {
+        self.inner.cancel.cancelled().await;
+    }
+
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.inner.cancel.is_cancelled()
+    }
+
+    /// What the attempt before left with [`Turn::checkpoint`].
+    #[must_use]
+    pub fn last_checkpoint(&self) -> Option<&Json> {
+        self.inner.checkpoint.as_ref()
+    }
+
+    /// Says that work is under way, optionally with a word about it.
+    ///
+    /// # Errors
+    /// When the task has ended, or the store did not take it.
+    pub async fn working(&self, text: impl Into<String>) -> Result<(), TurnError> {
+        let text = text.into();
+        let parts = if text.is_empty() { Vec::new() } else { vec![Part::text(text)] };
+        self.status(TaskState::Working, parts).await
+    }
+
+    /// Sets a status with a message of any parts (none is no message).
+    ///
+    /// # Errors
+    /// When the task has ended, the state makes no sense here, or the store did not take it.
+    pub async fn status(&self, state: TaskState, parts: Vec<Part>) -> Result<(), TurnError> {
+        let message = (!parts.is_empty()).then(|| self.agent_message(parts));
+        self.write(RunCommand::Status(StatusWrite { state, message, metadata: None })).await
+    }
+
+    /// Adds a finished artifact; an id is made if it has none.
+    ///
+    /// # Errors
+    /// When the task has ended, a limit is exceeded, or the store did not take it.
+    pub async fn artifact(&self, mut artifact: Artifact) -> Result<(), TurnError> {
+        if artifact.artifact_id.is_empty() {
+            artifact.artifact_id = self.next_artifact_id().into();
+        }
+        self.write_artifact(artifact, false, true, None).await
+    }
+
+    /// Begins an artifact that is written in chunks.
+    #[must_use]
+    pub fn artifact_writer(&self) -> ArtifactWriter {
+        ArtifactWriter::new(self.clone(), self.next_artifact_id())
+    }
+
+    /// Answers with a text artifact. Returning after this completes the task.
+    ///
+    /// # Errors
+    /// As [`Turn::artifact`].
+    pub async fn answer(&self, text: impl Into<String>) -> Result<(), TurnError> {
+        self.artifact(Artifact::new("", vec![Part::text(text)])).await
+    }
+
+    /// Replies with a message and no task. Only for agents that declare they may.
+    ///
+    /// # Errors
+    /// When a task has been opened already.
+    pub async fn reply(&self, parts: Vec<Part>) -> Result<(), TurnError> {
+        let message = Message { task_id: None, ..Arc::unwrap_or_clone(self.agent_message(parts)) };
+        self.write(RunCommand::Reply { message: Arc::new(message) }).await
+    }
+
+    /// Asks the caller something and pauses: the answer comes as the next turn. Return after this.
+    ///
+    /// # Errors
+    /// As [`Turn::status`].
+    pub async fn ask(&self, question: impl Into<String>) -> Result<(), TurnError> {
+        self.status(TaskState::InputRequired, vec![Part::text(question)]).await
+    }
+
+    /// Says that somebody must authorize something first. The run may wait for it, or return and be woken by the next
+    /// message.
+    ///
+    /// # Errors
+    /// As [`Turn::status`].
+    pub async fn require_auth(&self, explanation: impl Into<String>) -> Result<(), TurnError> {
+        self.status(TaskState::AuthRequired, vec![Part::text(explanation)]).await
+    }
+
+    /// Completes the task with a closing word. Returning does the same without one.
+    ///
+    /// # Errors
+    /// As [`Turn::status`].
+    pub async fn complete(&self, text: impl Into<String>) -> Result<(), TurnError> {
+        self.status(TaskState::Completed, vec![Part::text(text)]).await
+    }
+
+    /// Declines to do this at all.
+    ///
+    /// # Errors
+    /// As [`Turn::status`].
+    pub async fn reject(&self, reason: impl Into<String>) -> Result<(), TurnError> {
+        self.status(TaskState::Rejected, vec![Part::text(reason)]).await
+    }
+
+    /// Fails the task with a reason for the client.
+    ///
+    /// # Errors
+    /// As [`Turn::status`].
+    pub async fn fail(&self, reason: impl Into<String>) -> Result<(), TurnError> {
+        self.status(TaskState::Failed, vec![Part::text(reason)]).await
+    }
+
+    /// Keeps a value for the next attempt, should this one die.
+    ///
+    /// # Errors
+    /// When the store did not take it.
+    pub async fn checkpoint(&self, value: Json) -> Result<(), TurnError> {
+        self.write(RunCommand::Checkpoint { value }).await
+    }
+
+    pub(crate) async fn write_artifact(
+        &self,
+        artifact: Artifact,
+        append: bool,
+        last_chunk: bool,
+        metadata: Option<Json>,
+    ) -> Result<(), TurnError> {
+        let artifact = Arc::new(artifact);
+        self.write(RunCommand::Artifact { artifact, append, last_chunk, metadata }).await
+    }
+
+    /// Ids of unnamed artifacts are the same in every attempt, so that a second attempt writes over the first.
+    fn next_artifact_id(&self) -> String {
+        let ordinal = self.inner.artifacts_made.fetch_add(1, Ordering::Relaxed) + 1;
+        format!("artifact-{}-{ordinal}", self.inner.inbound.turn)
+    }
+
+    pub(crate) fn agent_message(&self, parts: Vec<Part>) -> Arc<Message> {
+        let record = &self.inner.record;
+        let mut message = Message::new(Role::Agent, self.inner.house.ids.uuid(), parts);
+        message.context_id = Some(record.context_id.clone());
+        message.task_id = Some(record.id.clone());
+        Arc::new(message)
+    }
+
+    async fn write(&self, command: RunCommand) -> Result<(), TurnError> {
+        if let Some(staged) = self.stage_write(&command) {
+            return staged;
+        }
+        if self.inner.record.key().is_none() {
+            // The stage is being committed right now; a turn that was thrown away with its stage has its token canceled.
+            tokio::select! {
+                biased;
+                () = self.inner.record.committed() => {}
+                () = self.inner.cancel.cancelled() => return Err(TurnError::Stopped),
+            }
+        }
+        let command = Command::Run { fence: self.inner.fence, inbound: self.inner.inbound.clone(), command };
+        match self.inner.house.write(&self.inner.record, command).await {
+            Ok(_) => Ok(()),
+            Err(WriteError::Refused(refusal)) => Err(refused(refusal)),
+            Err(WriteError::Duplicate(_)) => Err(TurnError::Stopped),
+            Err(WriteError::Failed(_)) => Err(TurnError::Unavailable),
+        }
+    }
+
+    /// Decides a write in the stage, if there is one.
+    fn stage_write(&self, command: &RunCommand) -> Option<Result<(), TurnError>> {
+        let mut stage = self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let stage = stage.as_mut()?;
+        let (fence, inbound) = (self.inner.fence, self.inner.inbound.clone());
+        let command = Command::Run { fence, inbound, command: command.clone() };
+        let house = &self.inner.house;
+        match decide(&stage.head, command, &house.bounds(), house.now()) {
+            Ok(events) => {
+                stage.take(events);
+                Some(Ok(()))
+            }
+            Err(refusal) => Some(Err(refused(refusal))),
+        }
+    }
+
+    /// Ends a staged turn inside its stage.
+    pub(crate) fn end_in_stage(&self, end: TurnEnd) {
+        // The stage has no rival, so the only refusals left are writes to a closed task, and those mean: nothing to do.
+        let _ = self.stage_write(&RunCommand::EndTurn(end));
+    }
+
+    /// Takes the stage away: from now on the turn writes directly.
+    pub(crate) fn unstage(&self) -> Option<Stage> {
+        // The task as it was at the beginning must be known before the stage is gone.
+        let _ = self.task();
+        self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Takes the stage of a turn whose agent has returned, sparing it a copy of the task.
+    pub(crate) fn finish_stage(&self) -> Option<Stage> {
+        self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn record(&self) -> &Arc<Record> {
+        &self.inner.record
+    }
+
+    pub(crate) fn inbound(&self) -> &Arc<Inbound> {
+        &self.inner.inbound
+    }
+
+    pub(crate) fn fence(&self) -> u64 {
+        self.inner.fence
+    }
+
+    pub(crate) fn cancel_token(&self) -> &CancellationToken {
+        &self.inner.cancel
+    }
+}
+
+impl Stage {
+    /// A stage that begins with these events.
+    pub(crate) fn begin(before: Head, folded: Folded, events: Vec<Event>) -> Self {
+        let mut stage = Self { head: before.clone(), before, events: Vec::with_capacity(4), folded };
+        stage.take(events);
+        stage
+    }
+
+    fn take(&mut self, events: Vec<Event>) {
+        for event in &events {
+            self.head.apply(event);
+            self.folded.apply(event);
+        }
+        self.events.extend(events);
+    }
+}
+
+fn refused(refusal: Refusal) -> TurnError {
+    match refusal {
+        Refusal::Protocol(error) => TurnError::Refused(error),
+        Refusal::Fenced | Refusal::Closed { .. } => TurnError::Stopped,
+    }
+}

@@ -1,0 +1,114 @@
+//! The only place that spawns. Every background task has a kind, and the kind says what shutdown does with it.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// What a background task is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A client's connection: waited for, so that requests in flight are answered.
+    Connection,
+    /// An agent at work: waited for during the grace period, then dropped (its lease is released).
+    Run,
+    /// A webhook call: dropped at once; it will be delivered again.
+    Delivery,
+    /// House-keeping loops: dropped at once.
+    Sweep,
+}
+
+/// Owns every background task of a process.
+#[derive(Clone)]
+pub struct Supervisor {
+    /// Told first: stop starting things.
+    draining: CancellationToken,
+    /// Told last: stop now.
+    stopping: CancellationToken,
+    connections: TaskTracker,
+    runs: TaskTracker,
+    others: TaskTracker,
+}
+
+impl Default for Supervisor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Supervisor {
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            draining: CancellationToken::new(),
+            stopping: CancellationToken::new(),
+            connections: TaskTracker::new(),
+            runs: TaskTracker::new(),
+            others: TaskTracker::new(),
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that spawns")]
+    pub fn spawn(&self, kind: Kind, task: impl Future<Output = ()> + Send + 'static) {
+        let stopping = self.stopping.clone();
+        let task = async move {
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => {}
+                () = task => {}
+            }
+        };
+        match kind {
+            Kind::Connection => drop(self.connections.spawn(task)),
+            Kind::Run => drop(self.runs.spawn(task)),
+            Kind::Delivery | Kind::Sweep => drop(self.others.spawn(task)),
+        }
+    }
+
+    /// Done as soon as the process begins to shut down.
+    #[must_use]
+    pub fn draining(&self) -> &CancellationToken {
+        &self.draining
+    }
+
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.draining.is_cancelled()
+    }
+
+    pub fn begin_drain(&self) {
+        self.draining.cancel();
+    }
+
+    /// Waits until all connections are done, or the time is up; true if they are.
+    pub async fn wait_connections(&self, at_most: Duration) -> bool {
+        self.connections.close();
+        tokio::time::timeout(at_most, self.connections.wait()).await.is_ok()
+    }
+
+    /// Waits until all runs are done, or the time is up; true if they are.
+    pub async fn wait_runs(&self, at_most: Duration) -> bool {
+        self.runs.close();
+        tokio::time::timeout(at_most, self.runs.wait()).await.is_ok()
+    }
+
+    /// Drops whatever still runs.
+    pub async fn stop(&self) {
+        self.stopping.cancel();
+        for tracker in [&self.connections, &self.runs, &self.others] {
+            tracker.close();
+            tracker.wait().await;
+        }
+    }
+
+    #[must_use]
+    pub fn runs_alive(&self) -> usize {
+        self.runs.len()
+    }
+
+    #[must_use]
+    pub fn connections_alive(&self) -> usize {
+        self.connections.len()
+    }
+}

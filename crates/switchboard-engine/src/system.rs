@@ -1,0 +1,72 @@
+//! The real clock and real randomness: the two adapters that make a process differ from a simulation.
+
+use std::cell::RefCell;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use switchboard_core::model::Timestamp;
+
+use crate::ports::{Clock, Ids};
+
+/// The system's wall clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+    fn now(&self) -> Timestamp {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_ms(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+/// Version 4 UUIDs from the system's randomness.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RandomIds;
+
+const POOL_BYTES: usize = 512;
+
+struct Pool {
+    bytes: [u8; POOL_BYTES],
+    used: usize,
+}
+
+thread_local! {
+    // One system call buys 32 ids. The bytes are as good as fresh ones: each is used once.
+    static POOL: RefCell<Pool> = const { RefCell::new(Pool { bytes: [0; POOL_BYTES], used: POOL_BYTES }) };
+}
+
+impl Ids for RandomIds {
+    fn uuid(&self) -> String {
+        format_uuid(draw())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that draws randomness")]
+fn draw() -> [u8; 16] {
+    POOL.with_borrow_mut(|pool| {
+        if pool.used == POOL_BYTES {
+            getrandom::fill(&mut pool.bytes).expect("the system has a source of randomness");
+            pool.used = 0;
+        }
+        let mut id = [0; 16];
+        id.copy_from_slice(&pool.bytes[pool.used..pool.used + 16]);
+        pool.used += 16;
+        id
+    })
+}
+
+/// Sets the version and variant bits and writes the usual 8-4-4-4-12 form.
+fn format_uuid(mut bytes: [u8; 16]) -> String {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    bytes[6] = (bytes[6] & 0x0f) | 0x40;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let mut text = String::with_capacity(36);
+    for (i, byte) in bytes.iter().enumerate() {
+        if matches!(i, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push(char::from(HEX[usize::from(byte >> 4)]));
+        text.push(char::from(HEX[usize::from(byte & 0x0f)]));
+    }
+    text
+}

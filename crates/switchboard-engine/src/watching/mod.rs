@@ -1,0 +1,13 @@
+//! Reading a task as it goes. A subscription is a cursor into the log; `settle` waits until there is an answer. Nobody
+//! is served from a channel: followers of one task share a tail of its newest updates, and whoever is further behind
+//! reads the store.
+
+mod resume;
+mod settle;
+mod subscription;
+mod tail;
+
+pub(crate) use resume::{follow, resume};
+pub(crate) use settle::{Until, wait_until};
+pub(crate) use subscription::{Finished, Following, Subscription, frames, snapshot};
+pub(crate) use tail::{Tail, TailRead, Tails};

@@ -1,0 +1,46 @@
+//! Opening streams: from here on, or again from where one broke.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use switchboard_core::call::{Frame, Reply};
+use switchboard_core::error::ProtocolError;
+use switchboard_core::lifecycle::StreamKind;
+
+use super::{Following, Subscription};
+use crate::house::House;
+use crate::ports::store::{Scope, StoredTask};
+
+/// Shows `first`, then what comes after `cursor`.
+pub(crate) async fn follow(
+    house: &Arc<House>,
+    following: Following,
+    kind: StreamKind,
+    first: VecDeque<Frame>,
+    cursor: u64,
+) -> Result<Reply, ProtocolError> {
+    let subscription = Subscription::open(house.clone(), following, kind, first, cursor).await?;
+    Ok(Reply::Stream(Box::pin(subscription)))
+}
+
+/// Shows exactly what comes after a client's `Last-Event-ID`.
+pub(crate) async fn resume(
+    house: &Arc<House>,
+    scope: Scope,
+    stored: &StoredTask,
+    kind: StreamKind,
+    last_event_id: &str,
+) -> Result<Reply, ProtocolError> {
+    let cursor = parse_cursor(last_event_id, stored)?;
+    follow(house, Following::of(scope, stored), kind, VecDeque::new(), cursor).await
+}
+
+fn parse_cursor(text: &str, stored: &StoredTask) -> Result<u64, ProtocolError> {
+    let invalid = |why: String| ProtocolError::invalid("Last-Event-ID", why);
+    let cursor = text.trim().parse::<u64>().map_err(|_| invalid("must be the number of an event, or 0".to_owned()))?;
+    if cursor > stored.head.seq {
+        let (id, last) = (&stored.head.id, stored.head.seq);
+        return Err(invalid(format!("is {cursor}, but the last event of task {id} is {last}")));
+    }
+    Ok(cursor)
+}

@@ -1,0 +1,116 @@
+//! Waits until a task has come to a point: settled, for a blocking caller; born or answered, for one that may be
+//! answered directly.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use switchboard_core::error::ProtocolError;
+use switchboard_core::lifecycle::{Head, Phase};
+use switchboard_core::model::Update;
+use tokio::time::{Instant, timeout_at};
+
+use super::{Tail, TailRead};
+use crate::commit::Record;
+use crate::house::House;
+
+/// What a caller waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Terminal, interrupted with nothing left to read, or answered directly.
+    Settled,
+    /// A task exists, or a direct reply does.
+    Known,
+}
+
+impl Until {
+    fn holds(self, head: &Head) -> bool {
+        match self {
+            Self::Settled => head.is_settled(),
+            Self::Known => head.phase != Phase::Unborn,
+        }
+    }
+
+    /// Whether an update can have brought the point about; if not, the waiter need not look.
+    fn may_follow(self, update: &Update) -> bool {
+        match (self, update) {
+            (Self::Settled, Update::Status(update)) => update.status.state.is_settled(),
+            (Self::Settled, _) => false,
+            (Self::Known, _) => true,
+        }
+    }
+}
+
+/// Waits until the point has come or `at_most` has passed; says which.
+pub(crate) async fn wait_until(
+    house: &House,
+    record: &Record,
+    until: Until,
+    at_most: Duration,
+) -> Result<bool, ProtocolError> {
+    let deadline = Instant::now() + at_most;
+    let sleeper = Sleeper::new(house.tails.follow(&record.scope, &record.id, record.with_head(|head| head.seq)));
+    let draining = house.supervisor.draining();
+    loop {
+        // Following before looking closes the gap: what is committed after this read wakes us.
+        let stored = house.store.head(&record.scope, &record.id).await.map_err(|error| house.store_failed(&error))?;
+        let Some(stored) = stored else { return Err(ProtocolError::task_not_found(&record.id)) };
+        if until.holds(&stored.head) {
+            return Ok(true);
+        }
+        let woken = tokio::select! {
+            biased;
+            woken = timeout_at(deadline, sleeper.sleep(stored.head.seq, until)) => woken,
+            () = draining.cancelled() => return Ok(false),
+        };
+        match woken {
+            Ok(Woken::LookAgain) => {}
+            Ok(Woken::Closing) | Err(_) => return Ok(false),
+        }
+    }
+}
+
+enum Woken {
+    LookAgain,
+    Closing,
+}
+
+struct Sleeper {
+    tail: Arc<Tail>,
+    reader: u64,
+}
+
+impl Sleeper {
+    fn new(tail: Arc<Tail>) -> Self {
+        let reader = tail.reader();
+        Self { tail, reader }
+    }
+
+    /// Sleeps through updates that cannot matter.
+    async fn sleep(&self, mut cursor: u64, until: Until) -> Woken {
+        poll_fn(|cx| {
+            loop {
+                match ready!(self.tail.poll_after(cursor, 64, self.reader, cx)) {
+                    TailRead::Updates(updates) => {
+                        for (seq, update) in updates {
+                            cursor = seq;
+                            if until.may_follow(&update.update) {
+                                return Poll::Ready(Woken::LookAgain);
+                            }
+                        }
+                    }
+                    TailRead::Behind => return Poll::Ready(Woken::LookAgain),
+                    TailRead::Closing => return Poll::Ready(Woken::Closing),
+                }
+            }
+        })
+        .await
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        self.tail.forget(self.reader);
+    }
+}

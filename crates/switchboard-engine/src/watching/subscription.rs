@@ -1,0 +1,203 @@
+//! One reader of one task: a cursor that goes from the store to the shared tail and ends where its kind of stream ends.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures_core::Stream;
+use switchboard_core::call::{BoxFuture, Frame, SharedUpdate};
+use switchboard_core::error::ProtocolError;
+use switchboard_core::lifecycle::{Event, StreamEnd, StreamKind, after_state, updates};
+use switchboard_core::model::{ContextId, TaskId, TaskView, Update};
+
+use super::{Tail, TailRead};
+use crate::house::{Counters, House};
+use crate::ports::store::{LogPage, Scope, StoreError, StoredTask, TaskKey};
+
+/// The frames of commits that the caller has at hand.
+pub(crate) fn frames(task_id: &TaskId, context_id: &ContextId, first_seq: u64, events: &[Event]) -> VecDeque<Frame> {
+    updates(task_id, context_id, first_seq, events)
+        .map(|(seq, update)| Frame { seq: Some(seq), truncated: false, update: SharedUpdate::new(update) })
+        .collect()
+}
+
+/// The frame of a task as it stands.
+pub(crate) fn snapshot(stored: &StoredTask, history_length: Option<u32>) -> Frame {
+    let view = TaskView { history_length, ..TaskView::whole(stored.folded.task.clone()) };
+    Frame { seq: Some(stored.head.seq), truncated: false, update: SharedUpdate::new(Update::Task(view)) }
+}
+
+/// What a subscription follows.
+pub(crate) struct Following {
+    pub(crate) scope: Scope,
+    pub(crate) key: TaskKey,
+    pub(crate) id: TaskId,
+    pub(crate) context_id: ContextId,
+}
+
+impl Following {
+    pub(crate) fn of(scope: Scope, stored: &StoredTask) -> Self {
+        let (id, context_id) = (stored.head.id.clone(), stored.head.context_id.clone());
+        Self { scope, key: stored.key, id, context_id }
+    }
+}
+
+pub(crate) struct Subscription {
+    house: Arc<House>,
+    following: Following,
+    kind: StreamKind,
+    ready: VecDeque<Frame>,
+    /// The number of the last update in `ready` or already shown.
+    cursor: u64,
+    tail: Arc<Tail>,
+    reader: u64,
+    reading: Option<BoxFuture<'static, Result<Step, StoreError>>>,
+    ended: bool,
+}
+
+/// What came back from the store.
+enum Step {
+    Page(LogPage),
+    /// The log no longer reaches back to the cursor: the task as it is now stands for what is gone.
+    Snapshot(Option<StoredTask>),
+}
+
+impl Subscription {
+    /// Shows `ready` first, then everything after `cursor`.
+    pub(crate) async fn open(
+        house: Arc<House>,
+        following: Following,
+        kind: StreamKind,
+        ready: VecDeque<Frame>,
+        cursor: u64,
+    ) -> Result<Self, ProtocolError> {
+        let tail = house.tails.follow(&following.scope, &following.id, cursor);
+        // Follow first, look second: what is committed between the two is not missed.
+        let stored = house.store.head(&following.scope, &following.id).await;
+        let head = stored.map_err(|error| house.store_failed(&error))?.map(|stored| stored.head);
+        let Some(head) = head else { return Err(ProtocolError::task_not_found(&following.id)) };
+        tail.overtaken(head.seq);
+        let ended = cursor >= head.seq && after_state(kind, head.state) == StreamEnd::Close;
+        let reader = tail.reader();
+        Counters::add(&house.counters.streams_opened);
+        Ok(Self { house, following, kind, ready, cursor, tail, reader, reading: None, ended })
+    }
+
+    fn read_store(&self) -> BoxFuture<'static, Result<Step, StoreError>> {
+        let (house, key, cursor) = (self.house.clone(), self.following.key, self.cursor);
+        let (scope, id) = (self.following.scope.clone(), self.following.id.clone());
+        Box::pin(async move {
+            match house.store.log(key, cursor, house.limits.log_page_commits).await {
+                Ok(page) => Ok(Step::Page(page)),
+                Err(StoreError::Pruned) => Ok(Step::Snapshot(house.store.task(&scope, &id).await?)),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    fn take_step(&mut self, step: Step) {
+        match step {
+            Step::Page(page) => {
+                for commit in page.commits {
+                    let (id, context_id) = (&self.following.id, &self.following.context_id);
+                    for frame in frames(id, context_id, commit.first_seq, &commit.events) {
+                        self.offer(frame);
+                    }
+                }
+            }
+            Step::Snapshot(Some(stored)) => {
+                self.cursor = stored.head.seq;
+                self.ready.push_back(Frame { truncated: true, ..snapshot(&stored, None) });
+            }
+            // The task was pruned while somebody followed it; there is nothing more to say about it.
+            Step::Snapshot(None) => self.ended = true,
+        }
+    }
+
+    /// Queues a frame unless it has been shown before.
+    fn offer(&mut self, frame: Frame) {
+        if frame.seq.is_some_and(|seq| seq > self.cursor) {
+            self.cursor = frame.seq.unwrap_or(self.cursor);
+            self.ready.push_back(frame);
+        }
+    }
+
+    fn ends_after(&self, frame: &Frame) -> bool {
+        let state = match &frame.update.update {
+            Update::Status(update) => update.status.state,
+            // A task frame ends a stream only if nothing can follow it; the first frame of a send is often followed.
+            Update::Task(view) if view.task.state().is_terminal() => view.task.state(),
+            Update::Task(_) | Update::Message(_) | Update::Artifact(_) => return false,
+        };
+        after_state(self.kind, state) == StreamEnd::Close
+    }
+}
+
+impl Stream for Subscription {
+    type Item = Result<Frame, ProtocolError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(frame) = this.ready.pop_front() {
+                if this.ends_after(&frame) {
+                    this.ended = true;
+                    this.ready.clear();
+                }
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            if this.ended {
+                return Poll::Ready(None);
+            }
+            if let Some(reading) = &mut this.reading {
+                let step = ready!(reading.as_mut().poll(cx));
+                this.reading = None;
+                match step {
+                    Ok(step) => {
+                        let before = this.cursor;
+                        this.take_step(step);
+                        if this.cursor == before && this.ready.is_empty() {
+                            // The tail knows of updates that the store does not show. Ending the stream lets the
+                            // client resume; skipping them would lose them.
+                            this.ended = true;
+                        }
+                    }
+                    Err(error) => {
+                        this.ended = true;
+                        return Poll::Ready(Some(Err(this.house.store_failed(&error))));
+                    }
+                }
+                continue;
+            }
+            let limit = this.house.limits.tail_updates_max;
+            match ready!(this.tail.poll_after(this.cursor, limit, this.reader, cx)) {
+                TailRead::Updates(updates) => {
+                    for (seq, update) in updates {
+                        this.offer(Frame { seq: Some(seq), truncated: false, update });
+                    }
+                }
+                TailRead::Behind => this.reading = Some(this.read_store()),
+                TailRead::Closing => this.ended = true,
+            }
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.tail.forget(self.reader);
+        Counters::add(&self.house.counters.streams_closed);
+    }
+}
+
+/// A stream whose every frame is at hand: nothing is followed.
+pub(crate) struct Finished(pub(crate) VecDeque<Frame>);
+
+impl Stream for Finished {
+    type Item = Result<Frame, ProtocolError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.pop_front().map(Ok))
+    }
+}

@@ -1,0 +1,230 @@
+//! The shared tail of a followed task: a bounded ring of its newest updates, each encoded at most once per dialect,
+//! whoever reads it. A tail exists while somebody follows the task and costs nothing otherwise.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+
+use switchboard_core::call::SharedUpdate;
+use switchboard_core::lifecycle::{Event, updates};
+use switchboard_core::model::{TaskId, Update};
+
+use crate::ports::store::Scope;
+use crate::ports::{Hint, HintSink};
+
+const SHARDS: usize = 16;
+
+/// All tails of this process.
+pub(crate) struct Tails {
+    shards: [Mutex<HashMap<TaskId, Weak<Tail>>>; SHARDS],
+    hasher: RandomState,
+    updates_max: usize,
+    bytes_max: usize,
+}
+
+impl Tails {
+    pub(crate) fn new(updates_max: usize, bytes_max: usize) -> Arc<Self> {
+        let shards = std::array::from_fn(|_| Mutex::default());
+        Arc::new(Self { shards, hasher: RandomState::new(), updates_max, bytes_max })
+    }
+
+    /// The tail of a task, begun at `seq` if nobody follows it yet.
+    pub(crate) fn follow(self: &Arc<Self>, scope: &Scope, id: &TaskId, seq: u64) -> Arc<Tail> {
+        let mut shard = self.shard(id);
+        if let Some(tail) = shard.get(id).and_then(Weak::upgrade) {
+            return tail;
+        }
+        let ring = Ring { floor: seq, last: seq, ..Ring::default() };
+        let tail = Arc::new(Tail {
+            scope: scope.clone(),
+            id: id.clone(),
+            ring: Mutex::new(ring),
+            tails: Arc::downgrade(self),
+        });
+        shard.insert(id.clone(), Arc::downgrade(&tail));
+        tail
+    }
+
+    /// Every tail somebody follows now.
+    pub(crate) fn all(&self) -> Vec<Arc<Tail>> {
+        let lock = |shard: &Mutex<HashMap<TaskId, Weak<Tail>>>| -> Vec<Arc<Tail>> {
+            shard.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade).collect()
+        };
+        self.shards.iter().flat_map(lock).collect()
+    }
+
+    /// Ends every stream of this process; clients resume elsewhere or later.
+    pub(crate) fn close_all(&self) {
+        for tail in self.all() {
+            tail.update(|ring| ring.closing = true);
+        }
+    }
+
+    fn shard(&self, id: &TaskId) -> MutexGuard<'_, HashMap<TaskId, Weak<Tail>>> {
+        let index = usize::try_from(self.hasher.hash_one(id) % SHARDS as u64).unwrap_or(0);
+        self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HintSink for Tails {
+    fn hint(&self, hint: Hint<'_>) {
+        let tail = self.shard(hint.task_id).get(hint.task_id).and_then(Weak::upgrade);
+        if let Some(tail) = tail {
+            tail.take(hint, self.updates_max, self.bytes_max);
+        }
+    }
+}
+
+/// The newest updates of one task.
+pub(crate) struct Tail {
+    scope: Scope,
+    id: TaskId,
+    ring: Mutex<Ring>,
+    tails: Weak<Tails>,
+}
+
+#[derive(Default)]
+struct Ring {
+    updates: VecDeque<(u64, Arc<SharedUpdate>)>,
+    bytes: usize,
+    /// Everything above this number is in `updates`.
+    floor: u64,
+    last: u64,
+    closing: bool,
+    /// The record closed without an update: whoever waits must look at the store.
+    replied: bool,
+    sleepers: Vec<(u64, Waker)>,
+    readers: u64,
+}
+
+/// What a reader finds.
+pub(crate) enum TailRead {
+    Updates(Vec<(u64, Arc<SharedUpdate>)>),
+    /// The ring does not reach back that far: read the store.
+    Behind,
+    /// The process is shutting down.
+    Closing,
+}
+
+impl Tail {
+    /// A number for one reader, under which it sleeps.
+    pub(crate) fn reader(&self) -> u64 {
+        self.update_quietly(|ring| {
+            ring.readers += 1;
+            ring.readers
+        })
+    }
+
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    pub(crate) fn task_id(&self) -> &TaskId {
+        &self.id
+    }
+
+    /// The number of the newest update known here.
+    pub(crate) fn last(&self) -> u64 {
+        self.update_quietly(|ring| ring.last)
+    }
+
+    /// Updates after `cursor`, at most `limit`; sleeps while there are none.
+    pub(crate) fn poll_after(&self, cursor: u64, limit: usize, reader: u64, cx: &mut Context<'_>) -> Poll<TailRead> {
+        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        if cursor < ring.floor || ring.replied {
+            return Poll::Ready(TailRead::Behind);
+        }
+        if cursor < ring.last {
+            let skip = usize::try_from(cursor - ring.floor).unwrap_or(usize::MAX);
+            let found = ring.updates.iter().skip(skip).take(limit).cloned().collect();
+            return Poll::Ready(TailRead::Updates(found));
+        }
+        if ring.closing {
+            return Poll::Ready(TailRead::Closing);
+        }
+        match ring.sleepers.iter_mut().find(|(sleeper, _)| *sleeper == reader) {
+            Some((_, waker)) => waker.clone_from(cx.waker()),
+            None => ring.sleepers.push((reader, cx.waker().clone())),
+        }
+        Poll::Pending
+    }
+
+    pub(crate) fn forget(&self, reader: u64) {
+        self.update_quietly(|ring| ring.sleepers.retain(|(sleeper, _)| *sleeper != reader));
+    }
+
+    /// The store has more than anybody told us: readers must look there.
+    pub(crate) fn overtaken(&self, seq: u64) {
+        self.update(|ring| ring.skip_to(seq));
+    }
+
+    fn take(&self, hint: Hint<'_>, updates_max: usize, bytes_max: usize) {
+        self.update(|ring| {
+            ring.replied |= hint.events.iter().any(|event| matches!(event, Event::Replied { .. }));
+            for (seq, update) in updates(hint.task_id, hint.context_id, hint.first_seq, hint.events) {
+                if seq <= ring.last {
+                    continue;
+                }
+                if seq > ring.last + 1 {
+                    ring.skip_to(seq - 1);
+                }
+                ring.bytes += weight(&update);
+                ring.updates.push_back((seq, SharedUpdate::new(update)));
+                ring.last = seq;
+            }
+            while ring.updates.len() > updates_max || (ring.bytes > bytes_max && ring.updates.len() > 1) {
+                if let Some((seq, update)) = ring.updates.pop_front() {
+                    ring.bytes -= weight(&update.update);
+                    ring.floor = seq;
+                }
+            }
+        });
+    }
+
+    /// Changes the ring and wakes everybody who sleeps on it.
+    fn update(&self, change: impl FnOnce(&mut Ring)) {
+        let sleepers = self.update_quietly(|ring| {
+            change(ring);
+            std::mem::take(&mut ring.sleepers)
+        });
+        for (_, waker) in sleepers {
+            waker.wake();
+        }
+    }
+
+    fn update_quietly<T>(&self, change: impl FnOnce(&mut Ring) -> T) -> T {
+        change(&mut self.ring.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Ring {
+    fn skip_to(&mut self, seq: u64) {
+        if seq > self.last {
+            self.updates.clear();
+            self.bytes = 0;
+            self.floor = seq;
+            self.last = seq;
+        }
+    }
+}
+
+/// What an update weighs in the ring, near enough.
+fn weight(update: &Update) -> usize {
+    match update {
+        Update::Artifact(update) => 256 + update.artifact.parts.iter().map(|part| part.content_bytes()).sum::<usize>(),
+        Update::Status(_) | Update::Task(_) | Update::Message(_) => 512,
+    }
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        if let Some(tails) = self.tails.upgrade() {
+            let mut shard = tails.shard(&self.id);
+            // A new tail may have taken the place meanwhile.
+            if shard.get(&self.id).is_some_and(|tail| tail.strong_count() == 0) {
+                shard.remove(&self.id);
+            }
+        }
+    }
+}

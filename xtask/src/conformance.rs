@@ -1,0 +1,167 @@
+//! `conformance`: runs the official test kit against the conformance agent and writes down what it said.
+//!
+//! In: a checkout of the kit (`a2aproject/a2a-tck`, with its requirements installed for the Python named), which is no
+//! part of this project and is left as it was. Out: `NAME.json` for machines and `NAME.md` for people, named after the
+//! kit's commit. The kit runs three times, once per configuration of the agent, because no single agent card unlocks
+//! all of its tests. All is well when every failure is one that `known` explains.
+
+mod junit;
+mod known;
+mod server;
+mod summary;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use junit::Verdict;
+use server::Server;
+use summary::{Kit, Run, Summary};
+
+const USAGE: &str = "\
+usage: cargo run -p xtask -- conformance --kit PATH [--python PYTHON] [--out DIR] [--server PATH]
+
+  --kit PATH       checkout of a2aproject/a2a-tck, branch 1.0-dev
+  --python PYTHON  a Python with the kit's requirements (default: python3)
+  --out DIR        where the summary goes (default: docs/conformance)
+  --server PATH    the conformance agent (default: built from the example `conformance`)";
+
+/// The kit's names of the bindings that are served.
+pub(crate) const BINDINGS: &str = "jsonrpc,http_json";
+
+/// One configuration of the agent, and what of the kit makes sense against it.
+struct Setting {
+    config: &'static str,
+    pytest: &'static [&'static str],
+}
+
+const SETTINGS: &[Setting] = &[
+    Setting { config: "full", pytest: &[] },
+    Setting { config: "minimal", pytest: &[] },
+    // The agent refuses every call that does not name the extension, so the kit's other tests mean nothing here.
+    Setting { config: "required-extension", pytest: &["-k", "extension"] },
+];
+
+/// Runs the kit in all configurations. Fails on a failure of the kit that nothing explains, and on anything that keeps
+/// the kit from running.
+pub(crate) fn run(args: &[String]) -> ExitCode {
+    if args.iter().any(|arg| matches!(arg.as_str(), "--help" | "-h")) {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    match Options::parse(args).and_then(|options| measure(&options)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("conformance: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+struct Options {
+    kit: PathBuf,
+    python: PathBuf,
+    out: PathBuf,
+    server: Option<PathBuf>,
+}
+
+impl Options {
+    fn parse(args: &[String]) -> Result<Options, String> {
+        let (mut kit, mut python, mut out, mut server) = (None, None, None, None);
+        let mut args = args.iter();
+        while let Some(name) = args.next() {
+            let slot = match name.as_str() {
+                "--kit" => &mut kit,
+                "--python" => &mut python,
+                "--out" => &mut out,
+                "--server" => &mut server,
+                _ => return Err(format!("unknown argument {name}\n{USAGE}")),
+            };
+            let value = args.next().ok_or_else(|| format!("{name} wants a value"))?;
+            // The kit runs in its own folder, so a path is meant from here; a bare name is looked up by the system.
+            let is_name = name == "--python" && !value.contains('/');
+            let path = if is_name { Ok(value.into()) } else { std::path::absolute(value) };
+            *slot = Some(path.map_err(|error| format!("{name} {value}: {error}"))?);
+        }
+        Ok(Options {
+            kit: kit.ok_or_else(|| format!("--kit is missing\n{USAGE}"))?,
+            python: python.unwrap_or_else(|| "python3".into()),
+            out: out.unwrap_or_else(|| root().join("docs/conformance")),
+            server,
+        })
+    }
+}
+
+fn measure(options: &Options) -> Result<bool, String> {
+    let kit = Kit::inspect(&options.kit)?;
+    let agent = match &options.server {
+        Some(path) => path.clone(),
+        None => server::build(&root())?,
+    };
+    let reports = server::target(&root()).join("conformance").join(kit.name());
+    let mut runs = Vec::new();
+    for setting in SETTINGS {
+        println!("{}: running", setting.config);
+        let run = run_kit(options, &kit, &agent, &reports, setting)?;
+        println!("{}", run.line());
+        runs.push(run);
+    }
+    let summary = Summary { kit, runs };
+    summary.write(&options.out)?;
+    for unexplained in summary.unexplained() {
+        println!("unexplained: {unexplained}");
+    }
+    Ok(summary.unexplained().next().is_none())
+}
+
+fn run_kit(options: &Options, kit: &Kit, agent: &Path, reports: &Path, setting: &Setting) -> Result<Run, String> {
+    let reports = reports.join(setting.config);
+    std::fs::create_dir_all(&reports).map_err(|error| format!("{}: {error}", reports.display()))?;
+    let junit = reports.join("junit.xml");
+    // What an earlier run left must not pass for this one's.
+    let _ = std::fs::remove_file(&junit);
+    let server = Server::start(agent, setting.config)?;
+    let log = reports.join("pytest.log");
+    let output = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+    let errors = output.try_clone().map_err(|error| error.to_string())?;
+    // The exit status says only whether anything failed, which the report says better.
+    Command::new(&options.python)
+        .args(["-m", "pytest", "tests/compatibility/", "-q", "--tb=short", "-p", "no:cacheprovider"])
+        .args(["-o", "junit_family=xunit1"])
+        .arg(format!("--sut-host={}", server.url()))
+        .arg(format!("--transport={BINDINGS}"))
+        .arg(format!("--junitxml={}", junit.display()))
+        .arg(format!("--compatibility-report={}", reports.join("compatibility").display()))
+        .args(setting.pytest)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .current_dir(&options.kit)
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .status()
+        .map_err(|error| format!("cannot run {}: {error}", options.python.display()))?;
+    let report =
+        std::fs::read_to_string(&junit).map_err(|_| format!("the kit left no report, see {}", log.display()))?;
+    let url = server.url();
+    // Ports and paths differ from run to run and from machine to machine; the summary must not.
+    let plain = |text: &str| text.replace(&url, "http://agent").replace(&*options.kit.to_string_lossy(), "kit");
+    let cases = junit::cases(&report).map(|mut case| {
+        match &mut case.verdict {
+            Verdict::Passed => {}
+            Verdict::Failed(text) | Verdict::Skipped(text) | Verdict::ExpectedFailure(text) => *text = plain(text),
+        }
+        case
+    });
+    Ok(Run::new(setting.config, setting.pytest, kit.is_corrected(), must_share(&reports), cases))
+}
+
+/// The kit's own figure: the share of MUST requirements that hold on every binding run.
+fn must_share(reports: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(reports.join("compatibility.json")).ok()?;
+    let report: serde_json::Value = serde_json::from_str(&text).ok()?;
+    Some(report["summary"]["must_compatibility"].as_str()?.to_owned())
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies one folder below the root").to_owned()
+}

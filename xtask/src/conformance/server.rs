@@ -1,0 +1,86 @@
+//! The conformance agent as a process: built, started on a free port, ready, and stopped again.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const POLL: Duration = Duration::from_millis(50);
+const POLLS_MAX: u32 = 300;
+const CARD: &str = "/.well-known/agent-card.json";
+
+pub(super) struct Server {
+    child: Child,
+    address: SocketAddr,
+}
+
+/// Builds the example and says where it lies.
+pub(super) fn build(root: &Path) -> Result<PathBuf, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--release", "-p", "switchboard", "--example", "conformance"])
+        .current_dir(root)
+        .status()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    if !status.success() {
+        return Err("the conformance agent does not build".to_owned());
+    }
+    Ok(target(root).join("release/examples/conformance"))
+}
+
+pub(super) fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder))
+}
+
+impl Server {
+    pub(super) fn start(agent: &Path, config: &str) -> Result<Server, String> {
+        let address = free_address().map_err(|error| format!("no free port: {error}"))?;
+        let child = Command::new(agent)
+            .args(["--config", config, "--listen", &address.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", agent.display()))?;
+        let mut server = Server { child, address };
+        for _ in 0..POLLS_MAX {
+            if serves_card(address) {
+                return Ok(server);
+            }
+            if let Ok(Some(status)) = server.child.try_wait() {
+                return Err(format!("the conformance agent ended at once ({status})"));
+            }
+            std::thread::sleep(POLL);
+        }
+        Err(format!("the conformance agent serves no card at http://{address}{CARD}"))
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only for a process that has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn serves_card(address: SocketAddr) -> bool {
+    let ask = || -> std::io::Result<bool> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+        write!(stream, "GET {CARD} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+        // To the end, though the first line is enough: a server logs a client that leaves in the middle.
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply)?;
+        Ok(reply.starts_with("HTTP/1.1 200"))
+    };
+    ask().unwrap_or(false)
+}
+
+fn free_address() -> std::io::Result<SocketAddr> {
+    TcpListener::bind("127.0.0.1:0")?.local_addr()
+}

@@ -1,0 +1,218 @@
+//! What the kit said, for machines (JSON) and for people (Markdown). The same kit and the same server give the same
+//! bytes: no times, no ports, no paths.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::BINDINGS;
+use super::junit::{Case, Verdict};
+use super::known;
+
+/// Which kit it was.
+pub(super) struct Kit {
+    commit: String,
+    /// Files that differ from the commit, relative to the kit.
+    changed: Vec<String>,
+}
+
+impl Kit {
+    pub(super) fn inspect(folder: &Path) -> Result<Kit, String> {
+        let git = |words: &[&str]| -> Result<String, String> {
+            let output = Command::new("git").arg("-C").arg(folder).args(words).output();
+            let output = output.map_err(|error| format!("cannot run git: {error}"))?;
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            if output.status.success() { Ok(text) } else { Err(format!("{} is no checkout", folder.display())) }
+        };
+        let commit = git(&["rev-parse", "HEAD"])?.trim().to_owned();
+        let status = git(&["status", "--porcelain", "--", "tck", "tests"])?;
+        let mut changed: Vec<String> = status.lines().filter_map(|line| line.get(3..)).map(str::to_owned).collect();
+        changed.sort();
+        Ok(Kit { commit, changed })
+    }
+
+    pub(super) fn is_corrected(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    pub(super) fn name(&self) -> String {
+        let commit = self.commit.get(..7).unwrap_or(&self.commit);
+        format!("a2a-tck-{commit}{}", if self.is_corrected() { "-corrected" } else { "" })
+    }
+}
+
+pub(super) struct Run {
+    config: &'static str,
+    pytest: &'static [&'static str],
+    must: Option<String>,
+    passed: usize,
+    failures: Vec<Failure>,
+    expected_failures: BTreeMap<String, Vec<String>>,
+    skips: BTreeMap<String, Vec<String>>,
+    skips_floor: Option<usize>,
+}
+
+struct Failure {
+    id: String,
+    message: String,
+    reason: Option<&'static str>,
+}
+
+impl Run {
+    pub(super) fn new(
+        config: &'static str,
+        pytest: &'static [&'static str],
+        corrected: bool,
+        must: Option<String>,
+        cases: impl Iterator<Item = Case>,
+    ) -> Run {
+        let mut run = Run {
+            config,
+            pytest,
+            must,
+            passed: 0,
+            failures: Vec::new(),
+            expected_failures: BTreeMap::new(),
+            skips: BTreeMap::new(),
+            skips_floor: known::skips(config, corrected),
+        };
+        for Case { id, verdict } in cases {
+            match verdict {
+                Verdict::Passed => run.passed += 1,
+                Verdict::Failed(message) => {
+                    let reason = known::reason(config, corrected, &id);
+                    run.failures.push(Failure { id, message, reason });
+                }
+                Verdict::Skipped(why) => run.skips.entry(why).or_default().push(id),
+                Verdict::ExpectedFailure(why) => run.expected_failures.entry(why).or_default().push(id),
+            }
+        }
+        run
+    }
+
+    pub(super) fn line(&self) -> String {
+        format!("{}: {} passed, {} failed, {} skipped", self.config, self.passed, self.failures.len(), self.skipped())
+    }
+
+    fn skipped(&self) -> usize {
+        self.skips.values().map(Vec::len).sum()
+    }
+
+    fn to_json(&self) -> Value {
+        let groups = |groups: &BTreeMap<String, Vec<String>>| -> Vec<Value> {
+            groups.iter().map(|(why, ids)| json!({ "why": why, "count": ids.len(), "ids": ids })).collect()
+        };
+        let failure = |failure: &Failure| json!({ "id": failure.id, "said": failure.message, "known": failure.reason });
+        json!({
+            "config": self.config,
+            "pytest": self.pytest,
+            "passed": self.passed,
+            "failed": self.failures.len(),
+            "skipped": self.skipped(),
+            "skipped_at_least": self.skips_floor,
+            "must": self.must,
+            "failures": self.failures.iter().map(failure).collect::<Vec<_>>(),
+            "expected_failures": groups(&self.expected_failures),
+            "skips": groups(&self.skips),
+        })
+    }
+}
+
+pub(super) struct Summary {
+    pub(super) kit: Kit,
+    pub(super) runs: Vec<Run>,
+}
+
+impl Summary {
+    /// What is ours until somebody shows otherwise: failures without a reason, and skips above the floor.
+    pub(super) fn unexplained(&self) -> impl Iterator<Item = String> {
+        self.runs.iter().flat_map(|run| {
+            let failed = run.failures.iter().filter(|failure| failure.reason.is_none());
+            let failed = failed.map(|failure| format!("{}: {} failed: {}", run.config, failure.id, failure.message));
+            let (skipped, floor) = (run.skipped(), run.skips_floor.unwrap_or(usize::MAX));
+            let skipped = (skipped > floor).then(|| format!("{}: {skipped} skipped, not {floor}", run.config));
+            failed.chain(skipped)
+        })
+    }
+
+    pub(super) fn write(&self, folder: &Path) -> Result<(), String> {
+        let name = self.kit.name();
+        let json = serde_json::to_string_pretty(&self.to_json()).map_err(|error| error.to_string())?;
+        std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for (ending, text) in [("json", json + "\n"), ("md", self.to_markdown())] {
+            let path = folder.join(format!("{name}.{ending}"));
+            std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+            println!("wrote {}", path.display());
+        }
+        Ok(())
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "kit": { "repository": "a2aproject/a2a-tck", "commit": self.kit.commit, "corrected": self.kit.changed },
+            "bindings": BINDINGS.split(',').collect::<Vec<_>>(),
+            "runs": self.runs.iter().map(Run::to_json).collect::<Vec<_>>(),
+        })
+    }
+
+    fn to_markdown(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = self.write_markdown(&mut text);
+        text
+    }
+
+    fn write_markdown(&self, text: &mut String) -> std::fmt::Result {
+        let which = if self.kit.is_corrected() { "corrected for specification 1.0.1" } else { "as published" };
+        writeln!(text, "# Official test kit, {which}\n")?;
+        writeln!(text, "Kit a2aproject/a2a-tck at `{}`, bindings {BINDINGS}.\n", self.kit.commit)?;
+        writeln!(text, "| configuration | passed | failed | skipped | MUST | failures not explained below |")?;
+        writeln!(text, "|---|--:|--:|--:|--:|--:|")?;
+        for run in &self.runs {
+            let unexplained = run.failures.iter().filter(|failure| failure.reason.is_none()).count();
+            let must = run.must.as_deref().filter(|_| run.pytest.is_empty()).unwrap_or("–");
+            let (config, passed, failed, skipped) = (run.config, run.passed, run.failures.len(), run.skipped());
+            writeln!(text, "| {config} | {passed} | {failed} | {skipped} | {must} | {unexplained} |")?;
+        }
+        self.write_failures(text)?;
+        self.write_skips(text)?;
+        self.write_corrections(text)
+    }
+
+    fn write_failures(&self, text: &mut String) -> std::fmt::Result {
+        if self.runs.iter().all(|run| run.failures.is_empty()) {
+            return Ok(());
+        }
+        writeln!(text, "\n## Failures\n")?;
+        for run in &self.runs {
+            for failure in &run.failures {
+                let reason = failure.reason.map_or_else(|| format!("**ours**: {}", failure.message), str::to_owned);
+                writeln!(text, "- {} `{}`: {reason}", run.config, failure.id)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_skips(&self, text: &mut String) -> std::fmt::Result {
+        writeln!(text, "\n## Skips by reason\n\n| configuration | tests | the kit's reason |\n|---|--:|---|")?;
+        for run in &self.runs {
+            for (why, ids) in &run.skips {
+                writeln!(text, "| {} | {} | {} |", run.config, ids.len(), why.replace('|', "\\|"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_corrections(&self, text: &mut String) -> std::fmt::Result {
+        if self.kit.is_corrected() {
+            writeln!(text, "\n## Files of the kit that were corrected\n")?;
+        }
+        for file in &self.kit.changed {
+            writeln!(text, "- `{file}`")?;
+        }
+        Ok(())
+    }
+}
