@@ -1,1 +1,4 @@
+//! x
+#![allow(dead_code)]
+mod agents;
 fn main() {}

@@ -93,10 +93,10 @@ fn add_message(head: &Head, inbound: Arc<Inbound>, bounds: &Bounds, now: Timesta
         return Err(ProtocolError::Unavailable { reason, retry_after_s: 5 }.into());
     }
     debug_assert_eq!(inbound.turn, head.turns + 1, "turns are numbered as they come");
-    let turn = inbound.turn;
     let mut events = vec![Event::MessageAdded { inbound }];
     if !head.running {
-        begin_turn(head, turn, now, &mut events);
+        // The next turn in order, which is not this message's if an earlier one still waits.
+        begin_turn(head, head.turn + 1, now, &mut events);
     }
     Ok(events)
 }

@@ -1,10 +1,12 @@
 //! Free-form JSON (metadata, params, data parts), held as the text it came in. It is checked once, where it enters,
 //! for being JSON at all, for depth, and for duplicate keys; after that nobody parses it unless they must change it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -135,12 +137,11 @@ impl<'de> Visitor<'de> for Check {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let depth_left = descend(self.depth_left)?;
-        let mut seen = HashSet::new();
-        while let Some(key) = map.next_key::<String>()? {
-            if seen.contains(&key) {
+        let mut seen = Keys::default();
+        while let Some(Key(key)) = map.next_key::<Key<'de>>()? {
+            if let Some(key) = seen.insert(key) {
                 return Err(de::Error::custom(format_args!("duplicate key `{key}`")));
             }
-            seen.insert(key);
             map.next_value_seed(Check { depth_left })?;
         }
         Ok(())
@@ -149,4 +150,32 @@ impl<'de> Visitor<'de> for Check {
 
 fn descend<E: de::Error>(depth_left: usize) -> Result<usize, E> {
     depth_left.checked_sub(1).ok_or_else(|| E::custom("nested too deep"))
+}
+
+/// A key, borrowed unless it holds escapes.
+#[derive(Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// The keys of one object so far. Most objects have few, and comparing a few is quicker than ordering them.
+#[derive(Default)]
+struct Keys<'de> {
+    few: Vec<Cow<'de, str>>,
+    many: BTreeSet<Cow<'de, str>>,
+}
+
+impl<'de> Keys<'de> {
+    const FEW: usize = 16;
+
+    /// Takes a key in, or gives it back if it was there already.
+    fn insert(&mut self, key: Cow<'de, str>) -> Option<Cow<'de, str>> {
+        if self.few.contains(&key) || self.many.contains(&key) {
+            return Some(key);
+        }
+        if self.few.len() < Self::FEW {
+            self.few.push(key);
+        } else {
+            self.many.insert(key);
+        }
+        None
+    }
 }

@@ -124,11 +124,6 @@ impl Tail {
         &self.id
     }
 
-    /// The number of the newest update known here.
-    pub(crate) fn last(&self) -> u64 {
-        self.update_quietly(|ring| ring.last)
-    }
-
     /// Updates after `cursor`, at most `limit`; sleeps while there are none.
     pub(crate) fn poll_after(&self, cursor: u64, limit: usize, reader: u64, cx: &mut Context<'_>) -> Poll<TailRead> {
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);

@@ -79,7 +79,10 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
             let task_id = check.required_id(format_args!("taskId"), params.task_id);
             let page_size = check.implicit_page_size(params.page_size);
             let page_token = check.optional_line(format_args!("pageToken"), params.page_token);
-            (check.id(format_args!("tenant"), params.tenant), Request::ListPushConfigs { task_id, page_size, page_token })
+            (
+                check.id(format_args!("tenant"), params.tenant),
+                Request::ListPushConfigs { task_id, page_size, page_token },
+            )
         }
         "DeleteTaskPushNotificationConfig" => {
             let params: wire::PushConfigParams<'_> = read_params(text)?;

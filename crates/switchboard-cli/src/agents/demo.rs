@@ -1,0 +1,245 @@
+//! The demo agent. The first word of a message chooses what it does, so that each part of the protocol can be tried
+//! with one line of text: see [`GUIDE`]. Whatever begins with no such word is echoed.
+//!
+//! It computes answers and touches nothing outside, which it declares: a message and its echo are one commit.
+
+use std::future::Future;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_core::model::{Artifact, Json, Message, Part, Role};
+use switchboard_engine::runs::{Agent, AgentError, Traits, Turn};
+use tokio::time::{Instant, sleep_until};
+
+/// What it can do: the word, what happens, and an example of it.
+pub(crate) const GUIDE: &[Ability] = &[
+    Ability { word: "echo", name: "Echo", does: "repeats any text in one artifact", example: "hello" },
+    Ability {
+        word: "slow",
+        name: "Slow work",
+        does: "works the given number of seconds, says so once a second, and can be canceled",
+        example: "slow 10 tidy the attic",
+    },
+    Ability {
+        word: "stream",
+        name: "Streamed answer",
+        does: "sends the given number of chunks of one artifact, 50 ms apart",
+        example: "stream 40",
+    },
+    Ability { word: "fail", name: "Failure", does: "fails, with your words as the reason", example: "fail out of tea" },
+    Ability {
+        word: "ask",
+        name: "Question",
+        does: "asks back and completes with your next message",
+        example: "ask which colour?",
+    },
+    Ability { word: "file", name: "File", does: "answers with a file", example: "file" },
+    Ability { word: "data", name: "Data", does: "answers with JSON", example: "data the quick brown fox" },
+];
+
+const SECONDS: RangeInclusive<u32> = 1..=3_600;
+const CHUNKS: RangeInclusive<u32> = 1..=100_000;
+const CHUNK_PAUSE: Duration = Duration::from_millis(50);
+
+/// Room for the longest thing that may be asked for: all chunks, or the slowest work.
+const RUN_MAX: Duration = Duration::from_secs(2 * 3_600);
+
+pub(crate) struct Ability {
+    pub(crate) word: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) does: &'static str,
+    pub(crate) example: &'static str,
+}
+
+pub(crate) struct Demo;
+
+impl Agent for Demo {
+    async fn run(&self, turn: Turn) -> Result<(), AgentError> {
+        // Only a later turn can be an answer, and asking for the history of a first one would cost it a copy.
+        if turn.number() > 1
+            && let Some(topic) = question_before(turn.history())
+        {
+            return answered(&turn, &topic).await;
+        }
+        let text = turn.text();
+        match Wish::parse(&text) {
+            Wish::Echo => turn.answer(text).await?,
+            Wish::Slow { seconds, what } => slow(&turn, seconds, what).await?,
+            Wish::Stream { chunks } => stream(&turn, chunks).await?,
+            Wish::Fail { reason } => turn.fail(reason).await?,
+            Wish::Ask { topic } => turn.ask(topic).await?,
+            Wish::File { text } => turn.artifact(file(text)).await?,
+            Wish::Data { text } => turn.artifact(data(text)?).await?,
+            Wish::Guide => turn.answer(guide()).await?,
+            Wish::Number { word, unit, allowed } => turn.answer(number_help(word, unit, &allowed)).await?,
+        }
+        Ok(())
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::pure().with_run_max(RUN_MAX)
+    }
+}
+
+/// What a message asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Wish<'a> {
+    Echo,
+    Slow {
+        seconds: u32,
+        what: &'a str,
+    },
+    Stream {
+        chunks: u32,
+    },
+    Fail {
+        reason: &'a str,
+    },
+    Ask {
+        topic: &'a str,
+    },
+    File {
+        text: &'a str,
+    },
+    Data {
+        text: &'a str,
+    },
+    /// There was no text.
+    Guide,
+    /// The word needs a number and got none, or one out of bounds.
+    Number {
+        word: &'static str,
+        unit: &'static str,
+        allowed: RangeInclusive<u32>,
+    },
+}
+
+impl<'a> Wish<'a> {
+    fn parse(text: &'a str) -> Self {
+        let text = text.trim();
+        let (word, rest) = first_word(text);
+        // Words are short; whatever is longer is a text to be echoed, and need not be looked at.
+        if word.len() > 6 {
+            return Self::Echo;
+        }
+        match word.to_ascii_lowercase().as_str() {
+            "" => Self::Guide,
+            "slow" => match number(rest, &SECONDS) {
+                Some((seconds, what)) => Self::Slow { seconds, what },
+                None => Self::Number { word: "slow", unit: "seconds", allowed: SECONDS },
+            },
+            "stream" => match number(rest, &CHUNKS) {
+                Some((chunks, _)) => Self::Stream { chunks },
+                None => Self::Number { word: "stream", unit: "chunks", allowed: CHUNKS },
+            },
+            "fail" => Self::Fail { reason: or(rest, "Failed, as you asked") },
+            "ask" => Self::Ask { topic: or(rest, "What would you like to know?") },
+            "file" => Self::File { text: or(rest, "Hello from Switchboard.\n") },
+            "data" => Self::Data { text: rest },
+            _ => Self::Echo,
+        }
+    }
+}
+
+fn first_word(text: &str) -> (&str, &str) {
+    text.split_once(char::is_whitespace).map_or((text, ""), |(word, rest)| (word, rest.trim_start()))
+}
+
+fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
+    if text.is_empty() { otherwise } else { text }
+}
+
+/// The number a text begins with, and the rest of it.
+fn number<'a>(text: &'a str, allowed: &RangeInclusive<u32>) -> Option<(u32, &'a str)> {
+    let (word, rest) = first_word(text);
+    let number = word.parse().ok()?;
+    allowed.contains(&number).then_some((number, rest))
+}
+
+/// What the turn before asked, if it asked: then this turn's message is the answer, whatever it says.
+fn question_before(history: &[Arc<Message>]) -> Option<String> {
+    let (_, before) = history.split_last()?;
+    let asked = before.iter().rev().find(|message| message.role == Role::User)?;
+    match Wish::parse(&asked.text()) {
+        Wish::Ask { topic } => Some(topic.to_owned()),
+        _ => None,
+    }
+}
+
+async fn answered(turn: &Turn, topic: &str) -> Result<(), AgentError> {
+    let text = turn.text();
+    turn.answer(format!("I asked: {topic}\nYou said: {}", or(&text, "nothing in words"))).await?;
+    Ok(())
+}
+
+async fn slow(turn: &Turn, seconds: u32, what: &str) -> Result<(), AgentError> {
+    let what = or(what, "slow work");
+    let begun = Instant::now();
+    for done in 0..seconds {
+        turn.working(format!("{what}: {done} of {seconds} s")).await?;
+        if !pause(turn, sleep_until(begun + Duration::from_secs(u64::from(done) + 1))).await {
+            return Ok(());
+        }
+    }
+    turn.answer(format!("{what}: done in {seconds} s")).await?;
+    Ok(())
+}
+
+async fn stream(turn: &Turn, chunks: u32) -> Result<(), AgentError> {
+    let mut writer = turn.artifact_writer().with_name("stream");
+    let mut next = Instant::now();
+    for number in 1..chunks {
+        writer.text(chunk(number, chunks)).await?;
+        // Counted from the chunk before: after a stall they come in their own pace and not all at once.
+        next = (next + CHUNK_PAUSE).max(Instant::now());
+        if !pause(turn, sleep_until(next)).await {
+            return Ok(());
+        }
+    }
+    writer.finish(vec![Part::text(chunk(chunks, chunks))]).await?;
+    Ok(())
+}
+
+fn chunk(number: u32, of: u32) -> String {
+    format!("chunk {number} of {of}\n")
+}
+
+/// Waits; false if the task was canceled meanwhile.
+async fn pause(turn: &Turn, wait: impl Future<Output = ()>) -> bool {
+    tokio::select! {
+        biased;
+        () = turn.cancelled() => false,
+        () = wait => true,
+    }
+}
+
+fn file(text: &str) -> Artifact {
+    let part = Part::raw(text.to_owned()).with_filename("switchboard.txt").with_media_type("text/plain");
+    Artifact { name: Some("switchboard.txt".to_owned()), ..Artifact::new("", vec![part]) }
+}
+
+fn data(text: &str) -> Result<Artifact, serde_json::Error> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let value = serde_json::json!({ "text": text, "characters": text.chars().count(), "words": words });
+    let part = Part::data(Json::from_trusted(serde_json::to_string(&value)?)).with_media_type("application/json");
+    Ok(Artifact { name: Some("data".to_owned()), ..Artifact::new("", vec![part]) })
+}
+
+fn guide() -> String {
+    let mut text = "I work on text, and its first word chooses what I do:\n".to_owned();
+    for Ability { word, does, example, .. } in GUIDE.iter().filter(|ability| ability.word != "echo") {
+        text.push_str(&format!("  {word:<7} {does} (try: {example})\n"));
+    }
+    text.push_str("Anything else I repeat.\n");
+    text
+}
+
+fn number_help(word: &str, unit: &str, allowed: &RangeInclusive<u32>) -> String {
+    let (low, high) = (allowed.start(), allowed.end());
+    format!("After \"{word}\" I need a number of {unit} from {low} to {high}, as in: {word} 5")
+}
+
+#[cfg(test)]
+#[path = "demo_tests.rs"]
+mod tests;

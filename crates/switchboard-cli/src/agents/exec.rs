@@ -1,0 +1,229 @@
+//! Any command as an agent. The text of the message is its standard input, the whole message is in a file named by
+//! `A2A_MESSAGE_FILE`, what it prints is streamed as one artifact, and its exit code is the verdict. A run goes: write
+//! the message file, start the program in a process group of its own, feed it, publish what it prints, see how it ended.
+//!
+//! The first process decides when the command has ended; what it leaves running in its group is killed. The same
+//! happens to the whole group when the task is canceled, when its time is up, and when the run is dropped.
+//!
+//! Nothing of a request ever becomes part of the command line. A command that was interrupted by a crash of the server
+//! is started again, with `A2A_ATTEMPT` one higher, unless the configuration says otherwise.
+
+mod group;
+mod message_file;
+mod output;
+mod program;
+mod stderr;
+mod words;
+
+use std::ffi::OsString;
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use switchboard_engine::runs::{Agent, AgentError, Recovery, Traits, Turn, TurnError};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStdin, Command};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use group::kill_all_groups;
+pub(crate) use program::{Invocation, Program, environment};
+pub(crate) use words::split_words;
+
+use group::Group;
+use message_file::MessageFile;
+
+/// How long a command has to end after it was asked to, before it is killed. Must fit into the engine's own patience
+/// with a canceled run.
+const TERM_GRACE: Duration = Duration::from_secs(2);
+
+/// How long a killed process is waited for.
+const REAP_MAX: Duration = Duration::from_millis(500);
+
+/// How long the pipes of a command that has ended are read while nothing comes: a process that left the group may hold
+/// them open for ever.
+const LINGER: Duration = Duration::from_millis(500);
+
+pub(crate) struct Exec {
+    pub(crate) program: Program,
+    /// The whole environment of the command, but for what is said about the message.
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) run_max: Duration,
+    pub(crate) recovery: Recovery,
+}
+
+impl Agent for Exec {
+    async fn run(&self, turn: Turn) -> Result<(), AgentError> {
+        let file = MessageFile::write(turn.message()).await?;
+        match self.spawn(&turn, &file) {
+            Ok(child) => self.follow(&turn, child).await,
+            Err(error) => {
+                tracing::warn!(program = self.program.given, %error, "a command could not be started");
+                turn.fail(format!("The command {:?} could not be started: {error}", self.program.given)).await?;
+                Ok(())
+            }
+        }
+    }
+
+    fn traits(&self) -> Traits {
+        // The agent ends a late command itself, politely; the engine's deadline is for when that does not work.
+        let run_max = self.run_max + TERM_GRACE + REAP_MAX + Duration::from_secs(1);
+        Traits::default().with_recovery(self.recovery.clone()).with_run_max(run_max)
+    }
+}
+
+/// Why the run stopped following its command.
+enum Stop {
+    Ended(Result<Ending, TurnError>),
+    Canceled,
+    OutOfTime,
+}
+
+/// How a command ended.
+struct Ending {
+    status: io::Result<ExitStatus>,
+    last_words: String,
+}
+
+impl Exec {
+    fn spawn(&self, turn: &Turn, file: &MessageFile) -> io::Result<Child> {
+        let (task, owner) = (turn.task(), turn.owner());
+        Command::new(&self.program.path)
+            .arg0(&self.program.given)
+            .args(&self.program.args)
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .env("A2A_MESSAGE_FILE", file.path())
+            .env("A2A_TASK_ID", env_value(task.id.as_str()))
+            .env("A2A_CONTEXT_ID", env_value(task.context_id.as_str()))
+            .env("A2A_ATTEMPT", turn.attempt().to_string())
+            .env("A2A_PRINCIPAL", env_value(owner.principal.as_str()))
+            .env("A2A_TENANT", env_value(owner.tenant.as_str()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+    }
+
+    async fn follow(&self, turn: &Turn, mut child: Child) -> Result<(), AgentError> {
+        let group = Group::led_by(&child);
+        let ended = CancellationToken::new();
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let stop = {
+            let work = async {
+                let ((), last_words, status) = tokio::try_join!(
+                    output::publish(stdout, turn, &ended),
+                    async { Ok(stderr::last_words(stderr, &ended).await) },
+                    async { Ok(wait(&mut child, &group, &ended).await) },
+                )?;
+                Ok(Ending { status, last_words })
+            };
+            let mut work = pin!(alongside(work, feed(stdin, turn.text())));
+            let stop = tokio::select! {
+                biased;
+                ending = &mut work => Stop::Ended(ending),
+                () = turn.cancelled() => Stop::Canceled,
+                () = tokio::time::sleep(self.run_max) => Stop::OutOfTime,
+            };
+            if let Stop::Canceled | Stop::OutOfTime = stop {
+                group.ask_to_end();
+                // What it still prints on its way out is published as usual.
+                let _ = tokio::time::timeout(TERM_GRACE, work).await;
+            }
+            stop
+        };
+        group.kill();
+        // So that whoever asked for the end finds it ended, and no dead process is left behind.
+        let _ = tokio::time::timeout(REAP_MAX, child.wait()).await;
+        self.conclude(turn, stop).await
+    }
+
+    async fn conclude(&self, turn: &Turn, stop: Stop) -> Result<(), AgentError> {
+        match stop {
+            Stop::Canceled | Stop::Ended(Err(TurnError::Stopped)) => Ok(()),
+            Stop::OutOfTime => {
+                let limit = self.run_max.as_secs();
+                turn.fail(format!("Task timed out: the command did not end within {limit} s")).await?;
+                Ok(())
+            }
+            Stop::Ended(Ok(ending)) => {
+                if let Some(reason) = ending.complaint() {
+                    turn.fail(reason).await?;
+                }
+                Ok(())
+            }
+            Stop::Ended(Err(TurnError::Refused(error))) => {
+                Err(AgentError::told(format!("The output of the command could not be kept: {error}")))
+            }
+            Stop::Ended(Err(error)) => Err(error.into()),
+        }
+    }
+}
+
+impl Ending {
+    /// What the client is told; none if all went well.
+    fn complaint(&self) -> Option<String> {
+        let what = match &self.status {
+            Ok(status) if status.success() => return None,
+            Ok(status) => match status.code() {
+                Some(code) => format!("The command failed with exit code {code}"),
+                // Spelled by std as "signal: 9 (SIGKILL)".
+                None => format!("The command was ended by {status}").replace("signal: ", "signal "),
+            },
+            Err(error) => format!("It is not known how the command ended: {error}"),
+        };
+        if self.last_words.is_empty() { Some(what) } else { Some(format!("{what}:\n{}", self.last_words)) }
+    }
+}
+
+/// Waits for the first process, then ends what it left behind.
+async fn wait(child: &mut Child, group: &Group, ended: &CancellationToken) -> io::Result<ExitStatus> {
+    let status = child.wait().await;
+    group.kill();
+    ended.cancel();
+    status
+}
+
+/// A command need not read what it is given, so a closed pipe is no failure.
+async fn feed(stdin: Option<ChildStdin>, text: String) {
+    if let Some(mut stdin) = stdin {
+        let _ = stdin.write_all(text.as_bytes()).await;
+        let _ = stdin.shutdown().await;
+    }
+}
+
+/// Drives `side` along, for as long as `main` takes.
+async fn alongside<T>(main: impl Future<Output = T>, side: impl Future<Output = ()>) -> T {
+    let mut main = pin!(main);
+    tokio::select! {
+        biased;
+        done = &mut main => return done,
+        () = side => {}
+    }
+    main.await
+}
+
+/// Reads once. Nothing means that no more will come.
+async fn read(from: &mut (impl tokio::io::AsyncRead + Unpin), buffer: &mut [u8], ended: &CancellationToken) -> usize {
+    use tokio::io::AsyncReadExt;
+    let lingered = async {
+        ended.cancelled().await;
+        tokio::time::sleep(LINGER).await;
+    };
+    tokio::select! {
+        biased;
+        read = from.read(buffer) => read.unwrap_or(0),
+        () = lingered => 0,
+    }
+}
+
+/// Ids may hold anything a client wrote, but a variable cannot hold a zero byte.
+fn env_value(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! The message as a file, for the command to read: in a folder of its own that nobody else may enter, gone when the
+//! command has ended.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use switchboard_core::dialect::v1_0::encode_message;
+use switchboard_core::model::Message;
+use tokio::fs::OpenOptions;
+use tokio::io::AsyncWriteExt;
+
+static FOLDERS_MADE: AtomicU64 = AtomicU64::new(0);
+
+pub(super) struct MessageFile {
+    folder: PathBuf,
+    path: PathBuf,
+}
+
+impl MessageFile {
+    pub(super) async fn write(message: &Message) -> io::Result<Self> {
+        let folder = private_folder(&std::env::temp_dir())?;
+        let file = Self { path: folder.join("message.json"), folder };
+        let mut json = Vec::new();
+        encode_message(message, &mut json);
+        let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file.path).await?;
+        out.write_all(&json).await?;
+        out.flush().await?;
+        Ok(file)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for MessageFile {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.folder) {
+            tracing::warn!(folder = %self.folder.display(), %error, "the folder of a message was not removed");
+        }
+    }
+}
+
+/// Makes a folder that did not exist. A name that somebody took, on purpose or not, is passed over.
+fn private_folder(within: &Path) -> io::Result<PathBuf> {
+    loop {
+        let number = FOLDERS_MADE.fetch_add(1, Ordering::Relaxed);
+        let folder = within.join(format!("switchboard-{}-{number}", std::process::id()));
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| folder),
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Commands as agents, run for real under an engine in memory.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::process::{Pid, test_kill_process, test_kill_process_group};
+use switchboard_core::model::{Message, Part, PartContent, Task, TaskState, Update};
+use switchboard_engine::limits::Limits;
+
+use super::*;
+use crate::agents::testing::{Desk, eventually, status, user};
+
+const SEARCH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+fn find(invocation: &Invocation) -> Result<Program, String> {
+    Program::find(invocation, OsStr::new(SEARCH))
+}
+
+fn exec(program: Program) -> Exec {
+    Exec {
+        program,
+        environment: environment(&[], |name| (name == "PATH").then(|| SEARCH.into())),
+        run_max: Duration::from_secs(60),
+        recovery: Recovery::Retry { attempts_max: None },
+    }
+}
+
+fn words(line: &str) -> Exec {
+    exec(find(&Invocation::Words(split_words(line).unwrap())).unwrap())
+}
+
+fn shell(line: &str) -> Exec {
+    exec(find(&Invocation::Shell(line.to_owned())).unwrap())
+}
+
+fn output(task: &Arc<Task>) -> String {
+    assert_eq!(task.artifacts.len(), 1, "{task:?}");
+    task.artifacts[0].text()
+}
+
+fn is_alive(pid: i32) -> bool {
+    // A dead child of somebody else stays in the table until that one looks.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    test_kill_process(Pid::from_raw(pid).unwrap()).is_ok() && !stat.contains(") Z ")
+}
+
+#[tokio::test]
+async fn text_goes_in_and_comes_out() {
+    let desk = Desk::of(words("tr a-z A-Z"));
+    let task = desk.say("grüße, 'world' $HOME; rm -rf /").await;
+    assert_eq!(status(&task), (TaskState::Completed, String::new()));
+    assert_eq!(output(&task), "GRüßE, 'WORLD' $HOME; RM -RF /");
+}
+
+#[tokio::test]
+async fn no_shell_reads_the_command_unless_asked_for() {
+    assert_eq!(output(&Desk::of(words("echo $HOME | cat")).say("").await), "$HOME | cat\n");
+    assert_eq!(output(&Desk::of(shell("echo a | tr a b")).say("").await), "b\n");
+}
+
+#[tokio::test]
+async fn no_output_is_no_artifact() {
+    let task = Desk::of(words("true")).say("text that nobody reads").await;
+    assert_eq!(status(&task), (TaskState::Completed, String::new()));
+    assert_eq!(task.artifacts, []);
+}
+
+#[tokio::test]
+async fn a_text_larger_than_a_pipe_may_stay_unread() {
+    let task = Desk::of(words("echo done")).say(&"x".repeat(1 << 20)).await;
+    assert_eq!(output(&task), "done\n");
+}
+
+#[tokio::test]
+async fn the_environment_is_what_was_named_and_the_message() {
+    let mut exec = words("env");
+    let server = |name: &str| ["PATH", "LANG", "SECRET", "WANTED"].contains(&name).then(|| name.to_lowercase().into());
+    exec.environment = environment(&["WANTED".to_owned(), "MISSING".to_owned()], server);
+    let mut message = user(vec![Part::text("hello")]);
+    message.context_id = Some("with\0zero".into());
+    let task = Desk::of(exec).send(message).await;
+    let output = output(&task);
+    let mut seen: Vec<&str> = output.lines().collect();
+    seen.sort_unstable();
+    let task_id = format!("A2A_TASK_ID={}", task.id);
+    assert!(seen[2].starts_with("A2A_MESSAGE_FILE=/"), "{seen:?}");
+    seen.remove(2);
+    let expected = [
+        "A2A_ATTEMPT=1",
+        "A2A_CONTEXT_ID=with\u{fffd}zero",
+        "A2A_PRINCIPAL=",
+        &task_id,
+        "A2A_TENANT=",
+        "LANG=lang",
+        "PATH=path",
+        "WANTED=wanted",
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn the_whole_message_is_in_a_private_file_that_does_not_stay() {
+    let line = "stat -c %a \"$A2A_MESSAGE_FILE\" \"$(dirname \"$A2A_MESSAGE_FILE\")\"; echo $A2A_MESSAGE_FILE; cat $A2A_MESSAGE_FILE";
+    let message = user(vec![Part::text("hello"), Part::raw("bytes").with_filename("a.bin")]);
+    let task = Desk::of(shell(line)).send(message).await;
+    let output = output(&task);
+    let lines: Vec<&str> = output.lines().collect();
+    let [file_mode, folder_mode, path, json] = lines[..] else { panic!("{output}") };
+    assert_eq!((file_mode, folder_mode), ("600", "700"));
+    let ids = format!(r#""messageId":"message-1","contextId":"{}","taskId":"{}""#, task.context_id, task.id);
+    let parts = r#"[{"text":"hello"},{"raw":"Ynl0ZXM=","filename":"a.bin"}]"#;
+    assert_eq!(json, format!(r#"{{{ids},"role":"ROLE_USER","parts":{parts}}}"#));
+    assert!(!Path::new(path).parent().unwrap().exists());
+}
+
+#[tokio::test]
+async fn output_is_published_while_the_command_works() {
+    let gate = tempfile::tempdir().unwrap();
+    let line = format!("echo one; while [ ! -e {}/go ]; do sleep 0.01; done; echo two", gate.path().display());
+    let desk = Desk::of(shell(&line));
+    let id = desk.begin("").await;
+    let seen = eventually("the first line is out", async || {
+        let task = desk.task(&id).await;
+        task.artifacts.first().map(switchboard_core::model::Artifact::text)
+    });
+    assert_eq!(seen.await, "one\n");
+    std::fs::write(gate.path().join("go"), "").unwrap();
+    let task = eventually("the task ends", async || Some(desk.task(&id).await).filter(|task| task.state().is_terminal()));
+    assert_eq!(output(&task.await), "one\ntwo\n");
+}
+
+#[tokio::test]
+async fn the_last_chunk_says_so() {
+    let updates = Desk::of(shell("echo one; sleep 0.1; echo two; sleep 0.1")).stream("").await;
+    let chunks: Vec<_> = updates
+        .iter()
+        .filter_map(|update| match update {
+            Update::Artifact(chunk) => Some((chunk.artifact.text(), chunk.append, chunk.last_chunk)),
+            Update::Task(_) | Update::Message(_) | Update::Status(_) => None,
+        })
+        .collect();
+    let expected = [("one\n", false, false), ("two\n", true, false), ("", true, true)];
+    assert_eq!(chunks, expected.map(|(text, append, last)| (text.to_owned(), append, last)));
+}
+
+#[tokio::test]
+async fn a_character_printed_in_two_pieces_arrives_whole() {
+    let task = Desk::of(shell(r"printf '\342\202'; sleep 0.1; printf '\254 5'")).say("").await;
+    assert_eq!(task.artifacts[0].parts, [Part::text("€ 5")]);
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_arrive_as_bytes() {
+    let task = Desk::of(shell(r"printf '\377\000\001'")).say("").await;
+    let part = Part::raw(vec![0xff, 0, 1]).with_media_type("application/octet-stream");
+    assert_eq!(task.artifacts[0].parts, [part]);
+}
+
+#[tokio::test]
+async fn much_output_arrives_complete_and_in_order() {
+    let task = Desk::of(words("seq 300000")).say("").await;
+    let expected: String = (1..=300_000).map(|number| format!("{number}\n")).collect();
+    assert!(output(&task) == expected, "{} bytes of {}", output(&task).len(), expected.len());
+    let largest = task.artifacts[0].parts.iter().map(Part::content_bytes).max().unwrap();
+    assert!(largest <= 16 * 1024, "{largest}");
+    assert!(task.artifacts[0].parts.iter().all(|part| matches!(part.content, PartContent::Text(_))));
+}
+
+#[tokio::test]
+async fn output_without_end_is_cut_off() {
+    let limits = Limits { artifact_bytes_max: 100_000, ..Limits::default() };
+    let desk = Desk::with_limits(shell("echo $$; exec yes"), limits);
+    let task = desk.say("").await;
+    let (state, text) = status(&task);
+    assert_eq!(state, TaskState::Failed);
+    assert!(text.starts_with("The output of the command could not be kept: "), "{text}");
+    let pid = task.artifacts[0].text().lines().next().unwrap().parse().unwrap();
+    assert!(!is_alive(pid));
+}
+
+#[tokio::test]
+async fn a_failed_command_fails_with_its_last_words() {
+    let task = Desk::of(shell("echo partial; seq 30 >&2; echo 'no such luck' >&2; exit 3")).say("").await;
+    let last: Vec<String> = (12..=30).map(|number| number.to_string()).collect();
+    let expected = format!("The command failed with exit code 3:\n{}\nno such luck", last.join("\n"));
+    assert_eq!(status(&task), (TaskState::Failed, expected));
+    assert_eq!(output(&task), "partial\n");
+}
+
+#[tokio::test]
+async fn a_silent_failure_has_only_its_code() {
+    let task = Desk::of(words("false")).say("").await;
+    assert_eq!(status(&task), (TaskState::Failed, "The command failed with exit code 1".to_owned()));
+}
+
+#[tokio::test]
+async fn a_killed_command_says_so() {
+    let task = Desk::of(shell("kill -9 $$")).say("").await;
+    assert_eq!(status(&task), (TaskState::Failed, "The command was ended by signal 9 (SIGKILL)".to_owned()));
+}
+
+#[tokio::test]
+async fn a_program_that_went_away_is_a_clear_failure() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tool");
+    std::fs::write(&path, "#!/bin/sh\n").unwrap();
+    let invocation = Invocation::Words(vec![path.to_str().unwrap().to_owned()]);
+    assert_eq!(find(&invocation), Err(format!("{path:?} is not executable")));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let agent = exec(find(&invocation).unwrap());
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(find(&invocation), Err(format!("there is no file {path:?}")));
+    let (state, text) = status(&Desk::of(agent).say("").await);
+    assert_eq!(state, TaskState::Failed);
+    let expected = format!("The command {path:?} could not be started: No such file or directory (os error 2)");
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn a_program_must_be_there_at_start() {
+    let find = |words: &[&str]| find(&Invocation::Words(words.iter().map(|&word| word.to_owned()).collect()));
+    assert_eq!(find(&["no-such-tool"]), Err("there is no program \"no-such-tool\" in PATH".to_owned()));
+    assert_eq!(
+        find(&["cat -n"]),
+        Err("there is no program \"cat -n\" in PATH; a list holds the program and each argument apart".to_owned())
+    );
+    assert_eq!(find(&["/tmp"]), Err("there is no file \"/tmp\"".to_owned()));
+    assert_eq!(find(&[]), Err("the command is empty".to_owned()));
+    assert_eq!(find(&[""]), Err("the command is empty".to_owned()));
+}
+
+/// A command with a child of its own; both say their number and wait.
+const FAMILY: &str = "sleep 600 & echo $$ $!; wait";
+
+/// Begins a command that prints numbers of processes, and returns them.
+async fn begin_family(desk: &Desk) -> (switchboard_core::model::TaskId, Vec<i32>) {
+    let id = desk.begin("").await;
+    let pids = eventually("the command says its numbers", async || {
+        let task = desk.task(&id).await;
+        let text = task.artifacts.first()?.text();
+        Some(text.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>())
+    });
+    let pids = pids.await;
+    assert!(pids.iter().all(|pid| is_alive(*pid)), "{pids:?}");
+    (id, pids)
+}
+
+async fn all_dead(pids: &[i32]) {
+    eventually("they are gone", async || pids.iter().all(|pid| !is_alive(*pid)).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_cancel_ends_the_command_and_its_children() {
+    let desk = Desk::of(shell(FAMILY));
+    let (id, pids) = begin_family(&desk).await;
+    assert_eq!(test_kill_process_group(Pid::from_raw(pids[0]).unwrap()), Ok(()));
+    assert_eq!(desk.cancel(&id).await.state(), TaskState::Canceled);
+    assert!(!is_alive(pids[0]));
+    all_dead(&pids).await;
+}
+
+#[tokio::test]
+async fn a_cancel_lets_the_command_say_goodbye() {
+    let desk = Desk::of(shell("trap 'echo bye; exit 0' TERM; echo $$; while :; do sleep 0.01; done"));
+    let (id, _) = begin_family(&desk).await;
+    let task = desk.cancel(&id).await;
+    assert_eq!(task.state(), TaskState::Canceled);
+    assert!(output(&task).ends_with("bye\n"), "{task:?}");
+}
+
+#[tokio::test]
+async fn a_command_deaf_to_the_cancel_is_killed() {
+    let desk = Desk::of(shell("trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & echo $$ $!; wait; wait; sleep 600"));
+    let (id, pids) = begin_family(&desk).await;
+    let begun = tokio::time::Instant::now();
+    assert_eq!(desk.cancel(&id).await.state(), TaskState::Canceled);
+    assert!(begun.elapsed() >= TERM_GRACE);
+    all_dead(&pids).await;
+}
+
+#[tokio::test]
+async fn a_command_that_takes_too_long_is_ended() {
+    let mut agent = shell(FAMILY);
+    agent.run_max = Duration::from_secs(1);
+    let desk = Desk::of(agent);
+    let (id, pids) = begin_family(&desk).await;
+    let task = eventually("the time is up", async || Some(desk.task(&id).await).filter(|task| task.state().is_terminal()));
+    let expected = "Task timed out: the command did not end within 1 s".to_owned();
+    assert_eq!(status(&task.await), (TaskState::Failed, expected));
+    all_dead(&pids).await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_dropped_leaves_nothing_behind() {
+    let desk = Desk::of(shell(FAMILY));
+    let (_, pids) = begin_family(&desk).await;
+    desk.engine.shutdown(Duration::ZERO).await;
+    all_dead(&pids).await;
+}
+
+#[tokio::test]
+async fn what_a_finished_command_leaves_running_is_ended() {
+    let desk = Desk::of(shell("sleep 600 & echo $!"));
+    let task = desk.say("").await;
+    assert_eq!(task.state(), TaskState::Completed);
+    all_dead(&[output(&task).trim().parse().unwrap()]).await;
+}
+
+#[tokio::test]
+async fn a_daemon_that_keeps_the_pipe_does_not_keep_the_task() {
+    let desk = Desk::of(shell("setsid sleep 600 & echo $!; sleep 0.1"));
+    let task = desk.say("").await;
+    assert_eq!(task.state(), TaskState::Completed);
+    let daemon = Pid::from_raw(output(&task).trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(daemon, rustix::process::Signal::KILL).unwrap();
+}
+
+#[tokio::test]
+async fn each_turn_runs_the_command_again() {
+    let desk = Desk::of(shell("cat; test ! -e /nonexistent"));
+    let first = desk.say("one").await;
+    let mut again = Message { context_id: Some(first.context_id.clone()), ..user(vec![Part::text("two")]) };
+    again.message_id = "message-2".into();
+    let second = desk.send(again).await;
+    assert_eq!((output(&first).as_str(), output(&second).as_str()), ("one", "two"));
+    assert_eq!(first.context_id, second.context_id);
+}

@@ -1,1 +1,0 @@
-//! Lifecycle tests live here.

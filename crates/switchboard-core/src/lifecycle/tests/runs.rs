@@ -1,0 +1,101 @@
+//! Fences, claims and the end of a task: who may still write.
+
+use crate::error::ProtocolError;
+use crate::model::TaskState;
+
+use super::super::{Command, Event, Refusal, RunCommand};
+use super::{Record, failed, returned, run_under, says, status};
+use crate::model::{Json, Role};
+
+fn ended(state: TaskState) -> Record {
+    let mut record = Record::opened();
+    match state {
+        TaskState::Canceled => {
+            record.does(Command::RequestCancel { metadata: None });
+            record.runs(returned());
+        }
+        _ => {
+            record.runs(status(state));
+        }
+    }
+    assert_eq!(record.state(), state);
+    record
+}
+
+#[test]
+fn a_terminal_state_is_final() {
+    for state in TaskState::ALL.into_iter().filter(|state| state.is_terminal()) {
+        let mut record = ended(state);
+        let before = record.head.clone();
+        let closed = Refusal::Closed { state };
+        for command in [
+            status(TaskState::Working),
+            RunCommand::Checkpoint { value: Json::from_trusted("1") },
+            RunCommand::Reply { message: says(Role::Agent, "late") },
+        ] {
+            let command = record.by_run(command);
+            assert_eq!(record.is_refused(command), closed);
+        }
+        assert_eq!(record.is_refused(Command::Claim), closed);
+        assert_eq!(record.is_refused(Command::Revoke { state: TaskState::Failed, message: None }), closed);
+        let message = record.message("more");
+        let refusal = record.is_refused(message);
+        assert!(matches!(refusal, Refusal::Protocol(ProtocolError::UnsupportedOperation { .. })), "{refusal:?}");
+        // The run that ended the task comes back in its own time; that is no error.
+        assert_eq!(record.runs(returned()), []);
+        assert_eq!(record.runs(failed()), []);
+        assert_eq!(record.head, before);
+    }
+}
+
+#[test]
+fn only_the_newest_fence_may_write() {
+    let mut record = Record::opened();
+    assert_eq!(record.is_refused(run_under(2, status(TaskState::Working))), Refusal::Fenced);
+    assert_eq!(record.is_refused(run_under(0, returned())), Refusal::Fenced);
+    assert!(matches!(record.does(Command::Claim)[..], [Event::Claimed { fence: 2, attempt: 2, .. }]));
+    assert_eq!(record.is_refused(run_under(1, status(TaskState::Completed))), Refusal::Fenced);
+    assert_eq!(record.is_refused(run_under(1, returned())), Refusal::Fenced);
+    record.does(run_under(2, status(TaskState::Completed)));
+    // Being replaced weighs more than being late.
+    assert_eq!(record.is_refused(run_under(1, returned())), Refusal::Fenced);
+}
+
+#[test]
+fn a_new_turn_has_a_new_fence_and_starts_counting_attempts_again() {
+    let mut record = Record::opened();
+    record.does(Command::Claim);
+    record.hears("second");
+    record.runs(returned());
+    assert_eq!((record.head.turn, record.head.fence, record.head.attempt), (2, 3, 1));
+    assert_eq!(record.is_refused(run_under(2, status(TaskState::Working))), Refusal::Fenced);
+}
+
+#[test]
+fn a_revoked_run_is_fenced_off_and_its_task_ends() {
+    let mut record = Record::opened();
+    let fence = record.head.fence;
+    record.does(Command::Revoke { state: TaskState::Failed, message: Some(says(Role::Agent, "too slow")) });
+    assert_eq!(record.state(), TaskState::Failed);
+    assert_eq!(record.folded.task.status.message, Some(says(Role::Agent, "too slow")));
+    assert_eq!(record.is_refused(run_under(fence, status(TaskState::Completed))), Refusal::Fenced);
+}
+
+#[test]
+fn a_paused_task_is_not_claimed() {
+    let mut record = Record::opened();
+    record.runs(status(TaskState::InputRequired));
+    assert_eq!(record.is_refused(Command::Claim), Refusal::Closed { state: TaskState::InputRequired });
+    record.hears("answer");
+    assert!(record.tries(Command::Claim).is_ok());
+}
+
+#[test]
+fn a_claim_is_not_visible_outside() {
+    let mut record = Record::opened();
+    let seq = record.head.seq;
+    record.does(Command::Claim);
+    record.runs(RunCommand::Checkpoint { value: Json::from_trusted("1") });
+    record.does(Command::RequestCancel { metadata: None });
+    assert_eq!((record.head.seq, record.head.version), (seq, 4));
+}

@@ -1,0 +1,26 @@
+//! The stored form of a commit: JSON with a format number, readable in a database shell. It is nobody's wire form, so a
+//! dialect can change without touching what is stored. Contents over [`INLINE_BYTES_MAX`] are not in the JSON: they are
+//! cut into chunks that the record refers to, so that a large file is written once and never copied.
+
+mod decode;
+mod encode;
+mod head;
+mod json;
+
+pub(crate) use decode::{ChunkSource, Want, decode};
+pub(crate) use encode::{Chunk, Encoded, encode};
+pub(crate) use head::{
+    decode_artifacts, encode_artifacts, phase_from_number, phase_number, state_from_number, state_number,
+};
+
+/// The form written today. A reader refuses numbers it does not know.
+pub(crate) const FORMAT: u32 = 1;
+
+/// Content above this size is stored in chunks beside the record.
+pub(crate) const INLINE_BYTES_MAX: usize = 32 * 1024;
+
+/// The most one chunk holds; a ranged read touches only the chunks it needs.
+pub(crate) const CHUNK_BYTES_MAX: usize = 256 * 1024;
+
+#[cfg(test)]
+mod tests;

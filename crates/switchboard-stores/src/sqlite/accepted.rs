@@ -1,0 +1,80 @@
+//! Idempotency keys. They are filed under the day they expire, so a look-up asks once per day that a live key can
+//! expire on (two for the usual window), and forgetting a day removes rows that lie together.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use switchboard_core::model::Timestamp;
+use switchboard_engine::ports::store::{Accept, Accepted};
+
+use super::error::Failure;
+use super::ledger::Ledger;
+use super::rows::{signed, unsigned};
+
+const MS_PER_DAY: i64 = 86_400_000;
+
+fn day_of(at: Timestamp) -> i64 {
+    at.as_ms().div_euclid(MS_PER_DAY)
+}
+
+/// What a key stands for, if it has not expired and its task is still there.
+pub(super) fn find_accepted(
+    connection: &Connection,
+    key: &[u8; 32],
+    now: Timestamp,
+    last_day: i64,
+) -> Result<Option<Accepted>, Failure> {
+    let mut select = connection.prepare_cached(
+        "SELECT task.id, digest, accepted.turn, after_seq FROM accepted JOIN task USING (task_no)
+          WHERE day = ?1 AND key = ?2 AND expires > ?3",
+    )?;
+    for day in day_of(now)..=last_day {
+        let found = select
+            .query_row(params![day, key, now.as_ms()], |row| {
+                Ok(Accepted {
+                    task_id: row.get::<_, String>(0)?.into(),
+                    digest: row.get(1)?,
+                    turn: row.get(2)?,
+                    after_seq: unsigned(row.get(3)?),
+                })
+            })
+            .optional()?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+impl Ledger<'_> {
+    pub(super) fn accept(&mut self, task_no: i64, accept: &Accept) -> Result<(), Failure> {
+        let day = day_of(accept.expires);
+        // A row with this key can only be one that has expired or whose task is gone.
+        let mut insert = self.connection.prepare_cached(
+            "INSERT OR REPLACE INTO accepted (day, key, task_no, digest, turn, after_seq, expires)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?;
+        insert.execute(params![
+            day,
+            accept.key,
+            task_no,
+            accept.digest,
+            accept.turn,
+            signed(accept.after_seq),
+            accept.expires.as_ms()
+        ])?;
+        self.last_accepted_day = self.last_accepted_day.max(day);
+        self.count_rows(1, accept.key.len() + accept.digest.len());
+        Ok(())
+    }
+
+    pub(super) fn find_accepted(&self, accept: &Accept) -> Result<Option<Accepted>, Failure> {
+        find_accepted(self.connection, &accept.key, self.now, self.last_accepted_day)
+    }
+
+    /// Forgets keys that expired on an earlier day, at most `limit`.
+    pub(super) fn forget_accepted(&mut self, now: Timestamp, limit: usize) -> Result<usize, Failure> {
+        let mut delete = self.connection.prepare_cached(
+            "DELETE FROM accepted WHERE (day, key) IN (SELECT day, key FROM accepted WHERE day < ?1 LIMIT ?2)",
+        )?;
+        Ok(delete.execute(params![day_of(now), signed(limit as u64)])?)
+    }
+}

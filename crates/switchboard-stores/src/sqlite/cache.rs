@@ -1,0 +1,253 @@
+//! Whole records that were written or read lately. This process is the only writer, so an entry is right as long as
+//! every durable commit passes by here before anybody is told of it. Bounded by number and by estimated bytes; what
+//! was not asked for goes first.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use switchboard_core::lifecycle::{Event, Folded, Head, Inbound};
+use switchboard_core::model::{Artifact, Json, Message, Part, TaskId};
+use switchboard_engine::ports::store::{Scope, StoredHead, StoredTask, TaskKey};
+
+/// A larger record is read from the file each time.
+const RECORD_BYTES_MAX: usize = 64 * 1024;
+
+pub(super) struct Cache {
+    state: Mutex<State>,
+}
+
+struct State {
+    records_max: usize,
+    bytes_max: usize,
+    records: HashMap<TaskId, Entry>,
+    /// In the order they came in; an entry that was used since gets another round.
+    queue: VecDeque<(TaskId, u64)>,
+    bytes: usize,
+    last_stamp: u64,
+    /// Grows with every batch of commits. A reader that looked before and fills after would fill in the past.
+    batch: u64,
+}
+
+struct Entry {
+    key: TaskKey,
+    scope: Scope,
+    head: Head,
+    folded: Arc<Folded>,
+    bytes: usize,
+    stamp: u64,
+    used: bool,
+}
+
+/// Proof of when a reader began.
+#[derive(Clone, Copy)]
+pub(super) struct Since(u64);
+
+/// One durable commit, as the cache needs it.
+pub(super) struct Committed<'a> {
+    pub(super) key: TaskKey,
+    /// Given for the first commit of a record.
+    pub(super) scope: Option<Scope>,
+    pub(super) head: Head,
+    pub(super) events: &'a [Event],
+    pub(super) folded: Option<Arc<Folded>>,
+}
+
+impl Cache {
+    pub(super) fn new(records_max: usize, bytes_max: usize) -> Self {
+        let state = State {
+            records_max,
+            bytes_max,
+            records: HashMap::new(),
+            queue: VecDeque::new(),
+            bytes: 0,
+            last_stamp: 0,
+            batch: 0,
+        };
+        Self { state: Mutex::new(state) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// None if the record is not here; `Some(None)` if it is, and is somebody else's.
+    pub(super) fn head(&self, scope: &Scope, id: &TaskId) -> Option<Option<StoredHead>> {
+        let mut state = self.lock();
+        let entry = state.records.get_mut(id)?;
+        entry.used = true;
+        let own = entry.scope == *scope;
+        Some(own.then(|| StoredHead { key: entry.key, scope: scope.clone(), head: entry.head.clone() }))
+    }
+
+    pub(super) fn task(&self, scope: &Scope, id: &TaskId) -> Option<Option<StoredTask>> {
+        let mut state = self.lock();
+        let entry = state.records.get_mut(id)?;
+        entry.used = true;
+        let own = entry.scope == *scope;
+        Some(own.then(|| StoredTask { key: entry.key, head: entry.head.clone(), folded: entry.folded.clone() }))
+    }
+
+    pub(super) fn since(&self) -> Since {
+        Since(self.lock().batch)
+    }
+
+    /// Keeps what a reader found, unless something was committed since it looked.
+    pub(super) fn fill(&self, since: Since, scope: &Scope, stored: &StoredTask) {
+        let bytes = RECORD_BYTES_BASE + folded_bytes(&stored.folded);
+        let mut state = self.lock();
+        if state.batch == since.0 && !state.records.contains_key(&stored.head.id) {
+            let StoredTask { key, head, folded } = stored.clone();
+            state.insert(key, scope.clone(), head, folded, bytes);
+        }
+    }
+
+    /// Takes a durable batch in, before its committers are answered.
+    pub(super) fn update<T>(&self, apply: impl FnOnce(&mut Updates<'_>) -> T) -> T {
+        let mut state = self.lock();
+        state.batch += 1;
+        apply(&mut Updates { state: &mut state })
+    }
+}
+
+pub(super) struct Updates<'a> {
+    state: &'a mut State,
+}
+
+impl Updates<'_> {
+    pub(super) fn committed(&mut self, commit: Committed<'_>) {
+        let Committed { key, scope, head, events, folded } = commit;
+        match scope {
+            Some(scope) => {
+                let bytes = RECORD_BYTES_BASE + events_bytes(events);
+                if bytes > RECORD_BYTES_MAX {
+                    return;
+                }
+                let folded = folded.unwrap_or_else(|| {
+                    let mut folded = Folded::empty(head.id.clone(), head.context_id.clone());
+                    folded.apply_all(events);
+                    Arc::new(folded)
+                });
+                self.state.insert(key, scope, head, folded, bytes);
+            }
+            None => self.state.advance(head, events, folded),
+        }
+    }
+
+    pub(super) fn removed(&mut self, id: &TaskId) {
+        self.state.remove(id);
+    }
+}
+
+impl State {
+    fn insert(&mut self, key: TaskKey, scope: Scope, head: Head, folded: Arc<Folded>, bytes: usize) {
+        if bytes > RECORD_BYTES_MAX {
+            return;
+        }
+        self.last_stamp += 1;
+        let (id, stamp) = (head.id.clone(), self.last_stamp);
+        let entry = Entry { key, scope, head, folded, bytes, stamp, used: false };
+        if let Some(old) = self.records.insert(id.clone(), entry) {
+            self.bytes -= old.bytes;
+        }
+        self.queue.push_back((id, stamp));
+        self.bytes += bytes;
+        self.shrink();
+    }
+
+    /// Takes an entry one step on, or drops it if it is not the one before.
+    fn advance(&mut self, head: Head, events: &[Event], folded: Option<Arc<Folded>>) {
+        let Some(entry) = self.records.get_mut(&head.id) else { return };
+        let more = events_bytes(events);
+        if entry.head.version + 1 != head.version || entry.bytes + more > RECORD_BYTES_MAX {
+            let id = head.id;
+            self.remove(&id);
+            return;
+        }
+        match folded {
+            Some(folded) => entry.folded = folded,
+            None => Arc::make_mut(&mut entry.folded).apply_all(events),
+        }
+        entry.head = head;
+        entry.bytes += more;
+        self.bytes += more;
+        self.shrink();
+    }
+
+    fn remove(&mut self, id: &TaskId) {
+        if let Some(entry) = self.records.remove(id) {
+            self.bytes -= entry.bytes;
+        }
+    }
+
+    fn shrink(&mut self) {
+        while self.records.len() > self.records_max || self.bytes > self.bytes_max {
+            let Some((id, stamp)) = self.queue.pop_front() else { return };
+            match self.records.get_mut(&id) {
+                Some(entry) if entry.stamp == stamp && entry.used => {
+                    entry.used = false;
+                    self.queue.push_back((id, stamp));
+                }
+                Some(entry) if entry.stamp == stamp => self.remove(&id),
+                Some(_) | None => {}
+            }
+        }
+        // Entries removed by other ways leave their place in the queue behind.
+        if self.queue.len() > 2 * self.records_max + 16 {
+            let records = &self.records;
+            self.queue.retain(|(id, stamp)| records.get(id).is_some_and(|entry| entry.stamp == *stamp));
+        }
+    }
+}
+
+/// What a record takes beside its contents, roughly.
+const RECORD_BYTES_BASE: usize = 1024;
+const EVENT_BYTES_BASE: usize = 128;
+
+fn events_bytes(events: &[Event]) -> usize {
+    events.iter().map(|event| EVENT_BYTES_BASE + event_bytes(event)).sum()
+}
+
+fn event_bytes(event: &Event) -> usize {
+    match event {
+        Event::Received { inbound, .. } | Event::Opened { inbound, .. } | Event::MessageAdded { inbound } => {
+            inbound_bytes(inbound)
+        }
+        Event::StatusChanged { message, metadata, .. } => {
+            message.as_deref().map_or(0, message_bytes) + json_bytes(metadata.as_ref())
+        }
+        Event::ArtifactWritten { artifact, .. } => artifact_bytes(artifact),
+        Event::Replied { message } => message_bytes(message),
+        Event::Checkpoint { value } => value.as_str().len(),
+        Event::TurnBegan { .. } | Event::TurnEnded | Event::CancelRequested { .. } | Event::Claimed { .. } => 0,
+    }
+}
+
+fn folded_bytes(folded: &Folded) -> usize {
+    let task = &folded.task;
+    task.history.iter().map(|message| message_bytes(message)).sum::<usize>()
+        + task.artifacts.iter().map(artifact_bytes).sum::<usize>()
+        + task.status.message.as_deref().map_or(0, message_bytes)
+        + json_bytes(task.metadata.as_ref())
+        + folded.reply.as_deref().map_or(0, message_bytes)
+        + json_bytes(folded.checkpoint.as_ref())
+}
+
+fn inbound_bytes(inbound: &Inbound) -> usize {
+    message_bytes(&inbound.message) + json_bytes(inbound.metadata.as_ref())
+}
+
+fn message_bytes(message: &Message) -> usize {
+    EVENT_BYTES_BASE + parts_bytes(&message.parts) + json_bytes(message.metadata.as_ref())
+}
+
+fn artifact_bytes(artifact: &Artifact) -> usize {
+    EVENT_BYTES_BASE + parts_bytes(&artifact.parts) + json_bytes(artifact.metadata.as_ref())
+}
+
+fn parts_bytes(parts: &[Part]) -> usize {
+    parts.iter().map(|part| size_of::<Part>() + part.content_bytes() + json_bytes(part.metadata.as_ref())).sum()
+}
+
+fn json_bytes(json: Option<&Json>) -> usize {
+    json.map_or(0, |json| json.as_str().len())
+}

@@ -1,0 +1,351 @@
+//! One commit inside the writer's transaction. All reasons to refuse are looked for before the first write, so a
+//! refused commit has changed nothing and its neighbours in the batch need no protection from it.
+
+use rusqlite::{Connection, OptionalExtension, Statement, params};
+use switchboard_core::lifecycle::{Event, Head};
+use switchboard_core::model::Timestamp;
+use switchboard_engine::ports::store::{Commit, CommitError, Scope, StoreError, Target, TaskKey};
+
+use super::error::Failure;
+use super::leases::Lease;
+use super::ledger::Ledger;
+use super::rows::{Chains, log_no, signed, unsigned};
+use super::schema::VERSION_MAX;
+use crate::record::{Encoded, phase_number, state_number};
+
+/// The statements of the busy path. Which columns an update names decides which indexes it touches, so there is one
+/// for each combination of "the listing changes" and "the run changes".
+pub(super) struct CommitStatements<'c> {
+    insert_task: Statement<'c>,
+    insert_log: Statement<'c>,
+    select_step: Statement<'c>,
+    update_task: [[Statement<'c>; 2]; 2],
+}
+
+const UPDATE_ALWAYS: &str = "version = ?2, seq = ?3, turns = ?4, turn = ?5, fence = ?6, attempt = ?7, \
+     cancel_requested = ?8, push_configs = ?9, deadline = ?10, artifacts = ?11, story_version = ?12, \
+     artifact_version = ?13, status_version = ?14, lease_until = ?15, updated_at = ?16, closed_at = ?17";
+const UPDATE_LISTING: &str = ", phase = ?18, state = ?19, status_at = ?20";
+const UPDATE_RUN: &str = ", running = ?21, holder = ?22, run_at = ?23";
+
+impl<'c> CommitStatements<'c> {
+    pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        let update = |listing: &str, run: &str| {
+            connection.prepare(&format!("UPDATE task SET {UPDATE_ALWAYS}{listing}{run} WHERE task_no = ?1"))
+        };
+        Ok(Self {
+            insert_task: connection.prepare(
+                "INSERT INTO task (task_no, id, scope_no, context_id, phase, state, status_at, version, seq, turns,
+                                   turn, fence, attempt, cancel_requested, push_configs, deadline, artifacts,
+                                   story_version, artifact_version, status_version, floor_seq, floor_version, running,
+                                   holder, lease_until, run_at, created_at, updated_at, closed_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, 0,
+                         0, ?21, ?22, ?23, ?24, ?25, ?25, ?26)
+                 ON CONFLICT DO NOTHING",
+            )?,
+            insert_log: connection.prepare(
+                "INSERT INTO log (log_no, last_seq, visible, prev_story, prev_artifact, at, record)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?,
+            select_step: connection.prepare(
+                "SELECT version, fence, phase, state, status_at, running, holder, lease_until, run_at, story_version,
+                        artifact_version, status_version, closed_at
+                   FROM task WHERE task_no = ?1",
+            )?,
+            update_task: [
+                [update("", "")?, update("", UPDATE_RUN)?],
+                [update(UPDATE_LISTING, "")?, update(UPDATE_LISTING, UPDATE_RUN)?],
+            ],
+        })
+    }
+}
+
+/// What the writer needs to know of a task to take it one step on.
+pub(super) struct StepRow {
+    version: u64,
+    fence: u64,
+    listing: Listing,
+    run: Run,
+    chains: Chains,
+    closed_at: Option<i64>,
+}
+
+/// The columns that the listing indexes hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Listing {
+    phase: i64,
+    state: i64,
+    status_at: i64,
+}
+
+/// Whether a run is under way, and whose it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) running: bool,
+    pub(super) holder: i64,
+    pub(super) lease_until: Option<Timestamp>,
+    pub(super) run_at: Option<Timestamp>,
+}
+
+impl Run {
+    const NONE: Self = Self { running: false, holder: 0, lease_until: None, run_at: None };
+}
+
+/// One step of a task, decided and encoded.
+pub(super) struct Step<'a> {
+    pub(super) head: &'a Head,
+    pub(super) events: &'a [Event],
+    pub(super) folds: bool,
+    pub(super) at: Timestamp,
+    pub(super) encoded: &'a Encoded,
+    pub(super) artifacts: &'a str,
+    pub(super) run: Run,
+}
+
+impl Ledger<'_> {
+    pub(super) fn apply(
+        &mut self,
+        commit: &Commit,
+        encoded: &Encoded,
+        artifacts: &str,
+    ) -> Result<Result<TaskKey, CommitError>, Failure> {
+        if commit.head.version > VERSION_MAX {
+            let reason = format!("task {} has {VERSION_MAX} commits, the most it can have", commit.head.id);
+            return Ok(Err(CommitError::Store(StoreError::Unavailable(reason))));
+        }
+        let existing = match &commit.target {
+            Target::New { .. } => None,
+            Target::Existing { key, expected_version } => {
+                let Some(row) = self.step_row(key.0)? else { return Ok(Err(CommitError::Conflict)) };
+                if commit.fence.is_some_and(|fence| fence != row.fence) {
+                    return Ok(Err(CommitError::Fenced));
+                }
+                if *expected_version != row.version {
+                    return Ok(Err(CommitError::Conflict));
+                }
+                Some((key.0, row))
+            }
+        };
+        if let Some(accept) = &commit.accept
+            && let Some(accepted) = self.find_accepted(accept)?
+        {
+            return Ok(Err(CommitError::Duplicate(accepted)));
+        }
+        let run = self.run_after(commit, existing.as_ref());
+        let (events, head) = (&*commit.events, &commit.head);
+        let step = Step { head, events, folds: commit.folds, at: commit.at, encoded, artifacts, run };
+        let task_no = match (&commit.target, &existing) {
+            (Target::New { scope }, _) => match self.open(scope, &step)? {
+                Some(task_no) => task_no,
+                None => return Ok(Err(CommitError::Conflict)),
+            },
+            (Target::Existing { key, .. }, Some((_, row))) => {
+                self.extend(key.0, row, &step)?;
+                key.0
+            }
+            (Target::Existing { .. }, None) => return Ok(Err(CommitError::Conflict)),
+        };
+        if let Some(accept) = &commit.accept {
+            self.accept(task_no, accept)?;
+        }
+        if !commit.push.is_empty() {
+            self.change_push(task_no, &commit.push)?;
+        }
+        if !commit.push.is_empty() || (commit.head.push_configs > 0 && commit.visible() > 0) {
+            self.mark_due(task_no, commit.head.seq)?;
+        }
+        Ok(Ok(TaskKey(task_no)))
+    }
+
+    /// A commit takes the lease if it says so, leaves it alone if not, and drops it when the run has ended. A run that
+    /// begins without a lease is due at once.
+    fn run_after(&self, commit: &Commit, before: Option<&(i64, StepRow)>) -> Run {
+        match (commit.head.running, commit.lease_ms, before) {
+            (false, _, _) => Run::NONE,
+            (true, Some(ms), _) => {
+                let lease_until = Some(self.now.plus_ms(ms.into()));
+                Run { running: true, holder: self.epoch, lease_until, run_at: None }
+            }
+            (true, None, Some((task_no, row))) if row.run.running => {
+                let renewed = self.leases.get(*task_no).map(|lease| lease.until);
+                Run { lease_until: renewed.or(row.run.lease_until), ..row.run }
+            }
+            (true, None, _) => Run { running: true, holder: 0, lease_until: None, run_at: Some(self.now) },
+        }
+    }
+
+    pub(super) fn step_row(&mut self, task_no: i64) -> Result<Option<StepRow>, Failure> {
+        let time = |ms: Option<i64>| ms.map(Timestamp::from_ms);
+        let row = self.statements.select_step.query_row([task_no], |row| {
+            Ok(StepRow {
+                version: unsigned(row.get(0)?),
+                fence: unsigned(row.get(1)?),
+                listing: Listing { phase: row.get(2)?, state: row.get(3)?, status_at: row.get(4)? },
+                run: Run {
+                    running: row.get(5)?,
+                    holder: row.get(6)?,
+                    lease_until: time(row.get(7)?),
+                    run_at: time(row.get(8)?),
+                },
+                chains: Chains { story: row.get(9)?, artifact: row.get(10)?, status: row.get(11)? },
+                closed_at: row.get(12)?,
+            })
+        });
+        Ok(row.optional()?)
+    }
+
+    /// Writes the first step of a record; none if its id is taken.
+    fn open(&mut self, scope: &Scope, step: &Step<'_>) -> Result<Option<i64>, Failure> {
+        let scope_no = self.scope_no(scope)?;
+        let task_no = self.last_task_no + 1;
+        let (head, run, chains) = (step.head, step.run, step.chains_after(Chains::default()));
+        let listing = step.listing();
+        let inserted = self.statements.insert_task.execute(params![
+            task_no,
+            head.id.as_str(),
+            scope_no,
+            head.context_id.as_str(),
+            listing.phase,
+            listing.state,
+            listing.status_at,
+            signed(head.version),
+            signed(head.seq),
+            head.turns,
+            head.turn,
+            signed(head.fence),
+            head.attempt,
+            head.cancel_requested,
+            head.push_configs,
+            head.deadline.map(Timestamp::as_ms),
+            step.artifacts,
+            chains.story,
+            chains.artifact,
+            chains.status,
+            run.running,
+            run.holder,
+            run.lease_until.map(Timestamp::as_ms),
+            run.run_at.map(Timestamp::as_ms),
+            step.at.as_ms(),
+            step.closed_at(None),
+        ])?;
+        if inserted == 0 {
+            return Ok(None);
+        }
+        self.last_task_no = task_no;
+        self.tasks += 1;
+        self.count_rows(1, head.id.as_str().len() + head.context_id.as_str().len() + step.artifacts.len());
+        self.append_log(task_no, Chains::default(), step)?;
+        self.remember_lease(task_no, step);
+        Ok(Some(task_no))
+    }
+
+    /// Takes an existing record one step on.
+    pub(super) fn extend(&mut self, task_no: i64, old: &StepRow, step: &Step<'_>) -> Result<(), Failure> {
+        let (head, run, listing) = (step.head, step.run, step.listing());
+        let chains = step.chains_after(old.chains);
+        let listing_changes = listing != old.listing;
+        let run_changes = Run { lease_until: None, ..run } != Run { lease_until: None, ..old.run };
+        let update = &mut self.statements.update_task[usize::from(listing_changes)][usize::from(run_changes)];
+        update.raw_bind_parameter(1, task_no)?;
+        update.raw_bind_parameter(2, signed(head.version))?;
+        update.raw_bind_parameter(3, signed(head.seq))?;
+        update.raw_bind_parameter(4, head.turns)?;
+        update.raw_bind_parameter(5, head.turn)?;
+        update.raw_bind_parameter(6, signed(head.fence))?;
+        update.raw_bind_parameter(7, head.attempt)?;
+        update.raw_bind_parameter(8, head.cancel_requested)?;
+        update.raw_bind_parameter(9, head.push_configs)?;
+        update.raw_bind_parameter(10, head.deadline.map(Timestamp::as_ms))?;
+        update.raw_bind_parameter(11, step.artifacts)?;
+        update.raw_bind_parameter(12, chains.story)?;
+        update.raw_bind_parameter(13, chains.artifact)?;
+        update.raw_bind_parameter(14, chains.status)?;
+        update.raw_bind_parameter(15, run.lease_until.map(Timestamp::as_ms))?;
+        update.raw_bind_parameter(16, step.at.as_ms())?;
+        update.raw_bind_parameter(17, step.closed_at(old.closed_at))?;
+        if listing_changes {
+            update.raw_bind_parameter(18, listing.phase)?;
+            update.raw_bind_parameter(19, listing.state)?;
+            update.raw_bind_parameter(20, listing.status_at)?;
+        }
+        if run_changes {
+            update.raw_bind_parameter(21, run.running)?;
+            update.raw_bind_parameter(22, run.holder)?;
+            update.raw_bind_parameter(23, run.run_at.map(Timestamp::as_ms))?;
+        }
+        update.raw_execute()?;
+        self.count_rows(1, step.artifacts.len());
+        self.append_log(task_no, old.chains, step)?;
+        self.remember_lease(task_no, step);
+        Ok(())
+    }
+
+    fn append_log(&mut self, task_no: i64, before: Chains, step: &Step<'_>) -> Result<(), Failure> {
+        let visible = step.events.iter().filter(|event| event.is_visible()).count();
+        self.statements.insert_log.execute(params![
+            log_no(task_no, signed(step.head.version)),
+            signed(step.head.seq),
+            visible,
+            before.story,
+            before.artifact,
+            step.at.as_ms(),
+            step.encoded.record,
+        ])?;
+        self.count_rows(1, step.encoded.record.len());
+        for chunk in &step.encoded.chunks {
+            let mut insert = self.connection.prepare_cached(
+                "INSERT INTO chunk (chunk_no, task_no, version, artifact_id, part, start, bytes)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?;
+            insert.execute(params![
+                chunk.number,
+                task_no,
+                signed(step.head.version),
+                chunk.artifact_id.as_ref().map(|id| id.as_str()),
+                signed(chunk.part),
+                signed(chunk.start),
+                &*chunk.bytes,
+            ])?;
+            self.count_rows(1, chunk.bytes.len());
+        }
+        Ok(())
+    }
+
+    fn remember_lease(&mut self, task_no: i64, step: &Step<'_>) {
+        let Run { holder, lease_until, .. } = step.run;
+        let until = lease_until.filter(|_| holder == self.epoch);
+        self.leases.set(task_no, until.map(|until| Lease { fence: step.head.fence, until }));
+    }
+}
+
+impl Step<'_> {
+    fn listing(&self) -> Listing {
+        Listing {
+            phase: phase_number(self.head.phase),
+            state: state_number(self.head.state),
+            status_at: self.head.status_at.as_ms(),
+        }
+    }
+
+    fn closed_at(&self, before: Option<i64>) -> Option<i64> {
+        before.or_else(|| self.head.is_closed().then(|| self.at.as_ms()))
+    }
+
+    /// Where reading starts after this step.
+    fn chains_after(&self, before: Chains) -> Chains {
+        let version = signed(self.head.version);
+        let writes_artifact = |event: &Event| matches!(event, Event::ArtifactWritten { .. });
+        let sets_status = |event: &Event| matches!(event, Event::Opened { .. } | Event::StatusChanged { .. });
+        let mut after = before;
+        if self.events.iter().any(writes_artifact) {
+            after.artifact = version;
+        }
+        if self.folds && !self.events.iter().all(writes_artifact) {
+            after.story = version;
+        }
+        if self.events.iter().any(sets_status) {
+            after.status = version;
+        }
+        after
+    }
+}

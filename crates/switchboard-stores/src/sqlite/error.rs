@@ -1,0 +1,77 @@
+//! What can go wrong: when the file is opened, for people to read; and afterwards, for the engine to act on.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use rusqlite::ErrorCode;
+use switchboard_engine::ports::store::StoreError;
+
+/// Why a file cannot be used.
+#[derive(Debug)]
+pub enum OpenError {
+    /// Another process has it; its pid, if it left one.
+    InUse { path: PathBuf, pid: Option<u32> },
+    /// Written by a newer build.
+    Newer { path: PathBuf, found: usize, known: usize },
+    /// A SQLite file, but not one of ours.
+    NotOurs { path: PathBuf },
+    Io { path: PathBuf, source: std::io::Error },
+    Sqlite { path: PathBuf, source: rusqlite::Error },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InUse { path, pid: Some(pid) } => {
+                write!(f, "{} is in use by process {pid}; one process at a time may open it", path.display())
+            }
+            Self::InUse { path, pid: None } => {
+                write!(f, "{} is in use by another process; one process at a time may open it", path.display())
+            }
+            Self::Newer { path, found, known } => write!(
+                f,
+                "{} has schema version {found}, and this build knows versions up to {known}: use a newer build",
+                path.display()
+            ),
+            Self::NotOurs { path } => write!(f, "{} is a SQLite database, but not one of Switchboard's", path.display()),
+            Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
+            Self::Sqlite { path, source } => write!(f, "{}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            Self::Sqlite { source, .. } => Some(source),
+            Self::InUse { .. } | Self::Newer { .. } | Self::NotOurs { .. } => None,
+        }
+    }
+}
+
+/// Why work on an open file failed. A wrapper, so that `?` takes what SQLite says.
+#[derive(Debug, Clone)]
+pub(super) struct Failure(pub(super) StoreError);
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self(error)
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        let corrupt = match &error {
+            rusqlite::Error::SqliteFailure(error, _) => {
+                matches!(error.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+            }
+            rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::InvalidColumnType(..) => true,
+            _ => false,
+        };
+        let text = error.to_string();
+        Self(if corrupt { StoreError::Corrupt(text) } else { StoreError::Unavailable(text) })
+    }
+}

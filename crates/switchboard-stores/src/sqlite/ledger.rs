@@ -1,0 +1,134 @@
+//! The writer's side of the file: the connection, the statements of the busy path, and what only the writer needs to
+//! remember. A batch of work happens between [`Ledger::begin`] and [`Ledger::commit`]; if it fails, [`Ledger::rollback`]
+//! makes the memory forget what the file forgets.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rusqlite::{Connection, Statement};
+use switchboard_core::lifecycle::Event;
+use switchboard_core::model::{TaskId, Timestamp};
+use switchboard_engine::ports::Clock;
+use switchboard_engine::ports::store::{Scope, StoredHead};
+
+use super::commit::CommitStatements;
+use super::error::Failure;
+use super::leases::Leases;
+use super::stats::Stats;
+
+pub(super) struct Ledger<'c> {
+    pub(super) connection: &'c Connection,
+    pub(super) statements: CommitStatements<'c>,
+    begin: Statement<'c>,
+    commit: Statement<'c>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) stats: Arc<Stats>,
+    /// Which opening of the file this is; leases of earlier ones are void.
+    pub(super) epoch: i64,
+    /// The moment the batch began.
+    pub(super) now: Timestamp,
+    pub(super) leases: Leases,
+    scopes: HashMap<Scope, i64>,
+    pub(super) last_task_no: i64,
+    pub(super) last_push_no: i64,
+    /// The last day on which a known idempotency key expires.
+    pub(super) last_accepted_day: i64,
+    pub(super) tasks: i64,
+    tasks_before: i64,
+    /// What the cache is to be told once the batch is durable, in order.
+    pub(super) effects: Vec<Effect>,
+}
+
+pub(super) enum Effect {
+    /// The request at this place of the batch was committed.
+    Committed { place: usize },
+    Claimed { stored: Box<StoredHead>, events: Arc<[Event]> },
+    Removed(TaskId),
+}
+
+/// Scopes remembered by number. A server with more of them at work looks them up again.
+const SCOPES_MAX: usize = 4096;
+
+impl<'c> Ledger<'c> {
+    pub(super) fn new(
+        connection: &'c Connection,
+        clock: Arc<dyn Clock>,
+        stats: Arc<Stats>,
+        epoch: i64,
+    ) -> rusqlite::Result<Self> {
+        let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+        let tasks = number("SELECT count(*) FROM task")?;
+        Ok(Self {
+            connection,
+            statements: CommitStatements::prepare(connection)?,
+            begin: connection.prepare("BEGIN IMMEDIATE")?,
+            commit: connection.prepare("COMMIT")?,
+            clock,
+            stats,
+            epoch,
+            now: Timestamp::default(),
+            leases: Leases::default(),
+            scopes: HashMap::new(),
+            last_task_no: number("SELECT coalesce(max(task_no), 0) FROM task")?
+                .max(number("SELECT coalesce(max(task_no), 0) FROM removal")?),
+            last_push_no: number("SELECT coalesce(max(push_no), 0) FROM push")?,
+            last_accepted_day: number("SELECT coalesce(max(day), 0) FROM accepted")?,
+            tasks,
+            tasks_before: tasks,
+            effects: Vec::new(),
+        })
+    }
+
+    pub(super) fn begin(&mut self) -> Result<(), Failure> {
+        self.now = self.clock.now();
+        self.tasks_before = self.tasks;
+        self.effects.clear();
+        self.begin.raw_execute()?;
+        Ok(())
+    }
+
+    pub(super) fn commit(&mut self) -> Result<(), Failure> {
+        self.commit.raw_execute()?;
+        self.leases.keep();
+        Ok(())
+    }
+
+    pub(super) fn rollback(&mut self) {
+        // A failed commit may have rolled back by itself, and then there is nothing to roll back.
+        if !self.connection.is_autocommit() {
+            if let Err(error) = self.connection.execute_batch("ROLLBACK") {
+                tracing::error!(%error, "a transaction could not be rolled back");
+            }
+        }
+        self.leases.undo();
+        self.scopes.clear();
+        self.tasks = self.tasks_before;
+        self.effects.clear();
+    }
+
+    /// The number of a scope, which is given one if it is new.
+    pub(super) fn scope_no(&mut self, scope: &Scope) -> Result<i64, Failure> {
+        if let Some(known) = self.scopes.get(scope) {
+            return Ok(*known);
+        }
+        let names = [scope.owner.tenant.as_str(), scope.owner.principal.as_str(), scope.agent.as_str()];
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO scope (tenant, principal, agent) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+        )?;
+        insert.execute(names)?;
+        let mut select = self
+            .connection
+            .prepare_cached("SELECT scope_no FROM scope WHERE tenant = ?1 AND principal = ?2 AND agent = ?3")?;
+        let scope_no = select.query_row(names, |row| row.get(0))?;
+        if self.scopes.len() >= SCOPES_MAX {
+            self.scopes.clear();
+        }
+        self.scopes.insert(scope.clone(), scope_no);
+        Ok(scope_no)
+    }
+
+    pub(super) fn count_rows(&self, rows: usize, bytes: usize) {
+        Stats::add(&self.stats.rows_written, rows as u64);
+        Stats::add(&self.stats.bytes_written, bytes as u64);
+    }
+}

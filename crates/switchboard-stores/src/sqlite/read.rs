@@ -1,0 +1,189 @@
+//! Reads of one record: its head, its task, its log. A task is folded from the commits that matter, which are found by
+//! following two chains back from the head: one of what was said, one of artifact writes. Commits of mere progress are
+//! on neither, so a task with a million of them is read as quickly as one without.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use switchboard_core::lifecycle::{Event, Folded};
+use switchboard_core::model::{PushConfig, TaskId, Timestamp};
+use switchboard_engine::ports::store::{
+    LogPage, LoggedCommit, Scope, StoreError, StoredHead, StoredTask, TaskKey,
+};
+
+use super::deliveries::{CONFIG_COLUMNS, config_from};
+use super::error::Failure;
+use super::rows::{Chains, HEAD_COLUMNS, TaskRow, head_from, log_no, signed, unsigned, version_of};
+use crate::record::{ChunkSource, Want, decode};
+
+/// Reads chunks for records that refer to them.
+struct Chunks<'c>(&'c Connection);
+
+impl ChunkSource for Chunks<'_> {
+    fn read(&self, first: i64, count: i64) -> Result<Vec<u8>, StoreError> {
+        let read = || -> Result<Vec<u8>, Failure> {
+            let mut select = self
+                .0
+                .prepare_cached("SELECT bytes FROM chunk WHERE chunk_no >= ?1 AND chunk_no < ?2 ORDER BY chunk_no")?;
+            let mut rows = select.query([first, first.saturating_add(count)])?;
+            let mut bytes = Vec::new();
+            while let Some(row) = rows.next()? {
+                bytes.extend_from_slice(row.get_ref(0)?.as_blob().map_err(|error| StoreError::Corrupt(error.to_string()))?);
+            }
+            Ok(bytes)
+        };
+        read().map_err(|failure| failure.0)
+    }
+}
+
+/// Runs several reads against one state of the file.
+pub(super) fn at_once<T>(
+    connection: &Connection,
+    read: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    connection.prepare_cached("BEGIN")?.execute([])?;
+    let result = read();
+    connection.prepare_cached("COMMIT")?.execute([])?;
+    result
+}
+
+fn find(connection: &Connection, scope: &Scope, id: &TaskId) -> Result<Option<TaskRow>, Failure> {
+    let sql = format!(
+        "SELECT {HEAD_COLUMNS} FROM task JOIN scope USING (scope_no)
+          WHERE task.id = ?1 AND scope.tenant = ?2 AND scope.principal = ?3 AND scope.agent = ?4"
+    );
+    let mut select = connection.prepare_cached(&sql)?;
+    let owner = &scope.owner;
+    let mut rows =
+        select.query([id.as_str(), owner.tenant.as_str(), owner.principal.as_str(), scope.agent.as_str()])?;
+    rows.next()?.map(|row| head_from(row, &scope.agent)).transpose()
+}
+
+pub(super) fn head(connection: &Connection, scope: &Scope, id: &TaskId) -> Result<Option<StoredHead>, Failure> {
+    let found = find(connection, scope, id)?;
+    Ok(found.map(|row| StoredHead { key: TaskKey(row.task_no), scope: scope.clone(), head: row.head }))
+}
+
+pub(super) fn task(connection: &Connection, scope: &Scope, id: &TaskId) -> Result<Option<StoredTask>, Failure> {
+    at_once(connection, || {
+        let found = find(connection, scope, id)?;
+        found.map(|row| fold(connection, row, Want::Everything)).transpose()
+    })
+}
+
+/// Folds the commits that matter, oldest first.
+pub(super) fn fold(connection: &Connection, row: TaskRow, want: Want) -> Result<StoredTask, Failure> {
+    let mut folded = Folded::empty(row.head.id.clone(), row.head.context_id.clone());
+    for record in records_to_fold(connection, row.task_no, row.chains, want)?.iter().rev() {
+        folded.apply_all(&decode(record, want, &Chunks(connection))?);
+    }
+    Ok(StoredTask { key: TaskKey(row.task_no), head: row.head, folded: folded.into() })
+}
+
+/// The records on the chains, newest first. The commit that set the status is read too: it may be mere progress, but
+/// nothing has replaced it yet.
+fn records_to_fold(
+    connection: &Connection,
+    task_no: i64,
+    chains: Chains,
+    want: Want,
+) -> Result<Vec<String>, Failure> {
+    let mut select = connection.prepare_cached("SELECT prev_story, prev_artifact, record FROM log WHERE log_no = ?1")?;
+    let Chains { mut story, mut artifact, mut status } = chains;
+    if want == Want::NoArtifacts {
+        artifact = 0;
+    }
+    let mut records = Vec::new();
+    loop {
+        let version = story.max(artifact).max(status);
+        if version == 0 {
+            return Ok(records);
+        }
+        let (prev_story, prev_artifact, record) = select
+            .query_row([log_no(task_no, version)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .optional()?
+            .ok_or_else(|| StoreError::Corrupt(format!("commit {version} of task number {task_no} is missing")))?;
+        records.push(record);
+        if story == version {
+            story = prev_story;
+        }
+        if artifact == version {
+            artifact = prev_artifact;
+        }
+        if status == version {
+            status = 0;
+        }
+    }
+}
+
+pub(super) fn log(
+    connection: &Connection,
+    key: TaskKey,
+    after_seq: u64,
+    limit: usize,
+) -> Result<LogPage, Failure> {
+    at_once(connection, || {
+        let mut bounds = connection.prepare_cached("SELECT floor_seq, seq, version FROM task WHERE task_no = ?1")?;
+        let found = bounds
+            .query_row([key.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))
+            .optional()?;
+        let (floor_seq, seq, version) = found.ok_or(StoreError::Pruned)?;
+        let after_seq = signed(after_seq);
+        if after_seq < floor_seq {
+            return Err(StoreError::Pruned.into());
+        }
+        let mut page = LogPage { commits: Vec::new() };
+        if after_seq >= seq {
+            return Ok(page);
+        }
+        let from = first_version_after(connection, key.0, after_seq, version)?;
+        let mut select = connection.prepare_cached(
+            "SELECT log_no, last_seq, visible, record FROM log
+              WHERE log_no BETWEEN ?1 AND ?2 AND visible > 0 ORDER BY log_no LIMIT ?3",
+        )?;
+        let mut rows =
+            select.query(params![log_no(key.0, from), log_no(key.0, version), signed(limit as u64)])?;
+        while let Some(row) = rows.next()? {
+            let (last_seq, visible): (i64, i64) = (row.get(1)?, row.get(2)?);
+            let record = row.get_ref(3)?.as_str().map_err(|error| StoreError::Corrupt(error.to_string()))?;
+            let events: Vec<Event> = decode(record, Want::Everything, &Chunks(connection))?;
+            page.commits.push(LoggedCommit {
+                version: unsigned(version_of(row.get(0)?)),
+                first_seq: unsigned(last_seq - visible + 1),
+                events: events.into(),
+            });
+        }
+        Ok(page)
+    })
+}
+
+/// The first commit after which the task's seq is above `after_seq`. Seq never falls from one commit to the next, so
+/// it is found by halving; a task of a million commits takes twenty looks.
+fn first_version_after(connection: &Connection, task_no: i64, after_seq: i64, last: i64) -> Result<i64, Failure> {
+    let mut select = connection.prepare_cached("SELECT last_seq FROM log WHERE log_no = ?1")?;
+    let (mut low, mut high) = (1, last);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let seq: i64 = select.query_row([log_no(task_no, middle)], |row| row.get(0))?;
+        if seq > after_seq {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Ok(low)
+}
+
+pub(super) fn push_configs(connection: &Connection, key: TaskKey) -> Result<Vec<PushConfig>, Failure> {
+    let sql = format!(
+        "SELECT {CONFIG_COLUMNS}, task.id FROM push JOIN task USING (task_no)
+          WHERE push.task_no = ?1 ORDER BY push.push_no"
+    );
+    let mut select = connection.prepare_cached(&sql)?;
+    let configs = select.query_map([key.0], |row| config_from(row, row.get::<_, String>(5)?.into()))?;
+    Ok(configs.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(super) fn next_delivery_at(connection: &Connection) -> Result<Option<Timestamp>, Failure> {
+    let mut select = connection.prepare_cached("SELECT min(due_at) FROM push WHERE due_at IS NOT NULL")?;
+    let due: Option<i64> = select.query_row([], |row| row.get(0))?;
+    Ok(due.map(Timestamp::from_ms))
+}

@@ -1,0 +1,163 @@
+//! The tables. Each migration takes the file from one version to the next and is never edited once landed: a later
+//! change is a new entry, and the fixture of every version stays to prove that it can be reached from there.
+//!
+//! A send touches as few B-trees as it can: the log is keyed by task and version in one integer, so that it needs no
+//! index of its own and the commits of a task lie side by side; everything about runs and deliveries is indexed only
+//! while it matters.
+
+/// Marks the file as ours, in the header where `file` and SQLite look: "SWBD".
+pub(super) const APPLICATION_ID: i32 = 0x5357_4244;
+
+/// The log's key is `task_no << VERSION_BITS | version`.
+pub(super) const VERSION_BITS: u32 = 24;
+
+/// The most commits one task can have.
+pub(super) const VERSION_MAX: u64 = (1 << VERSION_BITS) - 1;
+
+/// What each version adds to the one before; the first to an empty file.
+pub(super) const MIGRATIONS: &[&str] = &[V1];
+
+const V1: &str = "
+CREATE TABLE meta (
+    name TEXT NOT NULL PRIMARY KEY,
+    value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+-- How often the file has been opened for writing. Leases of earlier epochs are void: their process is gone.
+INSERT INTO meta VALUES ('epoch', 0);
+
+CREATE TABLE scope (
+    scope_no INTEGER NOT NULL PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    principal TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    UNIQUE (tenant, principal, agent)
+) STRICT;
+
+CREATE TABLE task (
+    task_no INTEGER NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL,
+    scope_no INTEGER NOT NULL,
+    context_id TEXT NOT NULL,
+    phase INTEGER NOT NULL,            -- 0 unborn, 1 a task, 2 closed by a direct reply
+    state INTEGER NOT NULL,            -- 1 submitted 2 working 3 completed 4 failed 5 canceled 6 input 7 rejected 8 auth
+    status_at INTEGER NOT NULL,        -- this and all times: milliseconds since 1970 UTC
+    version INTEGER NOT NULL,          -- commits so far
+    seq INTEGER NOT NULL,              -- visible events so far
+    turns INTEGER NOT NULL,            -- messages accepted
+    turn INTEGER NOT NULL,             -- the one being worked on, or worked on last
+    fence INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    cancel_requested INTEGER NOT NULL,
+    push_configs INTEGER NOT NULL,
+    deadline INTEGER,
+    artifacts TEXT NOT NULL,           -- [[id, parts, bytes, turn, attempt], ...]
+    story_version INTEGER NOT NULL,    -- newest commit a reader must fold, artifacts aside; log.prev_story goes on
+    artifact_version INTEGER NOT NULL, -- newest commit that wrote to an artifact; log.prev_artifact goes on
+    status_version INTEGER NOT NULL,   -- the commit that set the status
+    floor_seq INTEGER NOT NULL,        -- visible events up to here are no longer kept one by one
+    floor_version INTEGER NOT NULL,    -- of the commits up to here only those that readers fold are kept
+    running INTEGER NOT NULL,          -- whether a run is at work, or ought to be
+    holder INTEGER NOT NULL,           -- the epoch that holds the lease, 0 for nobody
+    lease_until INTEGER,               -- as of the last write; renewals are kept in memory
+    run_at INTEGER,                    -- when a run that nobody holds is due
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    closed_at INTEGER
+) STRICT;
+CREATE UNIQUE INDEX task_by_id ON task (id);
+CREATE INDEX task_by_state ON task (scope_no, state, status_at) WHERE phase = 1;
+CREATE INDEX task_by_context ON task (scope_no, context_id, status_at) WHERE phase = 1;
+CREATE INDEX task_by_run ON task (holder, run_at) WHERE running = 1;
+
+CREATE TABLE log (
+    log_no INTEGER NOT NULL PRIMARY KEY, -- task_no << 24 | version
+    last_seq INTEGER NOT NULL,           -- the task's seq after this commit
+    visible INTEGER NOT NULL,            -- how many visible events it holds
+    prev_story INTEGER NOT NULL,         -- task.story_version before this commit
+    prev_artifact INTEGER NOT NULL,      -- task.artifact_version before this commit
+    at INTEGER NOT NULL,
+    record TEXT NOT NULL
+) STRICT;
+
+-- Contents too large for a record, in pieces. A record refers to them by number.
+CREATE TABLE chunk (
+    chunk_no INTEGER NOT NULL PRIMARY KEY,
+    task_no INTEGER NOT NULL,
+    version INTEGER NOT NULL,          -- the commit that wrote it
+    artifact_id TEXT,                  -- NULL for the part of a message
+    part INTEGER NOT NULL,             -- which part of the artifact or message
+    start INTEGER NOT NULL,            -- where in the artifact's content this piece begins
+    bytes BLOB NOT NULL
+) STRICT;
+CREATE INDEX chunk_by_artifact ON chunk (task_no, artifact_id, start);
+
+-- One webhook of one task, and how far it has come.
+CREATE TABLE push (
+    push_no INTEGER NOT NULL PRIMARY KEY,
+    task_no INTEGER NOT NULL,
+    config_id TEXT NOT NULL,
+    url TEXT NOT NULL,
+    token TEXT,
+    auth_scheme TEXT,
+    auth_credentials TEXT,
+    dialect TEXT NOT NULL,
+    delivered_seq INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    due_at INTEGER,                    -- set while something waits or is under way: when it may be claimed (again)
+    claimed_until INTEGER,             -- set while a delivery is under way
+    parked INTEGER NOT NULL,           -- given up on, waits to be redriven
+    last_error TEXT,
+    last_attempt_at INTEGER,
+    created_at INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX push_by_task ON push (task_no, config_id);
+CREATE INDEX push_by_due ON push (due_at) WHERE due_at IS NOT NULL;
+
+-- Messages accepted before. Keyed by the day they expire first, so that old keys lie together.
+CREATE TABLE accepted (
+    day INTEGER NOT NULL,
+    key BLOB NOT NULL,
+    task_no INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    turn INTEGER NOT NULL,
+    after_seq INTEGER NOT NULL,
+    expires INTEGER NOT NULL,
+    PRIMARY KEY (day, key)
+) STRICT, WITHOUT ROWID;
+
+-- Tasks that are gone but were too large to remove at once.
+CREATE TABLE removal (
+    task_no INTEGER NOT NULL PRIMARY KEY
+) STRICT;
+
+-- For people with a database shell.
+CREATE VIEW a2a_tasks AS
+SELECT task.id AS id,
+       task.context_id AS context,
+       scope.agent AS agent,
+       CASE task.state
+           WHEN 1 THEN 'submitted' WHEN 2 THEN 'working' WHEN 3 THEN 'completed' WHEN 4 THEN 'failed'
+           WHEN 5 THEN 'canceled' WHEN 6 THEN 'input-required' WHEN 7 THEN 'rejected' WHEN 8 THEN 'auth-required'
+       END AS state,
+       (SELECT group_concat(part.value ->> '$.text', char(10))
+          FROM json_each(
+                   (SELECT event.value -> '$.status.message.parts'
+                      FROM log, json_each(log.record, '$.events') AS event
+                     WHERE log.log_no = (task.task_no << 24 | task.status_version)
+                       AND event.value -> '$.status' IS NOT NULL
+                     ORDER BY event.key DESC
+                     LIMIT 1)) AS part) AS status_text,
+       strftime('%Y-%m-%dT%H:%M:%fZ', task.status_at / 1000.0, 'unixepoch') AS status_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', task.created_at / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', task.updated_at / 1000.0, 'unixepoch') AS updated_at,
+       scope.tenant AS tenant,
+       scope.principal AS principal,
+       task.turns AS messages,
+       task.seq AS events,
+       json_array_length(task.artifacts) AS artifacts,
+       task.push_configs AS push_configs,
+       task.running AS running,
+       task.attempt AS attempt
+  FROM task JOIN scope USING (scope_no)
+ WHERE task.phase = 1;
+";

@@ -1,0 +1,126 @@
+//! The agent that the official test kit wants to talk to: the beginning of a message's id says what it should do.
+//!
+//! `--config full|minimal|required-extension` chooses what its card offers, `--listen ADDR` where.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use switchboard::{
+    Agent, AgentBuilder, AgentError, Artifact, Json, Part, Replies, Server, ServerBuilder, Skill, TaskState, Traits, Turn,
+};
+
+struct Conformance;
+
+/// Twice the kit's own patience with a stream.
+const STAY_ACTIVE: Duration = Duration::from_secs(4);
+const DELAY: Duration = Duration::from_secs(2);
+
+impl Agent for Conformance {
+    async fn run(&self, turn: Turn) -> Result<(), AgentError> {
+        let id = turn.message().message_id.clone();
+        // A follow-up to a task that asked something is answered as the first message was.
+        let first = turn.history().first().map_or(id.clone(), |message| message.message_id.clone());
+        let is = |prefix: &str| id.as_str().starts_with(prefix);
+        if is("tck-message-response") {
+            turn.reply(vec![Part::text("Direct message response")]).await?;
+        } else if is("tck-input-required") || first.as_str().starts_with("tck-input-required") {
+            turn.ask("What else do you want me to know?").await?;
+        } else if is("tck-auth-required") {
+            turn.require_auth("Somebody has to allow this first").await?;
+        } else if is("tck-reject-task") {
+            turn.reject("Not this one").await?;
+        } else if is("tck-artifact-file-url") {
+            let part = Part::url("https://example.com/output.txt");
+            artifact(&turn, part.with_filename("output.txt").with_media_type("text/plain")).await?;
+        } else if is("tck-artifact-file") {
+            artifact(&turn, file()).await?;
+        } else if is("tck-artifact-data") {
+            artifact(&turn, Part::data(Json::from_trusted(r#"{"key":"value","count":42}"#))).await?;
+        } else if is("tck-artifact-text") {
+            artifact(&turn, Part::text("Generated text content")).await?;
+        } else if is("tck-stream-002") {
+            turn.status(TaskState::Completed, Vec::new()).await?;
+        } else if is("tck-stream-artifact-chunked") {
+            turn.working("").await?;
+            let mut writer = turn.artifact_writer();
+            writer.text("chunk-1 ").await?;
+            writer.finish(vec![Part::text("chunk-2")]).await?;
+        } else if is("tck-stream-artifact-file") {
+            turn.working("").await?;
+            artifact(&turn, file()).await?;
+        } else if let Some(text) = stream_text(id.as_str()) {
+            turn.working("").await?;
+            artifact(&turn, Part::text(text)).await?;
+        } else if is("test-resubscribe-message-id") {
+            turn.working("").await?;
+            tokio::time::sleep(STAY_ACTIVE).await;
+        } else if is("tck-delayed-complete") {
+            turn.working("").await?;
+            tokio::time::sleep(DELAY).await;
+            turn.complete("Done after delay").await?;
+        } else {
+            turn.complete("Hello from TCK").await?;
+        }
+        Ok(())
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::pure().with_replies(Replies::Either)
+    }
+}
+
+fn stream_text(id: &str) -> Option<&'static str> {
+    [
+        ("tck-stream-001", "Stream hello from TCK"),
+        ("tck-stream-003", "Stream task lifecycle"),
+        ("tck-stream-ordering-001", "Ordered output"),
+        ("tck-stream-artifact-text", "Streamed text content"),
+    ]
+    .into_iter()
+    .find_map(|(prefix, text)| id.starts_with(prefix).then_some(text))
+}
+
+fn file() -> Part {
+    Part::raw(b"file content".as_slice()).with_filename("output.txt").with_media_type("text/plain")
+}
+
+async fn artifact(turn: &Turn, part: Part) -> Result<(), AgentError> {
+    turn.artifact(Artifact::new("", vec![part])).await?;
+    Ok(())
+}
+
+fn server(config: &str) -> anyhow::Result<ServerBuilder> {
+    let agent = AgentBuilder::new("Conformance", Conformance)
+        .description("Does what the official test kit expects")
+        .output_modes(["text/plain", "application/json"])
+        .skill(Skill::new("tck", "Test kit", "Answers by the beginning of a message's id").tag("test"));
+    let agent = match config {
+        "full" => agent.extended_card(|card| card.description.push_str(", extended")).extended_card_for_anyone(),
+        "minimal" => agent.streaming(false).push_notifications(false),
+        "required-extension" => agent.extension("urn:a2a:tck:required-extension", "Must be asked for", true),
+        other => anyhow::bail!("--config {other}: expected full, minimal or required-extension"),
+    };
+    // The kit's own webhook receiver is on this machine.
+    Ok(Server::builder().agent(agent).outbound_allow(["127.0.0.0/8", "::1/128"]))
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let (mut config, mut listen) = ("full".to_owned(), SocketAddr::from(([127, 0, 0, 1], 9999)));
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let value = words.next().ok_or_else(|| anyhow::anyhow!("{word} needs a value"))?;
+        match word.as_str() {
+            "--config" => config = value,
+            "--listen" => listen = value.parse()?,
+            other => anyhow::bail!("{other}: expected --config or --listen"),
+        }
+    }
+    let bound = server(&config)?.build()?.bind(listen).await?;
+    eprintln!("listening on {}", bound.local_addr());
+    let stop = async {
+        let _ = tokio::signal::ctrl_c().await;
+    };
+    bound.run_until(stop, Duration::from_secs(1)).await;
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! An agent that answers word by word. Each chunk is durable and on its way to every follower when the call returns.
+
+use std::time::Duration;
+
+use switchboard::{AgentBuilder, AgentError, ServeError, Skill, Turn};
+
+async fn recite(turn: Turn) -> Result<(), AgentError> {
+    turn.working("reciting").await?;
+    let mut poem = turn.artifact_writer().with_name("poem");
+    for word in "so much depends upon a red wheel barrow".split(' ') {
+        poem.text(format!("{word} ")).await?;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), ServeError> {
+    let agent = AgentBuilder::from_fn("Reciter", recite)
+        .skill(Skill::new("recite", "Recite", "Recites a poem, word by word").tag("poetry").example("a poem, please"));
+    switchboard::serve(agent).run().await
+}

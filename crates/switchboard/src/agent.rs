@@ -1,0 +1,286 @@
+//! Describing an agent: who it is, what it can do, and the code that does it.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use switchboard_core::model::{
+    AgentCapabilities, AgentCard, AgentExtension, AgentProvider, AgentSkill, Json, SecurityRequirement,
+};
+use switchboard_engine::Registered;
+use switchboard_engine::runs::{Agent, AgentError, AgentSource, Traits, Turn};
+
+/// An agent and its card, ready to be served.
+///
+/// ```
+/// use switchboard::{AgentBuilder, Skill, Turn};
+///
+/// let echo = AgentBuilder::from_fn("Echo", |turn: Turn| async move {
+///     turn.answer(turn.text()).await?;
+///     Ok(())
+/// })
+/// .description("Says what you said")
+/// .skill(Skill::new("echo", "Echo", "Repeats the text of a message").tag("demo").example("hello"));
+/// assert_eq!(echo.slug_name(), "echo");
+/// ```
+pub struct AgentBuilder {
+    slug: String,
+    source: AgentSource,
+    card: AgentCard,
+    extended: Option<AgentCard>,
+    extended_for_anyone: bool,
+}
+
+impl AgentBuilder {
+    /// One instance of an agent serves every turn.
+    pub fn new(name: impl Into<String>, agent: impl Agent) -> Self {
+        Self::from_source(name.into(), AgentSource::shared(agent))
+    }
+
+    /// A fresh instance for each turn.
+    pub fn factory<A: Agent>(name: impl Into<String>, make: impl Fn() -> A + Send + Sync + 'static) -> Self {
+        Self::from_source(name.into(), AgentSource::factory(make))
+    }
+
+    /// An `async fn` is an agent, too.
+    pub fn from_fn<F, Fut>(name: impl Into<String>, run: F) -> Self
+    where
+        F: Fn(Turn) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), AgentError>> + Send + 'static,
+    {
+        Self::new(name, FnAgent { run })
+    }
+
+    fn from_source(name: String, source: AgentSource) -> Self {
+        let card = AgentCard {
+            description: format!("{name}, served by Switchboard"),
+            version: "0.1.0".to_owned(),
+            capabilities: AgentCapabilities {
+                streaming: Some(true),
+                push_notifications: Some(true),
+                extended_agent_card: Some(false),
+                extensions: Vec::new(),
+            },
+            default_input_modes: vec!["text/plain".to_owned()],
+            default_output_modes: vec!["text/plain".to_owned()],
+            name: name.clone(),
+            ..AgentCard::default()
+        };
+        Self { slug: slug(&name), source, card, extended: None, extended_for_anyone: false }
+    }
+
+    /// The name in the URL, `/agents/{slug}/…`. Made from the agent's name if not given.
+    #[must_use]
+    pub fn slug(mut self, slug: impl Into<String>) -> Self {
+        self.slug = slug.into();
+        self
+    }
+
+    #[must_use]
+    pub fn slug_name(&self) -> &str {
+        &self.slug
+    }
+
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.card.description = description.into();
+        self
+    }
+
+    /// The agent's own version, not the protocol's.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.card.version = version.into();
+        self
+    }
+
+    #[must_use]
+    pub fn provider(mut self, organization: impl Into<String>, url: impl Into<String>) -> Self {
+        self.card.provider = Some(AgentProvider { organization: organization.into(), url: url.into() });
+        self
+    }
+
+    #[must_use]
+    pub fn documentation_url(mut self, url: impl Into<String>) -> Self {
+        self.card.documentation_url = Some(url.into());
+        self
+    }
+
+    #[must_use]
+    pub fn icon_url(mut self, url: impl Into<String>) -> Self {
+        self.card.icon_url = Some(url.into());
+        self
+    }
+
+    /// Whether clients may stream. On unless switched off.
+    #[must_use]
+    pub fn streaming(mut self, on: bool) -> Self {
+        self.card.capabilities.streaming = Some(on);
+        self
+    }
+
+    /// Whether clients may register webhooks. On unless switched off.
+    #[must_use]
+    pub fn push_notifications(mut self, on: bool) -> Self {
+        self.card.capabilities.push_notifications = Some(on);
+        self
+    }
+
+    /// Media types the agent reads; `text/plain` unless said otherwise.
+    #[must_use]
+    pub fn input_modes<T: Into<String>>(mut self, modes: impl IntoIterator<Item = T>) -> Self {
+        self.card.default_input_modes = modes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Media types the agent writes; `text/plain` unless said otherwise.
+    #[must_use]
+    pub fn output_modes<T: Into<String>>(mut self, modes: impl IntoIterator<Item = T>) -> Self {
+        self.card.default_output_modes = modes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    #[must_use]
+    pub fn skill(mut self, skill: Skill) -> Self {
+        self.card.skills.push(skill.0);
+        self
+    }
+
+    /// Declares an extension. A required one is refused service without.
+    #[must_use]
+    pub fn extension(mut self, uri: impl Into<String>, description: impl Into<String>, required: bool) -> Self {
+        let extension = AgentExtension {
+            uri: uri.into(),
+            description: Some(description.into()).filter(|text: &String| !text.is_empty()),
+            required,
+            params: None::<Json>,
+        };
+        self.card.capabilities.extensions.push(extension);
+        self
+    }
+
+    /// A richer card for authenticated callers, made from the public one.
+    #[must_use]
+    pub fn extended_card(mut self, change: impl FnOnce(&mut AgentCard)) -> Self {
+        self.card.capabilities.extended_agent_card = Some(true);
+        let mut extended = self.card.clone();
+        change(&mut extended);
+        self.extended = Some(extended);
+        self
+    }
+
+    /// Shows the extended card to callers without a credential, too. Against the letter of the spec (13.3); for servers
+    /// that have no authentication at all.
+    #[must_use]
+    pub fn extended_card_for_anyone(mut self) -> Self {
+        self.extended_for_anyone = true;
+        self
+    }
+
+    /// Changes anything else on the card.
+    #[must_use]
+    pub fn card(mut self, change: impl FnOnce(&mut AgentCard)) -> Self {
+        change(&mut self.card);
+        self
+    }
+
+    /// Overrides what the agent declares about itself.
+    #[must_use]
+    pub fn traits(mut self, change: impl FnOnce(Traits) -> Traits) -> Self {
+        self.source = self.source.with_traits(change);
+        self
+    }
+
+    /// The finished registration; `requirements` is how callers must authenticate, if at all.
+    pub(crate) fn register(self, finish: impl Fn(&mut AgentCard)) -> Registered {
+        let Self { slug, source, mut card, mut extended, extended_for_anyone } = self;
+        if card.skills.is_empty() {
+            tracing::warn!(agent = slug, "the card lists no skills; other agents will not know what to ask for");
+        }
+        finish(&mut card);
+        if let Some(extended) = &mut extended {
+            finish(extended);
+        }
+        Registered {
+            name: slug.into(),
+            source,
+            card: Arc::new(card),
+            extended_card: extended.map(Arc::new),
+            extended_card_for_anyone: extended_for_anyone,
+        }
+    }
+}
+
+/// One thing an agent can do, as its card describes it.
+#[derive(Clone, Debug)]
+pub struct Skill(AgentSkill);
+
+impl Skill {
+    pub fn new(id: impl Into<String>, name: impl Into<String>, description: impl Into<String>) -> Self {
+        Self(AgentSkill {
+            id: id.into(),
+            name: name.into(),
+            description: description.into(),
+            ..AgentSkill::default()
+        })
+    }
+
+    #[must_use]
+    pub fn tag(mut self, tag: impl Into<String>) -> Self {
+        self.0.tags.push(tag.into());
+        self
+    }
+
+    #[must_use]
+    pub fn example(mut self, example: impl Into<String>) -> Self {
+        self.0.examples.push(example.into());
+        self
+    }
+
+    /// A media type this skill reads beside the agent's own.
+    #[must_use]
+    pub fn input_mode(mut self, mode: impl Into<String>) -> Self {
+        self.0.input_modes.push(mode.into());
+        self
+    }
+
+    /// A media type this skill writes beside the agent's own.
+    #[must_use]
+    pub fn output_mode(mut self, mode: impl Into<String>) -> Self {
+        self.0.output_modes.push(mode.into());
+        self
+    }
+
+    #[must_use]
+    pub fn security(mut self, requirement: SecurityRequirement) -> Self {
+        self.0.security_requirements.push(requirement);
+        self
+    }
+}
+
+struct FnAgent<F> {
+    run: F,
+}
+
+impl<F, Fut> Agent for FnAgent<F>
+where
+    F: Fn(Turn) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<(), AgentError>> + Send + 'static,
+{
+    fn run(&self, turn: Turn) -> impl Future<Output = Result<(), AgentError>> + Send {
+        (self.run)(turn)
+    }
+}
+
+/// Lower-case letters and digits of a name, everything between them as one dash.
+fn slug(name: &str) -> String {
+    let mut slug = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if letter.is_ascii_alphanumeric() {
+            slug.push(letter.to_ascii_lowercase());
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    let slug = slug.trim_end_matches('-');
+    if slug.is_empty() { "agent".to_owned() } else { slug.to_owned() }
+}

@@ -1,0 +1,166 @@
+//! Who calls: static bearer tokens, each naming its principal and the tenants it may act for. Other schemes will come
+//! behind the same door. Nothing here reads a body.
+
+use std::fmt;
+
+use http::{HeaderMap, header};
+use sha2::{Digest, Sha256};
+use switchboard_core::call::Owner;
+use switchboard_core::error::ProtocolError;
+use switchboard_core::model::{Principal, Tenant};
+
+/// A set of bearer tokens.
+///
+/// One per line: the token, the principal it proves, and optionally the tenants it may act for, separated by commas (the
+/// first is the default one). `#` begins a comment.
+///
+/// ```
+/// let tokens = switchboard::Tokens::parse("s3cret-token-of-alice alice acme,globex\n# nobody else").unwrap();
+/// assert_eq!(tokens.len(), 1);
+/// ```
+#[derive(Clone, Default)]
+pub struct Tokens {
+    // Only digests are kept, so that a memory dump or a stray debug print shows no credential.
+    entries: Vec<([u8; 32], Identity)>,
+}
+
+/// What a credential proves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) principal: Principal,
+    /// Tenants this identity may act for; the first is used when a request names none.
+    pub(crate) tenants: Vec<Tenant>,
+    pub(crate) authenticated: bool,
+}
+
+/// Why a list of tokens cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokensError {
+    pub line: usize,
+    pub reason: String,
+}
+
+impl fmt::Display for TokensError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.reason)
+    }
+}
+
+impl std::error::Error for TokensError {}
+
+/// Shorter tokens can be guessed.
+const TOKEN_BYTES_MIN: usize = 16;
+
+impl Tokens {
+    /// Reads a list of tokens.
+    ///
+    /// # Errors
+    /// When a line is not a token and a principal, a token is too short, or one appears twice.
+    pub fn parse(text: &str) -> Result<Self, TokensError> {
+        let mut tokens = Self::default();
+        for (index, line) in text.lines().enumerate() {
+            let error = |reason: &str| TokensError { line: index + 1, reason: reason.to_owned() };
+            let line = line.split('#').next().unwrap_or_default();
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (token, principal, tenants) = match words.as_slice() {
+                [] => continue,
+                [token, principal] => (*token, *principal, ""),
+                [token, principal, tenants] => (*token, *principal, *tenants),
+                _ => return Err(error("expected TOKEN PRINCIPAL [TENANT,TENANT]")),
+            };
+            if token.len() < TOKEN_BYTES_MIN {
+                return Err(error("the token is shorter than 16 characters; use a long random one"));
+            }
+            let digest: [u8; 32] = Sha256::digest(token).into();
+            if tokens.entries.iter().any(|(known, _)| *known == digest) {
+                return Err(error("the same token appears twice"));
+            }
+            let tenants = tenants.split(',').map(Tenant::from).collect();
+            tokens.entries.push((digest, Identity { principal: principal.into(), tenants, authenticated: true }));
+        }
+        Ok(tokens)
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Compares with every token, always all of them, so that time tells nothing.
+    fn find(&self, token: &str) -> Option<&Identity> {
+        let digest: [u8; 32] = Sha256::digest(token).into();
+        let mut found = None;
+        for (known, identity) in &self.entries {
+            let difference = known.iter().zip(&digest).fold(0, |sum, (a, b)| sum | (a ^ b));
+            if std::hint::black_box(difference) == 0 {
+                found = Some(identity);
+            }
+        }
+        found
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tokens", self.entries.len())
+    }
+}
+
+/// The door: either everybody is the one anonymous principal, or a token is needed.
+pub(crate) enum Door {
+    Open(Identity),
+    Tokens(Tokens),
+}
+
+impl Door {
+    pub(crate) fn open(tenants: Vec<Tenant>) -> Self {
+        let tenants = if tenants.is_empty() { vec![Tenant::default()] } else { tenants };
+        Self::Open(Identity { principal: Principal::default(), tenants, authenticated: false })
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self, Self::Open(_))
+    }
+
+    pub(crate) fn identify(&self, headers: &HeaderMap) -> Result<&Identity, ProtocolError> {
+        let tokens = match self {
+            Self::Open(identity) => return Ok(identity),
+            Self::Tokens(tokens) => tokens,
+        };
+        let unauthenticated = |reason: &str| ProtocolError::Unauthenticated { reason: reason.to_owned() };
+        let mut given = headers.get_all(header::AUTHORIZATION).iter();
+        let Some(value) = given.next() else {
+            return Err(unauthenticated("send header Authorization: Bearer TOKEN"));
+        };
+        if given.next().is_some() {
+            return Err(unauthenticated("more than one Authorization header"));
+        }
+        let token = value.to_str().ok().and_then(|value| value.split_once(' '));
+        match token {
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
+                tokens.find(token.trim()).ok_or_else(|| unauthenticated("the token is not known"))
+            }
+            _ => Err(unauthenticated("send header Authorization: Bearer TOKEN")),
+        }
+    }
+}
+
+impl Identity {
+    /// Whose tasks a request may see. The tenant it names is a selector that the credential must grant, never a proof.
+    pub(crate) fn owner(&self, named: Option<&str>) -> Result<Owner, ProtocolError> {
+        let principal = self.principal.clone();
+        let Some(named) = named.filter(|named| !named.is_empty()) else {
+            let tenant = self.tenants.first().cloned().unwrap_or_default();
+            return Ok(Owner { tenant, principal });
+        };
+        match self.tenants.iter().find(|tenant| tenant.as_str() == named) {
+            Some(tenant) => Ok(Owner { tenant: tenant.clone(), principal }),
+            None => Err(ProtocolError::PermissionDenied { reason: "the tenant is not one you may act for".to_owned() }),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What both HTTP bindings do with a decoded request: say who calls, call the agent, count it.
+
+use http::{HeaderMap, HeaderValue, Response, header};
+use switchboard_core::call::{Caller, Reply, Request};
+use switchboard_core::error::ProtocolError;
+
+use super::body::ReplyBody;
+use super::context::{Mounted, Shared};
+use super::metrics::Outcome;
+use super::respond::outcome;
+
+/// Calls the agent and counts how it went.
+pub(crate) async fn call(
+    shared: &Shared,
+    agent: &Mounted,
+    caller: Caller,
+    request: Request,
+) -> Result<Reply, ProtocolError> {
+    let operation = request.operation();
+    let reply = agent.endpoint.call(caller, request).await;
+    let counted = reply.as_ref().map_or_else(outcome, |_| Outcome::Ok);
+    shared.metrics.request(operation, counted);
+    if let Err(error) = &reply {
+        tracing::debug!(operation, agent = %agent.name, %error, "request refused");
+    }
+    reply
+}
+
+/// Spec, extensions: what was activated is said in the answer.
+pub(crate) fn echo_extensions(extensions: &[String], response: &mut Response<ReplyBody>) {
+    if !extensions.is_empty()
+        && let Ok(value) = HeaderValue::from_str(&extensions.join(", "))
+    {
+        response.headers_mut().insert("a2a-extensions", value);
+    }
+}
+
+/// Whether a body says it is JSON. One that says nothing is believed; a form or plain text is not, which also keeps
+/// pages that may not call from posting without asking first.
+pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), ProtocolError> {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let value = value.to_str().unwrap_or("?");
+    let bare = value.split(';').next().unwrap_or_default().trim();
+    if ["application/json", "application/a2a+json"].iter().any(|json| bare.eq_ignore_ascii_case(json)) {
+        return Ok(());
+    }
+    let reason = format!("Content-Type {bare:.100} is not supported; send application/json");
+    Err(ProtocolError::ContentTypeNotSupported { reason })
+}

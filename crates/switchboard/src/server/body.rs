@@ -1,0 +1,105 @@
+//! Bodies: reading a request within bounds, and the two shapes of an answer.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, header};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use switchboard_core::error::ProtocolError;
+
+use super::sse::SseBody;
+
+/// The body of an answer: all of it, or a stream of events.
+#[derive(Default)]
+pub enum ReplyBody {
+    #[default]
+    Empty,
+    Whole(Bytes),
+    #[doc(hidden)]
+    Events(Box<SseBody>),
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::convert::Infallible>>> {
+        let this = self.get_mut();
+        match this {
+            Self::Empty => Poll::Ready(None),
+            Self::Whole(_) => match std::mem::take(this) {
+                Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                Self::Empty | Self::Events(_) => Poll::Ready(None),
+            },
+            Self::Events(events) => events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Whole(_) => false,
+            Self::Events(events) => events.is_done(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Empty => SizeHint::with_exact(0),
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// Reads a request body, at most `bytes_max` of it and for at most `patience`. A body that says it is larger is refused
+/// before it is read.
+pub(crate) async fn read<B>(
+    headers: &HeaderMap,
+    mut body: B,
+    bytes_max: usize,
+    patience: Duration,
+) -> Result<Bytes, ProtocolError>
+where
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: std::fmt::Display,
+{
+    let too_large = ProtocolError::TooLarge { what: "request body", bytes_max: bytes_max as u64 };
+    let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if declared.is_some_and(|declared| declared > bytes_max as u64) {
+        return Err(too_large);
+    }
+    let reading = async {
+        // Most bodies come in one piece, which is then used as it is.
+        let mut whole = Bytes::new();
+        let mut pieces = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| ProtocolError::InvalidRequest {
+                reason: format!("the request body could not be read: {error}"),
+            })?;
+            let Ok(data) = frame.into_data() else { continue };
+            if whole.len() + pieces.len() + data.len() > bytes_max {
+                return Err(too_large.clone());
+            }
+            if whole.is_empty() && pieces.is_empty() {
+                whole = data;
+            } else {
+                if pieces.is_empty() {
+                    pieces.extend_from_slice(&std::mem::take(&mut whole));
+                }
+                pieces.extend_from_slice(&data);
+            }
+        }
+        Ok(if pieces.is_empty() { whole } else { pieces.freeze() })
+    };
+    match tokio::time::timeout(patience, reading).await {
+        Ok(read) => read,
+        Err(_) => Err(ProtocolError::InvalidRequest { reason: "the request body did not arrive in time".to_owned() }),
+    }
+}

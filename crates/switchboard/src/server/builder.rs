@@ -1,0 +1,429 @@
+//! Putting a server together: agents, a store, who may call, and the address.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::net::SocketAddr;
+#[cfg(feature = "sqlite")]
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::Uri;
+use switchboard_core::dialect::Dialect;
+use switchboard_core::dialect::v1_0::DecodeLimits;
+use switchboard_core::model::{AgentCard, AgentInterface, SecurityRequirement, SecurityScheme, Tenant, Timestamp};
+use switchboard_engine::limits::Limits;
+use switchboard_engine::memory::MemoryStore;
+use switchboard_engine::ports::{Clock, Ids, Store};
+use switchboard_engine::system::{RandomIds, SystemClock};
+use switchboard_engine::{Engine, Registered};
+use tokio::net::TcpListener;
+
+use super::auth::{Door, Tokens};
+use super::cards::ServedCard;
+use super::context::{Mounted, RequestIds, Shared};
+use super::cors::Cors;
+use super::gate::Gate;
+use super::limits::ServerLimits;
+use super::listener::Bound;
+use super::metrics::Metrics;
+use super::routes::RESERVED;
+use super::service::A2aService;
+use crate::agent::AgentBuilder;
+use crate::local::Local;
+use crate::outbound::{GuardedClient, OutboundPolicy};
+
+/// Why a server could not be put together, in one sentence for the person who configures it.
+#[derive(Debug)]
+pub struct ServeError(String);
+
+impl ServeError {
+    fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ServeError {}
+
+enum StoreChoice {
+    Memory,
+    #[cfg(feature = "sqlite")]
+    Sqlite(PathBuf, switchboard_stores::sqlite::SqliteOptions),
+    Given(Arc<dyn Store>),
+}
+
+/// Puts a [`Server`] together.
+pub struct ServerBuilder {
+    agents: Vec<AgentBuilder>,
+    store: StoreChoice,
+    public_url: Option<String>,
+    tokens: Option<Tokens>,
+    tenants: Vec<String>,
+    outbound_allow: Vec<String>,
+    cors: Cors,
+    limits: ServerLimits,
+    engine_limits: Limits,
+    host_check: bool,
+    default_version: Option<Dialect>,
+}
+
+impl ServerBuilder {
+    /// Adds an agent, served under `/agents/{slug}`. The first one is the default and also served at the root.
+    #[must_use]
+    pub fn agent(mut self, agent: AgentBuilder) -> Self {
+        self.agents.push(agent);
+        self
+    }
+
+    /// Keeps tasks in memory: at most 10,000, gone when the process stops. This is the default.
+    #[must_use]
+    pub fn memory(mut self) -> Self {
+        self.store = StoreChoice::Memory;
+        self
+    }
+
+    /// Keeps tasks in a SQLite database at this path. Nothing acknowledged is lost by a crash or a power cut.
+    #[cfg(feature = "sqlite")]
+    #[must_use]
+    pub fn sqlite(self, path: impl AsRef<Path>) -> Self {
+        self.sqlite_with(path, switchboard_stores::sqlite::SqliteOptions::default())
+    }
+
+    /// As [`ServerBuilder::sqlite`], with settings.
+    #[cfg(feature = "sqlite")]
+    #[must_use]
+    pub fn sqlite_with(mut self, path: impl AsRef<Path>, options: switchboard_stores::sqlite::SqliteOptions) -> Self {
+        self.store = StoreChoice::Sqlite(path.as_ref().to_owned(), options);
+        self
+    }
+
+    /// Keeps tasks in a store of your own.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = StoreChoice::Given(store);
+        self
+    }
+
+    /// The address clients use, path included (`https://agents.example/a2a`). It goes into the cards. Without it the
+    /// address of the port is used.
+    #[must_use]
+    pub fn public_url(mut self, url: impl Into<String>) -> Self {
+        self.public_url = Some(url.into());
+        self
+    }
+
+    /// Only holders of one of these tokens may call.
+    #[must_use]
+    pub fn tokens(mut self, tokens: Tokens) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// Tenants that callers without a token may name. The first is the default one.
+    #[must_use]
+    pub fn tenants<T: Into<String>>(mut self, tenants: impl IntoIterator<Item = T>) -> Self {
+        self.tenants = tenants.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Private addresses that webhooks may go to: `10.0.0.0/8`, `127.0.0.1:9000`, `hooks.internal:443`. None by default.
+    #[must_use]
+    pub fn outbound_allow<T: Into<String>>(mut self, targets: impl IntoIterator<Item = T>) -> Self {
+        self.outbound_allow = targets.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Web pages that may call from a browser. None by default; only cards may be read from anywhere.
+    #[must_use]
+    pub fn cors(mut self, cors: Cors) -> Self {
+        self.cors = cors;
+        self
+    }
+
+    #[must_use]
+    pub fn limits(mut self, limits: ServerLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    #[must_use]
+    pub fn engine_limits(mut self, limits: Limits) -> Self {
+        self.engine_limits = limits;
+        self
+    }
+
+    /// Turns requests away whose `Host` or `Origin` is neither loopback nor the public URL's own. A server bound to
+    /// loopback does this anyway; switch it on when you mount the service in a server of yours on loopback.
+    #[must_use]
+    pub fn host_check(mut self, on: bool) -> Self {
+        self.host_check = on;
+        self
+    }
+
+    /// What a request without `A2A-Version` means. The spec says 0.3; on a closed network it may mean 1.0.
+    #[must_use]
+    pub fn default_version(mut self, dialect: Dialect) -> Self {
+        self.default_version = Some(dialect);
+        self
+    }
+
+    /// Opens the store and puts everything together.
+    ///
+    /// # Errors
+    /// When something is configured wrongly or the store cannot be opened; the error says what and where.
+    pub fn build(self) -> Result<Server, ServeError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        if self.agents.is_empty() {
+            return Err(ServeError::new("no agent was given; add one with ServerBuilder::agent"));
+        }
+        let mut names = HashSet::new();
+        for agent in &self.agents {
+            check_name("agent slug", agent.slug_name())?;
+            if !names.insert(agent.slug_name().to_owned()) {
+                return Err(ServeError::new(format!("two agents have the slug {:?}", agent.slug_name())));
+            }
+        }
+        for tenant in &self.tenants {
+            check_name("tenant", tenant)?;
+        }
+        let public_url = self.public_url.as_deref().map(parse_public_url).transpose()?;
+        let policy = OutboundPolicy::parse(&self.outbound_allow).map_err(ServeError::new)?;
+        let webhook = GuardedClient::new(policy).map_err(ServeError::new)?;
+        let store: Arc<dyn Store> = match self.store {
+            StoreChoice::Memory => {
+                Arc::new(MemoryStore::new(clock.clone(), switchboard_engine::memory::TASKS_MAX_DEFAULT))
+            }
+            #[cfg(feature = "sqlite")]
+            StoreChoice::Sqlite(path, options) => {
+                let opened = switchboard_stores::sqlite::SqliteStore::open(&path, clock.clone(), options);
+                Arc::new(opened.map_err(|error| ServeError::new(error.to_string()))?)
+            }
+            StoreChoice::Given(store) => store,
+        };
+        let door = match self.tokens {
+            Some(tokens) if tokens.is_empty() => return Err(ServeError::new("the list of tokens is empty")),
+            Some(tokens) => Door::Tokens(tokens),
+            None => Door::open(self.tenants.into_iter().map(Tenant::from).collect()),
+        };
+        let mut engine = Engine::builder(store)
+            .clock(clock.clone())
+            .webhook(Arc::new(webhook))
+            .limits(self.engine_limits);
+        let order: Vec<String> = self.agents.iter().map(|agent| agent.slug_name().to_owned()).collect();
+        let open = door.is_open();
+        for agent in self.agents {
+            let registered: Registered = agent.register(|card| declare_security(card, open));
+            engine = engine.agent(registered);
+        }
+        let parts = Parts {
+            engine: engine.build(),
+            order,
+            door,
+            cors: self.cors,
+            limits: self.limits,
+            public_url,
+            host_check: self.host_check,
+            default_version: self.default_version,
+            since: clock.now(),
+        };
+        Ok(Server { parts, started: Arc::new(AtomicBool::new(false)) })
+    }
+}
+
+struct Parts {
+    engine: Engine,
+    order: Vec<String>,
+    door: Door,
+    cors: Cors,
+    limits: ServerLimits,
+    public_url: Option<Uri>,
+    host_check: bool,
+    default_version: Option<Dialect>,
+    since: Timestamp,
+}
+
+/// Agents, a store and the rules for calling them; not yet at any address.
+pub struct Server {
+    parts: Parts,
+    started: Arc<AtomicBool>,
+}
+
+impl Server {
+    #[must_use]
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder {
+            agents: Vec::new(),
+            store: StoreChoice::Memory,
+            public_url: None,
+            tokens: None,
+            tenants: Vec::new(),
+            outbound_allow: Vec::new(),
+            cors: Cors::default(),
+            limits: ServerLimits::default(),
+            engine_limits: Limits::default(),
+            host_check: false,
+            default_version: None,
+        }
+    }
+
+    /// Takes the port.
+    ///
+    /// # Errors
+    /// When the address cannot be had.
+    pub async fn bind(mut self, addr: SocketAddr) -> Result<Bound, ServeError> {
+        let cannot = |error: std::io::Error| ServeError::new(format!("cannot listen on {addr}: {error}"));
+        let listener = TcpListener::bind(addr).await.map_err(cannot)?;
+        let local_addr = listener.local_addr().map_err(cannot)?;
+        if local_addr.ip().is_loopback() {
+            self.parts.host_check = true;
+        }
+        self.start();
+        let shared = Arc::new(self.parts.share(&format!("http://{}", reachable(local_addr))));
+        Ok(Bound::new(listener, local_addr, shared))
+    }
+
+    /// The server as a tower service. Needs a tokio runtime; set [`ServerBuilder::public_url`] so that the cards name
+    /// the right address.
+    #[must_use]
+    pub fn into_service(self) -> A2aService {
+        self.start();
+        A2aService::new(Arc::new(self.parts.share("http://127.0.0.1:8080")))
+    }
+
+    /// The server as an axum router, to be merged into or nested in an app of yours.
+    #[must_use]
+    pub fn into_router(self) -> axum::Router {
+        axum::Router::new().fallback_service(self.into_service())
+    }
+
+    /// An agent of this server, called in this process without a socket.
+    #[must_use]
+    pub fn local(&self, slug: &str) -> Option<Local> {
+        self.start();
+        self.parts.engine.endpoint(slug).map(Local::new)
+    }
+
+    /// The engine behind it, for those who need more.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.parts.engine
+    }
+
+    /// Ends what [`Server::local`] and [`Server::into_service`] started.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.parts.engine.shutdown(grace).await;
+    }
+
+    fn start(&self) {
+        if !self.started.swap(true, Ordering::AcqRel) {
+            self.parts.engine.start();
+        }
+    }
+}
+
+impl Parts {
+    fn share(self, default_url: &str) -> Shared {
+        let base = self.public_url.as_ref().map_or_else(|| default_url.to_owned(), Uri::to_string);
+        let base = base.trim_end_matches('/').to_owned();
+        let base_path = self.public_url.as_ref().map(|url| url.path().trim_end_matches('/').to_owned());
+        let mut agents = Vec::with_capacity(self.order.len());
+        for (index, slug) in self.order.iter().enumerate() {
+            let Some(endpoint) = self.engine.endpoint(slug) else { continue };
+            let card = endpoint.card();
+            let served = |url: String| {
+                let interfaces = interfaces(&url);
+                let served = ServedCard::new(&card, &interfaces, self.since, self.limits.card_max_age_s);
+                (interfaces, served)
+            };
+            let root = (index == 0).then(|| served(base.clone()));
+            let (interfaces, served) = served(format!("{base}/agents/{slug}"));
+            let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
+            let name = slug.as_str().into();
+            agents.push(Mounted { name, endpoint, interfaces, card: served, root, extensions });
+        }
+        let prefix: String = RandomIds.uuid().chars().take(8).collect();
+        Shared {
+            gate: Gate::new(self.host_check, self.public_url.as_ref()),
+            engine: self.engine,
+            agents,
+            door: self.door,
+            cors: self.cors,
+            decode_limits: DecodeLimits { parts_max: self.limits.parts_max, ..DecodeLimits::default() },
+            limits: self.limits,
+            base_path: base_path.unwrap_or_default(),
+            default_version: self.default_version,
+            metrics: Arc::new(Metrics::default()),
+            request_ids: RequestIds::new(prefix),
+        }
+    }
+}
+
+/// Every interface that is really served, and no other.
+fn interfaces(url: &str) -> Vec<AgentInterface> {
+    let interface = |binding: &str| AgentInterface {
+        url: url.to_owned(),
+        protocol_binding: binding.to_owned(),
+        protocol_version: "1.0".to_owned(),
+        tenant: None,
+    };
+    vec![interface("JSONRPC"), interface("HTTP+JSON")]
+}
+
+/// The card states what is really enforced.
+fn declare_security(card: &mut AgentCard, open: bool) {
+    if !open {
+        let bearer = SecurityScheme::Http {
+            description: Some("A token given out by the operator of this server".to_owned()),
+            scheme: "Bearer".to_owned(),
+            bearer_format: None,
+        };
+        card.security_schemes = vec![("bearer".to_owned(), bearer)];
+        let requirement = SecurityRequirement { schemes: vec![("bearer".to_owned(), Vec::new())] };
+        card.security_requirements = vec![requirement];
+    }
+}
+
+/// A listener on all addresses is reached on this machine by its loopback address.
+fn reachable(addr: SocketAddr) -> SocketAddr {
+    if !addr.ip().is_unspecified() {
+        return addr;
+    }
+    let loopback = if addr.is_ipv4() {
+        std::net::IpAddr::from(std::net::Ipv4Addr::LOCALHOST)
+    } else {
+        std::net::IpAddr::from(std::net::Ipv6Addr::LOCALHOST)
+    };
+    SocketAddr::new(loopback, addr.port())
+}
+
+fn parse_public_url(url: &str) -> Result<Uri, ServeError> {
+    let wrong = |why: &str| ServeError::new(format!("public URL {url:?} {why}"));
+    let parsed: Uri = url.parse().map_err(|_| wrong("is not a URL"))?;
+    if !matches!(parsed.scheme_str(), Some("http" | "https")) || parsed.host().is_none() {
+        return Err(wrong("must begin with http:// or https:// and name a host"));
+    }
+    if parsed.query().is_some() {
+        return Err(wrong("must not have a query"));
+    }
+    Ok(parsed)
+}
+
+/// Names that appear as one segment of a path and must not be taken for one of ours.
+fn check_name(what: &str, name: &str) -> Result<(), ServeError> {
+    if RESERVED.contains(&name) {
+        return Err(ServeError::new(format!("{what} {name:?} is reserved; choose another name")));
+    }
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '~');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(fits) || name.starts_with('.') {
+        let why = "must be 1 to 64 letters, digits, '-', '_', '.' or '~', and not begin with a dot";
+        return Err(ServeError::new(format!("{what} {name:?} {why}")));
+    }
+    Ok(())
+}

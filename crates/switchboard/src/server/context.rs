@@ -1,0 +1,134 @@
+//! What every request of a server shares.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::{HeaderMap, HeaderValue, Uri};
+use switchboard_core::call::{Caller, Endpoint};
+use switchboard_core::dialect::v1_0::DecodeLimits;
+use switchboard_core::dialect::{Dialect, detect};
+use switchboard_core::error::ProtocolError;
+use switchboard_core::model::{AgentInterface, AgentName};
+use switchboard_engine::Engine;
+
+use super::auth::{Door, Identity};
+use super::cards::ServedCard;
+use super::cors::Cors;
+use super::gate::Gate;
+use super::limits::ServerLimits;
+use super::metrics::Metrics;
+use super::routes::query_pairs;
+
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    /// The first is the default one.
+    pub(crate) agents: Vec<Mounted>,
+    pub(crate) door: Door,
+    pub(crate) gate: Gate,
+    pub(crate) cors: Cors,
+    pub(crate) limits: ServerLimits,
+    pub(crate) decode_limits: DecodeLimits,
+    /// The path of the public URL, without a slash at its end.
+    pub(crate) base_path: String,
+    /// The version of requests that name none, on closed networks.
+    pub(crate) default_version: Option<Dialect>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) request_ids: RequestIds,
+}
+
+/// One agent and where it is served.
+pub(crate) struct Mounted {
+    pub(crate) name: AgentName,
+    pub(crate) endpoint: Arc<dyn Endpoint>,
+    pub(crate) interfaces: Vec<AgentInterface>,
+    pub(crate) card: ServedCard,
+    /// Where it is reached at the root, if it is the default one.
+    pub(crate) root: Option<(Vec<AgentInterface>, ServedCard)>,
+    pub(crate) extensions: Vec<String>,
+}
+
+impl Shared {
+    pub(crate) fn agent(&self, name: Option<&str>) -> Option<&Mounted> {
+        match name {
+            None => self.agents.first(),
+            Some(name) => self.agents.iter().find(|agent| agent.name.as_str() == name),
+        }
+    }
+
+    /// The caller of a request, once its tenant is known. Identity comes from the credential alone.
+    pub(crate) fn caller(
+        &self,
+        agent: &Mounted,
+        identity: &Identity,
+        tenant: Option<&str>,
+        dialect: Dialect,
+        head: &Head<'_>,
+    ) -> Result<Caller, ProtocolError> {
+        let text = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        Ok(Caller {
+            owner: identity.owner(tenant)?,
+            authenticated: identity.authenticated,
+            dialect,
+            extensions: activated(&agent.extensions, head.headers),
+            idempotency_key: text("idempotency-key"),
+            last_event_id: text("last-event-id").or_else(|| head.query("after")),
+            trace_parent: text("traceparent"),
+        })
+    }
+
+    /// Which dialect a request is in: from its header, else its query.
+    pub(crate) fn dialect(&self, head: &Head<'_>) -> Result<Dialect, ProtocolError> {
+        let header = head.headers.get("a2a-version").map(|value| value.to_str().unwrap_or("?"));
+        let query = if header.is_none() { head.query("A2A-Version") } else { None };
+        detect::version(header, query.as_deref(), self.default_version)
+    }
+}
+
+/// The part of a request that is there before its body.
+pub(crate) struct Head<'a> {
+    pub(crate) uri: &'a Uri,
+    pub(crate) headers: &'a HeaderMap,
+}
+
+impl Head<'_> {
+    pub(crate) fn query(&self, name: &str) -> Option<String> {
+        let pairs = query_pairs(self.uri.query()?)?;
+        pairs.into_iter().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+    }
+}
+
+/// The extensions a client asked for that this agent has. Others are ignored, as the spec says.
+fn activated(declared: &[String], headers: &HeaderMap) -> Vec<String> {
+    if declared.is_empty() {
+        return Vec::new();
+    }
+    let lines = headers.get_all("a2a-extensions").iter().filter_map(|line| line.to_str().ok());
+    let asked: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
+    declared.iter().filter(|uri| asked.contains(&uri.as_str())).cloned().collect()
+}
+
+/// Names requests, so that a client's complaint finds its line in the log.
+pub(crate) struct RequestIds {
+    prefix: String,
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    pub(crate) fn new(prefix: String) -> Self {
+        Self { prefix, next: AtomicU64::new(1) }
+    }
+
+    /// The client's own id if it sent a fit one, else a new one.
+    pub(crate) fn name(&self, headers: &HeaderMap) -> HeaderValue {
+        let own = headers.get("x-request-id");
+        let fit = |id: &&HeaderValue| id.len() <= 128 && id.as_bytes().iter().all(u8::is_ascii_graphic);
+        match own.filter(fit) {
+            Some(id) => id.clone(),
+            None => {
+                let number = self.next.fetch_add(1, Ordering::Relaxed);
+                HeaderValue::from_str(&format!("{}-{number:x}", self.prefix))
+                    .unwrap_or_else(|_| HeaderValue::from_static("unnamed"))
+            }
+        }
+    }
+}

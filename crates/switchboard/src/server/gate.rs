@@ -1,0 +1,57 @@
+//! Loopback is not a wall: a page in a browser on this machine can reach a local port, and a name in somebody else's
+//! DNS can point at it. On loopback, a Host or Origin that is neither loopback nor our own is turned away.
+
+use http::{HeaderMap, Uri, header};
+
+use super::cors::Cors;
+
+/// Which names this server answers to.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate {
+    /// False beyond loopback, where any name may be ours.
+    checks: bool,
+    /// The host of the public URL.
+    own_host: Option<String>,
+}
+
+impl Gate {
+    pub(crate) fn new(checks: bool, public_url: Option<&Uri>) -> Self {
+        Self { checks, own_host: public_url.and_then(Uri::host).map(str::to_ascii_lowercase) }
+    }
+
+    /// Whether a request may come in. `public` is the card, which any page may read.
+    pub(crate) fn admits(&self, uri: &Uri, headers: &HeaderMap, cors: &Cors, public: bool) -> Result<(), &'static str> {
+        if !self.checks {
+            return Ok(());
+        }
+        // HTTP/2 names the host in the request target, HTTP/1 in a header.
+        let host = uri.host().or_else(|| headers.get(header::HOST).and_then(|host| host.to_str().ok()).map(host_name));
+        if !host.is_some_and(|host| self.is_ours(host)) {
+            return Err("this server answers only to loopback names and to its public URL (Host header)");
+        }
+        let origin = headers.get(header::ORIGIN);
+        let Some(origin) = origin.filter(|_| !public) else { return Ok(()) };
+        let origin = origin.to_str().unwrap_or_default();
+        let host = origin.split_once("://").map(|(_, rest)| host_name(rest));
+        if cors.allows(origin) || host.is_some_and(|host| self.is_ours(host)) {
+            return Ok(());
+        }
+        Err("pages of this origin may not call this server (Origin header)")
+    }
+
+    fn is_ours(&self, host: &str) -> bool {
+        let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
+        host.eq_ignore_ascii_case("localhost")
+            || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+            || self.own_host.as_deref().is_some_and(|own| own.trim_matches(['[', ']']).eq_ignore_ascii_case(host))
+    }
+}
+
+/// The host without its port; an IPv6 address keeps its brackets.
+fn host_name(authority: &str) -> &str {
+    if authority.starts_with('[') {
+        authority.split_inclusive(']').next().unwrap_or(authority)
+    } else {
+        authority.split(':').next().unwrap_or(authority)
+    }
+}

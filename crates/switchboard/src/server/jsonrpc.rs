@@ -1,0 +1,164 @@
+//! The JSON-RPC 2.0 binding: one endpoint, the method in the body.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body::Body;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use switchboard_core::call::Reply;
+use switchboard_core::dialect::{Dialect, v1_0};
+use switchboard_core::error::ProtocolError;
+
+use super::binding::{call, check_content_type, echo_extensions};
+use super::body::{ReplyBody, read};
+use super::cards;
+use super::context::{Head, Mounted, Shared};
+use super::respond::{JSON, events, json, outcome, rpc_error};
+use super::sse::{Framing, SseBody};
+
+pub(crate) async fn serve<B>(shared: &Shared, agent: &Mounted, head: &Head<'_>, body: B) -> Response<ReplyBody>
+where
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: std::fmt::Display,
+{
+    let refuse = |error: ProtocolError, id: &str| {
+        shared.metrics.request("unknown", outcome(&error));
+        rpc_error(&error, id)
+    };
+    // Authentication looks at headers alone, before a byte of the body is read.
+    let identity = match shared.door.identify(head.headers) {
+        Ok(identity) => identity,
+        Err(error) => return refuse(error, "null"),
+    };
+    if let Err(error) = check_content_type(head.headers) {
+        return refuse(error, "null");
+    }
+    let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
+    let body = match read(head.headers, body, shared.limits.body_bytes_max, patience).await {
+        Ok(body) => body,
+        Err(error) => return refuse(error, "null"),
+    };
+    let envelope = match Envelope::parse(&body) {
+        Ok(envelope) => envelope,
+        Err((error, id)) => return refuse(error, &id),
+    };
+    let id = envelope.id;
+    let entered = shared.dialect(head).and_then(|dialect| {
+        let decoded = match dialect {
+            Dialect::V1_0 => v1_0::decode_call(&envelope.method, envelope.params, &shared.decode_limits),
+        }?;
+        let caller = shared.caller(agent, identity, decoded.tenant.as_deref(), dialect, head)?;
+        Ok((caller, decoded.request, dialect))
+    });
+    let (caller, request, dialect) = match entered {
+        Ok(entered) => entered,
+        Err(error) => return refuse(error, id),
+    };
+    let extensions = caller.extensions.clone();
+    let mut response = match call(shared, agent, caller, request).await {
+        Ok(Reply::Stream(updates)) => {
+            let framing = Framing::JsonRpc { id: id.to_owned() };
+            let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
+            let metrics = shared.metrics.clone();
+            events(SseBody::new(updates, framing, dialect, keep_alive, shared.limits.stream_write_bytes, metrics))
+        }
+        Ok(reply) => json(StatusCode::OK, JSON, result(agent, &reply, id)),
+        Err(error) => rpc_error(&error, id),
+    };
+    echo_extensions(&extensions, &mut response);
+    response
+}
+
+fn result(agent: &Mounted, reply: &Reply, id: &str) -> Vec<u8> {
+    let mut body = Vec::with_capacity(1024);
+    body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    body.extend_from_slice(id.as_bytes());
+    body.extend_from_slice(b",\"result\":");
+    match reply {
+        Reply::Deleted => body.extend_from_slice(b"null"),
+        Reply::Card(card) => body.extend_from_slice(&cards::encode(card, &agent.interfaces)),
+        _ => v1_0::encode_reply(reply, &mut body),
+    }
+    body.push(b'}');
+    body
+}
+
+/// A request around its parameters, borrowed from the body.
+struct Envelope<'a> {
+    /// The id as it was written, `null` if there was none.
+    id: &'a str,
+    method: Cow<'a, str>,
+    params: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct RawEnvelope<'a> {
+    #[serde(borrow, default)]
+    jsonrpc: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+}
+
+/// The id alone, for answering a request that is otherwise wrong.
+#[derive(Deserialize)]
+struct IdOnly<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+}
+
+impl<'a> Envelope<'a> {
+    /// Reads the envelope; a refusal comes with the id to answer it under.
+    fn parse(body: &'a [u8]) -> Result<Self, (ProtocolError, String)> {
+        let parse_error = |reason: String| (ProtocolError::ParseError { reason }, "null".to_owned());
+        let text = std::str::from_utf8(body).map_err(|error| parse_error(error.to_string()))?;
+        let raw: RawEnvelope<'a> = match serde_json::from_str(text) {
+            Ok(raw) => raw,
+            Err(error) if error.is_data() => return Err((invalid(&wrong_shape(text, &error)), any_id(text))),
+            Err(error) => return Err(parse_error(error.to_string())),
+        };
+        let id = raw.id.map_or("null", RawValue::get);
+        if !is_id(id) {
+            return Err((invalid("id must be a string, an integer or null"), "null".to_owned()));
+        }
+        if raw.jsonrpc.as_deref() != Some("2.0") {
+            return Err((invalid("jsonrpc must be \"2.0\""), id.to_owned()));
+        }
+        let Some(method) = raw.method.filter(|method| !method.is_empty()) else {
+            return Err((invalid("method is missing"), id.to_owned()));
+        };
+        Ok(Self { id, method, params: raw.params.map(RawValue::get) })
+    }
+}
+
+fn invalid(reason: &str) -> ProtocolError {
+    ProtocolError::InvalidRequest { reason: reason.to_owned() }
+}
+
+fn wrong_shape(text: &str, error: &serde_json::Error) -> String {
+    if text.trim_start().starts_with('[') {
+        return "batches are not supported; send one request object".to_owned();
+    }
+    error.to_string()
+}
+
+fn any_id(text: &str) -> String {
+    let id = serde_json::from_str::<IdOnly<'_>>(text).ok().and_then(|only| only.id).map_or("null", RawValue::get);
+    if is_id(id) { id.to_owned() } else { "null".to_owned() }
+}
+
+/// A string, an integer or null, of bounded length: it is echoed in every event of a stream.
+fn is_id(id: &str) -> bool {
+    const ID_BYTES_MAX: usize = 512;
+    let integer = |text: &str| {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    id.len() <= ID_BYTES_MAX && (id == "null" || id.starts_with('"') || integer(id))
+}

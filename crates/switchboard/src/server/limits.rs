@@ -1,0 +1,41 @@
+//! Every bound of the edge in one place, with its unit in its name.
+
+/// What the server allows a client.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ServerLimits {
+    /// Size of a request body; refused before it is parsed, and before it is read where the client says its length.
+    pub body_bytes_max: usize,
+    /// How long a client may take to send its body.
+    pub body_read_s_max: u32,
+    /// How long a client may take to send its headers.
+    pub head_read_s_max: u32,
+    /// Connections at once; more wait to be accepted.
+    pub connections_max: usize,
+    /// Requests at once on one HTTP/2 connection.
+    pub h2_streams_max: u32,
+    /// Parts of one message.
+    pub parts_max: usize,
+    /// How long a stream is silent before it says that it is still there.
+    pub keep_alive_s: u32,
+    /// Updates of a stream that are written together when they are there together.
+    pub stream_write_bytes: usize,
+    /// How long clients may keep a card.
+    pub card_max_age_s: u32,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 10 << 20,
+            body_read_s_max: 60,
+            head_read_s_max: 30,
+            connections_max: 20_000,
+            h2_streams_max: 256,
+            parts_max: 1_000,
+            keep_alive_s: 15,
+            stream_write_bytes: 64 << 10,
+            card_max_age_s: 300,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The port: accepts connections within bounds, serves HTTP/1.1 and HTTP/2 on each, and ends in order.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use switchboard_engine::supervisor::Kind;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::context::Shared;
+use super::service::A2aService;
+
+/// A server that has its port.
+pub struct Bound {
+    listener: TcpListener,
+    local_addr: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl Bound {
+    pub(crate) fn new(listener: TcpListener, local_addr: SocketAddr, shared: Arc<Shared>) -> Self {
+        Self { listener, local_addr, shared }
+    }
+
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// Serves until `stop` is done, then shuts down in order: stop accepting, end streams (clients resume), answer what
+    /// is in flight, give runs until `grace` is over, release their leases.
+    pub async fn run_until(self, stop: impl Future<Output = ()>, grace: Duration) {
+        let Self { listener, shared, .. } = self;
+        let engine = shared.engine.clone();
+        let slots = Arc::new(Semaphore::new(shared.limits.connections_max));
+        let accepting = async {
+            loop {
+                let Ok(slot) = slots.clone().acquire_owned().await else { return };
+                match listener.accept().await {
+                    Ok((stream, _)) => serve(&shared, stream, slot),
+                    Err(error) => pause_after(&error).await,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stop => {}
+            () = accepting => {}
+        }
+        drop(listener);
+        engine.begin_drain();
+        engine.supervisor().wait_connections(grace).await;
+        engine.shutdown(grace).await;
+    }
+}
+
+/// Out of file handles, or the client was gone already: neither is a reason to stop.
+async fn pause_after(error: &io::Error) {
+    if !matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+        tracing::warn!(%error, "a connection could not be accepted");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn serve(shared: &Arc<Shared>, stream: TcpStream, slot: OwnedSemaphorePermit) {
+    // Without this an event waits up to 40 ms for the acknowledgement of the one before.
+    let _ = stream.set_nodelay(true);
+    shared.metrics.connected();
+    let service = TowerToHyperService::new(A2aService::new(shared.clone()));
+    let builder = builder(shared);
+    let draining = shared.engine.supervisor().draining().clone();
+    shared.engine.supervisor().spawn(Kind::Connection, async move {
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        let served = tokio::select! {
+            biased;
+            served = connection.as_mut() => served,
+            () = draining.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = served {
+            tracing::debug!(%error, "connection ended");
+        }
+        drop(slot);
+    });
+}
+
+fn builder(shared: &Shared) -> auto::Builder<TokioExecutor> {
+    let limits = &shared.limits;
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_secs(u64::from(limits.head_read_s_max)))
+        .max_buf_size(64 << 10);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.h2_streams_max)
+        .max_header_list_size(32 << 10)
+        .keep_alive_interval(Some(Duration::from_secs(30)))
+        .keep_alive_timeout(Duration::from_secs(20));
+    builder
+}

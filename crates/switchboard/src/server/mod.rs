@@ -1,0 +1,33 @@
+//! The edge: HTTP in, calls to the waist, HTTP out. A request passes the gate (host, origin), is routed by its path,
+//! authenticated from path and headers alone, read within bounds, decoded by its dialect, answered by the endpoint of
+//! the agent it names, and encoded again. Bindings do not know stores, engines or each other.
+
+mod auth;
+mod binding;
+mod body;
+mod builder;
+mod cards;
+mod context;
+mod cors;
+mod gate;
+mod http_json;
+mod jsonrpc;
+mod limits;
+mod listener;
+mod metrics;
+mod ops;
+mod respond;
+mod routes;
+mod service;
+mod sse;
+
+pub use auth::{Tokens, TokensError};
+pub use builder::{ServeError, Server, ServerBuilder};
+pub use cors::Cors;
+pub use limits::ServerLimits;
+pub use listener::Bound;
+pub use routes::RESERVED;
+pub use service::A2aService;
+
+#[cfg(test)]
+mod tests;

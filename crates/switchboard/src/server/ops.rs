@@ -1,0 +1,41 @@
+//! For operators and for people who open the root in a browser.
+
+use http::{HeaderValue, Response, StatusCode, header};
+use switchboard_engine::Readiness;
+
+use super::body::ReplyBody;
+use super::context::Shared;
+use super::respond::text;
+
+/// The process is there.
+pub(crate) fn health() -> Response<ReplyBody> {
+    text(StatusCode::OK, "ok\n")
+}
+
+/// The process should be given work.
+pub(crate) fn ready(shared: &Shared) -> Response<ReplyBody> {
+    let (status, word) = match shared.engine.readiness() {
+        Readiness::Ready => (StatusCode::OK, "ready\n"),
+        Readiness::Recovering => (StatusCode::SERVICE_UNAVAILABLE, "recovering: taking up interrupted runs\n"),
+        Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining: shutting down\n"),
+        Readiness::CommitFailed => (StatusCode::SERVICE_UNAVAILABLE, "the store did not take the last commit\n"),
+    };
+    text(status, word)
+}
+
+pub(crate) fn metrics(shared: &Shared) -> Response<ReplyBody> {
+    let mut response = text(StatusCode::OK, shared.metrics.render(&shared.engine));
+    let prometheus = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, prometheus);
+    response
+}
+
+/// What is here, for a person.
+pub(crate) fn welcome(shared: &Shared) -> Response<ReplyBody> {
+    let mut page = String::from("This is Switchboard. Agents here speak A2A 1.0; their cards say how to call them:\n\n");
+    for agent in &shared.agents {
+        let url = agent.interfaces.first().map_or("", |interface| interface.url.as_str());
+        page.push_str(&format!("  {}: {url}/.well-known/agent-card.json\n", agent.name));
+    }
+    text(StatusCode::OK, page)
+}

@@ -1,0 +1,84 @@
+//! Putting answers into HTTP.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use switchboard_core::dialect::{codes, v1_0};
+use switchboard_core::error::ProtocolError;
+
+use super::body::ReplyBody;
+use super::metrics::Outcome;
+use super::sse::SseBody;
+
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
+
+pub(crate) fn json(status: StatusCode, content_type: HeaderValue, body: Vec<u8>) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::Whole(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response
+}
+
+pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::Whole(body.into()));
+    *response.status_mut() = status;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response
+}
+
+pub(crate) fn events(body: SseBody) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::Events(Box::new(body)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Proxies that buffer would hold events back.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// A refusal as a JSON-RPC response. The HTTP status is 200, as clients of this binding expect, unless the request was
+/// turned away before it was one.
+pub(crate) fn rpc_error(error: &ProtocolError, id: &str) -> Response<ReplyBody> {
+    let mut body = Vec::with_capacity(512);
+    v1_0::encode_rpc_error(error, id, &mut body);
+    let status = match error {
+        ProtocolError::Unauthenticated { .. }
+        | ProtocolError::PermissionDenied { .. }
+        | ProtocolError::TooLarge { .. }
+        | ProtocolError::Unavailable { .. } => http_status(error),
+        _ => StatusCode::OK,
+    };
+    with_hints(json(status, JSON, body), error)
+}
+
+/// A refusal over HTTP+JSON.
+pub(crate) fn http_error(error: &ProtocolError, content_type: HeaderValue) -> Response<ReplyBody> {
+    let mut body = Vec::with_capacity(512);
+    v1_0::encode_http_error(error, &mut body);
+    with_hints(json(http_status(error), content_type, body), error)
+}
+
+fn http_status(error: &ProtocolError) -> StatusCode {
+    StatusCode::from_u16(codes::of(error).http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// Headers that tell a client what to do about a refusal.
+fn with_hints(mut response: Response<ReplyBody>, error: &ProtocolError) -> Response<ReplyBody> {
+    let headers = response.headers_mut();
+    match error {
+        ProtocolError::Unauthenticated { .. } => {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"switchboard\""));
+        }
+        ProtocolError::Unavailable { retry_after_s, .. } => {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(*retry_after_s));
+        }
+        _ => {}
+    }
+    response
+}
+
+/// How a refusal counts.
+pub(crate) fn outcome(error: &ProtocolError) -> Outcome {
+    if codes::of(error).http >= 500 { Outcome::Failed } else { Outcome::Refused }
+}

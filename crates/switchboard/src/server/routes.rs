@@ -1,0 +1,141 @@
+//! Which place a path names. Pure; nothing is looked up but the names of the agents.
+
+use std::borrow::Cow;
+
+/// First path segments that are ours and therefore neither tenants nor agents.
+pub const RESERVED: &[&str] = &[
+    "tasks", "message", "extendedAgentCard", "v1", "agents", "apps", "dialects", "a2a", "rpc", "api", ".well-known",
+    "_agent-native", "healthz", "readyz", "metrics",
+];
+
+/// Where a request is to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Route<'a> {
+    Health,
+    Ready,
+    Metrics,
+    /// A place of one agent; none is the default agent.
+    Agent { agent: Option<Cow<'a, str>>, place: Place<'a> },
+    Unknown,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place<'a> {
+    /// The agent's own root, also its JSON-RPC endpoint.
+    Root,
+    JsonRpc,
+    Card,
+    Rest { tenant: Option<Cow<'a, str>>, place: RestPlace<'a> },
+}
+
+/// The places of the HTTP+JSON binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RestPlace<'a> {
+    SendMessage,
+    StreamMessage,
+    Tasks,
+    /// `/tasks/{id}` with the verb behind the last colon, if any.
+    Task { id: Cow<'a, str>, verb: Option<&'a str> },
+    PushConfigs { task_id: Cow<'a, str> },
+    PushConfig { task_id: Cow<'a, str>, id: Cow<'a, str> },
+    ExtendedCard,
+}
+
+/// Finds the place of a path below `base`, the path of the public URL. A proxy may or may not strip that, so both forms
+/// are understood.
+pub(crate) fn route<'a>(path: &'a str, base: &str) -> Route<'a> {
+    let path = match path.strip_prefix(base) {
+        Some(rest) if !base.is_empty() && (rest.is_empty() || rest.starts_with('/')) => rest,
+        _ => path,
+    };
+    // Percent-encoded slashes stay inside their segment because segments are split first and decoded second.
+    let mut segments: Vec<&str> = path.split('/').skip(1).collect();
+    if segments.last() == Some(&"") {
+        segments.pop();
+    }
+    match segments.as_slice() {
+        ["healthz"] => Route::Health,
+        ["readyz"] => Route::Ready,
+        ["metrics"] => Route::Metrics,
+        ["agents", name, rest @ ..] => match (decode(name), place(rest)) {
+            (Some(name), Some(place)) => Route::Agent { agent: Some(name), place },
+            _ => Route::Unknown,
+        },
+        rest => place(rest).map_or(Route::Unknown, |place| Route::Agent { agent: None, place }),
+    }
+}
+
+fn place<'a>(segments: &[&'a str]) -> Option<Place<'a>> {
+    match segments {
+        [] => Some(Place::Root),
+        ["rpc" | "a2a"] => Some(Place::JsonRpc),
+        [".well-known", "agent-card.json"] => Some(Place::Card),
+        _ => {
+            if let Some(place) = rest_place(segments) {
+                return Some(Place::Rest { tenant: None, place });
+            }
+            let (tenant, rest) = segments.split_first()?;
+            let tenant = decode(tenant).filter(|tenant| !tenant.is_empty() && !RESERVED.contains(&tenant.as_ref()))?;
+            Some(Place::Rest { tenant: Some(tenant), place: rest_place(rest)? })
+        }
+    }
+}
+
+fn rest_place<'a>(segments: &[&'a str]) -> Option<RestPlace<'a>> {
+    match segments {
+        ["message:send"] => Some(RestPlace::SendMessage),
+        ["message:stream"] => Some(RestPlace::StreamMessage),
+        ["extendedAgentCard"] => Some(RestPlace::ExtendedCard),
+        ["tasks"] => Some(RestPlace::Tasks),
+        ["tasks", last] => {
+            // The verb is what follows the last colon, if it is one we know: an id may hold colons of its own.
+            let (id, verb) = match last.rsplit_once(':') {
+                Some((id, verb @ ("cancel" | "subscribe"))) => (id, Some(verb)),
+                _ => (*last, None),
+            };
+            Some(RestPlace::Task { id: decode(id)?, verb })
+        }
+        ["tasks", id, "pushNotificationConfigs"] => Some(RestPlace::PushConfigs { task_id: decode(id)? }),
+        ["tasks", id, "pushNotificationConfigs", config] => {
+            Some(RestPlace::PushConfig { task_id: decode(id)?, id: decode(config)? })
+        }
+        _ => None,
+    }
+}
+
+/// Percent-decodes one segment; none if what it spells is not text.
+pub(crate) fn decode(segment: &str) -> Option<Cow<'_, str>> {
+    if !segment.contains('%') {
+        return Some(Cow::Borrowed(segment));
+    }
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        if first != b'%' {
+            bytes.push(first);
+            rest = after;
+            continue;
+        }
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let (high, low) = (digit(*after.first()?)?, digit(*after.get(1)?)?);
+        bytes.push(high << 4 | low);
+        rest = &after[2..];
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
+}
+
+/// The pairs of a query string, decoded; none if what they spell is not text.
+pub(crate) fn query_pairs(query: &str) -> Option<Vec<(Cow<'_, str>, Cow<'_, str>)>> {
+    query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((decode_query(name)?, decode_query(value)?))
+        })
+        .collect()
+}
+
+fn decode_query(text: &str) -> Option<Cow<'_, str>> {
+    if text.contains('+') { Some(Cow::Owned(decode(&text.replace('+', " "))?.into_owned())) } else { decode(text) }
+}

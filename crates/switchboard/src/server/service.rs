@@ -1,0 +1,141 @@
+//! One request through the edge: gate, route, binding.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Body;
+use switchboard_core::error::ProtocolError;
+
+use super::body::ReplyBody;
+use super::context::{Head, Shared};
+use super::cors::Cors;
+use super::respond::{A2A_JSON, http_error};
+use super::routes::{Place, Route, route};
+use super::{http_json, jsonrpc, ops};
+
+/// The whole server as a tower service: serve it yourself, or mount it in an axum router.
+#[derive(Clone)]
+pub struct A2aService {
+    shared: Arc<Shared>,
+}
+
+impl A2aService {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for A2aService
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: std::fmt::Display,
+{
+    type Response = Response<ReplyBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let shared = self.shared.clone();
+        Box::pin(async move { Ok(answer(&shared, request).await) })
+    }
+}
+
+async fn answer<B>(shared: &Shared, request: Request<B>) -> Response<ReplyBody>
+where
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: std::fmt::Display,
+{
+    let (parts, body) = request.into_parts();
+    let head = Head { uri: &parts.uri, headers: &parts.headers };
+    let route = route(parts.uri.path(), &shared.base_path);
+    let public = matches!(route, Route::Agent { place: Place::Card, .. });
+    let mut response = match shared.gate.admits(&parts.uri, &parts.headers, &shared.cors, public) {
+        Err(why) => {
+            let error = ProtocolError::PermissionDenied { reason: why.to_owned() };
+            http_error(&error, A2A_JSON)
+        }
+        Ok(()) if parts.method == Method::OPTIONS => preflight(),
+        Ok(()) => dispatch(shared, &head, &parts.method, route, body).await,
+    };
+    let headers = response.headers_mut();
+    shared.cors.mark(parts.headers.get(header::ORIGIN), public, headers);
+    headers.insert("x-request-id", shared.request_ids.name(&parts.headers));
+    response
+}
+
+fn preflight() -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::Empty);
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response.headers_mut().extend(Cors::preflight());
+    response
+}
+
+async fn dispatch<B>(
+    shared: &Shared,
+    head: &Head<'_>,
+    method: &Method,
+    route: Route<'_>,
+    body: B,
+) -> Response<ReplyBody>
+where
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: std::fmt::Display,
+{
+    let reads = *method == Method::GET || *method == Method::HEAD;
+    let (name, place) = match route {
+        Route::Health if reads => return ops::health(),
+        Route::Ready if reads => return ops::ready(shared),
+        Route::Metrics if reads => return metrics(shared, head),
+        Route::Health | Route::Ready | Route::Metrics => return not_allowed("GET"),
+        Route::Unknown => return not_found(head),
+        Route::Agent { agent, place } => (agent, place),
+    };
+    let Some(agent) = shared.agent(name.as_deref()) else { return not_found(head) };
+    match place {
+        Place::Root | Place::JsonRpc if *method == Method::POST => jsonrpc::serve(shared, agent, head, body).await,
+        Place::Root if reads => ops::welcome(shared),
+        Place::Root | Place::JsonRpc => not_allowed("POST"),
+        Place::Card if reads => {
+            let card = match (&name, &agent.root) {
+                (None, Some((_, card))) => card,
+                _ => &agent.card,
+            };
+            card.answer(head.headers, *method == Method::HEAD)
+        }
+        Place::Card => not_allowed("GET"),
+        Place::Rest { tenant, place } => {
+            http_json::serve(shared, agent, head, method, tenant.as_deref(), place, body).await
+        }
+    }
+}
+
+/// Numbers about everybody's traffic are for those who may call.
+fn metrics(shared: &Shared, head: &Head<'_>) -> Response<ReplyBody> {
+    match shared.door.identify(head.headers) {
+        Ok(_) => ops::metrics(shared),
+        Err(error) => http_error(&error, A2A_JSON),
+    }
+}
+
+fn not_found(head: &Head<'_>) -> Response<ReplyBody> {
+    let error = ProtocolError::MethodNotFound { method: format!("{:.200}", head.uri.path()) };
+    let mut response = http_error(&error, A2A_JSON);
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
+}
+
+fn not_allowed(allowed: &'static str) -> Response<ReplyBody> {
+    let error = ProtocolError::InvalidRequest { reason: format!("this path takes {allowed}") };
+    let mut response = http_error(&error, A2A_JSON);
+    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
+}

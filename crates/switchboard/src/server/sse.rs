@@ -1,0 +1,146 @@
+//! Server-sent events: one event per update, its number as `id:`, so that a client can resume where its stream broke.
+//! Updates that are there together are written together; a silent stream says now and then that it is still there.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use switchboard_core::call::{Frame, UpdateStream};
+use switchboard_core::dialect::{Dialect, v1_0};
+use switchboard_core::error::ProtocolError;
+use tokio::time::{Instant, Sleep};
+
+use super::metrics::Metrics;
+
+/// What stands around each update.
+pub(crate) enum Framing {
+    /// A JSON-RPC response with the request's own id.
+    JsonRpc { id: String },
+    /// The update alone.
+    HttpJson,
+}
+
+/// The body of a streaming answer.
+pub struct SseBody {
+    updates: UpdateStream,
+    framing: Framing,
+    dialect: Dialect,
+    keep_alive: Duration,
+    write_bytes: usize,
+    sleep: Option<Pin<Box<Sleep>>>,
+    done: bool,
+    metrics: Arc<Metrics>,
+}
+
+impl SseBody {
+    pub(crate) fn new(
+        updates: UpdateStream,
+        framing: Framing,
+        dialect: Dialect,
+        keep_alive: Duration,
+        write_bytes: usize,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        metrics.stream_opened();
+        Self { updates, framing, dialect, keep_alive, write_bytes, sleep: None, done: false, metrics }
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.done {
+            return Poll::Ready(None);
+        }
+        let mut out = Vec::new();
+        while out.len() < self.write_bytes {
+            match self.updates.as_mut().poll_next(cx) {
+                Poll::Pending => break,
+                Poll::Ready(Some(Ok(frame))) => self.write_frame(&frame, &mut out),
+                Poll::Ready(Some(Err(error))) => {
+                    self.write_error(&error, &mut out);
+                    self.done = true;
+                    break;
+                }
+                Poll::Ready(None) => {
+                    self.done = true;
+                    break;
+                }
+            }
+        }
+        if !out.is_empty() {
+            if let Some(sleep) = &mut self.sleep {
+                sleep.as_mut().reset(Instant::now() + self.keep_alive);
+            }
+            return Poll::Ready(Some(out.into()));
+        }
+        if self.done {
+            return Poll::Ready(None);
+        }
+        let keep_alive = self.keep_alive;
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(keep_alive)));
+        if sleep.as_mut().poll(cx).is_ready() {
+            sleep.as_mut().reset(Instant::now() + keep_alive);
+            // Polled again so that the timer is armed even if nobody polls us before it fires.
+            let _ = sleep.as_mut().poll(cx);
+            return Poll::Ready(Some(Bytes::from_static(b": keep-alive\n\n")));
+        }
+        Poll::Pending
+    }
+
+    fn write_frame(&self, frame: &Frame, out: &mut Vec<u8>) {
+        let encoded = frame.update.encoded(self.dialect, |update| {
+            self.metrics.encoded();
+            let mut bytes = Vec::with_capacity(512);
+            match self.dialect {
+                Dialect::V1_0 => v1_0::encode_update(update, &mut bytes),
+            }
+            bytes.into()
+        });
+        out.reserve(encoded.len() + 96);
+        if frame.truncated {
+            out.extend_from_slice(b": earlier events are no longer kept; this is the task as it stands\n");
+        }
+        if let Some(seq) = frame.seq {
+            out.extend_from_slice(b"id: ");
+            out.extend_from_slice(seq.to_string().as_bytes());
+            out.push(b'\n');
+        }
+        out.extend_from_slice(b"data: ");
+        match &self.framing {
+            Framing::JsonRpc { id } => {
+                out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+                out.extend_from_slice(id.as_bytes());
+                out.extend_from_slice(b",\"result\":");
+                out.extend_from_slice(encoded);
+                out.push(b'}');
+            }
+            Framing::HttpJson => out.extend_from_slice(encoded),
+        }
+        out.extend_from_slice(b"\n\n");
+    }
+
+    /// A stream that breaks says why. Clients of the HTTP+JSON binding need the label, those of JSON-RPC do without.
+    fn write_error(&self, error: &ProtocolError, out: &mut Vec<u8>) {
+        match &self.framing {
+            Framing::JsonRpc { id } => {
+                out.extend_from_slice(b"data: ");
+                v1_0::encode_rpc_error(error, id, out);
+            }
+            Framing::HttpJson => {
+                out.extend_from_slice(b"event: error\ndata: ");
+                v1_0::encode_http_error(error, out);
+            }
+        }
+        out.extend_from_slice(b"\n\n");
+    }
+}
+
+impl Drop for SseBody {
+    fn drop(&mut self) {
+        self.metrics.stream_closed();
+    }
+}
