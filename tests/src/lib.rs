@@ -1,1 +1,1 @@
-//! tests
+//! Holds nothing: the tests are in `it/`.

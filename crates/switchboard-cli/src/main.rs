@@ -1,4 +1,82 @@
-//! x
-#![allow(dead_code)]
+//! The binary. `serve` goes: read the configuration, put the server together, take the port, say so, serve until a
+//! signal, then let work in progress end. A second signal leaves at once.
+
 mod agents;
-fn main() {}
+mod banner;
+mod cli;
+mod config;
+mod db;
+mod failure;
+mod logging;
+mod output;
+mod process;
+mod serve;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use tokio_util::sync::CancellationToken;
+
+use crate::banner::Banner;
+use crate::cli::{Cli, Command, DbCommand, ServeArgs};
+use crate::config::{Config, Environment};
+use crate::failure::Failure;
+
+/// Many small pieces of requests are made and dropped on different threads, which the allocator of the system pays for.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let environment = Environment::of_process();
+    let done = match Cli::parse().command {
+        Command::Serve(args) => serve(&args, &environment),
+        Command::Db(DbCommand::Reset(args)) => db::reset(&args, &environment, Path::new("")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::complain(&failure);
+            failure.exit_code()
+        }
+    }
+}
+
+fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
+    let layers = config::gather(args.layer(), args.config.as_deref(), environment, Path::new(""))?;
+    let config = config::settle(layers, environment, Path::new(""))?;
+    if args.print_config {
+        output::say(config::print(&config)?.trim_end());
+        return Ok(());
+    }
+    // What only the parts themselves can judge is a matter of configuration, too.
+    serve::rehearse(config.clone(), environment).map_err(|error| Failure::Usage(error.to_string()))?;
+    if args.check_config {
+        output::say("the configuration is good");
+        return Ok(());
+    }
+    logging::start(config.log_format);
+    process::raise_file_limit();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::runtime)?;
+    runtime.block_on(run(config, environment))
+}
+
+async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
+    let signals = process::StopSignals::listen().map_err(Failure::runtime)?;
+    let (listen, grace, banner) = (config.listen, config.grace, Banner::of(&config));
+    let server = serve::assemble(config, environment).map_err(Failure::runtime)?;
+    let bound = server.bind(listen).await.map_err(Failure::runtime)?;
+    output::say(banner.text(bound.local_addr()));
+    let stop = CancellationToken::new();
+    tokio::select! {
+        biased;
+        () = bound.run_until(stop.cancelled(), grace) => Ok(()),
+        () = signals.relay(&stop) => leave_at_once(),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a second signal means now; what is durable is durable already")]
+fn leave_at_once() -> ! {
+    agents::exec::kill_all_groups();
+    std::process::exit(1)
+}

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use switchboard::{
-    Agent, AgentBuilder, AgentError, Artifact, Json, Part, Replies, Server, ServerBuilder, Skill, TaskState, Traits, Turn,
+    Agent, AgentBuilder, AgentError, Artifact, Json, Part, Replies, Server, ServerBuilder, Skill, TaskState, Traits,
+    Turn,
 };
 
 struct Conformance;
@@ -18,12 +19,10 @@ const DELAY: Duration = Duration::from_secs(2);
 impl Agent for Conformance {
     async fn run(&self, turn: Turn) -> Result<(), AgentError> {
         let id = turn.message().message_id.clone();
-        // A follow-up to a task that asked something is answered as the first message was.
-        let first = turn.history().first().map_or(id.clone(), |message| message.message_id.clone());
         let is = |prefix: &str| id.as_str().starts_with(prefix);
         if is("tck-message-response") {
             turn.reply(vec![Part::text("Direct message response")]).await?;
-        } else if is("tck-input-required") || first.as_str().starts_with("tck-input-required") {
+        } else if is("tck-input-required") {
             turn.ask("What else do you want me to know?").await?;
         } else if is("tck-auth-required") {
             turn.require_auth("Somebody has to allow this first").await?;

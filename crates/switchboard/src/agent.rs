@@ -216,12 +216,7 @@ pub struct Skill(AgentSkill);
 
 impl Skill {
     pub fn new(id: impl Into<String>, name: impl Into<String>, description: impl Into<String>) -> Self {
-        Self(AgentSkill {
-            id: id.into(),
-            name: name.into(),
-            description: description.into(),
-            ..AgentSkill::default()
-        })
+        Self(AgentSkill { id: id.into(), name: name.into(), description: description.into(), ..AgentSkill::default() })
     }
 
     #[must_use]

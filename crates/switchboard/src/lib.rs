@@ -24,7 +24,9 @@ pub use local::{Local, Sent};
 #[cfg(feature = "server")]
 pub use serve::{Serve, serve};
 #[cfg(feature = "server")]
-pub use server::{A2aService, Bound, Cors, RESERVED, ServeError, Server, ServerBuilder, ServerLimits, Tokens, TokensError};
+pub use server::{
+    A2aService, Bound, Cors, RESERVED, ServeError, Server, ServerBuilder, ServerLimits, Tokens, TokensError,
+};
 #[cfg(feature = "server")]
 pub use switchboard_engine::Engine;
 #[cfg(feature = "server")]

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use switchboard_core::call::{
-    Caller, Endpoint, ListTasks, Owner, Reply, Request, SendMessage, TaskPage, UpdateStream,
-};
+use switchboard_core::call::{Caller, Endpoint, ListTasks, Owner, Reply, Request, SendMessage, TaskPage, UpdateStream};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Message, Part, Role, Task, TaskId};
 use switchboard_engine::ports::Ids;

@@ -8,8 +8,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_core::model::{Artifact, Json, Message, Part, Role};
-use switchboard_engine::runs::{Agent, AgentError, Traits, Turn};
+use switchboard::{Agent, AgentError, Artifact, Json, Message, Part, Role, Traits, Turn};
 use tokio::time::{Instant, sleep_until};
 
 /// What it can do: the word, what happens, and an example of it.

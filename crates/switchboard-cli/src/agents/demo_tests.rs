@@ -73,10 +73,7 @@ async fn without_text_it_says_what_it_can_do() {
 async fn a_bad_number_is_explained_and_not_a_failure() {
     let task = Desk::of(Demo).say("slow 0 please").await;
     assert_eq!(task.state(), TaskState::Completed);
-    assert_eq!(
-        task.artifacts[0].text(),
-        "After \"slow\" I need a number of seconds from 1 to 3600, as in: slow 5"
-    );
+    assert_eq!(task.artifacts[0].text(), "After \"slow\" I need a number of seconds from 1 to 3600, as in: slow 5");
 }
 
 #[tokio::test(start_paused = true)]

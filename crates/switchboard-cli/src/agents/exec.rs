@@ -22,7 +22,7 @@ use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use switchboard_engine::runs::{Agent, AgentError, Recovery, Traits, Turn, TurnError};
+use switchboard::{Agent, AgentError, Recovery, Traits, Turn, TurnError};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
 use tokio_util::sync::CancellationToken;

@@ -27,8 +27,10 @@ pub enum Command {
         inbound: Arc<Inbound>,
         command: RunCommand,
     },
-    /// End the task on behalf of a run that did not end in time, and fence that run off.
+    /// End the task on behalf of a run that did not end in time, and fence that run off. `inbound` is the message the run
+    /// was to answer.
     Revoke {
+        inbound: Arc<Inbound>,
         state: TaskState,
         message: Option<Arc<Message>>,
     },

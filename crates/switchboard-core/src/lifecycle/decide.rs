@@ -49,11 +49,12 @@ pub fn decide(head: &Head, command: Command, bounds: &Bounds, now: Timestamp) ->
             }
             run(head, &inbound, command, bounds, now)
         }
-        Command::Revoke { state, message } => {
+        Command::Revoke { inbound, state, message } => {
             if head.is_closed() {
                 return Err(Refusal::Closed { state: head.state });
             }
-            let mut events = vec![Event::Claimed { fence: head.fence + 1, attempt: head.attempt, at: now }];
+            let mut events = birth(head, &inbound, now);
+            events.push(Event::Claimed { fence: head.fence + 1, attempt: head.attempt, at: now });
             events.push(Event::StatusChanged { state, message, metadata: None, at: now });
             Ok(events)
         }
@@ -93,20 +94,28 @@ fn add_message(head: &Head, inbound: Arc<Inbound>, bounds: &Bounds, now: Timesta
         return Err(ProtocolError::Unavailable { reason, retry_after_s: 5 }.into());
     }
     debug_assert_eq!(inbound.turn, head.turns + 1, "turns are numbered as they come");
-    let mut events = vec![Event::MessageAdded { inbound }];
-    if !head.running {
-        // The next turn in order, which is not this message's if an earlier one still waits.
-        begin_turn(head, head.turn + 1, now, &mut events);
+    let added = Event::MessageAdded { inbound };
+    if head.running {
+        return Ok(vec![added]);
     }
+    // The pause ends first: the agent's question goes into history, and the answer behind it.
+    let mut events = end_pause(head, now);
+    events.push(added);
+    // The next turn in order, which is not this message's if an earlier one still waits.
+    events.push(next_turn(head));
     Ok(events)
 }
 
-/// Starts the next turn, and takes the task out of its pause if it was in one.
-fn begin_turn(head: &Head, turn: u32, now: Timestamp, events: &mut Vec<Event>) {
-    events.push(Event::TurnBegan { turn, fence: head.fence + 1 });
-    if head.state.is_interrupted() {
-        events.push(Event::StatusChanged { state: TaskState::Submitted, message: None, metadata: None, at: now });
+/// Takes a task out of its pause, if it is in one.
+fn end_pause(head: &Head, now: Timestamp) -> Vec<Event> {
+    if !head.state.is_interrupted() {
+        return Vec::new();
     }
+    vec![Event::StatusChanged { state: TaskState::Submitted, message: None, metadata: None, at: now }]
+}
+
+fn next_turn(head: &Head) -> Event {
+    Event::TurnBegan { turn: head.turn + 1, fence: head.fence + 1 }
 }
 
 fn request_cancel(head: &Head, metadata: Option<Json>, now: Timestamp) -> Result<Vec<Event>, Refusal> {
@@ -222,7 +231,10 @@ fn end_turn(head: &Head, inbound: &Arc<Inbound>, end: TurnEnd, now: Timestamp) -
     }
     match end {
         TurnEnd::Failed { message } => events.push(status(TaskState::Failed, message)),
-        TurnEnd::Returned if head.inbox() > 0 => begin_turn(head, head.turn + 1, now, &mut events),
+        TurnEnd::Returned if head.inbox() > 0 => {
+            events.extend(end_pause(head, now));
+            events.push(next_turn(head));
+        }
         TurnEnd::Returned if paused && head.running => events.push(Event::TurnEnded),
         TurnEnd::Returned if paused => {}
         TurnEnd::Returned => events.push(status(TaskState::Completed, None)),

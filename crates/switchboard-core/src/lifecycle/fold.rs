@@ -49,8 +49,6 @@ impl Folded {
                 }
             }
             Event::MessageAdded { inbound } => {
-                // The agent's question is answered now: it becomes part of the conversation.
-                keep_question(task);
                 task.history.push(inbound.message.clone());
                 self.open_turns.push(inbound.clone());
             }
@@ -59,6 +57,7 @@ impl Folded {
                 self.checkpoint = None;
             }
             Event::StatusChanged { state, message, at, .. } => {
+                // The agent's question has been answered, or has become moot: it is part of the conversation now.
                 keep_question(task);
                 task.status = TaskStatus { state: *state, message: message.clone(), timestamp: *at };
             }

@@ -152,9 +152,9 @@ impl Head {
             Event::StatusChanged { state, at, .. } => {
                 self.state = *state;
                 self.status_at = *at;
-                // An agent that needs input has said so with its turn's last word; one that needs authorization may
-                // go on waiting for it.
-                if state.is_terminal() || *state == TaskState::InputRequired {
+                // An agent that needs input has said so with its turn's last word, unless the answer waits already; one
+                // that needs authorization may go on waiting for it.
+                if state.is_terminal() || (*state == TaskState::InputRequired && self.inbox() == 0) {
                     self.running = false;
                 }
             }

@@ -1,6 +1,6 @@
 //! How a task moves. A [`Command`] is decided against the task's bounded [`Head`] into [`Event`]s ([`decide`]); events
 //! are folded into the task that readers see ([`Folded`]); some of them are visible outside and numbered
-//! ([`visible`]). All of it is pure: same input, same output.
+//! ([`updates`]). All of it is pure: same input, same output.
 
 mod command;
 mod decide;

@@ -179,3 +179,7 @@ impl<'de> Keys<'de> {
         None
     }
 }
+
+#[cfg(test)]
+#[path = "json_tests.rs"]
+mod tests;

@@ -15,8 +15,14 @@ impl Timestamp {
     const MAX_MS: i64 = 253_402_300_799_999;
 
     #[must_use]
-    pub fn from_ms(ms: i64) -> Self {
-        Self(ms.clamp(Self::MIN_MS, Self::MAX_MS))
+    pub const fn from_ms(ms: i64) -> Self {
+        if ms < Self::MIN_MS {
+            Self(Self::MIN_MS)
+        } else if ms > Self::MAX_MS {
+            Self(Self::MAX_MS)
+        } else {
+            Self(ms)
+        }
     }
 
     #[must_use]

@@ -1,5 +1,7 @@
 //! Timestamps: the spelling is exact both ways.
 
+use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
+
 use super::Timestamp;
 
 fn check(text: &str, canonical: &str) {
@@ -45,5 +47,31 @@ fn the_calendar_agrees_with_itself_on_every_day_of_five_centuries() {
     for day in -150_000..60_000i64 {
         let moment = Timestamp::from_ms(day * 86_400_000 + 1);
         assert_eq!(Timestamp::parse_rfc3339(&moment.to_string()), Some(moment));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn every_moment_survives_being_written_and_read(ms in Timestamp::MIN_MS..=Timestamp::MAX_MS) {
+        let moment = Timestamp::from_ms(ms);
+        prop_assert_eq!(Timestamp::parse_rfc3339(&moment.to_string()), Some(moment));
+    }
+
+    #[test]
+    fn order_in_time_is_order_in_spelling(
+        a in Timestamp::MIN_MS..=Timestamp::MAX_MS,
+        b in Timestamp::MIN_MS..=Timestamp::MAX_MS,
+    ) {
+        let (a, b) = (Timestamp::from_ms(a), Timestamp::from_ms(b));
+        prop_assert_eq!(a.cmp(&b), a.to_rfc3339().cmp(&b.to_rfc3339()));
+    }
+
+    #[test]
+    fn nothing_that_looks_like_a_moment_makes_the_reader_panic(text in "[0-9]{2,4}[-:.T0-9]{10,20}[Z+:.0-9ä-]{0,8}") {
+        if let Some(moment) = Timestamp::parse_rfc3339(&text) {
+            prop_assert_eq!(Timestamp::parse_rfc3339(&moment.to_string()), Some(moment));
+        }
     }
 }

@@ -4,17 +4,24 @@ use switchboard_core::call::{Caller, SendMessage};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::AgentCard;
 
-use crate::house::Registered;
+use crate::house::{House, Registered};
 
-pub(crate) fn check(agent: &Registered, caller: &Caller, send: &SendMessage) -> Result<(), ProtocolError> {
+pub(crate) fn check(
+    house: &House,
+    agent: &Registered,
+    caller: &Caller,
+    send: &SendMessage,
+) -> Result<(), ProtocolError> {
     let card = &agent.card;
     for extension in card.capabilities.extensions.iter().filter(|extension| extension.required) {
         if !caller.extensions.contains(&extension.uri) {
             return Err(ProtocolError::ExtensionSupportRequired { uri: extension.uri.clone() });
         }
     }
-    if send.push_config.is_some() {
+    if let Some(config) = &send.push_config {
         agent.require_push()?;
+        let field = "configuration.taskPushNotificationConfig.url";
+        house.webhook.check(&config.url).map_err(|why| ProtocolError::invalid(field, why))?;
     }
     check_input(card, send)?;
     check_output(card, &send.accepted_output_modes)

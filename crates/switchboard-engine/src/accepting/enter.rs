@@ -52,7 +52,7 @@ pub(crate) async fn enter(
     let entering = Entering { house, agent, caller, scope, identity };
     match send.message.task_id.clone() {
         None => entering.open(send).await,
-        Some(id) => entering.go_on(id, send).await,
+        Some(id) => Box::pin(entering.go_on(id, send)).await,
     }
 }
 

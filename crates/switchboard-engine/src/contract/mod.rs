@@ -1,1 +1,102 @@
-//! Contract.
+//! What every store must do, as named behaviours. A store crate implements [`Subject`] and writes
+//! `switchboard_engine::store_contract!(make);`, which gives one test per behaviour; so two stores that pass behave the
+//! same to the engine.
+//!
+//! Behaviours write through a [`given::Pen`], which knows what the store must then answer: after whatever a behaviour
+//! does, the stored task equals the fold of the stored log.
+
+pub mod accepts;
+pub mod given;
+pub mod leases;
+pub mod lists;
+pub mod logs;
+pub mod records;
+pub mod retention;
+pub mod webhooks;
+
+use crate::memory::ManualClock;
+use crate::ports::Store;
+
+/// A store under test, on a clock that the test moves.
+pub trait Subject: Send + Sync {
+    fn store(&self) -> &dyn Store;
+    fn clock(&self) -> &ManualClock;
+    /// What a restart of the process does: everything durable is still there, and whoever held a lease is gone.
+    fn restart(&mut self);
+}
+
+/// One test per behaviour. `make` gives a fresh, empty [`Subject`].
+#[macro_export]
+macro_rules! store_contract {
+    ($make:path) => {
+        $crate::store_contract! { @each $make:
+            records: a_new_task_is_read_back_whole,
+            records: an_id_that_is_taken_is_a_conflict,
+            records: a_commit_on_an_old_version_is_a_conflict_and_changes_nothing,
+            records: a_commit_to_a_record_that_is_not_there_is_a_conflict,
+            records: a_fence_that_was_replaced_is_refused_inside_the_commit,
+            records: a_foreign_task_is_a_missing_task,
+            records: a_record_that_is_not_born_has_a_head_but_is_not_listed,
+            records: a_direct_reply_closes_the_record_and_is_kept,
+            records: many_turns_fold_to_the_same_task_with_and_without_the_hint,
+            records: progress_that_leaves_no_trace_is_not_needed_to_read_the_task,
+            records: a_question_moves_to_history_when_it_is_answered,
+            records: contents_of_every_kind_and_size_come_back_byte_for_byte,
+            records: odd_texts_and_numbers_come_back_as_they_were,
+            records: everything_is_there_after_a_restart,
+            records: a_commit_without_events_is_a_step_of_the_version,
+            logs: a_reader_gets_what_is_above_its_cursor,
+            logs: commits_without_visible_events_are_passed_over,
+            logs: pages_join_up_without_gap_or_repeat,
+            logs: a_cursor_at_the_end_gets_an_empty_page,
+            logs: an_event_costs_the_same_early_and_late,
+            lists: a_scope_lists_its_own_tasks_newest_status_first,
+            lists: filters_by_context_state_and_time_combine,
+            lists: pages_join_up_and_the_total_counts_all,
+            lists: tasks_of_the_same_millisecond_are_each_listed_once,
+            lists: a_task_that_moves_between_pages_shifts_nothing,
+            lists: a_list_without_artifacts_has_the_rest,
+            accepts: a_used_key_is_a_duplicate_and_says_of_what,
+            accepts: a_refused_duplicate_changes_nothing,
+            accepts: a_key_is_free_again_after_its_window,
+            accepts: a_key_far_in_the_future_is_found,
+            webhooks: a_config_is_read_back_and_replaced_and_deleted,
+            webhooks: a_commit_makes_a_webhook_due_and_a_delivery_settles_it,
+            webhooks: a_cursor_starts_after_what_it_is_told,
+            webhooks: a_claimed_delivery_is_hidden_until_its_claim_runs_out,
+            webhooks: events_during_a_delivery_make_it_due_again,
+            webhooks: a_failed_delivery_waits_and_counts,
+            webhooks: a_parked_delivery_waits_for_nobody,
+            webhooks: a_late_outcome_for_a_replaced_config_is_ignored,
+            webhooks: deliveries_come_in_the_order_they_fell_due,
+            webhooks: a_delivery_under_way_is_due_again_after_a_restart,
+            leases: a_lease_taken_in_a_commit_holds_until_it_runs_out,
+            leases: a_run_that_begins_without_a_lease_is_due_at_once,
+            leases: a_claim_raises_fence_and_attempt_and_is_in_the_log,
+            leases: a_run_that_ended_cannot_be_claimed,
+            leases: a_renewed_lease_holds_longer_even_if_it_had_run_out,
+            leases: a_lease_that_was_claimed_is_lost_to_its_holder,
+            leases: a_released_run_is_claimed_when_it_is_due,
+            leases: leases_of_a_process_that_is_gone_are_void_at_once,
+            leases: a_released_run_keeps_its_due_time_over_a_restart,
+            leases: a_commit_of_the_run_leaves_its_lease_alone,
+            leases: a_claim_takes_no_more_than_it_was_asked_for,
+            retention: active_and_paused_tasks_are_never_pruned,
+            retention: a_closed_task_goes_when_its_time_is_over,
+            retention: a_direct_reply_goes_after_its_own_window,
+            retention: the_oldest_closed_tasks_go_first_when_there_are_too_many,
+            retention: a_compacted_log_is_pruned_for_old_cursors_and_the_task_is_whole,
+            retention: an_unfinished_delivery_keeps_the_task_and_its_log,
+            retention: a_large_task_goes_completely,
+            retention: at_most_so_many_go_at_once,
+        }
+    };
+    (@each $make:path: $($room:ident: $behaviour:ident,)*) => {
+        $(
+            #[tokio::test]
+            async fn $behaviour() {
+                $crate::contract::$room::$behaviour(&mut $make()).await;
+            }
+        )*
+    };
+}

@@ -1,1 +1,93 @@
-//! Tests of the memory store live here.
+//! The memory store under the contract, and what is its own: the bound.
+
+use std::sync::Arc;
+
+use switchboard_core::model::Timestamp;
+
+use super::{CountingIds, ManualClock, MemoryStore};
+use crate::ports::{Clock, Ids};
+
+#[test]
+fn a_manual_clock_moves_when_told() {
+    let clock = ManualClock::new(Timestamp::from_ms(5));
+    clock.advance_ms(10);
+    assert_eq!(clock.now(), Timestamp::from_ms(15));
+    clock.set(Timestamp::from_ms(-1));
+    assert_eq!(clock.now(), Timestamp::from_ms(-1));
+}
+
+#[test]
+fn counted_ids_are_told_apart_and_look_like_uuids() {
+    let ids = CountingIds::default();
+    assert_eq!(ids.uuid(), "00000000-0000-4000-8000-000000000001");
+    assert_eq!(ids.uuid(), "00000000-0000-4000-8000-000000000002");
+}
+
+#[cfg(feature = "contract")]
+mod contract {
+    use super::{Arc, ManualClock, MemoryStore, Timestamp};
+    use crate::contract::Subject;
+    use crate::contract::given::{Pen, anyone};
+    use crate::ports::Store;
+    use crate::ports::store::CommitError;
+
+    struct InMemory {
+        clock: Arc<ManualClock>,
+        store: MemoryStore,
+    }
+
+    impl InMemory {
+        fn holding(tasks_max: usize) -> Self {
+            let clock = Arc::new(ManualClock::new(Timestamp::from_ms(1_700_000_000_000)));
+            Self { store: MemoryStore::new(clock.clone(), tasks_max), clock }
+        }
+    }
+
+    impl Subject for InMemory {
+        fn store(&self) -> &dyn Store {
+            &self.store
+        }
+
+        fn clock(&self) -> &ManualClock {
+            &self.clock
+        }
+
+        fn restart(&mut self) {
+            self.store.void_leases();
+        }
+    }
+
+    fn make() -> InMemory {
+        InMemory::holding(10_000)
+    }
+
+    crate::store_contract!(make);
+
+    #[tokio::test]
+    async fn a_full_store_lets_the_oldest_closed_task_go() {
+        let subject = InMemory::holding(3);
+        let active = Pen::opened(&subject, "t1").await;
+        let first = Pen::completed(&subject, "t2").await;
+        subject.clock.advance_ms(1);
+        let second = Pen::completed(&subject, "t3").await;
+        let third = Pen::completed(&subject, "t4").await;
+        assert!(subject.store.head(&anyone(), &first.head.id).await.unwrap().is_none());
+        for pen in [&active, &second, &third] {
+            pen.check(&subject).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_store_full_of_active_tasks_takes_no_more() {
+        let subject = InMemory::holding(2);
+        let pens = [Pen::opened(&subject, "t1").await, Pen::opened(&subject, "t2").await];
+        let mut third = Pen::new(anyone(), "t3", "c1");
+        let opening = third.opening(&subject, "hello");
+        let commit = third.commit(&subject, vec![opening]);
+        let refused = third.try_write(&subject, commit).await;
+        assert!(matches!(refused, Err(CommitError::Full)), "{refused:?}");
+        for pen in &pens {
+            pen.check(&subject).await;
+        }
+    }
+}

@@ -31,7 +31,10 @@ pub(crate) async fn cancel_task(
         let settled = wait_until(house, &record, Until::Settled, patience).await?;
         if !settled && !house.supervisor.is_draining() {
             house.reload(&record).await.map_err(WriteError::into_protocol)?;
-            match house.write(&record, Command::Revoke { state: TaskState::Canceled, message: None }).await {
+            let Some(inbound) = stored.folded.open_turns.first().cloned() else {
+                return Err(ProtocolError::task_not_found(id));
+            };
+            match house.write(&record, Command::Revoke { inbound, state: TaskState::Canceled, message: None }).await {
                 Ok(_) | Err(WriteError::Refused(Refusal::Closed { .. })) => {}
                 Err(error) => return Err(error.into_protocol()),
             }

@@ -17,6 +17,7 @@ pub(crate) async fn create(
     mut config: PushConfig,
 ) -> Result<Reply, ProtocolError> {
     agent.require_push()?;
+    house.webhook.check(&config.url).map_err(|why| ProtocolError::invalid("url", why))?;
     if config.id.is_empty() {
         config.id = house.ids.uuid().into();
     }

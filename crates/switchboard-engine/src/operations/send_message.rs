@@ -21,16 +21,26 @@ pub(crate) async fn send_message(
     caller: &Caller,
     send: SendMessage,
 ) -> Result<Reply, ProtocolError> {
-    check(agent, caller, &send)?;
+    check(house, agent, caller, &send)?;
     let (history_length, return_immediately) = (send.history_length, send.return_immediately);
     let (record, stored) = match enter(house, agent, caller, send).await? {
         Entry::Entered(Entered { record, stored, .. }) => (record, stored),
-        Entry::Repeated(accepted) => recall(house, house.scope(caller, agent), &accepted).await?,
+        Entry::Repeated(accepted) => Box::pin(recall(house, house.scope(caller, agent), &accepted)).await?,
     };
     let may_answer = stored.head.is_settled() || (return_immediately && stored.head.phase == Phase::Live);
     if may_answer {
         return Ok(answer(&stored.folded, history_length));
     }
+    // Boxed, because most sends never get here and should not carry the room for it.
+    Box::pin(wait_for_answer(house, record, stored, history_length)).await
+}
+
+async fn wait_for_answer(
+    house: &House,
+    record: Arc<Record>,
+    stored: StoredTask,
+    history_length: Option<u32>,
+) -> Result<Reply, ProtocolError> {
     if stored.head.phase == Phase::Unborn {
         wait_until_known(house, &record, &stored).await?;
     }
@@ -47,7 +57,7 @@ pub(crate) async fn send_streaming_message(
     send: SendMessage,
 ) -> Result<Reply, ProtocolError> {
     agent.require_streaming()?;
-    check(agent, caller, &send)?;
+    check(house, agent, caller, &send)?;
     if let Some(last_event_id) = &caller.last_event_id {
         return resume_send(house, agent, caller, &send.message, last_event_id).await;
     }

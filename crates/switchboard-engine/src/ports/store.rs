@@ -21,11 +21,12 @@ pub trait Store: Send + Sync {
     /// The whole record: its head, and its log folded.
     fn task<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>>;
 
-    /// Commits that hold visible events numbered above `after_seq`, in order, at most `limit` of them. A key is proof
-    /// that its holder was shown the head. Fails with `Pruned` below what is kept.
+    /// Commits that hold visible events numbered above `after_seq`, in order, at most `limit` of them: fewer where they
+    /// are large, none only if there are none. A key is proof that its holder was shown the head. Fails with `Pruned`
+    /// below what is kept.
     fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>>;
 
-    /// Born tasks of a scope, newest status first, ties by key.
+    /// Born tasks of a scope, newest status first; of the same moment, the one opened last.
     fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>>;
 
     /// What an idempotency key stands for, if it was used inside its window.

@@ -4,6 +4,10 @@ use bytes::Bytes;
 use switchboard_core::call::BoxFuture;
 
 pub trait Webhook: Send + Sync {
+    /// Whether a URL can be posted to at all, as far as that can be told without looking anything up. The reason is
+    /// shown to whoever registers it.
+    fn check(&self, url: &str) -> Result<(), String>;
+
     /// Posts once. `Ok` is the receiver's status; whether that counts as delivered is for the caller to say.
     fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<u16, WebhookError>>;
 }

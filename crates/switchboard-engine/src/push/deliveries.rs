@@ -88,8 +88,11 @@ async fn post_page(house: &House, delivery: &Delivery, dice: u64) -> DeliveryOut
             if seq <= delivered_seq {
                 continue;
             }
-            if let Err(error) = post(house, delivery, seq, &update).await {
-                return failed(house, delivery, delivered_seq, error, dice);
+            match post(house, delivery, seq, &update).await {
+                Ok(()) => {}
+                Err(WebhookError::Failed(error)) => return failed(house, delivery, delivered_seq, error, dice),
+                // The address will not become allowed by waiting.
+                Err(WebhookError::Refused(error)) => return parked(house, delivery, delivered_seq, error),
             }
             Counters::add(&house.counters.deliveries_made);
             delivered_seq = seq;
@@ -105,16 +108,21 @@ fn failed(house: &House, delivery: &Delivery, delivered_seq: u64, error: String,
     let failures = if delivered_seq > delivery.delivered_seq { 1 } else { delivery.failures + 1 };
     let (task, config) = (&delivery.task_id, &delivery.config.id);
     if failures >= limits.delivery_failures_max {
-        Counters::add(&house.counters.deliveries_parked);
-        tracing::warn!(%task, %config, failures, error, "a webhook is given up on");
-        return DeliveryOutcome::Parked { delivered_seq, error };
+        return parked(house, delivery, delivered_seq, error);
     }
     tracing::info!(%task, %config, failures, error, "a webhook failed and will be tried again");
     let wait_ms = backoff_ms(failures, limits.delivery_backoff_ms_min, limits.delivery_backoff_ms_max, dice);
     DeliveryOutcome::Retry { delivered_seq, due: house.now().plus_ms(wait_ms), error }
 }
 
-async fn post(house: &House, delivery: &Delivery, seq: u64, update: &Update) -> Result<(), String> {
+fn parked(house: &House, delivery: &Delivery, delivered_seq: u64, error: String) -> DeliveryOutcome {
+    Counters::add(&house.counters.deliveries_parked);
+    let (task, config, failures) = (&delivery.task_id, &delivery.config.id, delivery.failures + 1);
+    tracing::warn!(%task, %config, failures, error, "a webhook is given up on");
+    DeliveryOutcome::Parked { delivered_seq, error }
+}
+
+async fn post(house: &House, delivery: &Delivery, seq: u64, update: &Update) -> Result<(), WebhookError> {
     let call = WebhookCall {
         url: delivery.config.url.clone(),
         headers: headers(&delivery.config, &delivery.task_id.to_string(), seq, delivery.failures),
@@ -123,9 +131,9 @@ async fn post(house: &House, delivery: &Delivery, seq: u64, update: &Update) -> 
     let patience = Duration::from_millis(u64::from(house.limits.delivery_timeout_ms));
     match tokio::time::timeout(patience, house.webhook.post(call)).await {
         Ok(Ok(status)) if (200..300).contains(&status) => Ok(()),
-        Ok(Ok(status)) => Err(format!("the receiver answered {status}")),
-        Ok(Err(WebhookError::Refused(why) | WebhookError::Failed(why))) => Err(why),
-        Err(_) => Err("the receiver did not answer in time".to_owned()),
+        Ok(Ok(status)) => Err(WebhookError::Failed(format!("the receiver answered {status}"))),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(WebhookError::Failed("the receiver did not answer in time".to_owned())),
     }
 }
 

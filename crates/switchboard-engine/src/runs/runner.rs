@@ -120,9 +120,13 @@ impl Run {
                 Ended::TimedOut => {
                     Counters::add(&self.house.counters.runs_timed_out);
                     let message = self.turn.agent_message(vec![Part::text("Task timed out")]);
-                    Command::Revoke { state: TaskState::Failed, message: Some(message) }
+                    let inbound = self.turn.inbound().clone();
+                    Command::Revoke { inbound, state: TaskState::Failed, message: Some(message) }
                 }
-                Ended::CancelTimedOut => Command::Revoke { state: TaskState::Canceled, message: None },
+                Ended::CancelTimedOut => {
+                    let inbound = self.turn.inbound().clone();
+                    Command::Revoke { inbound, state: TaskState::Canceled, message: None }
+                }
             };
             if !record_end(&self.house, &self.turn, command).await {
                 return;

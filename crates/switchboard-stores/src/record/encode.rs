@@ -213,7 +213,9 @@ impl Encoder<'_> {
         let is_large = part.content_bytes() > INLINE_BYTES_MAX;
         self.json.open('{');
         match &part.content {
-            PartContent::Text(text) if is_large => self.chunked("text", &Bytes::copy_from_slice(text.as_bytes()), place),
+            PartContent::Text(text) if is_large => {
+                self.chunked("text", &Bytes::copy_from_slice(text.as_bytes()), place)
+            }
             PartContent::Url(url) if is_large => self.chunked("url", &Bytes::copy_from_slice(url.as_bytes()), place),
             PartContent::Data(json) if is_large => {
                 self.chunked("data", &Bytes::copy_from_slice(json.as_str().as_bytes()), place);

@@ -8,7 +8,7 @@ mod head;
 mod json;
 
 pub(crate) use decode::{ChunkSource, Want, decode};
-pub(crate) use encode::{Chunk, Encoded, encode};
+pub(crate) use encode::{Encoded, encode};
 pub(crate) use head::{
     decode_artifacts, encode_artifacts, phase_from_number, phase_number, state_from_number, state_number,
 };

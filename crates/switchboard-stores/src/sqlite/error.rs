@@ -10,13 +10,28 @@ use switchboard_engine::ports::store::StoreError;
 #[derive(Debug)]
 pub enum OpenError {
     /// Another process has it; its pid, if it left one.
-    InUse { path: PathBuf, pid: Option<u32> },
+    InUse {
+        path: PathBuf,
+        pid: Option<u32>,
+    },
     /// Written by a newer build.
-    Newer { path: PathBuf, found: usize, known: usize },
+    Newer {
+        path: PathBuf,
+        found: usize,
+        known: usize,
+    },
     /// A SQLite file, but not one of ours.
-    NotOurs { path: PathBuf },
-    Io { path: PathBuf, source: std::io::Error },
-    Sqlite { path: PathBuf, source: rusqlite::Error },
+    NotOurs {
+        path: PathBuf,
+    },
+    Io {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    Sqlite {
+        path: PathBuf,
+        source: rusqlite::Error,
+    },
 }
 
 impl fmt::Display for OpenError {
@@ -33,7 +48,9 @@ impl fmt::Display for OpenError {
                 "{} has schema version {found}, and this build knows versions up to {known}: use a newer build",
                 path.display()
             ),
-            Self::NotOurs { path } => write!(f, "{} is a SQLite database, but not one of Switchboard's", path.display()),
+            Self::NotOurs { path } => {
+                write!(f, "{} is a SQLite database, but not one of Switchboard's", path.display())
+            }
             Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
             Self::Sqlite { path, source } => write!(f, "{}: {source}", path.display()),
         }

@@ -31,8 +31,6 @@ pub(super) struct Ledger<'c> {
     scopes: HashMap<Scope, i64>,
     pub(super) last_task_no: i64,
     pub(super) last_push_no: i64,
-    /// The last day on which a known idempotency key expires.
-    pub(super) last_accepted_day: i64,
     pub(super) tasks: i64,
     tasks_before: i64,
     /// What the cache is to be told once the batch is durable, in order.
@@ -41,8 +39,13 @@ pub(super) struct Ledger<'c> {
 
 pub(super) enum Effect {
     /// The request at this place of the batch was committed.
-    Committed { place: usize },
-    Claimed { stored: Box<StoredHead>, events: Arc<[Event]> },
+    Committed {
+        place: usize,
+    },
+    Claimed {
+        stored: Box<StoredHead>,
+        events: Arc<[Event]>,
+    },
     Removed(TaskId),
 }
 
@@ -72,7 +75,6 @@ impl<'c> Ledger<'c> {
             last_task_no: number("SELECT coalesce(max(task_no), 0) FROM task")?
                 .max(number("SELECT coalesce(max(task_no), 0) FROM removal")?),
             last_push_no: number("SELECT coalesce(max(push_no), 0) FROM push")?,
-            last_accepted_day: number("SELECT coalesce(max(day), 0) FROM accepted")?,
             tasks,
             tasks_before: tasks,
             effects: Vec::new(),
@@ -95,10 +97,10 @@ impl<'c> Ledger<'c> {
 
     pub(super) fn rollback(&mut self) {
         // A failed commit may have rolled back by itself, and then there is nothing to roll back.
-        if !self.connection.is_autocommit() {
-            if let Err(error) = self.connection.execute_batch("ROLLBACK") {
-                tracing::error!(%error, "a transaction could not be rolled back");
-            }
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.connection.execute_batch("ROLLBACK")
+        {
+            tracing::error!(%error, "a transaction could not be rolled back");
         }
         self.leases.undo();
         self.scopes.clear();

@@ -20,8 +20,7 @@ pub(super) fn migrate(
     let sql = |source| OpenError::Sqlite { path: path.to_owned(), source };
     let found: usize = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(sql)?;
     let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(sql)?;
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(sql)?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(sql)?;
     let known = migrations.len();
     if tables > 0 && application != APPLICATION_ID {
         return Err(OpenError::NotOurs { path: path.to_owned() });

@@ -69,8 +69,9 @@ pub(super) fn open(path: &Path, options: &SqliteOptions, now: Timestamp) -> Resu
     let lock = FileLock::take(path)?;
     // SQLite gives its side files the mode of the main one.
     open_private(path).map_err(io)?;
-    let mut writer = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)
-        .map_err(sql)?;
+    let mut writer =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+            .map_err(sql)?;
     writer.pragma_update(None, "busy_timeout", BUSY_WAIT_MS).map_err(sql)?;
     migrate(&mut writer, path, MIGRATIONS)?;
     configure_writer(&writer, options).map_err(sql)?;

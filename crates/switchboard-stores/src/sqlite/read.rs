@@ -2,17 +2,20 @@
 //! following two chains back from the head: one of what was said, one of artifact writes. Commits of mere progress are
 //! on neither, so a task with a million of them is read as quickly as one without.
 
+use std::ops::RangeInclusive;
+
 use rusqlite::{Connection, OptionalExtension, params};
 use switchboard_core::lifecycle::{Event, Folded};
-use switchboard_core::model::{PushConfig, TaskId, Timestamp};
-use switchboard_engine::ports::store::{
-    LogPage, LoggedCommit, Scope, StoreError, StoredHead, StoredTask, TaskKey,
-};
+use switchboard_core::model::{Part, PushConfig, TaskId, Timestamp};
+use switchboard_engine::ports::store::{LogPage, LoggedCommit, Scope, StoreError, StoredHead, StoredTask, TaskKey};
 
 use super::deliveries::{CONFIG_COLUMNS, config_from};
 use super::error::Failure;
 use super::rows::{Chains, HEAD_COLUMNS, TaskRow, head_from, log_no, signed, unsigned, version_of};
 use crate::record::{ChunkSource, Want, decode};
+
+/// A page of large commits is a short page, so that a reader of a large file never holds much of it at once.
+const LOG_PAGE_BYTES_MAX: usize = 1 << 20;
 
 /// Reads chunks for records that refer to them.
 struct Chunks<'c>(&'c Connection);
@@ -26,7 +29,9 @@ impl ChunkSource for Chunks<'_> {
             let mut rows = select.query([first, first.saturating_add(count)])?;
             let mut bytes = Vec::new();
             while let Some(row) = rows.next()? {
-                bytes.extend_from_slice(row.get_ref(0)?.as_blob().map_err(|error| StoreError::Corrupt(error.to_string()))?);
+                bytes.extend_from_slice(
+                    row.get_ref(0)?.as_blob().map_err(|error| StoreError::Corrupt(error.to_string()))?,
+                );
             }
             Ok(bytes)
         };
@@ -35,10 +40,7 @@ impl ChunkSource for Chunks<'_> {
 }
 
 /// Runs several reads against one state of the file.
-pub(super) fn at_once<T>(
-    connection: &Connection,
-    read: impl FnOnce() -> Result<T, Failure>,
-) -> Result<T, Failure> {
+pub(super) fn at_once<T>(connection: &Connection, read: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     connection.prepare_cached("BEGIN")?.execute([])?;
     let result = read();
     connection.prepare_cached("COMMIT")?.execute([])?;
@@ -80,13 +82,9 @@ pub(super) fn fold(connection: &Connection, row: TaskRow, want: Want) -> Result<
 
 /// The records on the chains, newest first. The commit that set the status is read too: it may be mere progress, but
 /// nothing has replaced it yet.
-fn records_to_fold(
-    connection: &Connection,
-    task_no: i64,
-    chains: Chains,
-    want: Want,
-) -> Result<Vec<String>, Failure> {
-    let mut select = connection.prepare_cached("SELECT prev_story, prev_artifact, record FROM log WHERE log_no = ?1")?;
+fn records_to_fold(connection: &Connection, task_no: i64, chains: Chains, want: Want) -> Result<Vec<String>, Failure> {
+    let mut select =
+        connection.prepare_cached("SELECT prev_story, prev_artifact, record FROM log WHERE log_no = ?1")?;
     let Chains { mut story, mut artifact, mut status } = chains;
     if want == Want::NoArtifacts {
         artifact = 0;
@@ -100,7 +98,7 @@ fn records_to_fold(
         let (prev_story, prev_artifact, record) = select
             .query_row([log_no(task_no, version)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .optional()?
-            .ok_or_else(|| StoreError::Corrupt(format!("commit {version} of task number {task_no} is missing")))?;
+            .ok_or_else(|| missing(task_no, version))?;
         records.push(record);
         if story == version {
             story = prev_story;
@@ -114,18 +112,18 @@ fn records_to_fold(
     }
 }
 
-pub(super) fn log(
-    connection: &Connection,
-    key: TaskKey,
-    after_seq: u64,
-    limit: usize,
-) -> Result<LogPage, Failure> {
+fn missing(task_no: i64, version: i64) -> StoreError {
+    StoreError::Corrupt(format!("commit {version} of task number {task_no} is missing"))
+}
+
+pub(super) fn log(connection: &Connection, key: TaskKey, after_seq: u64, limit: usize) -> Result<LogPage, Failure> {
     at_once(connection, || {
-        let mut bounds = connection.prepare_cached("SELECT floor_seq, seq, version FROM task WHERE task_no = ?1")?;
-        let found = bounds
-            .query_row([key.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))
-            .optional()?;
-        let (floor_seq, seq, version) = found.ok_or(StoreError::Pruned)?;
+        let mut bounds =
+            connection.prepare_cached("SELECT floor_seq, seq, floor_version, version FROM task WHERE task_no = ?1")?;
+        let found = bounds.query_row([key.0], |row| {
+            Ok([row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?])
+        });
+        let [floor_seq, seq, floor_version, version] = found.optional()?.ok_or(StoreError::Pruned)?;
         let after_seq = signed(after_seq);
         if after_seq < floor_seq {
             return Err(StoreError::Pruned.into());
@@ -134,17 +132,18 @@ pub(super) fn log(
         if after_seq >= seq {
             return Ok(page);
         }
-        let from = first_version_after(connection, key.0, after_seq, version)?;
+        let from = first_version_after(connection, key.0, after_seq, floor_version + 1..=version)?;
         let mut select = connection.prepare_cached(
             "SELECT log_no, last_seq, visible, record FROM log
               WHERE log_no BETWEEN ?1 AND ?2 AND visible > 0 ORDER BY log_no LIMIT ?3",
         )?;
-        let mut rows =
-            select.query(params![log_no(key.0, from), log_no(key.0, version), signed(limit as u64)])?;
-        while let Some(row) = rows.next()? {
+        let mut rows = select.query(params![log_no(key.0, from), log_no(key.0, version), signed(limit as u64)])?;
+        let mut bytes = 0;
+        while let Some(row) = rows.next()?.filter(|_| bytes < LOG_PAGE_BYTES_MAX) {
             let (last_seq, visible): (i64, i64) = (row.get(1)?, row.get(2)?);
             let record = row.get_ref(3)?.as_str().map_err(|error| StoreError::Corrupt(error.to_string()))?;
             let events: Vec<Event> = decode(record, Want::Everything, &Chunks(connection))?;
+            bytes += record.len() + events.iter().map(artifact_bytes).sum::<usize>();
             page.commits.push(LoggedCommit {
                 version: unsigned(version_of(row.get(0)?)),
                 first_seq: unsigned(last_seq - visible + 1),
@@ -155,14 +154,27 @@ pub(super) fn log(
     })
 }
 
+fn artifact_bytes(event: &Event) -> usize {
+    match event {
+        Event::ArtifactWritten { artifact, .. } => artifact.parts.iter().map(Part::content_bytes).sum(),
+        _ => 0,
+    }
+}
+
 /// The first commit after which the task's seq is above `after_seq`. Seq never falls from one commit to the next, so
 /// it is found by halving; a task of a million commits takes twenty looks.
-fn first_version_after(connection: &Connection, task_no: i64, after_seq: i64, last: i64) -> Result<i64, Failure> {
+fn first_version_after(
+    connection: &Connection,
+    task_no: i64,
+    after_seq: i64,
+    versions: RangeInclusive<i64>,
+) -> Result<i64, Failure> {
     let mut select = connection.prepare_cached("SELECT last_seq FROM log WHERE log_no = ?1")?;
-    let (mut low, mut high) = (1, last);
+    let (mut low, mut high) = versions.into_inner();
     while low < high {
         let middle = low + (high - low) / 2;
-        let seq: i64 = select.query_row([log_no(task_no, middle)], |row| row.get(0))?;
+        let seq: Option<i64> = select.query_row([log_no(task_no, middle)], |row| row.get(0)).optional()?;
+        let seq = seq.ok_or_else(|| missing(task_no, middle))?;
         if seq > after_seq {
             high = middle;
         } else {

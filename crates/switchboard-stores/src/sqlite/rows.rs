@@ -32,7 +32,7 @@ pub(super) struct Chains {
 }
 
 pub(super) fn head_from(row: &Row<'_>, agent: &AgentName) -> Result<TaskRow, Failure> {
-    let text = |column: usize| -> Result<&str, Failure> { Ok(row.get_ref(column)?.as_str().map_err(mistyped)?) };
+    let text = |column: usize| -> Result<&str, Failure> { row.get_ref(column)?.as_str().map_err(mistyped) };
     let head = Head {
         id: text(1)?.into(),
         context_id: text(2)?.into(),

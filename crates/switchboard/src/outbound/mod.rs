@@ -1,20 +1,17 @@
-//! Placeholder until the guarded client arrives.
-use switchboard_core::call::BoxFuture;
-use switchboard_engine::ports::{Webhook, WebhookCall, WebhookError};
-pub(crate) struct OutboundPolicy;
-impl OutboundPolicy {
-    pub(crate) fn parse(_: &[String]) -> Result<Self, String> {
-        Ok(Self)
-    }
-}
-pub(crate) struct GuardedClient;
-impl GuardedClient {
-    pub(crate) fn new(_: OutboundPolicy) -> Result<Self, String> {
-        Ok(Self)
-    }
-}
-impl Webhook for GuardedClient {
-    fn post(&self, _: WebhookCall) -> BoxFuture<'_, Result<u16, WebhookError>> {
-        Box::pin(std::future::ready(Err(WebhookError::Failed(String::new()))))
-    }
-}
+//! The one door by which calls leave the house: every address is checked, and what was checked is what is dialled.
+//!
+//! A client may name any URL for its webhook, so each call out is an offer to reach, from inside, what it cannot reach
+//! from outside. `target` judges the text of a URL, `policy` judges an address, `connector` resolves, asks the policy
+//! and dials, and `client` posts over it. Whatever else fetches something on behalf of others goes through here too.
+
+mod client;
+mod connector;
+mod policy;
+mod ranges;
+pub(crate) mod target;
+#[cfg(test)]
+mod tests;
+mod trouble;
+
+pub(crate) use client::GuardedClient;
+pub(crate) use policy::OutboundPolicy;

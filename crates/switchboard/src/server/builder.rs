@@ -212,10 +212,8 @@ impl ServerBuilder {
             Some(tokens) => Door::Tokens(tokens),
             None => Door::open(self.tenants.into_iter().map(Tenant::from).collect()),
         };
-        let mut engine = Engine::builder(store)
-            .clock(clock.clone())
-            .webhook(Arc::new(webhook))
-            .limits(self.engine_limits);
+        let mut engine =
+            Engine::builder(store).clock(clock.clone()).webhook(Arc::new(webhook)).limits(self.engine_limits);
         let order: Vec<String> = self.agents.iter().map(|agent| agent.slug_name().to_owned()).collect();
         let open = door.is_open();
         for agent in self.agents {

@@ -71,10 +71,8 @@ impl Metrics {
         for (name, outcomes) in OPERATIONS.iter().zip(&self.requests) {
             for (outcome, count) in ["ok", "refused", "failed"].iter().zip(outcomes) {
                 let count = count.load(Ordering::Relaxed);
-                let _ = writeln!(
-                    out,
-                    "switchboard_requests_total{{operation=\"{name}\",outcome=\"{outcome}\"}} {count}"
-                );
+                let _ =
+                    writeln!(out, "switchboard_requests_total{{operation=\"{name}\",outcome=\"{outcome}\"}} {count}");
             }
         }
         let opened = self.streams_opened.load(Ordering::Relaxed);
@@ -112,7 +110,13 @@ fn render_store(out: &mut String, engine: &Engine) {
     single(out, "commits_total", "counter", "Commits made durable.", stats.commits);
     single(out, "commit_conflicts_total", "counter", "Commits that came second.", stats.conflicts);
     single(out, "commit_failures_total", "counter", "Commits the store did not take.", stats.failures);
-    single(out, "commit_batches_total", "counter", "Transactions; commits that waited together share one.", stats.batches);
+    single(
+        out,
+        "commit_batches_total",
+        "counter",
+        "Transactions; commits that waited together share one.",
+        stats.batches,
+    );
     single(out, "store_rows_written_total", "counter", "Rows written.", stats.rows_written);
     single(out, "store_bytes_written_total", "counter", "Bytes of content written.", stats.bytes_written);
     single(out, "store_queue_depth", "gauge", "Commits waiting for the writer.", stats.queue_depth);

@@ -4,8 +4,21 @@ use std::borrow::Cow;
 
 /// First path segments that are ours and therefore neither tenants nor agents.
 pub const RESERVED: &[&str] = &[
-    "tasks", "message", "extendedAgentCard", "v1", "agents", "apps", "dialects", "a2a", "rpc", "api", ".well-known",
-    "_agent-native", "healthz", "readyz", "metrics",
+    "tasks",
+    "message",
+    "extendedAgentCard",
+    "v1",
+    "agents",
+    "apps",
+    "dialects",
+    "a2a",
+    "rpc",
+    "api",
+    ".well-known",
+    "_agent-native",
+    "healthz",
+    "readyz",
+    "metrics",
 ];
 
 /// Where a request is to go.
@@ -15,7 +28,10 @@ pub(crate) enum Route<'a> {
     Ready,
     Metrics,
     /// A place of one agent; none is the default agent.
-    Agent { agent: Option<Cow<'a, str>>, place: Place<'a> },
+    Agent {
+        agent: Option<Cow<'a, str>>,
+        place: Place<'a>,
+    },
     Unknown,
 }
 
@@ -25,7 +41,10 @@ pub(crate) enum Place<'a> {
     Root,
     JsonRpc,
     Card,
-    Rest { tenant: Option<Cow<'a, str>>, place: RestPlace<'a> },
+    Rest {
+        tenant: Option<Cow<'a, str>>,
+        place: RestPlace<'a>,
+    },
 }
 
 /// The places of the HTTP+JSON binding.
@@ -35,9 +54,17 @@ pub(crate) enum RestPlace<'a> {
     StreamMessage,
     Tasks,
     /// `/tasks/{id}` with the verb behind the last colon, if any.
-    Task { id: Cow<'a, str>, verb: Option<&'a str> },
-    PushConfigs { task_id: Cow<'a, str> },
-    PushConfig { task_id: Cow<'a, str>, id: Cow<'a, str> },
+    Task {
+        id: Cow<'a, str>,
+        verb: Option<&'a str>,
+    },
+    PushConfigs {
+        task_id: Cow<'a, str>,
+    },
+    PushConfig {
+        task_id: Cow<'a, str>,
+        id: Cow<'a, str>,
+    },
     ExtendedCard,
 }
 

@@ -7,8 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use switchboard_core::dialect::v1_0::encode_message;
-use switchboard_core::model::Message;
+use switchboard::Message;
 use tokio::fs::OpenOptions;
 use tokio::io::AsyncWriteExt;
 
@@ -23,10 +22,8 @@ impl MessageFile {
     pub(super) async fn write(message: &Message) -> io::Result<Self> {
         let folder = private_folder(&std::env::temp_dir())?;
         let file = Self { path: folder.join("message.json"), folder };
-        let mut json = Vec::new();
-        encode_message(message, &mut json);
         let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file.path).await?;
-        out.write_all(&json).await?;
+        out.write_all(&switchboard::json::message(message)).await?;
         out.flush().await?;
         Ok(file)
     }

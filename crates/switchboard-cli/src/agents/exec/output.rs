@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use switchboard_core::model::Part;
-use switchboard_engine::runs::{Turn, TurnError};
+use switchboard::{Part, Turn, TurnError};
 use tokio::process::ChildStdout;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;

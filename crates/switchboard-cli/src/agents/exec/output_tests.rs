@@ -26,10 +26,7 @@ fn text_is_never_cut_inside_a_character() {
 #[test]
 fn what_is_not_text_is_sent_as_bytes_and_so_is_the_rest() {
     let (taken, last) = chunks_of(&[b"text", b"\xff\xd8picture", b"looks like text"]);
-    assert_eq!(
-        taken,
-        [Part::text("text"), bytes(b"\xff\xd8picture".to_vec()), bytes(b"looks like text".to_vec())]
-    );
+    assert_eq!(taken, [Part::text("text"), bytes(b"\xff\xd8picture".to_vec()), bytes(b"looks like text".to_vec())]);
     assert_eq!(last, bytes(Vec::new()));
 }
 

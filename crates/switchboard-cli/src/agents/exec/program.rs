@@ -20,7 +20,7 @@ pub(crate) enum Invocation {
 }
 
 /// A program that was found.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
     /// As it was configured; also what it sees as its own name.
     pub(crate) given: String,
@@ -63,8 +63,13 @@ fn find_file(given: &str, search: &OsStr) -> Result<PathBuf, String> {
         }
         denied = true;
     }
-    let hint = if given.contains(char::is_whitespace) { "; a list holds the program and each argument apart" } else { "" };
-    Err(if denied { format!("{given:?} is not executable") } else { format!("there is no program {given:?} in PATH{hint}") })
+    let hint =
+        if given.contains(char::is_whitespace) { "; a list holds the program and each argument apart" } else { "" };
+    Err(if denied {
+        format!("{given:?} is not executable")
+    } else {
+        format!("there is no program {given:?} in PATH{hint}")
+    })
 }
 
 fn is_executable(path: &Path) -> bool {

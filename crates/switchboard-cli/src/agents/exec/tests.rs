@@ -126,7 +126,8 @@ async fn output_is_published_while_the_command_works() {
     });
     assert_eq!(seen.await, "one\n");
     std::fs::write(gate.path().join("go"), "").unwrap();
-    let task = eventually("the task ends", async || Some(desk.task(&id).await).filter(|task| task.state().is_terminal()));
+    let task =
+        eventually("the task ends", async || Some(desk.task(&id).await).filter(|task| task.state().is_terminal()));
     assert_eq!(output(&task.await), "one\ntwo\n");
 }
 
@@ -272,7 +273,8 @@ async fn a_cancel_lets_the_command_say_goodbye() {
 
 #[tokio::test]
 async fn a_command_deaf_to_the_cancel_is_killed() {
-    let desk = Desk::of(shell("trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & echo $$ $!; wait; wait; sleep 600"));
+    let desk =
+        Desk::of(shell("trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & echo $$ $!; wait; wait; sleep 600"));
     let (id, pids) = begin_family(&desk).await;
     let begun = tokio::time::Instant::now();
     assert_eq!(desk.cancel(&id).await.state(), TaskState::Canceled);
@@ -286,7 +288,8 @@ async fn a_command_that_takes_too_long_is_ended() {
     agent.run_max = Duration::from_secs(1);
     let desk = Desk::of(agent);
     let (id, pids) = begin_family(&desk).await;
-    let task = eventually("the time is up", async || Some(desk.task(&id).await).filter(|task| task.state().is_terminal()));
+    let task =
+        eventually("the time is up", async || Some(desk.task(&id).await).filter(|task| task.state().is_terminal()));
     let expected = "Task timed out: the command did not end within 1 s".to_owned();
     assert_eq!(status(&task.await), (TaskState::Failed, expected));
     all_dead(&pids).await;

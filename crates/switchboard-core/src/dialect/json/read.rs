@@ -30,8 +30,8 @@ pub struct Fault {
     pub with_position: String,
 }
 
-/// Reads one object and nothing after it. A failure is rare, so only then is the text read again by a slower reader that
-/// keeps track of where it is.
+/// Reads one object and nothing after it. A failure is rare, so only then is the text read again, by a slower reader
+/// that keeps track of where it is.
 ///
 /// # Errors
 /// When the text is not JSON, not an object, or a field has the wrong type.

@@ -1,13 +1,11 @@
-//! A2A 1.0 in JSON, as spoken over JSON-RPC and over HTTP+JSON: protobuf's JSON mapping of the 1.0 messages, lowerCamelCase,
-//! enums by name, one member of a oneof. [`wire`](self) structs borrow from the request text and are turned into the
-//! model at once; replies are written straight from the model.
+//! A2A 1.0 in JSON, as spoken over JSON-RPC and HTTP+JSON: protobuf's JSON mapping of the 1.0 messages. Structs that
+//! borrow from the request text are turned into the model at once; replies are written straight from the model.
+//! - Requests: [`decode_call`]; for HTTP [`decode_send_body`], [`decode_cancel_body`], [`decode_push_config_body`],
+//!   [`decode_list_query`], [`decode_history_length`], [`decode_push_list_query`].
+//! - Replies: [`encode_reply`], [`encode_update`], [`encode_card`].
+//! - Refusals: [`encode_rpc_error`], [`encode_http_error`].
 //!
-//! - requests: [`decode_call`], [`decode_send_body`], [`decode_cancel_body`], [`decode_push_config_body`] and, for GET,
-//!   [`decode_list_query`], [`decode_history_length`], [`decode_push_list_query`];
-//! - replies: [`encode_reply`], [`encode_update`], [`encode_card`];
-//! - refusals: [`encode_rpc_error`], [`encode_http_error`].
-//!
-//! LOSSES: none. The model was made after this dialect. Fields nobody knows are ignored on the way in.
+//! LOSSES: none; the model was made after this dialect. Unknown members are ignored on the way in.
 
 mod card;
 mod check;

@@ -70,7 +70,7 @@ fn the_first_write_of_a_later_attempt_replaces() {
     record.runs(write("a", "half "));
     record.runs(append("a", "of it"));
     record.does(Command::Claim);
-    // The new attempt does not know how far the old one came, so its first chunk starts afresh and the next ones follow.
+    // The new attempt does not know how far the old one came: its first chunk starts afresh, the next ones follow.
     let events = record.runs(append("a", "all "));
     assert!(matches!(events[..], [Event::ArtifactWritten { append: false, attempt: 2, .. }]), "{events:?}");
     record.runs(append("a", "of it"));

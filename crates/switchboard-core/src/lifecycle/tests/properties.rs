@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, Strategy, any, proptest};
+use proptest::sample::Index;
 
-use crate::model::{Artifact, Json, Part, Role, TaskState, TaskStatus};
+use crate::model::{Artifact, ArtifactId, Json, Part, Role, TaskState, TaskStatus, Timestamp};
 
 use super::super::{
-    Command, Event, Folded, Phase, Refusal, RunCommand, StatusWrite, decide, is_needed_to_fold, updates,
+    Command, Event, Folded, Head, Phase, Refusal, RunCommand, StatusWrite, decide, is_needed_to_fold, updates,
 };
 use super::{BOUNDS, Record, failed, inbound, open, returned, run_under, says};
-use crate::model::Timestamp;
 
 /// One choice: what to do, a detail of it, and whether a run writes under the newest fence or an old one.
 type Choice = (u8, u8, u8);
@@ -30,8 +30,7 @@ fn command(record: &Record, (what, detail, age): Choice) -> Command {
         0..=3 => record.message(&text),
         4 => Command::RequestCancel { metadata: None },
         5..=6 => Command::Claim,
-        // A record that is not a task yet has nothing to revoke.
-        7 if record.head.phase == Phase::Live => Command::Revoke { state: TaskState::Failed, message },
+        7 if detail % 2 == 0 => Command::Revoke { inbound: inbound(1, "first"), state: TaskState::Failed, message },
         7 => Command::Birth { inbound: inbound(1, "first") },
         8..=14 => {
             let state = TaskState::ALL[usize::from(detail) % 8];
@@ -75,11 +74,12 @@ fn play(born: bool, choices: &[Choice]) -> Record {
     record
 }
 
-fn check_step(record: &Record, before: &super::Head, history: usize, events: &[Event]) {
+fn check_step(record: &Record, before: &Head, history: usize, events: &[Event]) {
     let head = &record.head;
     assert_eq!(head.version, before.version + 1);
     assert_eq!(head.seq, before.seq + events.iter().filter(|event| event.is_visible()).count() as u64);
     assert!(head.fence >= before.fence && head.turns >= before.turns && head.turn >= before.turn);
+    assert!(head.turn <= before.turn + 1, "no turn is left out");
     assert!(record.folded.task.history.len() >= history, "nothing said is forgotten");
     let numbers: Vec<_> = updates(&head.id, &head.context_id, before.seq + 1, events).map(|(seq, _)| seq).collect();
     assert_eq!(numbers, (before.seq + 1..=head.seq).collect::<Vec<_>>());
@@ -103,9 +103,14 @@ fn check_bounds(record: &Record) {
     assert_eq!(users, head.turns as usize, "every message that came in is in history once");
     assert!(head.artifacts.len() <= BOUNDS.artifacts_max);
     let summary: Vec<_> = head.artifacts.iter().map(|a| (a.id.clone(), a.parts, a.bytes)).collect();
-    let truth: Vec<_> = folded.task.artifacts.iter();
+    let truth: Vec<_> = folded.task.artifacts.iter().map(measure).collect();
+    assert_eq!(summary, truth);
     assert!(summary.iter().all(|(_, _, bytes)| *bytes <= BOUNDS.artifact_bytes_max));
-    let _ = truth;
+}
+
+fn measure(artifact: &Artifact) -> (ArtifactId, u64, u64) {
+    let bytes: usize = artifact.parts.iter().map(Part::content_bytes).sum();
+    (artifact.artifact_id.clone(), artifact.parts.len() as u64, bytes as u64)
 }
 
 proptest! {
@@ -117,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn folding_may_stop_anywhere_and_go_on_later((born, choices) in choices(), cut in any::<proptest::sample::Index>()) {
+    fn folding_may_stop_anywhere_and_go_on_later((born, choices) in choices(), cut in any::<Index>()) {
         let record = play(born, &choices);
         let cut = cut.index(record.log.len() + 1);
         let empty = || Folded::empty("t-1".into(), "c-1".into());
@@ -150,7 +155,7 @@ proptest! {
             }
         }
         if let Some(newest) = newest_was_skipped {
-            sparse.task.status = newest;
+            Arc::make_mut(&mut sparse.task).status = newest;
         }
         assert_eq!(sparse, record.folded);
     }

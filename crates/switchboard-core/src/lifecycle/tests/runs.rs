@@ -1,11 +1,10 @@
 //! Fences, claims and the end of a task: who may still write.
 
 use crate::error::ProtocolError;
-use crate::model::TaskState;
+use crate::model::{Json, Role, TaskState};
 
 use super::super::{Command, Event, Refusal, RunCommand};
-use super::{Record, failed, returned, run_under, says, status};
-use crate::model::{Json, Role};
+use super::{Record, failed, inbound, returned, run_under, says, status};
 
 fn ended(state: TaskState) -> Record {
     let mut record = Record::opened();
@@ -37,7 +36,14 @@ fn a_terminal_state_is_final() {
             assert_eq!(record.is_refused(command), closed);
         }
         assert_eq!(record.is_refused(Command::Claim), closed);
-        assert_eq!(record.is_refused(Command::Revoke { state: TaskState::Failed, message: None }), closed);
+        assert_eq!(
+            record.is_refused(Command::Revoke {
+                inbound: inbound(1, "first"),
+                state: TaskState::Failed,
+                message: None
+            }),
+            closed
+        );
         let message = record.message("more");
         let refusal = record.is_refused(message);
         assert!(matches!(refusal, Refusal::Protocol(ProtocolError::UnsupportedOperation { .. })), "{refusal:?}");
@@ -75,7 +81,11 @@ fn a_new_turn_has_a_new_fence_and_starts_counting_attempts_again() {
 fn a_revoked_run_is_fenced_off_and_its_task_ends() {
     let mut record = Record::opened();
     let fence = record.head.fence;
-    record.does(Command::Revoke { state: TaskState::Failed, message: Some(says(Role::Agent, "too slow")) });
+    record.does(Command::Revoke {
+        inbound: inbound(1, "first"),
+        state: TaskState::Failed,
+        message: Some(says(Role::Agent, "too slow")),
+    });
     assert_eq!(record.state(), TaskState::Failed);
     assert_eq!(record.folded.task.status.message, Some(says(Role::Agent, "too slow")));
     assert_eq!(record.is_refused(run_under(fence, status(TaskState::Completed))), Refusal::Fenced);

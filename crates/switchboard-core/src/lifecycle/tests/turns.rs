@@ -1,12 +1,10 @@
 //! Messages, turns and the inbox.
 
 use crate::error::ProtocolError;
-use crate::model::TaskState;
+use crate::model::{Json, Role, TaskState};
 
-use super::super::{Event, Phase, Refusal, RunCommand};
-use super::{Record, inbound, is_agent_error, open, returned, says, status, status_saying};
-use crate::lifecycle::Command;
-use crate::model::{Json, Role};
+use super::super::{Command, Event, Phase, Refusal, RunCommand};
+use super::{Record, failed, inbound, is_agent_error, returned, says, status, status_saying};
 
 #[test]
 fn accepting_a_message_opens_a_submitted_task() {
@@ -57,7 +55,7 @@ fn completed_is_written_only_with_an_empty_inbox() {
 fn failing_ends_the_task_whatever_waits() {
     let mut record = Record::opened();
     record.hears("second");
-    record.runs(super::failed());
+    record.runs(failed());
     assert_eq!(record.state(), TaskState::Failed);
     assert_eq!(record.folded.task.status.message, Some(says(Role::Agent, "broken")));
 }
@@ -73,9 +71,9 @@ fn a_question_pauses_the_task_and_moves_into_history_when_it_is_answered() {
     assert!(matches!(
         events[..],
         [
+            Event::StatusChanged { state: TaskState::Submitted, .. },
             Event::MessageAdded { .. },
-            Event::TurnBegan { turn: 2, fence: 2 },
-            Event::StatusChanged { state: TaskState::Submitted, .. }
+            Event::TurnBegan { turn: 2, fence: 2 }
         ]
     ));
     assert_eq!(record.history(), ["first", "which city?", "Oslo"]);
@@ -101,20 +99,21 @@ fn a_task_that_asks_while_a_message_waits_is_not_settled_and_goes_on() {
     let events = record.runs(returned());
     assert!(matches!(
         events[..],
-        [Event::TurnBegan { turn: 2, .. }, Event::StatusChanged { state: TaskState::Submitted, .. }]
+        [Event::StatusChanged { state: TaskState::Submitted, .. }, Event::TurnBegan { turn: 2, .. }]
     ));
     assert_eq!(record.history(), ["first", "second", "which city?"]);
 }
 
 #[test]
-fn a_message_that_finds_an_idle_task_does_not_overtake_one_that_waits() {
+fn a_task_that_asks_while_a_message_waits_still_has_work_that_a_dead_run_leaves_behind() {
     let mut record = Record::opened();
     record.hears("second");
     record.runs(status_saying(TaskState::InputRequired, "which city?"));
-    let events = record.hears("third");
-    assert!(events.contains(&Event::TurnBegan { turn: 2, fence: 2 }), "{events:?}");
+    assert!(record.head.running, "somebody must take the waiting message up if the run dies here");
+    assert!(matches!(record.does(Command::Claim)[..], [Event::Claimed { attempt: 2, .. }]));
+    assert!(matches!(record.hears("third")[..], [Event::MessageAdded { .. }]));
     let open: Vec<_> = record.folded.open_turns.iter().map(|open| open.turn).collect();
-    assert_eq!((open, record.head.inbox()), (vec![2, 3], 1));
+    assert_eq!((open, record.head.inbox()), (vec![1, 2, 3], 2));
 }
 
 #[test]
@@ -146,11 +145,8 @@ fn a_run_that_returns_while_authorization_is_missing_leaves_the_task_paused() {
     assert_eq!(record.runs(returned()), [Event::TurnEnded]);
     assert_eq!(record.state(), TaskState::AuthRequired);
     assert!(!record.head.running && record.head.is_settled());
-    let refusal = {
-        let command = record.by_run(status(TaskState::Working));
-        record.is_refused(command)
-    };
-    assert!(is_agent_error(&refusal), "{refusal:?}");
+    let late = record.by_run(status(TaskState::Working));
+    assert!(is_agent_error(&record.is_refused(late)));
     record.hears("approved");
     assert_eq!((record.state(), record.head.turn), (TaskState::Submitted, 2));
 }
@@ -189,7 +185,7 @@ fn what_is_not_a_task_yet_cannot_be_found() {
 
 #[test]
 fn the_first_write_makes_a_task_of_a_record() {
-    for command in [status(TaskState::Working), returned(), super::failed()] {
+    for command in [status(TaskState::Working), returned(), failed()] {
         let mut record = Record::received();
         let events = record.runs(command);
         assert!(matches!(events[..], [Event::Opened { .. }, Event::StatusChanged { .. }]), "{events:?}");
@@ -219,11 +215,4 @@ fn a_checkpoint_lasts_until_the_turn_is_over() {
     record.hears("second");
     record.runs(returned());
     assert_eq!(record.folded.checkpoint, None);
-}
-
-#[test]
-fn opening_twice_under_one_head_is_the_stores_to_prevent() {
-    // `decide` accepts any opening; that a record is new is checked by comparing versions on append.
-    let mut record = Record::unopened();
-    assert_eq!(record.does(open(true)).len(), 1);
 }

@@ -20,7 +20,8 @@ fn several_mistakes_are_reported_at_once() {
     check(
         "SendMessage",
         r#"{"message":{"role":"ROLE_BOT","parts":[{"raw":"?"},{"text":"ok"},{}]},"metadata":[],
-            "configuration":{"historyLength":-1,"taskPushNotificationConfig":{"url":"/relative","authentication":{}}}}"#,
+            "configuration":{"historyLength":-1,
+            "taskPushNotificationConfig":{"url":"/relative","authentication":{}}}}"#,
         expect![[r#"
             message.role: ROLE_BOT is neither ROLE_USER nor ROLE_AGENT
             message.messageId: is required and must not be empty
@@ -152,7 +153,8 @@ fn a_webhook_needs_an_absolute_url_and_a_scheme() {
 fn a_push_config_is_read_whole() {
     let read = request(
         "CreateTaskPushNotificationConfig",
-        r#"{"tenant":"acme","id":"pc","taskId":"t","url":"https://h/x","token":"k","authentication":{"scheme":"Bearer","credentials":"s"}}"#,
+        r#"{"tenant":"acme","id":"pc","taskId":"t","url":"https://h/x","token":"k",
+            "authentication":{"scheme":"Bearer","credentials":"s"}}"#,
     );
     let expected = PushConfig {
         id: "pc".into(),

@@ -1,6 +1,6 @@
-//! The golden files under `tests/golden/v1_0`: requests as a 1.0 client writes them (`golden_requests`) and replies as they
-//! leave (`golden_replies`). `ORIGINS.md` there says where each comes from. To accept a change of a reply, run the tests
-//! with `UPDATE_EXPECT=1` and read the difference.
+//! The golden files under `tests/golden/v1_0`: requests as a 1.0 client writes them (`golden_requests`) and replies as
+//! they leave (`golden_replies`). `ORIGINS.md` there says where each comes from. To accept a change of a reply, run the
+//! tests with `UPDATE_EXPECT=1` and read the difference.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,0 +1,111 @@
+//! What is said when the server is up: what it serves, where the data is, who may reach it, and lines to paste that
+//! work every time. Taken from the configuration before it is used up, and completed with the address that was got.
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::config::{Config, DATABASE_NAME, Kind, Storage, is_local};
+
+const CARD: &str = "/.well-known/agent-card.json";
+
+/// Makes an id that is new each time, in any shell and without tools that may be missing.
+const FRESH_ID: &str = r#"'"$(date +%s%N)$RANDOM"'"#;
+
+/// What is known before the address is.
+pub(crate) struct Banner {
+    /// Name and slug, the default one first.
+    agents: Vec<(String, String)>,
+    /// Texts that show the default agent off: for a plain call, and for a stream.
+    texts: (&'static str, &'static str),
+    streams: bool,
+    public_url: Option<String>,
+    data: String,
+    tokens: usize,
+}
+
+impl Banner {
+    pub(crate) fn of(config: &Config) -> Self {
+        let agents = config.agents.iter().map(|agent| (agent.name.clone(), agent.slug.clone())).collect();
+        let default = config.agents.first();
+        let texts = match default.map(|agent| &agent.kind) {
+            Some(Kind::Demo) => ("hello", "stream 5"),
+            Some(Kind::Exec { .. }) | None => ("hello", "hello"),
+        };
+        let data = match &config.storage {
+            Storage::Memory => "in memory, gone when it stops".to_owned(),
+            Storage::Sqlite { folder, .. } => folder.join(DATABASE_NAME).display().to_string(),
+        };
+        Self {
+            agents,
+            texts,
+            streams: default.is_some_and(|agent| agent.streaming),
+            public_url: config.public_url.clone(),
+            data,
+            tokens: config.tokens.as_ref().map_or(0, |known| known.tokens.len()),
+        }
+    }
+
+    pub(crate) fn text(&self, addr: SocketAddr) -> String {
+        let local = format!("http://{}", reachable(addr));
+        let public = self.public_url.as_ref().unwrap_or(&local);
+        let mut text = format!("switchboard {}\n\n", env!("CARGO_PKG_VERSION"));
+        let widest = self.agents.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        for (index, (name, slug)) in self.agents.iter().enumerate() {
+            let place = if index == 0 { String::new() } else { format!("/agents/{slug}") };
+            let _ = writeln!(text, "  agent   {name:<widest$}  {public}{place}{CARD}");
+        }
+        let _ = writeln!(text, "  data    {}", self.data);
+        let _ = writeln!(text, "  access  {}\n", self.access(addr));
+        // Whoever pastes the line sits at this machine, where the port answers even if a proxy is not there yet.
+        let here = format!("{local}{}", base_path(public));
+        if self.tokens > 0 {
+            text.push_str("Put one of the tokens into TOKEN, then paste:\n\n");
+        } else {
+            text.push_str("Try it:\n\n");
+        }
+        let _ = writeln!(text, "  {}", self.curl("-sS", &here, "message:send", self.texts.0));
+        if self.streams {
+            let _ = writeln!(text, "  {}", self.curl("-sSN", &here, "message:stream", self.texts.1));
+        }
+        text
+    }
+
+    fn access(&self, addr: SocketAddr) -> String {
+        match (self.tokens, is_local(addr)) {
+            (0, true) => "everybody on this machine, and nobody else; they share all tasks".to_owned(),
+            (0, false) => format!("anyone who can reach {addr}, without a token; they share all tasks"),
+            (1, true) => "the holder of 1 token, from this machine".to_owned(),
+            (tokens, true) => format!("holders of {tokens} tokens, from this machine"),
+            (1, false) => format!("the holder of 1 token who can reach {addr}"),
+            (tokens, false) => format!("holders of {tokens} tokens who can reach {addr}"),
+        }
+    }
+
+    fn curl(&self, options: &str, here: &str, call: &str, text: &str) -> String {
+        let token = if self.tokens > 0 { " -H \"Authorization: Bearer $TOKEN\"" } else { "" };
+        format!(
+            "curl {options} {here}/{call} -H 'A2A-Version: 1.0' -H 'Content-Type: application/json'{token} \
+             -d '{{\"message\":{{\"messageId\":\"{FRESH_ID}\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":\"{text}\"}}]}}}}'"
+        )
+    }
+}
+
+/// A port on all addresses is reached on this machine by the loopback one.
+fn reachable(addr: SocketAddr) -> SocketAddr {
+    let ip = match addr.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    SocketAddr::new(ip, addr.port())
+}
+
+/// The path of a URL that is known to be one.
+fn base_path(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.find('/').map_or("", |slash| rest[slash..].trim_end_matches('/'))
+}
+
+#[cfg(test)]
+#[path = "banner_tests.rs"]
+mod tests;

@@ -1,0 +1,211 @@
+//! The command line: what may be typed, and the help that teaches it. Values are checked later, together with those of
+//! the other layers, so that every layer is refused in the same words.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{Effects, Given, Layer, LogFormat, Origin, Synchronous};
+
+const EXAMPLES: &str = "\
+Examples:
+  switchboard serve                            a demo agent on 127.0.0.1:8080, durable
+  switchboard serve --exec 'tr a-z A-Z'        any command as an agent
+  switchboard serve --config agents.toml       several agents
+  switchboard db reset --yes                   forget every task
+
+Exit codes:
+  0  it did what was asked, or was stopped in order
+  1  it failed at run time: the port or the database could not be had, or a second signal cut it off
+  2  the command line or the configuration is wrong";
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  switchboard serve
+      A demo agent for this machine alone. The lines it prints can be pasted into another terminal.
+  switchboard serve --exec 'python3 agent.py' --name Helper --run-timeout 60
+      The text of a message on stdin, the answer from stdout. The whole message is in the file named by
+      A2A_MESSAGE_FILE; A2A_TASK_ID, A2A_CONTEXT_ID, A2A_ATTEMPT, A2A_PRINCIPAL and A2A_TENANT are set, too.
+      A command that a crash of the server interrupted is started again, with A2A_ATTEMPT one higher.
+  switchboard serve --exec 'fortune | cowsay' --exec-shell
+      With the help of a shell.
+  switchboard serve --listen 0.0.0.0:8080 --tokens tokens.txt
+      For other machines. Each line of the file: TOKEN PRINCIPAL [TENANT,TENANT].
+  switchboard serve --print-config > switchboard.toml
+      A file to begin with.
+
+Configuration, in order of precedence:
+  1. flags
+  2. environment: SWITCHBOARD_ and the flag's name, as in SWITCHBOARD_PUBLIC_URL or SWITCHBOARD_RUN_TIMEOUT;
+     lists are separated by commas, switches are true or false. SWITCHBOARD_TOKENS holds the lines of tokens
+     themselves and SWITCHBOARD_TOKENS_FILE names the file. BIND_HOST and PORT stand in for SWITCHBOARD_LISTEN.
+     RUST_LOG chooses what is logged, as in RUST_LOG=debug.
+  3. switchboard.toml in the current folder, or the file named with --config
+  4. defaults
+
+Exit codes:
+  0  stopped in order    1  failed at run time    2  wrong usage or configuration";
+
+/// A durable A2A server: agents that call each other and never lose the call.
+#[derive(Parser)]
+#[command(name = "switchboard", version, after_help = EXAMPLES, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Serve agents over A2A
+    Serve(Box<ServeArgs>),
+    /// Look after the database
+    #[command(subcommand)]
+    Db(DbCommand),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum DbCommand {
+    /// Delete every task, history, artifact and push configuration
+    Reset(ResetArgs),
+}
+
+#[derive(Args)]
+#[command(after_help = SERVE_EXAMPLES)]
+pub(crate) struct ServeArgs {
+    /// Address to listen on [default: from BIND_HOST and PORT, else 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR", help_heading = "Address")]
+    listen: Option<String>,
+    /// URL that clients use, path included [default: from the address]
+    #[arg(long, value_name = "URL", help_heading = "Address")]
+    public_url: Option<String>,
+    /// Web page that may call from a browser; may be repeated
+    #[arg(long, value_name = "ORIGIN", help_heading = "Address")]
+    cors_origin: Vec<String>,
+
+    /// Name of the default agent
+    #[arg(long, help_heading = "Agent")]
+    name: Option<String>,
+    /// What the default agent says about itself
+    #[arg(long, value_name = "TEXT", help_heading = "Agent")]
+    description: Option<String>,
+    /// Version of the default agent
+    #[arg(long, value_name = "VERSION", help_heading = "Agent")]
+    agent_version: Option<String>,
+    /// Make a command the default agent: a program and its arguments, quotes respected
+    #[arg(long, value_name = "CMD", help_heading = "Agent")]
+    exec: Option<String>,
+    /// Give the command to a shell (sh -c)
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(hide_possible_values = true, help_heading = "Agent")]
+    exec_shell: Option<bool>,
+    /// End runs that take longer, of every agent [default: 300, the demo agent 7200]
+    #[arg(long, value_name = "SECONDS", help_heading = "Agent")]
+    run_timeout: Option<u64>,
+    /// Whether the default agent may do things that last, whatever it declares itself
+    #[arg(long, value_enum, hide = true, help_heading = "Agent")]
+    effects: Option<Effects>,
+
+    /// Folder of the database [default: ./switchboard-data]
+    #[arg(long, value_name = "DIR", conflicts_with = "memory", help_heading = "Tasks")]
+    data: Option<PathBuf>,
+    /// Keep tasks in memory; they are gone when the server stops
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(hide_possible_values = true, help_heading = "Tasks")]
+    memory: Option<bool>,
+    /// What a power cut may cost: nothing (full), or the last moments (normal) [default: full]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "full|normal", help_heading = "Tasks")]
+    synchronous: Option<Synchronous>,
+    /// How long work in progress may go on after a signal to stop [default: 10]
+    #[arg(long, value_name = "SECONDS", help_heading = "Tasks")]
+    grace: Option<u64>,
+
+    /// File of tokens; only their holders may call
+    #[arg(long, value_name = "FILE", help_heading = "Access")]
+    tokens: Option<PathBuf>,
+    /// Let everybody call who reaches an address beyond this machine
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(hide_possible_values = true, help_heading = "Access")]
+    allow_unauthenticated: Option<bool>,
+    /// Tenant that callers without a token may name; may be repeated
+    #[arg(long, value_name = "NAME", help_heading = "Access")]
+    tenant: Vec<String>,
+    /// Private address that webhooks may go to, as in 10.0.0.0/8 or 127.0.0.1:9000; may be repeated
+    #[arg(long, value_name = "TARGET", help_heading = "Access")]
+    outbound_allow: Vec<String>,
+    /// Size of a request body at most [default: 10485760]
+    #[arg(long, value_name = "BYTES", help_heading = "Access")]
+    body_limit: Option<u64>,
+    /// What a request without A2A-Version means; the specification says 0.3
+    #[arg(long, value_name = "VERSION", help_heading = "Access")]
+    default_version: Option<String>,
+
+    /// Configuration file [default: switchboard.toml in the current folder, if there is one]
+    #[arg(long, value_name = "FILE", help_heading = "Configuration")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print the configuration in effect, without secrets, and exit
+    #[arg(long, help_heading = "Configuration")]
+    pub(crate) print_config: bool,
+    /// Check the configuration and exit
+    #[arg(long, conflicts_with = "print_config", help_heading = "Configuration")]
+    pub(crate) check_config: bool,
+    /// How logs are written to stderr [default: text]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "text|json", help_heading = "Configuration")]
+    log_format: Option<LogFormat>,
+}
+
+#[derive(Args)]
+pub(crate) struct ResetArgs {
+    /// Folder of the database [default: from the configuration, else ./switchboard-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Configuration file that names the folder [default: switchboard.toml in the current folder, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Really do it
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+impl ServeArgs {
+    /// What the flags say.
+    pub(crate) fn layer(&self) -> Layer {
+        Layer {
+            listen: flag("--listen", &self.listen),
+            public_url: flag("--public-url", &self.public_url),
+            data: flag("--data", &self.data),
+            memory: flag("--memory", &self.memory),
+            synchronous: flag("--synchronous", &self.synchronous),
+            log_format: flag("--log-format", &self.log_format),
+            tokens_file: flag("--tokens", &self.tokens),
+            tokens: None,
+            allow_unauthenticated: flag("--allow-unauthenticated", &self.allow_unauthenticated),
+            tenants: flags("--tenant", &self.tenant),
+            outbound_allow: flags("--outbound-allow", &self.outbound_allow),
+            cors_origins: flags("--cors-origin", &self.cors_origin),
+            body_bytes_max: flag("--body-limit", &self.body_limit),
+            default_version: flag("--default-version", &self.default_version),
+            grace_s: flag("--grace", &self.grace),
+            name: flag("--name", &self.name),
+            description: flag("--description", &self.description),
+            agent_version: flag("--agent-version", &self.agent_version),
+            exec: flag("--exec", &self.exec),
+            exec_shell: flag("--exec-shell", &self.exec_shell),
+            effects: flag("--effects", &self.effects),
+            run_timeout_s: flag("--run-timeout", &self.run_timeout),
+        }
+    }
+}
+
+impl ResetArgs {
+    pub(crate) fn layer(&self) -> Layer {
+        Layer { data: flag("--data", &self.data), ..Layer::default() }
+    }
+}
+
+fn flag<T: Clone>(name: &'static str, value: &Option<T>) -> Option<Given<T>> {
+    value.clone().map(|value| Given::new(value, Origin::Flag(name)))
+}
+
+fn flags(name: &'static str, values: &[String]) -> Option<Given<Vec<String>>> {
+    (!values.is_empty()).then(|| Given::new(values.to_vec(), Origin::Flag(name)))
+}

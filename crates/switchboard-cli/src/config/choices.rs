@@ -1,0 +1,51 @@
+//! Settings that are one of a few words, spelled alike in flags, variables and the file.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One object per line.
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Synchronous {
+    /// Every answered request is on disk: it survives power loss.
+    #[default]
+    Full,
+    /// Power loss may take the last moments, and never damages the file.
+    Normal,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Effects {
+    /// It only computes an answer, so a message and its answer may be one commit.
+    None,
+    /// It may do things that last, so it starts only after its message is safe.
+    Some,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Recovery {
+    /// A run that was interrupted is started again.
+    #[default]
+    Retry,
+    /// A run that was interrupted fails its task.
+    Fail,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum KindName {
+    #[default]
+    Demo,
+    Exec,
+}

@@ -1,0 +1,37 @@
+//! Addresses to listen on, and who can reach them.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+pub(super) const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+
+/// Reads `ADDRESS:PORT`. The one name that is understood is `localhost`, since all others depend on somebody else.
+pub(super) fn parse(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(addr) = text.parse() {
+        return Ok(addr);
+    }
+    let named = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    match named {
+        Some((host, port)) if host.eq_ignore_ascii_case("localhost") => Ok(SocketAddr::new(DEFAULT.ip(), port)),
+        _ => Err(format!("expected ADDRESS:PORT, as in 127.0.0.1:8080 or [::1]:8080, got {text:?}")),
+    }
+}
+
+/// Reads the address alone, as in `BIND_HOST`.
+pub(super) fn parse_host(text: &str) -> Result<IpAddr, String> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    match bare.parse() {
+        Ok(ip) => Ok(ip),
+        Err(_) if text.eq_ignore_ascii_case("localhost") => Ok(DEFAULT.ip()),
+        Err(_) => Err(format!("expected an IP address, as in 127.0.0.1 or 0.0.0.0, got {text:?}")),
+    }
+}
+
+/// Reads the port alone, as in `PORT`.
+pub(super) fn parse_port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| format!("expected a port from 0 to 65535, got {text:?}"))
+}
+
+/// Whether only this machine can reach an address.
+pub(crate) fn is_local(addr: SocketAddr) -> bool {
+    addr.ip().to_canonical().is_loopback()
+}

@@ -1,0 +1,118 @@
+//! What the server is to do, from four layers: flag, environment, `switchboard.toml`, default. The first that says
+//! something about a setting decides it. Every value remembers where it came from, so that a wrong one is refused in
+//! one sentence that names the flag, the variable, or the file with line and key.
+//!
+//! [`file`] is the form of the file, [`layer`] what one layer says, [`settle`] turns the layers into a [`Config`] that
+//! is known to be good.
+
+mod agents;
+mod choices;
+mod environment;
+mod file;
+mod layer;
+mod listen;
+mod origin;
+mod print;
+mod settle;
+mod values;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use switchboard::Tokens;
+
+use crate::agents::exec::{Invocation, Program};
+
+pub(crate) use choices::{Effects, LogFormat, Recovery, Synchronous};
+pub(crate) use environment::Environment;
+pub(crate) use layer::{Command, Layer, gather};
+pub(crate) use listen::is_local;
+pub(crate) use origin::{ConfigError, Given, Origin};
+pub(crate) use print::print;
+pub(crate) use settle::settle;
+
+/// The name of the configuration file that is looked for in the current folder.
+pub(crate) const FILE_NAME: &str = "switchboard.toml";
+
+/// The database inside the data folder.
+pub(crate) const DATABASE_NAME: &str = "switchboard.db";
+
+/// A configuration that was checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) listen: SocketAddr,
+    pub(crate) public_url: Option<String>,
+    pub(crate) storage: Storage,
+    pub(crate) log_format: LogFormat,
+    pub(crate) tokens: Option<KnownTokens>,
+    pub(crate) allow_unauthenticated: bool,
+    /// Tenants of callers without a token.
+    pub(crate) tenants: Vec<String>,
+    pub(crate) outbound_allow: Vec<String>,
+    pub(crate) cors_origins: Vec<String>,
+    pub(crate) body_bytes_max: usize,
+    /// What a request that names no version means; none is what the specification says.
+    pub(crate) default_version: Option<switchboard::Dialect>,
+    pub(crate) grace: Duration,
+    /// The first is the default one. Never empty.
+    pub(crate) agents: Vec<AgentConfig>,
+}
+
+/// Where tasks are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Storage {
+    Memory,
+    Sqlite { folder: PathBuf, synchronous: Synchronous },
+}
+
+/// Tokens and where they were found. Their text is not kept.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownTokens {
+    pub(crate) tokens: Tokens,
+    /// None if they came from the environment.
+    pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct AgentConfig {
+    pub(crate) name: String,
+    pub(crate) slug: String,
+    pub(crate) description: String,
+    pub(crate) version: String,
+    pub(crate) kind: Kind,
+    /// None is what the kind of agent declares.
+    pub(crate) effects: Option<Effects>,
+    pub(crate) recovery: Recovery,
+    pub(crate) run_timeout: Option<Duration>,
+    pub(crate) streaming: bool,
+    pub(crate) push: bool,
+    pub(crate) input_modes: Vec<String>,
+    pub(crate) output_modes: Vec<String>,
+    pub(crate) skills: Vec<SkillConfig>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Demo,
+    Exec {
+        invocation: Invocation,
+        program: Program,
+        /// Variables passed on to the command beside the usual ones.
+        env: Vec<String>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SkillConfig {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) tags: Vec<String>,
+    pub(crate) examples: Vec<String>,
+    pub(crate) input_modes: Vec<String>,
+    pub(crate) output_modes: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests;

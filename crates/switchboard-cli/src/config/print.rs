@@ -1,0 +1,92 @@
+//! The configuration in effect, as a file that would give the same one. Secrets are left out: tokens are named by their
+//! file, and those from the environment only counted.
+
+use toml::Spanned;
+
+use super::choices::KindName;
+use super::file::{AgentTable, CommandForm, File, ServerTable, Setting, SkillTable};
+use super::{AgentConfig, Config, ConfigError, Kind, SkillConfig, Storage};
+use crate::agents::exec::Invocation;
+
+/// # Errors
+/// When a path is not text, which TOML cannot hold.
+pub(crate) fn print(config: &Config) -> Result<String, ConfigError> {
+    let file = File { server: server(config), agent: config.agents.iter().map(agent).collect() };
+    let body = toml::to_string(&file).map_err(|error| ConfigError(format!("cannot be printed: {error}")))?;
+    let mut text = "# The configuration in effect.\n".to_owned();
+    if let Some(known) = config.tokens.as_ref().filter(|known| known.file.is_none()) {
+        text.push_str(&format!("# Left out: {} tokens from SWITCHBOARD_TOKENS.\n", known.tokens.len()));
+    }
+    text.push_str(&body);
+    Ok(text)
+}
+
+fn set<T>(value: T) -> Setting<T> {
+    Some(Spanned::new(0..0, value))
+}
+
+fn server(config: &Config) -> ServerTable {
+    let (memory, data, synchronous) = match &config.storage {
+        Storage::Memory => (true, None, None),
+        Storage::Sqlite { folder, synchronous } => (false, set(folder.clone()), set(*synchronous)),
+    };
+    ServerTable {
+        listen: set(config.listen.to_string()),
+        public_url: config.public_url.clone().and_then(set),
+        data,
+        memory: set(memory),
+        synchronous,
+        log_format: set(config.log_format),
+        tokens_file: config.tokens.as_ref().and_then(|known| known.file.clone()).and_then(set),
+        allow_unauthenticated: set(config.allow_unauthenticated),
+        tenants: set(config.tenants.clone()),
+        outbound_allow: set(config.outbound_allow.clone()),
+        cors_origins: set(config.cors_origins.clone()),
+        body_bytes_max: set(config.body_bytes_max as u64),
+        default_version: config.default_version.and_then(|dialect| set(dialect.name().to_owned())),
+        grace_s: set(config.grace.as_secs()),
+    }
+}
+
+fn agent(agent: &AgentConfig) -> AgentTable {
+    let (kind, command, shell, env) = match &agent.kind {
+        Kind::Demo => (KindName::Demo, None, None, None),
+        Kind::Exec { invocation, env, .. } => {
+            let (command, shell) = match invocation {
+                Invocation::Words(words) => (CommandForm::Words(words.clone()), false),
+                Invocation::Shell(line) => (CommandForm::Line(line.clone()), true),
+            };
+            (KindName::Exec, set(command), set(shell), set(env.clone()))
+        }
+    };
+    AgentTable {
+        name: Spanned::new(0..0, agent.name.clone()),
+        slug: set(agent.slug.clone()),
+        description: set(agent.description.clone()),
+        version: set(agent.version.clone()),
+        kind: set(kind),
+        command,
+        shell,
+        env,
+        effects: agent.effects.and_then(set),
+        recovery: set(agent.recovery),
+        run_timeout_s: agent.run_timeout.and_then(|timeout| set(timeout.as_secs())),
+        streaming: set(agent.streaming),
+        push: set(agent.push),
+        input_modes: set(agent.input_modes.clone()),
+        output_modes: set(agent.output_modes.clone()),
+        skill: agent.skills.iter().map(skill).collect(),
+    }
+}
+
+fn skill(skill: &SkillConfig) -> SkillTable {
+    SkillTable {
+        id: Spanned::new(0..0, skill.id.clone()),
+        name: set(skill.name.clone()),
+        description: set(skill.description.clone()),
+        tags: skill.tags.clone(),
+        examples: skill.examples.clone(),
+        input_modes: skill.input_modes.clone(),
+        output_modes: skill.output_modes.clone(),
+    }
+}

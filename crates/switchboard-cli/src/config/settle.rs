@@ -1,0 +1,139 @@
+//! From what was said to what holds: fills in defaults, checks each value, and checks them against each other. After
+//! this nothing about the configuration can be wrong but the world: a port that is taken, a disk that is full.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use switchboard::{Dialect, Tokens};
+
+use super::agents::settle_agents;
+use super::layer::Layers;
+use super::{Config, ConfigError, Environment, Given, KnownTokens, Layer, LogFormat, Origin, Storage, listen, values};
+
+const DATA_DEFAULT: &str = "./switchboard-data";
+const GRACE_S_DEFAULT: u64 = 10;
+const GRACE_S_MAX: u64 = 3_600;
+const BODY_BYTES_MIN: u64 = 1 << 10;
+const BODY_BYTES_MAX: u64 = 1 << 30;
+
+/// # Errors
+/// When something is wrong; the error says what and where.
+pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -> Result<Config, ConfigError> {
+    let Layers { mut settings, agents } = layers;
+    let search = environment.raw("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
+    let agents = settle_agents(&mut settings, agents, &search)?;
+    let storage = settings.storage()?;
+    let Layer { listen, public_url, log_format, allow_unauthenticated, tenants, outbound_allow, cors_origins, .. } =
+        settings;
+    let listen = listen.map(|given| given.try_map(|text| listen::parse(&text))).transpose()?;
+    let listen = listen.unwrap_or(Given::new(listen::DEFAULT, Origin::Default));
+    let tokens = tokens(settings.tokens, settings.tokens_file, folder)?;
+    let allow_unauthenticated = allow_unauthenticated.is_some_and(|given| given.value);
+    if !listen::is_local(listen.value) && tokens.is_none() && !allow_unauthenticated {
+        return Err(listen.from.error(format_args!(
+            "{} can be reached from other machines, and whoever reaches it could use every agent and read every task; \
+             either give out tokens (--tokens FILE, or SWITCHBOARD_TOKENS) or say --allow-unauthenticated",
+            listen.value
+        )));
+    }
+    let body_bytes_max = match settings.body_bytes_max {
+        Some(given) => given.try_map(|bytes| values::within(bytes, BODY_BYTES_MIN, BODY_BYTES_MAX, "bytes"))?.value,
+        None => switchboard::ServerLimits::default().body_bytes_max as u64,
+    };
+    let grace_s = match settings.grace_s {
+        Some(given) => given.try_map(|seconds| values::within(seconds, 0, GRACE_S_MAX, "seconds"))?.value,
+        None => GRACE_S_DEFAULT,
+    };
+    Ok(Config {
+        listen: listen.value,
+        public_url: public_url.map(|given| given.try_map(values::public_url)).transpose()?.map(|given| given.value),
+        storage,
+        log_format: log_format.map_or(LogFormat::default(), |given| given.value),
+        tenants: anonymous_tenants(tenants, tokens.is_some())?,
+        tokens,
+        allow_unauthenticated,
+        outbound_allow: each(outbound_allow, outbound_target)?,
+        cors_origins: each(cors_origins, values::origin)?,
+        body_bytes_max: usize::try_from(body_bytes_max).unwrap_or(usize::MAX),
+        default_version: settings.default_version.map(default_version).transpose()?,
+        grace: Duration::from_secs(grace_s),
+        agents,
+    })
+}
+
+impl Layer {
+    /// Where tasks are kept. All that `db` commands need to know.
+    ///
+    /// # Errors
+    /// When the folder has no name.
+    pub(crate) fn storage(&self) -> Result<Storage, ConfigError> {
+        if self.memory.as_ref().is_some_and(|given| given.value) {
+            return Ok(Storage::Memory);
+        }
+        let folder = match &self.data {
+            Some(given) if given.value.as_os_str().is_empty() => {
+                return Err(given.from.error("expected the name of a folder, got none"));
+            }
+            Some(given) => given.value.clone(),
+            None => PathBuf::from(DATA_DEFAULT),
+        };
+        let synchronous = self.synchronous.as_ref().map(|given| given.value).unwrap_or_default();
+        Ok(Storage::Sqlite { folder, synchronous })
+    }
+}
+
+/// Checks each item of a list; what is wrong with one is said of the list.
+fn each(
+    given: Option<Given<Vec<String>>>,
+    check: impl Fn(String) -> Result<String, String>,
+) -> Result<Vec<String>, ConfigError> {
+    let Some(Given { value, from }) = given else { return Ok(Vec::new()) };
+    value.into_iter().map(|item| check(item).map_err(|why| from.error(why))).collect()
+}
+
+fn tokens(
+    lines: Option<Given<String>>,
+    file: Option<Given<PathBuf>>,
+    folder: &Path,
+) -> Result<Option<KnownTokens>, ConfigError> {
+    let (text, from, file) = match (lines, file) {
+        (Some(lines), _) => (lines.value, lines.from, None),
+        (None, Some(Given { value: path, from })) => {
+            let text = std::fs::read_to_string(folder.join(&path))
+                .map_err(|error| from.error(format_args!("{} cannot be read: {error}", path.display())))?;
+            (text, from, Some(path))
+        }
+        (None, None) => return Ok(None),
+    };
+    let place = file.as_ref().map_or_else(String::new, |path| format!("{}, ", path.display()));
+    let tokens = Tokens::parse(&text).map_err(|error| from.error(format_args!("{place}{error}")))?;
+    if tokens.is_empty() {
+        return Err(
+            from.error(format_args!("{place}no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT]"))
+        );
+    }
+    Ok(Some(KnownTokens { tokens, file }))
+}
+
+fn anonymous_tenants(given: Option<Given<Vec<String>>>, has_tokens: bool) -> Result<Vec<String>, ConfigError> {
+    if let Some(given) = given.as_ref().filter(|given| has_tokens && !given.value.is_empty()) {
+        let why =
+            "these are the tenants of callers without a token, and there are tokens; name them in the tokens' lines";
+        return Err(given.from.error(why));
+    }
+    each(given, values::path_name)
+}
+
+/// Only the shape; what a target means is known to the client that calls it.
+fn outbound_target(text: String) -> Result<String, String> {
+    if text.is_empty() || text.contains("://") || text.contains(char::is_whitespace) {
+        return Err(format!("expected a network or a host, as in 10.0.0.0/8 or hooks.internal:443, got {text:?}"));
+    }
+    Ok(text)
+}
+
+fn default_version(given: Given<String>) -> Result<Dialect, ConfigError> {
+    let named = |text: String| Dialect::from_name(&text).ok_or_else(|| format!("expected 1.0, got {text:?}"));
+    Ok(given.try_map(named)?.value)
+}

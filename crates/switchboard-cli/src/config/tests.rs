@@ -1,0 +1,393 @@
+//! Layers, rules and refusals. Each refusal is compared as a whole, since it is all that its reader gets.
+
+use std::path::Path;
+
+use clap::Parser;
+use expect_test::expect;
+
+use super::*;
+use crate::cli::{Cli, Command as Typed};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// What comes of flags, variables and a file, in a folder that also holds `tokens.txt`.
+fn load(flags: &[&str], variables: &[(&str, &str)], file: &str) -> Result<Config, String> {
+    let folder = tempfile::tempdir().unwrap();
+    if !file.is_empty() {
+        std::fs::write(folder.path().join(FILE_NAME), file).unwrap();
+    }
+    std::fs::write(folder.path().join("tokens.txt"), format!("# ours\n{TOKEN} alice acme,globex\n")).unwrap();
+    load_in(folder.path(), flags, variables)
+}
+
+fn load_in(folder: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Result<Config, String> {
+    let typed = ["switchboard", "serve"].iter().chain(flags);
+    let Typed::Serve(args) = Cli::try_parse_from(typed).map_err(|error| error.to_string())?.command else {
+        panic!("serve was typed")
+    };
+    let environment = Environment::of(variables);
+    let layers =
+        gather(args.layer(), args.config.as_deref(), &environment, folder).map_err(|error| error.to_string())?;
+    settle(layers, &environment, folder).map_err(|error| error.to_string())
+}
+
+fn refusal(flags: &[&str], variables: &[(&str, &str)], file: &str) -> String {
+    load(flags, variables, file).map(|config| format!("{config:?}")).unwrap_err()
+}
+
+#[test]
+fn without_a_word_it_is_a_durable_demo_for_this_machine() {
+    let config = load(&[], &[], "").unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    let folder = PathBuf::from("./switchboard-data");
+    assert_eq!(config.storage, Storage::Sqlite { folder, synchronous: Synchronous::Full });
+    assert_eq!(config.body_bytes_max, 10 << 20);
+    assert!(config.tokens.is_none() && !config.allow_unauthenticated);
+    let [agent] = &config.agents[..] else { panic!("{config:?}") };
+    assert_eq!((agent.name.as_str(), agent.slug.as_str()), ("Demo", "demo"));
+    assert!(matches!(agent.kind, Kind::Demo));
+    let skills: Vec<_> = agent.skills.iter().map(|skill| skill.id.as_str()).collect();
+    assert_eq!(skills, ["echo", "slow", "stream", "fail", "ask", "file", "data"]);
+    assert!(agent.skills.iter().all(|skill| !skill.examples.is_empty() && !skill.description.is_empty()));
+}
+
+#[test]
+fn flag_beats_variable_beats_file_beats_default() {
+    let file = "[server]\nlisten = \"127.0.0.1:1\"\ngrace_s = 1\nbody_bytes_max = 2048\nlog_format = \"json\"";
+    let variables = [("SWITCHBOARD_LISTEN", "127.0.0.1:2"), ("SWITCHBOARD_GRACE", "2")];
+    let config = load(&["--listen", "127.0.0.1:3"], &variables, file).unwrap();
+    assert_eq!(config.listen.port(), 3);
+    assert_eq!(config.grace, Duration::from_secs(2));
+    assert_eq!(config.body_bytes_max, 2048);
+    assert_eq!(config.log_format, LogFormat::Json);
+    assert_eq!(load(&[], &variables, file).unwrap().listen.port(), 2);
+    assert_eq!(load(&[], &[], file).unwrap().listen.port(), 1);
+}
+
+#[test]
+fn every_setting_has_a_variable() {
+    let variables = [
+        ("SWITCHBOARD_PUBLIC_URL", "https://agents.example/a2a/"),
+        ("SWITCHBOARD_DATA", "elsewhere"),
+        ("SWITCHBOARD_SYNCHRONOUS", "normal"),
+        ("SWITCHBOARD_ALLOW_UNAUTHENTICATED", "1"),
+        ("SWITCHBOARD_TENANT", "acme, globex"),
+        ("SWITCHBOARD_OUTBOUND_ALLOW", "10.0.0.0/8,127.0.0.1:9000"),
+        ("SWITCHBOARD_CORS_ORIGIN", "https://app.example"),
+        ("SWITCHBOARD_BODY_LIMIT", "4096"),
+        ("SWITCHBOARD_DEFAULT_VERSION", "1.0"),
+        ("SWITCHBOARD_LISTEN", "0.0.0.0:0"),
+        ("SWITCHBOARD_LOG_FORMAT", "json"),
+        ("SWITCHBOARD_NAME", "Upper Case"),
+        ("SWITCHBOARD_DESCRIPTION", "Shouts"),
+        ("SWITCHBOARD_AGENT_VERSION", "7"),
+        ("SWITCHBOARD_EXEC", "tr 'a-z' A-Z"),
+        ("SWITCHBOARD_EFFECTS", "none"),
+        ("SWITCHBOARD_RUN_TIMEOUT", "60"),
+        ("SWITCHBOARD_GRACE", "0"),
+        ("SWITCHBOARD_MEMORY", ""),
+    ];
+    let config = load(&[], &variables, "").unwrap();
+    expect![[r##"
+        # The configuration in effect.
+        [server]
+        listen = "0.0.0.0:0"
+        public_url = "https://agents.example/a2a"
+        data = "elsewhere"
+        memory = false
+        synchronous = "normal"
+        log_format = "json"
+        allow_unauthenticated = true
+        tenants = ["acme", "globex"]
+        outbound_allow = ["10.0.0.0/8", "127.0.0.1:9000"]
+        cors_origins = ["https://app.example"]
+        body_bytes_max = 4096
+        default_version = "1.0"
+        grace_s = 0
+
+        [[agent]]
+        name = "Upper Case"
+        slug = "upper-case"
+        description = "Shouts"
+        version = "7"
+        kind = "exec"
+        command = ["tr", "a-z", "A-Z"]
+        shell = false
+        env = []
+        effects = "none"
+        recovery = "retry"
+        run_timeout_s = 60
+        streaming = true
+        push = true
+        input_modes = ["text/plain"]
+        output_modes = ["text/plain", "application/octet-stream"]
+
+        [[agent.skill]]
+        id = "run"
+        name = "Run"
+        description = "Runs a command on the text of each message and answers with what it prints"
+        tags = ["command"]
+    "##]]
+    .assert_eq(&print(&config).unwrap());
+}
+
+#[test]
+fn host_and_port_of_a_platform_stand_in_for_listen() {
+    let listen =
+        |variables: &[(&str, &str)]| load(&["--allow-unauthenticated"], variables, "").map(|c| c.listen.to_string());
+    assert_eq!(listen(&[("PORT", "9000")]).unwrap(), "127.0.0.1:9000");
+    assert_eq!(listen(&[("BIND_HOST", "0.0.0.0")]).unwrap(), "0.0.0.0:8080");
+    assert_eq!(listen(&[("BIND_HOST", "::"), ("PORT", "9000")]).unwrap(), "[::]:9000");
+    assert_eq!(listen(&[("BIND_HOST", "[::1]"), ("PORT", "")]).unwrap(), "[::1]:8080");
+    assert_eq!(listen(&[("BIND_HOST", "localhost")]).unwrap(), "127.0.0.1:8080");
+    assert_eq!(listen(&[("SWITCHBOARD_LISTEN", "127.0.0.1:7"), ("PORT", "9000")]).unwrap(), "127.0.0.1:7");
+    assert_eq!(listen(&[("PORT", "many")]).unwrap_err(), "PORT: expected a port from 0 to 65535, got \"many\"");
+    assert_eq!(
+        listen(&[("BIND_HOST", "example.com"), ("PORT", "1")]).unwrap_err(),
+        "BIND_HOST: expected an IP address, as in 127.0.0.1 or 0.0.0.0, got \"example.com\""
+    );
+}
+
+#[test]
+fn beyond_this_machine_only_with_tokens_or_an_explicit_word() {
+    let why = "can be reached from other machines, and whoever reaches it could use every agent and read every task; \
+               either give out tokens (--tokens FILE, or SWITCHBOARD_TOKENS) or say --allow-unauthenticated";
+    for (listen, from, refused) in [
+        (("--listen", "0.0.0.0:80"), "--listen", "0.0.0.0:80"),
+        (("--listen", "[::]:80"), "--listen", "[::]:80"),
+        (("--listen", "192.0.2.1:80"), "--listen", "192.0.2.1:80"),
+    ] {
+        assert_eq!(refusal(&[listen.0, listen.1], &[], ""), format!("{from}: {refused} {why}"));
+    }
+    assert_eq!(refusal(&[], &[("BIND_HOST", "0.0.0.0")], ""), format!("BIND_HOST: 0.0.0.0:8080 {why}"));
+    let file = "\n[server]\nlisten = \"0.0.0.0:80\"";
+    assert_eq!(refusal(&[], &[], file), format!("switchboard.toml:3: server.listen: 0.0.0.0:80 {why}"));
+    assert!(load(&["--tokens", "tokens.txt"], &[], file).is_ok());
+    assert!(load(&[], &[("SWITCHBOARD_TOKENS", &format!("{TOKEN} bob"))], file).is_ok());
+    assert!(load(&["--allow-unauthenticated"], &[], file).is_ok());
+    for local in ["127.0.0.1:0", "127.8.9.1:80", "[::1]:80", "[::ffff:127.0.0.1]:80", "localhost:80"] {
+        assert!(load(&["--listen", local], &[], "").is_ok(), "{local}");
+    }
+}
+
+#[test]
+fn what_is_printed_can_be_read_back_and_holds_no_secret() {
+    let file = r#"
+        [server]
+        tokens_file = "tokens.txt"
+        [[agent]]
+        name = "Demo \"quoted\""
+        slug = "one"
+        [[agent]]
+        name = "Two"
+        command = "cat | cat"
+        shell = true
+        env = ["LC_ALL"]
+        recovery = "fail"
+        streaming = false
+        [[agent.skill]]
+        id = "x"
+        examples = ["a", "b"]
+    "#;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tokens.txt"), format!("{TOKEN} alice\n")).unwrap();
+    std::fs::write(folder.path().join(FILE_NAME), file).unwrap();
+    let printed = print(&load_in(folder.path(), &[], &[]).unwrap()).unwrap();
+    assert!(!printed.contains(TOKEN) && printed.contains("tokens_file = \"tokens.txt\""), "{printed}");
+    std::fs::write(folder.path().join(FILE_NAME), &printed).unwrap();
+    assert_eq!(print(&load_in(folder.path(), &[], &[]).unwrap()).unwrap(), printed);
+    let hidden = load(&[], &[("SWITCHBOARD_TOKENS", &format!("{TOKEN} bob"))], "").unwrap();
+    let printed = print(&hidden).unwrap();
+    assert!(!printed.contains(TOKEN) && !printed.contains("tokens_file"), "{printed}");
+    assert!(printed.contains("# Left out: 1 tokens from SWITCHBOARD_TOKENS."), "{printed}");
+}
+
+#[test]
+fn a_layer_that_names_a_folder_means_it() {
+    let folder =
+        |config: &Config| matches!(&config.storage, Storage::Sqlite { folder, .. } if folder == Path::new("d"));
+    let memory = "[server]\nmemory = true";
+    assert_eq!(load(&[], &[], memory).unwrap().storage, Storage::Memory);
+    assert!(folder(&load(&["--data", "d"], &[], memory).unwrap()));
+    assert!(folder(&load(&["--memory=false"], &[("SWITCHBOARD_DATA", "d")], memory).unwrap()));
+    assert_eq!(load(&["--memory"], &[("SWITCHBOARD_DATA", "d")], "").unwrap().storage, Storage::Memory);
+    assert!(refusal(&["--memory", "--data", "d"], &[], "").contains("cannot be used with"));
+}
+
+#[test]
+fn tokens_of_a_higher_layer_replace_those_below() {
+    let variables = [("SWITCHBOARD_TOKENS", "another-token-0123456789 bob\nthird-token-0123456789 carol")];
+    assert_eq!(load(&[], &variables, "").unwrap().tokens.unwrap().tokens.len(), 2);
+    let by_flag = load(&["--tokens", "tokens.txt"], &variables, "").unwrap().tokens.unwrap();
+    assert_eq!((by_flag.tokens.len(), by_flag.file), (1, Some(PathBuf::from("tokens.txt"))));
+}
+
+#[test]
+fn agent_flags_are_about_the_default_agent() {
+    let file = "[[agent]]\nname = \"One\"\nslug = \"uno\"\nrun_timeout_s = 5\n[[agent]]\nname = \"Two\"";
+    let flags = ["--name", "First", "--exec", "cat", "--effects", "some", "--run-timeout", "9"];
+    let config = load(&flags, &[], file).unwrap();
+    let [first, second] = &config.agents[..] else { panic!("{config:?}") };
+    assert_eq!((first.name.as_str(), first.slug.as_str()), ("First", "uno"));
+    assert!(matches!(&first.kind, Kind::Exec { invocation: Invocation::Words(words), .. } if words == &["cat"]));
+    assert_eq!((first.effects, second.effects), (Some(Effects::Some), None));
+    assert!(matches!(second.kind, Kind::Demo));
+    assert_eq!(first.run_timeout, Some(Duration::from_secs(9)));
+    assert_eq!(second.run_timeout, Some(Duration::from_secs(9)));
+    let shell = load(&["--exec", "a | b", "--exec-shell"], &[], "").unwrap();
+    assert_eq!((shell.agents[0].name.as_str(), shell.agents[0].slug.as_str()), ("Command", "command"));
+    assert!(matches!(&shell.agents[0].kind, Kind::Exec { invocation: Invocation::Shell(line), .. } if line == "a | b"));
+}
+
+#[test]
+fn a_wrong_file_is_refused_with_line_and_key() {
+    for (file, expected) in [
+        ("[server]\nlisten = 5", "2: server.listen: invalid type: integer `5`, expected a string"),
+        (
+            "[server]\n\nlisten = \"here\"",
+            "3: server.listen: expected ADDRESS:PORT, as in 127.0.0.1:8080 or [::1]:8080, got \"here\"",
+        ),
+        ("[server]\nmemory = \"yes\"", "2: server.memory: invalid type: string \"yes\", expected a boolean"),
+        ("[server]\nbody_bytes_max = -1", "2: server.body_bytes_max: invalid value: integer `-1`, expected u64"),
+        ("[server]\nbody_bytes_max = 5", "2: server.body_bytes_max: expected 1024 to 1073741824 bytes, got 5"),
+        ("[server]\nlog_format = \"xml\"", "2: server.log_format: unknown variant `xml`, expected `text` or `json`"),
+        ("[server]\ngrace_s = 9999", "2: server.grace_s: expected 0 to 3600 seconds, got 9999"),
+        (
+            "[server]\npublic_url = \"example.com\"",
+            "2: server.public_url: expected a URL that begins with http:// or https:// and names a host, got \"example.com\"",
+        ),
+        (
+            "[server]\npublic_url = \"https://a.example/x?y\"",
+            "2: server.public_url: expected a URL without ? and #, got \"https://a.example/x?y\"",
+        ),
+        (
+            "[server]\ncors_origins = [\"https://ok.example\", \"*\"]",
+            "2: server.cors_origins: expected an origin, as in https://app.example, got \"*\"",
+        ),
+        (
+            "[server]\ntenants = [\"acme\", \"tasks\"]",
+            "2: server.tenants: \"tasks\" is reserved: the server has a path of that name",
+        ),
+        (
+            "[server]\ntenants = [\"a/b\"]",
+            "2: server.tenants: expected 1 to 64 letters, digits, '-', '_', '.' or '~', no dot first, got \"a/b\"",
+        ),
+        (
+            "[server]\noutbound_allow = [\"http://x\"]",
+            "2: server.outbound_allow: expected a network or a host, as in 10.0.0.0/8 or hooks.internal:443, got \"http://x\"",
+        ),
+        ("[server]\ndefault_version = \"0.2\"", "2: server.default_version: expected 1.0, got \"0.2\""),
+        ("[server]\ndata = \"\"", "2: server.data: expected the name of a folder, got none"),
+        ("[[agent]]\nslug = \"x\"", "1: agent[0]: missing field `name`"),
+        ("[[agent]]\nname = \" \"", "2: agent[0].name: expected some text, got none"),
+        (
+            "[[agent]]\nname = \"API\"",
+            "2: agent[0].name: \"api\" is reserved: the server has a path of that name; set a slug for this agent",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\nslug = \"v1\"",
+            "3: agent[0].slug: \"v1\" is reserved: the server has a path of that name",
+        ),
+        (
+            "[[agent]]\nname = \"A b\"\n[[agent]]\nname = \"a-B\"",
+            "4: agent[1].name: the slug \"a-b\" is taken by the agent \"A b\"; set another slug",
+        ),
+        ("[[agent]]\nname = \"X\"\nkind = \"exec\"", "3: agent[0].kind: an agent of kind \"exec\" needs a command"),
+        (
+            "[[agent]]\nname = \"X\"\nkind = \"demo\"\ncommand = \"cat\"",
+            "4: agent[0].command: only agents of kind \"exec\" have this",
+        ),
+        ("[[agent]]\nname = \"X\"\nshell = true", "3: agent[0].shell: only agents of kind \"exec\" have this"),
+        ("[[agent]]\nname = \"X\"\ncommand = 5", "3: agent[0].command: expected a string, or a list of strings"),
+        (
+            "[[agent]]\nname = \"X\"\ncommand = \"a 'b\"",
+            "3: agent[0].command: \"a 'b\" has an opening ' without a closing one",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\ncommand = [\"no-such-tool\"]",
+            "3: agent[0].command: there is no program \"no-such-tool\" in PATH",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\ncommand = [\"cat\"]\nshell = true",
+            "3: agent[0].command: a shell takes the command as one string, not as a list",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\ncommand = \"cat\"\nenv = [\"A2A_TASK_ID\"]",
+            "4: agent[0].env: \"A2A_TASK_ID\" cannot be passed on: names that begin with A2A_ describe the message",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\nrun_timeout_s = 0",
+            "3: agent[0].run_timeout_s: expected 1 to 604800 seconds, got 0",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\noutput_modes = [\"text\"]",
+            "3: agent[0].output_modes: expected a media type, as in text/plain, got \"text\"",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\n[[agent.skill]]\nid = \"s\"\n[[agent.skill]]\nid = \"s\"",
+            "6: agent[0].skill[1].id: the id \"s\" is taken by another skill of this agent",
+        ),
+    ] {
+        assert_eq!(refusal(&[], &[], file), format!("switchboard.toml:{expected}"), "{file}");
+    }
+}
+
+#[test]
+fn a_key_nobody_knows_is_refused() {
+    let refused = refusal(&[], &[], "[server]\nlisten = \"127.0.0.1:1\"\nlisen = \"127.0.0.1:1\"");
+    assert!(
+        refused.starts_with("switchboard.toml:3: server.lisen: unknown field `lisen`, expected one of `listen`, "),
+        "{refused}"
+    );
+    let refused = refusal(&[], &[], "[sever]\n");
+    assert_eq!(refused, "switchboard.toml:1: sever: unknown field `sever`, expected `server` or `agent`");
+    let refused = refusal(&[], &[], "[[agent]]\nname = \"X\"\n[[agent.skill]]\nid = \"s\"\ntag = []");
+    assert!(refused.starts_with("switchboard.toml:5: agent[0].skill[0].tag: unknown field `tag`"), "{refused}");
+}
+
+#[test]
+fn broken_toml_is_refused_with_its_line() {
+    let refused = refusal(&[], &[], "[server]\nlisten = \n");
+    assert_eq!(refused, "switchboard.toml:2: string values must be quoted, expected literal string");
+    let refused = refusal(&[], &[], "[server]\nmemory = true\nmemory = true\n");
+    assert_eq!(refused, "switchboard.toml:3: duplicate key");
+}
+
+#[test]
+fn wrong_flags_and_variables_are_refused_by_name() {
+    for (flags, variables, expected) in [
+        (
+            &["--public-url", "ftp://x"][..],
+            &[][..],
+            "--public-url: expected a URL that begins with http:// or https:// and names a host, got \"ftp://x\"",
+        ),
+        (&["--exec", "no-such-tool -x"], &[], "--exec: there is no program \"no-such-tool\" in PATH"),
+        (&["--exec", ""], &[], "--exec: the command is empty"),
+        (&["--exec-shell"], &[], "--exec-shell: there is no --exec to go with it"),
+        (&["--name", ""], &[], "--name: expected some text, got none"),
+        (&["--tenant", "metrics"], &[], "--tenant: \"metrics\" is reserved: the server has a path of that name"),
+        (
+            &["--tenant", "acme", "--tokens", "tokens.txt"],
+            &[],
+            "--tenant: these are the tenants of callers without a token, and there are tokens; name them in the tokens' lines",
+        ),
+        (&["--run-timeout", "0"], &[], "--run-timeout: expected 1 to 604800 seconds, got 0"),
+        (&["--tokens", "none.txt"], &[], "--tokens: none.txt cannot be read: No such file or directory (os error 2)"),
+        (&["--config", "none.toml"], &[], "--config: none.toml cannot be read: No such file or directory (os error 2)"),
+        (&[], &[("SWITCHBOARD_MEMORY", "maybe")], "SWITCHBOARD_MEMORY: expected true or false, got \"maybe\""),
+        (&[], &[("SWITCHBOARD_GRACE", "1.5")], "SWITCHBOARD_GRACE: expected a whole number, got \"1.5\""),
+        (&[], &[("SWITCHBOARD_LOG_FORMAT", "xml")], "SWITCHBOARD_LOG_FORMAT: expected text or json, got \"xml\""),
+        (
+            &[],
+            &[("SWITCHBOARD_TOKENS", "# nothing")],
+            "SWITCHBOARD_TOKENS: no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT]",
+        ),
+        (
+            &[],
+            &[("SWITCHBOARD_TOKENS", "short bob")],
+            "SWITCHBOARD_TOKENS: line 1: the token is shorter than 16 characters; use a long random one",
+        ),
+    ] {
+        assert_eq!(refusal(flags, variables, ""), expected);
+    }
+}

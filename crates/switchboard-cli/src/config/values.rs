@@ -1,0 +1,109 @@
+//! Single values: what makes a URL, an origin, a name or a media type a good one. Each refusal puts what was expected
+//! beside what came.
+
+use http::Uri;
+use switchboard::RESERVED;
+
+pub(super) fn boolean(text: String) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        _ => Err(format!("expected true or false, got {text:?}")),
+    }
+}
+
+pub(super) fn number(text: String) -> Result<u64, String> {
+    text.trim().parse().map_err(|_| format!("expected a whole number, got {text:?}"))
+}
+
+/// The items of a list in a variable.
+pub(super) fn list(text: String) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+/// A number within bounds, both allowed.
+pub(super) fn within(number: u64, low: u64, high: u64, unit: &str) -> Result<u64, String> {
+    if (low..=high).contains(&number) {
+        return Ok(number);
+    }
+    Err(format!("expected {low} to {high} {unit}, got {number}"))
+}
+
+/// The address that clients use. A slash at its end says nothing.
+pub(super) fn public_url(text: String) -> Result<String, String> {
+    let url = web_address(&text)?;
+    // The parser of addresses drops what follows '#', so it is looked for in the text.
+    if url.query().is_some() || text.contains('#') {
+        return Err(format!("expected a URL without ? and #, got {text:?}"));
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+/// The origin of a web page.
+pub(super) fn origin(text: String) -> Result<String, String> {
+    let expected = || format!("expected an origin, as in https://app.example, got {text:?}");
+    let url = web_address(&text).map_err(|_| expected())?;
+    if url.path() != "/" || url.query().is_some() || text.contains('#') {
+        return Err(expected());
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+fn web_address(text: &str) -> Result<Uri, String> {
+    let expected = || format!("expected a URL that begins with http:// or https:// and names a host, got {text:?}");
+    let url: Uri = text.parse().map_err(|_| expected())?;
+    let is_web = matches!(url.scheme_str(), Some("http" | "https"));
+    let has_user = url.authority().is_some_and(|authority| authority.as_str().contains('@'));
+    if is_web && url.host().is_some_and(|host| !host.is_empty()) && !has_user { Ok(url) } else { Err(expected()) }
+}
+
+/// A name that stands as one segment of a path: a slug or a tenant.
+pub(super) fn path_name(text: String) -> Result<String, String> {
+    if RESERVED.contains(&text.as_str()) {
+        return Err(format!("{text:?} is reserved: the server has a path of that name"));
+    }
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '~');
+    if text.is_empty() || text.len() > 64 || !text.chars().all(fits) || text.starts_with('.') {
+        return Err(format!("expected 1 to 64 letters, digits, '-', '_', '.' or '~', no dot first, got {text:?}"));
+    }
+    Ok(text)
+}
+
+/// A text that people will read in a card.
+pub(super) fn words(text: String) -> Result<String, String> {
+    if text.trim().is_empty() { Err("expected some text, got none".to_owned()) } else { Ok(text) }
+}
+
+pub(super) fn media_type(text: &str) -> Result<(), String> {
+    match text.split_once('/') {
+        Some((kind, sub)) if !kind.is_empty() && !sub.is_empty() && !text.contains(char::is_whitespace) => Ok(()),
+        _ => Err(format!("expected a media type, as in text/plain, got {text:?}")),
+    }
+}
+
+/// The name of a variable that a command may see.
+pub(super) fn variable(name: &str) -> Result<(), String> {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err(format!("expected the name of a variable, got {name:?}"));
+    }
+    if name.starts_with("A2A_") {
+        return Err(format!("{name:?} cannot be passed on: names that begin with A2A_ describe the message"));
+    }
+    Ok(())
+}
+
+/// Lower-case letters and digits of a name, everything between them as one dash: what an agent is called in a path
+/// unless it is told.
+pub(super) fn slug_of(name: &str) -> String {
+    let mut slug = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if letter.is_ascii_alphanumeric() {
+            slug.push(letter.to_ascii_lowercase());
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    slug.truncate(64);
+    let slug = slug.trim_end_matches('-');
+    if slug.is_empty() { "agent".to_owned() } else { slug.to_owned() }
+}

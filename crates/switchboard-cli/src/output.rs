@@ -1,0 +1,14 @@
+//! The only place that writes to the terminal. Results go to standard output, complaints to standard error, like the
+//! logs. A reader that went away is nobody to complain to.
+
+use std::fmt::Display;
+use std::io::Write;
+
+pub(crate) fn say(text: impl Display) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+pub(crate) fn complain(text: impl Display) {
+    let _ = writeln!(std::io::stderr().lock(), "switchboard: {text}");
+}

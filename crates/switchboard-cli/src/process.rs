@@ -1,0 +1,47 @@
+//! The process itself: how many files it may open, and the signals that tell it to stop.
+
+use std::io;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// Raises the soft limit of open files to the hard one: each connection is one, and the soft limit is often 1024 for
+/// the sake of old programs.
+pub(crate) fn raise_file_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let at_most = maximum.unwrap_or(u64::MAX);
+    if current.is_some_and(|current| current < at_most)
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+    {
+        tracing::warn!(%error, soft = current, hard = maximum, "the limit of open files could not be raised");
+    }
+}
+
+/// Ctrl-C, and what `kill` and container platforms send.
+pub(crate) struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignals {
+    pub(crate) fn listen() -> io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Passes the first signal on to `stop`, and is done with the second.
+    pub(crate) async fn relay(mut self, stop: &CancellationToken) {
+        self.next().await;
+        tracing::info!("stopping; a second signal stops at once");
+        stop.cancel();
+        self.next().await;
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            biased;
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What behaviours are written with: a pen that commits to one record and knows what must then be stored, and short
+//! words for events.
+
+use std::sync::Arc;
+
+use switchboard_core::call::Owner;
+use switchboard_core::lifecycle::{Event, Folded, Head, Inbound, is_needed_to_fold};
+use switchboard_core::model::{Artifact, AuthenticationInfo, Message, Part, PushConfig, Role, TaskState, Timestamp};
+
+use super::Subject;
+use crate::ports::store::{Commit, CommitError, LoggedCommit, Scope, Store, StoreError, Target, TaskKey};
+
+pub const LEASE_MS: u32 = 30_000;
+
+#[must_use]
+pub fn scope(tenant: &str, principal: &str, agent: &str) -> Scope {
+    Scope { owner: Owner { tenant: tenant.into(), principal: principal.into() }, agent: agent.into() }
+}
+
+#[must_use]
+pub fn anyone() -> Scope {
+    scope("", "", "echo")
+}
+
+/// Writes one record, and remembers what it wrote.
+#[derive(Clone)]
+pub struct Pen {
+    pub scope: Scope,
+    pub key: Option<TaskKey>,
+    pub head: Head,
+    pub folded: Folded,
+    pub log: Vec<LoggedCommit>,
+    /// Whether commits bring their fold along, as a committer that has it does.
+    pub hints: bool,
+}
+
+impl Pen {
+    #[must_use]
+    pub fn new(scope: Scope, id: &str, context: &str) -> Self {
+        let head = Head::unopened(id.into(), context.into(), scope.agent.clone());
+        let folded = Folded::empty(id.into(), context.into());
+        Self { scope, key: None, head, folded, log: Vec::new(), hints: false }
+    }
+
+    /// A record whose task is opened and being worked on under a lease.
+    pub async fn opened(subject: &dyn Subject, id: &str) -> Self {
+        let mut pen = Self::new(anyone(), id, "ctx");
+        let opened = pen.opening(subject, "hello");
+        let mut commit = pen.commit(subject, vec![opened]);
+        commit.lease_ms = Some(LEASE_MS);
+        pen.write(subject, commit).await;
+        pen
+    }
+
+    /// A task that is completed in its first commit.
+    pub async fn completed(subject: &dyn Subject, id: &str) -> Self {
+        let mut pen = Self::new(anyone(), id, "ctx");
+        let events = vec![pen.opening(subject, "hello"), status(subject, TaskState::Completed, None)];
+        pen.append(subject, events).await;
+        pen
+    }
+
+    #[must_use]
+    pub fn opening(&self, subject: &dyn Subject, text: &str) -> Event {
+        let context_id = self.head.context_id.clone();
+        Event::Opened { inbound: inbound(1, text), context_id, at: now(subject) }
+    }
+
+    /// The commit that these events make of the record as the pen knows it.
+    #[must_use]
+    pub fn commit(&self, subject: &dyn Subject, events: Vec<Event>) -> Commit {
+        let mut head = self.head.clone();
+        head.apply_commit(&events);
+        let mut folded = self.folded.clone();
+        folded.apply_all(&events);
+        let target = match self.key {
+            None => Target::New { scope: self.scope.clone() },
+            Some(key) => Target::Existing { key, expected_version: self.head.version },
+        };
+        Commit {
+            target,
+            fence: None,
+            folds: is_needed_to_fold(&self.head, &events),
+            events: events.into(),
+            head,
+            lease_ms: None,
+            push: Vec::new(),
+            accept: None,
+            at: now(subject),
+            folded: self.hints.then(|| Arc::new(folded)),
+        }
+    }
+
+    /// Commits, and takes note if the store agreed.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn try_write(&mut self, subject: &dyn Subject, commit: Commit) -> Result<TaskKey, CommitError> {
+        let (head, events, first_seq) = (commit.head.clone(), commit.events.clone(), commit.first_seq());
+        let key = subject.store().commit(commit).await?;
+        assert!(self.key.is_none_or(|known| known == key), "a record keeps its key");
+        self.key = Some(key);
+        self.saw(head, events, first_seq);
+        Ok(key)
+    }
+
+    pub async fn write(&mut self, subject: &dyn Subject, commit: Commit) -> TaskKey {
+        self.try_write(subject, commit).await.expect("the store takes the commit")
+    }
+
+    pub async fn append(&mut self, subject: &dyn Subject, events: Vec<Event>) -> TaskKey {
+        let commit = self.commit(subject, events);
+        self.write(subject, commit).await
+    }
+
+    /// Takes note of a commit that the store made by itself.
+    pub fn saw(&mut self, head: Head, events: Arc<[Event]>, first_seq: u64) {
+        self.folded.apply_all(&events);
+        self.log.push(LoggedCommit { version: head.version, first_seq, events });
+        self.head = head;
+    }
+
+    #[must_use]
+    pub fn key(&self) -> TaskKey {
+        self.key.expect("the record is written")
+    }
+
+    /// Checks that the store holds exactly what was written: head, task, log, and that the log folds to the task.
+    pub async fn check(&self, subject: &dyn Subject) {
+        self.check_whole(subject).await;
+        let mut folded = Folded::empty(self.head.id.clone(), self.head.context_id.clone());
+        for commit in &self.log {
+            folded.apply_all(&commit.events);
+        }
+        assert_eq!(folded, self.folded, "the log folds to the task");
+        let visible = |commit: &&LoggedCommit| commit.events.iter().any(Event::is_visible);
+        let expected: Vec<_> = self.log.iter().filter(visible).map(flat).collect();
+        let read = read_log(subject.store(), self.key(), 0, 3).await.expect("the log is kept");
+        assert_eq!(read.iter().map(flat).collect::<Vec<_>>(), expected);
+    }
+
+    /// Checks head and task alone, for a record whose log is no longer whole.
+    pub async fn check_whole(&self, subject: &dyn Subject) {
+        let (store, id) = (subject.store(), &self.head.id);
+        let stored = store.head(&self.scope, id).await.expect("heads are read").expect("the record is there");
+        assert_eq!((stored.key, &stored.scope, &stored.head), (self.key(), &self.scope, &self.head));
+        let stored = store.task(&self.scope, id).await.expect("tasks are read").expect("the record is there");
+        assert_eq!((stored.key, &stored.head, &*stored.folded), (self.key(), &self.head, &self.folded));
+    }
+}
+
+fn flat(commit: &LoggedCommit) -> (u64, u64, Vec<Event>) {
+    (commit.version, commit.first_seq, commit.events.to_vec())
+}
+
+/// Everything above a cursor, read in pages.
+///
+/// # Errors
+/// What the store says.
+pub async fn read_log(
+    store: &dyn Store,
+    key: TaskKey,
+    after_seq: u64,
+    page: usize,
+) -> Result<Vec<LoggedCommit>, StoreError> {
+    let mut all: Vec<LoggedCommit> = Vec::new();
+    let mut after = after_seq;
+    loop {
+        let commits = store.log(key, after, page).await?.commits;
+        let Some(last) = commits.last() else { return Ok(all) };
+        assert!(commits.len() <= page, "a page holds no more than was asked for");
+        let visible = last.events.iter().filter(|event| event.is_visible()).count() as u64;
+        after = last.first_seq + visible - 1;
+        all.extend(commits);
+    }
+}
+
+#[must_use]
+pub fn now(subject: &dyn Subject) -> Timestamp {
+    crate::ports::Clock::now(subject.clock())
+}
+
+#[must_use]
+pub fn message(role: Role, id: &str, text: &str) -> Arc<Message> {
+    Arc::new(Message::new(role, id, vec![Part::text(text)]))
+}
+
+#[must_use]
+pub fn inbound(turn: u32, text: &str) -> Arc<Inbound> {
+    Arc::new(Inbound {
+        turn,
+        message: message(Role::User, &format!("m{turn}"), text),
+        metadata: None,
+        accepted_output_modes: Vec::new(),
+        extensions: Vec::new(),
+        trace_parent: None,
+    })
+}
+
+#[must_use]
+pub fn status(subject: &dyn Subject, state: TaskState, text: Option<&str>) -> Event {
+    let message = text.map(|text| message(Role::Agent, "s", text));
+    Event::StatusChanged { state, message, metadata: None, at: now(subject) }
+}
+
+#[must_use]
+pub fn chunk(id: &str, text: &str, append: bool) -> Event {
+    write_parts(id, vec![Part::text(text)], append)
+}
+
+#[must_use]
+pub fn write_parts(id: &str, parts: Vec<Part>, append: bool) -> Event {
+    let artifact = Arc::new(Artifact::new(id, parts));
+    Event::ArtifactWritten { artifact, append, last_chunk: false, metadata: None, attempt: 1 }
+}
+
+#[must_use]
+pub fn webhook(pen: &Pen, id: &str) -> PushConfig {
+    PushConfig {
+        id: id.into(),
+        task_id: pen.head.id.clone(),
+        url: format!("https://example.com/{id}"),
+        token: Some("token".to_owned()),
+        authentication: Some(AuthenticationInfo { scheme: "Bearer".to_owned(), credentials: Some("c".to_owned()) }),
+    }
+}

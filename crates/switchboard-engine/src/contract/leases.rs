@@ -1,0 +1,191 @@
+//! Behaviours of leases: a run has one owner, and an owner that is gone is replaced.
+
+use switchboard_core::lifecycle::Event;
+use switchboard_core::model::TaskState;
+
+use super::Subject;
+use super::given::{LEASE_MS, Pen, anyone, chunk, inbound, now, status};
+use crate::ports::store::{CommitError, StoredHead, TaskKey};
+
+async fn claim(subject: &dyn Subject) -> Vec<StoredHead> {
+    subject.store().claim_runs(10, LEASE_MS).await.expect("runs are claimed")
+}
+
+/// Claims what there is, which must be this record, and tells the pen.
+async fn claim_only(subject: &dyn Subject, pen: &mut Pen) {
+    let mut claimed = claim(subject).await;
+    assert_eq!(claimed.iter().map(|stored| stored.key).collect::<Vec<_>>(), [pen.key()]);
+    let stored = claimed.remove(0);
+    assert_eq!(stored.scope, pen.scope);
+    let (fence, attempt) = (pen.head.fence + 1, pen.head.attempt + 1);
+    let event = Event::Claimed { fence, attempt, at: now(subject) };
+    let mut expected = pen.head.clone();
+    expected.apply_commit(std::slice::from_ref(&event));
+    assert_eq!(stored.head, expected);
+    pen.saw(expected, [event].into(), stored.head.seq + 1);
+}
+
+async fn renew(subject: &dyn Subject, held: &[(TaskKey, u64)]) -> Vec<TaskKey> {
+    subject.store().renew_leases(held.to_vec(), LEASE_MS).await.expect("leases are renewed")
+}
+
+pub async fn a_lease_taken_in_a_commit_holds_until_it_runs_out(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    assert_eq!(claim(subject).await.len(), 0);
+    subject.clock().advance_ms(i64::from(LEASE_MS) - 1);
+    assert_eq!(claim(subject).await.len(), 0);
+    subject.clock().advance_ms(1);
+    claim_only(subject, &mut pen).await;
+    assert_eq!(claim(subject).await.len(), 0, "a claim is a lease too");
+    subject.clock().advance_ms(i64::from(LEASE_MS));
+    claim_only(subject, &mut pen).await;
+    pen.check(subject).await;
+}
+
+pub async fn a_run_that_begins_without_a_lease_is_due_at_once(subject: &mut dyn Subject) {
+    let mut pen = Pen::new(anyone(), "t1", "c1");
+    let opening = pen.opening(subject, "hello");
+    pen.append(subject, vec![opening]).await;
+    claim_only(subject, &mut pen).await;
+    pen.append(subject, vec![status(subject, TaskState::InputRequired, None)]).await;
+    assert_eq!(claim(subject).await.len(), 0);
+    let fence = pen.head.fence + 1;
+    pen.append(subject, vec![Event::MessageAdded { inbound: inbound(2, "x") }, Event::TurnBegan { turn: 2, fence }])
+        .await;
+    claim_only(subject, &mut pen).await;
+    pen.check(subject).await;
+}
+
+pub async fn a_claim_raises_fence_and_attempt_and_is_in_the_log(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    pen.append(subject, vec![chunk("a", "x", false)]).await;
+    let mut old_run = pen.clone();
+    subject.clock().advance_ms(i64::from(LEASE_MS));
+    claim_only(subject, &mut pen).await;
+    assert_eq!((pen.head.fence, pen.head.attempt), (2, 2));
+    let mut commit = old_run.commit(subject, vec![chunk("a", "y", true)]);
+    commit.fence = Some(old_run.head.fence);
+    let refused = old_run.try_write(subject, commit).await;
+    assert!(matches!(refused, Err(CommitError::Fenced)), "{refused:?}");
+    let mut commit = pen.commit(subject, vec![chunk("a", "z", false)]);
+    commit.fence = Some(pen.head.fence);
+    pen.write(subject, commit).await;
+    pen.check(subject).await;
+}
+
+pub async fn a_run_that_ended_cannot_be_claimed(subject: &mut dyn Subject) {
+    let mut done = Pen::opened(subject, "t1").await;
+    done.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
+    let mut paused = Pen::opened(subject, "t2").await;
+    paused.append(subject, vec![status(subject, TaskState::InputRequired, Some("?"))]).await;
+    Pen::completed(subject, "t3").await;
+    subject.clock().advance_ms(i64::from(LEASE_MS) * 10);
+    assert_eq!(claim(subject).await.len(), 0);
+    subject.restart();
+    assert_eq!(claim(subject).await.len(), 0);
+    assert_eq!(renew(subject, &[(done.key(), 1)]).await, [done.key()]);
+}
+
+pub async fn a_renewed_lease_holds_longer_even_if_it_had_run_out(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    for wait in [1, 0, -1, 100_000] {
+        subject.clock().advance_ms(i64::from(LEASE_MS) + wait);
+        assert_eq!(renew(subject, &[(pen.key(), pen.head.fence)]).await, []);
+        assert_eq!(claim(subject).await.len(), 0);
+    }
+    subject.clock().advance_ms(i64::from(LEASE_MS));
+    claim_only(subject, &mut pen).await;
+}
+
+pub async fn a_lease_that_was_claimed_is_lost_to_its_holder(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    let mut other = Pen::opened(subject, "t2").await;
+    let old_fence = pen.head.fence;
+    subject.clock().advance_ms(1000);
+    assert_eq!(renew(subject, &[(other.key(), 1)]).await, []);
+    subject.clock().advance_ms(i64::from(LEASE_MS) - 1000);
+    claim_only(subject, &mut pen).await;
+    let held = [(pen.key(), old_fence), (other.key(), 1), (TaskKey(pen.key().0 + 1000), 1)];
+    assert_eq!(renew(subject, &held).await, [pen.key(), TaskKey(pen.key().0 + 1000)]);
+    assert_eq!(renew(subject, &[(pen.key(), pen.head.fence)]).await, []);
+    // Nor can the old holder give away what is no longer its own.
+    subject.store().release_leases(vec![(pen.key(), old_fence)], now(subject)).await.expect("answers");
+    assert_eq!(claim(subject).await.len(), 0);
+    other.append(subject, vec![status(subject, TaskState::Working, None)]).await;
+    other.check(subject).await;
+    pen.check(subject).await;
+}
+
+pub async fn a_released_run_is_claimed_when_it_is_due(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    let held = vec![(pen.key(), pen.head.fence)];
+    subject.store().release_leases(held.clone(), now(subject).plus_ms(5000)).await.expect("answers");
+    assert_eq!(renew(subject, &held).await, [pen.key()], "released is given up");
+    subject.clock().advance_ms(4999);
+    assert_eq!(claim(subject).await.len(), 0);
+    subject.clock().advance_ms(1);
+    claim_only(subject, &mut pen).await;
+    pen.check(subject).await;
+}
+
+pub async fn leases_of_a_process_that_is_gone_are_void_at_once(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    let fence = pen.head.fence;
+    subject.restart();
+    assert_eq!(renew(subject, &[(pen.key(), fence)]).await, [pen.key()]);
+    claim_only(subject, &mut pen).await;
+    assert_eq!((pen.head.fence, pen.head.attempt), (2, 2));
+    assert_eq!(claim(subject).await.len(), 0);
+    subject.restart();
+    claim_only(subject, &mut pen).await;
+    pen.check(subject).await;
+}
+
+pub async fn a_released_run_keeps_its_due_time_over_a_restart(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    let held = vec![(pen.key(), pen.head.fence)];
+    subject.store().release_leases(held, now(subject).plus_ms(5000)).await.expect("answers");
+    subject.restart();
+    assert_eq!(claim(subject).await.len(), 0);
+    subject.clock().advance_ms(5000);
+    claim_only(subject, &mut pen).await;
+}
+
+pub async fn a_commit_of_the_run_leaves_its_lease_alone(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    subject.clock().advance_ms(20_000);
+    assert_eq!(renew(subject, &[(pen.key(), 1)]).await, []);
+    pen.append(subject, vec![status(subject, TaskState::Working, None)]).await;
+    subject.clock().advance_ms(i64::from(LEASE_MS) - 1);
+    assert_eq!(claim(subject).await.len(), 0, "a renewal outlives a commit");
+    // A turn that follows at once has a new fence, and the lease goes with it.
+    let fence = pen.head.fence + 1;
+    pen.append(subject, vec![Event::MessageAdded { inbound: inbound(2, "x") }, Event::TurnBegan { turn: 2, fence }])
+        .await;
+    assert_eq!(renew(subject, &[(pen.key(), fence)]).await, []);
+    let mut commit = pen.commit(subject, vec![chunk("a", "x", false)]);
+    commit.lease_ms = Some(1000);
+    pen.write(subject, commit).await;
+    subject.clock().advance_ms(1000);
+    claim_only(subject, &mut pen).await;
+    pen.check(subject).await;
+}
+
+pub async fn a_claim_takes_no_more_than_it_was_asked_for(subject: &mut dyn Subject) {
+    let mut pens = Vec::new();
+    for number in 0..7 {
+        pens.push(Pen::opened(subject, &format!("t{number}")).await);
+    }
+    subject.restart();
+    let mut claimed = Vec::new();
+    loop {
+        let some = subject.store().claim_runs(3, LEASE_MS).await.expect("runs are claimed");
+        assert!(some.len() <= 3);
+        if some.is_empty() {
+            break;
+        }
+        claimed.extend(some.into_iter().map(|stored| stored.key));
+    }
+    claimed.sort();
+    assert_eq!(claimed, pens.iter().map(Pen::key).collect::<Vec<_>>());
+}

@@ -1,0 +1,104 @@
+//! Behaviours of the log: a reader is a cursor, and misses nothing.
+
+use switchboard_core::lifecycle::Event;
+use switchboard_core::model::{Json, TaskState};
+
+use super::Subject;
+use super::given::{Pen, chunk, inbound, read_log, status};
+use crate::ports::store::StoreStats;
+
+pub async fn a_reader_gets_what_is_above_its_cursor(subject: &mut dyn Subject) {
+    let pen = mixed(subject).await;
+    for after in 0..=pen.head.seq {
+        let read = read_log(subject.store(), pen.key(), after, 100).await.expect("the log is kept");
+        let last = |commit: &crate::ports::store::LoggedCommit| {
+            commit.first_seq + commit.events.iter().filter(|event| event.is_visible()).count() as u64 - 1
+        };
+        assert!(read.iter().all(|commit| last(commit) > after), "after {after}");
+        let first = read.first().map(|commit| commit.first_seq);
+        assert!(first.is_none_or(|first| first <= after + 1), "after {after} nothing is passed over");
+        assert_eq!(read.last().map(last), (after < pen.head.seq).then_some(pen.head.seq), "after {after}");
+    }
+}
+
+pub async fn commits_without_visible_events_are_passed_over(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    for turn in 2..30 {
+        pen.append(subject, vec![Event::MessageAdded { inbound: inbound(turn, "more") }]).await;
+    }
+    pen.append(subject, vec![chunk("a", "x", false)]).await;
+    let page = subject.store().log(pen.key(), 1, 5).await.expect("the log is kept");
+    let found: Vec<_> = page.commits.iter().map(|commit| (commit.version, commit.first_seq)).collect();
+    assert_eq!(found, [(30, 2)]);
+    pen.check(subject).await;
+}
+
+pub async fn pages_join_up_without_gap_or_repeat(subject: &mut dyn Subject) {
+    let pen = mixed(subject).await;
+    for page in 1..8 {
+        let read = read_log(subject.store(), pen.key(), 0, page).await.expect("the log is kept");
+        let mut next = 1;
+        for commit in read {
+            assert_eq!(commit.first_seq, next);
+            next += commit.events.iter().filter(|event| event.is_visible()).count() as u64;
+        }
+        assert_eq!(next, pen.head.seq + 1);
+    }
+}
+
+pub async fn a_cursor_at_the_end_gets_an_empty_page(subject: &mut dyn Subject) {
+    let pen = mixed(subject).await;
+    for after in [pen.head.seq, pen.head.seq + 1, u64::MAX] {
+        let page = subject.store().log(pen.key(), after, 10).await.expect("the log is kept");
+        assert_eq!(page.commits.len(), 0, "after {after}");
+    }
+}
+
+pub async fn an_event_costs_the_same_early_and_late(subject: &mut dyn Subject) {
+    const EVENTS: u64 = 2000;
+    let mut pen = Pen::opened(subject, "t1").await;
+    pen.hints = false;
+    let mut early = None;
+    for number in 0..EVENTS {
+        let before = subject.store().stats();
+        let event = match number % 2 {
+            0 => chunk("a", "word", number > 0),
+            _ => status(subject, TaskState::Working, Some("busy")),
+        };
+        // The pen's own memory of the log would grow with the task; what is measured is the store's.
+        let commit = pen.commit(subject, vec![event]);
+        pen.head = commit.head.clone();
+        subject.store().commit(commit).await.expect("the store takes the commit");
+        let cost = cost(&before, &subject.store().stats());
+        match early {
+            None if number == 11 => early = Some(cost),
+            Some((rows, bytes)) if number % 2 == 1 => {
+                assert_eq!(cost.0, rows, "rows of event {number}");
+                assert!(cost.1 <= bytes + 32, "bytes of event {number}: {} after {bytes}", cost.1);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn cost(before: &StoreStats, after: &StoreStats) -> (u64, u64) {
+    (after.rows_written - before.rows_written, after.bytes_written - before.bytes_written)
+}
+
+/// A log in which commits with none, one and several visible events take turns.
+async fn mixed(subject: &dyn Subject) -> Pen {
+    let mut pen = Pen::opened(subject, "t1").await;
+    for step in 0..30 {
+        let note = Event::Checkpoint { value: Json::from_trusted("1") };
+        let events = match step % 5 {
+            0 => vec![note],
+            1 => vec![status(subject, TaskState::Working, None)],
+            2 => vec![note.clone(), chunk("a", "x", step > 2), note, chunk("a", "y", true)],
+            3 => vec![chunk("b", "x", false), chunk("b", "y", true), status(subject, TaskState::Working, Some("s"))],
+            _ => vec![note],
+        };
+        pen.append(subject, events).await;
+    }
+    pen.check(subject).await;
+    pen
+}

@@ -1,0 +1,290 @@
+//! Behaviours of single records: what is written is what is read, by its owner alone, and only in order.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use switchboard_core::lifecycle::{Event, Inbound};
+use switchboard_core::model::{Artifact, Json, Message, Part, Role, TaskState, Timestamp};
+
+use super::Subject;
+use super::given::{Pen, anyone, chunk, inbound, message, now, scope, status, write_parts};
+use crate::ports::store::{CommitError, ListQuery, Target, TaskKey};
+
+pub async fn a_new_task_is_read_back_whole(subject: &mut dyn Subject) {
+    let mut pen = Pen::new(scope("acme", "ann", "echo"), "t1", "c1");
+    let events = vec![
+        pen.opening(subject, "hello"),
+        status(subject, TaskState::Working, Some("on it")),
+        chunk("a1", "hello", false),
+        status(subject, TaskState::Completed, None),
+    ];
+    pen.append(subject, events).await;
+    pen.check(subject).await;
+    assert_eq!(subject.store().stats().commits, 1);
+}
+
+pub async fn an_id_that_is_taken_is_a_conflict(subject: &mut dyn Subject) {
+    let first = Pen::opened(subject, "t1").await;
+    let mut second = Pen::new(scope("other", "", "echo"), "t1", "c2");
+    let opening = second.opening(subject, "mine");
+    let commit = second.commit(subject, vec![opening]);
+    let refused = second.try_write(subject, commit).await;
+    assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
+    first.check(subject).await;
+}
+
+pub async fn a_commit_on_an_old_version_is_a_conflict_and_changes_nothing(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    let mut stale = pen.clone();
+    pen.append(subject, vec![status(subject, TaskState::Working, None)]).await;
+    let commit = stale.commit(subject, vec![status(subject, TaskState::Failed, Some("late"))]);
+    let refused = stale.try_write(subject, commit).await;
+    assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
+    assert_eq!(subject.store().stats().conflicts, 1);
+    pen.check(subject).await;
+}
+
+pub async fn a_commit_to_a_record_that_is_not_there_is_a_conflict(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    let mut commit = pen.commit(subject, vec![status(subject, TaskState::Working, None)]);
+    commit.target = Target::Existing { key: TaskKey(pen.key().0 + 1000), expected_version: 1 };
+    let refused = pen.try_write(subject, commit).await;
+    assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
+}
+
+pub async fn a_fence_that_was_replaced_is_refused_inside_the_commit(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    let mut old_run = pen.clone();
+    let claimed = Event::Claimed { fence: pen.head.fence + 1, attempt: 2, at: now(subject) };
+    pen.append(subject, vec![claimed]).await;
+
+    // Even with the right version, the old run may not write.
+    let mut commit = pen.commit(subject, vec![status(subject, TaskState::Completed, None)]);
+    commit.fence = Some(old_run.head.fence);
+    let refused = old_run.try_write(subject, commit).await;
+    assert!(matches!(refused, Err(CommitError::Fenced)), "{refused:?}");
+    // With both wrong, the fence is the answer that stops the run.
+    let mut commit = old_run.commit(subject, vec![status(subject, TaskState::Completed, None)]);
+    commit.fence = Some(old_run.head.fence);
+    let refused = old_run.try_write(subject, commit).await;
+    assert!(matches!(refused, Err(CommitError::Fenced)), "{refused:?}");
+    pen.check(subject).await;
+
+    let mut commit = pen.commit(subject, vec![status(subject, TaskState::Completed, None)]);
+    commit.fence = Some(pen.head.fence);
+    pen.write(subject, commit).await;
+    pen.check(subject).await;
+}
+
+pub async fn a_foreign_task_is_a_missing_task(subject: &mut dyn Subject) {
+    let mut pen = Pen::new(scope("acme", "ann", "echo"), "t1", "c1");
+    let opening = pen.opening(subject, "hello");
+    pen.append(subject, vec![opening]).await;
+    let foreign = [
+        scope("acme", "bob", "echo"),
+        scope("other", "ann", "echo"),
+        scope("acme", "ann", "other"),
+        scope("", "", "echo"),
+        scope("acm", "eann", "echo"),
+    ];
+    for scope in &foreign {
+        let store = subject.store();
+        assert!(store.head(scope, &pen.head.id).await.expect("answers").is_none(), "{scope:?}");
+        assert!(store.task(scope, &pen.head.id).await.expect("answers").is_none(), "{scope:?}");
+        let page = store.list(scope, &everything()).await.expect("answers");
+        assert_eq!((page.tasks.len(), page.total), (0, 0), "{scope:?}");
+    }
+    pen.check(subject).await;
+}
+
+pub async fn a_record_that_is_not_born_has_a_head_but_is_not_listed(subject: &mut dyn Subject) {
+    let mut pen = Pen::new(anyone(), "t1", "c1");
+    pen.append(subject, vec![Event::Received { inbound: inbound(1, "hello"), context_id: "c1".into() }]).await;
+    pen.check(subject).await;
+    assert_eq!(subject.store().list(&pen.scope, &everything()).await.expect("answers").total, 0);
+
+    let opening = pen.opening(subject, "hello");
+    pen.append(subject, vec![opening, status(subject, TaskState::Working, None)]).await;
+    pen.check(subject).await;
+    assert_eq!(subject.store().list(&pen.scope, &everything()).await.expect("answers").total, 1);
+}
+
+pub async fn a_direct_reply_closes_the_record_and_is_kept(subject: &mut dyn Subject) {
+    let mut pen = Pen::new(anyone(), "t1", "c1");
+    let received = Event::Received { inbound: inbound(1, "hello"), context_id: "c1".into() };
+    let replied = Event::Replied { message: message(Role::Agent, "r", "hello yourself") };
+    pen.append(subject, vec![received, replied]).await;
+    pen.check(subject).await;
+    assert!(pen.head.is_closed());
+    assert_eq!(subject.store().list(&pen.scope, &everything()).await.expect("answers").total, 0);
+}
+
+pub async fn many_turns_fold_to_the_same_task_with_and_without_the_hint(subject: &mut dyn Subject) {
+    for hints in [false, true] {
+        let mut pen = Pen::new(anyone(), &format!("t-{hints}"), "c1");
+        pen.hints = hints;
+        let opening = pen.opening(subject, "one");
+        pen.append(subject, vec![opening]).await;
+        for turn in 2..6 {
+            pen.append(subject, vec![status(subject, TaskState::Working, Some("busy"))]).await;
+            pen.append(subject, vec![chunk("a", "x", turn > 2), chunk(&format!("b{turn}"), "y", false)]).await;
+            pen.append(subject, vec![Event::Checkpoint { value: Json::from_trusted(format!("{{\"at\":{turn}}}")) }])
+                .await;
+            // A reader in between must not disturb what comes after, nor be disturbed by it.
+            let before = subject.store().task(&pen.scope, &pen.head.id).await.expect("answers");
+            let seen = before.as_ref().map(|stored| stored.folded.as_ref().clone());
+            pen.append(subject, vec![status(subject, TaskState::InputRequired, Some("and then?"))]).await;
+            let fence = pen.head.fence + 1;
+            let answer = vec![
+                Event::MessageAdded { inbound: inbound(turn, "go on") },
+                Event::TurnBegan { turn, fence },
+                status(subject, TaskState::Submitted, None),
+            ];
+            pen.append(subject, answer).await;
+            assert_eq!(before.map(|stored| stored.folded.as_ref().clone()), seen, "what was read stays as it was");
+            pen.check(subject).await;
+        }
+        pen.append(subject, vec![Event::CancelRequested { metadata: None, at: now(subject) }]).await;
+        pen.append(subject, vec![status(subject, TaskState::Canceled, None)]).await;
+        pen.check(subject).await;
+    }
+}
+
+pub async fn progress_that_leaves_no_trace_is_not_needed_to_read_the_task(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    for step in 0..40 {
+        let text = format!("step {step}");
+        pen.append(subject, vec![status(subject, TaskState::Working, Some(&text))]).await;
+        if step % 10 == 3 {
+            pen.append(subject, vec![chunk("a", &text, step > 3)]).await;
+        }
+    }
+    // The last status is one of those that may be skipped, and is still the task's status.
+    pen.check(subject).await;
+    subject.restart();
+    pen.check(subject).await;
+}
+
+pub async fn a_question_moves_to_history_when_it_is_answered(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    pen.append(subject, vec![status(subject, TaskState::AuthRequired, Some("who are you?"))]).await;
+    // The run goes on, so the answer comes without a new status: the question has left it all the same.
+    pen.append(subject, vec![Event::MessageAdded { inbound: inbound(2, "ann") }]).await;
+    pen.check(subject).await;
+    assert_eq!(pen.folded.task.status.message, None);
+    subject.restart();
+    pen.check(subject).await;
+}
+
+pub async fn contents_of_every_kind_and_size_come_back_byte_for_byte(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    let sizes = [0, 1, 3, 1000, 32 * 1024, 32 * 1024 + 1, 300_000, 1_100_000];
+    for (number, size) in sizes.into_iter().enumerate() {
+        let bytes: Vec<u8> = (0..size).map(|at: usize| (at * 31 % 251) as u8).collect();
+        let text: String = "aé漢🦀\0\"\\".chars().cycle().take(size / 2).collect();
+        let parts = vec![
+            Part::raw(Bytes::from(bytes)).with_media_type("application/x"),
+            Part::text(text.clone()).with_filename(""),
+            Part::url(format!("https://example.com/{text}")),
+            Part::data(Json::from_trusted(format!("[\"{}\"]", "d".repeat(size)))),
+        ];
+        pen.append(subject, vec![write_parts("big", parts.clone(), number > 0)]).await;
+        let message = Message::new(Role::Agent, "s", parts);
+        let (state, message) = (TaskState::Working, Some(Arc::new(message)));
+        let event = Event::StatusChanged { state, message, metadata: None, at: now(subject) };
+        pen.append(subject, vec![event]).await;
+    }
+    pen.check(subject).await;
+    let replacing = vec![write_parts("big", vec![Part::raw(vec![7; 70_000])], false), chunk("big", "end", true)];
+    pen.append(subject, replacing).await;
+    pen.check(subject).await;
+    subject.restart();
+    pen.check(subject).await;
+}
+
+pub async fn odd_texts_and_numbers_come_back_as_they_were(subject: &mut dyn Subject) {
+    let odd = ["", "\0", "a\0b", "'\"\\", "🦀 漢字 é", "line\nbreak\r\ttab\u{1}\u{7f}\u{2028}", "null", "{\"a\":1}"];
+    for (number, text) in odd.into_iter().enumerate() {
+        let json = Json::from_trusted(format!("{{\"k\":[null,{number},-1.5e300,\"\\u0000\"]}}"));
+        let mut pen = Pen::new(scope(text, text, text), &format!("t{number}{text}"), &format!("c{text}"));
+        let mut message = Message::new(Role::User, text, vec![Part::text(text).with_metadata(json.clone())]);
+        message.context_id = Some(text.into());
+        message.task_id = Some(text.into());
+        message.metadata = Some(json.clone());
+        message.extensions = vec![text.to_owned(), String::new()];
+        message.reference_task_ids = vec![text.into()];
+        message.parts.push(Part::data(Json::from_trusted("null")));
+        let inbound = Arc::new(Inbound {
+            turn: 1,
+            message: Arc::new(message.clone()),
+            metadata: Some(json.clone()),
+            accepted_output_modes: vec![text.to_owned()],
+            extensions: vec![text.to_owned()],
+            trace_parent: Some(text.to_owned()),
+        });
+        let mut artifact = Artifact::new(text, vec![Part::text(text).with_filename(text).with_media_type(text)]);
+        artifact.name = Some(text.to_owned());
+        artifact.description = Some(text.to_owned());
+        artifact.metadata = Some(json.clone());
+        artifact.extensions = vec![text.to_owned()];
+        let (artifact, metadata) = (Arc::new(artifact), Some(json.clone()));
+        let context_id = pen.head.context_id.clone();
+        let (early, late) = (Timestamp::from_ms(i64::MIN), Timestamp::from_ms(i64::MAX));
+        let events = vec![
+            Event::Opened { inbound, context_id, at: early },
+            Event::ArtifactWritten { artifact, append: false, last_chunk: true, metadata, attempt: u32::MAX },
+            Event::StatusChanged {
+                state: TaskState::Working,
+                message: Some(Arc::new(message)),
+                metadata: Some(json.clone()),
+                at: late,
+            },
+            Event::CancelRequested { metadata: Some(json.clone()), at: early },
+            Event::Claimed { fence: (1 << 62) + number as u64, attempt: u32::MAX, at: late },
+            Event::Checkpoint { value: Json::from_trusted("null") },
+        ];
+        let mut commit = pen.commit(subject, events);
+        commit.head.deadline = Some(late);
+        commit.at = early;
+        pen.write(subject, commit).await;
+        pen.check(subject).await;
+        let listed = subject.store().list(&pen.scope, &everything()).await.expect("answers");
+        assert_eq!(listed.tasks.iter().map(|task| &*task.folded).collect::<Vec<_>>(), [&pen.folded]);
+    }
+}
+
+pub async fn everything_is_there_after_a_restart(subject: &mut dyn Subject) {
+    let mut pens = Vec::new();
+    for number in 0..20 {
+        let mut pen = Pen::opened(subject, &format!("t{number}")).await;
+        for step in 0..number {
+            pen.append(subject, vec![chunk("a", &format!("{step}"), step > 0)]).await;
+        }
+        if number % 2 == 0 {
+            pen.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
+        }
+        pens.push(pen);
+    }
+    subject.restart();
+    for pen in &mut pens {
+        pen.check(subject).await;
+        if !pen.head.is_closed() {
+            pen.append(subject, vec![status(subject, TaskState::Failed, Some("enough"))]).await;
+            pen.check(subject).await;
+        }
+    }
+    assert_eq!(subject.store().list(&anyone(), &everything()).await.expect("answers").total, 20);
+}
+
+pub async fn a_commit_without_events_is_a_step_of_the_version(subject: &mut dyn Subject) {
+    let mut pen = Pen::completed(subject, "t1").await;
+    pen.append(subject, Vec::new()).await;
+    assert_eq!(pen.head.version, 2);
+    pen.check(subject).await;
+    subject.restart();
+    pen.check(subject).await;
+}
+
+fn everything() -> ListQuery {
+    super::lists::everything(100)
+}

@@ -1,0 +1,201 @@
+//! Behaviours of pruning: what is over goes, what is needed stays.
+
+use switchboard_core::lifecycle::Event;
+use switchboard_core::model::{Dialect, Part, Role, TaskState};
+
+use super::Subject;
+use super::given::{Pen, anyone, chunk, inbound, message, now, read_log, status, webhook, write_parts};
+use super::lists::everything;
+use crate::ports::store::{DeliveryOutcome, PushChange, Retention, StoreError};
+
+const DAY_MS: i64 = 86_400_000;
+
+fn retention(subject: &dyn Subject) -> Retention {
+    Retention {
+        now: now(subject),
+        events_ms: 7 * DAY_MS,
+        tasks_ms: 30 * DAY_MS,
+        replies_ms: DAY_MS,
+        tasks_max: 1_000_000,
+    }
+}
+
+/// Prunes until nothing is left to do.
+async fn prune(subject: &dyn Subject, retention: Retention) -> usize {
+    let mut done = 0;
+    for _ in 0..1000 {
+        let some = subject.store().prune(retention, 100).await.expect("pruning works");
+        if some == 0 {
+            return done;
+        }
+        done += some;
+    }
+    panic!("pruning does not come to an end");
+}
+
+async fn is_there(subject: &dyn Subject, pen: &Pen) -> bool {
+    let task = subject.store().task(&pen.scope, &pen.head.id).await.expect("tasks are read");
+    let head = subject.store().head(&pen.scope, &pen.head.id).await.expect("heads are read");
+    assert_eq!(task.is_some(), head.is_some());
+    task.is_some()
+}
+
+pub async fn active_and_paused_tasks_are_never_pruned(subject: &mut dyn Subject) {
+    let active = Pen::opened(subject, "t1").await;
+    let mut paused = Pen::opened(subject, "t2").await;
+    paused.append(subject, vec![status(subject, TaskState::InputRequired, Some("?"))]).await;
+    let mut waiting = Pen::opened(subject, "t3").await;
+    waiting.append(subject, vec![status(subject, TaskState::AuthRequired, Some("?"))]).await;
+    let mut unborn = Pen::new(anyone(), "t4", "c1");
+    unborn.append(subject, vec![Event::Received { inbound: inbound(1, "x"), context_id: "c1".into() }]).await;
+    subject.clock().advance_ms(1000 * DAY_MS);
+    prune(subject, Retention { tasks_max: 0, ..retention(subject) }).await;
+    for pen in [&active, &paused, &waiting, &unborn] {
+        pen.check(subject).await;
+    }
+}
+
+pub async fn a_closed_task_goes_when_its_time_is_over(subject: &mut dyn Subject) {
+    let mut slow = Pen::opened(subject, "t0").await;
+    let pen = Pen::completed(subject, "t1").await;
+    let younger = 29 * DAY_MS;
+    subject.clock().advance_ms(younger);
+    slow.append(subject, vec![status(subject, TaskState::Failed, None)]).await;
+    let late = Pen::completed(subject, "t2").await;
+    prune(subject, retention(subject)).await;
+    assert!(is_there(subject, &pen).await);
+    subject.clock().advance_ms(DAY_MS);
+    prune(subject, retention(subject)).await;
+    assert!(!is_there(subject, &pen).await);
+    let gone = subject.store().log(pen.key(), 0, 10).await;
+    assert!(matches!(gone, Err(StoreError::Pruned)), "{gone:?}");
+    // It is the end that counts, not the beginning.
+    slow.check(subject).await;
+    late.check(subject).await;
+    let page = subject.store().list(&anyone(), &everything(10)).await.expect("lists are read");
+    assert_eq!(page.total, 2);
+    // An id that is gone can be used again.
+    Pen::completed(subject, "t1").await.check(subject).await;
+}
+
+pub async fn a_direct_reply_goes_after_its_own_window(subject: &mut dyn Subject) {
+    let mut pen = Pen::new(anyone(), "t1", "c1");
+    let received = Event::Received { inbound: inbound(1, "x"), context_id: "c1".into() };
+    let replied = Event::Replied { message: message(Role::Agent, "r", "y") };
+    pen.append(subject, vec![received, replied]).await;
+    subject.clock().advance_ms(DAY_MS - 1);
+    prune(subject, retention(subject)).await;
+    assert!(is_there(subject, &pen).await);
+    subject.clock().advance_ms(1);
+    prune(subject, retention(subject)).await;
+    assert!(!is_there(subject, &pen).await);
+}
+
+pub async fn the_oldest_closed_tasks_go_first_when_there_are_too_many(subject: &mut dyn Subject) {
+    let active = Pen::opened(subject, "active").await;
+    let mut pens = Vec::new();
+    for number in 0..10 {
+        subject.clock().advance_ms(10);
+        pens.push(Pen::completed(subject, &format!("t{number}")).await);
+    }
+    assert_eq!(prune(subject, Retention { tasks_max: 5, ..retention(subject) }).await, 6);
+    active.check(subject).await;
+    for (number, pen) in pens.iter().enumerate() {
+        assert_eq!(is_there(subject, pen).await, number >= 6, "t{number}");
+    }
+}
+
+pub async fn a_compacted_log_is_pruned_for_old_cursors_and_the_task_is_whole(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    for step in 0..50 {
+        pen.append(subject, vec![status(subject, TaskState::Working, Some("busy"))]).await;
+        if step % 10 == 0 {
+            pen.append(subject, vec![chunk("a", "x", step > 0)]).await;
+            pen.append(subject, vec![Event::MessageAdded { inbound: inbound(pen.head.turns + 1, "more") }]).await;
+        }
+    }
+    pen.append(subject, vec![write_parts("b", vec![Part::raw(vec![1; 100_000])], false)]).await;
+    pen.append(subject, vec![status(subject, TaskState::Failed, Some("no"))]).await;
+    subject.clock().advance_ms(7 * DAY_MS - 1);
+    assert_eq!(prune(subject, retention(subject)).await, 0);
+    pen.check(subject).await;
+    subject.clock().advance_ms(1);
+    assert!(prune(subject, retention(subject)).await > 0);
+
+    for restarted in [false, true] {
+        if restarted {
+            subject.restart();
+        }
+        pen.check_whole(subject).await;
+        for after in [0, 1, pen.head.seq - 1] {
+            let pruned = read_log(subject.store(), pen.key(), after, 10).await;
+            assert!(matches!(pruned, Err(StoreError::Pruned)), "after {after}");
+        }
+        let end = read_log(subject.store(), pen.key(), pen.head.seq, 10).await.expect("nothing is missing at the end");
+        assert_eq!(end.len(), 0);
+    }
+    // It can still be written to, as a push config on an ended task is.
+    pen.append(subject, Vec::new()).await;
+    pen.check_whole(subject).await;
+    assert!(prune(subject, retention(subject)).await <= 1);
+    pen.check_whole(subject).await;
+}
+
+pub async fn an_unfinished_delivery_keeps_the_task_and_its_log(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    let mut commit = pen.commit(subject, vec![status(subject, TaskState::Completed, None)]);
+    let config = webhook(&pen, "p1");
+    commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
+    commit.head.push_configs = 1;
+    pen.write(subject, commit).await;
+    subject.clock().advance_ms(1000 * DAY_MS);
+    let strict = |subject: &dyn Subject| Retention { tasks_max: 0, ..retention(subject) };
+    assert_eq!(prune(subject, strict(subject)).await, 0);
+    pen.check(subject).await;
+    let store = subject.store();
+    let delivery = store.claim_deliveries(1, 1000).await.expect("answers").remove(0);
+    assert_eq!(prune(subject, strict(subject)).await, 0, "nor while it is under way");
+
+    // Given up on, it can still be redriven: the log stays until the task itself goes.
+    let parked = DeliveryOutcome::Parked { delivered_seq: 1, error: "no".to_owned() };
+    store.settle_delivery(delivery.key, parked).await.expect("answers");
+    let keep_tasks = Retention { tasks_ms: i64::MAX, ..retention(subject) };
+    assert_eq!(prune(subject, keep_tasks).await, 0);
+    pen.check(subject).await;
+    assert!(prune(subject, retention(subject)).await > 0);
+    assert!(!is_there(subject, &pen).await);
+    assert_eq!(subject.store().next_delivery_at().await.expect("answers"), None);
+    assert_eq!(subject.store().push_configs(pen.key()).await.expect("answers"), []);
+}
+
+pub async fn a_large_task_goes_completely(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    for _ in 0..9000 {
+        let commit = pen.commit(subject, vec![status(subject, TaskState::Working, None)]);
+        pen.head = commit.head.clone();
+        subject.store().commit(commit).await.expect("the store takes the commit");
+    }
+    pen.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
+    let small = Pen::completed(subject, "t2").await;
+    subject.clock().advance_ms(8 * DAY_MS);
+    prune(subject, retention(subject)).await;
+    let stored = subject.store().task(&pen.scope, &pen.head.id).await.expect("tasks are read").expect("it is there");
+    assert_eq!(stored.folded.task.state(), TaskState::Completed);
+    small.check_whole(subject).await;
+    subject.clock().advance_ms(30 * DAY_MS);
+    prune(subject, retention(subject)).await;
+    assert!(!is_there(subject, &pen).await);
+    assert!(!is_there(subject, &small).await);
+}
+
+pub async fn at_most_so_many_go_at_once(subject: &mut dyn Subject) {
+    for number in 0..10 {
+        Pen::completed(subject, &format!("t{number}")).await;
+    }
+    subject.clock().advance_ms(31 * DAY_MS);
+    let mut done = Vec::new();
+    for _ in 0..5 {
+        done.push(subject.store().prune(retention(subject), 3).await.expect("pruning works"));
+    }
+    assert_eq!(done, [3, 3, 3, 1, 0]);
+}

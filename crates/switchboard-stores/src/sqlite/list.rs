@@ -1,0 +1,127 @@
+//! Listing: born tasks of a scope, newest status first. The index is kept per state, so a list of all states merges
+//! eight ranges; a list of one context has an index of its own. A cursor names the last task shown, so commits between
+//! two pages move tasks to the front and shift nothing.
+
+use rusqlite::{Connection, OptionalExtension, params_from_iter};
+use switchboard_core::model::{TaskState, Timestamp};
+use switchboard_engine::ports::store::{ListCursor, ListPage, ListQuery, Scope, StoreError, TaskKey};
+
+use super::error::Failure;
+use super::read::{at_once, fold};
+use super::rows::{HEAD_COLUMNS, head_from, signed, unsigned};
+use crate::record::{Want, state_number};
+
+pub(super) fn list(connection: &Connection, scope: &Scope, query: &ListQuery) -> Result<ListPage, Failure> {
+    at_once(connection, || {
+        let mut page = ListPage { tasks: Vec::new(), next: None, total: 0 };
+        let Some(scope_no) = scope_no(connection, scope)? else { return Ok(page) };
+        let mut found = Vec::new();
+        for range in ranges(query) {
+            page.total += range.count(connection, scope_no, query)?;
+            range.page(connection, scope_no, query, &mut found)?;
+        }
+        found.sort_unstable_by_key(|cursor| std::cmp::Reverse((cursor.status_at, cursor.key)));
+        let more = found.len() > query.page_size;
+        found.truncate(query.page_size);
+        page.next = found.last().copied().filter(|_| more);
+        let want = if query.artifacts { Want::Everything } else { Want::NoArtifacts };
+        let sql = format!("SELECT {HEAD_COLUMNS} FROM task WHERE task_no = ?1");
+        let mut select = connection.prepare_cached(&sql)?;
+        for cursor in found {
+            let mut rows = select.query([cursor.key.0])?;
+            let gone = || StoreError::Corrupt(format!("task number {} is listed but missing", cursor.key.0));
+            let row = head_from(rows.next()?.ok_or_else(gone)?, &scope.agent)?;
+            page.tasks.push(fold(connection, row, want)?);
+        }
+        Ok(page)
+    })
+}
+
+fn scope_no(connection: &Connection, scope: &Scope) -> Result<Option<i64>, Failure> {
+    let mut select =
+        connection.prepare_cached("SELECT scope_no FROM scope WHERE tenant = ?1 AND principal = ?2 AND agent = ?3")?;
+    let names = [scope.owner.tenant.as_str(), scope.owner.principal.as_str(), scope.agent.as_str()];
+    Ok(select.query_row(names, |row| row.get(0)).optional()?)
+}
+
+/// One stretch of an index that is in order by itself.
+enum Range<'a> {
+    State(TaskState),
+    Context(&'a str, Option<TaskState>),
+}
+
+fn ranges(query: &ListQuery) -> Vec<Range<'_>> {
+    match (&query.context_id, query.state) {
+        (Some(context_id), state) => vec![Range::Context(context_id.as_str(), state)],
+        (None, Some(state)) => vec![Range::State(state)],
+        (None, None) => TaskState::ALL.into_iter().map(Range::State).collect(),
+    }
+}
+
+/// A value to bind; the statements differ in which they have.
+type Bound<'a> = Box<dyn rusqlite::ToSql + 'a>;
+
+impl Range<'_> {
+    /// The condition all statements share. `+` keeps the planner from the other index.
+    fn matching(&self) -> &'static str {
+        match self {
+            Self::State(_) => "phase = 1 AND scope_no = ?1 AND status_at >= ?2 AND state = ?3",
+            Self::Context(_, None) => "phase = 1 AND scope_no = ?1 AND status_at >= ?2 AND context_id = ?3",
+            Self::Context(_, Some(_)) => {
+                "phase = 1 AND scope_no = ?1 AND status_at >= ?2 AND context_id = ?3 AND +state = ?4"
+            }
+        }
+    }
+
+    fn bounds(&self, scope_no: i64, query: &ListQuery) -> Vec<Bound<'_>> {
+        let since = query.status_since.map_or(i64::MIN, Timestamp::as_ms);
+        let mut bounds: Vec<Bound<'_>> = vec![Box::new(scope_no), Box::new(since)];
+        match self {
+            Self::State(state) => bounds.push(Box::new(state_number(*state))),
+            Self::Context(context_id, state) => {
+                bounds.push(Box::new(*context_id));
+                if let Some(state) = state {
+                    bounds.push(Box::new(state_number(*state)));
+                }
+            }
+        }
+        bounds
+    }
+
+    fn count(&self, connection: &Connection, scope_no: i64, query: &ListQuery) -> Result<u64, Failure> {
+        let mut select = connection.prepare_cached(&format!("SELECT count(*) FROM task WHERE {}", self.matching()))?;
+        let count = select.query_row(params_from_iter(self.bounds(scope_no, query)), |row| row.get(0))?;
+        Ok(unsigned(count))
+    }
+
+    /// Adds one more than a page, to know whether another follows.
+    fn page(
+        &self,
+        connection: &Connection,
+        scope_no: i64,
+        query: &ListQuery,
+        found: &mut Vec<ListCursor>,
+    ) -> Result<(), Failure> {
+        let mut bounds = self.bounds(scope_no, query);
+        let next = bounds.len() + 1;
+        let after =
+            query.after.unwrap_or(ListCursor { status_at: Timestamp::from_ms(i64::MAX), key: TaskKey(i64::MAX) });
+        bounds.push(Box::new(after.status_at.as_ms()));
+        bounds.push(Box::new(after.key.0));
+        bounds.push(Box::new(signed(query.page_size as u64).saturating_add(1)));
+        let sql = format!(
+            "SELECT status_at, task_no FROM task
+              WHERE {} AND status_at <= ?{next} AND (status_at < ?{next} OR task_no < ?{})
+              ORDER BY status_at DESC, task_no DESC LIMIT ?{}",
+            self.matching(),
+            next + 1,
+            next + 2
+        );
+        let mut select = connection.prepare_cached(&sql)?;
+        let mut rows = select.query(params_from_iter(bounds))?;
+        while let Some(row) = rows.next()? {
+            found.push(ListCursor { status_at: Timestamp::from_ms(row.get(0)?), key: TaskKey(row.get(1)?) });
+        }
+        Ok(())
+    }
+}

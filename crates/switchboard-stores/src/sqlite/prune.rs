@@ -1,0 +1,236 @@
+//! What the store no longer keeps. Candidates are looked for by a reader, a stretch of the task table at a time, so
+//! that no index for it burdens the send path; the writer checks each again and removes it. Active records are never
+//! touched, nor is anything that a delivery still needs. Large tasks go in slices, so that no commit waits long.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use switchboard_core::lifecycle::Phase;
+use switchboard_core::model::{TaskId, Timestamp};
+use switchboard_engine::ports::store::Retention;
+
+use super::error::Failure;
+use super::ledger::{Effect, Ledger};
+use super::rows::{log_no, signed, version_of};
+use super::schema::VERSION_MAX;
+use crate::record::phase_number;
+
+/// Tasks looked at in one go.
+const EXAMINED_MAX: i64 = 10_000;
+/// Log rows and chunks removed from one task in one go.
+const LOG_ROWS_SLICE: i64 = 4096;
+const CHUNKS_SLICE: i64 = 64;
+
+/// What a reader found worth another look.
+pub(super) struct Candidates {
+    tasks: Vec<i64>,
+    /// Where the next look begins.
+    pub(super) next: i64,
+}
+
+/// Looks at a stretch of tasks, beginning after `after` and going round to the start.
+pub(super) fn candidates(
+    connection: &Connection,
+    retention: &Retention,
+    after: i64,
+    limit: usize,
+) -> Result<Candidates, Failure> {
+    let limit = signed(limit as u64);
+    let mut tasks = above_max(connection, retention, limit)?;
+    let mut select = connection.prepare_cached(
+        "SELECT task_no, phase, closed_at, floor_version < version FROM task
+          WHERE task_no > ?1 ORDER BY task_no LIMIT ?2",
+    )?;
+    let mut next = after;
+    let mut left = EXAMINED_MAX;
+    let mut gone_round = false;
+    while left > 0 && signed(tasks.len() as u64) < limit {
+        let mut rows = select.query([next, left])?;
+        let mut seen = 0;
+        while let Some(row) = rows.next()? {
+            seen += 1;
+            next = row.get(0)?;
+            if gone_round && next > after {
+                return Ok(Candidates { tasks, next });
+            }
+            let closed_at: Option<i64> = row.get(2)?;
+            let Some(closed_at) = closed_at.map(Timestamp::from_ms) else { continue };
+            let expired = is_outlived(row.get(1)?, closed_at, retention);
+            let compactable = row.get::<_, bool>(3)? && retention.now.ms_since(closed_at) >= retention.events_ms;
+            if expired || compactable {
+                tasks.push(next);
+                if signed(tasks.len() as u64) >= limit {
+                    break;
+                }
+            }
+        }
+        left -= seen;
+        if seen == 0 {
+            if gone_round || after == 0 {
+                return Ok(Candidates { tasks, next: 0 });
+            }
+            gone_round = true;
+            next = 0;
+        }
+    }
+    Ok(Candidates { tasks, next })
+}
+
+/// The oldest closed tasks, as many as there are too many.
+fn above_max(connection: &Connection, retention: &Retention, limit: i64) -> Result<Vec<i64>, Failure> {
+    let count: i64 = connection.prepare_cached("SELECT count(*) FROM task")?.query_row([], |row| row.get(0))?;
+    let excess = count.saturating_sub(signed(retention.tasks_max)).min(limit);
+    if excess <= 0 {
+        return Ok(Vec::new());
+    }
+    let mut select = connection.prepare_cached(
+        "SELECT task_no FROM task
+          WHERE closed_at IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM push WHERE push.task_no = task.task_no AND due_at IS NOT NULL)
+          ORDER BY task_no LIMIT ?1",
+    )?;
+    let found = select.query_map([excess], |row| row.get(0))?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+fn is_outlived(phase: i64, closed_at: Timestamp, retention: &Retention) -> bool {
+    let kept_ms = if phase == phase_number(Phase::Live) { retention.tasks_ms } else { retention.replies_ms };
+    retention.now.ms_since(closed_at) >= kept_ms
+}
+
+struct Closed {
+    id: String,
+    phase: i64,
+    closed_at: Timestamp,
+    version: i64,
+    seq: i64,
+    floor_seq: i64,
+    floor_version: i64,
+    status_version: i64,
+    /// Whether a delivery waits or is under way, and whether any is behind, parked ones included.
+    due: bool,
+    behind: bool,
+}
+
+impl Ledger<'_> {
+    /// Removes or compacts what the policy says, at most `limit` things.
+    pub(super) fn prune(
+        &mut self,
+        retention: &Retention,
+        candidates: &Candidates,
+        limit: usize,
+    ) -> Result<usize, Failure> {
+        let mut done = self.remove_leftovers(limit)?;
+        done += self.forget_accepted(retention.now, limit.saturating_sub(done))?;
+        for &task_no in &candidates.tasks {
+            if done >= limit {
+                break;
+            }
+            let Some(closed) = self.closed(task_no)? else { continue };
+            let too_many = self.tasks > signed(retention.tasks_max);
+            if !closed.due && (too_many || is_outlived(closed.phase, closed.closed_at, retention)) {
+                self.remove(task_no, closed)?;
+                done += 1;
+            } else if !closed.behind
+                && closed.floor_version < closed.version
+                && retention.now.ms_since(closed.closed_at) >= retention.events_ms
+            {
+                self.compact(task_no, &closed)?;
+                done += 1;
+            }
+        }
+        Ok(done)
+    }
+
+    fn closed(&self, task_no: i64) -> Result<Option<Closed>, Failure> {
+        let mut select = self.connection.prepare_cached(
+            "SELECT id, phase, closed_at, version, seq, floor_seq, floor_version, status_version,
+                    EXISTS (SELECT 1 FROM push WHERE push.task_no = task.task_no AND due_at IS NOT NULL),
+                    EXISTS (SELECT 1 FROM push WHERE push.task_no = task.task_no AND delivered_seq < task.seq)
+               FROM task WHERE task_no = ?1 AND closed_at IS NOT NULL",
+        )?;
+        let found = select.query_row([task_no], |row| {
+            Ok(Closed {
+                id: row.get(0)?,
+                phase: row.get(1)?,
+                closed_at: Timestamp::from_ms(row.get(2)?),
+                version: row.get(3)?,
+                seq: row.get(4)?,
+                floor_seq: row.get(5)?,
+                floor_version: row.get(6)?,
+                status_version: row.get(7)?,
+                due: row.get(8)?,
+                behind: row.get(9)?,
+            })
+        });
+        Ok(found.optional()?)
+    }
+
+    /// The task is gone at once; what lies below it goes now if it is little, and in slices if it is much.
+    fn remove(&mut self, task_no: i64, closed: Closed) -> Result<(), Failure> {
+        let run = |sql: &str| self.connection.prepare_cached(sql)?.execute([task_no]);
+        let rows = run("DELETE FROM task WHERE task_no = ?1")? + run("DELETE FROM push WHERE task_no = ?1")?;
+        self.count_rows(rows, 0);
+        self.tasks -= 1;
+        self.effects.push(Effect::Removed(TaskId::from(closed.id)));
+        if !self.remove_slice(task_no)? {
+            self.connection.prepare_cached("INSERT INTO removal (task_no) VALUES (?1)")?.execute([task_no])?;
+        }
+        Ok(())
+    }
+
+    /// Removes some of the log and chunks of a task that is gone, and says whether that was all.
+    fn remove_slice(&mut self, task_no: i64) -> Result<bool, Failure> {
+        let mut delete = self.connection.prepare_cached(
+            "DELETE FROM log WHERE log_no IN (SELECT log_no FROM log WHERE log_no BETWEEN ?1 AND ?2 LIMIT ?3)",
+        )?;
+        let last = log_no(task_no, signed(VERSION_MAX));
+        let log_rows = delete.execute(params![log_no(task_no, 0), last, LOG_ROWS_SLICE])?;
+        let mut delete = self.connection.prepare_cached(
+            "DELETE FROM chunk WHERE chunk_no IN (SELECT chunk_no FROM chunk WHERE task_no = ?1 LIMIT ?2)",
+        )?;
+        let chunks = delete.execute([task_no, CHUNKS_SLICE])?;
+        self.count_rows(log_rows + chunks, 0);
+        Ok(signed(log_rows as u64) < LOG_ROWS_SLICE && signed(chunks as u64) < CHUNKS_SLICE)
+    }
+
+    fn remove_leftovers(&mut self, limit: usize) -> Result<usize, Failure> {
+        let mut select = self.connection.prepare_cached("SELECT task_no FROM removal LIMIT ?1")?;
+        let found = select.query_map([signed(limit.min(8) as u64)], |row| row.get(0))?;
+        let found: Vec<i64> = found.collect::<rusqlite::Result<_>>()?;
+        for &task_no in &found {
+            if self.remove_slice(task_no)? {
+                self.connection.prepare_cached("DELETE FROM removal WHERE task_no = ?1")?.execute([task_no])?;
+            }
+        }
+        Ok(found.len())
+    }
+
+    /// Takes the log of a closed task down to what readers fold. From then on its single events are gone for everybody,
+    /// so the floor is raised first; the rows follow, a slice at a time.
+    fn compact(&mut self, task_no: i64, closed: &Closed) -> Result<(), Failure> {
+        let until = closed.version.min(closed.floor_version + LOG_ROWS_SLICE);
+        let mut select = self.connection.prepare_cached(
+            "SELECT log_no, prev_story, prev_artifact FROM log WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no",
+        )?;
+        // A commit is on a chain if the next one, or the head, says so: one row beyond the slice is needed.
+        let first = log_no(task_no, closed.floor_version + 1);
+        let mut rows = select.query([first, log_no(task_no, until + 1)])?;
+        let mut unneeded = Vec::new();
+        let mut candidate: Option<i64> = None;
+        while let Some(row) = rows.next()? {
+            let (at, story, artifact): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let needed = |version| version == story || version == artifact || version == closed.status_version;
+            unneeded.extend(candidate.filter(|version| !needed(*version)));
+            candidate = Some(version_of(at)).filter(|version| *version <= until);
+        }
+        // The newest commit has no next one to ask and is one row: it stays.
+        let mut delete = self.connection.prepare_cached("DELETE FROM log WHERE log_no = ?1")?;
+        for version in &unneeded {
+            delete.execute([log_no(task_no, *version)])?;
+        }
+        let mut raise =
+            self.connection.prepare_cached("UPDATE task SET floor_seq = ?2, floor_version = ?3 WHERE task_no = ?1")?;
+        raise.execute([task_no, closed.seq.max(closed.floor_seq), until])?;
+        self.count_rows(unneeded.len() + 1, 0);
+        Ok(())
+    }
+}

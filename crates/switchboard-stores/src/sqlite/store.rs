@@ -1,0 +1,185 @@
+//! The port, and nothing but: reads go to the cache or the readers, everything else to the writer.
+
+use std::future::ready;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+use switchboard_core::call::BoxFuture;
+use switchboard_core::model::{PushConfig, TaskId, Timestamp};
+use switchboard_engine::ports::Clock;
+use switchboard_engine::ports::store::{
+    Accepted, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery, LogPage, Retention,
+    Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+};
+use tokio::sync::oneshot;
+
+use super::OpenError;
+use super::accepted::find_accepted;
+use super::cache::Cache;
+use super::list;
+use super::lock::FileLock;
+use super::open::{Opened, SqliteOptions, open};
+use super::prune::candidates;
+use super::read;
+use super::readers::Readers;
+use super::stats::Stats;
+use super::writer::{CommitRequest, Writer, stopped};
+use crate::record::{encode, encode_artifacts};
+
+/// Tasks in one SQLite file.
+pub struct SqliteStore {
+    clock: Arc<dyn Clock>,
+    stats: Arc<Stats>,
+    cache: Arc<Cache>,
+    last_chunk_no: AtomicI64,
+    /// Where the next look for outlived tasks begins.
+    prune_after: AtomicI64,
+    writer: Writer,
+    readers: Readers,
+    // Last, so that the file is let go only when nobody uses it any more.
+    _lock: FileLock,
+}
+
+impl SqliteStore {
+    /// Opens a file, creating it and its folder if need be, and takes it for this process alone.
+    ///
+    /// # Errors
+    /// When another process has it, a newer build wrote it, or it cannot be read or written.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>, options: SqliteOptions) -> Result<Self, OpenError> {
+        let Opened { lock, writer, readers, epoch } = open(path, &options, clock.now())?;
+        let sql = |source| OpenError::Sqlite { path: path.to_owned(), source };
+        let io = |source| OpenError::Io { path: path.to_owned(), source };
+        let last_chunk_no =
+            writer.query_row("SELECT coalesce(max(chunk_no), 0) FROM chunk", [], |row| row.get(0)).map_err(sql)?;
+        let stats = Arc::new(Stats::default());
+        let cache = Arc::new(Cache::new(options.cache_records_max, options.cache_bytes_max));
+        let readers = Readers::start(readers).map_err(io)?;
+        let writer =
+            Writer::start(writer, clock.clone(), stats.clone(), cache.clone(), epoch, options.queue_max).map_err(io)?;
+        Ok(Self {
+            clock,
+            stats,
+            cache,
+            last_chunk_no: AtomicI64::new(last_chunk_no),
+            prune_after: AtomicI64::new(0),
+            writer,
+            readers,
+            _lock: lock,
+        })
+    }
+
+    async fn commit_durably(&self, commit: Commit) -> Result<TaskKey, CommitError> {
+        let take_numbers = |count: usize| {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.last_chunk_no.fetch_add(count, Relaxed) + 1
+        };
+        let encoded = encode(&commit.events, &commit.head, &take_numbers);
+        let artifacts = encode_artifacts(&commit.head.artifacts);
+        let (reply, answer) = oneshot::channel();
+        self.writer.commit(CommitRequest::new(commit, encoded, artifacts, reply)).await?;
+        answer.await.unwrap_or_else(|_| Err(stopped().into()))
+    }
+
+    async fn read_task(&self, scope: Scope, id: TaskId) -> Result<Option<StoredTask>, StoreError> {
+        let since = self.cache.since();
+        let of = scope.clone();
+        let stored = self.readers.run(move |connection| read::task(connection, &of, &id)).await?;
+        if let Some(stored) = &stored {
+            self.cache.fill(since, &scope, stored);
+        }
+        Ok(stored)
+    }
+
+    async fn prune_some(&self, retention: Retention, limit: usize) -> Result<usize, StoreError> {
+        let after = self.prune_after.load(Relaxed);
+        let found = self.readers.run(move |connection| candidates(connection, &retention, after, limit)).await?;
+        self.prune_after.store(found.next, Relaxed);
+        self.writer.run(move |ledger| ledger.prune(&retention, &found, limit)).await
+    }
+}
+
+impl Store for SqliteStore {
+    /// A caller that goes away after asking takes nothing back: the commit happens all the same.
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
+        Box::pin(self.commit_durably(commit))
+    }
+
+    fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>> {
+        match self.cache.head(scope, id) {
+            Some(found) => Box::pin(ready(Ok(found))),
+            None => {
+                let (scope, id) = (scope.clone(), id.clone());
+                Box::pin(self.readers.run(move |connection| read::head(connection, &scope, &id)))
+            }
+        }
+    }
+
+    fn task<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        match self.cache.task(scope, id) {
+            Some(found) => Box::pin(ready(Ok(found))),
+            None => Box::pin(self.read_task(scope.clone(), id.clone())),
+        }
+    }
+
+    fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {
+        Box::pin(self.readers.run(move |connection| read::log(connection, key, after_seq, limit)))
+    }
+
+    fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>> {
+        let (scope, query) = (scope.clone(), query.clone());
+        Box::pin(self.readers.run(move |connection| list::list(connection, &scope, &query)))
+    }
+
+    fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>> {
+        let now = self.clock.now();
+        Box::pin(self.readers.run(move |connection| find_accepted(connection, &key, now)))
+    }
+
+    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
+        Box::pin(self.readers.run(move |connection| read::push_configs(connection, key)))
+    }
+
+    fn claim_runs(&self, limit: usize, lease_ms: u32) -> BoxFuture<'_, Result<Vec<StoredHead>, StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.claim_runs(limit, lease_ms)))
+    }
+
+    fn renew_leases(
+        &self,
+        held: Vec<(TaskKey, u64)>,
+        lease_ms: u32,
+    ) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        Box::pin(self.writer.run(move |ledger| Ok(ledger.renew_leases(&held, lease_ms))))
+    }
+
+    fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.release_leases(&held, due)))
+    }
+
+    fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.claim_deliveries(limit, claim_ms)))
+    }
+
+    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.settle_delivery(key, &outcome)))
+    }
+
+    fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
+        Box::pin(self.readers.run(read::next_delivery_at))
+    }
+
+    fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        Box::pin(self.prune_some(retention, limit))
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.writer.run(|ledger| {
+            ledger.connection.prepare_cached("UPDATE meta SET value = value WHERE name = 'epoch'")?.execute([])?;
+            Ok(())
+        }))
+    }
+
+    fn stats(&self) -> StoreStats {
+        self.stats.read()
+    }
+}

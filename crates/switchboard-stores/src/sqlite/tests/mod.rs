@@ -1,0 +1,89 @@
+//! The SQLite store under the contract, with and without its cache, and what is its own: the file, its lock, its
+//! schema, its threads.
+
+mod files;
+mod restarts;
+mod schema;
+mod shell;
+mod writing;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use switchboard_core::model::Timestamp;
+use switchboard_engine::contract::Subject;
+use switchboard_engine::memory::ManualClock;
+use switchboard_engine::ports::Store;
+use tempfile::TempDir;
+
+use super::{SqliteOptions, SqliteStore, Synchronous};
+
+/// A store on a file of its own, which goes when the test ends.
+struct OnFile {
+    // Dropped before the folder it lives in.
+    store: Option<SqliteStore>,
+    clock: Arc<ManualClock>,
+    options: SqliteOptions,
+    folder: TempDir,
+}
+
+impl OnFile {
+    fn new(options: SqliteOptions) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::new(Timestamp::from_ms(1_700_000_000_000)));
+        let mut subject = Self { store: None, clock, options, folder };
+        subject.restart();
+        subject
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("data").join("tasks.db")
+    }
+
+    /// The file seen by somebody else, who may look while it is in use.
+    fn look(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.path()).unwrap()
+    }
+
+    fn close(&mut self) {
+        self.store = None;
+    }
+}
+
+impl Subject for OnFile {
+    fn store(&self) -> &dyn Store {
+        self.store.as_ref().expect("the store is open")
+    }
+
+    fn clock(&self) -> &ManualClock {
+        &self.clock
+    }
+
+    fn restart(&mut self) {
+        self.close();
+        self.store = Some(SqliteStore::open(&self.path(), self.clock.clone(), self.options.clone()).unwrap());
+    }
+}
+
+/// Waiting for the disk at each of many small steps would say nothing more about behaviour.
+fn quick() -> SqliteOptions {
+    SqliteOptions { synchronous: Synchronous::Normal, ..SqliteOptions::default() }
+}
+
+fn make() -> OnFile {
+    OnFile::new(quick())
+}
+
+mod cached {
+    switchboard_engine::store_contract!(super::make);
+}
+
+mod uncached {
+    use super::{OnFile, SqliteOptions, quick};
+
+    fn make() -> OnFile {
+        OnFile::new(SqliteOptions { cache_records_max: 0, readers: 1, ..quick() })
+    }
+
+    switchboard_engine::store_contract!(make);
+}

@@ -1,0 +1,298 @@
+//! The one thread that writes. It waits for a request, takes whatever else has come meanwhile, does all of it in one
+//! transaction, and answers when that is durable: the more wait, the more share a disk write. There is no delay to
+//! collect more. If one request of a batch fails for an unforeseen reason, the batch is rolled back and each is done
+//! alone, so that only the guilty one fails. If making a batch durable fails, nobody in it is told that it succeeded.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use switchboard_engine::ports::Clock;
+use switchboard_engine::ports::store::{Commit, CommitError, StoreError, Target, TaskKey};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::cache::{Cache, Committed};
+use super::error::Failure;
+use super::ledger::{Effect, Ledger};
+use super::readers::send;
+use super::stats::Stats;
+use crate::record::Encoded;
+
+/// The most requests that share a transaction.
+const BATCH_MAX: usize = 512;
+/// With nothing to do for this long, the writer moves the write-ahead log into the file.
+const IDLE: Duration = Duration::from_millis(250);
+
+pub(super) struct Writer {
+    queue: Option<SyncSender<Request>>,
+    stats: Arc<Stats>,
+    thread: Option<JoinHandle<()>>,
+}
+
+pub(super) enum Request {
+    Commit(Box<CommitRequest>),
+    Work(Box<dyn Work>),
+}
+
+pub(super) struct CommitRequest {
+    pub(super) commit: Commit,
+    pub(super) encoded: Encoded,
+    pub(super) artifacts: String,
+    pub(super) asked_at: Instant,
+    pub(super) reply: oneshot::Sender<Result<TaskKey, CommitError>>,
+    outcome: Option<Result<TaskKey, CommitError>>,
+}
+
+impl CommitRequest {
+    pub(super) fn new(
+        commit: Commit,
+        encoded: Encoded,
+        artifacts: String,
+        reply: oneshot::Sender<Result<TaskKey, CommitError>>,
+    ) -> Self {
+        Self { commit, encoded, artifacts, asked_at: Instant::now(), reply, outcome: None }
+    }
+}
+
+/// Work for the writer other than a commit. It may be run again after a rollback.
+pub(super) trait Work: Send {
+    fn run(&mut self, ledger: &mut Ledger<'_>) -> Result<(), Failure>;
+    fn finish(self: Box<Self>, failure: Option<StoreError>);
+}
+
+struct Asked<T, F> {
+    run: F,
+    result: Option<T>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T: Send, F: FnMut(&mut Ledger<'_>) -> Result<T, Failure> + Send> Work for Asked<T, F> {
+    fn run(&mut self, ledger: &mut Ledger<'_>) -> Result<(), Failure> {
+        self.result = Some((self.run)(ledger)?);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, failure: Option<StoreError>) {
+        let answer = match (failure, self.result) {
+            (None, Some(result)) => Ok(result),
+            (Some(failure), _) => Err(failure),
+            (None, None) => Err(stopped()),
+        };
+        // Nobody waits any more if the caller has gone; the work is done all the same.
+        let _ = self.reply.send(answer);
+    }
+}
+
+impl Writer {
+    pub(super) fn start(
+        connection: Connection,
+        clock: Arc<dyn Clock>,
+        stats: Arc<Stats>,
+        cache: Arc<Cache>,
+        epoch: i64,
+        queue_max: usize,
+    ) -> std::io::Result<Self> {
+        let (queue, requests) = sync_channel(queue_max);
+        let thread = std::thread::Builder::new().name("sqlite-write".to_owned());
+        let thread_stats = stats.clone();
+        let write = move || match Ledger::new(&connection, clock, thread_stats.clone(), epoch) {
+            Ok(ledger) => serve(ledger, &requests, &thread_stats, &cache),
+            Err(error) => tracing::error!(%error, "the writer could not start"),
+        };
+        #[expect(clippy::disallowed_methods, reason = "writing blocks; this thread is joined on drop")]
+        let thread = thread.spawn(write)?;
+        Ok(Self { queue: Some(queue), stats, thread: Some(thread) })
+    }
+
+    pub(super) async fn commit(&self, request: CommitRequest) -> Result<(), StoreError> {
+        self.send(Request::Commit(Box::new(request))).await
+    }
+
+    /// Runs something in the writer's next transaction and answers when it is durable.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        run: impl FnMut(&mut Ledger<'_>) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Request::Work(Box::new(Asked { run, result: None, reply }))).await?;
+        answer.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    async fn send(&self, request: Request) -> Result<(), StoreError> {
+        let queue = self.queue.as_ref().ok_or_else(stopped)?;
+        self.stats.queue_depth.fetch_add(1, Relaxed);
+        let sent = send(queue, request, "too many commits wait").await;
+        if sent.is_err() {
+            self.stats.queue_depth.fetch_sub(1, Relaxed);
+            Stats::add(&self.stats.failures, 1);
+        }
+        sent
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+pub(super) fn stopped() -> StoreError {
+    StoreError::Unavailable("the store has stopped".to_owned())
+}
+
+fn serve(mut ledger: Ledger<'_>, requests: &Receiver<Request>, stats: &Stats, cache: &Cache) {
+    let mut unwritten = false;
+    loop {
+        let first = if unwritten {
+            match requests.recv_timeout(IDLE) {
+                Ok(first) => first,
+                Err(RecvTimeoutError::Timeout) => {
+                    checkpoint(&ledger);
+                    unwritten = false;
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        } else {
+            match requests.recv() {
+                Ok(first) => first,
+                Err(_) => break,
+            }
+        };
+        let mut batch = vec![first];
+        batch.extend(requests.try_iter().take(BATCH_MAX - 1));
+        stats.queue_depth.fetch_sub(batch.len() as u64, Relaxed);
+        unwritten = true;
+        process(&mut ledger, batch, stats, cache);
+    }
+    checkpoint(&ledger);
+}
+
+fn process(ledger: &mut Ledger<'_>, mut batch: Vec<Request>, stats: &Stats, cache: &Cache) {
+    match attempt(ledger, &mut batch) {
+        Ok(()) => {
+            Stats::add(&stats.batches, 1);
+            let effects = std::mem::take(&mut ledger.effects);
+            cache.update(|updates| {
+                for effect in effects {
+                    match effect {
+                        Effect::Committed { place } => {
+                            if let Some(committed) = batch.get_mut(place).and_then(committed) {
+                                updates.committed(committed);
+                            }
+                        }
+                        Effect::Claimed { stored, events } => {
+                            let (key, head) = (stored.key, stored.head);
+                            updates.committed(Committed { key, scope: None, head, events: &events, folded: None });
+                        }
+                        Effect::Removed(id) => updates.removed(&id),
+                    }
+                }
+            });
+            let now = Instant::now();
+            batch.into_iter().for_each(|request| succeed(request, stats, now));
+        }
+        Err(Trouble::InOne(failure)) if batch.len() == 1 => fail(batch, &failure, stats),
+        Err(Trouble::InOne(_)) => {
+            for request in batch {
+                process(ledger, vec![request], stats, cache);
+            }
+        }
+        Err(Trouble::InAll(failure)) => fail(batch, &failure, stats),
+    }
+}
+
+/// What went wrong with a batch: one of its requests, or making it durable.
+enum Trouble {
+    InOne(Failure),
+    InAll(Failure),
+}
+
+fn attempt(ledger: &mut Ledger<'_>, batch: &mut [Request]) -> Result<(), Trouble> {
+    let work = AssertUnwindSafe(|| {
+        ledger.begin().map_err(Trouble::InAll)?;
+        for (place, request) in batch.iter_mut().enumerate() {
+            run(ledger, place, request).map_err(Trouble::InOne)?;
+        }
+        ledger.commit().map_err(Trouble::InAll)
+    });
+    // A panic is a bug, but not one that every later request has to pay for.
+    let panicked = || Failure(StoreError::Unavailable("the writer panicked".to_owned()));
+    let result = catch_unwind(work).unwrap_or_else(|_| Err(Trouble::InOne(panicked())));
+    if result.is_err() {
+        ledger.rollback();
+    }
+    result
+}
+
+fn run(ledger: &mut Ledger<'_>, place: usize, request: &mut Request) -> Result<(), Failure> {
+    match request {
+        Request::Commit(request) => {
+            let outcome = ledger.apply(&request.commit, &request.encoded, &request.artifacts)?;
+            if outcome.is_ok() {
+                ledger.effects.push(Effect::Committed { place });
+            }
+            request.outcome = Some(outcome);
+            Ok(())
+        }
+        Request::Work(work) => work.run(ledger),
+    }
+}
+
+/// What the cache is told of a commit; the parts nobody needs afterwards are moved out.
+fn committed(request: &mut Request) -> Option<Committed<'_>> {
+    let Request::Commit(request) = request else { return None };
+    let Some(Ok(key)) = request.outcome else { return None };
+    let commit = &mut request.commit;
+    let scope = match &mut commit.target {
+        Target::New { scope } => Some(scope.clone()),
+        Target::Existing { .. } => None,
+    };
+    Some(Committed { key, scope, head: commit.head.clone(), events: &commit.events, folded: commit.folded.take() })
+}
+
+fn succeed(request: Request, stats: &Stats, now: Instant) {
+    match request {
+        Request::Commit(request) => {
+            let CommitRequest { reply, outcome, asked_at, .. } = *request;
+            let outcome = outcome.unwrap_or(Err(CommitError::Store(stopped())));
+            match &outcome {
+                Ok(_) => stats.committed(now.saturating_duration_since(asked_at)),
+                Err(CommitError::Conflict | CommitError::Fenced | CommitError::Duplicate(_)) => {
+                    Stats::add(&stats.conflicts, 1);
+                }
+                Err(CommitError::Full | CommitError::Store(_)) => Stats::add(&stats.failures, 1),
+            }
+            let _ = reply.send(outcome);
+        }
+        Request::Work(work) => work.finish(None),
+    }
+}
+
+fn fail(batch: Vec<Request>, failure: &Failure, stats: &Stats) {
+    tracing::error!(error = ?failure.0, requests = batch.len(), "writing failed");
+    Stats::add(&stats.failures, batch.len() as u64);
+    for request in batch {
+        match request {
+            Request::Commit(request) => {
+                let _ = request.reply.send(Err(CommitError::Store(failure.0.clone())));
+            }
+            Request::Work(work) => work.finish(Some(failure.0.clone())),
+        }
+    }
+}
+
+fn checkpoint(ledger: &Ledger<'_>) {
+    let moved = ledger.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(2));
+    if let Err(error) = moved {
+        tracing::warn!(%error, "the write-ahead log could not be moved into the file");
+    }
+}

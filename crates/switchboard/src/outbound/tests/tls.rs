@@ -1,0 +1,96 @@
+//! TLS: whose certificate is good enough, and for which name.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{RootCertStore, ServerConfig, ServerConnection};
+use switchboard_core::call::BoxFuture;
+
+use super::{Resolve, assert_failed, client, client_with, post};
+
+/// Self-signed for `receiver.test`, good from 2024 to 2124. It and its key guard nothing.
+const CERTIFICATE: &str = "\
+    3082016b30820110a003020102020101300a06082a8648ce3d04030230183116301406035504030c0d72656365697665722e7465737430\
+    20170d3234303130313030303030305a180f32313234303130313030303030305a30183116301406035504030c0d72656365697665722e\
+    746573743059301306072a8648ce3d020106082a8648ce3d03010703420004bc2ba3afc5458eae83f126ac91785a3be24696be33f3b862\
+    a6a7afab6e97f687a0d0eea7487ec9e036bc78fa4279510107674dd3da6935f42ead8b46fb06a84da349304730180603551d110411300f\
+    820d72656365697665722e74657374300c0603551d130101ff04023000301d0603551d0e041604141db0e4e880f769fa96b53248deeba4\
+    905173da50300a06082a8648ce3d0403020349003046022100fa5990fd1f6b50dbbcecf5e9b92f266181b6244b093793d656ec2e2fcc39\
+    be84022100d02aa84bc6d2bcee316e659c6cfecc43118ffcb41f61ccc2af1b1ba7bc5e41e0";
+const KEY: &str = "\
+    308187020100301306072a8648ce3d020106082a8648ce3d030107046d306b0201010420e8d08ef6e084cabda12015576172c1b990c056\
+    f7e41a516fd7ab82579beb7b2da14403420004bc2ba3afc5458eae83f126ac91785a3be24696be33f3b862a6a7afab6e97f687a0d0eea7\
+    487ec9e036bc78fa4279510107674dd3da6935f42ead8b46fb06a84d";
+
+fn bytes(hex: &str) -> Vec<u8> {
+    hex.as_bytes().chunks(2).map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap()).collect()
+}
+
+/// Leads every name to one place.
+struct To(SocketAddr);
+
+impl Resolve for To {
+    fn resolve<'a>(&'a self, _: &'a str, _: u16) -> BoxFuture<'a, std::io::Result<Vec<SocketAddr>>> {
+        Box::pin(async move { Ok(vec![self.0]) })
+    }
+}
+
+/// Takes one connection and answers one request, if the client gets that far.
+#[expect(clippy::disallowed_methods, reason = "the thread ends with its one connection")]
+fn tls_receiver() -> SocketAddr {
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(bytes(KEY)));
+    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![CertificateDer::from(bytes(CERTIFICATE))], key)
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut connection = ServerConnection::new(Arc::new(config)).unwrap();
+        let mut stream = rustls::Stream::new(&mut connection, &mut socket);
+        if stream.read(&mut [0; 4_096]).is_ok() {
+            let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n");
+        }
+    });
+    address
+}
+
+fn trusting() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from(bytes(CERTIFICATE))).unwrap();
+    roots
+}
+
+#[tokio::test]
+async fn the_certificate_is_held_against_the_name_in_the_url() {
+    let trusts = |address| client_with(&["127.0.0.0/8"], To(address), trusting());
+    assert_eq!(post(&trusts(tls_receiver()), "https://receiver.test/").await.unwrap(), 204);
+    let other = post(&trusts(tls_receiver()), "https://other.test/").await;
+    assert_failed(other, "certificate is not valid: it names another host");
+}
+
+#[tokio::test]
+async fn a_certificate_that_vouches_for_itself_is_not_enough() {
+    let address = tls_receiver();
+    let outcome = post(&client(&["127.0.0.0/8"]), format!("https://{address}/")).await;
+    assert_failed(outcome, "certificate is not valid: no known authority issued it");
+}
+
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the thread ends with its one connection")]
+async fn tls_to_a_port_that_does_not_speak_it_fails_without_quoting() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let _ = socket.write_all(b"220 inside.example ready\r\n");
+        let _ = socket.read(&mut [0; 4_096]);
+    });
+    assert_failed(post(&client(&["127.0.0.0/8"]), format!("https://{address}/")).await, "TLS handshake failed");
+}

@@ -1,0 +1,125 @@
+//! Just enough HTTP for a client that must notice exactly when its server dies.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// Longer than anything here may take; a test that waits this long has failed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Posts a JSON-RPC call and gives back its result; none if the server was gone before it had answered.
+pub(super) fn call(addr: SocketAddr, method: &str, params: Value) -> Option<Value> {
+    let mut answer = post(addr, method, &params, &[])?;
+    let mut body = String::new();
+    answer.read_to_string(&mut body).ok()?;
+    let reply: Value = serde_json::from_str(&body).ok()?;
+    assert!(reply.get("error").is_none(), "{method} {params}: {reply}");
+    Some(reply["result"].clone())
+}
+
+/// What a send carries.
+pub(super) fn message(id: &str, text: &str) -> Value {
+    json!({"message": {"messageId": id, "role": "ROLE_USER", "parts": [{"text": text}]}})
+}
+
+/// One server-sent event.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) id: u64,
+    pub(super) result: Value,
+}
+
+/// A stream of events; it ends when the server ends it or dies.
+pub(super) struct Events(Option<BufReader<Body>>);
+
+pub(super) fn stream(addr: SocketAddr, method: &str, params: Value, last_event_id: Option<u64>) -> Events {
+    let id = last_event_id.map(|id| id.to_string());
+    let headers: Vec<(&str, &str)> = id.iter().map(|id| ("Last-Event-ID", id.as_str())).collect();
+    Events(post(addr, method, &params, &headers).map(BufReader::new))
+}
+
+impl Iterator for Events {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        let reader = self.0.as_mut()?;
+        let mut id = None;
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            if let Some(number) = line.strip_prefix("id: ") {
+                id = number.trim().parse().ok();
+            } else if let Some(data) = line.strip_prefix("data: ") {
+                // A line without its end was cut off by the server's death.
+                let data = data.strip_suffix('\n')?;
+                let reply: Value = serde_json::from_str(data).expect("each event is whole JSON");
+                assert!(reply.get("error").is_none(), "{reply}");
+                return Some(Event { id: id.expect("each event is numbered"), result: reply["result"].clone() });
+            }
+        }
+    }
+}
+
+fn post(addr: SocketAddr, method: &str, params: &Value, headers: &[(&str, &str)]) -> Option<Body> {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    let mut socket = TcpStream::connect(addr).ok()?;
+    socket.set_read_timeout(Some(PATIENCE)).ok()?;
+    let mut head = format!(
+        "POST / HTTP/1.1\r\nHost: {addr}\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\n\
+         Connection: close\r\nContent-Length: {}\r\n",
+        body.len()
+    );
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    write!(socket, "{head}\r\n{body}").ok()?;
+    let mut reader = BufReader::new(socket);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+    assert!(line.starts_with("HTTP/1.1 200"), "{method}: {line}");
+    let mut chunked = false;
+    loop {
+        line.clear();
+        reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        let header = line.trim().to_ascii_lowercase();
+        chunked |= header == "transfer-encoding: chunked";
+        if header.is_empty() {
+            return Some(Body { reader, chunked, left: 0 });
+        }
+    }
+}
+
+/// A body, with its chunks joined. A server that dies in the middle is an error here, an end for the caller.
+pub(super) struct Body {
+    reader: BufReader<TcpStream>,
+    chunked: bool,
+    left: usize,
+}
+
+impl Read for Body {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        if !self.chunked {
+            return self.reader.read(out);
+        }
+        if self.left == 0 {
+            let mut line = String::new();
+            self.reader.read_line(&mut line)?;
+            if line == "\r\n" {
+                line.clear();
+                self.reader.read_line(&mut line)?;
+            }
+            self.left = usize::from_str_radix(line.trim(), 16).unwrap_or(0);
+            if self.left == 0 {
+                return Ok(0);
+            }
+        }
+        let most = out.len().min(self.left);
+        let read = self.reader.read(&mut out[..most])?;
+        self.left -= read;
+        Ok(read)
+    }
+}

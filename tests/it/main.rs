@@ -1,0 +1,12 @@
+//! Tests of the whole, in one binary:
+//! - `scenarios`: engine and agents in this process, no socket, paused time;
+//! - `edge`: HTTP requests through the service, no socket: bindings, versions, errors, bad input, ownership;
+//! - `sim`: the engine on virtual time over faulty ports, seeded;
+//! - `crash`: the real binary, killed for real.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests drive time, chance and processes themselves")]
+
+mod crash;
+mod edge;
+mod scenarios;
+mod sim;
+mod support;

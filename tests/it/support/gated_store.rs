@@ -1,0 +1,138 @@
+//! A memory store whose commits a test can hold back or break, to look at what happens around them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use switchboard_core::call::BoxFuture;
+use switchboard_core::model::{PushConfig, TaskId, Timestamp};
+use switchboard_engine::memory::MemoryStore;
+use switchboard_engine::ports::Clock;
+use switchboard_engine::ports::store::{
+    Accepted, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery, LogPage, Retention,
+    Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+};
+use tokio::sync::watch;
+
+pub(crate) struct GatedStore {
+    inner: MemoryStore,
+    /// Whether commits wait to be answered.
+    held: watch::Sender<bool>,
+    fails: AtomicBool,
+    log_reads: AtomicU64,
+}
+
+impl GatedStore {
+    /// Every commit goes through.
+    pub(crate) fn open(clock: Arc<dyn Clock>) -> Arc<Self> {
+        let store = Self::held(clock);
+        store.release();
+        store
+    }
+
+    /// A commit is written at once, but answered only when the test lets it.
+    pub(crate) fn held(clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(Self {
+            inner: MemoryStore::new(clock, 10_000),
+            held: watch::Sender::new(true),
+            fails: AtomicBool::new(false),
+            log_reads: AtomicU64::new(0),
+        })
+    }
+
+    /// Answers no commit from now on.
+    pub(crate) fn hold(&self) {
+        self.held.send_replace(true);
+    }
+
+    /// Answers all commits from now on, those that wait included.
+    pub(crate) fn release(&self) {
+        self.held.send_replace(false);
+    }
+
+    /// Whether commits fail from now on.
+    pub(crate) fn fail(&self, on: bool) {
+        self.fails.store(on, Ordering::SeqCst);
+    }
+
+    /// How often a log was read.
+    pub(crate) fn log_reads(&self) -> u64 {
+        self.log_reads.load(Ordering::SeqCst)
+    }
+}
+
+impl Store for GatedStore {
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
+        if self.fails.load(Ordering::SeqCst) {
+            let error = StoreError::Unavailable("the disk is full".to_owned());
+            return Box::pin(std::future::ready(Err(CommitError::Store(error))));
+        }
+        let written = self.inner.commit(commit);
+        Box::pin(async move {
+            let _ = self.held.subscribe().wait_for(|held| !held).await;
+            written.await
+        })
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        let fails = self.fails.load(Ordering::SeqCst);
+        let answer = if fails { Err(StoreError::Unavailable("the disk is full".to_owned())) } else { Ok(()) };
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>> {
+        self.inner.head(scope, id)
+    }
+
+    fn task<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        self.inner.task(scope, id)
+    }
+
+    fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {
+        self.log_reads.fetch_add(1, Ordering::SeqCst);
+        self.inner.log(key, after_seq, limit)
+    }
+
+    fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>> {
+        self.inner.list(scope, query)
+    }
+
+    fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>> {
+        self.inner.find_accepted(key)
+    }
+
+    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
+        self.inner.push_configs(key)
+    }
+
+    fn claim_runs(&self, limit: usize, lease_ms: u32) -> BoxFuture<'_, Result<Vec<StoredHead>, StoreError>> {
+        self.inner.claim_runs(limit, lease_ms)
+    }
+
+    fn renew_leases(&self, held: Vec<(TaskKey, u64)>, ms: u32) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        self.inner.renew_leases(held, ms)
+    }
+
+    fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.release_leases(held, due)
+    }
+
+    fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
+        self.inner.claim_deliveries(limit, claim_ms)
+    }
+
+    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.settle_delivery(key, outcome)
+    }
+
+    fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
+        self.inner.next_delivery_at()
+    }
+
+    fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        self.inner.prune(retention, limit)
+    }
+
+    fn stats(&self) -> StoreStats {
+        self.inner.stats()
+    }
+}

@@ -1,0 +1,198 @@
+//! An engine with agents on a store that outlives it, so that a test can let the engine die and start another.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use switchboard_core::call::Caller;
+use switchboard_core::model::{AgentCapabilities, AgentCard, Timestamp};
+use switchboard_engine::limits::Limits;
+use switchboard_engine::memory::{CountingIds, ManualClock, MemoryStore};
+use switchboard_engine::ports::{Clock, Store, Webhook};
+use switchboard_engine::runs::AgentSource;
+use switchboard_engine::{Engine, Registered};
+use switchboard_stores::sqlite::{SqliteOptions, SqliteStore};
+use tokio::time::Instant;
+
+use super::callers::Client;
+
+/// When every test begins: 2026-01-01T00:00:00Z.
+pub(crate) const BEGINNING: Timestamp = Timestamp::from_ms(1_767_225_600_000);
+
+/// Wall time that goes with tokio's own, which a test can pause.
+struct TokioClock {
+    started: Instant,
+}
+
+impl Clock for TokioClock {
+    fn now(&self) -> Timestamp {
+        let passed = self.started.elapsed().as_millis();
+        BEGINNING.plus_ms(i64::try_from(passed).unwrap())
+    }
+}
+
+/// What stays when an engine dies: the stored tasks, the clock, and the counter that ids come from.
+pub(crate) struct Stock {
+    place: Place,
+    pub(crate) clock: Arc<dyn Clock>,
+    ids: Arc<CountingIds>,
+}
+
+enum Place {
+    Memory(Arc<MemoryStore>),
+    Sqlite { path: PathBuf, _folder: tempfile::TempDir },
+    Given(Arc<dyn Store>),
+}
+
+impl Stock {
+    /// A memory store on tokio's time.
+    pub(crate) fn memory() -> Self {
+        Self::memory_of(10_000)
+    }
+
+    /// A memory store for so many tasks.
+    pub(crate) fn memory_of(tasks_max: usize) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(TokioClock { started: Instant::now() });
+        let store = Arc::new(MemoryStore::new(clock.clone(), tasks_max));
+        Self { place: Place::Memory(store), clock, ids: Arc::default() }
+    }
+
+    /// A fresh file, under a clock that stands still.
+    pub(crate) fn sqlite() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tasks.db");
+        let clock = Arc::new(ManualClock::new(BEGINNING));
+        Self { place: Place::Sqlite { path, _folder: folder }, clock, ids: Arc::default() }
+    }
+
+    /// A store that the test made, on tokio's time.
+    pub(crate) fn given(make: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Store>) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(TokioClock { started: Instant::now() });
+        Self { place: Place::Given(make(clock.clone())), clock, ids: Arc::default() }
+    }
+
+    fn open(&self) -> Arc<dyn Store> {
+        match &self.place {
+            Place::Memory(store) => store.clone(),
+            Place::Sqlite { path, .. } => {
+                Arc::new(SqliteStore::open(path, self.clock.clone(), SqliteOptions::default()).unwrap())
+            }
+            Place::Given(store) => store.clone(),
+        }
+    }
+}
+
+/// A world about to begin.
+pub(crate) struct Setup {
+    stock: Stock,
+    limits: Limits,
+    agents: Vec<Registered>,
+    webhook: Option<Arc<dyn Webhook>>,
+}
+
+impl Setup {
+    pub(crate) fn on(stock: Stock) -> Self {
+        Self { stock, limits: Limits::default(), agents: Vec::new(), webhook: None }
+    }
+
+    /// On a memory store.
+    pub(crate) fn new() -> Self {
+        Self::on(Stock::memory())
+    }
+
+    pub(crate) fn agent(mut self, agent: Registered) -> Self {
+        self.agents.push(agent);
+        self
+    }
+
+    pub(crate) fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.limits);
+        self
+    }
+
+    pub(crate) fn webhook(mut self, webhook: Arc<dyn Webhook>) -> Self {
+        self.webhook = Some(webhook);
+        self
+    }
+
+    pub(crate) fn start(self) -> World {
+        let Self { stock, limits, agents, webhook } = self;
+        let mut engine = Engine::builder(stock.open()).clock(stock.clock.clone()).ids(stock.ids.clone()).limits(limits);
+        if let Some(webhook) = webhook {
+            engine = engine.webhook(webhook);
+        }
+        let first = agents[0].name.to_string();
+        for agent in agents {
+            engine = engine.agent(agent);
+        }
+        let engine = engine.build();
+        engine.start();
+        World { engine, stock, first }
+    }
+}
+
+/// Agents at work.
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    stock: Stock,
+    first: String,
+}
+
+impl World {
+    /// One agent on a memory store.
+    pub(crate) fn of(agent: Registered) -> Self {
+        Setup::new().agent(agent).start()
+    }
+
+    /// The anonymous caller of the first agent.
+    pub(crate) fn client(&self) -> Client {
+        self.client_of(&self.first)
+    }
+
+    pub(crate) fn client_of(&self, agent: &str) -> Client {
+        Client::new(self.engine.endpoint(agent).unwrap(), Caller::anonymous())
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.stock.clock.now()
+    }
+
+    pub(crate) fn commits(&self) -> u64 {
+        self.engine.store_stats().commits
+    }
+
+    /// The process dies here: runs stop where they are and nothing is given back.
+    pub(crate) async fn crash(self) -> Stock {
+        self.engine.supervisor().stop().await;
+        drop(self.engine);
+        if let Place::Memory(store) = &self.stock.place {
+            store.void_leases();
+        }
+        self.stock
+    }
+}
+
+/// An agent under a name, with a card that offers everything.
+pub(crate) fn registered(name: &str, source: AgentSource) -> Registered {
+    let card = AgentCard {
+        name: name.to_owned(),
+        description: "For tests".to_owned(),
+        version: "1.0.0".to_owned(),
+        capabilities: AgentCapabilities {
+            streaming: Some(true),
+            push_notifications: Some(true),
+            extended_agent_card: Some(false),
+            extensions: Vec::new(),
+        },
+        default_input_modes: vec!["text/plain".to_owned()],
+        default_output_modes: vec!["text/plain".to_owned()],
+        ..AgentCard::default()
+    };
+    Registered { name: name.into(), source, card: Arc::new(card), extended_card: None, extended_card_for_anyone: false }
+}
+
+/// The same agent with another card.
+pub(crate) fn with_card(agent: Registered, change: impl FnOnce(&mut AgentCard)) -> Registered {
+    let mut card = Arc::unwrap_or_clone(agent.card);
+    change(&mut card);
+    Registered { card: Arc::new(card), ..agent }
+}
