@@ -23,7 +23,23 @@ fn check(flags: &[&str], tokens: &str, addr: &str, expected: Expect) {
 
 #[test]
 fn a_demo_for_this_machine() {
-    check(&[], "", "127.0.0.1:8080", expect![[""]]);
+    check(
+        &[],
+        "",
+        "127.0.0.1:8080",
+        expect![[r#"
+        switchboard VERSION
+
+          agent   Demo  http://127.0.0.1:8080/.well-known/agent-card.json
+          data    ./switchboard-data/switchboard.db
+          access  everybody on this machine, and nobody else; they share all tasks
+
+        Try it:
+
+          curl -sS http://127.0.0.1:8080/message:send -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -d '{"message":{"messageId":"'"$(date +%s%N)$RANDOM"'","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
+          curl -sSN http://127.0.0.1:8080/message:stream -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -d '{"message":{"messageId":"'"$(date +%s%N)$RANDOM"'","role":"ROLE_USER","parts":[{"text":"stream 5"}]}}'
+    "#]],
+    );
 }
 
 #[test]
@@ -41,11 +57,38 @@ fn a_command_for_everybody_behind_a_proxy() {
         ],
         "",
         "0.0.0.0:4321",
-        expect![[""]],
+        expect![[r#"
+            switchboard VERSION
+
+              agent   cat  https://a.example/base/.well-known/agent-card.json
+              data    in memory, gone when it stops
+              access  anyone who can reach 0.0.0.0:4321, without a token; they share all tasks
+
+            Try it:
+
+              curl -sS http://127.0.0.1:4321/base/message:send -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -d '{"message":{"messageId":"'"$(date +%s%N)$RANDOM"'","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
+              curl -sSN http://127.0.0.1:4321/base/message:stream -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -d '{"message":{"messageId":"'"$(date +%s%N)$RANDOM"'","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
+        "#]],
     );
 }
 
 #[test]
 fn holders_of_tokens() {
-    check(&["--listen", "[::]:0"], "0123456789abcdef alice\nfedcba9876543210 bob", "[::]:4321", expect![[""]]);
+    check(
+        &["--listen", "[::]:0"],
+        "0123456789abcdef alice\nfedcba9876543210 bob",
+        "[::]:4321",
+        expect![[r#"
+        switchboard VERSION
+
+          agent   Demo  http://[::1]:4321/.well-known/agent-card.json
+          data    ./switchboard-data/switchboard.db
+          access  holders of 2 tokens who can reach [::]:4321
+
+        Put one of the tokens into TOKEN, then paste:
+
+          curl -sS http://[::1]:4321/message:send -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -H "Authorization: Bearer $TOKEN" -d '{"message":{"messageId":"'"$(date +%s%N)$RANDOM"'","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
+          curl -sSN http://[::1]:4321/message:stream -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -H "Authorization: Bearer $TOKEN" -d '{"message":{"messageId":"'"$(date +%s%N)$RANDOM"'","role":"ROLE_USER","parts":[{"text":"stream 5"}]}}'
+    "#]],
+    );
 }

@@ -9,42 +9,49 @@ use crate::config::{Effects, Given, Layer, LogFormat, Origin, Synchronous};
 
 const EXAMPLES: &str = "\
 Examples:
-  switchboard serve                            a demo agent on 127.0.0.1:8080, durable
-  switchboard serve --exec 'tr a-z A-Z'        any command as an agent
-  switchboard serve --config agents.toml       several agents
-  switchboard db reset --yes                   forget every task
+  switchboard serve                         a demo agent on 127.0.0.1:8080, durable
+  switchboard serve --exec 'tr a-z A-Z'     any command as an agent
+  switchboard serve --config agents.toml    several agents
+  switchboard db reset --yes                forget every task
 
 Exit codes:
   0  it did what was asked, or was stopped in order
-  1  it failed at run time: the port or the database could not be had, or a second signal cut it off
+  1  it failed at run time: the port or the database could not be had,
+     or a second signal cut it off
   2  the command line or the configuration is wrong";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
   switchboard serve
-      A demo agent for this machine alone. The lines it prints can be pasted into another terminal.
+      A demo agent for this machine alone. It prints lines to paste into another
+      terminal.
   switchboard serve --exec 'python3 agent.py' --name Helper --run-timeout 60
-      The text of a message on stdin, the answer from stdout. The whole message is in the file named by
-      A2A_MESSAGE_FILE; A2A_TASK_ID, A2A_CONTEXT_ID, A2A_ATTEMPT, A2A_PRINCIPAL and A2A_TENANT are set, too.
-      A command that a crash of the server interrupted is started again, with A2A_ATTEMPT one higher.
+      Any command: the text of a message on stdin, the answer from stdout, a
+      failure by its exit code. The whole message is in the file named by
+      A2A_MESSAGE_FILE; A2A_TASK_ID, A2A_CONTEXT_ID, A2A_ATTEMPT, A2A_PRINCIPAL
+      and A2A_TENANT are set, too. A command that a crash of the server
+      interrupted is started again, with A2A_ATTEMPT one higher.
   switchboard serve --exec 'fortune | cowsay' --exec-shell
-      With the help of a shell.
+      The same with the help of a shell.
   switchboard serve --listen 0.0.0.0:8080 --tokens tokens.txt
       For other machines. Each line of the file: TOKEN PRINCIPAL [TENANT,TENANT].
   switchboard serve --print-config > switchboard.toml
       A file to begin with.
 
-Configuration, in order of precedence:
-  1. flags
-  2. environment: SWITCHBOARD_ and the flag's name, as in SWITCHBOARD_PUBLIC_URL or SWITCHBOARD_RUN_TIMEOUT;
-     lists are separated by commas, switches are true or false. SWITCHBOARD_TOKENS holds the lines of tokens
-     themselves and SWITCHBOARD_TOKENS_FILE names the file. BIND_HOST and PORT stand in for SWITCHBOARD_LISTEN.
-     RUST_LOG chooses what is logged, as in RUST_LOG=debug.
-  3. switchboard.toml in the current folder, or the file named with --config
-  4. defaults
+What decides a setting, first to last:
+  1. The flag.
+  2. The environment: SWITCHBOARD_ and the name of the flag, as in
+     SWITCHBOARD_PUBLIC_URL. Lists are separated by commas, switches are true or
+     false. SWITCHBOARD_TOKENS holds the lines of tokens themselves, and
+     SWITCHBOARD_TOKENS_FILE names the file. BIND_HOST and PORT stand in for
+     SWITCHBOARD_LISTEN. RUST_LOG chooses what is logged, as in RUST_LOG=debug.
+  3. switchboard.toml in the current folder, or the file named with --config.
+  4. The default.
 
 Exit codes:
-  0  stopped in order    1  failed at run time    2  wrong usage or configuration";
+  0  stopped in order
+  1  failed at run time
+  2  wrong usage or configuration";
 
 /// A durable A2A server: agents that call each other and never lose the call.
 #[derive(Parser)]

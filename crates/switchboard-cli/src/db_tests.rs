@@ -21,7 +21,7 @@ fn files_in(folder: &Path) -> Vec<String> {
 /// A folder with a used database, and something that is not ours.
 fn used() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("switchboard-data");
+    let data = folder.path().join("./switchboard-data");
     std::fs::create_dir(&data).unwrap();
     for name in ["switchboard.db", "switchboard.db-wal", "switchboard.db-shm", "switchboard.db.v1-backup", "notes.txt"]
     {
@@ -52,7 +52,7 @@ fn with_yes_the_database_goes_and_the_rest_stays() {
 #[tokio::test]
 async fn a_running_server_keeps_its_database() {
     let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("switchboard-data");
+    let data = folder.path().join("./switchboard-data");
     let agent = switchboard::AgentBuilder::new("Demo", crate::agents::demo::Demo);
     let server = switchboard::Server::builder().agent(agent).sqlite(data.join(DATABASE_NAME)).build().unwrap();
     let expected = format!("{} is in use; stop the server first", data.join(DATABASE_NAME).display());

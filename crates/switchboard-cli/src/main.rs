@@ -45,12 +45,11 @@ fn main() -> ExitCode {
 fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
     let layers = config::gather(args.layer(), args.config.as_deref(), environment, Path::new(""))?;
     let config = config::settle(layers, environment, Path::new(""))?;
+    serve::rehearse(&config, environment)?;
     if args.print_config {
         output::say(config::print(&config)?.trim_end());
         return Ok(());
     }
-    // What only the parts themselves can judge is a matter of configuration, too.
-    serve::rehearse(config.clone(), environment).map_err(|error| Failure::Usage(error.to_string()))?;
     if args.check_config {
         output::say("the configuration is good");
         return Ok(());

@@ -9,7 +9,9 @@ use switchboard::{
 
 use crate::agents::demo::Demo;
 use crate::agents::exec::{Exec, Program, environment};
-use crate::config::{self, AgentConfig, Config, DATABASE_NAME, Environment, Kind, SkillConfig, Storage};
+use crate::config::{
+    self, AgentConfig, Config, ConfigError, DATABASE_NAME, Environment, Given, Kind, Origin, SkillConfig, Storage,
+};
 
 /// What a client is told when a run was interrupted and is not to be tried again.
 const INTERRUPTED: &str = "The server was interrupted while this agent was at work, and it is not run twice";
@@ -33,12 +35,17 @@ pub(crate) fn assemble(config: Config, environment: &Environment) -> Result<Serv
     with_rules(builder, config, environment).build()
 }
 
-/// Puts a server together that keeps nothing, to see whether it can be done.
+/// Puts a server together that keeps nothing, to hear what its parts say to the configuration.
 ///
 /// # Errors
-/// When something about the configuration is wrong after all.
-pub(crate) fn rehearse(config: Config, environment: &Environment) -> Result<(), ServeError> {
-    with_rules(Server::builder().memory(), config, environment).build().map(drop)
+/// When one of them refuses it.
+pub(crate) fn rehearse(config: &Config, environment: &Environment) -> Result<(), ConfigError> {
+    let build = |config: Config| with_rules(Server::builder().memory(), config, environment).build().map(drop);
+    let outbound = config.outbound_allow.clone();
+    let closed = Config { outbound_allow: Given::new(Vec::new(), Origin::Default), ..config.clone() };
+    build(closed).map_err(|error| ConfigError(error.to_string()))?;
+    // What works without these and not with them is their fault.
+    build(config.clone()).map_err(|error| outbound.from.error(error))
 }
 
 fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environment) -> ServerBuilder {
@@ -58,7 +65,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     limits.body_bytes_max = config.body_bytes_max;
     builder
         .tenants(config.tenants)
-        .outbound_allow(config.outbound_allow)
+        .outbound_allow(config.outbound_allow.value)
         .cors(Cors::origins(config.cors_origins))
         .limits(limits)
         .host_check(config::is_local(config.listen))

@@ -19,7 +19,7 @@ async fn serving(flags: &[&str], variables: &[(&str, &str)], visit: impl AsyncFn
     let nowhere = Path::new("/nonexistent");
     let layers = gather(args.layer(), None, &environment, nowhere).unwrap();
     let config = settle(layers, &environment, nowhere).unwrap();
-    rehearse(config.clone(), &environment).unwrap();
+    rehearse(&config, &environment).unwrap();
     let (listen, banner) = (config.listen, Banner::of(&config));
     let bound = assemble(config, &environment).unwrap().bind(listen).await.unwrap();
     let text = banner.text(bound.local_addr());
@@ -136,4 +136,16 @@ fn what_the_configuration_says_of_a_run_holds() {
         let traits = agents[0].source.traits();
         assert_eq!((traits.effects, traits.run_max), (effects, run_max.map(Duration::from_secs)));
     }
+}
+
+#[test]
+fn targets_that_webhooks_cannot_go_to_are_refused_by_name() {
+    let Typed::Serve(args) = Cli::parse_from(["switchboard", "serve", "--outbound-allow", "http://x"]).command else {
+        panic!("serve was typed")
+    };
+    let environment = Environment::of(&[]);
+    let nowhere = Path::new("/nonexistent");
+    let layers = gather(args.layer(), None, &environment, nowhere).unwrap();
+    let refused = rehearse(&settle(layers, &environment, nowhere).unwrap(), &environment).unwrap_err();
+    assert!(refused.to_string().starts_with("--outbound-allow: \"http://x\" "), "{refused}");
 }

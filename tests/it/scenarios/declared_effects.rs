@@ -107,7 +107,11 @@ async fn a_repeated_message_to_a_pure_agent_gets_the_first_answer(stock: Stock) 
 #[tokio::test(start_paused = true)]
 async fn a_pure_agent_may_ask_back_and_go_on() {
     let agent = from_fn(Traits::pure(), |turn: Turn| async move {
-        if turn.number() == 1 { turn.ask("which one?").await? } else { turn.answer(turn.text()).await? }
+        if turn.number() == 1 {
+            turn.ask("which one?").await?
+        } else {
+            turn.answer(turn.text()).await?
+        }
         Ok(())
     });
     let world = World::of(registered("asking", agent));

@@ -153,8 +153,7 @@ async fn an_inbox_has_a_limit_that_is_said() {
         client.send(at_once(reply_to(&task.id, text))).await.unwrap();
     }
     let refused = client.send(at_once(reply_to(&task.id, "fourth"))).await.unwrap_err();
-    let expected =
-        format!("Temporarily unavailable: task {} has 2 unread messages, the most it keeps", task.id);
+    let expected = format!("Temporarily unavailable: task {} has 2 unread messages, the most it keeps", task.id);
     assert_eq!(refused.to_string(), expected);
     first.returns();
     acts.next().await.returns();

@@ -144,7 +144,11 @@ async fn every_terminal_task_refuses_messages() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_waits_for_authorization_takes_messages() {
     let agent = from_fn(Traits::default(), |turn: Turn| async move {
-        if turn.number() == 1 { turn.require_auth("sign in first").await? } else { turn.answer(turn.text()).await? }
+        if turn.number() == 1 {
+            turn.require_auth("sign in first").await?
+        } else {
+            turn.answer(turn.text()).await?
+        }
         Ok(())
     });
     let world = World::of(registered("guarded", agent));

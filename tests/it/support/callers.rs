@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use switchboard_core::call::{
     Caller, Endpoint, ListTasks, Owner, PushConfigPage, Reply, Request, SendMessage, TaskPage, UpdateStream,
 };
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{Message, Part, PushConfig, Role, Task, TaskId, TaskState};
+use switchboard_core::model::{Message, Part, PushConfig, Role, Task, TaskId, TaskState, Update};
 
 use super::pictures::words;
 
@@ -97,18 +98,21 @@ impl Client {
         }
     }
 
-    /// Reads the task until it is in this state.
+    /// The task, once it has come to this state.
     pub(crate) async fn task_in(&self, id: &TaskId, state: TaskState) -> Arc<Task> {
+        let mut updates = self.after(0).subscribe(id).await.unwrap();
         soon(async {
-            loop {
-                let task = self.task(id).await.unwrap();
-                if task.state() == state {
-                    return task;
+            while let Some(frame) = updates.next().await {
+                if let Update::Status(update) = &frame.unwrap().update.update
+                    && update.status.state == state
+                {
+                    return;
                 }
-                tokio::time::sleep(Duration::from_millis(5)).await;
             }
+            panic!("task {id} never was {}", state.word());
         })
-        .await
+        .await;
+        self.task(id).await.unwrap()
     }
 
     pub(crate) async fn cancel(&self, id: &TaskId) -> Result<Arc<Task>, ProtocolError> {

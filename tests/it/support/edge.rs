@@ -79,7 +79,10 @@ impl Edge {
     }
 
     /// As [`Edge::ask`], with any body, and the answer's body not read yet.
-    pub(crate) async fn open<B>(&self, request: Request<B>) -> Response<impl BodyExt<Data = Bytes, Error = Infallible> + Unpin>
+    pub(crate) async fn open<B>(
+        &self,
+        request: Request<B>,
+    ) -> Response<impl BodyExt<Data = Bytes, Error = Infallible> + Unpin>
     where
         B: BodyExt<Data = Bytes> + Send + Unpin + 'static,
         B::Error: std::fmt::Display,

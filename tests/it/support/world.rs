@@ -160,6 +160,11 @@ impl World {
         self.engine.store_stats().commits
     }
 
+    /// What stays after an orderly end.
+    pub(crate) fn leave(self) -> Stock {
+        self.stock
+    }
+
     /// The process dies here: runs stop where they are and nothing is given back.
     pub(crate) async fn crash(self) -> Stock {
         self.engine.supervisor().stop().await;

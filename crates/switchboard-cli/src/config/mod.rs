@@ -49,7 +49,8 @@ pub(crate) struct Config {
     pub(crate) allow_unauthenticated: bool,
     /// Tenants of callers without a token.
     pub(crate) tenants: Vec<String>,
-    pub(crate) outbound_allow: Vec<String>,
+    /// Judged by the client that calls them, so it is not known here whether they are good.
+    pub(crate) outbound_allow: Given<Vec<String>>,
     pub(crate) cors_origins: Vec<String>,
     pub(crate) body_bytes_max: usize,
     /// What a request that names no version means; none is what the specification says.

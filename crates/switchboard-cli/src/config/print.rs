@@ -40,7 +40,7 @@ fn server(config: &Config) -> ServerTable {
         tokens_file: config.tokens.as_ref().and_then(|known| known.file.clone()).and_then(set),
         allow_unauthenticated: set(config.allow_unauthenticated),
         tenants: set(config.tenants.clone()),
-        outbound_allow: set(config.outbound_allow.clone()),
+        outbound_allow: set(config.outbound_allow.value.clone()),
         cors_origins: set(config.cors_origins.clone()),
         body_bytes_max: set(config.body_bytes_max as u64),
         default_version: config.default_version.and_then(|dialect| set(dialect.name().to_owned())),

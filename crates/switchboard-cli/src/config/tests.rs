@@ -272,10 +272,6 @@ fn a_wrong_file_is_refused_with_line_and_key() {
             "[server]\ntenants = [\"a/b\"]",
             "2: server.tenants: expected 1 to 64 letters, digits, '-', '_', '.' or '~', no dot first, got \"a/b\"",
         ),
-        (
-            "[server]\noutbound_allow = [\"http://x\"]",
-            "2: server.outbound_allow: expected a network or a host, as in 10.0.0.0/8 or hooks.internal:443, got \"http://x\"",
-        ),
         ("[server]\ndefault_version = \"0.2\"", "2: server.default_version: expected 1.0, got \"0.2\""),
         ("[server]\ndata = \"\"", "2: server.data: expected the name of a folder, got none"),
         ("[[agent]]\nslug = \"x\"", "1: agent[0]: missing field `name`"),

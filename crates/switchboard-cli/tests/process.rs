@@ -1,0 +1,164 @@
+//! The binary as a process: what it prints, what it answers to signals, and its exit codes.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+fn switchboard(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_switchboard"));
+    command.args(args).current_dir(folder).env_remove("PORT").env_remove("BIND_HOST").env_remove("RUST_LOG");
+    command
+}
+
+fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = switchboard(folder, args).output().unwrap();
+    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+/// A server on a free port that has said its lines.
+struct Served {
+    child: Child,
+    curl: String,
+}
+
+impl Served {
+    fn start(folder: &Path, args: &[&str]) -> Self {
+        let mut command = switchboard(folder, &["serve", "--listen", "127.0.0.1:0"]);
+        let mut child = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let curl = lines.map(Result::unwrap).find(|line| line.trim().starts_with("curl ")).unwrap();
+        Self { child, curl }
+    }
+
+    /// Sends a text and does not wait for the work; gives the answer.
+    fn send(&self, text: &str) -> String {
+        let line = self.curl.replace("\"hello\"", &format!("\"{text}\""));
+        let line = line.replace("{\"message\"", "{\"configuration\":{\"returnImmediately\":true},\"message\"");
+        let output = Command::new("sh").arg("-c").arg(line).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    fn exit_code(mut self) -> (Option<i32>, String) {
+        let status = self.child.wait().unwrap();
+        let mut logs = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut logs).unwrap();
+        (status.code(), logs)
+    }
+}
+
+fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..2_000 {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("never happened: {what}")
+}
+
+#[test]
+fn exit_codes_tell_usage_from_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(run(folder.path(), &["serve", "--no-such-flag"]).0, Some(2));
+    assert_eq!(run(folder.path(), &["serve", "--help"]).0, Some(0));
+    let (code, said, _) = run(folder.path(), &["serve", "--check-config"]);
+    assert_eq!((code, said.as_str()), (Some(0), "the configuration is good\n"));
+    std::fs::write(folder.path().join("switchboard.toml"), "[server]\nlisten = \"x\"").unwrap();
+    for args in [&["serve", "--check-config"][..], &["serve", "--print-config"], &["serve"]] {
+        let (code, said, complaint) = run(folder.path(), args);
+        assert_eq!((code, said.as_str()), (Some(2), ""));
+        let expected = "switchboard: switchboard.toml:2: server.listen: expected ADDRESS:PORT, \
+                        as in 127.0.0.1:8080 or [::1]:8080, got \"x\"\n";
+        assert_eq!(complaint, expected);
+    }
+    std::fs::remove_file(folder.path().join("switchboard.toml")).unwrap();
+    let holder = Served::start(folder.path(), &[]);
+    let (code, _, complaint) = run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(code, Some(1), "{complaint}");
+    assert!(complaint.contains("is in use by process"), "{complaint}");
+    let (code, _, complaint) = run(folder.path(), &["db", "reset", "--yes"]);
+    assert_eq!((code, complaint.contains("is in use")), (Some(1), true), "{complaint}");
+    holder.signal(Signal::TERM);
+    assert_eq!(holder.exit_code().0, Some(0));
+    assert_eq!(run(folder.path(), &["db", "reset"]).0, Some(2));
+    assert_eq!(run(folder.path(), &["db", "reset", "--yes"]).0, Some(0));
+}
+
+#[test]
+fn the_first_signal_waits_for_work_and_the_second_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = "echo $$ > pid; trap '' TERM; sleep 600";
+    let server = Served::start(folder.path(), &["--memory", "--grace", "600", "--exec", line, "--exec-shell"]);
+    server.send("hello");
+    let pid = eventually("the command works", || {
+        let text = std::fs::read_to_string(folder.path().join("pid")).ok()?;
+        Pid::from_raw(text.trim().parse().ok()?)
+    });
+    server.signal(Signal::INT);
+    let health = server.curl.split_whitespace().find(|word| word.starts_with("http")).unwrap();
+    let health = health.replace("message:send", "healthz");
+    eventually("it accepts nothing more", || {
+        let asked = Command::new("curl").args(["-sS", "--max-time", "5", &health]).output().unwrap();
+        (!asked.status.success()).then_some(())
+    });
+    assert_eq!(test_kill_process(pid), Ok(()), "work in progress goes on");
+    server.signal(Signal::TERM);
+    let (code, logs) = server.exit_code();
+    assert_eq!(code, Some(1), "{logs}");
+    assert!(logs.contains("stopping; a second signal stops at once"), "{logs}");
+    eventually("the command is gone", || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+        (test_kill_process(pid).is_err() || stat.contains(") Z ")).then_some(())
+    });
+}
+
+#[test]
+fn logs_can_be_read_by_machines_and_say_no_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Served::start(folder.path(), &["--memory", "--log-format", "json"]);
+    let answer = server.send("fail with a secret");
+    assert!(answer.contains("TASK_STATE_"), "{answer}");
+    server.signal(Signal::TERM);
+    let (code, logs) = server.exit_code();
+    assert_eq!(code, Some(0), "{logs}");
+    for line in logs.lines() {
+        assert!(line.starts_with('{') && line.ends_with('}'), "{line}");
+    }
+    assert!(!logs.contains("secret"), "{logs}");
+}
+
+#[test]
+fn the_data_folder_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let server = Served::start(folder.path(), &[]);
+    assert!(server.send("hello").contains("TASK_STATE_COMPLETED"));
+    let data = folder.path().join("switchboard-data");
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&data), 0o700);
+    for entry in std::fs::read_dir(&data).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+    server.signal(Signal::TERM);
+    assert_eq!(server.exit_code().0, Some(0));
+}
+
+#[test]
+fn as_many_files_as_allowed_may_be_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Served::start(folder.path(), &["--memory"]);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.child.id())).unwrap();
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let words: Vec<&str> = files.split_whitespace().collect();
+    assert_eq!(words[3], words[4], "{files}");
+    server.signal(Signal::TERM);
+    assert_eq!(server.exit_code().0, Some(0));
+}

@@ -1,0 +1,179 @@
+//! Agents that fail: the client reads the text meant for it and nothing else, and nobody else is harmed.
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use expect_test::expect;
+use switchboard_core::model::{Artifact, Part, TaskState};
+use switchboard_engine::runs::{Agent, AgentError, AgentSource, Effects, Traits, Turn, TurnError};
+
+use crate::support::callers::{reply_to, say, soon};
+use crate::support::on_both_stores;
+use crate::support::pictures::{film, picture};
+use crate::support::puppets::{echo, from_fn, puppet};
+use crate::support::world::{Setup, Stock, World, registered};
+
+on_both_stores!(the_client_reads_only_what_is_meant_for_it);
+
+async fn the_client_reads_only_what_is_meant_for_it(stock: Stock) {
+    fn failing(effects: Effects) -> AgentSource {
+        from_fn(Traits::default().with_effects(effects), |turn: Turn| async move {
+            match turn.text().as_str() {
+                "error" => Err(io::Error::other("password=hunter2").into()),
+                "told" => Err(AgentError::told("The printer is out of paper")),
+                "panic" => panic!("password=hunter2"),
+                "fail" => Ok(turn.fail("I gave up").await?),
+                _ => Ok(turn.reject("I do not do that").await?),
+            }
+        })
+    }
+    let world = Setup::on(stock)
+        .agent(registered("careful", failing(Effects::Some)))
+        .agent(registered("pure", failing(Effects::None)))
+        .start();
+    for (text, expected) in [
+        ("error", "failed \"The agent failed\"\nuser: error\n"),
+        ("told", "failed \"The printer is out of paper\"\nuser: told\n"),
+        ("panic", "failed \"The agent failed\"\nuser: panic\n"),
+        ("fail", "failed \"I gave up\"\nuser: fail\n"),
+        ("reject", "rejected \"I do not do that\"\nuser: reject\n"),
+    ] {
+        for agent in ["careful", "pure"] {
+            let task = soon(world.client_of(agent).send(say(text))).await.unwrap();
+            assert_eq!(picture(&task), expected, "{agent}");
+            assert_eq!(world.client_of(agent).task(&task.id).await.unwrap(), task);
+        }
+    }
+    assert_eq!(world.engine.counters().runs_failed.load(Ordering::Relaxed), 6, "error, told and panic, twice each");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_after_a_wait_fails_the_task_and_keeps_what_was_written() {
+    let agent = from_fn(Traits::default(), |turn: Turn| async move {
+        turn.answer("half of it").await?;
+        tokio::task::yield_now().await;
+        panic!("no more");
+    });
+    let world = World::of(registered("clumsy", agent));
+    let stream = world.client().stream(say("hello")).await.unwrap();
+    expect![[r#"
+        1 task submitted said [hello] made []
+        2 artifact-1-1. half of it
+        3 failed "The agent failed"
+    "#]]
+    .assert_eq(&film(stream).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_factory_that_panics_fails_the_task() {
+    struct Never;
+    impl Agent for Never {
+        async fn run(&self, _: Turn) -> Result<(), AgentError> {
+            Ok(())
+        }
+    }
+    let made = std::sync::atomic::AtomicU32::new(0);
+    let source = AgentSource::factory(move || {
+        // The first one is made to read what the agent declares.
+        assert_eq!(made.fetch_add(1, Ordering::SeqCst), 0, "no more of these");
+        Never
+    });
+    let world = World::of(registered("scarce", source));
+    let task = soon(world.client().send(say("hello"))).await.unwrap();
+    assert_eq!(picture(&task), "failed \"The agent failed\"\nuser: hello\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_caller_is_served_after_a_panic() {
+    let agent = from_fn(Traits::default(), |turn: Turn| async move {
+        assert_ne!(turn.text(), "panic");
+        Ok(turn.answer(turn.text()).await?)
+    });
+    let world = World::of(registered("clumsy", agent));
+    soon(world.client().send(say("panic"))).await.unwrap();
+    let task = soon(world.client().send(say("hello"))).await.unwrap();
+    assert_eq!(task.artifacts[0].text(), "hello");
+    assert_eq!(world.engine.runs_alive(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_that_make_no_sense_are_refused_and_change_nothing() {
+    let (agent, acts) = puppet(Traits::default());
+    let world = Setup::new()
+        .limits(|limits| {
+            limits.artifacts_max = 2;
+            limits.artifact_bytes_max = 10;
+        })
+        .agent(registered("puppet", agent))
+        .start();
+    let sending = world.client().sending(say("hello"));
+    let act = acts.next().await;
+    let turn = &act.turn;
+    let artifact = |id: &str, text: &str| Artifact::new(id, vec![Part::text(text)]);
+    let mut refusals = Vec::new();
+    refusals.push(turn.status(TaskState::Submitted, Vec::new()).await);
+    refusals.push(turn.artifact(Artifact::new("empty", Vec::new())).await);
+    refusals.push(turn.artifact(artifact("big", "eleven chars")).await);
+    turn.artifact(artifact("a", "one")).await.unwrap();
+    turn.artifact(artifact("b", "two")).await.unwrap();
+    refusals.push(turn.artifact(artifact("c", "three")).await);
+    let texts: Vec<String> = refusals.into_iter().map(|refused| refused.unwrap_err().to_string()).collect();
+    expect![[r#"
+        [
+            "The agent answered wrongly: a run cannot set its task back to submitted",
+            "The agent answered wrongly: artifact empty has no parts",
+            "The agent answered wrongly: artifact big grew over 10 bytes",
+            "The agent answered wrongly: more than 2 artifacts",
+        ]
+    "#]]
+    .assert_debug_eq(&texts);
+    act.returns();
+    let task = soon(sending).await.unwrap().unwrap();
+    assert_eq!(picture(&task), "completed\nuser: hello\na: one\nb: two\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_can_be_written_after_the_end() {
+    let (agent, acts) = puppet(Traits::default());
+    let world = World::of(registered("puppet", agent));
+    let sending = world.client().sending(say("hello"));
+    let act = acts.next().await;
+    act.turn.complete("done").await.unwrap();
+    assert_eq!(act.turn.working("or not").await, Err(TurnError::Stopped));
+    assert_eq!(act.turn.answer("and this").await, Err(TurnError::Stopped));
+    act.ends(Err(AgentError::told("a failure after the end")));
+    let task = soon(sending).await.unwrap().unwrap();
+    assert_eq!(picture(&task), "completed \"done\"\nuser: hello\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_asked_cannot_go_on_writing() {
+    let (agent, acts) = puppet(Traits::default());
+    let world = World::of(registered("puppet", agent));
+    let sending = world.client().sending(say("hello"));
+    let act = acts.next().await;
+    act.turn.ask("which?").await.unwrap();
+    let refused = act.turn.answer("never mind").await.unwrap_err();
+    assert_eq!(refused.to_string(), "The agent answered wrongly: an artifact after the turn ended in input-required");
+    let task = soon(sending).await.unwrap().unwrap();
+    // The run that asked is still there when the answer comes; the new turn takes its place.
+    let sending = world.client().sending(reply_to(&task.id, "the red one"));
+    let next = acts.next().await;
+    assert_eq!(act.turn.answer("never mind").await, Err(TurnError::Stopped));
+    act.returns();
+    next.turn.answer("red").await.unwrap();
+    next.returns();
+    let task = soon(sending).await.unwrap().unwrap();
+    assert_eq!(picture(&task), "completed\nuser: hello\nagent: which?\nuser: the red one\nartifact-2-1: red\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_do_not_see_each_others_failures() {
+    let (agent, acts) = puppet(Traits::default());
+    let world = Setup::new().agent(registered("puppet", agent)).agent(registered("echo", echo())).start();
+    let sending = world.client().sending(say("hello"));
+    acts.next().await.ends(Err(AgentError::told("broken")));
+    assert_eq!(soon(sending).await.unwrap().unwrap().state(), TaskState::Failed);
+    let task = world.client_of("echo").send(say("hello")).await.unwrap();
+    assert_eq!(task.state(), TaskState::Completed);
+}

@@ -1,0 +1,218 @@
+//! Delivery to webhooks: every update in order, tried again with growing pauses, given up on in the end, and never in
+//! anybody's way.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use expect_test::expect;
+use switchboard_core::call::SendMessage;
+use switchboard_core::model::{AuthenticationInfo, PushConfig, TaskState};
+use switchboard_engine::limits::Limits;
+use switchboard_engine::runs::Traits;
+
+use crate::support::callers::{hook, say, soon};
+use crate::support::hooks::{Answer, Call, Hooks};
+use crate::support::on_both_stores;
+use crate::support::puppets::{Acts, echo, puppet};
+use crate::support::world::{Setup, Stock, World, registered};
+
+on_both_stores!(every_update_is_delivered_in_order, a_delivery_goes_on_in_the_next_process);
+
+fn with_hook(text: &str) -> SendMessage {
+    SendMessage { push_config: Some(hook("", "c")), ..say(text) }
+}
+
+fn gists(calls: &[Call]) -> String {
+    calls.iter().map(|call| format!("{}\n", call.gist())).collect()
+}
+
+fn world(hooks: &Arc<Hooks>, limits: impl FnOnce(&mut Limits)) -> (World, Acts) {
+    let (agent, acts) = puppet(Traits::default());
+    let world = Setup::new().limits(limits).webhook(hooks.clone()).agent(registered("puppet", agent)).start();
+    (world, acts)
+}
+
+async fn every_update_is_delivered_in_order(stock: Stock) {
+    let hooks = Hooks::new();
+    let (agent, acts) = puppet(Traits::default());
+    let world = Setup::on(stock).webhook(hooks.clone()).agent(registered("puppet", agent)).start();
+    let sending = world.client().sending(with_hook("hello"));
+    let act = acts.next().await;
+    act.turn.working("").await.unwrap();
+    for text in ["one", "two", "three"] {
+        act.turn.answer(text).await.unwrap();
+    }
+    act.returns();
+    let task = soon(sending).await.unwrap().unwrap();
+    let calls = hooks.calls(6).await;
+    expect![[r#"
+        task TASK_STATE_SUBMITTED
+        TASK_STATE_WORKING
+        artifact one
+        artifact two
+        artifact three
+        TASK_STATE_COMPLETED
+    "#]]
+    .assert_eq(&gists(&calls));
+    let ids: Vec<&str> = calls.iter().map(|call| call.header("a2a-delivery-id").unwrap()).collect();
+    let expected: Vec<String> = (1..=6).map(|seq| format!("{}:c:{seq}", task.id)).collect();
+    assert_eq!(ids, expected);
+}
+
+async fn a_delivery_goes_on_in_the_next_process(stock: Stock) {
+    let hooks = Hooks::answering([Answer::Status(200), Answer::NeverAnswers]);
+    let world = Setup::on(stock).webhook(hooks.clone()).agent(registered("echo", echo())).start();
+    let task = world.client().send(with_hook("hello")).await.unwrap();
+    hooks.calls(2).await;
+    let hooks = Hooks::new();
+    let world = Setup::on(world.crash().await).webhook(hooks.clone()).agent(registered("echo", echo())).start();
+    let calls = hooks.calls(2).await;
+    // At least once: what had arrived but was not recorded as delivered may come again, and nothing is left out.
+    let gists = gists(&calls);
+    assert!(
+        gists.ends_with("artifact hello\nTASK_STATE_COMPLETED\n") || calls.len() == 2 && gists.contains("artifact"),
+        "{gists}"
+    );
+    assert_eq!(world.client().task(&task.id).await.unwrap().state(), TaskState::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_receiver_is_sent() {
+    let hooks = Hooks::new();
+    let world = Setup::new().webhook(hooks.clone()).agent(registered("echo", echo())).start();
+    let config = PushConfig {
+        token: Some("a token".to_owned()),
+        authentication: Some(AuthenticationInfo {
+            scheme: "Bearer".to_owned(),
+            credentials: Some("secret".to_owned()),
+        }),
+        ..hook("", "c")
+    };
+    world.client().send(SendMessage { push_config: Some(config), ..say("hello") }).await.unwrap();
+    let calls = hooks.calls(3).await;
+    let call = &calls[2];
+    assert_eq!(call.url, "https://hooks.example/in");
+    expect![[r#""#]].assert_debug_eq(&call.headers);
+    expect![[r#""#]].assert_eq(std::str::from_utf8(&call.body).unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_fails_is_tried_again_with_growing_pauses_and_misses_nothing() {
+    let fails = [Answer::Status(500), Answer::Breaks, Answer::Status(302), Answer::NeverAnswers];
+    let hooks = Hooks::answering(fails);
+    let (world, acts) = world(&hooks, |limits| {
+        limits.delivery_backoff_ms_min = 1_000;
+        limits.delivery_timeout_ms = 10_000;
+    });
+    let task = world.client().send(SendMessage { return_immediately: true, ..with_hook("hello") }).await.unwrap();
+    acts.next().await.returns();
+    let calls = hooks.calls(6).await;
+    expect![[r#"
+        task TASK_STATE_SUBMITTED
+        task TASK_STATE_SUBMITTED
+        task TASK_STATE_SUBMITTED
+        task TASK_STATE_SUBMITTED
+        task TASK_STATE_SUBMITTED
+        TASK_STATE_COMPLETED
+    "#]]
+    .assert_eq(&gists(&calls));
+    let ids: Vec<&str> = calls.iter().map(|call| call.header("a2a-delivery-id").unwrap()).collect();
+    let (first, last) = (format!("{}:c:1", task.id), format!("{}:c:2", task.id));
+    assert_eq!(ids, [&first, &first, &first, &first, &first, &last]);
+    let attempts: Vec<&str> = calls.iter().map(|call| call.header("a2a-delivery-attempt").unwrap()).collect();
+    assert_eq!(attempts[..5], ["1", "2", "3", "4", "5"]);
+    // Each pause is between half of its full length and all of it; the fourth also holds the time of the silent call.
+    let pauses: Vec<u64> = calls.windows(2).map(|pair| pair[1].at_ms - pair[0].at_ms).collect();
+    for (index, (pause, full, extra)) in
+        [(pauses[0], 1_000, 0), (pauses[1], 2_000, 0), (pauses[2], 4_000, 0), (pauses[3], 8_000, 10_000)]
+            .into_iter()
+            .enumerate()
+    {
+        let slack = 2_000;
+        assert!((full / 2 + extra..=full + extra + slack).contains(&pause), "pause {index}: {pause} of {full}");
+    }
+    let counters = world.engine.counters();
+    assert_eq!(counters.deliveries_failed.load(Ordering::Relaxed), 4);
+    assert_eq!(counters.deliveries_made.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_always_fails_is_given_up_on() {
+    let hooks = Hooks::answering([Answer::Status(500); 100]);
+    let (world, acts) = world(&hooks, |limits| limits.delivery_failures_max = 3);
+    world.client().send(SendMessage { return_immediately: true, ..with_hook("hello") }).await.unwrap();
+    let act = acts.next().await;
+    hooks.calls(3).await;
+    act.turn.working("more to tell").await.unwrap();
+    act.returns();
+    tokio::time::sleep(Duration::from_secs(86_000)).await;
+    assert_eq!(hooks.calls_so_far(), 3);
+    assert_eq!(world.engine.counters().deliveries_parked.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_receiver_holds_up_nobody() {
+    let hooks = Hooks::answering([Answer::NeverAnswers]);
+    let (world, acts) = world(&hooks, |_| {});
+    let began = world.now();
+    let sending = world.client().sending(with_hook("hello"));
+    let act = acts.next().await;
+    hooks.calls(1).await;
+    act.turn.answer("done").await.unwrap();
+    act.returns();
+    soon(sending).await.unwrap().unwrap();
+    let other = world.client().sending(with_hook("good day"));
+    acts.next().await.returns();
+    soon(other).await.unwrap().unwrap();
+    assert_eq!(hooks.calls(3).await.len(), 3, "the other task's webhook is served meanwhile");
+    assert!(world.now().ms_since(began) < 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_comes_later_is_sent_what_comes_later() {
+    let hooks = Hooks::new();
+    let (world, acts) = world(&hooks, |_| {});
+    let task = world.client().start("hello").await;
+    let act = acts.next().await;
+    act.turn.answer("before").await.unwrap();
+    world.client().register(hook(task.id.as_str(), "late")).await.unwrap();
+    act.turn.answer("after").await.unwrap();
+    act.returns();
+    assert_eq!(gists(&hooks.calls(2).await), "artifact after\nTASK_STATE_COMPLETED\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_webhook_is_sent_nothing_more() {
+    let hooks = Hooks::new();
+    let (world, acts) = world(&hooks, |_| {});
+    let task = world.client().send(SendMessage { return_immediately: true, ..with_hook("hello") }).await.unwrap();
+    let act = acts.next().await;
+    hooks.calls(1).await;
+    let delete = switchboard_core::call::Request::DeletePushConfig { task_id: task.id.clone(), id: "c".into() };
+    world.client().call(delete).await.unwrap();
+    act.returns();
+    tokio::time::sleep(Duration::from_secs(3_000)).await;
+    assert_eq!(hooks.calls_so_far(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_webhook_of_a_task_has_its_own_pace() {
+    let hooks = Hooks::answering([Answer::Status(500)]);
+    let (world, acts) = world(&hooks, |limits| limits.delivery_backoff_ms_min = 60_000);
+    let task = world.client().start("hello").await;
+    for id in ["one", "two"] {
+        world.client().register(hook(task.id.as_str(), id)).await.unwrap();
+    }
+    let act = acts.next().await;
+    act.turn.answer("done").await.unwrap();
+    act.returns();
+    let calls = hooks.calls(5).await;
+    let of = |id: &str| {
+        let mine = calls.iter().filter(|call| call.header("a2a-delivery-id").unwrap().contains(&format!(":{id}:")));
+        mine.map(Call::gist).collect::<Vec<_>>().join(", ")
+    };
+    let mut films = [of("one"), of("two")];
+    films.sort();
+    assert_eq!(films, ["artifact done, TASK_STATE_COMPLETED", "artifact done, artifact done, TASK_STATE_COMPLETED"]);
+}

@@ -1,0 +1,236 @@
+//! A process that dies in the middle of a run: the next one takes the run up, and nothing is doubled or lost.
+
+use std::time::Duration;
+
+use expect_test::expect;
+use switchboard_core::model::{Artifact, Json, Part, TaskId, TaskState};
+use switchboard_engine::Readiness;
+use switchboard_engine::runs::{Recovery, Traits, TurnError};
+
+use crate::support::callers::{reply_to, say, soon};
+use crate::support::on_both_stores;
+use crate::support::pictures::{film, picture};
+use crate::support::puppets::{Acts, echo, puppet};
+use crate::support::world::{Setup, Stock, World, registered};
+
+on_both_stores!(
+    an_interrupted_run_is_tried_again_and_its_artifacts_are_not_doubled,
+    an_agent_that_may_not_be_tried_again_fails_its_task,
+    attempts_are_bounded,
+    a_paused_task_waits_on_for_its_answer,
+    an_intended_cancel_is_obeyed_after_a_crash,
+    waiting_messages_are_worked_on_after_a_crash,
+    a_checkpoint_is_there_for_the_next_attempt,
+);
+
+/// A world with a puppet on what another one left.
+fn world_on(stock: Stock, traits: Traits) -> (World, Acts) {
+    let (agent, acts) = puppet(traits);
+    (Setup::on(stock).agent(registered("puppet", agent)).start(), acts)
+}
+
+async fn an_interrupted_run_is_tried_again_and_its_artifacts_are_not_doubled(stock: Stock) {
+    let (world, acts) = world_on(stock, Traits::default());
+    let task = world.client().start("hello").await;
+    let act = acts.next().await;
+    let mut writer = act.turn.artifact_writer();
+    for text in ["one ", "two "] {
+        writer.text(text).await.unwrap();
+    }
+    act.turn.artifact(Artifact::new("named", vec![Part::text("first try")])).await.unwrap();
+    act.turn.answer("of the dead attempt only").await.unwrap();
+    let lost = act.turn.clone();
+
+    let (world, acts) = world_on(world.crash().await, Traits::default());
+    let act = acts.next().await;
+    assert_eq!((act.turn.attempt(), act.turn.number(), act.turn.text().as_str()), (2, 1, "hello"));
+    assert_eq!(lost.working("still here").await, Err(TurnError::Stopped), "the dead attempt is fenced off");
+    let mut writer = act.turn.artifact_writer();
+    for text in ["one ", "two ", "three"] {
+        writer.text(text).await.unwrap();
+    }
+    act.turn.artifact(Artifact::new("named", vec![Part::text("second try")])).await.unwrap();
+    act.returns();
+    let task = world.client().task_in(&task.id, TaskState::Completed).await;
+    expect![[r#"
+        completed
+        user: hello
+        artifact-1-1: one two three
+        named: second try
+        artifact-1-2: of the dead attempt only
+    "#]]
+    .assert_eq(&picture(&task));
+    let stream = world.client().after(0).subscribe(&task.id).await.unwrap();
+    expect![[r#"
+        1 task submitted said [hello] made []
+        2 artifact-1-1 one 
+        3 artifact-1-1+ two 
+        4 named. first try
+        5 artifact-1-2. of the dead attempt only
+        6 artifact-1-1 one 
+        7 artifact-1-1+ two 
+        8 artifact-1-1+ three
+        9 named. second try
+        10 completed
+    "#]]
+    .assert_eq(&film(stream).await);
+}
+
+async fn an_agent_that_may_not_be_tried_again_fails_its_task(stock: Stock) {
+    let traits = || Traits::default().with_recovery(Recovery::Fail { reason: "The oven was switched off".to_owned() });
+    let (world, acts) = world_on(stock, traits());
+    let task = world.client().start("bake").await;
+    acts.next().await.turn.answer("half a cake").await.unwrap();
+    let (world, acts) = world_on(world.crash().await, traits());
+    let task = world.client().task_in(&task.id, TaskState::Failed).await;
+    assert_eq!(picture(&task), "failed \"The oven was switched off\"\nuser: bake\nartifact-1-1: half a cake\n");
+    assert!(acts.is_empty().await);
+}
+
+async fn attempts_are_bounded(stock: Stock) {
+    let mut stock = stock;
+    for (attempts_max, max) in [(None, 3), (Some(2), 2)] {
+        let traits = || Traits::default().with_recovery(Recovery::Retry { attempts_max });
+        let (mut world, mut acts) = world_on(stock, traits());
+        let task = world.client().start("hello").await;
+        for attempt in 1..=max {
+            assert_eq!(acts.next().await.turn.attempt(), attempt);
+            (world, acts) = world_on(world.crash().await, traits());
+        }
+        let task = world.client().task_in(&task.id, TaskState::Failed).await;
+        let reason = format!("The agent was interrupted {max} times and is not tried again");
+        assert_eq!(picture(&task), format!("failed \"{reason}\"\nuser: hello\n"));
+        assert!(acts.is_empty().await);
+        stock = world.crash().await;
+    }
+}
+
+async fn a_paused_task_waits_on_for_its_answer(stock: Stock) {
+    let (world, acts) = world_on(stock, Traits::default());
+    let sending = world.client().sending(say("hello"));
+    let act = acts.next().await;
+    act.turn.ask("which?").await.unwrap();
+    act.returns();
+    let task = soon(sending).await.unwrap().unwrap();
+    let (world, acts) = world_on(world.crash().await, Traits::default());
+    assert_eq!(world.client().task(&task.id).await.unwrap(), task);
+    assert!(acts.is_empty().await, "a paused task has no run to take up");
+    let sending = world.client().sending(reply_to(&task.id, "red"));
+    let act = acts.next().await;
+    assert_eq!((act.turn.attempt(), act.turn.number()), (1, 2));
+    act.returns();
+    let task = soon(sending).await.unwrap().unwrap();
+    assert_eq!(picture(&task), "completed\nuser: hello\nagent: which?\nuser: red\n");
+}
+
+async fn an_intended_cancel_is_obeyed_after_a_crash(stock: Stock) {
+    let (world, acts) = world_on(stock, Traits::default());
+    let task = world.client().start("hello").await;
+    let act = acts.next().await;
+    let canceling = tokio::spawn({
+        let (client, id) = (world.client(), task.id.clone());
+        async move { client.cancel(&id).await }
+    });
+    soon(act.turn.cancelled()).await;
+    canceling.abort();
+    let _ = canceling.await;
+    let (world, acts) = world_on(world.crash().await, Traits::default());
+    let task = world.client().task_in(&task.id, TaskState::Canceled).await;
+    assert_eq!(picture(&task), "canceled\nuser: hello\n");
+    assert!(acts.is_empty().await);
+}
+
+async fn waiting_messages_are_worked_on_after_a_crash(stock: Stock) {
+    let (world, acts) = world_on(stock, Traits::default());
+    let task = world.client().start("first").await;
+    let _lost = acts.next().await;
+    world.client().send(crate::support::callers::at_once(reply_to(&task.id, "second"))).await.unwrap();
+    let (world, acts) = world_on(world.crash().await, Traits::default());
+    for (text, attempt) in [("first", 2), ("second", 1)] {
+        let act = acts.next().await;
+        assert_eq!((act.turn.text().as_str(), act.turn.attempt()), (text, attempt));
+        act.returns();
+    }
+    let task = world.client().task_in(&task.id, TaskState::Completed).await;
+    assert_eq!(picture(&task), "completed\nuser: first\nuser: second\n");
+}
+
+async fn a_checkpoint_is_there_for_the_next_attempt(stock: Stock) {
+    let (world, acts) = world_on(stock, Traits::default());
+    let task = world.client().start("hello").await;
+    let act = acts.next().await;
+    assert_eq!(act.turn.last_checkpoint(), None);
+    for page in [1, 2] {
+        act.turn.checkpoint(Json::from_trusted(format!(r#"{{"page":{page}}}"#))).await.unwrap();
+    }
+    let (world, acts) = world_on(world.crash().await, Traits::default());
+    let act = acts.next().await;
+    assert_eq!(act.turn.last_checkpoint().map(Json::as_str), Some(r#"{"page":2}"#));
+    // The next turn of the task begins with none.
+    world.client().send(crate::support::callers::at_once(reply_to(&task.id, "more"))).await.unwrap();
+    act.returns();
+    let act = acts.next().await;
+    assert_eq!(act.turn.last_checkpoint(), None);
+    act.returns();
+    let task = world.client().task_in(&task.id, TaskState::Completed).await;
+    assert_eq!(task.state(), TaskState::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_lease_ran_out_is_taken_over_and_the_old_one_is_fenced_off() {
+    // Two engines on one store; the first one's process stands still, so it renews nothing.
+    let (world, acts) = world_on(Stock::memory(), Traits::default());
+    let task = world.client().start("hello").await;
+    let stuck = acts.next().await;
+    let turn = stuck.turn.clone();
+    let (world, acts) = world_on(world.crash().await, Traits::default());
+    let act = acts.next().await;
+    assert_eq!(turn.answer("from the grave").await, Err(TurnError::Stopped));
+    act.turn.answer("alive").await.unwrap();
+    act.returns();
+    let task = world.client().task_in(&task.id, TaskState::Completed).await;
+    assert_eq!(picture(&task), "completed\nuser: hello\nartifact-1-1: alive\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_keeps_its_lease_for_as_long_as_it_works() {
+    let (world, acts) = world_on(Stock::memory(), Traits::default().with_run_max(Duration::from_secs(1_000)));
+    let task = world.client().start("hello").await;
+    let act = acts.next().await;
+    tokio::time::sleep(Duration::from_secs(900)).await;
+    act.turn.answer("slowly").await.unwrap();
+    act.returns();
+    world.client().task_in(&task.id, TaskState::Completed).await;
+    assert!(acts.is_empty().await, "nobody else was given the turn");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_of_an_agent_that_is_not_served_waits_for_it() {
+    let (world, acts) = world_on(Stock::memory(), Traits::default());
+    let task = world.client().start("hello").await;
+    let _lost = acts.next().await;
+    let stock = world.crash().await;
+    let world = Setup::on(stock).agent(registered("echo", echo())).start();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(world.engine.readiness(), Readiness::Ready);
+    let (world, acts) = world_on(world.crash().await, Traits::default());
+    acts.next().await.returns();
+    let task = world.client().task_in(&task.id, TaskState::Completed).await;
+    assert_eq!(task.state(), TaskState::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unborn_record_is_taken_up_as_well() {
+    use switchboard_engine::runs::Replies;
+    let traits = || Traits::default().with_replies(Replies::Either);
+    let (world, acts) = world_on(Stock::memory(), traits());
+    let _sending = world.client().sending(say("hello"));
+    let id: TaskId = acts.next().await.turn.task().id.clone();
+    let (world, acts) = world_on(world.crash().await, traits());
+    let act = acts.next().await;
+    assert_eq!(act.turn.attempt(), 2);
+    act.turn.answer("a task after all").await.unwrap();
+    act.returns();
+    let task = world.client().task_in(&id, TaskState::Completed).await;
+    assert_eq!(picture(&task), "completed\nuser: hello\nartifact-1-1: a task after all\n");
+}

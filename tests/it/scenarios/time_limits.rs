@@ -1,0 +1,136 @@
+//! How long a run may take. Time that a task is paused is not the agent's.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use expect_test::expect;
+use switchboard_core::model::TaskState;
+use switchboard_engine::runs::{Traits, Turn, TurnError};
+
+use crate::support::callers::{reply_to, say, soon};
+use crate::support::pictures::picture;
+use crate::support::puppets::{from_fn, puppet};
+use crate::support::world::{Setup, World, registered};
+
+fn ten_seconds() -> Traits {
+    Traits::default().with_run_max(Duration::from_secs(10))
+}
+
+async fn pass(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_takes_too_long_fails_its_task_and_is_cut_off() {
+    let (agent, acts) = puppet(ten_seconds());
+    let world = World::of(registered("puppet", agent));
+    let began = world.now();
+    let sending = world.client().sending(say("hello"));
+    let act = acts.next().await;
+    assert_eq!(act.turn.deadline(), began.plus_ms(10_000));
+    act.turn.answer("half of it").await.unwrap();
+    let task = soon(sending).await.unwrap().unwrap();
+    assert_eq!(world.now().ms_since(began), 10_000);
+    expect![[r#"
+        failed "Task timed out"
+        user: hello
+        artifact-1-1: half of it
+    "#]]
+    .assert_eq(&picture(&task));
+    assert_eq!(act.turn.working("still here").await, Err(TurnError::Stopped));
+    assert_eq!(world.engine.counters().runs_timed_out.load(Ordering::Relaxed), 1);
+    assert_eq!(world.engine.runs_alive(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_default_is_five_minutes() {
+    let (agent, acts) = puppet(Traits::default());
+    let world = World::of(registered("puppet", agent));
+    let began = world.now();
+    let task = world.client().start("hello").await;
+    let _act = acts.next().await;
+    pass(299).await;
+    assert_eq!(world.client().task(&task.id).await.unwrap().state(), TaskState::Submitted);
+    world.client().task_in(&task.id, TaskState::Failed).await;
+    assert!((300_000..301_000).contains(&world.now().ms_since(began)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pure_agent_has_the_same_time() {
+    let traits = Traits::pure().with_run_max(Duration::from_secs(10));
+    let agent = from_fn(traits, |_: Turn| std::future::pending());
+    let world = World::of(registered("stuck", agent));
+    let began = world.now();
+    let task = soon(world.client().send(say("hello"))).await.unwrap();
+    assert_eq!(picture(&task), "failed \"Task timed out\"\nuser: hello\n");
+    assert_eq!(world.now().ms_since(began), 10_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_an_answer_is_not_the_agents_time() {
+    let (agent, acts) = puppet(ten_seconds());
+    let world = World::of(registered("puppet", agent));
+    let sending = world.client().sending(say("hello"));
+    let act = acts.next().await;
+    act.turn.ask("which?").await.unwrap();
+    act.returns();
+    let task = soon(sending).await.unwrap().unwrap();
+    pass(3_000).await;
+    assert_eq!(world.client().task(&task.id).await.unwrap().state(), TaskState::InputRequired);
+    let sending = world.client().sending(reply_to(&task.id, "the red one"));
+    let act = acts.next().await;
+    pass(9).await;
+    act.returns();
+    assert_eq!(soon(sending).await.unwrap().unwrap().state(), TaskState::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_authorization_is_not_the_agents_time() {
+    let (agent, acts) = puppet(ten_seconds());
+    let world = World::of(registered("puppet", agent));
+    let task = world.client().start("hello").await;
+    let act = acts.next().await;
+    pass(2).await;
+    act.turn.require_auth("sign in").await.unwrap();
+    // Just short of its time when it goes on, and the pause was shorter than the time it has.
+    pass(7).await;
+    act.turn.working("thank you").await.unwrap();
+    pass(7).await;
+    act.turn.require_auth("sign in again").await.unwrap();
+    pass(3_000).await;
+    assert_eq!(world.client().task(&task.id).await.unwrap().state(), TaskState::AuthRequired);
+    act.turn.working("thank you").await.unwrap();
+    assert_eq!(world.client().task(&task.id).await.unwrap().state(), TaskState::Working);
+    // Nine seconds of work so far; one is left.
+    let resumed = world.now();
+    world.client().task_in(&task.id, TaskState::Failed).await;
+    assert!((1_000..1_100).contains(&world.now().ms_since(resumed)), "{}", world.now().ms_since(resumed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_does_not_come_back_from_its_question_is_let_go() {
+    let (agent, acts) = puppet(ten_seconds());
+    let world = World::of(registered("puppet", agent));
+    let sending = world.client().sending(say("hello"));
+    let act = acts.next().await;
+    act.turn.ask("which?").await.unwrap();
+    let task = soon(sending).await.unwrap().unwrap();
+    pass(60).await;
+    assert_eq!(world.engine.runs_alive(), 0, "nobody waits for it");
+    assert_eq!(world.client().task(&task.id).await.unwrap(), task, "the question stands");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_turn_has_the_whole_time() {
+    let (agent, acts) = puppet(ten_seconds());
+    let world = Setup::new().agent(registered("puppet", agent)).start();
+    let task = world.client().start("first").await;
+    let first = acts.next().await;
+    let sending = world.client().sending(reply_to(&task.id, "second"));
+    pass(8).await;
+    first.returns();
+    let second = acts.next().await;
+    pass(8).await;
+    second.returns();
+    assert_eq!(soon(sending).await.unwrap().unwrap().state(), TaskState::Completed);
+}
