@@ -8,7 +8,7 @@ use crate::config::{Config, DATABASE_NAME, Kind, Storage, is_local};
 
 const CARD: &str = "/.well-known/agent-card.json";
 
-/// Makes an id that is new each time, in any shell and without tools that may be missing.
+/// Makes an id that is new each time, in any shell and without a program that may be missing.
 const FRESH_ID: &str = r#"'"$(date +%s%N)$RANDOM"'"#;
 
 /// What is known before the address is.

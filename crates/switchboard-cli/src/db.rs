@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::cli::ResetArgs;
 use crate::config::{DATABASE_NAME, Environment, Storage, gather};
 use crate::failure::Failure;
-use crate::output;
 
-/// Deletes the database, if nobody uses it.
+/// Deletes the database, if nobody uses it; says what was deleted.
 ///
 /// # Errors
 /// Without `--yes`; while a server holds it; when a file cannot be deleted.
-pub(crate) fn reset(args: &ResetArgs, environment: &Environment, folder: &Path) -> Result<(), Failure> {
+pub(crate) fn reset(args: &ResetArgs, environment: &Environment, folder: &Path) -> Result<String, Failure> {
     let layers = gather(args.layer(), args.config.as_deref(), environment, folder)?;
     let data = match layers.settings.storage()? {
         Storage::Sqlite { folder, .. } => folder,
@@ -24,8 +23,7 @@ pub(crate) fn reset(args: &ResetArgs, environment: &Environment, folder: &Path) 
     };
     let files = database_files(&folder.join(&data)).map_err(|error| cannot("read", &data, &error))?;
     if files.is_empty() {
-        output::say(format_args!("no database in {}; nothing to delete", data.display()));
-        return Ok(());
+        return Ok(format!("no database in {}; nothing to delete", data.display()));
     }
     let names: Vec<String> = files.iter().map(|file| format!("  {}", file.display())).collect();
     if !args.yes {
@@ -36,8 +34,7 @@ pub(crate) fn reset(args: &ResetArgs, environment: &Environment, folder: &Path) 
     for file in &files {
         std::fs::remove_file(file).map_err(|error| cannot("delete", file, &error))?;
     }
-    output::say(format_args!("deleted\n{}", names.join("\n")));
-    Ok(())
+    Ok(format!("deleted\n{}", names.join("\n")))
 }
 
 /// The database, what SQLite keeps beside it, and the copies that migrations left. The lock file stays: whoever waits

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let environment = Environment::of_process();
     let done = match Cli::parse().command {
         Command::Serve(args) => serve(&args, &environment),
-        Command::Db(DbCommand::Reset(args)) => db::reset(&args, &environment, Path::new("")),
+        Command::Db(DbCommand::Reset(args)) => db::reset(&args, &environment, Path::new("")).map(output::say),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -54,7 +54,7 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
         output::say("the configuration is good");
         return Ok(());
     }
-    logging::start(config.log_format);
+    logging::start(config.log_format, environment)?;
     process::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::runtime)?;
     runtime.block_on(run(config, environment))
@@ -65,11 +65,15 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
     let (listen, grace, banner) = (config.listen, config.grace, Banner::of(&config));
     let server = serve::assemble(config, environment).map_err(Failure::runtime)?;
     let bound = server.bind(listen).await.map_err(Failure::runtime)?;
+    tracing::info!(address = %bound.local_addr(), "serving");
     output::say(banner.text(bound.local_addr()));
     let stop = CancellationToken::new();
     tokio::select! {
         biased;
-        () = bound.run_until(stop.cancelled(), grace) => Ok(()),
+        () = bound.run_until(stop.cancelled(), grace) => {
+            tracing::info!("stopped");
+            Ok(())
+        }
         () = signals.relay(&stop) => leave_at_once(),
     }
 }

@@ -6,9 +6,10 @@ use switchboard::{
     AgentBuilder, Cors, Effects, Limits, Recovery, ServeError, Server, ServerBuilder, ServerLimits, Skill,
     SqliteOptions, Synchronous, Traits,
 };
+use tokio::sync::Semaphore;
 
 use crate::agents::demo::Demo;
-use crate::agents::exec::{Exec, Program, environment};
+use crate::agents::exec::{Exec, variables};
 use crate::config::{
     self, AgentConfig, Config, ConfigError, DATABASE_NAME, Environment, Given, Kind, Origin, SkillConfig, Storage,
 };
@@ -88,8 +89,15 @@ fn agent_of(agent: AgentConfig, environment: &Environment) -> AgentBuilder {
             };
             AgentBuilder::new(agent.name, Demo).traits(change)
         }
-        Kind::Exec { program, env, .. } => {
-            AgentBuilder::new(agent.name, exec(program, &env, run_timeout, recovery, environment))
+        Kind::Exec { program, env, processes_max, .. } => {
+            let exec = Exec {
+                program,
+                environment: variables(&env, |name| environment.raw(name)),
+                run_max: run_timeout.unwrap_or(Duration::from_secs(u64::from(Limits::default().run_s_max))),
+                recovery,
+                places: Semaphore::new(usize::try_from(processes_max).unwrap_or(Semaphore::MAX_PERMITS)),
+            };
+            AgentBuilder::new(agent.name, exec)
         }
     };
     let builder = match effects {
@@ -106,17 +114,6 @@ fn agent_of(agent: AgentConfig, environment: &Environment) -> AgentBuilder {
         .input_modes(agent.input_modes)
         .output_modes(agent.output_modes);
     agent.skills.into_iter().fold(builder, |builder, skill| builder.skill(skill_of(skill)))
-}
-
-fn exec(
-    program: Program,
-    env: &[String],
-    run_timeout: Option<Duration>,
-    recovery: Recovery,
-    process: &Environment,
-) -> Exec {
-    let run_max = run_timeout.unwrap_or(Duration::from_secs(u64::from(Limits::default().run_s_max)));
-    Exec { program, environment: environment(env, |name| process.raw(name)), run_max, recovery }
 }
 
 fn skill_of(skill: SkillConfig) -> Skill {

@@ -45,11 +45,18 @@ impl Served {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    fn exit_code(mut self) -> (Option<i32>, String) {
+    fn exit_code(&mut self) -> (Option<i32>, String) {
         let status = self.child.wait().unwrap();
         let mut logs = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut logs).unwrap();
         (status.code(), logs)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // Only a test that failed has left it running.
+        let _ = self.child.kill();
     }
 }
 
@@ -79,7 +86,7 @@ fn exit_codes_tell_usage_from_failure() {
         assert_eq!(complaint, expected);
     }
     std::fs::remove_file(folder.path().join("switchboard.toml")).unwrap();
-    let holder = Served::start(folder.path(), &[]);
+    let mut holder = Served::start(folder.path(), &[]);
     let (code, _, complaint) = run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(code, Some(1), "{complaint}");
     assert!(complaint.contains("is in use by process"), "{complaint}");
@@ -95,7 +102,7 @@ fn exit_codes_tell_usage_from_failure() {
 fn the_first_signal_waits_for_work_and_the_second_does_not() {
     let folder = tempfile::tempdir().unwrap();
     let line = "echo $$ > pid; trap '' TERM; sleep 600";
-    let server = Served::start(folder.path(), &["--memory", "--grace", "600", "--exec", line, "--exec-shell"]);
+    let mut server = Served::start(folder.path(), &["--memory", "--grace", "600", "--exec", line, "--exec-shell"]);
     server.send("hello");
     let pid = eventually("the command works", || {
         let text = std::fs::read_to_string(folder.path().join("pid")).ok()?;
@@ -122,7 +129,7 @@ fn the_first_signal_waits_for_work_and_the_second_does_not() {
 #[test]
 fn logs_can_be_read_by_machines_and_say_no_message() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Served::start(folder.path(), &["--memory", "--log-format", "json"]);
+    let mut server = Served::start(folder.path(), &["--memory", "--log-format", "json"]);
     let answer = server.send("fail with a secret");
     assert!(answer.contains("TASK_STATE_"), "{answer}");
     server.signal(Signal::TERM);
@@ -138,7 +145,7 @@ fn logs_can_be_read_by_machines_and_say_no_message() {
 fn the_data_folder_is_private() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
-    let server = Served::start(folder.path(), &[]);
+    let mut server = Served::start(folder.path(), &[]);
     assert!(server.send("hello").contains("TASK_STATE_COMPLETED"));
     let data = folder.path().join("switchboard-data");
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -154,7 +161,7 @@ fn the_data_folder_is_private() {
 #[test]
 fn as_many_files_as_allowed_may_be_open() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Served::start(folder.path(), &["--memory"]);
+    let mut server = Served::start(folder.path(), &["--memory"]);
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.child.id())).unwrap();
     let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     let words: Vec<&str> = files.split_whitespace().collect();

@@ -1,8 +1,11 @@
 //! The only place that spawns. Every background task has a kind, and the kind says what shutdown does with it.
 
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use switchboard_core::call::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -66,6 +69,11 @@ impl Supervisor {
         }
     }
 
+    /// Work that must not stop half-way: if whoever waits for it goes away, it goes on by itself, as a run does.
+    pub fn unbroken<T: Send + 'static>(&self, work: BoxFuture<'static, T>) -> Unbroken<T> {
+        Unbroken { supervisor: self.clone(), work: Some(work), begun: false }
+    }
+
     /// Done as soon as the process begins to shut down.
     #[must_use]
     pub fn draining(&self) -> &CancellationToken {
@@ -110,5 +118,36 @@ impl Supervisor {
     #[must_use]
     pub fn connections_alive(&self) -> usize {
         self.connections.len()
+    }
+}
+
+/// See [`Supervisor::unbroken`].
+pub struct Unbroken<T: Send + 'static> {
+    supervisor: Supervisor,
+    work: Option<BoxFuture<'static, T>>,
+    begun: bool,
+}
+
+impl<T: Send + 'static> Future for Unbroken<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        self.begun = true;
+        let Some(work) = &mut self.work else { return Poll::Pending };
+        let polled = work.as_mut().poll(cx);
+        if polled.is_ready() {
+            self.work = None;
+        }
+        polled
+    }
+}
+
+impl<T: Send + 'static> Drop for Unbroken<T> {
+    fn drop(&mut self) {
+        let Some(work) = self.work.take().filter(|_| self.begun) else { return };
+        // Without a runtime the process is ending, and what is half done is taken up by the next one.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            self.supervisor.spawn(Kind::Run, async move { drop(work.await) });
+        }
     }
 }

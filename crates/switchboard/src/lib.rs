@@ -1,4 +1,5 @@
-#![doc = include_str!("docs/tour.md")]
+#![cfg_attr(feature = "server", doc = include_str!("docs/tour.md"))]
+#![cfg_attr(not(feature = "server"), doc = "The model and call vocabulary of A2A; the feature `server` has the rest.")]
 
 #[cfg(feature = "server")]
 mod agent;

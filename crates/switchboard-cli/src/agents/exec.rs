@@ -25,10 +25,12 @@ use std::time::Duration;
 use switchboard::{Agent, AgentError, Recovery, Traits, Turn, TurnError};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use group::kill_all_groups;
-pub(crate) use program::{Invocation, Program, environment};
+pub(crate) use program::{Invocation, Program, variables};
 pub(crate) use words::split_words;
 
 use group::Group;
@@ -51,13 +53,25 @@ pub(crate) struct Exec {
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) run_max: Duration,
     pub(crate) recovery: Recovery,
+    /// How many of it may run at once; the others wait. Waiting counts as running time.
+    pub(crate) places: Semaphore,
 }
 
 impl Agent for Exec {
     async fn run(&self, turn: Turn) -> Result<(), AgentError> {
+        let deadline = Instant::now() + self.run_max;
+        let place = tokio::select! {
+            biased;
+            () = turn.cancelled() => return Ok(()),
+            place = self.places.acquire() => Some(place?),
+            () = sleep_until(deadline) => None,
+        };
+        if place.is_none() {
+            return self.conclude(&turn, Stop::OutOfTime).await;
+        }
         let file = MessageFile::write(turn.message()).await?;
         match self.spawn(&turn, &file) {
-            Ok(child) => self.follow(&turn, child).await,
+            Ok(child) => self.follow(&turn, child, deadline).await,
             Err(error) => {
                 tracing::warn!(program = self.program.given, %error, "a command could not be started");
                 turn.fail(format!("The command {:?} could not be started: {error}", self.program.given)).await?;
@@ -108,7 +122,7 @@ impl Exec {
             .spawn()
     }
 
-    async fn follow(&self, turn: &Turn, mut child: Child) -> Result<(), AgentError> {
+    async fn follow(&self, turn: &Turn, mut child: Child, deadline: Instant) -> Result<(), AgentError> {
         let group = Group::led_by(&child);
         let ended = CancellationToken::new();
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -126,7 +140,7 @@ impl Exec {
                 biased;
                 ending = &mut work => Stop::Ended(ending),
                 () = turn.cancelled() => Stop::Canceled,
-                () = tokio::time::sleep(self.run_max) => Stop::OutOfTime,
+                () = sleep_until(deadline) => Stop::OutOfTime,
             };
             if let Stop::Canceled | Stop::OutOfTime = stop {
                 group.ask_to_end();

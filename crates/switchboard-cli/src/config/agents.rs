@@ -15,6 +15,10 @@ use crate::agents::exec::{Invocation, Program, split_words};
 /// A week: longer work should be split.
 const RUN_TIMEOUT_S_MAX: u64 = 7 * 86_400;
 
+/// Enough to keep a machine busy, and not enough to bring it down.
+const PROCESSES_MAX_DEFAULT: u64 = 64;
+const PROCESSES_MAX: u64 = 10_000;
+
 /// Takes the settings of the default agent out of the layers.
 pub(super) fn settle_agents(
     settings: &mut Layer,
@@ -60,6 +64,7 @@ impl AgentLayer {
             command: None,
             shell: None,
             env: None,
+            processes_max: None,
             effects: None,
             recovery: None,
             run_timeout_s: None,
@@ -86,8 +91,30 @@ impl AgentLayer {
         }
     }
 
-    fn settle(self, search: &OsStr) -> Result<AgentConfig, ConfigError> {
-        let kind = settle_kind(self.kind, self.command, self.shell, self.env, search)?;
+    /// The command of an agent that runs one. Without a kind, a command says enough.
+    fn command_of(&mut self) -> Result<Option<Given<Command>>, ConfigError> {
+        let is_exec = self.kind.as_ref().map_or(self.command.is_some(), |kind| kind.value == KindName::Exec);
+        match (is_exec, self.command.take()) {
+            (true, Some(command)) => Ok(Some(command)),
+            (true, None) => {
+                let from = self.kind.as_ref().map_or(&self.name.from, |kind| &kind.from);
+                Err(from.error("an agent of kind \"exec\" needs a command"))
+            }
+            (false, command) => {
+                let stray = command.map(|given| given.from);
+                let stray = stray.or(self.shell.take().map(|given| given.from));
+                let stray = stray.or(self.env.take().map(|given| given.from));
+                let stray = stray.or(self.processes_max.take().map(|given| given.from));
+                stray.map_or(Ok(None), |from| Err(from.error("only agents of kind \"exec\" have this")))
+            }
+        }
+    }
+
+    fn settle(mut self, search: &OsStr) -> Result<AgentConfig, ConfigError> {
+        let kind = match self.command_of()? {
+            Some(command) => settle_exec(command, self.shell, self.env, self.processes_max, search)?,
+            None => Kind::Demo,
+        };
         let traits = Manner::of(&kind);
         let name = match self.name.from {
             Origin::Default => Given::new(traits.name, Origin::Default),
@@ -125,35 +152,16 @@ impl AgentLayer {
     }
 }
 
-fn settle_kind(
-    kind: Option<Given<KindName>>,
-    command: Option<Given<Command>>,
+fn settle_exec(
+    command: Given<Command>,
     shell: Option<Given<bool>>,
     env: Option<Given<Vec<String>>>,
+    processes_max: Option<Given<u64>>,
     search: &OsStr,
 ) -> Result<Kind, ConfigError> {
-    let is_exec = match &kind {
-        Some(kind) => kind.value == KindName::Exec,
-        None => command.is_some(),
-    };
-    let shell_on = shell.as_ref().is_some_and(|shell| shell.value);
-    let command = match (is_exec, command, kind) {
-        (true, Some(command), _) => command,
-        (true, None, kind) => {
-            let from = kind.map_or(Origin::Default, |kind| kind.from);
-            return Err(from.error("an agent of kind \"exec\" needs a command"));
-        }
-        (false, None, _) => {
-            let stray = shell.map(|given| given.from).or(env.map(|given| given.from));
-            return match stray {
-                Some(from) => Err(from.error("only agents of kind \"exec\" have this")),
-                None => Ok(Kind::Demo),
-            };
-        }
-        (false, Some(command), _) => return Err(command.from.error("only agents of kind \"exec\" have this")),
-    };
+    let shell = shell.is_some_and(|shell| shell.value);
     let from = command.from.clone();
-    let invocation = command.try_map(|command| match (command, shell_on) {
+    let invocation = command.try_map(|command| match (command, shell) {
         (Command::Line(line), true) => Ok(Invocation::Shell(line)),
         (Command::Line(line), false) => {
             split_words(&line).map(Invocation::Words).map_err(|why| format!("{line:?} {why}"))
@@ -170,7 +178,11 @@ fn settle_kind(
             value
         }
     };
-    Ok(Kind::Exec { invocation, program, env })
+    let processes_max = match processes_max {
+        None => PROCESSES_MAX_DEFAULT,
+        Some(given) => given.try_map(|number| values::within(number, 1, PROCESSES_MAX, "processes"))?.value,
+    };
+    Ok(Kind::Exec { invocation, program, env, processes_max })
 }
 
 fn modes(given: Option<Given<Vec<String>>>, otherwise: Vec<String>) -> Result<Vec<String>, ConfigError> {

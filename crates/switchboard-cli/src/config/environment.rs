@@ -25,8 +25,8 @@ impl Environment {
         self.variables.get(std::ffi::OsStr::new(name)).cloned()
     }
 
-    /// The value of a variable. An empty one counts as not set: that is how many tools unset them.
-    pub(super) fn get(&self, name: &'static str) -> Result<Option<String>, ConfigError> {
+    /// The value of a variable. An empty one counts as not set: that is how they are often unset.
+    pub(crate) fn get(&self, name: &'static str) -> Result<Option<String>, ConfigError> {
         match self.raw(name).map(OsString::into_string) {
             None => Ok(None),
             Some(Ok(value)) => Ok(Some(value).filter(|value| !value.is_empty())),

@@ -52,6 +52,7 @@ pub(super) struct AgentTable {
     pub(super) command: Setting<CommandForm>,
     pub(super) shell: Setting<bool>,
     pub(super) env: Setting<Vec<String>>,
+    pub(super) processes_max: Setting<u64>,
     pub(super) effects: Setting<Effects>,
     pub(super) recovery: Setting<Recovery>,
     pub(super) run_timeout_s: Setting<u64>,

@@ -101,6 +101,8 @@ pub(crate) enum Kind {
         program: Program,
         /// Variables passed on to the command beside the usual ones.
         env: Vec<String>,
+        /// How many may run at once.
+        processes_max: u64,
     },
 }
 

@@ -49,14 +49,14 @@ fn server(config: &Config) -> ServerTable {
 }
 
 fn agent(agent: &AgentConfig) -> AgentTable {
-    let (kind, command, shell, env) = match &agent.kind {
-        Kind::Demo => (KindName::Demo, None, None, None),
-        Kind::Exec { invocation, env, .. } => {
+    let (kind, command, shell, env, processes_max) = match &agent.kind {
+        Kind::Demo => (KindName::Demo, None, None, None, None),
+        Kind::Exec { invocation, env, processes_max, .. } => {
             let (command, shell) = match invocation {
                 Invocation::Words(words) => (CommandForm::Words(words.clone()), false),
                 Invocation::Shell(line) => (CommandForm::Line(line.clone()), true),
             };
-            (KindName::Exec, set(command), set(shell), set(env.clone()))
+            (KindName::Exec, set(command), set(shell), set(env.clone()), set(*processes_max))
         }
     };
     AgentTable {
@@ -68,6 +68,7 @@ fn agent(agent: &AgentConfig) -> AgentTable {
         command,
         shell,
         env,
+        processes_max,
         effects: agent.effects.and_then(set),
         recovery: set(agent.recovery),
         run_timeout_s: agent.run_timeout.and_then(|timeout| set(timeout.as_secs())),

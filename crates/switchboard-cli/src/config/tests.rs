@@ -1,4 +1,6 @@
-//! Layers, rules and refusals. Each refusal is compared as a whole, since it is all that its reader gets.
+//! Layers and rules.
+
+mod refusals;
 
 use std::path::Path;
 
@@ -114,6 +116,7 @@ fn every_setting_has_a_variable() {
         command = ["tr", "a-z", "A-Z"]
         shell = false
         env = []
+        processes_max = 64
         effects = "none"
         recovery = "retry"
         run_timeout_s = 60
@@ -240,150 +243,14 @@ fn agent_flags_are_about_the_default_agent() {
 }
 
 #[test]
-fn a_wrong_file_is_refused_with_line_and_key() {
-    for (file, expected) in [
-        ("[server]\nlisten = 5", "2: server.listen: invalid type: integer `5`, expected a string"),
-        (
-            "[server]\n\nlisten = \"here\"",
-            "3: server.listen: expected ADDRESS:PORT, as in 127.0.0.1:8080 or [::1]:8080, got \"here\"",
-        ),
-        ("[server]\nmemory = \"yes\"", "2: server.memory: invalid type: string \"yes\", expected a boolean"),
-        ("[server]\nbody_bytes_max = -1", "2: server.body_bytes_max: invalid value: integer `-1`, expected u64"),
-        ("[server]\nbody_bytes_max = 5", "2: server.body_bytes_max: expected 1024 to 1073741824 bytes, got 5"),
-        ("[server]\nlog_format = \"xml\"", "2: server.log_format: unknown variant `xml`, expected `text` or `json`"),
-        ("[server]\ngrace_s = 9999", "2: server.grace_s: expected 0 to 3600 seconds, got 9999"),
-        (
-            "[server]\npublic_url = \"example.com\"",
-            "2: server.public_url: expected a URL that begins with http:// or https:// and names a host, got \"example.com\"",
-        ),
-        (
-            "[server]\npublic_url = \"https://a.example/x?y\"",
-            "2: server.public_url: expected a URL without ? and #, got \"https://a.example/x?y\"",
-        ),
-        (
-            "[server]\ncors_origins = [\"https://ok.example\", \"*\"]",
-            "2: server.cors_origins: expected an origin, as in https://app.example, got \"*\"",
-        ),
-        (
-            "[server]\ntenants = [\"acme\", \"tasks\"]",
-            "2: server.tenants: \"tasks\" is reserved: the server has a path of that name",
-        ),
-        (
-            "[server]\ntenants = [\"a/b\"]",
-            "2: server.tenants: expected 1 to 64 letters, digits, '-', '_', '.' or '~', no dot first, got \"a/b\"",
-        ),
-        ("[server]\ndefault_version = \"0.2\"", "2: server.default_version: expected 1.0, got \"0.2\""),
-        ("[server]\ndata = \"\"", "2: server.data: expected the name of a folder, got none"),
-        ("[[agent]]\nslug = \"x\"", "1: agent[0]: missing field `name`"),
-        ("[[agent]]\nname = \" \"", "2: agent[0].name: expected some text, got none"),
-        (
-            "[[agent]]\nname = \"API\"",
-            "2: agent[0].name: \"api\" is reserved: the server has a path of that name; set a slug for this agent",
-        ),
-        (
-            "[[agent]]\nname = \"X\"\nslug = \"v1\"",
-            "3: agent[0].slug: \"v1\" is reserved: the server has a path of that name",
-        ),
-        (
-            "[[agent]]\nname = \"A b\"\n[[agent]]\nname = \"a-B\"",
-            "4: agent[1].name: the slug \"a-b\" is taken by the agent \"A b\"; set another slug",
-        ),
-        ("[[agent]]\nname = \"X\"\nkind = \"exec\"", "3: agent[0].kind: an agent of kind \"exec\" needs a command"),
-        (
-            "[[agent]]\nname = \"X\"\nkind = \"demo\"\ncommand = \"cat\"",
-            "4: agent[0].command: only agents of kind \"exec\" have this",
-        ),
-        ("[[agent]]\nname = \"X\"\nshell = true", "3: agent[0].shell: only agents of kind \"exec\" have this"),
-        ("[[agent]]\nname = \"X\"\ncommand = 5", "3: agent[0].command: expected a string, or a list of strings"),
-        (
-            "[[agent]]\nname = \"X\"\ncommand = \"a 'b\"",
-            "3: agent[0].command: \"a 'b\" has an opening ' without a closing one",
-        ),
-        (
-            "[[agent]]\nname = \"X\"\ncommand = [\"no-such-tool\"]",
-            "3: agent[0].command: there is no program \"no-such-tool\" in PATH",
-        ),
-        (
-            "[[agent]]\nname = \"X\"\ncommand = [\"cat\"]\nshell = true",
-            "3: agent[0].command: a shell takes the command as one string, not as a list",
-        ),
-        (
-            "[[agent]]\nname = \"X\"\ncommand = \"cat\"\nenv = [\"A2A_TASK_ID\"]",
-            "4: agent[0].env: \"A2A_TASK_ID\" cannot be passed on: names that begin with A2A_ describe the message",
-        ),
-        (
-            "[[agent]]\nname = \"X\"\nrun_timeout_s = 0",
-            "3: agent[0].run_timeout_s: expected 1 to 604800 seconds, got 0",
-        ),
-        (
-            "[[agent]]\nname = \"X\"\noutput_modes = [\"text\"]",
-            "3: agent[0].output_modes: expected a media type, as in text/plain, got \"text\"",
-        ),
-        (
-            "[[agent]]\nname = \"X\"\n[[agent.skill]]\nid = \"s\"\n[[agent.skill]]\nid = \"s\"",
-            "6: agent[0].skill[1].id: the id \"s\" is taken by another skill of this agent",
-        ),
-    ] {
-        assert_eq!(refusal(&[], &[], file), format!("switchboard.toml:{expected}"), "{file}");
-    }
-}
-
-#[test]
-fn a_key_nobody_knows_is_refused() {
-    let refused = refusal(&[], &[], "[server]\nlisten = \"127.0.0.1:1\"\nlisen = \"127.0.0.1:1\"");
-    assert!(
-        refused.starts_with("switchboard.toml:3: server.lisen: unknown field `lisen`, expected one of `listen`, "),
-        "{refused}"
-    );
-    let refused = refusal(&[], &[], "[sever]\n");
-    assert_eq!(refused, "switchboard.toml:1: sever: unknown field `sever`, expected `server` or `agent`");
-    let refused = refusal(&[], &[], "[[agent]]\nname = \"X\"\n[[agent.skill]]\nid = \"s\"\ntag = []");
-    assert!(refused.starts_with("switchboard.toml:5: agent[0].skill[0].tag: unknown field `tag`"), "{refused}");
-}
-
-#[test]
-fn broken_toml_is_refused_with_its_line() {
-    let refused = refusal(&[], &[], "[server]\nlisten = \n");
-    assert_eq!(refused, "switchboard.toml:2: string values must be quoted, expected literal string");
-    let refused = refusal(&[], &[], "[server]\nmemory = true\nmemory = true\n");
-    assert_eq!(refused, "switchboard.toml:3: duplicate key");
-}
-
-#[test]
-fn wrong_flags_and_variables_are_refused_by_name() {
-    for (flags, variables, expected) in [
-        (
-            &["--public-url", "ftp://x"][..],
-            &[][..],
-            "--public-url: expected a URL that begins with http:// or https:// and names a host, got \"ftp://x\"",
-        ),
-        (&["--exec", "no-such-tool -x"], &[], "--exec: there is no program \"no-such-tool\" in PATH"),
-        (&["--exec", ""], &[], "--exec: the command is empty"),
-        (&["--exec-shell"], &[], "--exec-shell: there is no --exec to go with it"),
-        (&["--name", ""], &[], "--name: expected some text, got none"),
-        (&["--tenant", "metrics"], &[], "--tenant: \"metrics\" is reserved: the server has a path of that name"),
-        (
-            &["--tenant", "acme", "--tokens", "tokens.txt"],
-            &[],
-            "--tenant: these are the tenants of callers without a token, and there are tokens; name them in the tokens' lines",
-        ),
-        (&["--run-timeout", "0"], &[], "--run-timeout: expected 1 to 604800 seconds, got 0"),
-        (&["--tokens", "none.txt"], &[], "--tokens: none.txt cannot be read: No such file or directory (os error 2)"),
-        (&["--config", "none.toml"], &[], "--config: none.toml cannot be read: No such file or directory (os error 2)"),
-        (&[], &[("SWITCHBOARD_MEMORY", "maybe")], "SWITCHBOARD_MEMORY: expected true or false, got \"maybe\""),
-        (&[], &[("SWITCHBOARD_GRACE", "1.5")], "SWITCHBOARD_GRACE: expected a whole number, got \"1.5\""),
-        (&[], &[("SWITCHBOARD_LOG_FORMAT", "xml")], "SWITCHBOARD_LOG_FORMAT: expected text or json, got \"xml\""),
-        (
-            &[],
-            &[("SWITCHBOARD_TOKENS", "# nothing")],
-            "SWITCHBOARD_TOKENS: no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT]",
-        ),
-        (
-            &[],
-            &[("SWITCHBOARD_TOKENS", "short bob")],
-            "SWITCHBOARD_TOKENS: line 1: the token is shorter than 16 characters; use a long random one",
-        ),
-    ] {
-        assert_eq!(refusal(flags, variables, ""), expected);
+fn the_example_file_shows_every_setting() {
+    let example = include_str!("../../switchboard.example.toml");
+    let config = load(&[], &[], example).unwrap();
+    assert_eq!(config.agents.len(), 2);
+    let optional = ["public_url", "tokens_file", "default_version"];
+    for line in print(&config).unwrap().lines().chain(optional) {
+        let key = line.split(" = ").next().unwrap();
+        let shown = example.lines().any(|line| line.trim_start_matches("# ").starts_with(key));
+        assert!(shown, "{line}");
     }
 }

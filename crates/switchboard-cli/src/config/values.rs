@@ -2,7 +2,9 @@
 //! beside what came.
 
 use http::Uri;
-use switchboard::RESERVED;
+use switchboard::{AgentBuilder, RESERVED};
+
+use crate::agents::demo::Demo;
 
 pub(super) fn boolean(text: String) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
@@ -92,18 +94,7 @@ pub(super) fn variable(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Lower-case letters and digits of a name, everything between them as one dash: what an agent is called in a path
-/// unless it is told.
+/// What an agent is called in a path unless it is told.
 pub(super) fn slug_of(name: &str) -> String {
-    let mut slug = String::with_capacity(name.len());
-    for letter in name.chars() {
-        if letter.is_ascii_alphanumeric() {
-            slug.push(letter.to_ascii_lowercase());
-        } else if !slug.is_empty() && !slug.ends_with('-') {
-            slug.push('-');
-        }
-    }
-    slug.truncate(64);
-    let slug = slug.trim_end_matches('-');
-    if slug.is_empty() { "agent".to_owned() } else { slug.to_owned() }
+    AgentBuilder::new(name, Demo).slug_name().to_owned()
 }

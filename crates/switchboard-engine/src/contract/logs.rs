@@ -55,7 +55,7 @@ pub async fn a_cursor_at_the_end_gets_an_empty_page(subject: &mut dyn Subject) {
 }
 
 pub async fn an_event_costs_the_same_early_and_late(subject: &mut dyn Subject) {
-    const EVENTS: u64 = 2000;
+    const EVENTS: u64 = 20_000;
     let mut pen = Pen::opened(subject, "t1").await;
     pen.hints = false;
     let mut early = None;

@@ -138,13 +138,23 @@ impl AgentSource {
     pub fn shared(agent: impl Agent) -> Self {
         let traits = agent.traits();
         let agent = Arc::new(agent);
-        Self { start: Arc::new(move |turn| start(agent.clone(), turn)), traits }
+        let start = move |turn| -> AgentFuture {
+            let agent = agent.clone();
+            Box::pin(async move { agent.run(turn).await })
+        };
+        Self { start: Arc::new(start), traits }
     }
 
     /// A fresh instance for each turn. The factory is called once at the beginning to read the traits.
     pub fn factory<A: Agent>(make: impl Fn() -> A + Send + Sync + 'static) -> Self {
         let traits = make().traits();
-        Self { start: Arc::new(move |turn| start(Arc::new(make()), turn)), traits }
+        let make = Arc::new(make);
+        // Made inside the run, so that a factory that panics fails its task and nothing else.
+        let start = move |turn| -> AgentFuture {
+            let make = make.clone();
+            Box::pin(async move { make().run(turn).await })
+        };
+        Self { start: Arc::new(start), traits }
     }
 
     #[must_use]
@@ -162,8 +172,4 @@ impl AgentSource {
     pub(crate) fn start(&self, turn: Turn) -> AgentFuture {
         (self.start)(turn)
     }
-}
-
-fn start<A: Agent>(agent: Arc<A>, turn: Turn) -> AgentFuture {
-    Box::pin(async move { agent.run(turn).await })
 }

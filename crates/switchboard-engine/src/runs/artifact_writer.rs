@@ -20,6 +20,8 @@ impl ArtifactWriter {
         Self { turn, artifact: Artifact::new(id, Vec::new()), begun: false }
     }
 
+    /// An id of your own. Use one artifact per turn: should a later turn die and be tried again, its first write replaces
+    /// the artifact, including what earlier turns wrote to it.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<ArtifactId>) -> Self {
         self.artifact.artifact_id = id.into();

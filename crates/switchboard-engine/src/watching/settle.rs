@@ -1,4 +1,5 @@
-//! Waits until a task has come to a point: settled, for a blocking caller; born or answered, for one that may be
+//! Waits until a task has come to a point: settled, for a blocking caller; ended, for
+//! one that cancels; born or answered, for one that may be
 //! answered directly.
 
 use std::future::poll_fn;
@@ -20,6 +21,8 @@ use crate::house::House;
 pub(crate) enum Until {
     /// Terminal, interrupted with nothing left to read, or answered directly.
     Settled,
+    /// Terminal, or answered directly: a question does not count.
+    Ended,
     /// A task exists, or a direct reply does.
     Known,
 }
@@ -28,6 +31,7 @@ impl Until {
     fn holds(self, head: &Head) -> bool {
         match self {
             Self::Settled => head.is_settled(),
+            Self::Ended => head.is_closed(),
             Self::Known => head.phase != Phase::Unborn,
         }
     }
@@ -36,7 +40,8 @@ impl Until {
     fn may_follow(self, update: &Update) -> bool {
         match (self, update) {
             (Self::Settled, Update::Status(update)) => update.status.state.is_settled(),
-            (Self::Settled, _) => false,
+            (Self::Ended, Update::Status(update)) => update.status.state.is_terminal(),
+            (Self::Settled | Self::Ended, _) => false,
             (Self::Known, _) => true,
         }
     }

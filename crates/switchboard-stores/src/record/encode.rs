@@ -29,7 +29,7 @@ pub(crate) struct Chunk {
 
 /// Encodes a commit. `take_numbers` gives the first of so many fresh chunk numbers.
 pub(crate) fn encode(events: &[Event], head: &Head, take_numbers: &dyn Fn(usize) -> i64) -> Encoded {
-    let mut encoder = Encoder { json: JsonText::with_capacity(512), chunks: Vec::new(), take_numbers };
+    let mut encoder = Encoder { json: JsonText::with_capacity(1024), chunks: Vec::new(), take_numbers };
     encoder.json.open('{').key("format").number(FORMAT.into()).key("events").open('[');
     for (at, event) in events.iter().enumerate() {
         encoder.json.open('{');

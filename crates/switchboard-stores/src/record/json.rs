@@ -29,6 +29,7 @@ impl JsonText {
 
     /// Names are ours: they need no escaping.
     pub(super) fn key(&mut self, name: &str) -> &mut Self {
+        self.out.reserve(name.len() + 4);
         self.comma();
         self.out.push('"');
         self.out.push_str(name);
@@ -37,9 +38,15 @@ impl JsonText {
     }
 
     pub(super) fn string(&mut self, text: &str) -> &mut Self {
+        self.out.reserve(text.len() + 3);
         self.comma();
         self.out.push('"');
-        self.escape(text);
+        // Folding over all bytes, rather than stopping at the first hit, lets the compiler take many at a time.
+        if text.bytes().fold(false, |found, byte| found | is_special(byte)) {
+            self.escape(text);
+        } else {
+            self.out.push_str(text);
+        }
         self.out.push('"');
         self
     }
@@ -57,7 +64,7 @@ impl JsonText {
                 break;
             }
         }
-        self.out.extend(digits[at..].iter().map(|digit| char::from(*digit)));
+        self.ascii(&digits[at..]);
         self
     }
 
@@ -70,7 +77,7 @@ impl JsonText {
     pub(super) fn time(&mut self, at: Timestamp) -> &mut Self {
         self.comma();
         self.out.push('"');
-        self.out.extend(at.to_rfc3339().map(char::from));
+        self.ascii(&at.to_rfc3339());
         self.out.push('"');
         self
     }
@@ -81,13 +88,17 @@ impl JsonText {
         self
     }
 
-    /// ASCII that needs no escaping, such as base64.
+    /// A string that needs no escaping, such as base64.
     pub(super) fn plain(&mut self, write: impl FnOnce(&mut String)) -> &mut Self {
         self.comma();
         self.out.push('"');
         write(&mut self.out);
         self.out.push('"');
         self
+    }
+
+    fn ascii(&mut self, bytes: &[u8]) {
+        self.out.push_str(std::str::from_utf8(bytes).unwrap_or_default());
     }
 
     fn comma(&mut self) {
@@ -98,10 +109,7 @@ impl JsonText {
 
     fn escape(&mut self, text: &str) {
         let mut from = 0;
-        for (at, byte) in text.bytes().enumerate() {
-            if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-                continue;
-            }
+        for (at, byte) in text.bytes().enumerate().filter(|(_, byte)| is_special(*byte)) {
             self.out.push_str(&text[from..at]);
             match byte {
                 b'"' => self.out.push_str("\\\""),
@@ -120,4 +128,8 @@ impl JsonText {
         }
         self.out.push_str(&text[from..]);
     }
+}
+
+fn is_special(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
 }

@@ -66,7 +66,7 @@ CREATE TABLE task (
 ) STRICT;
 CREATE UNIQUE INDEX task_by_id ON task (id);
 CREATE INDEX task_by_state ON task (scope_no, state, status_at) WHERE phase = 1;
-CREATE INDEX task_by_context ON task (scope_no, context_id, status_at) WHERE phase = 1;
+CREATE INDEX task_by_context ON task (context_id, scope_no, status_at) WHERE phase = 1;
 CREATE INDEX task_by_run ON task (holder, run_at) WHERE running = 1;
 
 CREATE TABLE log (

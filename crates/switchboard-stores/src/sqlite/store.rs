@@ -69,6 +69,11 @@ impl SqliteStore {
         })
     }
 
+    #[cfg(test)]
+    pub(super) fn writer_for_tests(&self) -> &Writer {
+        &self.writer
+    }
+
     async fn commit_durably(&self, commit: Commit) -> Result<TaskKey, CommitError> {
         let take_numbers = |count: usize| {
             let count = i64::try_from(count).unwrap_or(i64::MAX);

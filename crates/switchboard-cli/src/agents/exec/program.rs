@@ -77,7 +77,7 @@ fn is_executable(path: &Path) -> bool {
 }
 
 /// The variables a command gets: the usual ones and those named.
-pub(crate) fn environment(named: &[String], lookup: impl Fn(&str) -> Option<OsString>) -> Vec<(OsString, OsString)> {
+pub(crate) fn variables(named: &[String], lookup: impl Fn(&str) -> Option<OsString>) -> Vec<(OsString, OsString)> {
     let named = named.iter().map(String::as_str).filter(|name| !ALWAYS_PASSED.contains(name));
     let names = ALWAYS_PASSED.iter().copied().chain(named);
     names.filter_map(|name| Some((OsString::from(name), lookup(name)?))).collect()

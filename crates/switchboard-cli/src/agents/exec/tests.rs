@@ -20,9 +20,10 @@ fn find(invocation: &Invocation) -> Result<Program, String> {
 fn exec(program: Program) -> Exec {
     Exec {
         program,
-        environment: environment(&[], |name| (name == "PATH").then(|| SEARCH.into())),
+        environment: variables(&[], |name| (name == "PATH").then(|| SEARCH.into())),
         run_max: Duration::from_secs(60),
         recovery: Recovery::Retry { attempts_max: None },
+        places: Semaphore::new(8),
     }
 }
 
@@ -76,7 +77,7 @@ async fn a_text_larger_than_a_pipe_may_stay_unread() {
 async fn the_environment_is_what_was_named_and_the_message() {
     let mut exec = words("env");
     let server = |name: &str| ["PATH", "LANG", "SECRET", "WANTED"].contains(&name).then(|| name.to_lowercase().into());
-    exec.environment = environment(&["WANTED".to_owned(), "MISSING".to_owned()], server);
+    exec.environment = variables(&["WANTED".to_owned(), "MISSING".to_owned()], server);
     let mut message = user(vec![Part::text("hello")]);
     message.context_id = Some("with\0zero".into());
     let task = Desk::of(exec).send(message).await;
@@ -276,7 +277,7 @@ async fn a_command_deaf_to_the_cancel_is_killed() {
     let desk =
         Desk::of(shell("trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & echo $$ $!; wait; wait; sleep 600"));
     let (id, pids) = begin_family(&desk).await;
-    let begun = tokio::time::Instant::now();
+    let begun = Instant::now();
     assert_eq!(desk.cancel(&id).await.state(), TaskState::Canceled);
     assert!(begun.elapsed() >= TERM_GRACE);
     all_dead(&pids).await;
@@ -329,4 +330,20 @@ async fn each_turn_runs_the_command_again() {
     let second = desk.send(again).await;
     assert_eq!((output(&first).as_str(), output(&second).as_str()), ("one", "two"));
     assert_eq!(first.context_id, second.context_id);
+}
+
+#[tokio::test]
+async fn only_so_many_run_at_once_and_a_waiting_one_can_be_canceled() {
+    let mut agent = shell(FAMILY);
+    agent.places = Semaphore::new(1);
+    let desk = Desk::of(agent);
+    let (first, pids) = begin_family(&desk).await;
+    let waiting = desk.begin("").await;
+    let next = desk.begin("").await;
+    assert_eq!(desk.cancel(&waiting).await.state(), TaskState::Canceled);
+    assert_eq!(desk.task(&next).await.artifacts, []);
+    desk.cancel(&first).await;
+    all_dead(&pids).await;
+    eventually("the next one runs", async || desk.task(&next).await.artifacts.first().map(|_| ())).await;
+    assert_eq!(desk.cancel(&next).await.state(), TaskState::Canceled);
 }

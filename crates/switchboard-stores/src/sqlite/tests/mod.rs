@@ -5,6 +5,7 @@ mod files;
 mod restarts;
 mod schema;
 mod shell;
+mod story;
 mod writing;
 
 use std::path::PathBuf;

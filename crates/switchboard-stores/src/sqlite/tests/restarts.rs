@@ -1,1 +1,80 @@
-//! restarts
+//! Closing a file and opening it again, and reading while others write.
+
+use switchboard_core::model::TaskState;
+use switchboard_engine::contract::Subject;
+use switchboard_engine::contract::given::{Pen, chunk, status};
+
+use super::super::SqliteOptions;
+use super::{OnFile, make, quick, story};
+
+#[tokio::test]
+async fn a_reopened_file_holds_everything_and_runs_are_claimed_at_once() {
+    let mut subject = make();
+    let mut story = story::write(&subject).await;
+    subject.restart();
+    story::check(&subject, &mut story).await;
+}
+
+#[tokio::test]
+async fn a_closed_file_is_one_file() {
+    let mut subject = make();
+    let pen = Pen::completed(&subject, "t1").await;
+    subject.close();
+    let mut names: Vec<_> = std::fs::read_dir(subject.path().parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["tasks.db", "tasks.db.lock"]);
+    subject.restart();
+    pen.check(&subject).await;
+}
+
+#[tokio::test]
+async fn keys_are_not_given_twice_while_the_process_lives() {
+    let subject = make();
+    let first = Pen::completed(&subject, "t1").await;
+    let retention = switchboard_engine::ports::store::Retention {
+        now: switchboard_engine::contract::given::now(&subject),
+        events_ms: 0,
+        tasks_ms: 0,
+        replies_ms: 0,
+        tasks_max: 0,
+    };
+    assert_eq!(subject.store().prune(retention, 10).await.unwrap(), 1);
+    let second = Pen::completed(&subject, "t2").await;
+    assert_ne!(first.key(), second.key());
+}
+
+/// Readers see every commit that was answered before they asked, with the cache too small to hold the tasks at work.
+#[test]
+fn a_reader_sees_what_was_answered_before() {
+    let subject = OnFile::new(SqliteOptions { cache_records_max: 3, ..quick() });
+    std::thread::scope(|threads| {
+        for number in 0..6 {
+            let subject = &subject;
+            threads.spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                runtime.block_on(async {
+                    let mut pen = Pen::opened(subject, &format!("t{number}")).await;
+                    for step in 0..60 {
+                        let event = match step % 3 {
+                            0 => status(subject, TaskState::Working, Some("busy")),
+                            _ => chunk("a", "x", step > 1),
+                        };
+                        pen.append(subject, vec![event]).await;
+                        pen.check_whole(subject).await;
+                        // Another's task is read in whatever state it is, but never behind what was seen of it.
+                        let other = format!("t{}", (number + 1) % 6).as_str().into();
+                        let first = subject.store().task(&pen.scope, &other).await.unwrap();
+                        let second = subject.store().head(&pen.scope, &other).await.unwrap();
+                        let version = |found: Option<u64>| found.unwrap_or(0);
+                        let first = version(first.map(|stored| stored.head.version));
+                        assert!(version(second.map(|stored| stored.head.version)) >= first);
+                    }
+                    pen.check(subject).await;
+                });
+            });
+        }
+    });
+}

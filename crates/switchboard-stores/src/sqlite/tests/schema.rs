@@ -1,1 +1,134 @@
-//! schema
+//! Schema versions: every one that ever landed can be opened, and a newer one is refused.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use switchboard_core::model::Timestamp;
+use switchboard_engine::contract::Subject;
+use switchboard_engine::memory::{ManualClock, MemoryStore};
+use switchboard_engine::ports::Store;
+
+use super::super::migrate::migrate;
+use super::super::schema::{APPLICATION_ID, MIGRATIONS};
+use super::super::{OpenError, SqliteOptions, SqliteStore};
+use super::{OnFile, make, story};
+
+fn fixture(version: usize) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(format!("schema-v{version}.db"))
+}
+
+/// Writes the fixture of the newest schema. Run once when a version is added, by
+/// `cargo test -p switchboard-stores write_the_fixture -- --ignored`; never again for that version.
+#[tokio::test]
+#[ignore = "writes a file into the source tree"]
+async fn write_the_fixture_of_the_newest_schema() {
+    let target = fixture(MIGRATIONS.len());
+    assert!(!target.exists(), "{} has landed and stays as it is", target.display());
+    let mut subject = make();
+    story::write(&subject).await;
+    subject.close();
+    Connection::open(subject.path()).unwrap().execute_batch("PRAGMA journal_mode = delete; VACUUM").unwrap();
+    std::fs::copy(subject.path(), target).unwrap();
+}
+
+#[tokio::test]
+async fn every_schema_that_landed_is_migrated_and_read() {
+    for version in 1..=MIGRATIONS.len() {
+        let mut subject = make();
+        subject.close();
+        std::fs::copy(fixture(version), subject.path()).unwrap();
+        // What the fixture holds is known from telling the same story to another store.
+        let told = InMemory::new();
+        let mut story = story::write(&told).await;
+        subject.clock.set(switchboard_engine::contract::given::now(&told));
+        subject.restart();
+        story::check(&subject, &mut story).await;
+    }
+}
+
+struct InMemory {
+    clock: Arc<ManualClock>,
+    store: MemoryStore,
+}
+
+impl InMemory {
+    fn new() -> Self {
+        let clock = Arc::new(ManualClock::new(Timestamp::from_ms(1_700_000_000_000)));
+        Self { store: MemoryStore::new(clock.clone(), 100), clock }
+    }
+}
+
+impl Subject for InMemory {
+    fn store(&self) -> &dyn Store {
+        &self.store
+    }
+
+    fn clock(&self) -> &ManualClock {
+        &self.clock
+    }
+
+    fn restart(&mut self) {
+        self.store.void_leases();
+    }
+}
+
+#[test]
+fn a_newer_schema_is_refused_with_both_versions() {
+    let mut subject = make();
+    subject.close();
+    subject.look().pragma_update(None, "user_version", 99).unwrap();
+    let clock = subject.clock.clone();
+    let refused = SqliteStore::open(&subject.path(), clock, SqliteOptions::default()).err().expect("it is newer");
+    let expected = format!(
+        "{} has schema version 99, and this build knows versions up to {}: use a newer build",
+        subject.path().display(),
+        MIGRATIONS.len()
+    );
+    assert_eq!(refused.to_string(), expected);
+}
+
+#[tokio::test]
+async fn a_migration_copies_the_file_first() {
+    let mut subject: OnFile = make();
+    let pen = switchboard_engine::contract::given::Pen::completed(&subject, "t1").await;
+    subject.close();
+    let mut next = MIGRATIONS.to_vec();
+    next.push("CREATE TABLE later (number INTEGER NOT NULL) STRICT; ALTER TABLE task ADD COLUMN later TEXT;");
+    let mut connection = subject.look();
+    let copy = migrate(&mut connection, &subject.path(), &next).unwrap().expect("there was something to copy");
+    assert_eq!(copy, subject.path().with_file_name(format!("tasks.db.v{}-backup", MIGRATIONS.len())));
+    let version = |connection: &Connection| -> usize {
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    };
+    assert_eq!(version(&connection), MIGRATIONS.len() + 1);
+    assert_eq!(migrate(&mut connection, &subject.path(), &next).unwrap(), None, "once is enough");
+    drop(connection);
+
+    // The copy is the file as it was, and opens as such.
+    std::fs::copy(&copy, subject.path()).unwrap();
+    assert_eq!(version(&subject.look()), MIGRATIONS.len());
+    subject.restart();
+    pen.check(&subject).await;
+}
+
+#[test]
+fn a_migration_that_fails_leaves_the_file_as_it_was() {
+    let mut subject = make();
+    subject.close();
+    let mut next = MIGRATIONS.to_vec();
+    next.extend(["CREATE TABLE later (number INTEGER NOT NULL) STRICT", "CREATE NONSENSE"]);
+    let mut connection = subject.look();
+    let refused = migrate(&mut connection, &subject.path(), &next).unwrap_err();
+    assert!(matches!(refused, OpenError::Sqlite { .. }), "{refused}");
+    drop(connection);
+    subject.restart();
+}
+
+#[test]
+fn the_header_says_whose_file_it_is() {
+    let subject = make();
+    let id: i32 = subject.look().pragma_query_value(None, "application_id", |row| row.get(0)).unwrap();
+    assert_eq!(id, APPLICATION_ID);
+    assert_eq!(id.to_be_bytes(), *b"SWBD");
+}

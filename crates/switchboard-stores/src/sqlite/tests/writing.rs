@@ -1,1 +1,154 @@
-//! writing
+//! The writer: what waits shares a transaction, what fails fails alone, and nothing is answered that is not durable.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
+
+use switchboard_core::model::{Part, TaskState};
+use switchboard_engine::contract::Subject;
+use switchboard_engine::contract::given::{Pen, anyone, chunk, status, write_parts};
+use switchboard_engine::ports::store::{CommitError, Store, StoreError};
+
+use super::super::SqliteStore;
+use super::super::error::Failure;
+use super::super::ledger::Ledger;
+use super::{OnFile, make};
+
+fn store(subject: &OnFile) -> &SqliteStore {
+    subject.store.as_ref().unwrap()
+}
+
+/// Keeps the writer busy until everything given is in its queue.
+async fn together<T>(subject: &OnFile, mut asked: Vec<std::pin::Pin<Box<dyn Future<Output = T> + Send + '_>>>) -> Vec<T> {
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let wait = std::sync::Mutex::new(wait);
+    let mut holding = pin!(store(subject).writer_for_tests().run(move |_: &mut Ledger<'_>| {
+        let _ = wait.lock().unwrap().recv();
+        Ok::<_, Failure>(())
+    }));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(holding.as_mut().poll(&mut context).is_pending());
+    let mut answers: Vec<Option<T>> = Vec::new();
+    for future in &mut asked {
+        answers.push(match future.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(answer) => Some(answer),
+            std::task::Poll::Pending => None,
+        });
+    }
+    go.send(()).unwrap();
+    holding.await.unwrap();
+    let mut all = Vec::new();
+    for (answer, future) in answers.into_iter().zip(asked) {
+        all.push(match answer {
+            Some(answer) => answer,
+            None => future.await,
+        });
+    }
+    all
+}
+
+fn opening(subject: &OnFile, id: &str) -> switchboard_engine::ports::store::Commit {
+    let pen = Pen::new(anyone(), id, "c1");
+    let opening = pen.opening(subject, "hello");
+    pen.commit(subject, vec![opening])
+}
+
+#[tokio::test]
+async fn commits_that_wait_share_a_transaction() {
+    let subject = make();
+    let before = store(&subject).stats();
+    let commits = (0..100).map(|n| subject.store().commit(opening(&subject, &format!("t{n}")))).collect();
+    let answers = together(&subject, commits).await;
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    let after = store(&subject).stats();
+    assert_eq!((after.commits - before.commits, after.queue_depth), (100, 0));
+    // One for the work that held the writer, and as few as can be for the rest.
+    assert!(after.batches - before.batches <= 3, "{} transactions", after.batches - before.batches);
+    assert_eq!(after.commit_seconds.iter().sum::<u64>(), after.commits);
+}
+
+#[tokio::test]
+async fn a_refused_commit_leaves_its_neighbours_alone() {
+    let subject = make();
+    let pen = Pen::opened(&subject, "old").await;
+    let step = || pen.commit(&subject, vec![status(&subject, TaskState::Working, None)]);
+    let commits = vec![
+        subject.store().commit(opening(&subject, "t1")),
+        subject.store().commit(step()),
+        subject.store().commit(step()),
+        subject.store().commit(opening(&subject, "old")),
+        subject.store().commit(opening(&subject, "t2")),
+    ];
+    let answers = together(&subject, commits).await;
+    let ok: Vec<_> = answers.iter().map(Result::is_ok).collect();
+    assert_eq!(ok, [true, true, false, false, true]);
+    assert!(matches!(answers[2], Err(CommitError::Conflict)), "{answers:?}");
+    assert!(matches!(answers[3], Err(CommitError::Conflict)), "{answers:?}");
+    assert_eq!(subject.store().stats().conflicts, 2);
+}
+
+#[tokio::test]
+async fn work_that_fails_or_panics_fails_alone() {
+    let mut subject = make();
+    let commits = |ids: [&str; 2]| ids.map(|id| opening(&subject, id));
+    let [first, second] = commits(["t1", "t2"]);
+    let writer = store(&subject).writer_for_tests();
+    let broken = writer.run(|ledger: &mut Ledger<'_>| -> Result<(), Failure> {
+        ledger.connection.execute("INSERT INTO meta VALUES ('epoch', 1)", [])?;
+        Ok(())
+    });
+    let panicking = writer.run(|_: &mut Ledger<'_>| -> Result<(), Failure> { panic!("on purpose") });
+    let asked: Vec<std::pin::Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>>> = vec![
+        Box::pin(async { subject.store().commit(first).await.map(|_| ()).map_err(|error| format!("{error:?}")) }),
+        Box::pin(async { broken.await.map_err(|error| format!("{error:?}")) }),
+        Box::pin(async { panicking.await.map_err(|error| format!("{error:?}")) }),
+        Box::pin(async { subject.store().commit(second).await.map(|_| ()).map_err(|error| format!("{error:?}")) }),
+    ];
+    let answers = together(&subject, asked).await;
+    let ok: Vec<_> = answers.iter().map(Result::is_ok).collect();
+    assert_eq!(ok, [true, false, false, true], "{answers:?}");
+    assert_eq!(subject.store().stats().failures, 2);
+    for _ in 0..2 {
+        for id in ["t1", "t2"] {
+            assert!(subject.store().head(&anyone(), &id.into()).await.unwrap().is_some());
+        }
+        subject.restart();
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_closed_and_is_got_over() {
+    let subject = make();
+    let mut pen = Pen::opened(&subject, "t1").await;
+    let writer = store(&subject).writer_for_tests();
+    let limit = |pages: &'static str| {
+        writer.run(move |ledger: &mut Ledger<'_>| {
+            let sql = format!("PRAGMA max_page_count = {pages}");
+            Ok(ledger.connection.query_row(&sql, [], |row| row.get::<_, i64>(0))?)
+        })
+    };
+    limit("1").await.unwrap();
+    let commit = pen.commit(&subject, vec![write_parts("a", vec![Part::raw(vec![1; 1_000_000])], false)]);
+    let refused = pen.try_write(&subject, commit).await;
+    assert!(matches!(refused, Err(CommitError::Store(StoreError::Unavailable(_)))), "{refused:?}");
+    assert_eq!(subject.store().stats().failures, 1);
+    // Nothing of it is seen, and the lease is as it was.
+    pen.check(&subject).await;
+    assert_eq!(subject.store().renew_leases(vec![(pen.key(), 1)], 1000).await.unwrap(), []);
+
+    limit("1000000").await.unwrap();
+    subject.store().probe().await.unwrap();
+    pen.append(&subject, vec![chunk("a", "x", false)]).await;
+    pen.check(&subject).await;
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_takes_nothing_back() {
+    let subject = make();
+    let mut commit = subject.store().commit(opening(&subject, "t1"));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(commit.as_mut().poll(&mut context).is_pending());
+    drop(commit);
+    subject.store().probe().await.unwrap();
+    assert!(subject.store().head(&anyone(), &"t1".into()).await.unwrap().is_some());
+}

@@ -1,0 +1,100 @@
+//! One of everything that can be stored, written the same way each time: the fixtures hold it, and tests that reopen a
+//! file expect it.
+
+use switchboard_core::lifecycle::Event;
+use switchboard_core::model::{Dialect, Part, Role, TaskState};
+use switchboard_engine::contract::Subject;
+use switchboard_engine::contract::given::{
+    Pen, anyone, chunk, inbound, message, now, scope, status, webhook, write_parts,
+};
+use switchboard_engine::ports::store::{Accept, DeliveryOutcome, PushChange};
+
+pub(super) struct Story {
+    pub(super) pens: Vec<Pen>,
+    /// The task whose run was under way when the story ended.
+    pub(super) running: usize,
+    /// The task with two webhooks: one has delivered up to event 2, one was given up on.
+    pub(super) pushing: usize,
+    pub(super) accept: Accept,
+}
+
+pub(super) async fn write(subject: &dyn Subject) -> Story {
+    let mut done = Pen::new(scope("acme", "ann", "echo"), "task-done", "talk");
+    let opening = done.opening(subject, "hello \u{0} 🦀");
+    let mut commit = done.commit(subject, vec![opening]);
+    let expires = now(subject).plus_ms(86_400_000);
+    let accept = Accept { key: [7; 32], digest: [8; 32], turn: 1, after_seq: 0, expires };
+    commit.accept = Some(accept.clone());
+    done.write(subject, commit).await;
+    subject.clock().advance_ms(1000);
+    done.append(subject, vec![status(subject, TaskState::Working, Some("half way"))]).await;
+    done.append(subject, vec![write_parts("file", vec![Part::raw(vec![42; 33_000])], false)]).await;
+    done.append(subject, vec![chunk("text", "a", false), chunk("text", "b", true)]).await;
+    done.append(subject, vec![status(subject, TaskState::Completed, Some("done"))]).await;
+
+    let mut running = Pen::opened(subject, "task-running").await;
+    running.append(subject, vec![chunk("text", "so far", false)]).await;
+
+    let mut paused = Pen::opened(subject, "task-paused").await;
+    subject.clock().advance_ms(1000);
+    paused.append(subject, vec![status(subject, TaskState::InputRequired, Some("which one?"))]).await;
+
+    let mut pushing = Pen::opened(subject, "task-pushing").await;
+    let mut commit = pushing.commit(subject, vec![status(subject, TaskState::Working, None)]);
+    for id in ["good", "gone"] {
+        let config = webhook(&pushing, id);
+        commit.push.push(PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 });
+        commit.head.push_configs += 1;
+    }
+    pushing.write(subject, commit).await;
+    for delivery in subject.store().claim_deliveries(2, 1000).await.unwrap() {
+        let outcome = match delivery.config.id.as_str() {
+            "good" => DeliveryOutcome::Delivered { seq: 2 },
+            _ => DeliveryOutcome::Parked { delivered_seq: 1, error: "410".to_owned() },
+        };
+        subject.store().settle_delivery(delivery.key, outcome).await.unwrap();
+    }
+    pushing.append(subject, vec![status(subject, TaskState::Canceled, None)]).await;
+
+    let mut unborn = Pen::new(anyone(), "record-unborn", "talk");
+    let received = Event::Received { inbound: inbound(1, "hm"), context_id: "talk".into() };
+    let mut commit = unborn.commit(subject, vec![received.clone()]);
+    commit.lease_ms = Some(30_000);
+    unborn.write(subject, commit).await;
+    let fence = unborn.head.fence;
+    let due = now(subject).plus_ms(60_000);
+    subject.store().release_leases(vec![(unborn.key(), fence)], due).await.unwrap();
+
+    let mut replied = Pen::new(anyone(), "record-replied", "talk");
+    replied.append(subject, vec![received, Event::Replied { message: message(Role::Agent, "r", "hm?") }]).await;
+    Story { pens: vec![done, running, paused, pushing, unborn, replied], running: 1, pushing: 3, accept }
+}
+
+/// Checks that a store holds the story, whoever wrote it.
+pub(super) async fn check(subject: &dyn Subject, story: &mut Story) {
+    for pen in &story.pens {
+        pen.check(subject).await;
+    }
+    let store = subject.store();
+    let accepted = store.find_accepted(story.accept.key).await.unwrap().expect("the key is kept");
+    assert_eq!((accepted.task_id.as_str(), accepted.digest), ("task-done", story.accept.digest));
+
+    let pushing = &story.pens[story.pushing];
+    let configs = store.push_configs(pushing.key()).await.unwrap();
+    assert_eq!(configs, [webhook(pushing, "good"), webhook(pushing, "gone")]);
+    let due = store.claim_deliveries(10, 1000).await.unwrap();
+    let found: Vec<_> = due.iter().map(|d| (d.config.id.as_str(), d.delivered_seq, d.dialect)).collect();
+    assert_eq!(found, [("good", 2, Dialect::V1_0)]);
+
+    // The run in flight is claimed at once; the one that was put off waits for its time.
+    let running = &mut story.pens[story.running];
+    let mut claimed = store.claim_runs(10, 30_000).await.unwrap();
+    assert_eq!(claimed.len(), 1);
+    let head = claimed.remove(0).head;
+    assert_eq!((&head.id, head.fence, head.attempt), (&running.head.id, 2, 2));
+    let event = Event::Claimed { fence: 2, attempt: 2, at: now(subject) };
+    running.saw(head, [event].into(), running.head.seq + 1);
+    running.check(subject).await;
+    subject.clock().advance_ms(60_000);
+    assert_eq!(store.claim_runs(10, 30_000).await.unwrap().len(), 2);
+}
