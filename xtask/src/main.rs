@@ -1,9 +1,11 @@
 //! The chores of the house: `cargo run -p xtask -- <chore>`.
 //!
-//! A chore is a module with a `run` that prints for a person and says by its answer whether all is well. There is one
-//! so far: `tidy`, which holds the tree to the rules written down in `tidy/rules.rs`. The same checks run as a test.
+//! A chore is a module with a `run` that prints for a person and says by its answer whether all is well: `tidy` holds the
+//! tree to the rules written down in `tidy/rules.rs` (the same checks run as a test), `conformance` runs the official test
+//! kit against the conformance agent.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "chores talk to the person who runs them")]
 
+mod conformance;
 mod tidy;
 
 use std::process::ExitCode;
@@ -12,12 +14,14 @@ const USAGE: &str = "\
 usage: cargo run -p xtask -- <chore>
 
 chores:
-  tidy    check the tree against the house rules (imports, texts, links, dependencies)";
+  tidy           check the tree against the house rules (imports, texts, links, dependencies)
+  conformance    run the official test kit: --kit PATH [--python PYTHON] [--out DIR]";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy::run(),
+        ["conformance", ..] => return conformance::run(&words[1..]),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -1,5 +1,7 @@
 //! The binary as a process: what it prints, what it answers to signals, and its exit codes.
 
+#![allow(clippy::unwrap_used, reason = "a test may say plainly what it knows")]
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};

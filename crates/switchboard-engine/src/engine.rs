@@ -8,7 +8,7 @@ use std::time::Duration;
 use switchboard_core::call::{BoxFuture, Caller, Endpoint, Reply, Request};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, AgentName};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::house::{Counters, Health, House, Registered};
 use crate::limits::Limits;
@@ -88,10 +88,11 @@ impl EngineBuilder {
             clock,
             ids,
             webhook,
-            limits,
             agents,
             tails,
             runs: RunRegistry::default(),
+            run_slots: Arc::new(Semaphore::new(limits.runs_max.min(Semaphore::MAX_PERMITS))),
+            limits,
             supervisor: Supervisor::new(),
             counters: Counters::default(),
             health: Health { recovering: AtomicBool::new(true), commit_failed: AtomicBool::new(false) },

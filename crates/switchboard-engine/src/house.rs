@@ -8,7 +8,7 @@ use switchboard_core::call::{Caller, Owner};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Bounds, Phase};
 use switchboard_core::model::{AgentCard, AgentName, TaskId, Timestamp};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::limits::Limits;
 use crate::ports::store::{Scope, StoreError, StoredTask};
@@ -56,6 +56,8 @@ pub(crate) struct House {
     pub(crate) agents: HashMap<AgentName, Arc<Registered>>,
     pub(crate) tails: Arc<Tails>,
     pub(crate) runs: RunRegistry,
+    /// One for each run that may be at work at once.
+    pub(crate) run_slots: Arc<Semaphore>,
     pub(crate) supervisor: Supervisor,
     pub(crate) counters: Counters,
     pub(crate) health: Health,

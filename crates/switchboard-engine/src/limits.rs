@@ -17,7 +17,7 @@ pub struct Limits {
     pub sweep_ms: u32,
     /// Attempts at one turn before it is given up.
     pub attempts_max: u32,
-    /// Runs at work in this process at once; more wait their turn in the store.
+    /// Runs at work in this process at once; more wait until one has ended.
     pub runs_max: usize,
     /// Unread messages of one task.
     pub inbox_messages_max: u32,

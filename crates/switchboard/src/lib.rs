@@ -1,3 +1,5 @@
+//! Agents that call each other over A2A, and never lose the call.
+//!
 #![cfg_attr(feature = "server", doc = include_str!("docs/tour.md"))]
 #![cfg_attr(not(feature = "server"), doc = "The model and call vocabulary of A2A; the feature `server` has the rest.")]
 

@@ -87,11 +87,13 @@ async fn an_ended_task_cannot_be_canceled(stock: Stock) {
 
 async fn an_agent_may_finish_while_it_is_being_canceled(stock: Stock) {
     let agent = from_fn(Traits::default(), |turn: Turn| async move {
+        turn.working("").await?;
         turn.cancelled().await;
         Ok(turn.complete("it was done anyway").await?)
     });
     let world = Setup::on(stock).agent(registered("quick", agent)).start();
     let task = world.client().start("hello").await;
+    world.client().task_in(&task.id, TaskState::Working).await;
     let error = world.client().cancel(&task.id).await.unwrap_err();
     assert_eq!(error, ProtocolError::TaskNotCancelable { id: task.id.clone(), state: TaskState::Completed });
     let task = world.client().task(&task.id).await.unwrap();
@@ -191,7 +193,7 @@ async fn messages_in_the_inbox_of_a_canceled_task_are_not_worked_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_has_not_begun_yet_hears_of_its_cancellation_at_once() {
+async fn a_run_that_is_canceled_before_it_began_never_begins() {
     // The second turn's commit is answered late, so the cancel is recorded before its run is known to anybody.
     let (agent, acts) = puppet(Traits::default());
     let mut gate = None;
@@ -214,11 +216,10 @@ async fn a_run_that_has_not_begun_yet_hears_of_its_cancellation_at_once() {
     });
     tokio::time::advance(Duration::from_millis(10)).await;
     gate.release();
-    let second = acts.next().await;
-    soon(second.turn.cancelled()).await;
-    second.returns();
     assert_eq!(soon(canceling).await.unwrap().unwrap().state(), TaskState::Canceled);
     assert!(world.now().ms_since(began) < 1_000, "nobody had to be cut off");
+    assert_eq!(soon(sending).await.unwrap().unwrap().state(), TaskState::Canceled);
+    assert!(acts.is_empty().await);
 }
 
 #[tokio::test(start_paused = true)]

@@ -159,7 +159,7 @@ async fn a_run_that_asked_cannot_go_on_writing() {
     // The run that asked is still there when the answer comes; the new turn takes its place.
     let sending = world.client().sending(reply_to(&task.id, "the red one"));
     let next = acts.next().await;
-    assert_eq!(act.turn.answer("never mind").await, Err(TurnError::Stopped));
+    assert!(act.turn.answer("never mind").await.is_err());
     act.returns();
     next.turn.answer("red").await.unwrap();
     next.returns();

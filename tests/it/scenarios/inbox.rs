@@ -4,9 +4,9 @@ use expect_test::expect;
 use switchboard_core::model::TaskState;
 use switchboard_engine::runs::Traits;
 
-use crate::support::callers::{at_once, reply_to, say, soon, still_waits};
+use crate::support::callers::{at_once, reply_to, soon, still_waits};
 use crate::support::on_both_stores;
-use crate::support::pictures::{film, picture};
+use crate::support::pictures::{film, film_so_far, picture};
 use crate::support::puppets::puppet;
 use crate::support::world::{Setup, Stock, World, registered};
 
@@ -139,7 +139,8 @@ async fn a_message_to_a_run_that_waits_for_authorization_is_its_next_turn() {
     assert_eq!(second.turn.text(), "I have");
     second.returns();
     let task = soon(sending).await.unwrap().unwrap();
-    assert_eq!(picture(&task), "completed\nuser: first\nagent: sign in\nuser: I have\n");
+    // The message came while the run was still waiting, so that is where it stands.
+    assert_eq!(picture(&task), "completed\nuser: first\nuser: I have\nagent: sign in\n");
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,4 +179,28 @@ async fn a_question_is_not_lost_when_its_agent_dies_with_a_message_waiting() {
     again.returns();
     acts.next().await.returns();
     world.client().task_in(&task.id, TaskState::Completed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_stream_of_a_waiting_message_does_not_end_with_somebody_elses_question() {
+    let (agent, acts) = puppet(Traits::default());
+    let world = World::of(registered("puppet", agent));
+    let client = world.client();
+    let task = client.start("first").await;
+    let first = acts.next().await;
+    let mut stream = client.stream(reply_to(&task.id, "second")).await.unwrap();
+    first.turn.ask("which one?").await.unwrap();
+    let shown = "1 task submitted said [first, second] made []\n2 input-required \"which one?\"\nopen\n";
+    assert_eq!(film_so_far(&mut stream).await, shown);
+    // And one that comes while the question stands and another message waits is not closed at once.
+    let third = client.stream(reply_to(&task.id, "third")).await.unwrap();
+    first.returns();
+    acts.next().await.returns();
+    let act = acts.next().await;
+    act.turn.ask("and which now?").await.unwrap();
+    act.returns();
+    let rest = "3 submitted\n4 input-required \"and which now?\"\n";
+    assert_eq!(film(stream).await, rest);
+    let snapshot = "2 task input-required \"which one?\" said [first, second, third] made []\n";
+    assert_eq!(film(third).await, format!("{snapshot}{rest}"));
 }

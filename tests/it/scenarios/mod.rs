@@ -2,6 +2,7 @@
 //! hold.
 
 mod canceling;
+mod crowds;
 mod declared_effects;
 mod direct_replies;
 mod failing;

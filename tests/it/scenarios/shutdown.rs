@@ -32,7 +32,7 @@ async fn streams_end_cleanly_and_resume_later() {
     assert_eq!(film_so_far(&mut followed).await, "1 task submitted said [hello] made []\n2 working \"one\"\nclosed\n");
     act.turn.working("two").await.unwrap();
     act.returns();
-    world.client().task_in(&id, TaskState::Completed).await;
+    soon(world.engine.shutdown(Duration::from_secs(5))).await;
     let resumed = world.client().after(2).subscribe(&id).await.unwrap();
     assert_eq!(film(resumed).await, "3 working \"two\"\n4 completed\n");
 }

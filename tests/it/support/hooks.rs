@@ -96,8 +96,8 @@ impl Hooks {
 }
 
 impl Webhook for Hooks {
-    fn check(&self, _: &str) -> Result<(), String> {
-        Ok(())
+    fn check(&self, url: &str) -> Result<(), String> {
+        if url.contains("private") { Err("points to a private address".to_owned()) } else { Ok(()) }
     }
 
     fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<u16, WebhookError>> {

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use switchboard_core::call::{Caller, SendMessage};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Inbound, Opening, Refusal, decide};
-use switchboard_core::model::{Json, Message, TaskId};
+use switchboard_core::model::{Json, Message, PushConfig, TaskId};
 
 use super::{Identity, identify};
 use crate::commit::{AppendError, Extras, Record, WriteError, contended};
 use crate::house::{House, Registered};
 use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
+use crate::push::put_config;
 use crate::runs::{Effects, Replies, Run, Stage, Turn, TurnStart, poll_once};
+use crate::supervisor::Unbroken;
 
 /// What became of a message.
 pub(crate) enum Entry {
@@ -41,19 +43,24 @@ impl Entered {
     }
 }
 
-pub(crate) async fn enter(
+/// Accepts a message. A caller that goes away meanwhile does not leave a message behind that nobody works on.
+pub(crate) fn enter(
     house: &Arc<House>,
     agent: &Arc<Registered>,
     caller: &Caller,
     send: SendMessage,
-) -> Result<Entry, ProtocolError> {
-    let identity = identify(agent, caller, &send.message);
-    let scope = house.scope(caller, agent);
-    let entering = Entering { house, agent, caller, scope, identity };
-    match send.message.task_id.clone() {
-        None => entering.open(send).await,
-        Some(id) => Box::pin(entering.go_on(id, send)).await,
-    }
+) -> Unbroken<Result<Entry, ProtocolError>> {
+    let (own, agent, caller) = (house.clone(), agent.clone(), caller.clone());
+    house.supervisor.unbroken(Box::pin(async move {
+        let (house, agent, caller) = (&own, &agent, &caller);
+        let identity = identify(agent, caller, &send.message);
+        let scope = house.scope(caller, agent);
+        let entering = Entering { house, agent, caller, scope, identity };
+        match send.message.task_id.clone() {
+            None => entering.open(send).await,
+            Some(id) => Box::pin(entering.go_on(id, send)).await,
+        }
+    }))
 }
 
 struct Entering<'a> {
@@ -74,7 +81,7 @@ impl Entering<'_> {
             || send.return_immediately
             || send.push_config.is_some();
         let record = Arc::new(Record::unopened(self.scope.clone(), id.clone(), context_id.clone()));
-        let push = self.push_change(&send, &id, 0);
+        let push = self.push_change(&send, &id, 0, &[])?;
         let message = Message { task_id: Some(id.clone()), context_id: Some(context_id.clone()), ..send.message };
         let inbound = self.inbound(1, message, send.metadata, send.accepted_output_modes);
         let command = Command::Open(Opening { inbound: inbound.clone(), context_id: context_id.clone(), born });
@@ -122,7 +129,7 @@ impl Entering<'_> {
             }
             None => turn.unstage(),
         };
-        let Some(Stage { before, head, events, folded }) = stage else {
+        let Some(Stage { before, head, events, folded, .. }) = stage else {
             return Err(ProtocolError::Internal { incident: house.ids.uuid() });
         };
         let folded = Arc::new(folded);
@@ -137,7 +144,7 @@ impl Entering<'_> {
             }
         }
         if !answered && head.running {
-            Run { house: house.clone(), agent: self.agent.clone(), turn, future }.spawn();
+            Run::new(house.clone(), self.agent.clone(), turn, future).spawn();
         }
         Ok(Entry::Entered(entered(record, folded, events, true)))
     }
@@ -211,7 +218,11 @@ impl Entering<'_> {
             let mut folded = Arc::unwrap_or_clone(stored.folded);
             folded.apply_all(&events);
             let after_seq = stored.head.seq;
-            let push = self.push_change(&send, &id, after_seq);
+            let configs = match &send.push_config {
+                Some(_) => house.store.push_configs(stored.key).await.map_err(|error| house.store_failed(&error))?,
+                None => Vec::new(),
+            };
+            let push = self.push_change(&send, &id, after_seq, &configs)?;
             let extras = Extras { push, accept: self.accept(turn, after_seq), folded: None };
             let head = StoredHead { key: stored.key, scope: self.scope.clone(), head: stored.head.clone() };
             let record = Arc::new(Record::stored(head));
@@ -240,14 +251,23 @@ impl Entering<'_> {
         })
     }
 
-    fn push_change(&self, send: &SendMessage, id: &TaskId, after_seq: u64) -> Vec<PushChange> {
-        let Some(config) = &send.push_config else { return Vec::new() };
+    /// Registers the webhook that came with a message, beside the `configs` that the task has.
+    fn push_change(
+        &self,
+        send: &SendMessage,
+        id: &TaskId,
+        after_seq: u64,
+        configs: &[PushConfig],
+    ) -> Result<Vec<PushChange>, ProtocolError> {
+        let Some(config) = &send.push_config else { return Ok(Vec::new()) };
         let mut config = config.clone();
         config.task_id = id.clone();
         if config.id.is_empty() {
             config.id = self.house.ids.uuid().into();
         }
-        vec![PushChange::Put { config, dialect: self.caller.dialect, after_seq }]
+        let put = PushChange::Put { config, dialect: self.caller.dialect, after_seq };
+        put_config(configs, put, self.house.limits.push_configs_max)
+            .map_err(|full| ProtocolError::invalid("configuration.taskPushNotificationConfig", full))
     }
 
     fn accept(&self, turn: u32, after_seq: u64) -> Option<Accept> {

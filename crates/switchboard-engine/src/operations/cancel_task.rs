@@ -1,35 +1,41 @@
 //! CancelTask: the intent is recorded, the run is told, and the answer is the task once it has stopped. A run that does
 //! not stop in time is fenced off.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::call::{Caller, Reply};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Refusal};
 use switchboard_core::model::{Json, TaskId, TaskState, TaskView};
+use tokio::time::Instant;
 
 use crate::commit::{Record, WriteError};
 use crate::house::{House, Registered};
-use crate::ports::store::StoredHead;
+use crate::ports::store::{Scope, StoredHead};
 use crate::watching::{Until, wait_until};
 
+const TELL_AGAIN: Duration = Duration::from_millis(50);
+
 pub(crate) async fn cancel_task(
-    house: &House,
+    house: &Arc<House>,
     agent: &Registered,
     caller: &Caller,
     id: &TaskId,
     metadata: Option<Json>,
 ) -> Result<Reply, ProtocolError> {
-    let scope = house.scope(caller, agent);
+    // A caller that goes away does not leave an intent behind that nobody was told of.
+    let work = cancel(house.clone(), house.scope(caller, agent), id.clone(), metadata);
+    house.supervisor.unbroken(Box::pin(work)).await
+}
+
+async fn cancel(house: Arc<House>, scope: Scope, id: TaskId, metadata: Option<Json>) -> Result<Reply, ProtocolError> {
+    let (house, id) = (&house, &id);
     let stored = house.live_task(&scope, id).await?;
     let record = Record::stored(StoredHead { key: stored.key, scope: scope.clone(), head: stored.head });
     house.write(&record, Command::RequestCancel { metadata }).await.map_err(WriteError::into_protocol)?;
     if record.with_head(|head| head.running) {
-        house.runs.cancel(id);
-        // The runner cuts a run off after the grace period; a run on a node that does not answer is cut off from here.
-        let patience = Duration::from_millis(u64::from(house.limits.cancel_grace_ms) + 1_000);
-        let settled = wait_until(house, &record, Until::Settled, patience).await?;
-        if !settled && !house.supervisor.is_draining() {
+        if !tell_and_wait(house, &record).await? && !house.supervisor.is_draining() {
             house.reload(&record).await.map_err(WriteError::into_protocol)?;
             let Some(inbound) = stored.folded.open_turns.first().cloned() else {
                 return Err(ProtocolError::task_not_found(id));
@@ -47,5 +53,23 @@ pub(crate) async fn cancel_task(
             Ok(Reply::Task(TaskView::whole(stored.folded.task.clone())))
         }
         state => Err(ProtocolError::TaskNotCancelable { id: id.clone(), state }),
+    }
+}
+
+/// Tells the run to stop and waits until it has; false if it has not in time. A run that is about to begin cannot be told
+/// yet, so it is told again.
+async fn tell_and_wait(house: &House, record: &Record) -> Result<bool, ProtocolError> {
+    // The runner cuts a run off after the grace period; a run on a node that does not answer is cut off by the caller.
+    let until = Instant::now() + Duration::from_millis(u64::from(house.limits.cancel_grace_ms) + 1_000);
+    loop {
+        let told = house.runs.cancel(&record.id);
+        let left = until.saturating_duration_since(Instant::now());
+        let patience = if told { left } else { left.min(TELL_AGAIN) };
+        if wait_until(house, record, Until::Ended, patience).await? {
+            return Ok(true);
+        }
+        if told || left <= patience || house.supervisor.is_draining() {
+            return Ok(false);
+        }
     }
 }

@@ -9,6 +9,7 @@ use switchboard_core::model::{ConfigId, PushConfig, TaskId};
 use crate::commit::{AppendError, Extras, Record, WriteError, contended};
 use crate::house::{House, Registered};
 use crate::ports::store::{PushChange, StoredHead};
+use crate::push::put_config;
 
 pub(crate) async fn create(
     house: &House,
@@ -23,14 +24,10 @@ pub(crate) async fn create(
     }
     let id = config.task_id.clone();
     change(house, agent, caller, &id, |record, configs| {
-        let replaces = configs.iter().any(|known| known.id == config.id);
-        if !replaces && configs.len() >= house.limits.push_configs_max as usize {
-            let description = format!("task has {} push configs, the most it keeps; delete one first", configs.len());
-            return Err(ProtocolError::invalid("id", description));
-        }
         let after_seq = record.with_head(|head| head.seq);
         let put = PushChange::Put { config: config.clone(), dialect: caller.dialect, after_seq };
-        Ok(Some(if replaces { vec![PushChange::Delete { id: config.id.clone() }, put] } else { vec![put] }))
+        let put = put_config(configs, put, house.limits.push_configs_max);
+        put.map(Some).map_err(|full| ProtocolError::invalid("id", full))
     })
     .await?;
     Ok(Reply::PushConfig(config))

@@ -83,7 +83,9 @@ pub(crate) async fn send_streaming_message(
     if *opened && after_state(StreamKind::Send, stored.head.state) == StreamEnd::Close {
         return Ok(Reply::Stream(Box::pin(Finished(first))));
     }
-    follow(house, Following::of(record.scope.clone(), stored), StreamKind::Send, first, cursor).await
+    let waits = stored.head.inbox() > 0;
+    let following = Following { waits, ..Following::of(record.scope.clone(), stored) };
+    follow(house, following, StreamKind::Send, first, cursor).await
 }
 
 /// The answer of a settled record, or of a task as it is.
@@ -193,11 +195,16 @@ async fn resume_send(
         return Err(ProtocolError::invalid("Last-Event-ID", description));
     };
     let scope = house.scope(caller, agent);
-    let (_, stored) = recall(house, scope.clone(), &accepted).await?;
+    let (record, stored) = recall(house, scope.clone(), &accepted).await?;
     if let Some(message) = &stored.folded.reply {
         return Ok(message_stream(message.clone()));
     }
-    resume(house, scope, &stored, StreamKind::Send, last_event_id).await
+    if stored.head.phase == Phase::Unborn {
+        let entered = Entered { record, stored, events: Arc::from([]), opened: true };
+        return stream_unborn(house, &entered, None).await;
+    }
+    // What came before this turn is not part of it: a question that ended an earlier one would end this stream, too.
+    resume(house, scope, &stored, StreamKind::Send, last_event_id, accepted.after_seq).await
 }
 
 async fn read(house: &House, scope: &Scope, record: &Record) -> Result<StoredTask, ProtocolError> {

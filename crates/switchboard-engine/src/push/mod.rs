@@ -4,5 +4,7 @@
 
 mod backoff;
 mod deliveries;
+mod registering;
 
 pub(crate) use deliveries::deliver_forever;
+pub(crate) use registering::put_config;

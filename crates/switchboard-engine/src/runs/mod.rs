@@ -8,6 +8,7 @@ mod recovery;
 mod registry;
 mod runner;
 mod turn;
+mod work_time;
 
 pub use agent::{Agent, AgentFuture, AgentSource, Effects, Idempotency, Recovery, Replies, Traits};
 pub use artifact_writer::ArtifactWriter;

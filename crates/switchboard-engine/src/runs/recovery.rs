@@ -14,6 +14,8 @@ use crate::ports::store::{StoreError, StoredHead};
 
 /// Runs claimed in one go; more follow at once.
 const CLAIM_BATCH: usize = 256;
+/// How often a task is looked at whose agent is not served here.
+const UNSERVED_LOOK_MS: i64 = 60_000;
 
 /// Takes up everything that an earlier process left.
 pub(crate) async fn recover(house: &Arc<House>) -> Result<(), StoreError> {
@@ -53,8 +55,8 @@ pub(crate) async fn sweep(house: Arc<House>) {
 async fn renew_and_claim(house: &Arc<House>) -> Result<(), StoreError> {
     let held = house.runs.held();
     if !held.is_empty() {
-        let lost = house.store.renew_leases(held, house.limits.lease_ms).await?;
-        house.runs.drop_lost(&lost);
+        let lost = house.store.renew_leases(held.clone(), house.limits.lease_ms).await?;
+        house.runs.drop_lost(&held, &lost);
     }
     if house.supervisor.is_draining() {
         return Ok(());
@@ -76,6 +78,18 @@ async fn poll_followed(house: &Arc<House>) {
     }
 }
 
+/// Leaves a turn to a process that serves its agent; looking at it was not an attempt.
+async fn put_back(house: &House, claimed: StoredHead) -> Result<(), StoreError> {
+    let key = claimed.key;
+    let record = Record::stored(claimed);
+    tracing::warn!(task = %record.id, agent = %record.scope.agent, "a task waits for an agent that is not served");
+    if let Err(error) = house.write(&record, Command::PutBack).await {
+        tracing::warn!(task = %record.id, ?error, "an attempt that was none could not be taken back");
+    }
+    let fence = record.with_head(|head| head.fence);
+    house.store.release_leases(vec![(key, fence)], house.now().plus_ms(UNSERVED_LOOK_MS)).await
+}
+
 /// Runs a claimed turn again, or fails it, as its agent declares.
 async fn take_up(house: &Arc<House>, claimed: StoredHead) -> Result<(), StoreError> {
     let (key, fence, attempt) = (claimed.key, claimed.head.fence, claimed.head.attempt);
@@ -83,8 +97,7 @@ async fn take_up(house: &Arc<House>, claimed: StoredHead) -> Result<(), StoreErr
         return Ok(());
     }
     let Some(agent) = house.agents.get(&claimed.scope.agent).cloned() else {
-        tracing::warn!(task = %claimed.head.id, agent = %claimed.scope.agent, "a task waits for an agent that is not served");
-        return house.store.release_leases(vec![(key, fence)], house.now().plus_ms(60_000)).await;
+        return put_back(house, claimed).await;
     };
     let cancel_requested = claimed.head.cancel_requested;
     let record = Arc::new(Record::stored(claimed));

@@ -49,9 +49,14 @@ impl RunRegistry {
         self.lock().values().any(|entry| entry.key == key && entry.fence >= fence)
     }
 
-    /// Drops runs whose lease is gone; their writes would be fenced off anyway.
-    pub(crate) fn drop_lost(&self, lost: &[TaskKey]) {
-        for entry in self.lock().values().filter(|entry| lost.contains(&entry.key)) {
+    /// Drops those of the `held` runs whose lease is gone; their writes would be fenced off anyway. A later run of the
+    /// same task that has entered meanwhile holds a lease of its own.
+    pub(crate) fn drop_lost(&self, held: &[(TaskKey, u64)], lost: &[TaskKey]) {
+        if lost.is_empty() {
+            return;
+        }
+        let is_lost = |entry: &&Entry| lost.contains(&entry.key) && held.contains(&(entry.key, entry.fence));
+        for entry in self.lock().values().filter(is_lost) {
             entry.lost.cancel();
         }
     }

@@ -8,9 +8,13 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use switchboard_core::lifecycle::{Command, RunCommand, TurnEnd};
+use switchboard_core::lifecycle::{Command, Phase, RunCommand, TurnEnd};
 use switchboard_core::model::{Message, Part, Task, TaskState};
 
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+
+use super::registry::Guard;
 use super::turn::TurnStart;
 use super::{AgentError, AgentFuture, Turn};
 use crate::commit::{Record, WriteError};
@@ -63,17 +67,20 @@ pub(crate) async fn poll_once(future: &mut AgentFuture) -> Option<Outcome> {
 
 /// An agent at work.
 pub(crate) struct Run {
-    pub(crate) house: Arc<House>,
-    pub(crate) agent: Arc<Registered>,
-    pub(crate) turn: Turn,
-    pub(crate) future: AgentFuture,
+    house: Arc<House>,
+    agent: Arc<Registered>,
+    turn: Turn,
+    future: AgentFuture,
+    /// None for a record that was never committed.
+    guard: Option<Guard>,
 }
 
 enum Ended {
     By(Outcome),
     TimedOut,
     CancelTimedOut,
-    LeaseLost,
+    /// The run no longer counts: its lease is lost, or its turn is over without it.
+    LetGo,
 }
 
 impl Run {
@@ -91,8 +98,19 @@ impl Run {
         let checkpoint = stored.folded.checkpoint.clone();
         let start = TurnStart { record, inbound, fence, attempt, deadline, referenced, checkpoint };
         let turn = Turn::direct(house.clone(), start, stored.folded.task.clone());
+        if stored.head.cancel_requested {
+            turn.cancel_token().cancel();
+        }
         let future = agent.source.start(turn.clone());
-        Some(Self { house, agent, turn, future })
+        Some(Self::new(house, agent, turn, future))
+    }
+
+    /// A turn whose agent has been started. It is in the register from here on, so that a cancel finds it.
+    pub(crate) fn new(house: Arc<House>, agent: Arc<Registered>, turn: Turn, future: AgentFuture) -> Self {
+        let record = turn.record();
+        let enter = |key| house.runs.enter(record.id.clone(), key, turn.fence(), turn.cancel_token().clone());
+        let guard = record.key().map(enter);
+        Self { house, agent, turn, future, guard }
     }
 
     pub(crate) fn spawn(self) {
@@ -102,16 +120,18 @@ impl Run {
 
     async fn drive(mut self) {
         loop {
-            Counters::add(&self.house.counters.runs_started);
-            let Some(key) = self.turn.record().key() else { return };
-            let id = self.turn.record().id.clone();
-            let guard = self.house.runs.enter(id, key, self.turn.fence(), self.turn.cancel_token().clone());
-            if self.turn.record().with_head(|head| head.cancel_requested) {
-                self.turn.cancel_token().cancel();
-            }
-            let ended = self.wait(guard.lost()).await;
+            let Some(guard) = self.guard.take() else { return };
+            let ended = match place(&self.house, &self.turn, guard.lost()).await {
+                Place::LetGo => return,
+                // Nothing has been begun, so there is nothing to stop.
+                Place::Canceled => Ended::By(Outcome::Returned),
+                Place::Taken(_permit) => {
+                    Counters::add(&self.house.counters.runs_started);
+                    self.wait(guard.lost()).await
+                }
+            };
             let command = match ended {
-                Ended::LeaseLost => return,
+                Ended::LetGo => return,
                 Ended::By(outcome) => {
                     let end = outcome.into_end(&self.house, &self.turn);
                     let command = RunCommand::EndTurn(end);
@@ -144,33 +164,46 @@ impl Run {
     }
 
     /// Runs the agent until it ends or must be ended.
-    async fn wait(&mut self, lost: &tokio_util::sync::CancellationToken) -> Ended {
+    async fn wait(&mut self, lost: &CancellationToken) -> Ended {
         let run_max = Duration::from_secs(u64::from(self.house.run_s_max(&self.turn.record().scope)));
         let grace = Duration::from_millis(u64::from(self.house.limits.cancel_grace_ms));
         let cancel = self.turn.cancel_token().clone();
-        let record = self.turn.record().clone();
+        let turn = self.turn.clone();
+        turn.work_time().begin();
         let future = &mut self.future;
         let mut agent = std::pin::pin!(poll_fn(|cx| poll_agent(future, cx)));
-        let out_of_time = async {
-            loop {
-                tokio::time::sleep(run_max).await;
-                // Waiting for somebody's authorization is not the agent's time.
-                if !record.with_head(|head| head.state.is_interrupted()) {
-                    return;
-                }
-            }
-        };
+        let out_of_time = turn.work_time().used_up(run_max);
         let canceled_too_long = async {
             cancel.cancelled().await;
             tokio::time::sleep(grace).await;
         };
         tokio::select! {
             biased;
-            () = lost.cancelled() => Ended::LeaseLost,
+            () = lost.cancelled() => Ended::LetGo,
             outcome = &mut agent => Ended::By(outcome),
             () = canceled_too_long => Ended::CancelTimedOut,
-            () = out_of_time => Ended::TimedOut,
+            // An agent that asked and did not come back is let go; its question stands.
+            () = out_of_time => if turn.record().with_head(|head| head.running) { Ended::TimedOut } else { Ended::LetGo },
         }
+    }
+}
+
+/// Whether a run may begin.
+enum Place {
+    Taken(OwnedSemaphorePermit),
+    /// It was canceled before it began.
+    Canceled,
+    /// It is not wanted any more.
+    LetGo,
+}
+
+/// Waits for a place among the runs of this process.
+async fn place(house: &House, turn: &Turn, lost: &CancellationToken) -> Place {
+    tokio::select! {
+        biased;
+        () = lost.cancelled() => Place::LetGo,
+        () = turn.cancel_token().cancelled() => Place::Canceled,
+        permit = house.run_slots.clone().acquire_owned() => permit.map_or(Place::LetGo, Place::Taken),
     }
 }
 
@@ -219,8 +252,8 @@ impl House {
         let mut found = Vec::new();
         for id in message.reference_task_ids.iter().take(self.limits.referenced_tasks_max) {
             match self.store.task(scope, id).await {
-                Ok(Some(stored)) => found.push(stored.folded.task.clone()),
-                Ok(None) => tracing::warn!(task = %id, "a message refers to a task that is not there"),
+                Ok(Some(stored)) if stored.head.phase == Phase::Live => found.push(stored.folded.task.clone()),
+                Ok(_) => tracing::warn!(task = %id, "a message refers to a task that is not there"),
                 Err(error) => tracing::warn!(task = %id, ?error, "a referenced task could not be read"),
             }
         }

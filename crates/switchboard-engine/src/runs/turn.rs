@@ -14,6 +14,7 @@ use switchboard_core::lifecycle::{
 use switchboard_core::model::{Artifact, Json, Message, Part, Role, Task, TaskState, Timestamp};
 use tokio_util::sync::CancellationToken;
 
+use super::work_time::WorkTime;
 use super::{ArtifactWriter, TurnError};
 use crate::commit::{Record, WriteError};
 use crate::house::House;
@@ -37,6 +38,7 @@ struct Inner {
     /// The task as it was when the turn began.
     task: OnceLock<Arc<Task>>,
     artifacts_made: AtomicU32,
+    work_time: WorkTime,
     stage: Mutex<Option<Stage>>,
 }
 
@@ -48,6 +50,8 @@ pub(crate) struct Stage {
     pub(crate) head: Head,
     pub(crate) events: Vec<Event>,
     pub(crate) folded: Folded,
+    /// How many of the events are the acceptance of the message; the others are the agent's.
+    opening: usize,
 }
 
 /// What a turn starts from.
@@ -84,6 +88,7 @@ impl Turn {
             checkpoint,
             task,
             artifacts_made: AtomicU32::new(0),
+            work_time: WorkTime::new(),
             stage: Mutex::new(stage),
         };
         Self { inner: Arc::new(inner) }
@@ -106,8 +111,10 @@ impl Turn {
     pub fn task(&self) -> &Arc<Task> {
         self.inner.task.get_or_init(|| {
             let stage = self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner);
-            let empty = || Folded::empty(self.inner.record.id.clone(), self.inner.record.context_id.clone());
-            stage.as_ref().map_or_else(|| empty().task, |stage| stage.folded.task.clone())
+            // Folded again rather than kept: most agents never ask, and a kept task would be copied at the first write.
+            let mut began = Folded::empty(self.inner.record.id.clone(), self.inner.record.context_id.clone());
+            began.apply_all(stage.as_ref().map_or(&[], |stage| &stage.events[..stage.opening]));
+            began.task
         })
     }
 
@@ -211,7 +218,9 @@ impl Turn {
     /// When the task has ended, the state makes no sense here, or the store did not take it.
     pub async fn status(&self, state: TaskState, parts: Vec<Part>) -> Result<(), TurnError> {
         let message = (!parts.is_empty()).then(|| self.agent_message(parts));
-        self.write(RunCommand::Status(StatusWrite { state, message, metadata: None })).await
+        self.write(RunCommand::Status(StatusWrite { state, message, metadata: None })).await?;
+        self.inner.work_time.note(state);
+        Ok(())
     }
 
     /// Adds a finished artifact; an id is made if it has none.
@@ -389,6 +398,10 @@ impl Turn {
         self.inner.fence
     }
 
+    pub(crate) fn work_time(&self) -> &WorkTime {
+        &self.inner.work_time
+    }
+
     pub(crate) fn cancel_token(&self) -> &CancellationToken {
         &self.inner.cancel
     }
@@ -397,7 +410,8 @@ impl Turn {
 impl Stage {
     /// A stage that begins with these events.
     pub(crate) fn begin(before: Head, folded: Folded, events: Vec<Event>) -> Self {
-        let mut stage = Self { head: before.clone(), before, events: Vec::with_capacity(4), folded };
+        let opening = events.len();
+        let mut stage = Self { head: before.clone(), before, events: Vec::with_capacity(4), folded, opening };
         stage.take(events);
         stage
     }

@@ -23,15 +23,16 @@ pub(crate) async fn follow(
     Ok(Reply::Stream(Box::pin(subscription)))
 }
 
-/// Shows exactly what comes after a client's `Last-Event-ID`.
+/// Shows exactly what comes after a client's `Last-Event-ID`, and nothing up to `floor`.
 pub(crate) async fn resume(
     house: &Arc<House>,
     scope: Scope,
     stored: &StoredTask,
     kind: StreamKind,
     last_event_id: &str,
+    floor: u64,
 ) -> Result<Reply, ProtocolError> {
-    let cursor = parse_cursor(last_event_id, stored)?;
+    let cursor = parse_cursor(last_event_id, stored)?.max(floor);
     follow(house, Following::of(scope, stored), kind, VecDeque::new(), cursor).await
 }
 

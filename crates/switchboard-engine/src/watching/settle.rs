@@ -1,6 +1,5 @@
-//! Waits until a task has come to a point: settled, for a blocking caller; ended, for
-//! one that cancels; born or answered, for one that may be
-//! answered directly.
+//! Waits until a task has come to a point: settled, for a blocking caller; ended, for one that cancels; born or answered,
+//! for one that may be answered directly.
 
 use std::future::poll_fn;
 use std::sync::Arc;

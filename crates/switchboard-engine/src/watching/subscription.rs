@@ -13,7 +13,7 @@ use switchboard_core::model::{ContextId, TaskId, TaskView, Update};
 
 use super::{Tail, TailRead};
 use crate::house::{Counters, House};
-use crate::ports::store::{LogPage, Scope, StoreError, StoredTask, TaskKey};
+use crate::ports::store::{LogPage, Scope, StoreError, StoredHead, StoredTask, TaskKey};
 
 /// The frames of commits that the caller has at hand.
 pub(crate) fn frames(task_id: &TaskId, context_id: &ContextId, first_seq: u64, events: &[Event]) -> VecDeque<Frame> {
@@ -34,12 +34,14 @@ pub(crate) struct Following {
     pub(crate) key: TaskKey,
     pub(crate) id: TaskId,
     pub(crate) context_id: ContextId,
+    /// Whether the message this stream is about waits behind another: then a question of the one before does not end it.
+    pub(crate) waits: bool,
 }
 
 impl Following {
     pub(crate) fn of(scope: Scope, stored: &StoredTask) -> Self {
         let (id, context_id) = (stored.head.id.clone(), stored.head.context_id.clone());
-        Self { scope, key: stored.key, id, context_id }
+        Self { scope, key: stored.key, id, context_id, waits: false }
     }
 }
 
@@ -61,6 +63,8 @@ enum Step {
     Page(LogPage),
     /// The log no longer reaches back to the cursor: the task as it is now stands for what is gone.
     Snapshot(Option<StoredTask>),
+    /// Where the task stood after a question had been shown.
+    Asked(Option<StoredHead>),
 }
 
 impl Subscription {
@@ -78,7 +82,12 @@ impl Subscription {
         let head = stored.map_err(|error| house.store_failed(&error))?.map(|stored| stored.head);
         let Some(head) = head else { return Err(ProtocolError::task_not_found(&following.id)) };
         tail.overtaken(head.seq);
-        let ended = cursor >= head.seq && after_state(kind, head.state) == StreamEnd::Close;
+        if house.supervisor.is_draining() {
+            // Whoever closed the tails may have done so before this one was there.
+            tail.close();
+        }
+        let closes = after_state(kind, head.state) == StreamEnd::Close;
+        let ended = cursor >= head.seq && closes && (head.is_settled() || !following.waits);
         let reader = tail.reader();
         Counters::add(&house.counters.streams_opened);
         Ok(Self { house, following, kind, ready, cursor, tail, reader, reading: None, ended })
@@ -96,8 +105,19 @@ impl Subscription {
         })
     }
 
+    /// Whether the question just shown was asked before this stream's own message had its turn.
+    fn read_head(&self) -> BoxFuture<'static, Result<Step, StoreError>> {
+        let house = self.house.clone();
+        let (scope, id) = (self.following.scope.clone(), self.following.id.clone());
+        Box::pin(async move { house.store.head(&scope, &id).await.map(Step::Asked) })
+    }
+
     fn take_step(&mut self, step: Step) {
         match step {
+            // Something followed the question, or will: a message waits.
+            Step::Asked(stored) => {
+                self.ended = stored.is_none_or(|stored| stored.head.seq <= self.cursor && stored.head.is_settled());
+            }
             Step::Page(page) => {
                 for commit in page.commits {
                     let (id, context_id) = (&self.following.id, &self.following.context_id);
@@ -134,6 +154,14 @@ impl Subscription {
     }
 }
 
+fn is_terminal(frame: &Frame) -> bool {
+    match &frame.update.update {
+        Update::Status(update) => update.status.state.is_terminal(),
+        Update::Task(view) => view.task.state().is_terminal(),
+        Update::Message(_) | Update::Artifact(_) => false,
+    }
+}
+
 impl Stream for Subscription {
     type Item = Result<Frame, ProtocolError>;
 
@@ -142,8 +170,12 @@ impl Stream for Subscription {
         loop {
             if let Some(frame) = this.ready.pop_front() {
                 if this.ends_after(&frame) {
-                    this.ended = true;
-                    this.ready.clear();
+                    if this.following.waits && !is_terminal(&frame) {
+                        this.reading = Some(this.read_head());
+                    } else {
+                        this.ended = true;
+                        this.ready.clear();
+                    }
                 }
                 return Poll::Ready(Some(Ok(frame)));
             }
@@ -156,8 +188,9 @@ impl Stream for Subscription {
                 match step {
                     Ok(step) => {
                         let before = this.cursor;
+                        let reads_on = matches!(step, Step::Asked(_));
                         this.take_step(step);
-                        if this.cursor == before && this.ready.is_empty() {
+                        if !reads_on && this.cursor == before && this.ready.is_empty() {
                             // The tail knows of updates that the store does not show. Ending the stream lets the
                             // client resume; skipping them would lose them.
                             this.ended = true;

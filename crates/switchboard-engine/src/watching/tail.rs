@@ -57,7 +57,7 @@ impl Tails {
     /// Ends every stream of this process; clients resume elsewhere or later.
     pub(crate) fn close_all(&self) {
         for tail in self.all() {
-            tail.update(|ring| ring.closing = true);
+            tail.close();
         }
     }
 
@@ -147,6 +147,11 @@ impl Tail {
 
     pub(crate) fn forget(&self, reader: u64) {
         self.update_quietly(|ring| ring.sleepers.retain(|(sleeper, _)| *sleeper != reader));
+    }
+
+    /// Ends the streams that follow this tail, once they have shown what is there.
+    pub(crate) fn close(&self) {
+        self.update(|ring| ring.closing = true);
     }
 
     /// The store has more than anybody told us: readers must look there.

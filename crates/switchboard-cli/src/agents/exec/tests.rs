@@ -340,6 +340,7 @@ async fn only_so_many_run_at_once_and_a_waiting_one_can_be_canceled() {
     let (first, pids) = begin_family(&desk).await;
     let waiting = desk.begin("").await;
     let next = desk.begin("").await;
+    eventually("all are at work or wait", async || (desk.engine.runs_alive() == 3).then_some(())).await;
     assert_eq!(desk.cancel(&waiting).await.state(), TaskState::Canceled);
     assert_eq!(desk.task(&next).await.artifacts, []);
     desk.cancel(&first).await;

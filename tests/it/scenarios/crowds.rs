@@ -1,0 +1,87 @@
+//! Many at once: runs beyond the limit wait their turn, and writers of one task do not lose each other's work.
+
+use switchboard_core::model::TaskState;
+use switchboard_engine::runs::Traits;
+
+use crate::support::callers::{at_once, reply_to, soon};
+use crate::support::on_both_stores;
+use crate::support::puppets::{echo, puppet};
+use crate::support::world::{Setup, Stock, registered};
+
+on_both_stores!(many_writers_of_one_task_lose_nothing);
+
+async fn many_writers_of_one_task_lose_nothing(stock: Stock) {
+    let (agent, acts) = puppet(Traits::default());
+    let world =
+        Setup::on(stock).limits(|limits| limits.commit_attempts_max = 64).agent(registered("puppet", agent)).start();
+    let task = world.client().start("first").await;
+    let act = acts.next().await;
+    let senders: Vec<_> = (0..8)
+        .map(|number| world.client().sending(at_once(reply_to(&task.id, &format!("message {number}")))))
+        .collect();
+    let writers: Vec<_> = (0..8)
+        .map(|number| {
+            let turn = act.turn.clone();
+            tokio::spawn(async move { turn.answer(format!("answer {number}")).await })
+        })
+        .collect();
+    for sender in senders {
+        soon(sender).await.unwrap().unwrap();
+    }
+    for writer in writers {
+        soon(writer).await.unwrap().unwrap();
+    }
+    act.returns();
+    for _ in 0..8 {
+        acts.next().await.returns();
+    }
+    let task = world.client().task_in(&task.id, TaskState::Completed).await;
+    assert_eq!((task.history.len(), task.artifacts.len()), (9, 8));
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_beyond_the_limit_wait_until_one_has_ended() {
+    let (agent, acts) = puppet(Traits::default());
+    let world = Setup::new().limits(|limits| limits.runs_max = 2).agent(registered("puppet", agent)).start();
+    let client = world.client();
+    let mut tasks = Vec::new();
+    for text in ["a", "b", "c", "d"] {
+        tasks.push(client.start(text).await);
+    }
+    let (one, two) = (acts.next().await, acts.next().await);
+    assert_eq!((one.turn.text().as_str(), two.turn.text().as_str()), ("a", "b"));
+    tokio::time::sleep(std::time::Duration::from_secs(100)).await;
+    assert!(acts.is_empty().await);
+    // Waiting is no work: the third still has all its time, and a canceled one need not wait.
+    assert_eq!(client.cancel(&tasks[3].id).await.unwrap().state(), TaskState::Canceled);
+    one.returns();
+    let three = acts.next().await;
+    assert_eq!((three.turn.text().as_str(), three.turn.attempt()), ("c", 1));
+    tokio::time::sleep(std::time::Duration::from_secs(250)).await;
+    three.returns();
+    client.task_in(&tasks[2].id, TaskState::Completed).await;
+    drop(two);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_store_refuses_new_tasks_while_all_of_its_own_are_active() {
+    let (agent, acts) = puppet(Traits::default());
+    let stock = Stock::memory_of(2);
+    let world = Setup::on(stock).agent(registered("puppet", agent)).agent(registered("echo", echo())).start();
+    let client = world.client();
+    let first = client.start("a").await;
+    client.start("b").await;
+    let act = acts.next().await;
+    let _other = acts.next().await;
+    let refused = client.send(at_once(crate::support::callers::say("c"))).await.unwrap_err();
+    let expected = "Temporarily unavailable: the store is full and every task in it is still active";
+    assert_eq!(refused.to_string(), expected);
+    act.returns();
+    client.task_in(&first.id, TaskState::Completed).await;
+    client.start("c").await;
+    assert_eq!(
+        client.task(&first.id).await.unwrap_err().to_string(),
+        "Task not found",
+        "the oldest ended one made room"
+    );
+}
