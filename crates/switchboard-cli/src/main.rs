@@ -80,6 +80,6 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
 
 #[expect(clippy::disallowed_methods, reason = "a second signal means now; what is durable is durable already")]
 fn leave_at_once() -> ! {
-    agents::exec::kill_all_groups();
+    agents::exec::leave_nothing_behind();
     std::process::exit(1)
 }

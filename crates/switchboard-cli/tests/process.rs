@@ -103,7 +103,7 @@ fn exit_codes_tell_usage_from_failure() {
 #[test]
 fn the_first_signal_waits_for_work_and_the_second_does_not() {
     let folder = tempfile::tempdir().unwrap();
-    let line = "echo $$ > pid; trap '' TERM; sleep 600";
+    let line = "echo $A2A_MESSAGE_FILE > file; echo $$ > pid; trap '' TERM; sleep 600";
     let mut server = Served::start(folder.path(), &["--memory", "--grace", "600", "--exec", line, "--exec-shell"]);
     server.send("hello");
     let pid = eventually("the command works", || {
@@ -122,6 +122,8 @@ fn the_first_signal_waits_for_work_and_the_second_does_not() {
     let (code, logs) = server.exit_code();
     assert_eq!(code, Some(1), "{logs}");
     assert!(logs.contains("stopping; a second signal stops at once"), "{logs}");
+    let file = std::fs::read_to_string(folder.path().join("file")).unwrap();
+    assert!(file.ends_with("message.json\n") && !Path::new(file.trim()).exists(), "{file}");
     eventually("the command is gone", || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
         (test_kill_process(pid).is_err() || stat.contains(") Z ")).then_some(())

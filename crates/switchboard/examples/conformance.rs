@@ -2,6 +2,8 @@
 //!
 //! `--config full|minimal|required-extension` chooses what its card offers, `--listen ADDR` where.
 
+#![expect(clippy::print_stderr, reason = "whoever runs the kit waits for the address")]
+
 use std::net::SocketAddr;
 use std::time::Duration;
 

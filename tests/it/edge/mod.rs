@@ -1,1 +1,21 @@
-//! To come.
+//! HTTP requests through the server's service, no socket: paths and verbs, both bindings, versions, streams, cards, who may
+//! call, and every kind of bad input.
+
+mod accept;
+mod auth;
+mod bad_bodies;
+mod bad_fields;
+mod cards;
+mod errors;
+mod extended_cards;
+mod fanout;
+mod gate;
+mod headers;
+mod http_json;
+mod jsonrpc;
+mod ops;
+mod paths;
+mod routes;
+mod sse;
+mod sse_resume;
+mod versions;

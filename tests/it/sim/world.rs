@@ -272,6 +272,10 @@ impl Store for FaultyStore {
         self.errand(self.store.renew_leases(held, lease_ms))
     }
 
+    fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        self.errand(self.store.canceled_runs())
+    }
+
     fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
         self.errand(self.store.release_leases(held, due))
     }

@@ -112,6 +112,10 @@ impl Store for GatedStore {
         self.inner.renew_leases(held, ms)
     }
 
+    fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        self.inner.canceled_runs()
+    }
+
     fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
         self.inner.release_leases(held, due)
     }

@@ -29,7 +29,6 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use group::kill_all_groups;
 pub(crate) use program::{Invocation, Program, variables};
 pub(crate) use words::split_words;
 
@@ -85,6 +84,12 @@ impl Agent for Exec {
         let run_max = self.run_max + TERM_GRACE + REAP_MAX + Duration::from_secs(1);
         Traits::default().with_recovery(self.recovery.clone()).with_run_max(run_max)
     }
+}
+
+/// Ends every command and removes what was written for it: for a process that is about to leave without unwinding.
+pub(crate) fn leave_nothing_behind() {
+    group::kill_all();
+    message_file::remove_all();
 }
 
 /// Why the run stopped following its command.

@@ -86,6 +86,19 @@ pub async fn a_run_that_ended_cannot_be_claimed(subject: &mut dyn Subject) {
     assert_eq!(renew(subject, &[(done.key(), 1)]).await, [done.key()]);
 }
 
+pub async fn a_cancel_that_was_asked_for_is_found_while_its_run_is_at_work(subject: &mut dyn Subject) {
+    let mut asked = Pen::opened(subject, "t1").await;
+    let left_alone = Pen::opened(subject, "t2").await;
+    let canceled = async |subject: &mut dyn Subject| subject.store().canceled_runs().await.expect("it is read");
+    assert_eq!(canceled(subject).await, []);
+    let at = now(subject);
+    asked.append(subject, vec![Event::CancelRequested { metadata: None, at }]).await;
+    assert_eq!(canceled(subject).await, [asked.key()]);
+    assert_ne!(asked.key(), left_alone.key());
+    asked.append(subject, vec![status(subject, TaskState::Canceled, None)]).await;
+    assert_eq!(canceled(subject).await, []);
+}
+
 pub async fn a_renewed_lease_holds_longer_even_if_it_had_run_out(subject: &mut dyn Subject) {
     let mut pen = Pen::opened(subject, "t1").await;
     for wait in [1, 0, -1, 100_000] {

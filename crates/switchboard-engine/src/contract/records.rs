@@ -165,13 +165,17 @@ pub async fn progress_that_leaves_no_trace_is_not_needed_to_read_the_task(subjec
     pen.check(subject).await;
 }
 
-pub async fn a_question_moves_to_history_when_it_is_answered(subject: &mut dyn Subject) {
+pub async fn a_question_moves_to_history_when_the_task_goes_on(subject: &mut dyn Subject) {
     let mut pen = Pen::opened(subject, "t1").await;
     pen.append(subject, vec![status(subject, TaskState::AuthRequired, Some("who are you?"))]).await;
-    // The run goes on, so the answer comes without a new status: the question has left it all the same.
+    // The run goes on, so the answer comes without a new status; the progress after it could be skipped otherwise.
     pen.append(subject, vec![Event::MessageAdded { inbound: inbound(2, "ann") }]).await;
     pen.check(subject).await;
-    assert_eq!(pen.folded.task.status.message, None);
+    for text in ["thank you", "nearly there"] {
+        pen.append(subject, vec![status(subject, TaskState::Working, Some(text))]).await;
+    }
+    assert_eq!(pen.folded.task.history.len(), 3);
+    pen.check(subject).await;
     subject.restart();
     pen.check(subject).await;
 }

@@ -62,6 +62,11 @@ impl Tables {
         lost
     }
 
+    pub(super) fn canceled_runs(&self) -> Vec<TaskKey> {
+        let asked = self.records.iter().filter(|(_, record)| record.head.running && record.head.cancel_requested);
+        asked.map(|(key, _)| *key).collect()
+    }
+
     pub(super) fn release_leases(&mut self, held: &[(TaskKey, u64)], due: Timestamp) {
         for &(key, fence) in held {
             if self.holds(key, fence) {

@@ -90,6 +90,10 @@ impl Store for MemoryStore {
         answer(Ok(self.lock().renew_leases(&held, lease_ms, now)))
     }
 
+    fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        answer(Ok(self.lock().canceled_runs()))
+    }
+
     fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
         self.lock().release_leases(&held, due);
         answer(Ok(()))

@@ -34,16 +34,15 @@ async fn cancel(house: Arc<House>, scope: Scope, id: TaskId, metadata: Option<Js
     let stored = house.live_task(&scope, id).await?;
     let record = Record::stored(StoredHead { key: stored.key, scope: scope.clone(), head: stored.head });
     house.write(&record, Command::RequestCancel { metadata }).await.map_err(WriteError::into_protocol)?;
-    if record.with_head(|head| head.running) {
-        if !tell_and_wait(house, &record).await? && !house.supervisor.is_draining() {
-            house.reload(&record).await.map_err(WriteError::into_protocol)?;
-            let Some(inbound) = stored.folded.open_turns.first().cloned() else {
-                return Err(ProtocolError::task_not_found(id));
-            };
-            match house.write(&record, Command::Revoke { inbound, state: TaskState::Canceled, message: None }).await {
-                Ok(_) | Err(WriteError::Refused(Refusal::Closed { .. })) => {}
-                Err(error) => return Err(error.into_protocol()),
-            }
+    let running = record.with_head(|head| head.running);
+    if running && !tell_and_wait(house, &record).await? && !house.supervisor.is_draining() {
+        house.reload(&record).await.map_err(WriteError::into_protocol)?;
+        let Some(inbound) = stored.folded.open_turns.first().cloned() else {
+            return Err(ProtocolError::task_not_found(id));
+        };
+        match house.write(&record, Command::Revoke { inbound, state: TaskState::Canceled, message: None }).await {
+            Ok(_) | Err(WriteError::Refused(Refusal::Closed { .. })) => {}
+            Err(error) => return Err(error.into_protocol()),
         }
     }
     let stored = house.live_task(&scope, id).await?;

@@ -43,6 +43,10 @@ pub trait Store: Send + Sync {
     fn renew_leases(&self, held: Vec<(TaskKey, u64)>, lease_ms: u32)
     -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>>;
 
+    /// Runs at work that somebody has asked to cancel. Whoever recorded the intent may have died, or be another process,
+    /// before it could tell the run.
+    fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>>;
+
     /// Gives leases back, so that the runs can be claimed once `due` has come.
     fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>>;
 

@@ -57,6 +57,7 @@ async fn renew_and_claim(house: &Arc<House>) -> Result<(), StoreError> {
     if !held.is_empty() {
         let lost = house.store.renew_leases(held.clone(), house.limits.lease_ms).await?;
         house.runs.drop_lost(&held, &lost);
+        house.runs.cancel_all(&house.store.canceled_runs().await?);
     }
     if house.supervisor.is_draining() {
         return Ok(());

@@ -1,6 +1,6 @@
 //! The runs at work in this process: how cancel finds them, and what the sweeper renews.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use switchboard_core::model::TaskId;
@@ -8,9 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ports::store::TaskKey;
 
+/// In order of ids, so that a simulation takes the same steps every time.
 #[derive(Clone, Default)]
 pub(crate) struct RunRegistry {
-    runs: Arc<Mutex<HashMap<TaskId, Entry>>>,
+    runs: Arc<Mutex<BTreeMap<TaskId, Entry>>>,
 }
 
 struct Entry {
@@ -37,6 +38,16 @@ impl RunRegistry {
             entry.cancel.cancel();
         }
         entry.is_some()
+    }
+
+    /// Tells those of these runs that are in this process to stop.
+    pub(crate) fn cancel_all(&self, keys: &[TaskKey]) {
+        if keys.is_empty() {
+            return;
+        }
+        for entry in self.lock().values().filter(|entry| keys.contains(&entry.key)) {
+            entry.cancel.cancel();
+        }
     }
 
     /// The leases this process holds.
@@ -66,7 +77,7 @@ impl RunRegistry {
         self.lock().len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, Entry>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -51,7 +51,10 @@ impl Tails {
         let lock = |shard: &Mutex<HashMap<TaskId, Weak<Tail>>>| -> Vec<Arc<Tail>> {
             shard.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade).collect()
         };
-        self.shards.iter().flat_map(lock).collect()
+        let mut tails: Vec<_> = self.shards.iter().flat_map(lock).collect();
+        // In order of ids, so that a simulation takes the same steps every time.
+        tails.sort_by(|a, b| a.id.cmp(&b.id));
+        tails
     }
 
     /// Ends every stream of this process; clients resume elsewhere or later.

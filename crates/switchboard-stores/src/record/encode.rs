@@ -214,7 +214,7 @@ impl Encoder<'_> {
         self.json.open('{');
         match &part.content {
             PartContent::Text(text) if is_large => {
-                self.chunked("text", &Bytes::copy_from_slice(text.as_bytes()), place)
+                self.chunked("text", &Bytes::copy_from_slice(text.as_bytes()), place);
             }
             PartContent::Url(url) if is_large => self.chunked("url", &Bytes::copy_from_slice(url.as_bytes()), place),
             PartContent::Data(json) if is_large => {

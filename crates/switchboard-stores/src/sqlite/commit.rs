@@ -23,10 +23,10 @@ pub(super) struct CommitStatements<'c> {
 }
 
 const UPDATE_ALWAYS: &str = "version = ?2, seq = ?3, turns = ?4, turn = ?5, fence = ?6, attempt = ?7, \
-     cancel_requested = ?8, push_configs = ?9, deadline = ?10, artifacts = ?11, story_version = ?12, \
-     artifact_version = ?13, status_version = ?14, lease_until = ?15, updated_at = ?16, closed_at = ?17";
-const UPDATE_LISTING: &str = ", phase = ?18, state = ?19, status_at = ?20";
-const UPDATE_RUN: &str = ", running = ?21, holder = ?22, run_at = ?23";
+     push_configs = ?8, deadline = ?9, artifacts = ?10, story_version = ?11, artifact_version = ?12, \
+     status_version = ?13, lease_until = ?14, updated_at = ?15, closed_at = ?16";
+const UPDATE_LISTING: &str = ", phase = ?17, state = ?18, status_at = ?19";
+const UPDATE_RUN: &str = ", running = ?20, holder = ?21, run_at = ?22, cancel_requested = ?23";
 
 impl<'c> CommitStatements<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
@@ -49,7 +49,7 @@ impl<'c> CommitStatements<'c> {
             )?,
             select_step: connection.prepare(
                 "SELECT version, fence, phase, state, status_at, running, holder, lease_until, run_at, story_version,
-                        artifact_version, status_version, closed_at
+                        artifact_version, status_version, closed_at, cancel_requested
                    FROM task WHERE task_no = ?1",
             )?,
             update_task: [
@@ -68,6 +68,7 @@ pub(super) struct StepRow {
     run: Run,
     chains: Chains,
     closed_at: Option<i64>,
+    cancel_requested: bool,
 }
 
 /// The columns that the listing indexes hold.
@@ -189,6 +190,7 @@ impl Ledger<'_> {
                 },
                 chains: Chains { story: row.get(9)?, artifact: row.get(10)?, status: row.get(11)? },
                 closed_at: row.get(12)?,
+                cancel_requested: row.get(13)?,
             })
         });
         Ok(row.optional()?)
@@ -232,7 +234,6 @@ impl Ledger<'_> {
             return Ok(None);
         }
         self.last_task_no = task_no;
-        self.tasks += 1;
         self.count_rows(1, head.id.as_str().len() + head.context_id.as_str().len() + step.artifacts.len());
         self.append_log(task_no, Chains::default(), step)?;
         self.remember_lease(task_no, step);
@@ -244,7 +245,8 @@ impl Ledger<'_> {
         let (head, run, listing) = (step.head, step.run, step.listing());
         let chains = step.chains_after(old.chains);
         let listing_changes = listing != old.listing;
-        let run_changes = Run { lease_until: None, ..run } != Run { lease_until: None, ..old.run };
+        let run_changes = head.cancel_requested != old.cancel_requested
+            || Run { lease_until: None, ..run } != Run { lease_until: None, ..old.run };
         let update = &mut self.statements.update_task[usize::from(listing_changes)][usize::from(run_changes)];
         update.raw_bind_parameter(1, task_no)?;
         update.raw_bind_parameter(2, signed(head.version))?;
@@ -253,25 +255,25 @@ impl Ledger<'_> {
         update.raw_bind_parameter(5, head.turn)?;
         update.raw_bind_parameter(6, signed(head.fence))?;
         update.raw_bind_parameter(7, head.attempt)?;
-        update.raw_bind_parameter(8, head.cancel_requested)?;
-        update.raw_bind_parameter(9, head.push_configs)?;
-        update.raw_bind_parameter(10, head.deadline.map(Timestamp::as_ms))?;
-        update.raw_bind_parameter(11, step.artifacts)?;
-        update.raw_bind_parameter(12, chains.story)?;
-        update.raw_bind_parameter(13, chains.artifact)?;
-        update.raw_bind_parameter(14, chains.status)?;
-        update.raw_bind_parameter(15, run.lease_until.map(Timestamp::as_ms))?;
-        update.raw_bind_parameter(16, step.at.as_ms())?;
-        update.raw_bind_parameter(17, step.closed_at(old.closed_at))?;
+        update.raw_bind_parameter(8, head.push_configs)?;
+        update.raw_bind_parameter(9, head.deadline.map(Timestamp::as_ms))?;
+        update.raw_bind_parameter(10, step.artifacts)?;
+        update.raw_bind_parameter(11, chains.story)?;
+        update.raw_bind_parameter(12, chains.artifact)?;
+        update.raw_bind_parameter(13, chains.status)?;
+        update.raw_bind_parameter(14, run.lease_until.map(Timestamp::as_ms))?;
+        update.raw_bind_parameter(15, step.at.as_ms())?;
+        update.raw_bind_parameter(16, step.closed_at(old.closed_at))?;
         if listing_changes {
-            update.raw_bind_parameter(18, listing.phase)?;
-            update.raw_bind_parameter(19, listing.state)?;
-            update.raw_bind_parameter(20, listing.status_at)?;
+            update.raw_bind_parameter(17, listing.phase)?;
+            update.raw_bind_parameter(18, listing.state)?;
+            update.raw_bind_parameter(19, listing.status_at)?;
         }
         if run_changes {
-            update.raw_bind_parameter(21, run.running)?;
-            update.raw_bind_parameter(22, run.holder)?;
-            update.raw_bind_parameter(23, run.run_at.map(Timestamp::as_ms))?;
+            update.raw_bind_parameter(20, run.running)?;
+            update.raw_bind_parameter(21, run.holder)?;
+            update.raw_bind_parameter(22, run.run_at.map(Timestamp::as_ms))?;
+            update.raw_bind_parameter(23, head.cancel_requested)?;
         }
         update.raw_execute()?;
         self.count_rows(1, step.artifacts.len());

@@ -31,8 +31,6 @@ pub(super) struct Ledger<'c> {
     scopes: HashMap<Scope, i64>,
     pub(super) last_task_no: i64,
     pub(super) last_push_no: i64,
-    pub(super) tasks: i64,
-    tasks_before: i64,
     /// What the cache is to be told once the batch is durable, in order.
     pub(super) effects: Vec<Effect>,
 }
@@ -60,7 +58,6 @@ impl<'c> Ledger<'c> {
         epoch: i64,
     ) -> rusqlite::Result<Self> {
         let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-        let tasks = number("SELECT count(*) FROM task")?;
         Ok(Self {
             connection,
             statements: CommitStatements::prepare(connection)?,
@@ -75,15 +72,12 @@ impl<'c> Ledger<'c> {
             last_task_no: number("SELECT coalesce(max(task_no), 0) FROM task")?
                 .max(number("SELECT coalesce(max(task_no), 0) FROM removal")?),
             last_push_no: number("SELECT coalesce(max(push_no), 0) FROM push")?,
-            tasks,
-            tasks_before: tasks,
             effects: Vec::new(),
         })
     }
 
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
         self.now = self.clock.now();
-        self.tasks_before = self.tasks;
         self.effects.clear();
         self.begin.raw_execute()?;
         Ok(())
@@ -104,7 +98,6 @@ impl<'c> Ledger<'c> {
         }
         self.leases.undo();
         self.scopes.clear();
-        self.tasks = self.tasks_before;
         self.effects.clear();
     }
 

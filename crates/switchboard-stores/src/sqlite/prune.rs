@@ -21,7 +21,10 @@ const CHUNKS_SLICE: i64 = 64;
 
 /// What a reader found worth another look.
 pub(super) struct Candidates {
-    tasks: Vec<i64>,
+    /// The oldest closed tasks, as many as there are too many.
+    too_many: Vec<i64>,
+    /// Tasks that are outlived or can be compacted.
+    old: Vec<i64>,
     /// Where the next look begins.
     pub(super) next: i64,
 }
@@ -33,8 +36,9 @@ pub(super) fn candidates(
     after: i64,
     limit: usize,
 ) -> Result<Candidates, Failure> {
-    let limit = signed(limit as u64);
-    let mut tasks = above_max(connection, retention, limit)?;
+    let too_many = above_max(connection, retention, limit)?;
+    let limit = limit - too_many.len();
+    let mut old = Vec::new();
     let mut select = connection.prepare_cached(
         "SELECT task_no, phase, closed_at, floor_version < version FROM task
           WHERE task_no > ?1 ORDER BY task_no LIMIT ?2",
@@ -42,22 +46,22 @@ pub(super) fn candidates(
     let mut next = after;
     let mut left = EXAMINED_MAX;
     let mut gone_round = false;
-    while left > 0 && signed(tasks.len() as u64) < limit {
+    while left > 0 && old.len() < limit {
         let mut rows = select.query([next, left])?;
         let mut seen = 0;
         while let Some(row) = rows.next()? {
             seen += 1;
             next = row.get(0)?;
             if gone_round && next > after {
-                return Ok(Candidates { tasks, next });
+                return Ok(Candidates { too_many, old, next });
             }
             let closed_at: Option<i64> = row.get(2)?;
             let Some(closed_at) = closed_at.map(Timestamp::from_ms) else { continue };
             let expired = is_outlived(row.get(1)?, closed_at, retention);
             let compactable = row.get::<_, bool>(3)? && retention.now.ms_since(closed_at) >= retention.events_ms;
             if expired || compactable {
-                tasks.push(next);
-                if signed(tasks.len() as u64) >= limit {
+                old.push(next);
+                if old.len() >= limit {
                     break;
                 }
             }
@@ -65,19 +69,26 @@ pub(super) fn candidates(
         left -= seen;
         if seen == 0 {
             if gone_round || after == 0 {
-                return Ok(Candidates { tasks, next: 0 });
+                return Ok(Candidates { too_many, old, next: 0 });
             }
             gone_round = true;
             next = 0;
         }
     }
-    Ok(Candidates { tasks, next })
+    Ok(Candidates { too_many, old, next })
 }
 
-/// The oldest closed tasks, as many as there are too many.
-fn above_max(connection: &Connection, retention: &Retention, limit: i64) -> Result<Vec<i64>, Failure> {
-    let count: i64 = connection.prepare_cached("SELECT count(*) FROM task")?.query_row([], |row| row.get(0))?;
-    let excess = count.saturating_sub(signed(retention.tasks_max)).min(limit);
+fn above_max(connection: &Connection, retention: &Retention, limit: usize) -> Result<Vec<i64>, Failure> {
+    let number = |sql: &str| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
+    let max = signed(retention.tasks_max);
+    // Numbers are given in order, so their span is at least the count, and known without counting.
+    let span = number("SELECT coalesce(max(task_no), 0) FROM task")?
+        - number("SELECT coalesce(min(task_no), 1) FROM task")?
+        + 1;
+    if span <= max {
+        return Ok(Vec::new());
+    }
+    let excess = (number("SELECT count(*) FROM task")? - max).min(signed(limit as u64));
     if excess <= 0 {
         return Ok(Vec::new());
     }
@@ -120,12 +131,13 @@ impl Ledger<'_> {
     ) -> Result<usize, Failure> {
         let mut done = self.remove_leftovers(limit)?;
         done += self.forget_accepted(retention.now, limit.saturating_sub(done))?;
-        for &task_no in &candidates.tasks {
+        let too_many = candidates.too_many.iter().map(|task_no| (*task_no, true));
+        let old = candidates.old.iter().map(|task_no| (*task_no, false));
+        for (task_no, too_many) in too_many.chain(old) {
             if done >= limit {
                 break;
             }
             let Some(closed) = self.closed(task_no)? else { continue };
-            let too_many = self.tasks > signed(retention.tasks_max);
             if !closed.due && (too_many || is_outlived(closed.phase, closed.closed_at, retention)) {
                 self.remove(task_no, closed)?;
                 done += 1;
@@ -169,7 +181,6 @@ impl Ledger<'_> {
         let run = |sql: &str| self.connection.prepare_cached(sql)?.execute([task_no]);
         let rows = run("DELETE FROM task WHERE task_no = ?1")? + run("DELETE FROM push WHERE task_no = ?1")?;
         self.count_rows(rows, 0);
-        self.tasks -= 1;
         self.effects.push(Effect::Removed(TaskId::from(closed.id)));
         if !self.remove_slice(task_no)? {
             self.connection.prepare_cached("INSERT INTO removal (task_no) VALUES (?1)")?.execute([task_no])?;

@@ -194,6 +194,14 @@ pub(super) fn push_configs(connection: &Connection, key: TaskKey) -> Result<Vec<
     Ok(configs.collect::<rusqlite::Result<_>>()?)
 }
 
+pub(super) fn canceled_runs(connection: &Connection) -> Result<Vec<TaskKey>, Failure> {
+    // The index holds what is asked for, and nothing but runs at work.
+    let sql = "SELECT task_no FROM task INDEXED BY task_by_run WHERE running = 1 AND cancel_requested = 1";
+    let mut select = connection.prepare_cached(sql)?;
+    let keys = select.query_map([], |row| row.get(0).map(TaskKey))?;
+    Ok(keys.collect::<rusqlite::Result<_>>()?)
+}
+
 pub(super) fn next_delivery_at(connection: &Connection) -> Result<Option<Timestamp>, Failure> {
     let mut select = connection.prepare_cached("SELECT min(due_at) FROM push WHERE due_at IS NOT NULL")?;
     let due: Option<i64> = select.query_row([], |row| row.get(0))?;

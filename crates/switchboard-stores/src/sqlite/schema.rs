@@ -67,7 +67,7 @@ CREATE TABLE task (
 CREATE UNIQUE INDEX task_by_id ON task (id);
 CREATE INDEX task_by_state ON task (scope_no, state, status_at) WHERE phase = 1;
 CREATE INDEX task_by_context ON task (context_id, scope_no, status_at) WHERE phase = 1;
-CREATE INDEX task_by_run ON task (holder, run_at) WHERE running = 1;
+CREATE INDEX task_by_run ON task (holder, run_at, cancel_requested) WHERE running = 1;
 
 CREATE TABLE log (
     log_no INTEGER NOT NULL PRIMARY KEY, -- task_no << 24 | version

@@ -35,9 +35,10 @@ pub struct SqliteStore {
     last_chunk_no: AtomicI64,
     /// Where the next look for outlived tasks begins.
     prune_after: AtomicI64,
-    writer: Writer,
+    // Let go in this order: the connection that closes last tidies the file up, which a reader may not do; and only
+    // then may another process have it.
     readers: Readers,
-    // Last, so that the file is let go only when nobody uses it any more.
+    writer: Writer,
     _lock: FileLock,
 }
 
@@ -63,8 +64,8 @@ impl SqliteStore {
             cache,
             last_chunk_no: AtomicI64::new(last_chunk_no),
             prune_after: AtomicI64::new(0),
-            writer,
             readers,
+            writer,
             _lock: lock,
         })
     }
@@ -155,6 +156,10 @@ impl Store for SqliteStore {
         lease_ms: u32,
     ) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
         Box::pin(self.writer.run(move |ledger| Ok(ledger.renew_leases(&held, lease_ms))))
+    }
+
+    fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        Box::pin(self.readers.run(read::canceled_runs))
     }
 
     fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -59,6 +59,12 @@ impl CommitRequest {
     }
 }
 
+/// Why the writer could not start.
+pub(super) enum StartError {
+    Thread(std::io::Error),
+    Sqlite(rusqlite::Error),
+}
+
 /// Work for the writer other than a commit. It may be run again after a rollback.
 pub(super) trait Work: Send {
     fn run(&mut self, ledger: &mut Ledger<'_>) -> Result<(), Failure>;
@@ -96,16 +102,23 @@ impl Writer {
         cache: Arc<Cache>,
         epoch: i64,
         queue_max: usize,
-    ) -> std::io::Result<Self> {
+    ) -> Result<Self, StartError> {
         let (queue, requests) = sync_channel(queue_max);
+        let (ready, started) = sync_channel(1);
         let thread = std::thread::Builder::new().name("sqlite-write".to_owned());
         let thread_stats = stats.clone();
         let write = move || match Ledger::new(&connection, clock, thread_stats.clone(), epoch) {
-            Ok(ledger) => serve(ledger, &requests, &thread_stats, &cache),
-            Err(error) => tracing::error!(%error, "the writer could not start"),
+            Ok(ledger) => {
+                let _ = ready.send(Ok(()));
+                serve(ledger, &requests, &thread_stats, &cache);
+            }
+            Err(error) => {
+                let _ = ready.send(Err(error));
+            }
         };
         #[expect(clippy::disallowed_methods, reason = "writing blocks; this thread is joined on drop")]
-        let thread = thread.spawn(write)?;
+        let thread = thread.spawn(write).map_err(StartError::Thread)?;
+        started.recv().unwrap_or(Err(rusqlite::Error::InvalidQuery)).map_err(StartError::Sqlite)?;
         Ok(Self { queue: Some(queue), stats, thread: Some(thread) })
     }
 

@@ -296,7 +296,6 @@ impl Server {
     }
 
     /// The server as an axum router, to be merged into or nested in an app of yours.
-    #[must_use]
     pub fn into_router(self) -> axum::Router {
         axum::Router::new().fallback_service(self.into_service())
     }

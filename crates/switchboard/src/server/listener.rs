@@ -11,6 +11,7 @@ use hyper_util::service::TowerToHyperService;
 use switchboard_engine::supervisor::Kind;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use super::context::Shared;
 use super::service::A2aService;
@@ -54,8 +55,10 @@ impl Bound {
         }
         drop(listener);
         engine.begin_drain();
+        // One grace period for connections and runs together.
+        let deadline = Instant::now() + grace;
         engine.supervisor().wait_connections(grace).await;
-        engine.shutdown(grace).await;
+        engine.shutdown(deadline.saturating_duration_since(Instant::now())).await;
     }
 }
 

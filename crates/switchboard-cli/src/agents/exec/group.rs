@@ -48,7 +48,7 @@ impl Drop for Group {
 }
 
 /// For a process that is about to leave without unwinding.
-pub(crate) fn kill_all_groups() {
+pub(super) fn kill_all() {
     for id in std::mem::take(&mut *ALIVE.lock().unwrap_or_else(PoisonError::into_inner)) {
         signal(id, Signal::KILL);
     }

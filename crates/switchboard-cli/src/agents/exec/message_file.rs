@@ -1,17 +1,22 @@
 //! The message as a file, for the command to read: in a folder of its own that nobody else may enter, gone when the
 //! command has ended.
 
+use std::collections::BTreeSet;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use switchboard::Message;
 use tokio::fs::OpenOptions;
 use tokio::io::AsyncWriteExt;
 
 static FOLDERS_MADE: AtomicU64 = AtomicU64::new(0);
+
+/// The folders that are in use.
+static FOLDERS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 pub(super) struct MessageFile {
     folder: PathBuf,
@@ -21,6 +26,7 @@ pub(super) struct MessageFile {
 impl MessageFile {
     pub(super) async fn write(message: &Message) -> io::Result<Self> {
         let folder = private_folder(&std::env::temp_dir())?;
+        FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.clone());
         let file = Self { path: folder.join("message.json"), folder };
         let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file.path).await?;
         out.write_all(&switchboard::json::message(message)).await?;
@@ -35,9 +41,21 @@ impl MessageFile {
 
 impl Drop for MessageFile {
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.folder) {
-            tracing::warn!(folder = %self.folder.display(), %error, "the folder of a message was not removed");
-        }
+        FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.folder);
+        remove(&self.folder);
+    }
+}
+
+/// For a process that is about to leave without unwinding.
+pub(super) fn remove_all() {
+    for folder in std::mem::take(&mut *FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)) {
+        remove(&folder);
+    }
+}
+
+fn remove(folder: &Path) {
+    if let Err(error) = std::fs::remove_dir_all(folder) {
+        tracing::warn!(folder = %folder.display(), %error, "the folder of a message was not removed");
     }
 }
 

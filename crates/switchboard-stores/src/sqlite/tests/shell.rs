@@ -71,8 +71,11 @@ async fn pieces_of_a_file_say_where_they_belong() {
     let mut pen = Pen::opened(&subject, "t1").await;
     let large = |bytes| Part::raw(vec![1; bytes]);
     pen.append(&subject, vec![write_parts("a", vec![Part::text("abc"), large(300_000)], false)]).await;
-    pen.append(&subject, vec![write_parts("a", vec![large(33_000)], true), write_parts("a", vec![large(34_000)], true)])
-        .await;
+    pen.append(
+        &subject,
+        vec![write_parts("a", vec![large(33_000)], true), write_parts("a", vec![large(34_000)], true)],
+    )
+    .await;
     pen.append(&subject, vec![write_parts("a", vec![large(35_000)], false), chunk("a", "x", true)]).await;
     let connection = subject.look();
     let mut select = connection

@@ -2,8 +2,11 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::task::{Context, Waker};
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+use std::task::{Context, Poll, Waker};
 
+use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{Part, TaskState};
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{Pen, anyone, chunk, status, write_parts};
@@ -19,9 +22,9 @@ fn store(subject: &OnFile) -> &SqliteStore {
 }
 
 /// Keeps the writer busy until everything given is in its queue.
-async fn together<T>(subject: &OnFile, mut asked: Vec<std::pin::Pin<Box<dyn Future<Output = T> + Send + '_>>>) -> Vec<T> {
-    let (go, wait) = std::sync::mpsc::channel::<()>();
-    let wait = std::sync::Mutex::new(wait);
+async fn together<T>(subject: &OnFile, mut asked: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+    let (go, wait) = channel::<()>();
+    let wait = Mutex::new(wait);
     let mut holding = pin!(store(subject).writer_for_tests().run(move |_: &mut Ledger<'_>| {
         let _ = wait.lock().unwrap().recv();
         Ok::<_, Failure>(())
@@ -31,11 +34,12 @@ async fn together<T>(subject: &OnFile, mut asked: Vec<std::pin::Pin<Box<dyn Futu
     let mut answers: Vec<Option<T>> = Vec::new();
     for future in &mut asked {
         answers.push(match future.as_mut().poll(&mut context) {
-            std::task::Poll::Ready(answer) => Some(answer),
-            std::task::Poll::Pending => None,
+            Poll::Ready(answer) => Some(answer),
+            Poll::Pending => None,
         });
     }
-    go.send(()).unwrap();
+    // If it shares a batch that is done again, it need not wait a second time.
+    drop(go);
     holding.await.unwrap();
     let mut all = Vec::new();
     for (answer, future) in answers.into_iter().zip(asked) {
@@ -98,7 +102,7 @@ async fn work_that_fails_or_panics_fails_alone() {
         Ok(())
     });
     let panicking = writer.run(|_: &mut Ledger<'_>| -> Result<(), Failure> { panic!("on purpose") });
-    let asked: Vec<std::pin::Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>>> = vec![
+    let asked: Vec<BoxFuture<'_, Result<(), String>>> = vec![
         Box::pin(async { subject.store().commit(first).await.map(|_| ()).map_err(|error| format!("{error:?}")) }),
         Box::pin(async { broken.await.map_err(|error| format!("{error:?}")) }),
         Box::pin(async { panicking.await.map_err(|error| format!("{error:?}")) }),

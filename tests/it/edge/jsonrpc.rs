@@ -1,0 +1,179 @@
+//! The JSON-RPC envelope: methods, ids as they were written, and what is wrong with a wrong one.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::support::edge::{Edge, message, post, redacted, with};
+
+#[tokio::test(start_paused = true)]
+async fn all_eleven_methods_answer() {
+    let edge = Edge::usual();
+    let asked = edge.rpc("SendMessage", message("ask which?")).await.json();
+    let id = asked["result"]["task"]["id"].as_str().unwrap().to_owned();
+    let config = json!({"taskId": id, "id": "c", "url": "https://hooks.example/"});
+    let mut shown = String::new();
+    for (method, params) in [
+        ("SendMessage", message("hello")),
+        ("SendStreamingMessage", message("hello")),
+        ("GetTask", json!({"id": id})),
+        ("ListTasks", json!({})),
+        ("CreateTaskPushNotificationConfig", config),
+        ("GetTaskPushNotificationConfig", json!({"taskId": id, "id": "c"})),
+        ("ListTaskPushNotificationConfigs", json!({"taskId": id})),
+        ("DeleteTaskPushNotificationConfig", json!({"taskId": id, "id": "c"})),
+        ("CancelTask", json!({"id": id})),
+        ("SubscribeToTask", json!({"id": id})),
+        ("GetExtendedAgentCard", json!({})),
+    ] {
+        let answer = edge.rpc(method, params).await;
+        let kind = answer.header("content-type").to_owned();
+        let gist = match serde_json::from_slice::<Value>(&answer.body) {
+            Ok(json) if json.get("error").is_some() => answer.gist(),
+            Ok(json) => keys(&json["result"]),
+            Err(_) => format!("{} events", answer.text().matches("data: ").count()),
+        };
+        shown.push_str(&format!("{method}: {kind}, {gist}\n"));
+    }
+    expect![[r#""#]].assert_eq(&shown);
+}
+
+fn keys(value: &Value) -> String {
+    match value {
+        Value::Object(map) => map.keys().cloned().collect::<Vec<_>>().join(" "),
+        other => other.to_string(),
+    }
+}
+
+/// A call with any text where the id is.
+fn with_id(id: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"GetTask","params":{{"id":"t"}}}}"#)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_comes_back_as_it_was_written() {
+    let edge = Edge::usual();
+    for id in [
+        r#""a string""#,
+        r#""""#,
+        r#""with \"quotes\" and \u00e9scapes""#,
+        "0",
+        "7",
+        "-7",
+        "9007199254740993",
+        "123456789012345678901234567890",
+        "null",
+    ] {
+        let text = edge.post("/", with_id(id)).await.text();
+        let expected = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32001,"#);
+        assert!(text.starts_with(&expected), "{id}: {text}");
+    }
+    let notification = r#"{"jsonrpc":"2.0","method":"GetTask","params":{"id":"t"}}"#;
+    assert!(edge.post("/", notification).await.text().starts_with(r#"{"jsonrpc":"2.0","id":null,"#));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_of_another_kind_is_refused_and_not_echoed() {
+    let edge = Edge::usual();
+    let long = format!("\"{}\"", "x".repeat(600));
+    for id in ["1.5", "1e3", "true", "{}", "[1]", "-", "01", long.as_str()] {
+        let answer = edge.post("/", with_id(id)).await;
+        assert_eq!(answer.status, 200);
+        let error = answer.json();
+        assert_eq!(error["id"], Value::Null, "{id}");
+        let code = error["error"]["code"].as_i64().unwrap();
+        assert!(code == -32600 || code == -32700, "{id}: {error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_wrong_with_an_envelope_is_said() {
+    let edge = Edge::usual();
+    let mut shown = String::new();
+    for body in [
+        "",
+        "   ",
+        "{",
+        "not json",
+        r#"{"jsonrpc":"2.0","id":1,"method":"GetTask"} trailing"#,
+        "null",
+        "7",
+        r#""text""#,
+        "[]",
+        r#"[{"jsonrpc":"2.0","id":1,"method":"GetTask"}]"#,
+        "{}",
+        r#"{"id":1,"method":"GetTask"}"#,
+        r#"{"jsonrpc":"1.0","id":1,"method":"GetTask"}"#,
+        r#"{"jsonrpc":2.0,"id":1,"method":"GetTask"}"#,
+        r#"{"jsonrpc":"2.0","id":1}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":""}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":null}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
+        r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"GetTask"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"Nothing"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"message/send"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"gettask"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"GetTask"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":null}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":"t"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":7}}"#,
+    ] {
+        let answer = edge.post("/", body).await;
+        assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "application/json"), "{body}");
+        let json = answer.json();
+        let (code, text) = (&json["error"]["code"], json["error"]["message"].as_str().unwrap());
+        shown.push_str(&format!("{body}\n  {code} id {}: {text}\n", json["id"]));
+    }
+    expect![[r#""#]].assert_eq(&shown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_members_are_ignored() {
+    let edge = Edge::usual();
+    let mut params = message("hello");
+    params["kind"] = "message".into();
+    params["message"]["kind"] = json!({"nested": [1, 2]});
+    params["configuration"] = json!({"blocking": true});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params, "meta": {}});
+    assert_eq!(edge.post("/", body.to_string()).await.gist(), "200");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_says_it_is_not_json_is_refused() {
+    let edge = Edge::usual();
+    let asked = |kind: &str| {
+        let request = with(post("/", with_id("1")), "content-type", "");
+        if kind.is_empty() { request } else { with(request, "content-type", kind) }
+    };
+    for kind in ["", "application/json", "application/a2a+json", "Application/JSON; charset=utf-8"] {
+        assert_eq!(edge.ask(asked(kind)).await.gist(), "200 TASK_NOT_FOUND", "{kind}");
+    }
+    for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp", "json"] {
+        assert_eq!(edge.ask(asked(kind)).await.gist(), "200 CONTENT_TYPE_NOT_SUPPORTED", "{kind}");
+    }
+    expect![[r#""#]].assert_eq(&edge.ask(asked("text/plain")).await.picture());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_send_and_a_delete_answer_with() {
+    let edge = Edge::usual();
+    let sent = edge.rpc("SendMessage", message("hello")).await;
+    expect![[r#""#]].assert_eq(&sent.picture());
+    let id = sent.json()["result"]["task"]["id"].as_str().unwrap().to_owned();
+    let deleted = edge.rpc("DeleteTaskPushNotificationConfig", json!({"taskId": id, "id": "none"})).await;
+    assert_eq!(redacted(&deleted.text()), r#"{"jsonrpc":"2.0","id":1,"result":null}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tenant_is_a_parameter() {
+    let edge = Edge::new(switchboard::Server::builder().agent(crate::support::edge::echo()).tenants(["acme", "globex"]));
+    let mut params = message("hello");
+    params["tenant"] = "globex".into();
+    assert_eq!(edge.rpc("SendMessage", params).await.gist(), "200");
+    let listed = async |tenant: &str| {
+        edge.rpc("ListTasks", json!({"tenant": tenant})).await.json()["result"]["totalSize"].as_u64().unwrap()
+    };
+    assert_eq!((listed("globex").await, listed("acme").await, listed("").await), (1, 0, 0));
+    let refused = edge.rpc("ListTasks", json!({"tenant": "initech"})).await;
+    assert_eq!(refused.gist(), "403 PERMISSION_DENIED");
+}

@@ -1,0 +1,167 @@
+//! Which verbs each place takes, at the root, under an agent's name, and behind a tenant.
+
+use expect_test::expect;
+use http::Method;
+use switchboard::Server;
+
+use crate::support::edge::{Edge, echo, message, post, request, rpc_body};
+
+const VERBS: [Method; 6] = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::HEAD];
+
+/// The places that are under a tenant, too.
+const REST: [&str; 9] = [
+    "/message:send",
+    "/message:stream",
+    "/tasks",
+    "/tasks/ID",
+    "/tasks/ID:cancel",
+    "/tasks/ID:subscribe",
+    "/tasks/ID/pushNotificationConfigs",
+    "/tasks/ID/pushNotificationConfigs/c",
+    "/extendedAgentCard",
+];
+
+/// The places of every agent.
+const AGENT: [&str; 4] = ["/", "/rpc", "/a2a", "/.well-known/agent-card.json"];
+
+/// The places of the server.
+const SERVER: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+
+fn server() -> Edge {
+    Edge::new(Server::builder().agent(echo()).agent(echo().slug("other")).tenants(["acme", "globex"]))
+}
+
+/// What each verb gets at a place: the status, the reason of a refusal, and what would have been allowed.
+async fn verbs(edge: &Edge, path: &str) -> String {
+    // A fresh task each time, since some verbs change it.
+    let tenant = if path.contains("globex") { "/globex" } else { "" };
+    let agent = if path.contains("/agents/other") { "/agents/other" } else { "" };
+    let mut shown = String::new();
+    for verb in VERBS {
+        let asked = edge.post(&format!("{agent}{tenant}/message:send"), message("ask which?").to_string()).await;
+        let id = asked.json()["task"]["id"].as_str().unwrap().to_owned();
+        let config = r#"{"id":"c","url":"https://hooks.example/"}"#;
+        let configs = format!("{agent}{tenant}/tasks/{id}/pushNotificationConfigs");
+        assert_eq!(edge.post(&configs, config).await.gist(), "200");
+        let body = if path.ends_with("pushNotificationConfigs") || path.ends_with("pushNotificationConfigs/") {
+            config.to_owned()
+        } else if path.contains("message:") {
+            message("hello").to_string()
+        } else if path.contains("tasks") {
+            String::new()
+        } else {
+            rpc_body("ListTasks", serde_json::json!({}))
+        };
+        let path = path.replace("ID", &id);
+        let request = if verb == Method::POST { post(&path, body) } else { request(verb.clone(), &path, "") };
+        // A subscription to a paused task would never end by itself.
+        let answer = if path.ends_with(":subscribe") || path.ends_with(":subscribe/") {
+            let response = edge.open(request).await;
+            format!("{} {}", response.status().as_u16(), response.headers()["content-type"].to_str().unwrap())
+        } else {
+            let answer = edge.ask(request).await;
+            let allowed = answer.headers.get("allow").map_or(String::new(), |allow| format!(" ({})", allow.to_str().unwrap()));
+            format!("{}{allowed}", answer.gist())
+        };
+        shown.push_str(&format!("  {verb}: {answer}\n"));
+    }
+    shown
+}
+
+async fn table(edge: &Edge, prefix: &str, places: &[&str], suffix: &str) -> String {
+    let mut shown = String::new();
+    for place in places {
+        shown.push_str(&format!("{place}\n{}", verbs(edge, &format!("{prefix}{place}{suffix}")).await));
+    }
+    shown
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_place_takes_its_verbs_and_no_others() {
+    let edge = server();
+    let places: Vec<&str> = AGENT.into_iter().chain(SERVER).chain(REST).collect();
+    expect![[r#""#]].assert_eq(&table(&edge, "", &places, "").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slash_at_the_end_changes_nothing() {
+    let edge = server();
+    for places in [&AGENT[1..], &SERVER, &REST] {
+        assert_eq!(table(&edge, "", places, "/").await, table(&edge, "", places, "").await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_agent_and_tenant_has_the_same_places() {
+    let edge = server();
+    let at_root = table(&edge, "", &REST, "").await;
+    for prefix in ["/agents/echo", "/agents/other", "/globex", "/agents/other/globex"] {
+        assert_eq!(table(&edge, prefix, &REST, "").await, at_root, "{prefix}");
+    }
+    let at_root = table(&edge, "", &AGENT[1..], "").await;
+    for prefix in ["/agents/echo", "/agents/other"] {
+        assert_eq!(table(&edge, prefix, &AGENT[1..], "").await, at_root, "{prefix}");
+        for root in [prefix.to_owned(), format!("{prefix}/")] {
+            assert_eq!(edge.post(&root, rpc_body("ListTasks", serde_json::json!({}))).await.gist(), "200", "{root}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_nowhere_is_not_found() {
+    let edge = server();
+    for path in [
+        "/nothing",
+        "/tasks/1/nothing",
+        "/tasks/1/pushNotificationConfigs/2/3",
+        "/message",
+        "/message:nothing",
+        "/agents",
+        "/agents/",
+        "/agents/nobody",
+        "/agents/nobody/message:send",
+        "/agents/echo/agents/echo/tasks",
+        "/acme",
+        "/acme/",
+        "/acme/globex/tasks",
+        "/acme/healthz",
+        "/agents/echo/healthz",
+        "/v1/tasks",
+        "/v1/message:send",
+        "/healthz/more",
+        "//",
+        "//tasks",
+        "/.well-known/agent.json",
+        "/.well-known/",
+    ] {
+        for verb in [Method::GET, Method::POST] {
+            let answer = edge.ask(request(verb, path, "{}")).await;
+            assert_eq!(answer.gist(), "404 METHOD_NOT_FOUND", "{path}");
+        }
+    }
+    expect![[r#"
+        404 application/a2a+json
+        {"error":{"code":404,"status":"UNIMPLEMENTED","message":"Method not found: /nothing","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"METHOD_NOT_FOUND","domain":"a2a-protocol.org","metadata":{"method":"/nothing"}}]}}
+    "#]]
+    .assert_eq(&edge.get("/nothing").await.picture());
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_of_one_server_do_not_share_tasks() {
+    let edge = server();
+    let id = edge.task("hello").await;
+    assert_eq!(edge.get(&format!("/tasks/{id}")).await.gist(), "200");
+    assert_eq!(edge.get(&format!("/agents/echo/tasks/{id}")).await.gist(), "200", "the first agent is the default one");
+    assert_eq!(edge.get(&format!("/agents/other/tasks/{id}")).await.gist(), "404 TASK_NOT_FOUND");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_public_url_with_a_path_is_understood_with_and_without_it() {
+    let edge = Edge::new(Server::builder().agent(echo()).public_url("https://agents.example/base/"));
+    for path in ["/base/tasks", "/tasks", "/base/agents/echo/tasks", "/base/healthz", "/base/.well-known/agent-card.json"] {
+        assert_eq!(edge.get(path).await.gist(), "200", "{path}");
+    }
+    assert_eq!(edge.post("/base", rpc_body("ListTasks", serde_json::json!({}))).await.gist(), "200");
+    assert_eq!(edge.get("/based/tasks").await.gist(), "403 PERMISSION_DENIED", "that is a tenant, and not one of ours");
+    assert_eq!(edge.get("/base/base/tasks").await.gist(), "403 PERMISSION_DENIED");
+}
