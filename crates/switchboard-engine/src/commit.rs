@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use switchboard_core::call::BoxFuture;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Refusal, decide, is_needed_to_fold};
 use switchboard_core::model::{ContextId, TaskId};
@@ -123,16 +124,32 @@ impl House {
         fence: Option<u64>,
         extras: Extras,
     ) -> Result<(), AppendError> {
+        // What is large lives in the two functions around the wait, not in the future that waits.
+        let (asked, head, first_seq) = self.ask_store(record, before, &events, fence, extras);
+        let answered = asked.await;
+        self.appended(record, head, first_seq, &events, answered)
+    }
+
+    /// Hands a commit to the store. Gives back its answer to come, the head after it, and the number of its first visible
+    /// event.
+    fn ask_store(
+        &self,
+        record: &Record,
+        before: Head,
+        events: &Arc<[Event]>,
+        fence: Option<u64>,
+        extras: Extras,
+    ) -> (BoxFuture<'_, Result<TaskKey, CommitError>>, Box<Head>, u64) {
         let Extras { push, accept, folded } = extras;
         let target = match record.key() {
             Some(key) => Target::Existing { key, expected_version: before.version },
             None => Target::New { scope: record.scope.clone() },
         };
-        let folds = is_needed_to_fold(&before, &events);
+        let folds = is_needed_to_fold(&before, events);
         let was_running = before.running && before.version > 0;
         let old_fence = before.fence;
-        let mut head = before;
-        head.apply_commit(&events);
+        let mut head = Box::new(before);
+        head.apply_commit(events);
         for change in &push {
             match change {
                 PushChange::Put { .. } => head.push_configs += 1,
@@ -140,9 +157,9 @@ impl House {
             }
         }
         let at = self.now();
-        let run_ms = i64::from(self.run_s_max(&record.scope)) * 1000;
         let begins = head.running && (!was_running || head.fence != old_fence);
         if begins {
+            let run_ms = i64::from(self.run_s_max(&record.scope)) * 1000;
             head.deadline = Some(at.plus_ms(run_ms));
         } else if !head.running {
             head.deadline = None;
@@ -151,7 +168,7 @@ impl House {
             target,
             fence,
             events: events.clone(),
-            head: head.clone(),
+            head: (*head).clone(),
             folds,
             lease_ms: begins.then_some(self.limits.lease_ms),
             push,
@@ -160,13 +177,25 @@ impl House {
             folded,
         };
         let first_seq = commit.first_seq();
-        match self.store.commit(commit).await {
+        (self.store.commit(commit), head, first_seq)
+    }
+
+    /// Takes the store's answer in, and tells followers.
+    fn appended(
+        &self,
+        record: &Record,
+        head: Box<Head>,
+        first_seq: u64,
+        events: &[Event],
+        answered: Result<TaskKey, CommitError>,
+    ) -> Result<(), AppendError> {
+        match answered {
             Ok(key) => {
                 let _ = record.key.set(key);
                 let push_waits = head.push_configs > 0;
-                record.saw(head);
+                record.saw(*head);
                 self.health.commit_failed.store(false, Ordering::Relaxed);
-                let hint = Hint { task_id: &record.id, context_id: &record.context_id, first_seq, events: &events };
+                let hint = Hint { task_id: &record.id, context_id: &record.context_id, first_seq, events };
                 self.hints.notify(hint);
                 if push_waits {
                     self.deliveries_due.notify_one();

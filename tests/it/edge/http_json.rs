@@ -28,7 +28,26 @@ async fn every_operation_answers_200_with_a_bare_message() {
         let (status, kind) = (answer.status.as_u16(), answer.header("content-type"));
         shown.push_str(&format!("{method} {path}: {status} {kind}\n  {body}\n"));
     }
-    expect![[r#""#]].assert_eq(&shown);
+    expect![[r#"
+        POST /message:send: 200 application/a2a+json
+          {"task":{"id":"<id 1>","contextId":"<id 2>","status":{"state":"TASK_STATE_COMPLETED","timestamp":"<time>"},"artifacts":[{"artifactId":"artifact-1-1","parts":[{"text":"hello"}]}],"history":[{"messageId":"m-1","contextId":"<id 2>","taskId":"<id 1>","role":"ROLE_USER","parts":[{"text":"hello"}]}]}}
+        GET /tasks/ID: 200 application/a2a+json
+          {"id":"ID","contextId":"<id 1>","status":{"state":"TASK_STATE_INPUT_REQUIRED","message":{"messageId":"<id 2>","contextId":"<id 1>","taskId":"ID","role":"ROLE_AGENT","parts":[{"text":"which?"}]},"timestamp":"<time>"},"history":[{"messageId":"m-1","contextId":"<id 1>","taskId":"ID","role":"ROLE_USER","parts":[{"text":"ask which?"}]}]}
+        GET /tasks?contextId=nothing: 200 application/a2a+json
+          {"tasks":[],"nextPageToken":"","pageSize":50,"totalSize":0}
+        POST /tasks/ID/pushNotificationConfigs: 200 application/a2a+json
+          {"id":"c","taskId":"ID","url":"https://hooks.example/"}
+        GET /tasks/ID/pushNotificationConfigs/c: 200 application/a2a+json
+          {"id":"c","taskId":"ID","url":"https://hooks.example/"}
+        GET /tasks/ID/pushNotificationConfigs: 200 application/a2a+json
+          {"configs":[{"id":"c","taskId":"ID","url":"https://hooks.example/"}]}
+        DELETE /tasks/ID/pushNotificationConfigs/c: 200 application/a2a+json
+          {}
+        DELETE /tasks/ID/pushNotificationConfigs/c: 200 application/a2a+json
+          {}
+        POST /tasks/ID:cancel: 200 application/a2a+json
+          {"id":"ID","contextId":"<id 1>","status":{"state":"TASK_STATE_CANCELED","timestamp":"<time>"},"history":[{"messageId":"m-1","contextId":"<id 1>","taskId":"ID","role":"ROLE_USER","parts":[{"text":"ask which?"}]},{"messageId":"<id 2>","contextId":"<id 1>","taskId":"ID","role":"ROLE_AGENT","parts":[{"text":"which?"}]}]}
+    "#]].assert_eq(&shown);
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,7 +105,25 @@ async fn queries_are_read_in_both_spellings_and_checked() {
         let said = json["error"]["message"].as_str().map_or("fine".to_owned(), str::to_owned);
         shown.push_str(&format!("{query}: {} {said}\n", answer.status.as_u16()));
     }
-    expect![[r#""#]].assert_eq(&shown);
+    expect![[r#"
+        pageSize=0: 400 Invalid parameters: pageSize: must be between 1 and 100
+        pageSize=101: 400 Invalid parameters: pageSize: must be between 1 and 100
+        pageSize=ten: 400 Invalid parameters: pageSize: must be a whole number of 32 bits
+        pageSize=5&pageSize=6: 400 Invalid parameters: pageSize: must be given once
+        historyLength=-1: 400 Invalid parameters: historyLength: must not be negative
+        historyLength=: 400 Invalid parameters: historyLength: must be a whole number of 32 bits
+        status=working: 400 Invalid parameters: status: working is not a task state; use a name such as TASK_STATE_WORKING
+        status=TASK_STATE_UNSPECIFIED: 200 fine
+        status=3: 200 fine
+        status=99: 400 Invalid parameters: status: 99 is not a task state; use a name such as TASK_STATE_WORKING
+        includeArtifacts=yes: 400 Invalid parameters: includeArtifacts: must be true or false
+        includeArtifacts=true: 200 fine
+        statusTimestampAfter=yesterday: 400 Invalid parameters: statusTimestampAfter: must be a timestamp such as 2026-02-03T10:00:00.000Z
+        statusTimestampAfter=2020-01-01T00%3A00%3A00Z: 200 fine
+        statusTimestampAfter=2020-01-01T00:00:00%2B02:00: 200 fine
+        pageToken=nonsense: 400 Invalid parameters: pageToken: is not a token this server gave out; repeat the list without it
+        page_size=5&include_artifacts=false&context_id=x: 200 fine
+    "#]].assert_eq(&shown);
 }
 
 #[tokio::test(start_paused = true)]

@@ -34,7 +34,19 @@ async fn all_eleven_methods_answer() {
         };
         shown.push_str(&format!("{method}: {kind}, {gist}\n"));
     }
-    expect![[r#""#]].assert_eq(&shown);
+    expect![[r#"
+        SendMessage: application/json, task
+        SendStreamingMessage: text/event-stream, 3 events
+        GetTask: application/json, contextId history id status
+        ListTasks: application/json, nextPageToken pageSize tasks totalSize
+        CreateTaskPushNotificationConfig: application/json, id taskId url
+        GetTaskPushNotificationConfig: application/json, id taskId url
+        ListTaskPushNotificationConfigs: application/json, configs
+        DeleteTaskPushNotificationConfig: application/json, null
+        CancelTask: application/json, contextId history id status
+        SubscribeToTask: application/json, 200 UNSUPPORTED_OPERATION
+        GetExtendedAgentCard: application/json, 200 UNSUPPORTED_OPERATION
+    "#]].assert_eq(&shown);
 }
 
 fn keys(value: &Value) -> String {
@@ -124,7 +136,62 @@ async fn what_is_wrong_with_an_envelope_is_said() {
         let (code, text) = (&json["error"]["code"], json["error"]["message"].as_str().unwrap());
         shown.push_str(&format!("{body}\n  {code} id {}: {text}\n", json["id"]));
     }
-    expect![[r#""#]].assert_eq(&shown);
+    expect![[r#"
+
+          -32700 id null: Invalid JSON payload: EOF while parsing a value at line 1 column 0
+   
+          -32700 id null: Invalid JSON payload: EOF while parsing a value at line 1 column 3
+        {
+          -32700 id null: Invalid JSON payload: EOF while parsing an object at line 1 column 1
+        not json
+          -32700 id null: Invalid JSON payload: expected ident at line 1 column 2
+        {"jsonrpc":"2.0","id":1,"method":"GetTask"} trailing
+          -32700 id null: Invalid JSON payload: trailing characters at line 1 column 45
+        null
+          -32600 id null: Invalid request: invalid type: null, expected struct RawEnvelope at line 1 column 4
+        7
+          -32600 id null: Invalid request: invalid type: integer `7`, expected struct RawEnvelope at line 1 column 1
+        "text"
+          -32600 id null: Invalid request: invalid type: string "text", expected struct RawEnvelope at line 1 column 6
+        []
+          -32600 id null: Invalid request: jsonrpc must be "2.0"
+        [{"jsonrpc":"2.0","id":1,"method":"GetTask"}]
+          -32600 id null: Invalid request: batches are not supported; send one request object
+        {}
+          -32600 id null: Invalid request: jsonrpc must be "2.0"
+        {"id":1,"method":"GetTask"}
+          -32600 id 1: Invalid request: jsonrpc must be "2.0"
+        {"jsonrpc":"1.0","id":1,"method":"GetTask"}
+          -32600 id 1: Invalid request: jsonrpc must be "2.0"
+        {"jsonrpc":2.0,"id":1,"method":"GetTask"}
+          -32600 id 1: Invalid request: invalid type: floating point `2.0`, expected a string at line 1 column 14
+        {"jsonrpc":"2.0","id":1}
+          -32600 id 1: Invalid request: method is missing
+        {"jsonrpc":"2.0","id":1,"method":""}
+          -32600 id 1: Invalid request: method is missing
+        {"jsonrpc":"2.0","id":1,"method":null}
+          -32600 id 1: Invalid request: method is missing
+        {"jsonrpc":"2.0","id":1,"method":7}
+          -32600 id 1: Invalid request: invalid type: integer `7`, expected a string at line 1 column 34
+        {"jsonrpc":"2.0","id":1,"id":2,"method":"GetTask"}
+          -32600 id null: Invalid request: duplicate field `id` at line 1 column 28
+        {"jsonrpc":"2.0","id":1,"method":"Nothing"}
+          -32601 id 1: Method not found: Nothing
+        {"jsonrpc":"2.0","id":1,"method":"message/send"}
+          -32601 id 1: Method not found: message/send
+        {"jsonrpc":"2.0","id":1,"method":"gettask"}
+          -32601 id 1: Method not found: gettask
+        {"jsonrpc":"2.0","id":1,"method":"GetTask"}
+          -32602 id 1: Invalid parameters: id: is required and must not be empty
+        {"jsonrpc":"2.0","id":1,"method":"GetTask","params":null}
+          -32602 id 1: Invalid parameters: id: is required and must not be empty
+        {"jsonrpc":"2.0","id":1,"method":"GetTask","params":[]}
+          -32602 id 1: Invalid parameters: params: invalid type: sequence, expected an object
+        {"jsonrpc":"2.0","id":1,"method":"GetTask","params":"t"}
+          -32602 id 1: Invalid parameters: params: invalid type: string "t", expected an object
+        {"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":7}}
+          -32602 id 1: Invalid parameters: id: invalid type: integer `7`, expected a string
+    "#]].assert_eq(&shown);
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,14 +218,20 @@ async fn a_body_that_says_it_is_not_json_is_refused() {
     for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp", "json"] {
         assert_eq!(edge.ask(asked(kind)).await.gist(), "200 CONTENT_TYPE_NOT_SUPPORTED", "{kind}");
     }
-    expect![[r#""#]].assert_eq(&edge.ask(asked("text/plain")).await.picture());
+    expect![[r#"
+        200 application/json
+        {"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"Content-Type text/plain is not supported; send application/json","data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"CONTENT_TYPE_NOT_SUPPORTED","domain":"a2a-protocol.org"}]}}
+    "#]].assert_eq(&edge.ask(asked("text/plain")).await.picture());
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_send_and_a_delete_answer_with() {
     let edge = Edge::usual();
     let sent = edge.rpc("SendMessage", message("hello")).await;
-    expect![[r#""#]].assert_eq(&sent.picture());
+    expect![[r#"
+        200 application/json
+        {"jsonrpc":"2.0","id":1,"result":{"task":{"id":"<id 1>","contextId":"<id 2>","status":{"state":"TASK_STATE_COMPLETED","timestamp":"<time>"},"artifacts":[{"artifactId":"artifact-1-1","parts":[{"text":"hello"}]}],"history":[{"messageId":"m-1","contextId":"<id 2>","taskId":"<id 1>","role":"ROLE_USER","parts":[{"text":"hello"}]}]}}}
+    "#]].assert_eq(&sent.picture());
     let id = sent.json()["result"]["task"]["id"].as_str().unwrap().to_owned();
     let deleted = edge.rpc("DeleteTaskPushNotificationConfig", json!({"taskId": id, "id": "none"})).await;
     assert_eq!(redacted(&deleted.text()), r#"{"jsonrpc":"2.0","id":1,"result":null}"#);

@@ -80,7 +80,120 @@ async fn table(edge: &Edge, prefix: &str, places: &[&str], suffix: &str) -> Stri
 async fn every_place_takes_its_verbs_and_no_others() {
     let edge = server();
     let places: Vec<&str> = AGENT.into_iter().chain(SERVER).chain(REST).collect();
-    expect![[r#""#]].assert_eq(&table(&edge, "", &places, "").await);
+    expect![[r#"
+        /
+          GET: 200
+          POST: 200
+          PUT: 405 INVALID_REQUEST (POST)
+          PATCH: 405 INVALID_REQUEST (POST)
+          DELETE: 405 INVALID_REQUEST (POST)
+          HEAD: 200
+        /rpc
+          GET: 405 INVALID_REQUEST (POST)
+          POST: 200
+          PUT: 405 INVALID_REQUEST (POST)
+          PATCH: 405 INVALID_REQUEST (POST)
+          DELETE: 405 INVALID_REQUEST (POST)
+          HEAD: 405 INVALID_REQUEST (POST)
+        /a2a
+          GET: 405 INVALID_REQUEST (POST)
+          POST: 200
+          PUT: 405 INVALID_REQUEST (POST)
+          PATCH: 405 INVALID_REQUEST (POST)
+          DELETE: 405 INVALID_REQUEST (POST)
+          HEAD: 405 INVALID_REQUEST (POST)
+        /.well-known/agent-card.json
+          GET: 200
+          POST: 405 INVALID_REQUEST (GET)
+          PUT: 405 INVALID_REQUEST (GET)
+          PATCH: 405 INVALID_REQUEST (GET)
+          DELETE: 405 INVALID_REQUEST (GET)
+          HEAD: 200
+        /healthz
+          GET: 200
+          POST: 405 INVALID_REQUEST (GET)
+          PUT: 405 INVALID_REQUEST (GET)
+          PATCH: 405 INVALID_REQUEST (GET)
+          DELETE: 405 INVALID_REQUEST (GET)
+          HEAD: 200
+        /readyz
+          GET: 200
+          POST: 405 INVALID_REQUEST (GET)
+          PUT: 405 INVALID_REQUEST (GET)
+          PATCH: 405 INVALID_REQUEST (GET)
+          DELETE: 405 INVALID_REQUEST (GET)
+          HEAD: 200
+        /metrics
+          GET: 200
+          POST: 405 INVALID_REQUEST (GET)
+          PUT: 405 INVALID_REQUEST (GET)
+          PATCH: 405 INVALID_REQUEST (GET)
+          DELETE: 405 INVALID_REQUEST (GET)
+          HEAD: 200
+        /message:send
+          GET: 405 METHOD_NOT_FOUND (POST)
+          POST: 200
+          PUT: 405 METHOD_NOT_FOUND (POST)
+          PATCH: 405 METHOD_NOT_FOUND (POST)
+          DELETE: 405 METHOD_NOT_FOUND (POST)
+          HEAD: 405 METHOD_NOT_FOUND (POST)
+        /message:stream
+          GET: 405 METHOD_NOT_FOUND (POST)
+          POST: 200
+          PUT: 405 METHOD_NOT_FOUND (POST)
+          PATCH: 405 METHOD_NOT_FOUND (POST)
+          DELETE: 405 METHOD_NOT_FOUND (POST)
+          HEAD: 405 METHOD_NOT_FOUND (POST)
+        /tasks
+          GET: 200
+          POST: 405 METHOD_NOT_FOUND (GET)
+          PUT: 405 METHOD_NOT_FOUND (GET)
+          PATCH: 405 METHOD_NOT_FOUND (GET)
+          DELETE: 405 METHOD_NOT_FOUND (GET)
+          HEAD: 405 METHOD_NOT_FOUND (GET)
+        /tasks/ID
+          GET: 200
+          POST: 405 METHOD_NOT_FOUND (GET)
+          PUT: 405 METHOD_NOT_FOUND (GET)
+          PATCH: 405 METHOD_NOT_FOUND (GET)
+          DELETE: 405 METHOD_NOT_FOUND (GET)
+          HEAD: 405 METHOD_NOT_FOUND (GET)
+        /tasks/ID:cancel
+          GET: 405 METHOD_NOT_FOUND (POST)
+          POST: 200
+          PUT: 405 METHOD_NOT_FOUND (POST)
+          PATCH: 405 METHOD_NOT_FOUND (POST)
+          DELETE: 405 METHOD_NOT_FOUND (POST)
+          HEAD: 405 METHOD_NOT_FOUND (POST)
+        /tasks/ID:subscribe
+          GET: 200 text/event-stream
+          POST: 200 text/event-stream
+          PUT: 405 application/a2a+json
+          PATCH: 405 application/a2a+json
+          DELETE: 405 application/a2a+json
+          HEAD: 405 application/a2a+json
+        /tasks/ID/pushNotificationConfigs
+          GET: 200
+          POST: 200
+          PUT: 405 METHOD_NOT_FOUND (GET, POST)
+          PATCH: 405 METHOD_NOT_FOUND (GET, POST)
+          DELETE: 405 METHOD_NOT_FOUND (GET, POST)
+          HEAD: 405 METHOD_NOT_FOUND (GET, POST)
+        /tasks/ID/pushNotificationConfigs/c
+          GET: 200
+          POST: 405 METHOD_NOT_FOUND (GET, DELETE)
+          PUT: 405 METHOD_NOT_FOUND (GET, DELETE)
+          PATCH: 405 METHOD_NOT_FOUND (GET, DELETE)
+          DELETE: 200
+          HEAD: 405 METHOD_NOT_FOUND (GET, DELETE)
+        /extendedAgentCard
+          GET: 400 UNSUPPORTED_OPERATION
+          POST: 405 METHOD_NOT_FOUND (GET)
+          PUT: 405 METHOD_NOT_FOUND (GET)
+          PATCH: 405 METHOD_NOT_FOUND (GET)
+          DELETE: 405 METHOD_NOT_FOUND (GET)
+          HEAD: 405 METHOD_NOT_FOUND (GET)
+    "#]].assert_eq(&table(&edge, "", &places, "").await);
 }
 
 #[tokio::test(start_paused = true)]

@@ -66,9 +66,15 @@ async fn the_query_decides_where_there_is_no_header() {
 #[tokio::test(start_paused = true)]
 async fn the_refusal_names_the_fix() {
     let edge = Edge::usual();
-    expect![[r#""#]].assert_eq(&edge.ask(versioned(get("/tasks"), None)).await.picture());
+    expect![[r#"
+        400 application/a2a+json
+        {"error":{"code":400,"status":"FAILED_PRECONDITION","message":"Protocol version 0.3 is not offered here (served: 1.0); send header A2A-Version: 1.0 (a request without it means 0.3)","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"VERSION_NOT_SUPPORTED","domain":"a2a-protocol.org","metadata":{"requested":"0.3","supported":"1.0"}}]}}
+    "#]].assert_eq(&edge.ask(versioned(get("/tasks"), None)).await.picture());
     let rpc = edge.ask(versioned(post("/", rpc_body("ListTasks", serde_json::json!({}))), Some("99.0"))).await;
-    expect![[r#""#]].assert_eq(&rpc.picture());
+    expect![[r#"
+        200 application/json
+        {"jsonrpc":"2.0","id":1,"error":{"code":-32009,"message":"Protocol version 99.0 is not offered here (served: 1.0); send header A2A-Version: 1.0 (a request without it means 0.3)","data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"VERSION_NOT_SUPPORTED","domain":"a2a-protocol.org","metadata":{"requested":"99.0","supported":"1.0"}}]}}
+    "#]].assert_eq(&rpc.picture());
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,7 +87,7 @@ async fn a_closed_network_may_say_what_no_version_means() {
 
 #[tokio::test(start_paused = true)]
 async fn cards_and_the_operators_places_need_no_version() {
-    let edge = Edge::usual();
+    let edge = Edge::usual().ready().await;
     for path in ["/.well-known/agent-card.json", "/healthz", "/readyz", "/metrics", "/"] {
         assert_eq!(edge.ask(versioned(get(path), None)).await.gist(), "200", "{path}");
     }

@@ -93,8 +93,35 @@ async fn what_the_receiver_is_sent() {
     let calls = hooks.calls(3).await;
     let call = &calls[2];
     assert_eq!(call.url, "https://hooks.example/in");
-    expect![[r#""#]].assert_debug_eq(&call.headers);
-    expect![[r#""#]].assert_eq(std::str::from_utf8(&call.body).unwrap());
+    expect![[r#"
+        [
+            (
+                "content-type",
+                "application/a2a+json",
+            ),
+            (
+                "a2a-delivery-id",
+                "00000000-0000-4000-8000-000000000001:c:3",
+            ),
+            (
+                "a2a-delivery-attempt",
+                "1",
+            ),
+            (
+                "authorization",
+                "Bearer secret",
+            ),
+            (
+                "x-a2a-notification-token",
+                "a token",
+            ),
+            (
+                "a2a-notification-token",
+                "a token",
+            ),
+        ]
+    "#]].assert_debug_eq(&call.headers);
+    expect![[r#"{"statusUpdate":{"taskId":"00000000-0000-4000-8000-000000000001","contextId":"00000000-0000-4000-8000-000000000002","status":{"state":"TASK_STATE_COMPLETED","timestamp":"2026-01-01T00:00:00.000Z"}}}"#]].assert_eq(std::str::from_utf8(&call.body).unwrap());
 }
 
 #[tokio::test(start_paused = true)]

@@ -79,7 +79,41 @@ async fn a_vanished_caller_does_not_stop_the_work(stock: Stock) {
 async fn the_answer_to_a_send_is_the_task_in_its_envelope() {
     let world = World::of(registered("echo", echo()));
     let reply = world.client().call(Request::SendMessage(say("hello"))).await.unwrap();
-    expect![[r#""#]].assert_eq(&format!("{:#}\n", wire(&reply)));
+    expect![[r#"
+        {
+          "task": {
+            "artifacts": [
+              {
+                "artifactId": "artifact-1-1",
+                "parts": [
+                  {
+                    "text": "hello"
+                  }
+                ]
+              }
+            ],
+            "contextId": "00000000-0000-4000-8000-000000000002",
+            "history": [
+              {
+                "contextId": "00000000-0000-4000-8000-000000000002",
+                "messageId": "m-hello",
+                "parts": [
+                  {
+                    "text": "hello"
+                  }
+                ],
+                "role": "ROLE_USER",
+                "taskId": "00000000-0000-4000-8000-000000000001"
+              }
+            ],
+            "id": "00000000-0000-4000-8000-000000000001",
+            "status": {
+              "state": "TASK_STATE_COMPLETED",
+              "timestamp": "2026-01-01T00:00:00.000Z"
+            }
+          }
+        }
+    "#]].assert_eq(&format!("{:#}\n", wire(&reply)));
 }
 
 #[tokio::test(start_paused = true)]

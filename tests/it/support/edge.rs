@@ -1,13 +1,15 @@
 //! The whole server without a socket: requests go through its tower service.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body;
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 use switchboard::{A2aService, AgentBuilder, Engine, Server, ServerBuilder, Skill, Turn};
+use switchboard_engine::Readiness;
 use tower::ServiceExt;
 
 use super::callers::soon;
@@ -71,6 +73,17 @@ impl Edge {
         Self::new(Server::builder().agent(echo()))
     }
 
+    /// The server once it has taken up what there was to take up.
+    pub(crate) async fn ready(self) -> Self {
+        soon(async {
+            while self.engine.readiness() != Readiness::Ready {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        self
+    }
+
     pub(crate) async fn ask(&self, request: Request<Full<Bytes>>) -> Answer {
         let response = soon(self.service.clone().oneshot(request)).await.unwrap();
         let (parts, body) = response.into_parts();
@@ -79,15 +92,12 @@ impl Edge {
     }
 
     /// As [`Edge::ask`], with any body, and the answer's body not read yet.
-    pub(crate) async fn open<B>(
-        &self,
-        request: Request<B>,
-    ) -> Response<impl BodyExt<Data = Bytes, Error = Infallible> + Unpin>
+    pub(crate) async fn open<B>(&self, request: Request<B>) -> Response<UnsyncBoxBody<Bytes, Infallible>>
     where
-        B: BodyExt<Data = Bytes> + Send + Unpin + 'static,
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: std::fmt::Display,
     {
-        soon(self.service.clone().oneshot(request)).await.unwrap()
+        soon(self.service.clone().oneshot(request)).await.unwrap().map(BodyExt::boxed_unsync)
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -209,6 +219,3 @@ fn looks_like(word: &str, pattern: &str) -> bool {
             exact => byte == exact,
         })
 }
-
-/// Longer than any wait of a server on its usual settings.
-pub(crate) const AGES: Duration = Duration::from_secs(86_400);

@@ -18,6 +18,7 @@ pub(crate) struct GatedStore {
     /// Whether commits wait to be answered.
     held: watch::Sender<bool>,
     fails: AtomicBool,
+    fails_to_read: AtomicBool,
     log_reads: AtomicU64,
 }
 
@@ -35,6 +36,7 @@ impl GatedStore {
             inner: MemoryStore::new(clock, 10_000),
             held: watch::Sender::new(true),
             fails: AtomicBool::new(false),
+            fails_to_read: AtomicBool::new(false),
             log_reads: AtomicU64::new(0),
         })
     }
@@ -52,6 +54,11 @@ impl GatedStore {
     /// Whether commits fail from now on.
     pub(crate) fn fail(&self, on: bool) {
         self.fails.store(on, Ordering::SeqCst);
+    }
+
+    /// Whether logs cannot be read from now on.
+    pub(crate) fn fail_reads(&self, on: bool) {
+        self.fails_to_read.store(on, Ordering::SeqCst);
     }
 
     /// How often a log was read.
@@ -89,6 +96,10 @@ impl Store for GatedStore {
 
     fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {
         self.log_reads.fetch_add(1, Ordering::SeqCst);
+        if self.fails_to_read.load(Ordering::SeqCst) {
+            let error = StoreError::Unavailable("the disk is gone".to_owned());
+            return Box::pin(std::future::ready(Err(error)));
+        }
         self.inner.log(key, after_seq, limit)
     }
 

@@ -1,6 +1,7 @@
 //! What the tests of the whole share: a world to put agents in, agents that a test plays by hand, callers, pictures of
 //! what came back, and the edge without a socket.
 
+pub(crate) mod bodies;
 pub(crate) mod callers;
 pub(crate) mod edge;
 pub(crate) mod gated_store;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use switchboard_core::call::{Caller, SendMessage};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Inbound, Opening, Refusal, decide};
-use switchboard_core::model::{Json, Message, PushConfig, TaskId};
+use switchboard_core::model::{Json, Message, PushConfig, Task, TaskId};
 
 use super::{Identity, identify};
 use crate::commit::{AppendError, Extras, Record, WriteError, contended};
 use crate::house::{House, Registered};
 use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
 use crate::push::put_config;
-use crate::runs::{Effects, Replies, Run, Stage, Turn, TurnStart, poll_once};
+use crate::runs::{AgentFuture, Effects, Replies, Run, Stage, Turn, TurnStart, poll_once};
 use crate::supervisor::Unbroken;
 
 /// What became of a message.
@@ -74,6 +74,27 @@ struct Entering<'a> {
 impl Entering<'_> {
     /// Opens a new record.
     async fn open(self, send: SendMessage) -> Result<Entry, ProtocolError> {
+        let opening = self.prepare(send)?;
+        match self.agent.source.traits().effects {
+            Effects::None => {
+                let referenced = match opening.inbound.message.reference_task_ids.is_empty() {
+                    true => Vec::new(),
+                    false => Box::pin(self.house.referenced_by(&self.scope, &opening.inbound.message)).await,
+                };
+                self.commit_asked(self.ask(opening, referenced)?).await
+            }
+            Effects::Some => {
+                let Prepared { record, before, events, extras, .. } = *opening;
+                let mut folded = Folded::empty(record.id.clone(), record.context_id.clone());
+                folded.apply_all(&events);
+                let entry = self.commit_and_run(record.clone(), before, events, Arc::new(folded), extras, true).await?;
+                entry.ok_or_else(|| contended(&record.id))
+            }
+        }
+    }
+
+    /// Everything about a new record that needs no waiting. Boxed: it is passed on through futures.
+    fn prepare(&self, send: SendMessage) -> Result<Box<Prepared>, ProtocolError> {
         let house = self.house;
         let id = TaskId::from(house.ids.uuid());
         let context_id = send.message.context_id.clone().unwrap_or_else(|| house.ids.uuid().into());
@@ -82,46 +103,29 @@ impl Entering<'_> {
             || send.push_config.is_some();
         let record = Arc::new(Record::unopened(self.scope.clone(), id.clone(), context_id.clone()));
         let push = self.push_change(&send, &id, 0, &[])?;
-        let message = Message { task_id: Some(id.clone()), context_id: Some(context_id.clone()), ..send.message };
+        let message = Message { task_id: Some(id), context_id: Some(context_id.clone()), ..send.message };
         let inbound = self.inbound(1, message, send.metadata, send.accepted_output_modes);
-        let command = Command::Open(Opening { inbound: inbound.clone(), context_id: context_id.clone(), born });
+        let command = Command::Open(Opening { inbound: inbound.clone(), context_id, born });
         let before = record.head();
         let events = decide(&before, command, &house.bounds(), house.now()).map_err(refused)?;
         let extras = Extras { push, accept: self.accept(1, 0), folded: None };
-        match self.agent.source.traits().effects {
-            Effects::None => self.open_and_ask(record, inbound, before, events, extras).await,
-            Effects::Some => {
-                let mut folded = Folded::empty(id, context_id);
-                folded.apply_all(&events);
-                let entry = self.commit_and_run(record.clone(), before, events, Arc::new(folded), extras, true).await?;
-                entry.ok_or_else(|| contended(&record.id))
-            }
-        }
+        Ok(Box::new(Prepared { record, inbound, before, events, extras }))
     }
 
-    /// Asks an agent without effects before anything is stored. If it answers at once, question and answer are one
-    /// commit; if it has to wait, what it has said so far is.
-    async fn open_and_ask(
-        self,
-        record: Arc<Record>,
-        inbound: Arc<Inbound>,
-        before: Head,
-        events: Vec<Event>,
-        mut extras: Extras,
-    ) -> Result<Entry, ProtocolError> {
+    /// Asks an agent without effects before anything is stored. If it answers at once, question and answer will be one
+    /// commit; if it has to wait, what it has said so far will.
+    fn ask(&self, opening: Box<Prepared>, referenced: Vec<Arc<Task>>) -> Result<Asked, ProtocolError> {
+        let Prepared { record, inbound, before, events, mut extras } = *opening;
         let house = self.house;
         let folded = Folded::empty(record.id.clone(), record.context_id.clone());
         let stage = Stage::begin(before, folded, events);
-        let referenced = house.referenced_by(&record.scope, &inbound.message).await;
         let deadline = house.now().plus_ms(i64::from(house.run_s_max(&record.scope)) * 1000);
         let (fence, attempt) = (stage.head.fence, stage.head.attempt);
         let start =
             TurnStart { record: record.clone(), inbound, fence, attempt, deadline, referenced, checkpoint: None };
         let turn = Turn::staged(house.clone(), start, stage);
         let mut future = self.agent.source.start(turn.clone());
-        let outcome = poll_once(&mut future).await;
-        let answered = outcome.is_some();
-        let stage = match outcome {
+        let stage = match poll_once(&mut future) {
             Some(outcome) => {
                 let end = outcome.into_end(house, &turn);
                 turn.end_in_stage(end);
@@ -134,17 +138,28 @@ impl Entering<'_> {
         };
         let folded = Arc::new(folded);
         extras.folded = Some(folded.clone());
-        let events: Arc<[Event]> = events.into();
-        match house.append(&record, before, events.clone(), None, extras).await {
-            Ok(()) => {}
-            Err(error) => {
-                // The run was for nothing, and it knows: it had no effects.
-                turn.cancel_token().cancel();
-                return self.not_entered(error)?.ok_or_else(|| contended(&record.id));
-            }
+        let run = head.running.then_some(future);
+        Ok(Asked {
+            record,
+            before: Box::new(before),
+            events: events.into(),
+            folded,
+            extras: Box::new(extras),
+            turn,
+            run,
+        })
+    }
+
+    /// Commits what an agent without effects was asked and has answered so far.
+    async fn commit_asked(&self, asked: Asked) -> Result<Entry, ProtocolError> {
+        let Asked { record, before, events, folded, extras, turn, run } = asked;
+        if let Err(error) = self.house.append(&record, *before, events.clone(), None, *extras).await {
+            // The run was for nothing, and it knows: it had no effects.
+            turn.cancel_token().cancel();
+            return self.not_entered(error)?.ok_or_else(|| contended(&record.id));
         }
-        if !answered && head.running {
-            Run::new(house.clone(), self.agent.clone(), turn, future).spawn();
+        if let Some(future) = run {
+            Run::new(self.house.clone(), self.agent.clone(), turn, future).spawn();
         }
         Ok(Entry::Entered(entered(record, folded, events, true)))
     }
@@ -275,6 +290,27 @@ impl Entering<'_> {
         let expires = self.house.now().plus_ms(i64::from(self.house.limits.idempotency_window_s) * 1000);
         Some(Accept { key, digest, turn, after_seq, expires })
     }
+}
+
+/// A record about to be opened.
+struct Prepared {
+    record: Arc<Record>,
+    inbound: Arc<Inbound>,
+    before: Head,
+    events: Vec<Event>,
+    extras: Extras,
+}
+
+/// A record whose agent has been asked already.
+struct Asked {
+    record: Arc<Record>,
+    before: Box<Head>,
+    events: Arc<[Event]>,
+    folded: Arc<Folded>,
+    extras: Box<Extras>,
+    turn: Turn,
+    /// The agent, if it has more to say.
+    run: Option<AgentFuture>,
 }
 
 fn entered(record: Arc<Record>, folded: Arc<Folded>, events: Arc<[Event]>, opened: bool) -> Entered {

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use switchboard_core::lifecycle::{Command, Phase, RunCommand, TurnEnd};
@@ -54,15 +54,13 @@ pub(crate) fn poll_agent(future: &mut AgentFuture, cx: &mut Context<'_>) -> Poll
     }
 }
 
-/// Polls an agent once; none if it has to wait for something.
-pub(crate) async fn poll_once(future: &mut AgentFuture) -> Option<Outcome> {
-    poll_fn(|cx| {
-        Poll::Ready(match poll_agent(future, cx) {
-            Poll::Ready(outcome) => Some(outcome),
-            Poll::Pending => None,
-        })
-    })
-    .await
+/// Polls an agent once; none if it has to wait for something. Nobody is woken: an agent that waits is polled again when
+/// its run is spawned, and says then whom to wake.
+pub(crate) fn poll_once(future: &mut AgentFuture) -> Option<Outcome> {
+    match poll_agent(future, &mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(outcome) => Some(outcome),
+        Poll::Pending => None,
+    }
 }
 
 /// An agent at work.

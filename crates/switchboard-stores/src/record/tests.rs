@@ -1,1 +1,94 @@
-//! Record tests.
+//! The stored form: what it refuses, and that it is JSON by anybody's reading. That everything comes back as it went in
+//! is in the contract that every store passes.
+
+use switchboard_core::lifecycle::{Event, Head};
+use switchboard_core::model::{Json, TaskState, Timestamp};
+use switchboard_engine::ports::store::StoreError;
+
+use super::decode::{ChunkSource, Want, decode};
+use super::encode::encode;
+use super::json::JsonText;
+
+struct NoChunks;
+
+impl ChunkSource for NoChunks {
+    fn read(&self, _: i64, _: i64) -> Result<Vec<u8>, StoreError> {
+        Ok(Vec::new())
+    }
+}
+
+fn refused(record: &str) -> String {
+    match decode(record, Want::Everything, &NoChunks) {
+        Err(StoreError::Corrupt(reason)) => reason,
+        other => panic!("{record} gave {other:?}"),
+    }
+}
+
+#[test]
+fn a_format_from_the_future_is_refused_by_its_number() {
+    let reason = refused(r#"{"format":2,"events":[]}"#);
+    assert_eq!(reason, "stored record: format 2 is not 1, the only one known");
+}
+
+#[test]
+fn what_cannot_be_ours_is_corrupt() {
+    for record in [
+        "",
+        "{",
+        r#"{"events":[]}"#,
+        r#"{"format":1,"events":[{"unheard_of":{}}]}"#,
+        r#"{"format":1,"events":[{"status":{"state":"asleep","at":"2020-01-01T00:00:00.000Z"}}]}"#,
+        r#"{"format":1,"events":[{"status":{"state":"working","at":"yesterday"}}]}"#,
+        r#"{"format":1,"events":[{"replied":{"message":{"id":"m","role":"agent","parts":[{}]}}}]}"#,
+        r#"{"format":1,"events":[{"replied":{"message":{"id":"m","role":"agent","parts":[{"raw":"*"}]}}}]}"#,
+    ] {
+        refused(record);
+    }
+}
+
+#[test]
+fn pieces_that_do_not_add_up_are_corrupt() {
+    let part = r#"{"chunks":{"of":"raw","first":1,"count":1,"bytes":40000}}"#;
+    let message = format!(r#"{{"id":"m","role":"agent","parts":[{part}]}}"#);
+    let reason = refused(&format!(r#"{{"format":1,"events":[{{"replied":{{"message":{message}}}}}]}}"#));
+    assert_eq!(reason, "stored record: 0 bytes in chunks where 40000 were written");
+}
+
+#[test]
+fn a_record_is_short_and_plain() {
+    let at = Timestamp::from_ms(0);
+    let events = [
+        Event::Claimed { fence: 2, attempt: 3, at },
+        Event::StatusChanged { state: TaskState::InputRequired, message: None, metadata: None, at },
+        Event::Checkpoint { value: Json::from_trusted("{\"at\": 1}") },
+        Event::TurnEnded,
+    ];
+    let head = Head::unopened("t".into(), "c".into(), "a".into());
+    let encoded = encode(&events, &head, &|_| 1);
+    assert_eq!(
+        encoded.record,
+        r#"{"format":1,"events":[{"claimed":{"fence":2,"attempt":3,"at":"1970-01-01T00:00:00.000Z"}},{"status":{"state":"input-required","at":"1970-01-01T00:00:00.000Z"}},{"checkpoint":{"value":{"at": 1}}},{"turn_ended":{}}]}"#
+    );
+    assert_eq!(decode(&encoded.record, Want::Everything, &NoChunks).unwrap(), events);
+}
+
+#[test]
+fn strings_are_escaped_as_everybody_does() {
+    let all: String = (0..0x250).filter_map(char::from_u32).chain("🦀\u{2028}\u{ffff}".chars()).collect();
+    for text in [all.as_str(), "", "plain", "\"", "\\", "end\u{0}"] {
+        let mut json = JsonText::with_capacity(0);
+        json.string(text);
+        let written = json.finish();
+        assert_eq!(serde_json::from_str::<String>(&written).unwrap(), text);
+        assert_eq!(serde_json::to_string(text).unwrap().replace("\\b", "\\u0008").replace("\\f", "\\u000c"), written);
+    }
+}
+
+#[test]
+fn numbers_are_written_out() {
+    for number in [0, 9, 10, 1_234_567_890, u64::MAX] {
+        let mut json = JsonText::with_capacity(0);
+        json.number(number);
+        assert_eq!(json.finish(), number.to_string());
+    }
+}

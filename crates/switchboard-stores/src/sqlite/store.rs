@@ -24,7 +24,7 @@ use super::prune::candidates;
 use super::read;
 use super::readers::Readers;
 use super::stats::Stats;
-use super::writer::{CommitRequest, Writer, stopped};
+use super::writer::{CommitRequest, StartError, Writer, stopped};
 use crate::record::{encode, encode_artifacts};
 
 /// Tasks in one SQLite file.
@@ -56,8 +56,11 @@ impl SqliteStore {
         let stats = Arc::new(Stats::default());
         let cache = Arc::new(Cache::new(options.cache_records_max, options.cache_bytes_max));
         let readers = Readers::start(readers).map_err(io)?;
-        let writer =
-            Writer::start(writer, clock.clone(), stats.clone(), cache.clone(), epoch, options.queue_max).map_err(io)?;
+        let started = Writer::start(writer, clock.clone(), stats.clone(), cache.clone(), epoch, options.queue_max);
+        let writer = started.map_err(|error| match error {
+            StartError::Thread(source) => io(source),
+            StartError::Sqlite(source) => sql(source),
+        })?;
         Ok(Self {
             clock,
             stats,

@@ -64,7 +64,10 @@ impl Shared {
         dialect: Dialect,
         head: &Head<'_>,
     ) -> Result<Caller, ProtocolError> {
-        let text = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        // A value that is not ASCII is a value all the same: dropping it would turn a resume or a repeat into a new send.
+        let text = |name: &str| {
+            head.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
         Ok(Caller {
             owner: identity.owner(tenant)?,
             authenticated: identity.authenticated,
@@ -79,7 +82,8 @@ impl Shared {
     /// Which dialect a request is in: from its header, else its query.
     pub(crate) fn dialect(&self, head: &Head<'_>) -> Result<Dialect, ProtocolError> {
         let header = head.headers.get("a2a-version").map(|value| value.to_str().unwrap_or("?"));
-        let query = if header.is_none() { head.query("A2A-Version") } else { None };
+        let is_named = header.is_some_and(|header| !header.trim().is_empty());
+        let query = if is_named { None } else { head.query("A2A-Version") };
         detect::version(header, query.as_deref(), self.default_version)
     }
 }

@@ -26,12 +26,12 @@ impl Cors {
         self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
     }
 
-    /// Adds what a browser needs to see, if the request came from a page that may call.
+    /// Adds what a browser needs to see, if the request came from a page that may call. What is public is marked for
+    /// everybody: a cache may keep the answer to a program and hand it to a page.
     pub(crate) fn mark(&self, origin: Option<&HeaderValue>, public: bool, headers: &mut HeaderMap) {
-        let Some(origin) = origin else { return };
         if public {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-        } else if origin.to_str().is_ok_and(|origin| self.allows(origin)) {
+        } else if let Some(origin) = origin.filter(|origin| origin.to_str().is_ok_and(|origin| self.allows(origin))) {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
             headers.append(header::VARY, HeaderValue::from_static("origin"));
         } else {

@@ -100,11 +100,17 @@ fn answer(agent: &Mounted, reply: &Reply, content_type: HeaderValue) -> Response
     response
 }
 
-/// The media type of the answer: the protocol's own unless the client wants plain JSON only.
+/// The media type of the answer: the protocol's own for those who accept it or say nothing, plain JSON for the others.
 fn content_type(headers: &HeaderMap) -> HeaderValue {
-    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("*/*");
-    let wants = |kind: &str| accept.split(',').any(|one| one.trim().starts_with(kind));
-    if wants("application/json") && !wants("application/a2a+json") && !wants("*/*") { JSON } else { A2A_JSON }
+    const OURS: [&str; 3] = ["application/a2a+json", "application/*", "*/*"];
+    let is_ours = |range: &str| {
+        let bare = range.split(';').next().unwrap_or_default().trim();
+        OURS.iter().any(|ours| bare.eq_ignore_ascii_case(ours))
+    };
+    let mut lines = headers.get_all(header::ACCEPT).iter().peekable();
+    let is_silent = lines.peek().is_none();
+    let takes_ours = lines.any(|line| line.to_str().is_ok_and(|line| line.split(',').any(is_ours)));
+    if is_silent || takes_ours { A2A_JSON } else { JSON }
 }
 
 /// The verbs a place takes, if this is not one of them.
