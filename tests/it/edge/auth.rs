@@ -92,7 +92,8 @@ async fn a_refusal_has_the_shape_of_its_place() {
 #[tokio::test(start_paused = true)]
 async fn cards_and_health_are_for_everybody() {
     let edge = server().ready().await;
-    for path in ["/.well-known/agent-card.json", "/agents/echo/.well-known/agent-card.json", "/healthz", "/readyz", "/"] {
+    for path in ["/.well-known/agent-card.json", "/agents/echo/.well-known/agent-card.json", "/healthz", "/readyz", "/"]
+    {
         assert_eq!(edge.get(path).await.gist(), "200", "{path}");
     }
     assert_eq!(edge.ask(bearer(get("/metrics"), BOB)).await.gist(), "200");
@@ -101,7 +102,9 @@ async fn cards_and_health_are_for_everybody() {
 #[tokio::test(start_paused = true)]
 async fn a_tenant_must_be_granted() {
     let edge = server();
-    let sent = |tenant: &str, token: &str| bearer(post(&format!("{tenant}/message:send"), message("hello").to_string()), token);
+    let sent = |tenant: &str, token: &str| {
+        bearer(post(&format!("{tenant}/message:send"), message("hello").to_string()), token)
+    };
     for (tenant, token, expected) in [
         ("", ALICE, "200"),
         ("/acme", ALICE, "200"),

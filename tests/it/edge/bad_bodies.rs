@@ -100,12 +100,15 @@ async fn deep_nesting_is_refused_or_ignored_and_never_overflows() {
     let edge = Edge::usual();
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let with_data = |data: &str| {
-        format!(r#"{{"message":{{"messageId":"m","role":"ROLE_USER","parts":[{{"text":"hello"}},{{"data":{data}}}]}}}}"#)
+        format!(
+            r#"{{"message":{{"messageId":"m","role":"ROLE_USER","parts":[{{"text":"hello"}},{{"data":{data}}}]}}}}"#
+        )
     };
     assert_eq!(edge.post("/message:send", with_data(&deep(64))).await.gist(), "200");
     for levels in [65, 1_000, 1_000_000] {
         assert_eq!(edge.post("/message:send", with_data(&deep(levels))).await.gist(), "400 INVALID_PARAMS", "{levels}");
-        let call = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{}}}"#, with_data(&deep(levels)));
+        let call =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{}}}"#, with_data(&deep(levels)));
         assert_eq!(edge.post("/", call).await.gist(), "200 INVALID_PARAMS", "{levels}");
     }
     // What nobody reads is skipped, however deep it is.

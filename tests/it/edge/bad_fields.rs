@@ -14,7 +14,10 @@ async fn violations(edge: &Edge, params: &Value) -> String {
     let details = &rest["error"]["details"];
     assert_eq!(details[0]["reason"], "INVALID_PARAMS", "{rest}");
     let violations = details[1]["fieldViolations"].as_array().unwrap();
-    violations.iter().map(|one| format!("  {}: {}\n", one["field"].as_str().unwrap(), one["description"].as_str().unwrap())).collect()
+    violations
+        .iter()
+        .map(|one| format!("  {}: {}\n", one["field"].as_str().unwrap(), one["description"].as_str().unwrap()))
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,7 +86,8 @@ async fn wrong_fields_are_named() {
           message.parts[0].metadata: must be an object
         eleven thousand parts
           message.parts: has 11000 parts; the limit is 1000
-    "#]].assert_eq(&shown);
+    "#]]
+    .assert_eq(&shown);
     assert_eq!(edge.get("/tasks").await.json()["totalSize"], 0, "nothing of this was stored");
 }
 
@@ -131,7 +135,8 @@ async fn wrong_settings_are_named() {
           configuration.taskPushNotificationConfig.authentication.scheme: is required and must not be empty
         a flag of text
           configuration.returnImmediately: invalid type: string "yes", expected a boolean
-    "#]].assert_eq(&shown);
+    "#]]
+    .assert_eq(&shown);
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,13 +150,18 @@ async fn ten_thousand_parts_are_over_the_limit_and_a_thousand_are_not() {
     assert_eq!(edge.post("/message:send", parts(1_000)).await.gist(), "200");
     let refused = edge.post("/message:send", parts(10_000)).await;
     assert_eq!(refused.gist(), "400 INVALID_PARAMS");
-    assert_eq!(refused.json()["error"]["message"], "Invalid parameters: message.parts: has 10000 parts; the limit is 1000");
+    assert_eq!(
+        refused.json()["error"]["message"],
+        "Invalid parameters: message.parts: has 10000 parts; the limit is 1000"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn odd_text_survives() {
     let edge = Edge::usual();
-    for text in ["a\u{0}b", "\u{0}", "\u{7f}\u{85}\u{2028}", "😀 é", "\\u0000 \\ \" /", "\u{202e}abc", "line\r\nline\ttab"] {
+    for text in
+        ["a\u{0}b", "\u{0}", "\u{7f}\u{85}\u{2028}", "😀 é", "\\u0000 \\ \" /", "\u{202e}abc", "line\r\nline\ttab"]
+    {
         let sent = edge.post("/message:send", message(text).to_string()).await.json();
         assert_eq!(sent["task"]["artifacts"][0]["parts"][0]["text"], text, "{text:?}");
         let id = sent["task"]["id"].as_str().unwrap();
@@ -191,5 +201,8 @@ async fn a_role_may_be_a_number_and_names_may_be_in_snake_case() {
     let body = r#"{"message":{"message_id":"m","role":1,"parts":[{"text":"hello","media_type":"text/plain"}]},
                    "configuration":{"history_length":"0","return_immediately":false}}"#;
     let sent = edge.post("/message:send", body).await.json();
-    assert_eq!((sent["task"]["status"]["state"].as_str(), sent["task"].get("history")), (Some("TASK_STATE_COMPLETED"), None));
+    assert_eq!(
+        (sent["task"]["status"]["state"].as_str(), sent["task"].get("history")),
+        (Some("TASK_STATE_COMPLETED"), None)
+    );
 }

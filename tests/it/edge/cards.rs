@@ -41,7 +41,8 @@ async fn the_card_of_a_server_with_tokens_says_how_to_call() {
             }
           }
         ]
-    "#]].assert_eq(&format!("{:#}\n{:#}\n", card.json()["securitySchemes"], card.json()["securityRequirements"]));
+    "#]]
+    .assert_eq(&format!("{:#}\n{:#}\n", card.json()["securitySchemes"], card.json()["securityRequirements"]));
 }
 
 #[tokio::test(start_paused = true)]

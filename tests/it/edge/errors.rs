@@ -7,7 +7,12 @@ use switchboard::{Server, ServerBuilder};
 use crate::support::edge::{Edge, echo, get, message, post, redacted, rpc_body};
 
 /// The same refusal over HTTP+JSON and over JSON-RPC.
-async fn both(edge: &Edge, rest: http::Request<http_body_util::Full<bytes::Bytes>>, method: &str, params: Value) -> String {
+async fn both(
+    edge: &Edge,
+    rest: http::Request<http_body_util::Full<bytes::Bytes>>,
+    method: &str,
+    params: Value,
+) -> String {
     let rest = edge.ask(rest).await;
     let rpc = edge.ask(post("/", rpc_body(method, params))).await;
     let (over_rest, over_rpc) = (redacted(&rest.text()), redacted(&rpc.text()));

@@ -35,7 +35,11 @@ async fn an_agent_without_one_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_credential_is_needed() {
     let edge = Edge::new(Server::builder().agent(extended()));
-    assert_eq!(gists(&edge, None).await, both("401 UNAUTHENTICATED", "401 UNAUTHENTICATED"), "nobody can have one here");
+    assert_eq!(
+        gists(&edge, None).await,
+        both("401 UNAUTHENTICATED", "401 UNAUTHENTICATED"),
+        "nobody can have one here"
+    );
 
     let tokens = Tokens::parse(&format!("{TOKEN} alice")).unwrap();
     let edge = Edge::new(Server::builder().agent(extended()).tokens(tokens));

@@ -13,10 +13,30 @@ fn loopback() -> Edge {
 #[tokio::test(start_paused = true)]
 async fn only_our_own_names_are_answered_to() {
     let edge = loopback();
-    for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:8080", "127.1.2.3", "[::1]", "[::1]:8080", "agents.example", "Agents.Example:1", "localhost."] {
+    for host in [
+        "localhost",
+        "LOCALHOST:8080",
+        "127.0.0.1:8080",
+        "127.1.2.3",
+        "[::1]",
+        "[::1]:8080",
+        "agents.example",
+        "Agents.Example:1",
+        "localhost.",
+    ] {
         assert_eq!(edge.ask(with(get("/tasks"), "host", host)).await.gist(), "200", "{host}");
     }
-    for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "0.0.0.0", "10.0.0.1", "[::2]", "agents.example.evil", "localhost@evil.example", ""] {
+    for host in [
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "0.0.0.0",
+        "10.0.0.1",
+        "[::2]",
+        "agents.example.evil",
+        "localhost@evil.example",
+        "",
+    ] {
         for path in ["/tasks", "/", "/healthz", "/metrics", "/.well-known/agent-card.json", "/nothing"] {
             let asked = get(path);
             let asked = if host.is_empty() { asked } else { with(asked, "host", host) };
@@ -41,11 +61,20 @@ async fn a_name_in_the_request_target_counts_for_http_2() {
 #[tokio::test(start_paused = true)]
 async fn pages_of_other_origins_are_turned_away() {
     let edge = loopback();
-    let from = |origin: &str| with(with(post("/message:send", message("hello").to_string()), "host", "localhost"), "origin", origin);
+    let from = |origin: &str| {
+        with(with(post("/message:send", message("hello").to_string()), "host", "localhost"), "origin", origin)
+    };
     for origin in ["http://localhost:3000", "http://127.0.0.1", "https://[::1]:9", "https://agents.example:8443"] {
         assert_eq!(edge.ask(from(origin)).await.gist(), "200", "{origin}");
     }
-    for origin in ["https://evil.example", "null", "http://localhost.evil.example", "file://", "localhost", "http://evil.example#localhost"] {
+    for origin in [
+        "https://evil.example",
+        "null",
+        "http://localhost.evil.example",
+        "file://",
+        "localhost",
+        "http://evil.example#localhost",
+    ] {
         let answer = edge.ask(from(origin)).await;
         assert_eq!(answer.gist(), "403 PERMISSION_DENIED", "{origin}");
         assert_eq!(answer.header("access-control-allow-origin"), "", "{origin}");
@@ -68,7 +97,8 @@ async fn a_page_that_may_call_is_told_so() {
         let expected = ["https://app.example", "origin", "a2a-extensions, x-request-id, retry-after, etag"];
         assert_eq!(names.map(|name| answer.header(name)), expected);
         // Refusals can be read by the page as well.
-        let refused = edge.ask(with(with(get("/tasks/none"), "host", "localhost"), "origin", "https://app.example")).await;
+        let refused =
+            edge.ask(with(with(get("/tasks/none"), "host", "localhost"), "origin", "https://app.example")).await;
         assert_eq!(refused.header("access-control-allow-origin"), "https://app.example");
 
         let stranger = edge.ask(from("https://evil.example")).await;
@@ -81,14 +111,18 @@ async fn a_page_that_may_call_is_told_so() {
 async fn a_preflight_says_what_a_page_may_send() {
     let cors = Cors::origins(["https://app.example"]);
     let edge = Edge::new(Server::builder().agent(echo()).host_check(true).cors(cors));
-    let from = |path: &str, origin: &str| with(with(request(Method::OPTIONS, path, ""), "host", "localhost"), "origin", origin);
+    let from = |path: &str, origin: &str| {
+        with(with(request(Method::OPTIONS, path, ""), "host", "localhost"), "origin", origin)
+    };
     for path in ["/", "/message:send", "/tasks/1/pushNotificationConfigs/2"] {
         let answer = edge.ask(from(path, "https://app.example")).await;
         assert_eq!(answer.status, 204, "{path}");
         assert_eq!(answer.header("access-control-allow-origin"), "https://app.example");
         assert_eq!(answer.header("access-control-allow-methods"), "GET, POST, DELETE, OPTIONS");
         let allowed = answer.header("access-control-allow-headers");
-        for name in ["authorization", "content-type", "a2a-version", "a2a-extensions", "idempotency-key", "last-event-id"] {
+        for name in
+            ["authorization", "content-type", "a2a-version", "a2a-extensions", "idempotency-key", "last-event-id"]
+        {
             assert!(allowed.split(", ").any(|one| one == name), "{name} in {allowed}");
         }
         let stranger = edge.ask(from(path, "https://evil.example")).await;

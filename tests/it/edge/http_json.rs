@@ -138,7 +138,9 @@ async fn history_length_in_the_query_cuts_the_history() {
 #[tokio::test(start_paused = true)]
 async fn a_body_that_says_it_is_not_json_is_refused() {
     let edge = Edge::usual();
-    let asked = |kind: &str| with(with(post("/message:send", message("hello").to_string()), "content-type", ""), "content-type", kind);
+    let asked = |kind: &str| {
+        with(with(post("/message:send", message("hello").to_string()), "content-type", ""), "content-type", kind)
+    };
     for kind in ["application/json", "application/a2a+json", "application/a2a+json;charset=UTF-8"] {
         assert_eq!(edge.ask(asked(kind)).await.gist(), "200", "{kind}");
     }

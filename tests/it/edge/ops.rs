@@ -42,7 +42,9 @@ async fn requests_are_counted_by_operation_and_outcome() {
     let counted: String = metrics
         .text()
         .lines()
-        .filter(|line| !line.starts_with('#') && !line.ends_with(" 0") && !line.contains("seconds") && !line.contains("bytes"))
+        .filter(|line| {
+            !line.starts_with('#') && !line.ends_with(" 0") && !line.contains("seconds") && !line.contains("bytes")
+        })
         .map(|line| format!("{line}\n"))
         .collect();
     expect![[r#"
@@ -58,7 +60,8 @@ async fn requests_are_counted_by_operation_and_outcome() {
         switchboard_commit_batches_total 6
         switchboard_store_rows_written_total 12
         switchboard_ready 1
-    "#]].assert_eq(&counted);
+    "#]]
+    .assert_eq(&counted);
 }
 
 #[tokio::test(start_paused = true)]

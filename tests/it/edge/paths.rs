@@ -48,7 +48,9 @@ async fn the_verb_is_what_follows_the_last_colon() {
 async fn an_empty_or_impossible_id_is_refused() {
     let edge = server();
     let long = format!("/tasks/{}", "x".repeat(257));
-    for path in ["/tasks//", "/tasks/:cancel", "/tasks//pushNotificationConfigs", "/tasks/a%00b", "/tasks/a%0Ab", long.as_str()] {
+    for path in
+        ["/tasks//", "/tasks/:cancel", "/tasks//pushNotificationConfigs", "/tasks/a%00b", "/tasks/a%0Ab", long.as_str()]
+    {
         let verb = if path.ends_with(":cancel") { Method::POST } else { Method::GET };
         let answer = edge.ask(request(verb, path, "")).await;
         assert_eq!(answer.gist(), "400 INVALID_PARAMS", "{path}");
@@ -58,7 +60,9 @@ async fn an_empty_or_impossible_id_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn what_is_not_text_is_nowhere() {
     let edge = server();
-    for path in ["/tasks/%FF", "/tasks/%C3%28", "/tasks/%", "/tasks/%2", "/tasks/%zz", "/%FF/tasks", "/agents/%FF/tasks"] {
+    for path in
+        ["/tasks/%FF", "/tasks/%C3%28", "/tasks/%", "/tasks/%2", "/tasks/%zz", "/%FF/tasks", "/agents/%FF/tasks"]
+    {
         assert_eq!(edge.get(path).await.gist(), "404 METHOD_NOT_FOUND", "{path}");
     }
     assert_eq!(edge.get("/tasks?pageToken=%FF").await.gist(), "400 INVALID_PARAMS");
@@ -98,10 +102,18 @@ async fn the_tenant_of_the_path_wins_over_the_bodys_and_the_querys() {
     assert_eq!(edge.post("/globex/message:send", in_body("acme")).await.gist(), "200");
     assert_eq!((listed("/globex/tasks").await, listed("/acme/tasks").await), (1, 0));
     assert_eq!(edge.post("/message:send", in_body("globex")).await.gist(), "200");
-    assert_eq!((listed("/tasks?tenant=globex").await, listed("/tasks").await), (2, 0), "the first tenant is the default");
+    assert_eq!(
+        (listed("/tasks?tenant=globex").await, listed("/tasks").await),
+        (2, 0),
+        "the first tenant is the default"
+    );
     assert_eq!(listed("/acme/tasks?tenant=globex").await, 0);
     assert_eq!(edge.post("/message:send", in_body("initech")).await.gist(), "403 PERMISSION_DENIED");
-    assert_eq!(edge.post("/globex/message:send", in_body("initech")).await.gist(), "200", "only the path's is looked at");
+    assert_eq!(
+        edge.post("/globex/message:send", in_body("initech")).await.gist(),
+        "200",
+        "only the path's is looked at"
+    );
 }
 
 #[tokio::test(start_paused = true)]

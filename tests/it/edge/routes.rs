@@ -60,7 +60,8 @@ async fn verbs(edge: &Edge, path: &str) -> String {
             format!("{} {}", response.status().as_u16(), response.headers()["content-type"].to_str().unwrap())
         } else {
             let answer = edge.ask(request).await;
-            let allowed = answer.headers.get("allow").map_or(String::new(), |allow| format!(" ({})", allow.to_str().unwrap()));
+            let allowed =
+                answer.headers.get("allow").map_or(String::new(), |allow| format!(" ({})", allow.to_str().unwrap()));
             format!("{}{allowed}", answer.gist())
         };
         shown.push_str(&format!("  {verb}: {answer}\n"));
@@ -193,7 +194,8 @@ async fn every_place_takes_its_verbs_and_no_others() {
           PATCH: 405 METHOD_NOT_FOUND (GET)
           DELETE: 405 METHOD_NOT_FOUND (GET)
           HEAD: 405 METHOD_NOT_FOUND (GET)
-    "#]].assert_eq(&table(&edge, "", &places, "").await);
+    "#]]
+    .assert_eq(&table(&edge, "", &places, "").await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -271,7 +273,9 @@ async fn agents_of_one_server_do_not_share_tasks() {
 #[tokio::test(start_paused = true)]
 async fn a_public_url_with_a_path_is_understood_with_and_without_it() {
     let edge = Edge::new(Server::builder().agent(echo()).public_url("https://agents.example/base/"));
-    for path in ["/base/tasks", "/tasks", "/base/agents/echo/tasks", "/base/healthz", "/base/.well-known/agent-card.json"] {
+    for path in
+        ["/base/tasks", "/tasks", "/base/agents/echo/tasks", "/base/healthz", "/base/.well-known/agent-card.json"]
+    {
         assert_eq!(edge.get(path).await.gist(), "200", "{path}");
     }
     assert_eq!(edge.post("/base", rpc_body("ListTasks", serde_json::json!({}))).await.gist(), "200");

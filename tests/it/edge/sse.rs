@@ -58,18 +58,21 @@ async fn a_stream_over_json_rpc_carries_the_requests_id_in_each_event() {
 
 #[tokio::test(start_paused = true)]
 async fn a_direct_reply_is_one_event_without_a_number() {
-    let brief = AgentBuilder::from_fn("Brief", |turn: Turn| async move { Ok(turn.reply(vec![Part::text("yes")]).await?) });
+    let brief =
+        AgentBuilder::from_fn("Brief", |turn: Turn| async move { Ok(turn.reply(vec![Part::text("yes")]).await?) });
     let edge = Edge::new(Server::builder().agent(brief.traits(|traits| traits.with_replies(Replies::Message))));
     let answer = edge.post("/message:stream", message("will you?").to_string()).await;
     expect![[r#"
         data: {"message":{"messageId":"<id 1>","contextId":"<id 2>","role":"ROLE_AGENT","parts":[{"text":"yes"}]}}
 
-    "#]].assert_eq(&redacted(&answer.text()));
+    "#]]
+    .assert_eq(&redacted(&answer.text()));
     let sent = edge.post("/message:send", message("will you?").to_string()).await;
     expect![[r#"
         200 application/a2a+json
         {"message":{"messageId":"<id 1>","contextId":"<id 2>","role":"ROLE_AGENT","parts":[{"text":"yes"}]}}
-    "#]].assert_eq(&sent.picture());
+    "#]]
+    .assert_eq(&sent.picture());
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,7 +99,10 @@ async fn what_cannot_be_streamed_is_refused_as_anything_else_is() {
         assert_eq!(edge.ask(verb("/tasks/none:subscribe")).await.gist(), "404 TASK_NOT_FOUND");
     }
     let answer = edge.rpc("SubscribeToTask", json!({"id": id})).await;
-    assert_eq!((answer.gist().as_str(), answer.header("content-type")), ("200 UNSUPPORTED_OPERATION", "application/json"));
+    assert_eq!(
+        (answer.gist().as_str(), answer.header("content-type")),
+        ("200 UNSUPPORTED_OPERATION", "application/json")
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -120,7 +120,8 @@ async fn what_the_receiver_is_sent() {
                 "a token",
             ),
         ]
-    "#]].assert_debug_eq(&call.headers);
+    "#]]
+    .assert_debug_eq(&call.headers);
     expect![[r#"{"statusUpdate":{"taskId":"00000000-0000-4000-8000-000000000001","contextId":"00000000-0000-4000-8000-000000000002","status":{"state":"TASK_STATE_COMPLETED","timestamp":"2026-01-01T00:00:00.000Z"}}}"#]].assert_eq(std::str::from_utf8(&call.body).unwrap());
 }
 

@@ -113,7 +113,8 @@ async fn the_answer_to_a_send_is_the_task_in_its_envelope() {
             }
           }
         }
-    "#]].assert_eq(&format!("{:#}\n", wire(&reply)));
+    "#]]
+    .assert_eq(&format!("{:#}\n", wire(&reply)));
 }
 
 #[tokio::test(start_paused = true)]

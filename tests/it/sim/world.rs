@@ -15,7 +15,7 @@ use switchboard_engine::ports::store::{
 use switchboard_engine::ports::{Clock, Hint, HintSink, Hints, Store};
 use switchboard_engine::runs::AgentSource;
 use switchboard_engine::{Engine, Registered};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::agent::Puppet;
@@ -33,7 +33,9 @@ struct Inner {
     clock: Arc<SimClock>,
     ids: Arc<CountingIds>,
     dice: Mutex<Dice>,
-    engine: watch::Sender<Option<Engine>>,
+    engine: Mutex<Option<Engine>>,
+    /// Told when a process starts or dies. (A watch channel would wake its waiters in an order of its own choosing.)
+    changed: Notify,
 }
 
 impl World {
@@ -53,7 +55,8 @@ impl World {
             clock,
             ids,
             dice: Mutex::new(dice),
-            engine: watch::Sender::new(None),
+            engine: Mutex::new(None),
+            changed: Notify::new(),
         }));
         world.start();
         world
@@ -85,12 +88,14 @@ impl World {
             .agent(agent)
             .build();
         engine.start();
-        self.0.engine.send_replace(Some(engine));
+        *self.0.engine.lock().unwrap() = Some(engine);
+        self.0.changed.notify_waiters();
     }
 
     /// Kills the process where it stands: nothing is released, nothing is said.
     pub(super) async fn crash(&self) {
-        let engine = self.0.engine.send_replace(None);
+        let engine = self.0.engine.lock().unwrap().take();
+        self.0.changed.notify_waiters();
         if let Some(engine) = engine {
             engine.supervisor().stop().await;
         }
@@ -116,16 +121,19 @@ impl World {
 
     /// The process that is alive now; waits while there is none.
     pub(super) async fn endpoint(&self) -> Arc<dyn Endpoint> {
-        let mut engine = self.0.engine.subscribe();
-        let alive = engine.wait_for(Option::is_some).await.expect("the world outlives its clients");
-        alive.as_ref().unwrap().endpoint(AGENT).unwrap()
+        loop {
+            let changed = self.0.changed.notified();
+            let alive = self.0.engine.lock().unwrap().as_ref().and_then(|engine| engine.endpoint(AGENT));
+            if let Some(endpoint) = alive {
+                return endpoint;
+            }
+            changed.await;
+        }
     }
 
     /// Done when the process that is alive now is not any more.
     pub(super) async fn death(&self) {
-        let mut engine = self.0.engine.subscribe();
-        engine.borrow_and_update();
-        let _ = engine.changed().await;
+        self.0.changed.notified().await;
     }
 }
 

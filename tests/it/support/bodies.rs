@@ -23,10 +23,15 @@ impl Body for Untouched {
 
 /// A body in pieces.
 pub(crate) enum Chunks {
-    Endless { chunk: Bytes, taken: Arc<AtomicUsize> },
+    Endless {
+        chunk: Bytes,
+        taken: Arc<AtomicUsize>,
+    },
     Of(std::vec::IntoIter<Bytes>),
     /// One piece, and then nothing for ever.
-    Stuck { begun: bool },
+    Stuck {
+        begun: bool,
+    },
 }
 
 impl Chunks {

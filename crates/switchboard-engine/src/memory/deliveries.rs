@@ -1,7 +1,7 @@
 //! Push configs and how far each webhook has come. A cursor is due from the commit that gives it something to deliver
 //! until the receiver has taken everything or it is given up on.
 
-use switchboard_core::model::{Dialect, PushConfig, Timestamp};
+use switchboard_core::model::{ConfigId, Dialect, PushConfig, Timestamp};
 
 use super::tables::Tables;
 use crate::ports::store::{Delivery, DeliveryKey, DeliveryOutcome, PushChange, TaskKey};
@@ -20,28 +20,19 @@ pub(super) struct Webhook {
 }
 
 impl Tables {
-    pub(super) fn change_push(&mut self, key: TaskKey, changes: Vec<PushChange>, visible: bool, now: Timestamp) {
-        let mut changed = false;
+    pub(super) fn change_push(&mut self, key: TaskKey, changes: Vec<PushChange>, now: Timestamp) {
         for change in changes {
-            changed = true;
             match change {
                 PushChange::Put { config, dialect, after_seq } => {
-                    self.delete_webhook(key, &config);
+                    // A replaced config gets a new cursor under a new key, so that a delivery under way cannot move it.
+                    self.delete_webhook(key, &config.id);
                     self.put_webhook(key, config, dialect, after_seq);
                 }
-                PushChange::Delete { id } => {
-                    let Some(record) = self.records.get_mut(&key) else { return };
-                    if let Some(at) = record.webhooks.iter().position(|webhook| webhook.config.id == id) {
-                        let webhook = record.webhooks.remove(at);
-                        self.drop_webhook(&webhook);
-                    }
-                }
+                PushChange::Delete { id } => self.delete_webhook(key, &id),
             }
             self.stats.rows_written += 1;
         }
-        if changed || visible {
-            self.mark_due(key, now);
-        }
+        self.mark_due(key, now);
     }
 
     fn put_webhook(&mut self, key: TaskKey, config: PushConfig, dialect: Dialect, after_seq: u64) {
@@ -64,10 +55,9 @@ impl Tables {
         }
     }
 
-    /// A replaced config gets a new cursor under a new key, so that a delivery under way cannot move it.
-    fn delete_webhook(&mut self, key: TaskKey, config: &PushConfig) {
+    fn delete_webhook(&mut self, key: TaskKey, id: &ConfigId) {
         let Some(record) = self.records.get_mut(&key) else { return };
-        if let Some(at) = record.webhooks.iter().position(|webhook| webhook.config.id == config.id) {
+        if let Some(at) = record.webhooks.iter().position(|webhook| webhook.config.id == *id) {
             let webhook = record.webhooks.remove(at);
             self.drop_webhook(&webhook);
         }

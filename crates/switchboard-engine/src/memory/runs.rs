@@ -18,7 +18,9 @@ impl Tables {
             (true, Some(ms)) => Some(Lease { held: true, claimable_at: now.plus_ms(ms.into()) }),
             (true, None) => Some(record.lease.unwrap_or(Lease { held: false, claimable_at: now })),
         };
-        self.set_lease(key, lease);
+        if lease.is_some() || record.lease.is_some() {
+            self.set_lease(key, lease);
+        }
     }
 
     fn set_lease(&mut self, key: TaskKey, lease: Option<Lease>) {

@@ -121,6 +121,7 @@ impl Tables {
     fn apply(&mut self, key: TaskKey, commit: Commit, now: Timestamp) {
         let first_seq = commit.first_seq();
         let visible = commit.visible() > 0;
+        let pushes = !commit.push.is_empty() || (visible && commit.head.push_configs > 0);
         let logged = LoggedCommit { version: commit.head.version, first_seq, events: commit.events };
         let entry = LogEntry { last_seq: commit.head.seq, visible, commit: logged };
         let before = match commit.target {
@@ -149,7 +150,9 @@ impl Tables {
         }
         self.stats.rows_written += 2;
         self.lease_after_commit(key, commit.lease_ms, now);
-        self.change_push(key, commit.push, visible, now);
+        if pushes {
+            self.change_push(key, commit.push, now);
+        }
         self.index(key, before, commit.at);
     }
 
@@ -182,6 +185,7 @@ impl Tables {
         if record.head.is_closed() && record.closed_at.is_none() {
             record.closed_at = Some(at);
         }
+        let is_closed = record.closed_at.is_some();
         let listed_at = before.and_then(|before| before.listed_at);
         if listed_at != status_at {
             let listed = match self.listed.get_mut(&record.scope) {
@@ -195,7 +199,9 @@ impl Tables {
                 listed.insert((status_at, key));
             }
         }
-        self.index_evictable(key);
+        if is_closed {
+            self.index_evictable(key);
+        }
     }
 
     /// Notes whether a record may be removed: it is closed and nothing of it waits to be delivered.

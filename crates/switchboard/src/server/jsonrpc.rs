@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body::Body;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use switchboard_core::call::Reply;
 use switchboard_core::dialect::{Dialect, v1_0};
@@ -118,9 +119,14 @@ impl<'a> Envelope<'a> {
     fn parse(body: &'a [u8]) -> Result<Self, (ProtocolError, String)> {
         let parse_error = |reason: String| (ProtocolError::ParseError { reason }, "null".to_owned());
         let text = std::str::from_utf8(body).map_err(|error| parse_error(error.to_string()))?;
+        if !text.trim_start().starts_with('{') {
+            // A derived reader would take an array for the members in their order, so it is not asked.
+            let parsed = serde_json::from_str::<IgnoredAny>(text).map_err(|error| parse_error(error.to_string()));
+            return parsed.and_then(|_| Err((invalid(wrong_shape(text)), "null".to_owned())));
+        }
         let raw: RawEnvelope<'a> = match serde_json::from_str(text) {
             Ok(raw) => raw,
-            Err(error) if error.is_data() => return Err((invalid(&wrong_shape(text, &error)), any_id(text))),
+            Err(error) if error.is_data() => return Err((invalid(&error.to_string()), any_id(text))),
             Err(error) => return Err(parse_error(error.to_string())),
         };
         let id = raw.id.map_or("null", RawValue::get);
@@ -141,11 +147,12 @@ fn invalid(reason: &str) -> ProtocolError {
     ProtocolError::InvalidRequest { reason: reason.to_owned() }
 }
 
-fn wrong_shape(text: &str, error: &serde_json::Error) -> String {
+fn wrong_shape(text: &str) -> &'static str {
     if text.trim_start().starts_with('[') {
-        return "batches are not supported; send one request object".to_owned();
+        "batches are not supported; send one request object"
+    } else {
+        "send one request object"
     }
-    error.to_string()
 }
 
 fn any_id(text: &str) -> String {

@@ -1,0 +1,113 @@
+//! Tokens, and what they prove.
+
+use http::{HeaderMap, HeaderValue, header};
+use switchboard_core::error::ProtocolError;
+
+use crate::server::auth::{Door, Identity, Tokens};
+
+const ALICE: &str = "a-token-of-alice-for-tests";
+
+fn door() -> Door {
+    Door::Tokens(Tokens::parse(&format!("{ALICE} alice acme,globex\n0123456789abcdef bob # and nobody else\n")).unwrap())
+}
+
+fn identified(values: &[&str]) -> Result<Identity, ProtocolError> {
+    let mut headers = HeaderMap::new();
+    for value in values {
+        headers.append(header::AUTHORIZATION, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+    }
+    door().identify(&headers).cloned()
+}
+
+#[test]
+fn a_list_of_tokens_is_read_line_by_line() {
+    let tokens = Tokens::parse("# a comment\n\n  a-token-of-alice-for-tests   alice\t acme,globex # hers\n").unwrap();
+    assert_eq!((tokens.len(), tokens.is_empty()), (1, false));
+    assert!(Tokens::parse("").unwrap().is_empty());
+    for (text, expected) in [
+        ("a-token-of-alice-for-tests", "line 1: expected TOKEN PRINCIPAL [TENANT,TENANT]"),
+        ("a-token-of-alice-for-tests alice acme globex", "line 1: expected TOKEN PRINCIPAL [TENANT,TENANT]"),
+        ("\nshort alice", "line 2: the token is shorter than 16 characters; use a long random one"),
+        (
+            "a-token-of-alice-for-tests alice\na-token-of-alice-for-tests bob",
+            "line 2: the same token appears twice",
+        ),
+    ] {
+        assert_eq!(Tokens::parse(text).unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn no_token_is_ever_printed() {
+    let tokens = Tokens::parse(&format!("{ALICE} alice")).unwrap();
+    assert_eq!(format!("{tokens:?}"), "1 tokens");
+    let error = Tokens::parse("sh0rt-s3cret alice").unwrap_err();
+    assert!(!format!("{error:?} {error}").contains("s3cret"), "{error}");
+}
+
+#[test]
+fn a_known_token_proves_its_principal() {
+    for value in [format!("Bearer {ALICE}"), format!("bearer {ALICE}"), format!("BEARER  {ALICE} ")] {
+        let identity = identified(&[&value]).unwrap();
+        assert_eq!((identity.principal.as_str(), identity.authenticated), ("alice", true), "{value}");
+    }
+    assert_eq!(identified(&["Bearer 0123456789abcdef"]).unwrap().principal.as_str(), "bob");
+}
+
+#[test]
+fn everything_else_is_refused_with_the_fix() {
+    let send = "Authentication required: send header Authorization: Bearer TOKEN";
+    let unknown = "Authentication required: the token is not known";
+    let twice = format!("Bearer {ALICE}");
+    for (values, expected) in [
+        (&[][..], send),
+        (&["Bearer"][..], send),
+        (&["Basic YWxpY2U6eA=="][..], send),
+        (&["é"][..], send),
+        (&[ALICE][..], send),
+        (&["Bearer "][..], unknown),
+        (&["Bearer wrong"][..], unknown),
+        (&["Bearer a-token-of-alice-for-test"][..], unknown),
+        (&["Bearer A-TOKEN-OF-ALICE-FOR-TESTS"][..], unknown),
+        (&[twice.as_str(), twice.as_str()][..], "Authentication required: more than one Authorization header"),
+    ] {
+        assert_eq!(identified(values).unwrap_err().to_string(), expected, "{values:?}");
+    }
+}
+
+#[test]
+fn a_tenant_is_a_selector_that_must_be_granted() {
+    let alice = identified(&[&format!("Bearer {ALICE}")]).unwrap();
+    let bob = identified(&["Bearer 0123456789abcdef"]).unwrap();
+    let owner = |identity: &Identity, named: Option<&str>| {
+        let owner = identity.owner(named).ok()?;
+        Some(format!("{} of {:?}", owner.principal, owner.tenant.as_str()))
+    };
+    for (identity, named, expected) in [
+        (&alice, None, Some("alice of \"acme\"")),
+        (&alice, Some(""), Some("alice of \"acme\"")),
+        (&alice, Some("globex"), Some("alice of \"globex\"")),
+        (&alice, Some("Globex"), None),
+        (&alice, Some("initech"), None),
+        (&bob, None, Some("bob of \"\"")),
+        (&bob, Some("acme"), None),
+    ] {
+        assert_eq!(owner(identity, named).as_deref(), expected, "{named:?}");
+    }
+}
+
+#[test]
+fn an_open_door_lets_everybody_in_as_nobody() {
+    let door = Door::open(vec!["acme".into(), "globex".into()]);
+    assert!(door.is_open());
+    let identity = door.identify(&HeaderMap::new()).unwrap();
+    assert_eq!((identity.principal.as_str(), identity.authenticated), ("", false));
+    assert_eq!(identity.owner(None).unwrap().tenant.as_str(), "acme");
+    assert!(identity.owner(Some("initech")).is_err());
+    let plain = Door::open(Vec::new());
+    assert_eq!(plain.identify(&HeaderMap::new()).unwrap().owner(None).unwrap().tenant.as_str(), "");
+    // A credential proves nothing where none is asked for.
+    let mut headers = HeaderMap::new();
+    headers.insert(header::AUTHORIZATION, HeaderValue::from_static("Bearer whatever"));
+    assert!(!plain.identify(&headers).unwrap().authenticated);
+}

@@ -1,0 +1,89 @@
+//! Names and origins that are let in.
+
+use http::{HeaderMap, HeaderValue, Uri};
+
+use crate::server::cors::Cors;
+use crate::server::gate::Gate;
+
+fn headers(host: Option<&str>, origin: Option<&str>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in [("host", host), ("origin", origin)] {
+        if let Some(value) = value {
+            headers.insert(name, HeaderValue::from_str(value).unwrap());
+        }
+    }
+    headers
+}
+
+fn admits(gate: &Gate, target: &str, host: Option<&str>, origin: Option<&str>, public: bool) -> bool {
+    let cors = Cors::origins(["https://app.example"]);
+    gate.admits(&target.parse().unwrap(), &headers(host, origin), &cors, public).is_ok()
+}
+
+fn loopback() -> Gate {
+    Gate::new(true, Some(&Uri::from_static("https://Agents.Example:8443/base")))
+}
+
+#[test]
+fn a_host_is_loopback_or_our_own() {
+    for (host, expected) in [
+        (Some("localhost"), true),
+        (Some("LocalHost:8080"), true),
+        (Some("127.0.0.1"), true),
+        (Some("127.255.0.9:1"), true),
+        (Some("[::1]:8080"), true),
+        (Some("agents.example"), true),
+        (Some("AGENTS.example:9"), true),
+        (Some("agents.example."), true),
+        (None, false),
+        (Some(""), false),
+        (Some("example"), false),
+        (Some("agents.example.evil"), false),
+        (Some("xlocalhost"), false),
+        (Some("0.0.0.0"), false),
+        (Some("192.168.0.1"), false),
+        (Some("[::ffff:10.0.0.1]"), false),
+        (Some("[::1"), true),
+        (Some("2130706433"), false),
+    ] {
+        assert_eq!(admits(&loopback(), "/", host, None, false), expected, "{host:?}");
+        assert_eq!(admits(&loopback(), "/", host, None, true), expected, "{host:?}: the card is no exception");
+    }
+}
+
+#[test]
+fn the_target_names_the_host_before_the_header_does() {
+    assert!(admits(&loopback(), "http://localhost/", None, None, false));
+    assert!(admits(&loopback(), "http://[::1]:8080/", None, None, false));
+    assert!(!admits(&loopback(), "http://evil.example/", Some("localhost"), None, false));
+}
+
+#[test]
+fn an_origin_is_ours_allowed_or_turned_away() {
+    for (origin, expected) in [
+        (None, true),
+        (Some("http://localhost:3000"), true),
+        (Some("https://127.0.0.1"), true),
+        (Some("http://[::1]"), true),
+        (Some("https://agents.example:8443"), true),
+        (Some("https://app.example"), true),
+        (Some("HTTPS://APP.example"), true),
+        (Some("https://app.example:444"), false),
+        (Some("http://app.example"), false),
+        (Some("https://evil.example"), false),
+        (Some("https://localhost.evil.example"), false),
+        (Some("null"), false),
+        (Some(""), false),
+        (Some("localhost"), false),
+    ] {
+        assert_eq!(admits(&loopback(), "/", Some("localhost"), origin, false), expected, "{origin:?}");
+        assert!(admits(&loopback(), "/", Some("localhost"), origin, true), "{origin:?}: any page may read the card");
+    }
+}
+
+#[test]
+fn beyond_loopback_any_name_may_be_ours() {
+    let gate = Gate::new(false, None);
+    assert!(admits(&gate, "/", None, Some("https://evil.example"), false));
+    assert!(admits(&gate, "/", Some("whatever"), None, false));
+}

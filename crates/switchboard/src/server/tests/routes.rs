@@ -1,0 +1,138 @@
+//! Paths and the places they name.
+
+use crate::server::routes::{Place, RESERVED, RestPlace, Route, decode, query_pairs, route};
+
+fn agent<'a>(agent: Option<&'a str>, place: Place<'a>) -> Route<'a> {
+    Route::Agent { agent: agent.map(Into::into), place }
+}
+
+fn rest(place: RestPlace<'_>) -> Route<'_> {
+    agent(None, Place::Rest { tenant: None, place })
+}
+
+fn rest_of<'a>(tenant: &'a str, place: RestPlace<'a>) -> Route<'a> {
+    agent(None, Place::Rest { tenant: Some(tenant.into()), place })
+}
+
+fn task<'a>(id: &'a str, verb: Option<&'a str>) -> RestPlace<'a> {
+    RestPlace::Task { id: id.into(), verb }
+}
+
+#[test]
+fn each_path_names_its_place() {
+    for (path, expected) in [
+        ("", agent(None, Place::Root)),
+        ("/", agent(None, Place::Root)),
+        ("/rpc", agent(None, Place::JsonRpc)),
+        ("/a2a/", agent(None, Place::JsonRpc)),
+        ("/.well-known/agent-card.json", agent(None, Place::Card)),
+        ("/healthz", Route::Health),
+        ("/readyz", Route::Ready),
+        ("/metrics/", Route::Metrics),
+        ("/message:send", rest(RestPlace::SendMessage)),
+        ("/message:stream", rest(RestPlace::StreamMessage)),
+        ("/tasks", rest(RestPlace::Tasks)),
+        ("/tasks/", rest(RestPlace::Tasks)),
+        ("/tasks/1", rest(task("1", None))),
+        ("/tasks/1:cancel", rest(task("1", Some("cancel")))),
+        ("/tasks/1:subscribe", rest(task("1", Some("subscribe")))),
+        ("/tasks/a:b:cancel", rest(task("a:b", Some("cancel")))),
+        ("/tasks/a:b", rest(task("a:b", None))),
+        ("/tasks/a%3Acancel", rest(task("a:cancel", None))),
+        ("/tasks/a%2Fb", rest(task("a/b", None))),
+        ("/tasks/1/pushNotificationConfigs", rest(RestPlace::PushConfigs { task_id: "1".into() })),
+        (
+            "/tasks/1/pushNotificationConfigs/a%20b",
+            rest(RestPlace::PushConfig { task_id: "1".into(), id: "a b".into() }),
+        ),
+        ("/extendedAgentCard", rest(RestPlace::ExtendedCard)),
+        ("/acme/tasks", rest_of("acme", RestPlace::Tasks)),
+        ("/a%2Fb/tasks/1:cancel", rest_of("a/b", task("1", Some("cancel")))),
+        ("/agents/echo", agent(Some("echo"), Place::Root)),
+        ("/agents/echo/", agent(Some("echo"), Place::Root)),
+        ("/agents/echo/rpc", agent(Some("echo"), Place::JsonRpc)),
+        ("/agents/e%63ho/.well-known/agent-card.json", agent(Some("echo"), Place::Card)),
+        (
+            "/agents/echo/acme/message:send",
+            agent(Some("echo"), Place::Rest { tenant: Some("acme".into()), place: RestPlace::SendMessage }),
+        ),
+    ] {
+        assert_eq!(route(path, ""), expected, "{path}");
+    }
+}
+
+#[test]
+fn what_names_no_place_is_unknown() {
+    for path in [
+        "/nothing",
+        "/acme",
+        "/acme/globex/tasks",
+        "/tasks/1/2",
+        "/tasks/1/pushNotificationConfigs/2/3",
+        "/agents",
+        "/agents/%FF/tasks",
+        "/message:other",
+        "/Message:send",
+        "/rpc/more",
+        "/.well-known",
+        "//",
+        "//tasks",
+        "/%FF/tasks",
+        "/tasks/%zz",
+    ] {
+        assert_eq!(route(path, ""), Route::Unknown, "{path}");
+    }
+    for reserved in RESERVED {
+        assert!(!matches!(route(&format!("/{reserved}/extendedAgentCard"), ""), Route::Agent { agent: None, place: Place::Rest { tenant: Some(_), .. } }), "{reserved}");
+    }
+}
+
+#[test]
+fn the_path_of_the_public_url_may_be_there_or_not() {
+    for path in ["/base/tasks", "/tasks"] {
+        assert_eq!(route(path, "/base"), rest(RestPlace::Tasks), "{path}");
+    }
+    assert_eq!(route("/base", "/base"), agent(None, Place::Root));
+    assert_eq!(route("/based/tasks", "/base"), rest_of("based", RestPlace::Tasks));
+    assert_eq!(route("/base/base/tasks", "/base"), rest_of("base", RestPlace::Tasks));
+}
+
+#[test]
+fn segments_are_decoded_once() {
+    for (segment, expected) in [
+        ("plain", Some("plain")),
+        ("a%2Fb", Some("a/b")),
+        ("%252F", Some("%2F")),
+        ("caf%C3%A9", Some("café")),
+        ("a+b", Some("a+b")),
+        ("%00", Some("\0")),
+        ("%", None),
+        ("%1", None),
+        ("%+1", None),
+        ("%gg", None),
+        ("%C3", None),
+    ] {
+        assert_eq!(decode(segment).as_deref(), expected, "{segment}");
+    }
+}
+
+#[test]
+fn a_query_is_pairs() {
+    let pairs = |query: &str| -> Option<Vec<(String, String)>> {
+        let pairs = query_pairs(query)?;
+        Some(pairs.into_iter().map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
+    };
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    for (query, expected) in [
+        ("", Some(vec![])),
+        ("&&", Some(vec![])),
+        ("a=1&b=2", Some(vec![pair("a", "1"), pair("b", "2")])),
+        ("a", Some(vec![pair("a", "")])),
+        ("a=1=2", Some(vec![pair("a", "1=2")])),
+        ("a=b+c%2Bd", Some(vec![pair("a", "b c+d")])),
+        ("%61=%26", Some(vec![pair("a", "&")])),
+        ("a=%FF", None),
+    ] {
+        assert_eq!(pairs(query), expected, "{query}");
+    }
+}
