@@ -10,6 +10,7 @@ mod accepting;
 mod commit;
 mod engine;
 mod house;
+pub mod id_hash;
 pub mod limits;
 pub mod memory;
 mod operations;

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -22,9 +23,11 @@ pub enum Kind {
     Sweep,
 }
 
-/// Owns every background task of a process.
+/// Owns every background task of a process. Cheap to clone.
 #[derive(Clone)]
-pub struct Supervisor {
+pub struct Supervisor(Arc<Watch>);
+
+struct Watch {
     /// Told first: stop starting things.
     draining: CancellationToken,
     /// Told last: stop now.
@@ -43,18 +46,18 @@ impl Default for Supervisor {
 impl Supervisor {
     #[must_use]
     pub fn new() -> Self {
-        Self {
+        Self(Arc::new(Watch {
             draining: CancellationToken::new(),
             stopping: CancellationToken::new(),
             connections: TaskTracker::new(),
             runs: TaskTracker::new(),
             others: TaskTracker::new(),
-        }
+        }))
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the one place that spawns")]
     pub fn spawn(&self, kind: Kind, task: impl Future<Output = ()> + Send + 'static) {
-        let stopping = self.stopping.clone();
+        let stopping = self.0.stopping.clone();
         let task = async move {
             tokio::select! {
                 biased;
@@ -63,9 +66,9 @@ impl Supervisor {
             }
         };
         match kind {
-            Kind::Connection => drop(self.connections.spawn(task)),
-            Kind::Run => drop(self.runs.spawn(task)),
-            Kind::Delivery | Kind::Sweep => drop(self.others.spawn(task)),
+            Kind::Connection => drop(self.0.connections.spawn(task)),
+            Kind::Run => drop(self.0.runs.spawn(task)),
+            Kind::Delivery | Kind::Sweep => drop(self.0.others.spawn(task)),
         }
     }
 
@@ -77,34 +80,34 @@ impl Supervisor {
     /// Done as soon as the process begins to shut down.
     #[must_use]
     pub fn draining(&self) -> &CancellationToken {
-        &self.draining
+        &self.0.draining
     }
 
     #[must_use]
     pub fn is_draining(&self) -> bool {
-        self.draining.is_cancelled()
+        self.0.draining.is_cancelled()
     }
 
     pub fn begin_drain(&self) {
-        self.draining.cancel();
+        self.0.draining.cancel();
     }
 
     /// Waits until all connections are done, or the time is up; true if they are.
     pub async fn wait_connections(&self, at_most: Duration) -> bool {
-        self.connections.close();
-        tokio::time::timeout(at_most, self.connections.wait()).await.is_ok()
+        self.0.connections.close();
+        tokio::time::timeout(at_most, self.0.connections.wait()).await.is_ok()
     }
 
     /// Waits until all runs are done, or the time is up; true if they are.
     pub async fn wait_runs(&self, at_most: Duration) -> bool {
-        self.runs.close();
-        tokio::time::timeout(at_most, self.runs.wait()).await.is_ok()
+        self.0.runs.close();
+        tokio::time::timeout(at_most, self.0.runs.wait()).await.is_ok()
     }
 
     /// Drops whatever still runs.
     pub async fn stop(&self) {
-        self.stopping.cancel();
-        for tracker in [&self.connections, &self.runs, &self.others] {
+        self.0.stopping.cancel();
+        for tracker in [&self.0.connections, &self.0.runs, &self.0.others] {
             tracker.close();
             tracker.wait().await;
         }
@@ -112,12 +115,12 @@ impl Supervisor {
 
     #[must_use]
     pub fn runs_alive(&self) -> usize {
-        self.runs.len()
+        self.0.runs.len()
     }
 
     #[must_use]
     pub fn connections_alive(&self) -> usize {
-        self.connections.len()
+        self.0.connections.len()
     }
 }
 

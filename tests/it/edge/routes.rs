@@ -262,6 +262,19 @@ async fn what_is_nowhere_is_not_found() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refused_verb_is_told_what_is_allowed() {
+    let edge = server();
+    expect![[r#"
+        405 application/a2a+json
+        {"error":{"code":405,"status":"UNIMPLEMENTED","message":"Method not found: PUT /tasks/1","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"METHOD_NOT_FOUND","domain":"a2a-protocol.org","metadata":{"method":"PUT /tasks/1"}}]}}
+    "#]].assert_eq(&edge.ask(request(Method::PUT, "/tasks/1", "")).await.picture());
+    expect![[r#"
+        405 application/a2a+json
+        {"error":{"code":405,"status":"INVALID_ARGUMENT","message":"Invalid request: this path takes GET","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"INVALID_REQUEST","domain":"a2a-protocol.org"}]}}
+    "#]].assert_eq(&edge.ask(request(Method::PUT, "/healthz", "")).await.picture());
+}
+
+#[tokio::test(start_paused = true)]
 async fn agents_of_one_server_do_not_share_tasks() {
     let edge = server();
     let id = edge.task("hello").await;

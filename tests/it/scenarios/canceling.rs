@@ -1,7 +1,5 @@
 //! CancelTask: runs that obey, runs that do not, and tasks with nobody at work.
 
-use std::time::Duration;
-
 use expect_test::expect;
 use switchboard_core::call::Request;
 use switchboard_core::error::ProtocolError;
@@ -194,32 +192,70 @@ async fn messages_in_the_inbox_of_a_canceled_task_are_not_worked_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_canceled_before_it_began_never_begins() {
-    // The second turn's commit is answered late, so the cancel is recorded before its run is known to anybody.
+    let (agent, acts) = puppet(Traits::default());
+    let world = World::of(registered("puppet", agent));
+    let began = world.now();
+    // Nothing here waits for anything, so the run has had no chance to begin.
+    let task = world.client().start("hello").await;
+    let canceled = world.client().cancel(&task.id).await.unwrap();
+    assert_eq!(picture(&canceled), "canceled\nuser: hello\n");
+    assert_eq!(world.now().ms_since(began), 0, "nobody had to be cut off");
+    assert!(acts.is_empty().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_is_faster_than_the_run_it_is_for_finds_it() {
+    // The second turn's commit is answered late, so the cancel is recorded before anybody knows of the run.
+    let agent = from_fn(Traits::default(), |turn: Turn| async move {
+        if turn.number() == 1 {
+            turn.ask("which?").await?;
+        } else {
+            turn.cancelled().await;
+        }
+        Ok(())
+    });
+    let mut gate = None;
+    let stock = Stock::given(|clock| gate.insert(GatedStore::open(clock)).clone());
+    let gate = gate.unwrap();
+    let world = Setup::on(stock).agent(registered("asking", agent)).start();
+    let client = world.client();
+    let task = client.send(say("first")).await.unwrap();
+    gate.hold();
+    let mut sending = client.sending(reply_to(&task.id, "second"));
+    assert!(still_waits(&mut sending).await);
+    let began = world.now();
+    let mut canceling = tokio::spawn({
+        let (client, id) = (client.clone(), task.id.clone());
+        async move { client.cancel(&id).await }
+    });
+    assert!(still_waits(&mut canceling).await);
+    gate.release();
+    assert_eq!(soon(canceling).await.unwrap().unwrap().state(), TaskState::Canceled);
+    assert!(world.now().ms_since(began) < 1_000, "nobody had to be cut off");
+    assert_eq!(soon(sending).await.unwrap().unwrap().state(), TaskState::Canceled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_vanishes_while_its_cancel_is_being_stored_has_still_canceled() {
     let (agent, acts) = puppet(Traits::default());
     let mut gate = None;
     let stock = Stock::given(|clock| gate.insert(GatedStore::open(clock)).clone());
     let gate = gate.unwrap();
     let world = Setup::on(stock).agent(registered("puppet", agent)).start();
-    let client = world.client();
-    let task = client.start("first").await;
-    let first = acts.next().await;
-    first.turn.ask("which?").await.unwrap();
-    first.returns();
-    client.task_in(&task.id, TaskState::InputRequired).await;
+    let task = world.client().start("hello").await;
+    let act = acts.next().await;
     gate.hold();
-    let mut sending = client.sending(reply_to(&task.id, "second"));
-    assert!(still_waits(&mut sending).await);
-    let began = world.now();
-    let canceling = tokio::spawn({
-        let (client, id) = (client.clone(), task.id.clone());
+    let mut canceling = tokio::spawn({
+        let (client, id) = (world.client(), task.id.clone());
         async move { client.cancel(&id).await }
     });
-    tokio::time::advance(Duration::from_millis(10)).await;
+    assert!(still_waits(&mut canceling).await);
+    canceling.abort();
+    assert!(canceling.await.unwrap_err().is_cancelled());
     gate.release();
-    assert_eq!(soon(canceling).await.unwrap().unwrap().state(), TaskState::Canceled);
-    assert!(world.now().ms_since(began) < 1_000, "nobody had to be cut off");
-    assert_eq!(soon(sending).await.unwrap().unwrap().state(), TaskState::Canceled);
-    assert!(acts.is_empty().await);
+    soon(act.turn.cancelled()).await;
+    act.returns();
+    world.client().task_in(&task.id, TaskState::Canceled).await;
 }
 
 #[tokio::test(start_paused = true)]

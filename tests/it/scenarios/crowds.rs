@@ -1,11 +1,14 @@
 //! Many at once: runs beyond the limit wait their turn, and writers of one task do not lose each other's work.
 
-use switchboard_core::model::TaskState;
-use switchboard_engine::runs::Traits;
+use std::sync::Arc;
 
-use crate::support::callers::{at_once, reply_to, soon};
+use switchboard_core::model::TaskState;
+use switchboard_engine::runs::{AgentSource, Traits, Turn};
+
+use crate::support::callers::{at_once, reply_to, say, soon};
 use crate::support::on_both_stores;
-use crate::support::puppets::{echo, puppet};
+use crate::support::pictures::numbers;
+use crate::support::puppets::{echo, from_fn, puppet};
 use crate::support::world::{Setup, Stock, registered};
 
 on_both_stores!(many_writers_of_one_task_lose_nothing);
@@ -73,7 +76,7 @@ async fn a_full_store_refuses_new_tasks_while_all_of_its_own_are_active() {
     client.start("b").await;
     let act = acts.next().await;
     let _other = acts.next().await;
-    let refused = client.send(at_once(crate::support::callers::say("c"))).await.unwrap_err();
+    let refused = client.send(at_once(say("c"))).await.unwrap_err();
     let expected = "Temporarily unavailable: the store is full and every task in it is still active";
     assert_eq!(refused.to_string(), expected);
     act.returns();
@@ -84,4 +87,59 @@ async fn a_full_store_refuses_new_tasks_while_all_of_its_own_are_active() {
         "Task not found",
         "the oldest ended one made room"
     );
+}
+
+/// Says a few things, then does what its message says.
+fn busy() -> AgentSource {
+    from_fn(Traits::default(), |turn: Turn| async move {
+        let mut writer = turn.artifact_writer();
+        for number in 0..5 {
+            writer.text(format!("{number} ")).await?;
+            tokio::task::yield_now().await;
+        }
+        match turn.text().split(' ').next() {
+            Some("ask") => turn.ask("which?").await?,
+            Some("fail") => turn.fail("no").await?,
+            Some("wait") => turn.cancelled().await,
+            _ => turn.working("nearly done").await?,
+        }
+        Ok(())
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn readers_writers_and_cancels_on_all_threads_agree_on_every_task() {
+    let world = Arc::new(Setup::new().agent(registered("busy", busy())).start());
+    let mut stories = Vec::new();
+    for number in 0..400 {
+        let world = world.clone();
+        stories.push(tokio::spawn(async move {
+            let client = world.client();
+            let verb = ["go", "ask", "fail", "wait"][number % 4];
+            let stream = client.stream(say(&format!("{verb} {number}"))).await.unwrap();
+            let id = client.listed_id(&format!("{verb} {number}")).await;
+            let followed = tokio::spawn(numbers(client.after(0).subscribe(&id).await.unwrap()));
+            let replying = (number % 3 == 0).then(|| client.sending(at_once(reply_to(&id, "go on"))));
+            if verb == "wait" || number % 5 == 0 || verb == "ask" {
+                let _ = soon(client.cancel(&id)).await;
+            }
+            if let Some(replying) = replying {
+                let _ = soon(replying).await.unwrap();
+            }
+            // Whatever came first, the task ends, and both readers have seen all of it without a gap.
+            if verb == "ask" {
+                let _ = soon(client.cancel(&id)).await;
+            }
+            let followed = soon(followed).await.unwrap();
+            let last = *followed.last().unwrap();
+            assert_eq!(followed, (1..=last).collect::<Vec<u64>>(), "{verb} {number}");
+            let sent = numbers(stream).await;
+            assert_eq!(sent, (1..=sent.len() as u64).collect::<Vec<u64>>(), "{verb} {number}");
+            assert!(client.task(&id).await.unwrap().state().is_terminal(), "{verb} {number}");
+        }));
+    }
+    for story in stories {
+        soon(story).await.unwrap();
+    }
+    assert_eq!(world.engine.runs_alive(), 0);
 }

@@ -108,9 +108,9 @@ async fn a_repeated_message_to_a_pure_agent_gets_the_first_answer(stock: Stock) 
 async fn a_pure_agent_may_ask_back_and_go_on() {
     let agent = from_fn(Traits::pure(), |turn: Turn| async move {
         if turn.number() == 1 {
-            turn.ask("which one?").await?
+            turn.ask("which one?").await?;
         } else {
-            turn.answer(turn.text()).await?
+            turn.answer(turn.text()).await?;
         }
         Ok(())
     });

@@ -26,9 +26,9 @@ fn shown(task: &Value) -> String {
 async fn conversation() -> (World, TaskId) {
     let agent = from_fn(Traits::default(), |turn: Turn| async move {
         if turn.number() == 1 {
-            turn.ask("which?").await?
+            turn.ask("which?").await?;
         } else {
-            turn.working("hm").await?
+            turn.working("hm").await?;
         }
         Ok(())
     });
@@ -74,7 +74,7 @@ async fn a_send_shows_the_last_messages_in_order() {
         let mut stream = alice.stream(send).await.unwrap();
         match &next_frame(&mut stream).await.unwrap().unwrap().update.update {
             Update::Task(view) => {
-                assert_eq!(view.history().len(), expected.split(", ").filter(|w| *w != "nothing").count())
+                assert_eq!(view.history().len(), expected.split(", ").filter(|w| *w != "nothing").count());
             }
             other => panic!("{other:?}"),
         }

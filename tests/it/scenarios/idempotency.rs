@@ -173,9 +173,9 @@ async fn a_repeat_is_recognised_by_the_next_process(stock: Stock) {
 async fn a_repeat_of_the_message_that_ended_its_task_finds_its_answer() {
     let agent = from_fn(Traits::default(), |turn: Turn| async move {
         if turn.number() == 1 {
-            turn.ask("which?").await?
+            turn.ask("which?").await?;
         } else {
-            turn.answer(turn.text()).await?
+            turn.answer(turn.text()).await?;
         }
         Ok(())
     });

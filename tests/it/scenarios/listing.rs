@@ -71,9 +71,9 @@ async fn bad_pages_are_refused(stock: Stock) {
 fn asking() -> switchboard_engine::runs::AgentSource {
     from_fn(Traits::default(), |turn: Turn| async move {
         if turn.text().starts_with("ask") {
-            turn.ask("which?").await?
+            turn.ask("which?").await?;
         } else {
-            turn.answer("done").await?
+            turn.answer("done").await?;
         }
         Ok(())
     })

@@ -8,6 +8,7 @@ mod direct_replies;
 mod failing;
 mod history;
 mod idempotency;
+mod in_process;
 mod inbox;
 mod listing;
 mod multi_turn;

@@ -145,9 +145,9 @@ async fn every_terminal_task_refuses_messages() {
 async fn a_task_that_waits_for_authorization_takes_messages() {
     let agent = from_fn(Traits::default(), |turn: Turn| async move {
         if turn.number() == 1 {
-            turn.require_auth("sign in first").await?
+            turn.require_auth("sign in first").await?;
         } else {
-            turn.answer(turn.text()).await?
+            turn.answer(turn.text()).await?;
         }
         Ok(())
     });

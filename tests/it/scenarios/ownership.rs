@@ -33,7 +33,7 @@ fn agents(stock: Stock) -> World {
     let ask = || {
         from_fn(Traits::default(), |turn: Turn| async move {
             if turn.text() == "ask" {
-                turn.ask("which?").await?
+                turn.ask("which?").await?;
             }
             Ok(())
         })

@@ -129,6 +129,25 @@ async fn what_is_no_longer_kept_is_replaced_by_the_task_and_said_so() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_task_that_has_not_ended_is_kept_however_old_it_is() {
+    let (agent, acts) = puppet(Traits::default());
+    let limits = |limits: &mut switchboard_engine::limits::Limits| {
+        limits.retention_tasks_s = 60;
+        limits.retention_events_s = 60;
+    };
+    let world = Setup::new().limits(limits).agent(registered("puppet", agent)).start();
+    let sending = world.client().sending(say("hello"));
+    let act = acts.next().await;
+    act.turn.ask("which?").await.unwrap();
+    act.returns();
+    let task = soon(sending).await.unwrap().unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(86_400)).await;
+    let mut stream = world.client().after(0).subscribe(&task.id).await.unwrap();
+    let whole = "1 task submitted said [hello] made []\n2 input-required \"which?\"\nopen\n";
+    assert_eq!(film_so_far(&mut stream).await, whole);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_task_that_is_no_longer_kept_is_missing() {
     let world =
         Setup::new().limits(|limits| limits.retention_tasks_s = 3_600).agent(registered("echo", echo())).start();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use expect_test::expect;
 use futures_util::poll;
 use switchboard_core::call::Request;
-use switchboard_core::model::TaskState;
+use switchboard_core::model::{Json, Part, TaskState};
 use switchboard_engine::runs::Traits;
 
 use crate::support::callers::{at_once, say, soon, still_waits};
@@ -19,6 +19,8 @@ on_both_stores!(
     a_blocking_send_answers_with_the_finished_task,
     a_send_that_returns_at_once_answers_before_the_work_is_done,
     a_vanished_caller_does_not_stop_the_work,
+    any_text_survives,
+    the_agent_is_told_everything_the_request_said,
 );
 
 async fn a_blocking_send_answers_with_the_finished_task(stock: Stock) {
@@ -73,6 +75,37 @@ async fn a_vanished_caller_does_not_stop_the_work(stock: Stock) {
     act.returns();
     let task = world.client().task_in(&id, TaskState::Completed).await;
     assert_eq!(task.artifacts[0].text(), "to nobody");
+}
+
+async fn any_text_survives(stock: Stock) {
+    let world = Setup::on(stock).agent(registered("echo", echo())).start();
+    for text in
+        ["", "\u{0}", "a\u{0}b", "\u{7f}\u{85}\u{2028}", "it's \"quoted\" \\ and; DROP TABLE task", "😀 é\r\n\t"]
+    {
+        let task = world.client().send(say(text)).await.unwrap();
+        let read = world.client().task(&task.id).await.unwrap();
+        assert_eq!((read.artifacts[0].text().as_str(), read.history[0].text().as_str()), (text, text), "{text:?}");
+    }
+}
+
+async fn the_agent_is_told_everything_the_request_said(stock: Stock) {
+    let (agent, acts) = puppet(Traits::default());
+    let world = Setup::on(stock).agent(registered("puppet", agent)).start();
+    let mut send = say("hello");
+    send.metadata = Some(Json::from_trusted(r#"{"of":"the request"}"#));
+    send.message.metadata = Some(Json::from_trusted(r#"{"of":"the message"}"#));
+    send.message.parts.push(Part::data(Json::from_trusted("[1,2]")).with_filename("numbers.json"));
+    let client = world.client().with(|caller| caller.trace_parent = Some("00-trace-01".to_owned()));
+    let sending = client.sending(send.clone());
+    let act = acts.next().await;
+    let turn = &act.turn;
+    assert_eq!(turn.metadata(), send.metadata.as_ref());
+    assert_eq!((&turn.message().metadata, &turn.message().parts), (&send.message.metadata, &send.message.parts));
+    assert_eq!(turn.trace_parent(), Some("00-trace-01"));
+    assert_eq!((turn.number(), turn.attempt(), turn.history().len(), turn.is_cancelled()), (1, 1, 1, false));
+    assert_eq!(turn.fencing_token(), format!("{}:1", turn.task().id));
+    act.returns();
+    soon(sending).await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,10 +1,11 @@
 //! Behaviours of listing.
 
+use switchboard_core::lifecycle::Event;
 use switchboard_core::model::TaskState;
 
 use super::Subject;
-use super::given::{Pen, anyone, chunk, now, scope, status};
-use crate::ports::store::{ListPage, ListQuery, Scope};
+use super::given::{Pen, anyone, chunk, inbound, now, scope, status};
+use crate::ports::store::{ListPage, ListQuery, Retention, Scope};
 
 /// No filter at all.
 #[must_use]
@@ -149,4 +150,44 @@ pub async fn a_list_without_artifacts_has_the_rest(subject: &mut dyn Subject) {
     assert_eq!((&page.tasks[0].head, &folded), (&pen.head, &pen.folded));
     // Nor does such a list harm later reads.
     pen.check(subject).await;
+}
+
+/// All tasks, then those of each state that has any.
+async fn totals(subject: &dyn Subject) -> (u64, Vec<(TaskState, u64)>) {
+    let mut by_state = Vec::new();
+    for state in TaskState::ALL {
+        let query = ListQuery { state: Some(state), ..everything(1) };
+        let total = subject.store().list(&anyone(), &query).await.expect("lists are read").total;
+        by_state.extend((total > 0).then_some((state, total)));
+    }
+    (subject.store().list(&anyone(), &everything(1)).await.expect("lists are read").total, by_state)
+}
+
+pub async fn the_total_follows_every_change(subject: &mut dyn Subject) {
+    use TaskState::{Completed, Failed, InputRequired, Working};
+    let mut pens = Vec::new();
+    for state in [Working, Working, Completed, InputRequired] {
+        let id = format!("t{}", pens.len());
+        pens.push(open(subject, anyone(), &id, "c1", state).await);
+    }
+    assert_eq!(totals(subject).await, (4, vec![(Working, 2), (Completed, 1), (InputRequired, 1)]));
+    let mut unborn = Pen::new(anyone(), "unborn", "c1");
+    unborn.append(subject, vec![Event::Received { inbound: inbound(1, "x"), context_id: "c1".into() }]).await;
+    open(subject, scope("other", "", "echo"), "foreign", "c1", Working).await;
+    assert_eq!(totals(subject).await.0, 4, "what is not born, or not ours, does not count");
+    let opening = unborn.opening(subject, "x");
+    unborn.append(subject, vec![opening, status(subject, Working, None)]).await;
+    pens[0].append(subject, vec![status(subject, Failed, None)]).await;
+    pens[1].append(subject, vec![status(subject, Working, Some("again"))]).await;
+    let mut refused = pens[1].clone();
+    refused.head.version -= 1;
+    let commit = refused.commit(subject, vec![status(subject, Failed, None)]);
+    assert!(refused.try_write(subject, commit).await.is_err());
+    let expected = (5, vec![(Working, 2), (Completed, 1), (Failed, 1), (InputRequired, 1)]);
+    assert_eq!(totals(subject).await, expected);
+    subject.restart();
+    assert_eq!(totals(subject).await, expected);
+    let retention = Retention { now: now(subject), events_ms: 0, tasks_ms: 0, replies_ms: 0, tasks_max: 100 };
+    assert_eq!(subject.store().prune(retention, 10).await.expect("pruning works"), 2);
+    assert_eq!(totals(subject).await, (3, vec![(Working, 2), (InputRequired, 1)]));
 }

@@ -8,6 +8,7 @@ use switchboard_core::lifecycle::{Folded, Head, Phase};
 use switchboard_core::model::{TaskId, Timestamp};
 
 use super::deliveries::Webhook;
+use crate::id_hash::IdHash;
 use crate::ports::store::{
     Accept, Accepted, Commit, CommitError, DeliveryKey, LogPage, LoggedCommit, Scope, StoreError, StoreStats,
     StoredHead, StoredTask, Target, TaskKey,
@@ -15,11 +16,11 @@ use crate::ports::store::{
 
 pub(super) struct Tables {
     pub(super) tasks_max: usize,
-    pub(super) records: HashMap<TaskKey, Record>,
-    by_id: HashMap<TaskId, TaskKey>,
-    accepted: HashMap<[u8; 32], (TaskKey, Accept)>,
+    pub(super) records: HashMap<TaskKey, Record, IdHash>,
+    by_id: HashMap<TaskId, TaskKey, IdHash>,
+    accepted: HashMap<[u8; 32], (TaskKey, Accept), IdHash>,
     /// Born tasks of each scope, by status time.
-    pub(super) listed: HashMap<Arc<Scope>, BTreeSet<(Timestamp, TaskKey)>>,
+    pub(super) listed: HashMap<Arc<Scope>, BTreeSet<(Timestamp, TaskKey)>, IdHash>,
     /// Runs that are under way or ought to be, by the moment they may be claimed.
     pub(super) runs: BTreeSet<(Timestamp, TaskKey)>,
     /// Closed records that no delivery needs any more, by the moment they closed.
@@ -63,10 +64,10 @@ impl Tables {
     pub(super) fn new(tasks_max: usize) -> Self {
         Self {
             tasks_max,
-            records: HashMap::new(),
-            by_id: HashMap::new(),
-            accepted: HashMap::new(),
-            listed: HashMap::new(),
+            records: HashMap::default(),
+            by_id: HashMap::default(),
+            accepted: HashMap::default(),
+            listed: HashMap::default(),
             runs: BTreeSet::new(),
             evictable: BTreeSet::new(),
             webhooks: BTreeMap::new(),

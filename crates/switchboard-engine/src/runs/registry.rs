@@ -105,3 +105,7 @@ impl Drop for Guard {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;

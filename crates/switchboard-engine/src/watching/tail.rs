@@ -2,7 +2,7 @@
 //! whoever reads it. A tail exists while somebody follows the task and costs nothing otherwise.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
@@ -10,15 +10,17 @@ use switchboard_core::call::SharedUpdate;
 use switchboard_core::lifecycle::{Event, updates};
 use switchboard_core::model::{TaskId, Update};
 
+use crate::id_hash::IdHash;
 use crate::ports::store::Scope;
 use crate::ports::{Hint, HintSink};
 
 const SHARDS: usize = 16;
 
+type Shard = HashMap<TaskId, Weak<Tail>, IdHash>;
+
 /// All tails of this process.
 pub(crate) struct Tails {
-    shards: [Mutex<HashMap<TaskId, Weak<Tail>>>; SHARDS],
-    hasher: RandomState,
+    shards: [Mutex<Shard>; SHARDS],
     updates_max: usize,
     bytes_max: usize,
 }
@@ -26,7 +28,7 @@ pub(crate) struct Tails {
 impl Tails {
     pub(crate) fn new(updates_max: usize, bytes_max: usize) -> Arc<Self> {
         let shards = std::array::from_fn(|_| Mutex::default());
-        Arc::new(Self { shards, hasher: RandomState::new(), updates_max, bytes_max })
+        Arc::new(Self { shards, updates_max, bytes_max })
     }
 
     /// The tail of a task, begun at `seq` if nobody follows it yet.
@@ -48,7 +50,7 @@ impl Tails {
 
     /// Every tail somebody follows now.
     pub(crate) fn all(&self) -> Vec<Arc<Tail>> {
-        let lock = |shard: &Mutex<HashMap<TaskId, Weak<Tail>>>| -> Vec<Arc<Tail>> {
+        let lock = |shard: &Mutex<Shard>| -> Vec<Arc<Tail>> {
             shard.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade).collect()
         };
         let mut tails: Vec<_> = self.shards.iter().flat_map(lock).collect();
@@ -64,8 +66,8 @@ impl Tails {
         }
     }
 
-    fn shard(&self, id: &TaskId) -> MutexGuard<'_, HashMap<TaskId, Weak<Tail>>> {
-        let index = usize::try_from(self.hasher.hash_one(id) % SHARDS as u64).unwrap_or(0);
+    fn shard(&self, id: &TaskId) -> MutexGuard<'_, Shard> {
+        let index = usize::try_from((IdHash::default().hash_one(id) >> 40) % SHARDS as u64).unwrap_or(0);
         self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

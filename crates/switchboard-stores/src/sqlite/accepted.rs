@@ -15,18 +15,22 @@ fn day_of(at: Timestamp) -> i64 {
     at.as_ms().div_euclid(MS_PER_DAY)
 }
 
+/// The last day on which a known key expires.
+pub(super) fn last_accepted_day(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("SELECT coalesce(max(day), 0) FROM accepted")?.query_row([], |row| row.get(0))
+}
+
 /// What a key stands for, if it has not expired and its task is still there.
 pub(super) fn find_accepted(
     connection: &Connection,
     key: &[u8; 32],
     now: Timestamp,
+    last_day: i64,
 ) -> Result<Option<Accepted>, Failure> {
     let mut select = connection.prepare_cached(
         "SELECT task.id, digest, accepted.turn, after_seq FROM accepted JOIN task USING (task_no)
           WHERE day = ?1 AND key = ?2 AND expires > ?3",
     )?;
-    let mut last_day = connection.prepare_cached("SELECT coalesce(max(day), 0) FROM accepted")?;
-    let last_day: i64 = last_day.query_row([], |row| row.get(0))?;
     for day in day_of(now)..=last_day {
         let found = select
             .query_row(params![day, key, now.as_ms()], |row| {
@@ -62,12 +66,13 @@ impl Ledger<'_> {
             signed(accept.after_seq),
             accept.expires.as_ms()
         ])?;
+        self.last_accepted_day = self.last_accepted_day.max(day);
         self.count_rows(1, accept.key.len() + accept.digest.len());
         Ok(())
     }
 
     pub(super) fn find_accepted(&self, accept: &Accept) -> Result<Option<Accepted>, Failure> {
-        find_accepted(self.connection, &accept.key, self.now)
+        find_accepted(self.connection, &accept.key, self.now, self.last_accepted_day)
     }
 
     /// Forgets keys that expired on an earlier day, at most `limit`.

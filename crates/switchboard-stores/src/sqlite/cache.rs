@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use switchboard_core::lifecycle::{Event, Folded, Head, Inbound};
 use switchboard_core::model::{Artifact, Json, Message, Part, TaskId};
+use switchboard_engine::id_hash::IdHash;
 use switchboard_engine::ports::store::{Scope, StoredHead, StoredTask, TaskKey};
 
 /// A larger record is read from the file each time.
@@ -19,7 +20,7 @@ pub(super) struct Cache {
 struct State {
     records_max: usize,
     bytes_max: usize,
-    records: HashMap<TaskId, Entry>,
+    records: HashMap<TaskId, Entry, IdHash>,
     /// In the order they came in; an entry that was used since gets another round.
     queue: VecDeque<(TaskId, u64)>,
     bytes: usize,
@@ -57,7 +58,7 @@ impl Cache {
         let state = State {
             records_max,
             bytes_max,
-            records: HashMap::new(),
+            records: HashMap::default(),
             queue: VecDeque::new(),
             bytes: 0,
             last_stamp: 0,

@@ -2,7 +2,7 @@
 //! refused commit has changed nothing and its neighbours in the batch need no protection from it.
 
 use rusqlite::{Connection, OptionalExtension, Statement, params};
-use switchboard_core::lifecycle::{Event, Head};
+use switchboard_core::lifecycle::{Event, Head, Phase};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::{Commit, CommitError, Scope, StoreError, Target, TaskKey};
 
@@ -11,6 +11,7 @@ use super::leases::Lease;
 use super::ledger::Ledger;
 use super::rows::{Chains, log_no, signed, unsigned};
 use super::schema::VERSION_MAX;
+use super::totals::Move;
 use crate::record::{Encoded, phase_number, state_number};
 
 /// The statements of the busy path. Which columns an update names decides which indexes it touches, so there is one
@@ -49,7 +50,8 @@ impl<'c> CommitStatements<'c> {
             )?,
             select_step: connection.prepare(
                 "SELECT version, fence, phase, state, status_at, running, holder, lease_until, run_at, story_version,
-                        artifact_version, status_version, closed_at, cancel_requested
+                        artifact_version, status_version, closed_at, cancel_requested,
+                        scope_no
                    FROM task WHERE task_no = ?1",
             )?,
             update_task: [
@@ -62,6 +64,7 @@ impl<'c> CommitStatements<'c> {
 
 /// What the writer needs to know of a task to take it one step on.
 pub(super) struct StepRow {
+    scope_no: i64,
     version: u64,
     fence: u64,
     listing: Listing,
@@ -77,6 +80,13 @@ struct Listing {
     phase: i64,
     state: i64,
     status_at: i64,
+}
+
+impl Listing {
+    /// The state it is counted under; only tasks are listed, not records that never became one.
+    fn listed_under(self) -> Option<i64> {
+        (self.phase == phase_number(Phase::Live)).then_some(self.state)
+    }
 }
 
 /// Whether a run is under way, and whose it is.
@@ -191,6 +201,7 @@ impl Ledger<'_> {
                 chains: Chains { story: row.get(9)?, artifact: row.get(10)?, status: row.get(11)? },
                 closed_at: row.get(12)?,
                 cancel_requested: row.get(13)?,
+                scope_no: row.get(14)?,
             })
         });
         Ok(row.optional()?)
@@ -234,6 +245,7 @@ impl Ledger<'_> {
             return Ok(None);
         }
         self.last_task_no = task_no;
+        self.moves.push(Move { scope_no, from: None, to: listing.listed_under(), records: 1 });
         self.count_rows(1, head.id.as_str().len() + head.context_id.as_str().len() + step.artifacts.len());
         self.append_log(task_no, Chains::default(), step)?;
         self.remember_lease(task_no, step);
@@ -276,6 +288,10 @@ impl Ledger<'_> {
             update.raw_bind_parameter(23, head.cancel_requested)?;
         }
         update.raw_execute()?;
+        if listing_changes {
+            let (from, to) = (old.listing.listed_under(), listing.listed_under());
+            self.moves.push(Move { scope_no: old.scope_no, from, to, records: 0 });
+        }
         self.count_rows(1, step.artifacts.len());
         self.append_log(task_no, old.chains, step)?;
         self.remember_lease(task_no, step);

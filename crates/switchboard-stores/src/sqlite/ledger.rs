@@ -11,10 +11,12 @@ use switchboard_core::model::{TaskId, Timestamp};
 use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::{Scope, StoredHead};
 
+use super::accepted::last_accepted_day;
 use super::commit::CommitStatements;
 use super::error::Failure;
 use super::leases::Leases;
 use super::stats::Stats;
+use super::totals::Move;
 
 pub(super) struct Ledger<'c> {
     pub(super) connection: &'c Connection,
@@ -31,8 +33,11 @@ pub(super) struct Ledger<'c> {
     scopes: HashMap<Scope, i64>,
     pub(super) last_task_no: i64,
     pub(super) last_push_no: i64,
+    pub(super) last_accepted_day: i64,
     /// What the cache is to be told once the batch is durable, in order.
     pub(super) effects: Vec<Effect>,
+    /// What the batch does to the counts.
+    pub(super) moves: Vec<Move>,
 }
 
 pub(super) enum Effect {
@@ -72,13 +77,16 @@ impl<'c> Ledger<'c> {
             last_task_no: number("SELECT coalesce(max(task_no), 0) FROM task")?
                 .max(number("SELECT coalesce(max(task_no), 0) FROM removal")?),
             last_push_no: number("SELECT coalesce(max(push_no), 0) FROM push")?,
+            last_accepted_day: last_accepted_day(connection)?,
             effects: Vec::new(),
+            moves: Vec::new(),
         })
     }
 
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
         self.now = self.clock.now();
         self.effects.clear();
+        self.moves.clear();
         self.begin.raw_execute()?;
         Ok(())
     }
@@ -99,6 +107,7 @@ impl<'c> Ledger<'c> {
         self.leases.undo();
         self.scopes.clear();
         self.effects.clear();
+        self.moves.clear();
     }
 
     /// The number of a scope, which is given one if it is new.

@@ -9,17 +9,30 @@ use switchboard_engine::ports::store::{ListCursor, ListPage, ListQuery, Scope, S
 use super::error::Failure;
 use super::read::{at_once, fold};
 use super::rows::{HEAD_COLUMNS, head_from, signed, unsigned};
+use super::totals::{ByState, Since, Totals, place_of};
 use crate::record::{Want, state_number};
 
-pub(super) fn list(connection: &Connection, scope: &Scope, query: &ListQuery) -> Result<ListPage, Failure> {
+pub(super) fn list(
+    connection: &Connection,
+    totals: &Totals,
+    scope: &Scope,
+    query: &ListQuery,
+) -> Result<ListPage, Failure> {
+    let since = totals.since();
     at_once(connection, || {
         let mut page = ListPage { tasks: Vec::new(), next: None, total: 0 };
         let Some(scope_no) = scope_no(connection, scope)? else { return Ok(page) };
         let mut found = Vec::new();
         for range in ranges(query) {
-            page.total += range.count(connection, scope_no, query)?;
             range.page(connection, scope_no, query, &mut found)?;
         }
+        page.total = match (&query.context_id, query.status_since) {
+            (None, None) => {
+                let counts = counts(connection, totals, since, scope_no)?;
+                query.state.map_or_else(|| counts.iter().sum(), |state| counts[place_of(state)])
+            }
+            _ => ranges(query).iter().map(|range| range.count(connection, scope_no, query)).sum::<Result<u64, _>>()?,
+        };
         found.sort_unstable_by_key(|cursor| std::cmp::Reverse((cursor.status_at, cursor.key)));
         let more = found.len() > query.page_size;
         found.truncate(query.page_size);
@@ -42,6 +55,22 @@ fn scope_no(connection: &Connection, scope: &Scope) -> Result<Option<i64>, Failu
         connection.prepare_cached("SELECT scope_no FROM scope WHERE tenant = ?1 AND principal = ?2 AND agent = ?3")?;
     let names = [scope.owner.tenant.as_str(), scope.owner.principal.as_str(), scope.agent.as_str()];
     Ok(select.query_row(names, |row| row.get(0)).optional()?)
+}
+
+/// The tasks of a scope by state, counted if nobody has yet.
+fn counts(connection: &Connection, totals: &Totals, since: Since, scope_no: i64) -> Result<ByState, Failure> {
+    if let Some(known) = totals.listed(scope_no) {
+        return Ok(known);
+    }
+    let mut counts = ByState::default();
+    let mut select =
+        connection.prepare_cached("SELECT count(*) FROM task WHERE phase = 1 AND scope_no = ?1 AND state = ?2")?;
+    for state in TaskState::ALL {
+        let count = select.query_row([scope_no, state_number(state)], |row| row.get(0))?;
+        counts[place_of(state)] = unsigned(count);
+    }
+    totals.counted_listed(since, scope_no, counts);
+    Ok(counts)
 }
 
 /// One stretch of an index that is in order by itself.

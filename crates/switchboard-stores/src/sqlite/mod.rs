@@ -20,6 +20,7 @@ mod rows;
 mod schema;
 mod stats;
 mod store;
+mod totals;
 mod writer;
 
 pub use error::OpenError;

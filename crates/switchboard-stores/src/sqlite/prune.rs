@@ -11,6 +11,7 @@ use super::error::Failure;
 use super::ledger::{Effect, Ledger};
 use super::rows::{log_no, signed, version_of};
 use super::schema::VERSION_MAX;
+use super::totals::{Move, Totals};
 use crate::record::phase_number;
 
 /// Tasks looked at in one go.
@@ -32,11 +33,12 @@ pub(super) struct Candidates {
 /// Looks at a stretch of tasks, beginning after `after` and going round to the start.
 pub(super) fn candidates(
     connection: &Connection,
+    totals: &Totals,
     retention: &Retention,
     after: i64,
     limit: usize,
 ) -> Result<Candidates, Failure> {
-    let too_many = above_max(connection, retention, limit)?;
+    let too_many = above_max(connection, totals, retention, limit)?;
     let limit = limit - too_many.len();
     let mut old = Vec::new();
     let mut select = connection.prepare_cached(
@@ -78,17 +80,22 @@ pub(super) fn candidates(
     Ok(Candidates { too_many, old, next })
 }
 
-fn above_max(connection: &Connection, retention: &Retention, limit: usize) -> Result<Vec<i64>, Failure> {
-    let number = |sql: &str| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
-    let max = signed(retention.tasks_max);
-    // Numbers are given in order, so their span is at least the count, and known without counting.
-    let span = number("SELECT coalesce(max(task_no), 0) FROM task")?
-        - number("SELECT coalesce(min(task_no), 1) FROM task")?
-        + 1;
-    if span <= max {
-        return Ok(Vec::new());
-    }
-    let excess = (number("SELECT count(*) FROM task")? - max).min(signed(limit as u64));
+fn above_max(
+    connection: &Connection,
+    totals: &Totals,
+    retention: &Retention,
+    limit: usize,
+) -> Result<Vec<i64>, Failure> {
+    let count = match totals.records() {
+        Some(count) => count,
+        None => {
+            let since = totals.since();
+            let count = connection.prepare_cached("SELECT count(*) FROM task")?.query_row([], |row| row.get(0))?;
+            totals.counted_records(since, count);
+            count
+        }
+    };
+    let excess = count.saturating_sub(signed(retention.tasks_max)).min(signed(limit as u64));
     if excess <= 0 {
         return Ok(Vec::new());
     }
@@ -109,6 +116,8 @@ fn is_outlived(phase: i64, closed_at: Timestamp, retention: &Retention) -> bool 
 
 struct Closed {
     id: String,
+    scope_no: i64,
+    state: i64,
     phase: i64,
     closed_at: Timestamp,
     version: i64,
@@ -156,7 +165,8 @@ impl Ledger<'_> {
         let mut select = self.connection.prepare_cached(
             "SELECT id, phase, closed_at, version, seq, floor_seq, floor_version, status_version,
                     EXISTS (SELECT 1 FROM push WHERE push.task_no = task.task_no AND due_at IS NOT NULL),
-                    EXISTS (SELECT 1 FROM push WHERE push.task_no = task.task_no AND delivered_seq < task.seq)
+                    EXISTS (SELECT 1 FROM push WHERE push.task_no = task.task_no AND delivered_seq < task.seq),
+                    scope_no, state
                FROM task WHERE task_no = ?1 AND closed_at IS NOT NULL",
         )?;
         let found = select.query_row([task_no], |row| {
@@ -171,6 +181,8 @@ impl Ledger<'_> {
                 status_version: row.get(7)?,
                 due: row.get(8)?,
                 behind: row.get(9)?,
+                scope_no: row.get(10)?,
+                state: row.get(11)?,
             })
         });
         Ok(found.optional()?)
@@ -181,6 +193,8 @@ impl Ledger<'_> {
         let run = |sql: &str| self.connection.prepare_cached(sql)?.execute([task_no]);
         let rows = run("DELETE FROM task WHERE task_no = ?1")? + run("DELETE FROM push WHERE task_no = ?1")?;
         self.count_rows(rows, 0);
+        let from = (closed.phase == phase_number(Phase::Live)).then_some(closed.state);
+        self.moves.push(Move { scope_no: closed.scope_no, from, to: None, records: -1 });
         self.effects.push(Effect::Removed(TaskId::from(closed.id)));
         if !self.remove_slice(task_no)? {
             self.connection.prepare_cached("INSERT INTO removal (task_no) VALUES (?1)")?.execute([task_no])?;

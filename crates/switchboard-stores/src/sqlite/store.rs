@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
+use rusqlite::Connection;
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::Clock;
@@ -15,7 +16,7 @@ use switchboard_engine::ports::store::{
 use tokio::sync::oneshot;
 
 use super::OpenError;
-use super::accepted::find_accepted;
+use super::accepted::{find_accepted, last_accepted_day};
 use super::cache::Cache;
 use super::list;
 use super::lock::FileLock;
@@ -24,7 +25,8 @@ use super::prune::candidates;
 use super::read;
 use super::readers::Readers;
 use super::stats::Stats;
-use super::writer::{CommitRequest, StartError, Writer, stopped};
+use super::totals::Totals;
+use super::writer::{CommitRequest, Memory, StartError, Writer, stopped};
 use crate::record::{encode, encode_artifacts};
 
 /// Tasks in one SQLite file.
@@ -32,6 +34,7 @@ pub struct SqliteStore {
     clock: Arc<dyn Clock>,
     stats: Arc<Stats>,
     cache: Arc<Cache>,
+    totals: Arc<Totals>,
     last_chunk_no: AtomicI64,
     /// Where the next look for outlived tasks begins.
     prune_after: AtomicI64,
@@ -55,8 +58,10 @@ impl SqliteStore {
             writer.query_row("SELECT coalesce(max(chunk_no), 0) FROM chunk", [], |row| row.get(0)).map_err(sql)?;
         let stats = Arc::new(Stats::default());
         let cache = Arc::new(Cache::new(options.cache_records_max, options.cache_bytes_max));
+        let totals = Arc::new(Totals::default());
         let readers = Readers::start(readers).map_err(io)?;
-        let started = Writer::start(writer, clock.clone(), stats.clone(), cache.clone(), epoch, options.queue_max);
+        let memory = Memory { stats: stats.clone(), cache: cache.clone(), totals: totals.clone() };
+        let started = Writer::start(writer, memory, clock.clone(), epoch, options.queue_max);
         let writer = started.map_err(|error| match error {
             StartError::Thread(source) => io(source),
             StartError::Sqlite(source) => sql(source),
@@ -65,6 +70,7 @@ impl SqliteStore {
             clock,
             stats,
             cache,
+            totals,
             last_chunk_no: AtomicI64::new(last_chunk_no),
             prune_after: AtomicI64::new(0),
             readers,
@@ -101,8 +107,9 @@ impl SqliteStore {
     }
 
     async fn prune_some(&self, retention: Retention, limit: usize) -> Result<usize, StoreError> {
-        let after = self.prune_after.load(Relaxed);
-        let found = self.readers.run(move |connection| candidates(connection, &retention, after, limit)).await?;
+        let (totals, after) = (self.totals.clone(), self.prune_after.load(Relaxed));
+        let look = move |connection: &Connection| candidates(connection, &totals, &retention, after, limit);
+        let found = self.readers.run(look).await?;
         self.prune_after.store(found.next, Relaxed);
         self.writer.run(move |ledger| ledger.prune(&retention, &found, limit)).await
     }
@@ -136,13 +143,15 @@ impl Store for SqliteStore {
     }
 
     fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>> {
-        let (scope, query) = (scope.clone(), query.clone());
-        Box::pin(self.readers.run(move |connection| list::list(connection, &scope, &query)))
+        let (totals, scope, query) = (self.totals.clone(), scope.clone(), query.clone());
+        Box::pin(self.readers.run(move |connection| list::list(connection, &totals, &scope, &query)))
     }
 
     fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>> {
         let now = self.clock.now();
-        Box::pin(self.readers.run(move |connection| find_accepted(connection, &key, now)))
+        Box::pin(
+            self.readers.run(move |connection| find_accepted(connection, &key, now, last_accepted_day(connection)?)),
+        )
     }
 
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {

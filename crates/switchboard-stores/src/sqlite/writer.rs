@@ -21,6 +21,7 @@ use super::error::Failure;
 use super::ledger::{Effect, Ledger};
 use super::readers::send;
 use super::stats::Stats;
+use super::totals::Totals;
 use crate::record::Encoded;
 
 /// The most requests that share a transaction.
@@ -57,6 +58,13 @@ impl CommitRequest {
     ) -> Self {
         Self { commit, encoded, artifacts, asked_at: Instant::now(), reply, outcome: None }
     }
+}
+
+/// What is kept in memory beside the file, and follows every batch once it is durable.
+pub(super) struct Memory {
+    pub(super) stats: Arc<Stats>,
+    pub(super) cache: Arc<Cache>,
+    pub(super) totals: Arc<Totals>,
 }
 
 /// Why the writer could not start.
@@ -97,20 +105,19 @@ impl<T: Send, F: FnMut(&mut Ledger<'_>) -> Result<T, Failure> + Send> Work for A
 impl Writer {
     pub(super) fn start(
         connection: Connection,
+        memory: Memory,
         clock: Arc<dyn Clock>,
-        stats: Arc<Stats>,
-        cache: Arc<Cache>,
         epoch: i64,
         queue_max: usize,
     ) -> Result<Self, StartError> {
         let (queue, requests) = sync_channel(queue_max);
         let (ready, started) = sync_channel(1);
         let thread = std::thread::Builder::new().name("sqlite-write".to_owned());
-        let thread_stats = stats.clone();
-        let write = move || match Ledger::new(&connection, clock, thread_stats.clone(), epoch) {
+        let stats = memory.stats.clone();
+        let write = move || match Ledger::new(&connection, clock, memory.stats.clone(), epoch) {
             Ok(ledger) => {
                 let _ = ready.send(Ok(()));
-                serve(ledger, &requests, &thread_stats, &cache);
+                serve(ledger, &requests, &memory);
             }
             Err(error) => {
                 let _ = ready.send(Err(error));
@@ -161,7 +168,7 @@ pub(super) fn stopped() -> StoreError {
     StoreError::Unavailable("the store has stopped".to_owned())
 }
 
-fn serve(mut ledger: Ledger<'_>, requests: &Receiver<Request>, stats: &Stats, cache: &Cache) {
+fn serve(mut ledger: Ledger<'_>, requests: &Receiver<Request>, memory: &Memory) {
     let mut unwritten = false;
     loop {
         let first = if unwritten {
@@ -182,19 +189,21 @@ fn serve(mut ledger: Ledger<'_>, requests: &Receiver<Request>, stats: &Stats, ca
         };
         let mut batch = vec![first];
         batch.extend(requests.try_iter().take(BATCH_MAX - 1));
-        stats.queue_depth.fetch_sub(batch.len() as u64, Relaxed);
+        memory.stats.queue_depth.fetch_sub(batch.len() as u64, Relaxed);
         unwritten = true;
-        process(&mut ledger, batch, stats, cache);
+        process(&mut ledger, batch, memory);
     }
     checkpoint(&ledger);
 }
 
-fn process(ledger: &mut Ledger<'_>, mut batch: Vec<Request>, stats: &Stats, cache: &Cache) {
+fn process(ledger: &mut Ledger<'_>, mut batch: Vec<Request>, memory: &Memory) {
+    let stats = &*memory.stats;
     match attempt(ledger, &mut batch) {
         Ok(()) => {
             Stats::add(&stats.batches, 1);
             let effects = std::mem::take(&mut ledger.effects);
-            cache.update(|updates| {
+            memory.totals.update(&ledger.moves);
+            memory.cache.update(|updates| {
                 for effect in effects {
                     match effect {
                         Effect::Committed { place } => {
@@ -216,7 +225,7 @@ fn process(ledger: &mut Ledger<'_>, mut batch: Vec<Request>, stats: &Stats, cach
         Err(Trouble::InOne(failure)) if batch.len() == 1 => fail(batch, &failure, stats),
         Err(Trouble::InOne(_)) => {
             for request in batch {
-                process(ledger, vec![request], stats, cache);
+                process(ledger, vec![request], memory);
             }
         }
         Err(Trouble::InAll(failure)) => fail(batch, &failure, stats),

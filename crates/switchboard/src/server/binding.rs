@@ -7,6 +7,7 @@ use switchboard_core::error::ProtocolError;
 use super::body::ReplyBody;
 use super::context::{Mounted, Shared};
 use super::metrics::Outcome;
+use super::names::A2A_EXTENSIONS;
 use super::respond::outcome;
 
 /// Calls the agent and counts how it went.
@@ -31,7 +32,7 @@ pub(crate) fn echo_extensions(extensions: &[String], response: &mut Response<Rep
     if !extensions.is_empty()
         && let Ok(value) = HeaderValue::from_str(&extensions.join(", "))
     {
-        response.headers_mut().insert("a2a-extensions", value);
+        response.headers_mut().insert(A2A_EXTENSIONS, value);
     }
 }
 

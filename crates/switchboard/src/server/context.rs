@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use http::{HeaderMap, HeaderValue, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use switchboard_core::call::{Caller, Endpoint};
 use switchboard_core::dialect::v1_0::DecodeLimits;
 use switchboard_core::dialect::{Dialect, detect};
@@ -17,6 +17,7 @@ use super::cors::Cors;
 use super::gate::Gate;
 use super::limits::ServerLimits;
 use super::metrics::Metrics;
+use super::names::{A2A_EXTENSIONS, A2A_VERSION, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_REQUEST_ID};
 use super::routes::query_pairs;
 
 pub(crate) struct Shared {
@@ -65,7 +66,7 @@ impl Shared {
         head: &Head<'_>,
     ) -> Result<Caller, ProtocolError> {
         // A value that is not ASCII is a value all the same: dropping it would turn a resume or a repeat into a new send.
-        let text = |name: &str| {
+        let text = |name: HeaderName| {
             head.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
         };
         Ok(Caller {
@@ -73,15 +74,15 @@ impl Shared {
             authenticated: identity.authenticated,
             dialect,
             extensions: activated(&agent.extensions, head.headers),
-            idempotency_key: text("idempotency-key"),
-            last_event_id: text("last-event-id").or_else(|| head.query("after")),
-            trace_parent: text("traceparent"),
+            idempotency_key: text(IDEMPOTENCY_KEY),
+            last_event_id: text(LAST_EVENT_ID).or_else(|| head.query("after")),
+            trace_parent: text(TRACEPARENT),
         })
     }
 
     /// Which dialect a request is in: from its header, else its query.
     pub(crate) fn dialect(&self, head: &Head<'_>) -> Result<Dialect, ProtocolError> {
-        let header = head.headers.get("a2a-version").map(|value| value.to_str().unwrap_or("?"));
+        let header = head.headers.get(A2A_VERSION).map(|value| value.to_str().unwrap_or("?"));
         let is_named = header.is_some_and(|header| !header.trim().is_empty());
         let query = if is_named { None } else { head.query("A2A-Version") };
         detect::version(header, query.as_deref(), self.default_version)
@@ -106,7 +107,7 @@ fn activated(declared: &[String], headers: &HeaderMap) -> Vec<String> {
     if declared.is_empty() {
         return Vec::new();
     }
-    let lines = headers.get_all("a2a-extensions").iter().filter_map(|line| line.to_str().ok());
+    let lines = headers.get_all(A2A_EXTENSIONS).iter().filter_map(|line| line.to_str().ok());
     let asked: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
     declared.iter().filter(|uri| asked.contains(&uri.as_str())).cloned().collect()
 }
@@ -124,7 +125,7 @@ impl RequestIds {
 
     /// The client's own id if it sent a fit one, else a new one.
     pub(crate) fn name(&self, headers: &HeaderMap) -> HeaderValue {
-        let own = headers.get("x-request-id");
+        let own = headers.get(X_REQUEST_ID);
         let fit = |id: &&HeaderValue| id.len() <= 128 && id.as_bytes().iter().all(u8::is_ascii_graphic);
         match own.filter(fit) {
             Some(id) => id.clone(),

@@ -15,7 +15,7 @@ use super::binding::{call, check_content_type, echo_extensions};
 use super::body::{ReplyBody, read};
 use super::cards;
 use super::context::{Head, Mounted, Shared};
-use super::respond::{A2A_JSON, JSON, events, http_error, json, outcome};
+use super::respond::{A2A_JSON, JSON, events, http_error, json, not_allowed, outcome};
 use super::routes::{RestPlace, query_pairs};
 use super::sse::{Framing, SseBody};
 
@@ -42,10 +42,9 @@ where
         Err(error) => return refuse(error),
     };
     if let Some(allowed) = wrong_verb(method, &place) {
-        let mut response = refuse(ProtocolError::MethodNotFound { method: format!("{method} {}", head.uri.path()) });
-        *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
-        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
-        return response;
+        let error = ProtocolError::MethodNotFound { method: format!("{method} {:.200}", head.uri.path()) };
+        shared.metrics.request("unknown", outcome(&error));
+        return not_allowed(&error, allowed, content_type);
     }
     let body = if *method == Method::POST {
         if let Err(error) = check_content_type(head.headers) {

@@ -15,6 +15,7 @@ mod jsonrpc;
 mod limits;
 mod listener;
 mod metrics;
+mod names;
 mod ops;
 mod respond;
 mod routes;

@@ -7,6 +7,7 @@ use switchboard_core::error::ProtocolError;
 
 use super::body::ReplyBody;
 use super::metrics::Outcome;
+use super::names::X_ACCEL_BUFFERING;
 use super::sse::SseBody;
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -33,7 +34,7 @@ pub(crate) fn events(body: SseBody) -> Response<ReplyBody> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     // Proxies that buffer would hold events back.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
     response
 }
 
@@ -54,9 +55,25 @@ pub(crate) fn rpc_error(error: &ProtocolError, id: &str) -> Response<ReplyBody> 
 
 /// A refusal over HTTP+JSON.
 pub(crate) fn http_error(error: &ProtocolError, content_type: HeaderValue) -> Response<ReplyBody> {
+    http_error_as(http_status(error), error, content_type)
+}
+
+/// A refusal that has another status than its kind usually has.
+fn http_error_as(status: StatusCode, error: &ProtocolError, content_type: HeaderValue) -> Response<ReplyBody> {
     let mut body = Vec::with_capacity(512);
-    v1_0::encode_http_error(error, &mut body);
-    with_hints(json(http_status(error), content_type, body), error)
+    v1_0::encode_http_error_as(error, status.as_u16(), &mut body);
+    with_hints(json(status, content_type, body), error)
+}
+
+/// The refusal of a verb; `allowed` is what the place takes.
+pub(crate) fn not_allowed(
+    error: &ProtocolError,
+    allowed: &'static str,
+    content_type: HeaderValue,
+) -> Response<ReplyBody> {
+    let mut response = http_error_as(StatusCode::METHOD_NOT_ALLOWED, error, content_type);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
 }
 
 fn http_status(error: &ProtocolError) -> StatusCode {

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use switchboard_core::error::ProtocolError;
 
 use super::body::ReplyBody;
 use super::context::{Head, Shared};
 use super::cors::Cors;
-use super::respond::{A2A_JSON, http_error};
+use super::names::X_REQUEST_ID;
+use super::respond::{A2A_JSON, http_error, not_allowed};
 use super::routes::{Place, Route, route};
 use super::{http_json, jsonrpc, ops};
 
@@ -67,7 +68,7 @@ where
     };
     let headers = response.headers_mut();
     shared.cors.mark(parts.headers.get(header::ORIGIN), public, headers);
-    headers.insert("x-request-id", shared.request_ids.name(&parts.headers));
+    headers.insert(X_REQUEST_ID, shared.request_ids.name(&parts.headers));
     response
 }
 
@@ -94,7 +95,7 @@ where
         Route::Health if reads => return ops::health(),
         Route::Ready if reads => return ops::ready(shared),
         Route::Metrics if reads => return metrics(shared, head),
-        Route::Health | Route::Ready | Route::Metrics => return not_allowed("GET"),
+        Route::Health | Route::Ready | Route::Metrics => return takes("GET"),
         Route::Unknown => return not_found(head),
         Route::Agent { agent, place } => (agent, place),
     };
@@ -102,7 +103,7 @@ where
     match place {
         Place::Root | Place::JsonRpc if *method == Method::POST => jsonrpc::serve(shared, agent, head, body).await,
         Place::Root if reads => ops::welcome(shared),
-        Place::Root | Place::JsonRpc => not_allowed("POST"),
+        Place::Root | Place::JsonRpc => takes("POST"),
         Place::Card if reads => {
             let card = match (&name, &agent.root) {
                 (None, Some((_, card))) => card,
@@ -110,7 +111,7 @@ where
             };
             card.answer(head.headers, *method == Method::HEAD)
         }
-        Place::Card => not_allowed("GET"),
+        Place::Card => takes("GET"),
         Place::Rest { tenant, place } => {
             http_json::serve(shared, agent, head, method, tenant.as_deref(), place, body).await
         }
@@ -132,10 +133,7 @@ fn not_found(head: &Head<'_>) -> Response<ReplyBody> {
     response
 }
 
-fn not_allowed(allowed: &'static str) -> Response<ReplyBody> {
+fn takes(allowed: &'static str) -> Response<ReplyBody> {
     let error = ProtocolError::InvalidRequest { reason: format!("this path takes {allowed}") };
-    let mut response = http_error(&error, A2A_JSON);
-    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
-    response
+    not_allowed(&error, allowed, A2A_JSON)
 }

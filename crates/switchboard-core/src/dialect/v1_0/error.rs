@@ -24,10 +24,15 @@ pub fn encode_rpc_error(error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
 
 /// Writes the body of an HTTP error, or the data of a stream's error event.
 pub fn encode_http_error(error: &ProtocolError, out: &mut Vec<u8>) {
+    encode_http_error_as(error, codes::of(error).http, out);
+}
+
+/// As [`encode_http_error`], for a binding that answers with another status: the body names the status it comes with.
+pub fn encode_http_error_as(error: &ProtocolError, http: u16, out: &mut Vec<u8>) {
     let codes = codes::of(error);
     let mut object = Object::open(out);
     let mut inner = Object::open(object.key("error"));
-    inner.u64("code", codes.http.into());
+    inner.u64("code", http.into());
     inner.str("status", codes.status);
     inner.str("message", &error.to_string());
     encode_details(error, codes, inner.key("details"));

@@ -21,7 +21,7 @@ mod wire;
 pub use card::encode_card;
 pub use decode::{Decoded, check_id, decode_call, decode_cancel_body, decode_push_config_body, decode_send_body};
 pub use encode::{encode_message, encode_push_config, encode_reply, encode_task, encode_update};
-pub use error::{encode_http_error, encode_rpc_error};
+pub use error::{encode_http_error, encode_http_error_as, encode_rpc_error};
 pub use limits::DecodeLimits;
 pub use query::{decode_history_length, decode_list_query, decode_push_list_query};
 

@@ -8,7 +8,9 @@ use crate::server::auth::{Door, Identity, Tokens};
 const ALICE: &str = "a-token-of-alice-for-tests";
 
 fn door() -> Door {
-    Door::Tokens(Tokens::parse(&format!("{ALICE} alice acme,globex\n0123456789abcdef bob # and nobody else\n")).unwrap())
+    Door::Tokens(
+        Tokens::parse(&format!("{ALICE} alice acme,globex\n0123456789abcdef bob # and nobody else\n")).unwrap(),
+    )
 }
 
 fn identified(values: &[&str]) -> Result<Identity, ProtocolError> {
@@ -28,10 +30,7 @@ fn a_list_of_tokens_is_read_line_by_line() {
         ("a-token-of-alice-for-tests", "line 1: expected TOKEN PRINCIPAL [TENANT,TENANT]"),
         ("a-token-of-alice-for-tests alice acme globex", "line 1: expected TOKEN PRINCIPAL [TENANT,TENANT]"),
         ("\nshort alice", "line 2: the token is shorter than 16 characters; use a long random one"),
-        (
-            "a-token-of-alice-for-tests alice\na-token-of-alice-for-tests bob",
-            "line 2: the same token appears twice",
-        ),
+        ("a-token-of-alice-for-tests alice\na-token-of-alice-for-tests bob", "line 2: the same token appears twice"),
     ] {
         assert_eq!(Tokens::parse(text).unwrap_err().to_string(), expected);
     }

@@ -83,7 +83,13 @@ fn what_names_no_place_is_unknown() {
         assert_eq!(route(path, ""), Route::Unknown, "{path}");
     }
     for reserved in RESERVED {
-        assert!(!matches!(route(&format!("/{reserved}/extendedAgentCard"), ""), Route::Agent { agent: None, place: Place::Rest { tenant: Some(_), .. } }), "{reserved}");
+        assert!(
+            !matches!(
+                route(&format!("/{reserved}/extendedAgentCard"), ""),
+                Route::Agent { agent: None, place: Place::Rest { tenant: Some(_), .. } }
+            ),
+            "{reserved}"
+        );
     }
 }
 

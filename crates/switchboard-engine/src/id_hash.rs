@@ -1,0 +1,35 @@
+//! A quick hash for keys that no client can choose: ids and numbers made by this server, digests, configured names. For
+//! anything a client chooses, the standard hasher is the right one.
+
+use std::hash::{BuildHasherDefault, Hasher};
+
+pub type IdHash = BuildHasherDefault<IdHasher>;
+
+#[derive(Default)]
+pub struct IdHasher(u64);
+
+/// Odd, and with bits all over: multiplying by it spreads every bit of a key upwards.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(SPREAD);
+    }
+
+    fn write_i64(&mut self, word: i64) {
+        self.write_u64(word.cast_unsigned());
+    }
+
+    fn finish(&self) -> u64 {
+        // A table takes the low bits; the high ones are the well-mixed ones.
+        self.0 ^ (self.0 >> 32)
+    }
+}

@@ -1,0 +1,107 @@
+//! How many tasks there are, so that nobody has to count a million of them for the last line of a list. Counted once by
+//! whoever asks first, then kept in step by the writer, which sees every change.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use switchboard_core::model::TaskState;
+
+use crate::record::state_number;
+
+pub(super) type ByState = [u64; TaskState::ALL.len()];
+
+/// Scopes whose tasks are counted. With more of them asked for, counting starts again.
+const SCOPES_MAX: usize = 4096;
+
+#[derive(Default)]
+pub(super) struct Totals {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    listed: HashMap<i64, ByState>,
+    records: Option<i64>,
+    /// Grows with every batch of changes. Whoever counted before and tells after would tell the past.
+    batch: u64,
+}
+
+/// Proof of when somebody began to count.
+#[derive(Clone, Copy)]
+pub(super) struct Since(u64);
+
+/// What one commit or removal does to the counts.
+#[derive(Clone, Copy)]
+pub(super) struct Move {
+    pub(super) scope_no: i64,
+    /// The state the task was listed under, and is listed under now.
+    pub(super) from: Option<i64>,
+    pub(super) to: Option<i64>,
+    /// Records more, or fewer.
+    pub(super) records: i64,
+}
+
+impl Totals {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn since(&self) -> Since {
+        Since(self.lock().batch)
+    }
+
+    /// The listed tasks of a scope, if they are counted.
+    pub(super) fn listed(&self, scope_no: i64) -> Option<ByState> {
+        self.lock().listed.get(&scope_no).copied()
+    }
+
+    pub(super) fn counted_listed(&self, since: Since, scope_no: i64, counts: ByState) {
+        let mut state = self.lock();
+        if state.batch == since.0 {
+            if state.listed.len() >= SCOPES_MAX {
+                state.listed.clear();
+            }
+            state.listed.insert(scope_no, counts);
+        }
+    }
+
+    /// All records, born or not, if they are counted.
+    pub(super) fn records(&self) -> Option<i64> {
+        self.lock().records
+    }
+
+    pub(super) fn counted_records(&self, since: Since, count: i64) {
+        let mut state = self.lock();
+        if state.batch == since.0 {
+            state.records = Some(count);
+        }
+    }
+
+    /// Takes a durable batch in.
+    pub(super) fn update(&self, moves: &[Move]) {
+        let mut state = self.lock();
+        state.batch += 1;
+        for moved in moves {
+            if let Some(records) = &mut state.records {
+                *records += moved.records;
+            }
+            if let Some(counts) = state.listed.get_mut(&moved.scope_no) {
+                if let Some(from) = moved.from.and_then(|number| counts.get_mut(place(number))) {
+                    *from = from.saturating_sub(1);
+                }
+                if let Some(to) = moved.to.and_then(|number| counts.get_mut(place(number))) {
+                    *to += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Where a state's count stands; states are numbered from one, without gaps.
+fn place(number: i64) -> usize {
+    usize::try_from(number - 1).unwrap_or(usize::MAX)
+}
+
+pub(super) fn place_of(state: TaskState) -> usize {
+    place(state_number(state))
+}

@@ -1,0 +1,97 @@
+//! The public crate without a socket: what a program embeds, end to end.
+
+use expect_test::expect;
+use switchboard::call::ListTasks;
+use switchboard::{AgentBuilder, Server, TaskState, Turn};
+
+use crate::support::pictures::{film, picture};
+
+fn server() -> Server {
+    let asking = AgentBuilder::from_fn("Travel Agent!", |turn: Turn| async move {
+        match (turn.number(), turn.text().as_str()) {
+            (_, "wait") => {
+                turn.working("packing").await?;
+                turn.cancelled().await;
+            }
+            (1, _) => turn.ask("where to?").await?,
+            (_, place) => turn.answer(format!("a ticket to {place}")).await?,
+        }
+        Ok(())
+    });
+    Server::builder().agent(asking).build().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_over_the_local_door() {
+    let server = server();
+    assert!(server.local("nobody").is_none());
+    let agent = server.local("travel-agent").unwrap();
+    let task = agent.send_text("book me a trip").await.unwrap().into_task().unwrap();
+    assert_eq!(task.state(), TaskState::InputRequired);
+    let task = agent.reply_text(&task.id, "Lisbon").await.unwrap().into_task().unwrap();
+    expect![[r#"
+        completed
+        user: book me a trip
+        agent: where to?
+        user: Lisbon
+        artifact-2-1: a ticket to Lisbon
+    "#]]
+    .assert_eq(&picture(&task));
+    assert_eq!(agent.task(&task.id).await.unwrap(), task);
+    assert_eq!(agent.tasks(ListTasks::default()).await.unwrap().total_size, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_of_the_local_door_have_their_own_tasks() {
+    let server = server();
+    let agent = server.local("travel-agent").unwrap();
+    let alice = agent.clone().as_caller("acme", "alice");
+    let task = alice.send_text("book me a trip").await.unwrap().into_task().unwrap();
+    assert_eq!(alice.task(&task.id).await.unwrap(), task);
+    assert_eq!(agent.task(&task.id).await.unwrap_err().to_string(), "Task not found");
+    let bob = agent.as_caller("acme", "bob");
+    assert_eq!(bob.cancel(&task.id).await.unwrap_err().to_string(), "Task not found");
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_and_cancels_work_over_the_local_door() {
+    let server = server();
+    let agent = server.local("travel-agent").unwrap();
+    let stream = agent.stream_text("wait").await.unwrap();
+    let task = agent.tasks(ListTasks::default()).await.unwrap().tasks[0].task.clone();
+    let followed = agent
+        .clone()
+        .with_caller(|caller| caller.last_event_id = Some("0".to_owned()))
+        .subscribe(&task.id)
+        .await
+        .unwrap();
+    let followed = tokio::spawn(film(followed));
+    tokio::task::yield_now().await;
+    assert_eq!(agent.cancel(&task.id).await.unwrap().state(), TaskState::Canceled);
+    let shown = film(stream).await;
+    expect![[r#"
+        1 task submitted said [wait] made []
+        2 working "packing"
+        3 canceled
+    "#]]
+    .assert_eq(&shown);
+    assert_eq!(followed.await.unwrap(), shown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_configured_wrongly_is_said_in_a_sentence() {
+    let agent = |name: &str| AgentBuilder::from_fn(name, |_: Turn| async { Ok(()) });
+    let said = |builder: switchboard::ServerBuilder| builder.build().err().unwrap().to_string();
+    let server = || Server::builder().agent(agent("Echo"));
+    assert_eq!(said(Server::builder()), "no agent was given; add one with ServerBuilder::agent");
+    assert_eq!(said(server().agent(agent("echo"))), "two agents have the slug \"echo\"");
+    assert_eq!(said(server().agent(agent("Tasks"))), "agent slug \"tasks\" is reserved; choose another name");
+    let fit = "must be 1 to 64 letters, digits, '-', '_', '.' or '~', and not begin with a dot";
+    assert_eq!(said(server().agent(agent("x").slug("a b"))), format!("agent slug \"a b\" {fit}"));
+    assert_eq!(said(server().tenants(["a/b"])), format!("tenant \"a/b\" {fit}"));
+    assert_eq!(said(server().tenants(["metrics"])), "tenant \"metrics\" is reserved; choose another name");
+    let wrong = "public URL \"ftp://x\" must begin with http:// or https:// and name a host";
+    assert_eq!(said(server().public_url("ftp://x")), wrong);
+    assert_eq!(said(server().public_url("https://x/?q")), "public URL \"https://x/?q\" must not have a query");
+    assert_eq!(said(server().tokens(switchboard::Tokens::default())), "the list of tokens is empty");
+}
