@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use switchboard_core::model::TaskState;
+use switchboard_core::model::{TaskState, TaskView, Update};
 use switchboard_engine::runs::{AgentSource, Traits, Turn};
 
 use crate::support::callers::{at_once, reply_to, say, soon};
 use crate::support::on_both_stores;
-use crate::support::pictures::numbers;
+use crate::support::pictures::{next_frame, numbers};
 use crate::support::puppets::{echo, from_fn, puppet};
 use crate::support::world::{Setup, Stock, registered};
 
@@ -116,8 +116,10 @@ async fn readers_writers_and_cancels_on_all_threads_agree_on_every_task() {
         stories.push(tokio::spawn(async move {
             let client = world.client();
             let verb = ["go", "ask", "fail", "wait"][number % 4];
-            let stream = client.stream(say(&format!("{verb} {number}"))).await.unwrap();
-            let id = client.listed_id(&format!("{verb} {number}")).await;
+            let mut stream = client.stream(say(&format!("{verb} {number}"))).await.unwrap();
+            let first = next_frame(&mut stream).await.unwrap().unwrap();
+            let Update::Task(TaskView { task, .. }) = &first.update.update else { panic!("the task comes first") };
+            let id = task.id.clone();
             let followed = tokio::spawn(numbers(client.after(0).subscribe(&id).await.unwrap()));
             let replying = (number % 3 == 0).then(|| client.sending(at_once(reply_to(&id, "go on"))));
             if verb == "wait" || number % 5 == 0 || verb == "ask" {
@@ -134,7 +136,7 @@ async fn readers_writers_and_cancels_on_all_threads_agree_on_every_task() {
             let last = *followed.last().unwrap();
             assert_eq!(followed, (1..=last).collect::<Vec<u64>>(), "{verb} {number}");
             let sent = numbers(stream).await;
-            assert_eq!(sent, (1..=sent.len() as u64).collect::<Vec<u64>>(), "{verb} {number}");
+            assert_eq!(sent, (2..2 + sent.len() as u64).collect::<Vec<u64>>(), "{verb} {number}");
             assert!(client.task(&id).await.unwrap().state().is_terminal(), "{verb} {number}");
         }));
     }

@@ -135,19 +135,6 @@ impl Client {
         page.tasks.iter().map(|view| words(&view.task.history[0])).collect()
     }
 
-    /// The id of the task that began with these words.
-    pub(crate) async fn listed_id(&self, text: &str) -> TaskId {
-        let mut list = ListTasks { page_size: Some(100), ..ListTasks::default() };
-        loop {
-            let page = self.list(list.clone()).await.unwrap();
-            if let Some(found) = page.tasks.iter().find(|view| words(&view.task.history[0]) == text) {
-                return found.task.id.clone();
-            }
-            assert!(!page.next_page_token.is_empty(), "no task began with {text}");
-            list.page_token = Some(page.next_page_token);
-        }
-    }
-
     pub(crate) async fn register(&self, config: PushConfig) -> Result<PushConfig, ProtocolError> {
         match self.call(Request::CreatePushConfig(config)).await? {
             Reply::PushConfig(config) => Ok(config),

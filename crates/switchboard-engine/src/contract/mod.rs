@@ -91,6 +91,7 @@ macro_rules! store_contract {
             retention: an_unfinished_delivery_keeps_the_task_and_its_log,
             retention: a_large_task_goes_completely,
             retention: at_most_so_many_go_at_once,
+            retention: keys_whose_window_has_passed_are_forgotten,
         }
     };
     (@each $make:path: $($room:ident: $behaviour:ident,)*) => {

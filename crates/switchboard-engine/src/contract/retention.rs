@@ -6,7 +6,7 @@ use switchboard_core::model::{Dialect, Part, Role, TaskState};
 use super::Subject;
 use super::given::{Pen, anyone, chunk, inbound, message, now, read_log, status, webhook, write_parts};
 use super::lists::everything;
-use crate::ports::store::{DeliveryOutcome, PushChange, Retention, StoreError};
+use crate::ports::store::{Accept, DeliveryOutcome, PushChange, Retention, StoreError};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -198,4 +198,24 @@ pub async fn at_most_so_many_go_at_once(subject: &mut dyn Subject) {
         done.push(subject.store().prune(retention(subject), 3).await.expect("pruning works"));
     }
     assert_eq!(done, [3, 3, 3, 1, 0]);
+}
+
+pub async fn keys_whose_window_has_passed_are_forgotten(subject: &mut dyn Subject) {
+    let mut pen = Pen::new(anyone(), "t1", "c1");
+    for number in 1..4 {
+        let event = match number {
+            1 => pen.opening(subject, "hello"),
+            _ => Event::MessageAdded { inbound: inbound(number, "more") },
+        };
+        let mut commit = pen.commit(subject, vec![event]);
+        let expires = now(subject).plus_ms(DAY_MS);
+        let key = [u8::try_from(number).unwrap_or(0); 32];
+        commit.accept = Some(Accept { key, digest: key, turn: number, after_seq: 0, expires });
+        pen.write(subject, commit).await;
+    }
+    assert_eq!(prune(subject, retention(subject)).await, 0);
+    assert!(subject.store().find_accepted([1; 32]).await.expect("answers").is_some());
+    subject.clock().advance_ms(3 * DAY_MS);
+    assert_eq!(prune(subject, retention(subject)).await, 3);
+    pen.check(subject).await;
 }
