@@ -3,7 +3,12 @@
 //! - `edge`: HTTP requests through the service, no socket: bindings, versions, errors, bad input, ownership;
 //! - `sim`: the engine on virtual time over faulty ports, seeded;
 //! - `crash`: the real binary, killed for real.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests drive time, chance and processes themselves")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests drive time, chance and processes themselves"
+)]
 
 mod crash;
 mod edge;

@@ -127,7 +127,7 @@ impl House {
         // What is large lives in the two functions around the wait, not in the future that waits.
         let (asked, head, first_seq) = self.ask_store(record, before, &events, fence, extras);
         let answered = asked.await;
-        self.appended(record, head, first_seq, &events, answered)
+        self.appended(record, *head, first_seq, &events, answered)
     }
 
     /// Hands a commit to the store. Gives back its answer to come, the head after it, and the number of its first visible
@@ -184,7 +184,7 @@ impl House {
     fn appended(
         &self,
         record: &Record,
-        head: Box<Head>,
+        head: Head,
         first_seq: u64,
         events: &[Event],
         answered: Result<TaskKey, CommitError>,
@@ -193,7 +193,7 @@ impl House {
             Ok(key) => {
                 let _ = record.key.set(key);
                 let push_waits = head.push_configs > 0;
-                record.saw(*head);
+                record.saw(head);
                 self.health.commit_failed.store(false, Ordering::Relaxed);
                 let hint = Hint { task_id: &record.id, context_id: &record.context_id, first_seq, events };
                 self.hints.notify(hint);

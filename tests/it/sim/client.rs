@@ -184,9 +184,9 @@ impl Client {
     /// Reads until the stream ends, the process dies, or the client has had enough; gives back the task's id.
     async fn read(&mut self, command: &str, mut updates: UpdateStream, after: Option<u64>) -> Option<TaskId> {
         let patience = if self.dice.one_in(2) { self.dice.between(1, 8) } else { u64::MAX };
-        let mut expected = after.map_or(1, |after| after + 1);
         let mut id = None;
-        for _ in 0..patience {
+        let numbers = after.map_or(1, |after| after + 1)..;
+        for (expected, _) in numbers.zip(0..patience) {
             let frame = tokio::select! {
                 biased;
                 () = self.world.death() => return id,
@@ -195,7 +195,6 @@ impl Client {
             };
             let Some(Ok(frame)) = frame else { return id };
             assert_eq!(frame.seq, Some(expected), "updates are numbered without gap or repeat");
-            expected += 1;
             id = Some(self.note(command, &frame));
         }
         id

@@ -75,14 +75,17 @@ pub(super) fn duplicates(tolerated: &[(&str, &str)], graph: &Graph) -> Findings 
     findings
 }
 
-/// Everything that is not ours comes from crates.io.
+/// Everything that is not ours comes from a registry, and from one registry.
 pub(super) fn origins(graph: &Graph) -> Findings {
     let mut findings = Findings::default();
+    let sources = || graph.packages.iter().filter_map(|package| package.source.as_deref());
+    let registry = sources().find(|source| source.starts_with("registry+"));
     for package in &graph.packages {
-        if let Some(source) = package.source.as_deref().filter(|source| !source.contains("crates.io-index")) {
+        if let Some(source) = package.source.as_deref().filter(|source| Some(*source) != registry) {
             let what = format!("{} comes from {source}", package.label());
-            let because = "what is not on crates.io may be gone tomorrow, and what depends on it cannot be published";
-            findings.breach(Place::whole(LOCK), "crates come from crates.io", what, because);
+            let because =
+                "what is not in the registry may be gone tomorrow, and what depends on it cannot be published";
+            findings.breach(Place::whole(LOCK), "crates come from the registry", what, because);
         }
     }
     findings

@@ -311,8 +311,7 @@ mod dependencies {
             name: (*name).to_owned(),
             version: (*version).to_owned(),
             licence: Some("MIT".to_owned()),
-            source: (!name.starts_with("switchboard"))
-                .then(|| "registry+https://github.com/rust-lang/crates.io-index".to_owned()),
+            source: (!name.starts_with("switchboard")).then(|| "registry+https://registry.example/index".to_owned()),
             needs: needs.to_vec(),
             needs_in_tests: Vec::new(),
         };
