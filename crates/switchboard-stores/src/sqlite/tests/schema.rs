@@ -47,6 +47,21 @@ async fn every_schema_that_landed_is_migrated_and_read() {
     }
 }
 
+/// A migration that has landed is never edited: files written by it are out there.
+#[test]
+fn the_newest_schema_is_still_the_one_that_landed() {
+    let tables = |path: &Path| -> Vec<(String, Option<String>)> {
+        let connection = Connection::open(path).unwrap();
+        let mut select = connection.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name").unwrap();
+        let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let landed = folder.path().join("landed.db");
+    std::fs::copy(fixture(MIGRATIONS.len()), &landed).unwrap();
+    assert_eq!(tables(&make().path()), tables(&landed));
+}
+
 struct InMemory {
     clock: Arc<ManualClock>,
     store: MemoryStore,

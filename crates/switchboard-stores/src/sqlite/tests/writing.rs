@@ -132,11 +132,12 @@ async fn a_full_disk_fails_closed_and_is_got_over() {
         })
     };
     limit("1").await.unwrap();
-    let commit = pen.commit(&subject, vec![write_parts("a", vec![Part::raw(vec![1; 1_000_000])], false)]);
+    let large = write_parts("a", vec![Part::raw(vec![1; 1_000_000])], false);
+    let commit = pen.commit(&subject, vec![large, status(&subject, TaskState::Completed, None)]);
     let refused = pen.try_write(&subject, commit).await;
     assert!(matches!(refused, Err(CommitError::Store(StoreError::Unavailable(_)))), "{refused:?}");
     assert_eq!(subject.store().stats().failures, 1);
-    // Nothing of it is seen, and the lease is as it was.
+    // Nothing of it is seen, and the run that it would have ended still has its lease.
     pen.check(&subject).await;
     assert_eq!(subject.store().renew_leases(vec![(pen.key(), 1)], 1000).await.unwrap(), []);
 
