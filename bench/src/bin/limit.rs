@@ -1,9 +1,6 @@
 //! The parsing limit server as a process: `limit --port 9000`.
 
 // The real server's allocator, so that the ratio compares code and not allocators.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 use clap::Parser;
 use tokio::net::TcpListener;
 

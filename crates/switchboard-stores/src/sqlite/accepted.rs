@@ -1,7 +1,7 @@
 //! Idempotency keys. They are filed under the day they expire, so a look-up asks once per day that a live key can
 //! expire on (two for the usual window), and forgetting a day removes rows that lie together.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Statement, params};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::{Accept, Accepted};
 
@@ -49,15 +49,29 @@ pub(super) fn find_accepted(
     Ok(None)
 }
 
+/// The statements of the busy path.
+pub(super) struct AcceptStatements<'c> {
+    probe: Statement<'c>,
+    insert: Statement<'c>,
+}
+
+impl<'c> AcceptStatements<'c> {
+    pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            probe: connection.prepare("SELECT 1 FROM accepted WHERE day = ?1 AND key = ?2")?,
+            insert: connection.prepare(
+                "INSERT OR REPLACE INTO accepted (day, key, task_no, digest, turn, after_seq, expires)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?,
+        })
+    }
+}
+
 impl Ledger<'_> {
     pub(super) fn accept(&mut self, task_no: i64, accept: &Accept) -> Result<(), Failure> {
         let day = day_of(accept.expires);
-        // A row with this key can only be one that has expired or whose task is gone.
-        let mut insert = self.connection.prepare_cached(
-            "INSERT OR REPLACE INTO accepted (day, key, task_no, digest, turn, after_seq, expires)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )?;
-        insert.execute(params![
+        // If a row with this key is replaced, it has expired or its task is gone.
+        self.accept_statements.insert.execute(params![
             day,
             accept.key,
             task_no,
@@ -71,8 +85,14 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    pub(super) fn find_accepted(&self, accept: &Accept) -> Result<Option<Accepted>, Failure> {
-        find_accepted(self.connection, &accept.key, self.now, self.last_accepted_day)
+    /// Most keys are new, and that is found out without reading more than the table of keys.
+    pub(super) fn find_accepted(&mut self, accept: &Accept) -> Result<Option<Accepted>, Failure> {
+        for day in day_of(self.now)..=self.last_accepted_day {
+            if self.accept_statements.probe.exists(params![day, accept.key])? {
+                return find_accepted(self.connection, &accept.key, self.now, self.last_accepted_day);
+            }
+        }
+        Ok(None)
     }
 
     /// Forgets keys that expired on an earlier day, at most `limit`.

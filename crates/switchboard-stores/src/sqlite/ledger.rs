@@ -11,7 +11,7 @@ use switchboard_core::model::{TaskId, Timestamp};
 use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::{Scope, StoredHead};
 
-use super::accepted::last_accepted_day;
+use super::accepted::{AcceptStatements, last_accepted_day};
 use super::commit::CommitStatements;
 use super::error::Failure;
 use super::leases::Leases;
@@ -21,6 +21,7 @@ use super::totals::Move;
 pub(super) struct Ledger<'c> {
     pub(super) connection: &'c Connection,
     pub(super) statements: CommitStatements<'c>,
+    pub(super) accept_statements: AcceptStatements<'c>,
     begin: Statement<'c>,
     commit: Statement<'c>,
     pub(super) clock: Arc<dyn Clock>,
@@ -66,6 +67,7 @@ impl<'c> Ledger<'c> {
         Ok(Self {
             connection,
             statements: CommitStatements::prepare(connection)?,
+            accept_statements: AcceptStatements::prepare(connection)?,
             begin: connection.prepare("BEGIN IMMEDIATE")?,
             commit: connection.prepare("COMMIT")?,
             clock,
