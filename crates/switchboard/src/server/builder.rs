@@ -330,25 +330,14 @@ impl Parts {
         let base = self.public_url.as_ref().map_or_else(|| default_url.to_owned(), Uri::to_string);
         let base = base.trim_end_matches('/').to_owned();
         let base_path = self.public_url.as_ref().map(|url| url.path().trim_end_matches('/').to_owned());
-        let mut agents = Vec::with_capacity(self.order.len());
-        for (index, slug) in self.order.iter().enumerate() {
-            let Some(endpoint) = self.engine.endpoint(slug) else { continue };
-            let card = endpoint.card();
-            let served = |url: String| {
-                let interfaces = interfaces(&url);
-                let served = ServedCard::new(&card, &interfaces, self.since, self.limits.card_max_age_s);
-                (interfaces, served)
-            };
-            let root = (index == 0).then(|| served(base.clone()));
-            let (interfaces, served) = served(format!("{base}/agents/{slug}"));
-            let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
-            let name = slug.as_str().into();
-            agents.push(Mounted { name, endpoint, interfaces, card: served, root, extensions });
-        }
+        let mount = |slug: &String, url: String| self.mount(slug, &url);
+        let root = self.order.first().and_then(|slug| mount(slug, base.clone()));
+        let agents = self.order.iter().filter_map(|slug| mount(slug, format!("{base}/agents/{slug}"))).collect();
         let prefix: String = RandomIds.uuid().chars().take(8).collect();
         Shared {
             gate: Gate::new(self.host_check, self.public_url.as_ref()),
             engine: self.engine,
+            root,
             agents,
             door: self.door,
             cors: self.cors,
@@ -359,6 +348,16 @@ impl Parts {
             metrics: Arc::new(Metrics::default()),
             request_ids: RequestIds::new(prefix),
         }
+    }
+
+    /// An agent at an address.
+    fn mount(&self, slug: &str, url: &str) -> Option<Mounted> {
+        let endpoint = self.engine.endpoint(slug)?;
+        let card = endpoint.card();
+        let interfaces = interfaces(url);
+        let served = ServedCard::new(&card, &interfaces, self.since, self.limits.card_max_age_s);
+        let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
+        Some(Mounted { name: slug.into(), endpoint, interfaces, card: served, extensions })
     }
 }
 

@@ -22,7 +22,9 @@ use super::routes::query_pairs;
 
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
-    /// The first is the default one.
+    /// The default agent, at the root; none on a server without agents.
+    pub(crate) root: Option<Mounted>,
+    /// Every agent, under its name.
     pub(crate) agents: Vec<Mounted>,
     pub(crate) door: Door,
     pub(crate) gate: Gate,
@@ -43,15 +45,13 @@ pub(crate) struct Mounted {
     pub(crate) endpoint: Arc<dyn Endpoint>,
     pub(crate) interfaces: Vec<AgentInterface>,
     pub(crate) card: ServedCard,
-    /// Where it is reached at the root, if it is the default one.
-    pub(crate) root: Option<(Vec<AgentInterface>, ServedCard)>,
     pub(crate) extensions: Vec<String>,
 }
 
 impl Shared {
     pub(crate) fn agent(&self, name: Option<&str>) -> Option<&Mounted> {
         match name {
-            None => self.agents.first(),
+            None => self.root.as_ref(),
             Some(name) => self.agents.iter().find(|agent| agent.name.as_str() == name),
         }
     }

@@ -104,13 +104,7 @@ where
         Place::Root | Place::JsonRpc if *method == Method::POST => jsonrpc::serve(shared, agent, head, body).await,
         Place::Root if reads => ops::welcome(shared),
         Place::Root | Place::JsonRpc => takes("POST"),
-        Place::Card if reads => {
-            let card = match (&name, &agent.root) {
-                (None, Some((_, card))) => card,
-                _ => &agent.card,
-            };
-            card.answer(head.headers, *method == Method::HEAD)
-        }
+        Place::Card if reads => agent.card.answer(head.headers, *method == Method::HEAD),
         Place::Card => takes("GET"),
         Place::Rest { tenant, place } => {
             http_json::serve(shared, agent, head, method, tenant.as_deref(), place, body).await
