@@ -22,18 +22,18 @@ const STORED_MESSAGE: &str = "00000000-0000-4000-8000-000000000000";
 const REPLY_BYTES: usize = 1024;
 
 pub(super) fn send(id: &RawValue, message: &Message<'_>) -> serde_json::Result<Vec<u8>> {
-    let (task, context, artifact) = (Id::fresh(), Id::fresh(), Id::fresh());
+    let (task, context) = (Id::fresh(), Id::fresh());
     let time = timestamp();
     let history = [in_task(message, &task, &context)];
-    let artifacts = [echo(&artifact, &message.parts)];
+    let artifacts = [echo(&message.parts)];
     encode(id, Payload::Task(whole(&task, &context, status(COMPLETED, &time), &artifacts, &history)))
 }
 
 pub(super) fn get(id: &RawValue, params: &GetParams<'_>) -> serde_json::Result<Vec<u8>> {
-    let (context, artifact) = (Id::fresh(), Id::fresh());
+    let context = Id::fresh();
     let time = timestamp();
     let parts = [Part { text: STORED_TEXT.into() }];
-    let artifacts = [echo(&artifact, &parts)];
+    let artifacts = [echo(&parts)];
     let history = [Message {
         message_id: STORED_MESSAGE.into(),
         context_id: Some(context.as_str().into()),
@@ -54,7 +54,7 @@ pub(super) fn get(id: &RawValue, params: &GetParams<'_>) -> serde_json::Result<V
 }
 
 pub(super) fn stream(id: &RawValue, message: &Message<'_>) -> serde_json::Result<Events> {
-    let (task, context, artifact) = (Id::fresh(), Id::fresh(), Id::fresh());
+    let (task, context) = (Id::fresh(), Id::fresh());
     let time = timestamp();
     let history = [in_task(message, &task, &context)];
     let (task_id, context_id) = (task.as_str(), context.as_str());
@@ -66,7 +66,7 @@ pub(super) fn stream(id: &RawValue, message: &Message<'_>) -> serde_json::Result
             Payload::ArtifactUpdate(ArtifactUpdate {
                 task_id,
                 context_id,
-                artifact: echo(&artifact, &message.parts),
+                artifact: echo(&message.parts),
                 last_chunk: true,
             }),
         )?,
@@ -134,8 +134,9 @@ fn in_task<'a>(message: &'a Message<'_>, task: &'a Id, context: &'a Id) -> Messa
     }
 }
 
-fn echo<'a>(id: &'a Id, parts: &'a [Part<'a>]) -> Artifact<'a> {
-    Artifact { artifact_id: id.as_str(), name: "echo", parts }
+/// The artifact has the id that the real server makes, so that both answers have one length.
+fn echo<'a>(parts: &'a [Part<'a>]) -> Artifact<'a> {
+    Artifact { artifact_id: "artifact-1-1", parts }
 }
 
 fn status<'a>(state: &'static str, timestamp: &'a str) -> Status<'a> {

@@ -93,7 +93,6 @@ pub(super) struct Status<'a> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Artifact<'a> {
     pub(super) artifact_id: &'a str,
-    pub(super) name: &'static str,
     pub(super) parts: &'a [Part<'a>],
 }
 
