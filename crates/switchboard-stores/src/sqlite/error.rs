@@ -67,6 +67,11 @@ impl std::error::Error for OpenError {
     }
 }
 
+/// The answer to whoever asks a store that is being closed.
+pub(super) fn stopped() -> StoreError {
+    StoreError::Unavailable("the store has stopped".to_owned())
+}
+
 /// Why work on an open file failed. A wrapper, so that `?` takes what SQLite says.
 #[derive(Debug, Clone)]
 pub(super) struct Failure(pub(super) StoreError);

@@ -3,6 +3,7 @@
 //! sound because nobody else may write the file: a lock beside it sees to that.
 
 mod accepted;
+mod answers;
 mod cache;
 mod commit;
 mod deliveries;

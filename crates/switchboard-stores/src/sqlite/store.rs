@@ -13,10 +13,10 @@ use switchboard_engine::ports::store::{
     Accepted, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery, LogPage, Retention,
     Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use tokio::sync::oneshot;
 
 use super::OpenError;
 use super::accepted::{find_accepted, last_accepted_day};
+use super::answers::answer;
 use super::cache::Cache;
 use super::list;
 use super::lock::FileLock;
@@ -26,7 +26,7 @@ use super::read;
 use super::readers::Readers;
 use super::stats::Stats;
 use super::totals::Totals;
-use super::writer::{CommitRequest, Memory, StartError, Writer, stopped};
+use super::writer::{CommitRequest, Memory, StartError, Writer};
 use crate::record::{encode, encode_artifacts};
 
 /// Tasks in one SQLite file.
@@ -91,9 +91,9 @@ impl SqliteStore {
         };
         let encoded = encode(&commit.events, &commit.head, &take_numbers);
         let artifacts = encode_artifacts(&commit.head.artifacts);
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = answer();
         self.writer.commit(CommitRequest::new(commit, encoded, artifacts, reply)).await?;
-        answer.await.unwrap_or_else(|_| Err(stopped().into()))
+        answer.await?.into_outcome()
     }
 
     async fn read_task(&self, scope: Scope, id: TaskId) -> Result<Option<StoredTask>, StoreError> {
