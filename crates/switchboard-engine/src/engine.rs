@@ -244,7 +244,7 @@ impl Endpoint for AgentEndpoint {
                 Box::pin(async move { subscribe::subscribe(house, agent, &caller, &id).await })
             }
             Request::CreatePushConfig(config) => {
-                Box::pin(async move { push_configs::create(house, agent, &caller, config).await })
+                Box::pin(async move { push_configs::create(house, agent, &caller, *config).await })
             }
             Request::GetPushConfig { task_id, id } => {
                 Box::pin(async move { push_configs::get(house, agent, &caller, &task_id, &id).await })

@@ -107,7 +107,7 @@ impl Client {
         let send = self.message(command, None);
         let mut first: Option<TaskId> = None;
         for _ in 0..20 {
-            let reply = self.call(self.caller(), Request::SendMessage(send.clone())).await;
+            let reply = self.call(self.caller(), Request::SendMessage(send.clone().into())).await;
             if let Some(Ok(Reply::SentTask(view))) = reply {
                 let task = view.task;
                 self.learn(command, &task.id, Some(task.state()));
@@ -130,7 +130,7 @@ impl Client {
     async fn answer(&mut self, id: &TaskId) {
         let send = self.message("an answer", Some(id));
         for _ in 0..20 {
-            if let Some(Ok(Reply::SentTask(view))) = self.call(self.caller(), Request::SendMessage(send.clone())).await
+            if let Some(Ok(Reply::SentTask(view))) = self.call(self.caller(), Request::SendMessage(send.clone().into())).await
             {
                 self.learn("answer", &view.task.id, Some(view.task.state()));
                 return;
@@ -142,7 +142,7 @@ impl Client {
     async fn send_and_cancel(&mut self, command: &str) {
         let mut send = self.message(command, None);
         send.return_immediately = true;
-        let Some(Ok(Reply::SentTask(view))) = self.call(self.caller(), Request::SendMessage(send)).await else {
+        let Some(Ok(Reply::SentTask(view))) = self.call(self.caller(), Request::SendMessage(send.into())).await else {
             return;
         };
         let id = view.task.id.clone();
@@ -161,7 +161,7 @@ impl Client {
     /// Streams a task to its end, however often the stream breaks.
     async fn stream(&mut self, command: &str) {
         let send = self.message(command, None);
-        let reply = self.call(self.caller(), Request::SendStreamingMessage(send)).await;
+        let reply = self.call(self.caller(), Request::SendStreamingMessage(send.into())).await;
         let Some(Ok(Reply::Stream(updates))) = reply else { return };
         let Some(id) = self.read(command, updates, None).await else { return };
         for _ in 0..30 {

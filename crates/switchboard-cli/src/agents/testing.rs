@@ -45,7 +45,7 @@ impl Desk {
 
     /// Sends a message and waits for its task to settle.
     pub(crate) async fn send(&self, message: Message) -> Arc<Task> {
-        match self.call(Request::SendMessage(sending(message, false))).await.unwrap() {
+        match self.call(Request::SendMessage(sending(message, false).into())).await.unwrap() {
             Reply::SentTask(view) => view.task,
             _ => panic!("a send is answered with a task"),
         }
@@ -58,7 +58,7 @@ impl Desk {
     /// Sends a message and does not wait.
     pub(crate) async fn begin(&self, text: &str) -> TaskId {
         let message = user(vec![Part::text(text)]);
-        match self.call(Request::SendMessage(sending(message, true))).await.unwrap() {
+        match self.call(Request::SendMessage(sending(message, true).into())).await.unwrap() {
             Reply::SentTask(view) => view.task.id.clone(),
             _ => panic!("a send is answered with a task"),
         }
@@ -68,7 +68,7 @@ impl Desk {
     pub(crate) async fn stream(&self, text: &str) -> Vec<Update> {
         let message = user(vec![Part::text(text)]);
         let Reply::Stream(mut stream) =
-            self.call(Request::SendStreamingMessage(sending(message, false))).await.unwrap()
+            self.call(Request::SendStreamingMessage(sending(message, false).into())).await.unwrap()
         else {
             panic!("a streamed send is answered with a stream")
         };

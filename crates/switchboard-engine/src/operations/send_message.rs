@@ -19,7 +19,7 @@ pub(crate) async fn send_message(
     house: &Arc<House>,
     agent: &Arc<Registered>,
     caller: &Caller,
-    send: SendMessage,
+    send: Box<SendMessage>,
 ) -> Result<Reply, ProtocolError> {
     check(house, agent, caller, &send)?;
     let (history_length, return_immediately) = (send.history_length, send.return_immediately);
@@ -54,7 +54,7 @@ pub(crate) async fn send_streaming_message(
     house: &Arc<House>,
     agent: &Arc<Registered>,
     caller: &Caller,
-    send: SendMessage,
+    send: Box<SendMessage>,
 ) -> Result<Reply, ProtocolError> {
     agent.require_streaming()?;
     check(house, agent, caller, &send)?;

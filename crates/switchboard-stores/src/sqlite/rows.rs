@@ -50,7 +50,7 @@ pub(super) fn head_from(row: &Row<'_>, agent: &AgentName) -> Result<TaskRow, Fai
         cancel_requested: row.get(13)?,
         push_configs: row.get(14)?,
         deadline: row.get::<_, Option<i64>>(15)?.map(Timestamp::from_ms),
-        artifacts: decode_artifacts(text(16)?)?,
+        artifacts: decode_artifacts(text(16)?)?.into(),
     };
     let chains = Chains { story: row.get(17)?, artifact: row.get(18)?, status: row.get(19)? };
     Ok(TaskRow { task_no: row.get(0)?, head, chains })

@@ -1,8 +1,9 @@
 //! What both HTTP bindings do with a decoded request: say who calls, call the agent, count it.
 
 use http::{HeaderMap, HeaderValue, Response, header};
-use switchboard_core::call::{Caller, Reply, Request};
+use switchboard_core::call::{BoxFuture, Caller, Reply, Request};
 use switchboard_core::error::ProtocolError;
+use switchboard_core::model::Dialect;
 
 use super::body::ReplyBody;
 use super::context::{Mounted, Shared};
@@ -10,21 +11,32 @@ use super::metrics::Outcome;
 use super::names::A2A_EXTENSIONS;
 use super::respond::outcome;
 
-/// Calls the agent and counts how it went.
-pub(crate) async fn call(
-    shared: &Shared,
-    agent: &Mounted,
-    caller: Caller,
-    request: Request,
-) -> Result<Reply, ProtocolError> {
-    let operation = request.operation();
-    let reply = agent.endpoint.call(caller, request).await;
-    let counted = reply.as_ref().map_or_else(outcome, |_| Outcome::Ok);
-    shared.metrics.request(operation, counted);
-    if let Err(error) = &reply {
-        tracing::debug!(operation, agent = %agent.name, %error, "request refused");
+/// A call that has been handed to its agent. What was asked is no longer held here, so waiting costs little room.
+pub(crate) struct Calling<'a> {
+    agent: &'a Mounted,
+    operation: &'static str,
+    pub(crate) dialect: Dialect,
+    /// The extensions that were activated.
+    pub(crate) extensions: Vec<String>,
+    reply: BoxFuture<'a, Result<Reply, ProtocolError>>,
+}
+
+impl<'a> Calling<'a> {
+    pub(crate) fn begin(agent: &'a Mounted, caller: Caller, request: Request) -> Self {
+        let (operation, dialect, extensions) = (request.operation(), caller.dialect, caller.extensions.clone());
+        Self { agent, operation, dialect, extensions, reply: agent.endpoint.call(caller, request) }
     }
-    reply
+
+    /// Waits for the reply and counts how it went.
+    pub(crate) async fn reply(&mut self, shared: &Shared) -> Result<Reply, ProtocolError> {
+        let reply = (&mut self.reply).await;
+        let counted = reply.as_ref().map_or_else(outcome, |_| Outcome::Ok);
+        shared.metrics.request(self.operation, counted);
+        if let Err(error) = &reply {
+            tracing::debug!(operation = self.operation, agent = %self.agent.name, %error, "request refused");
+        }
+        reply
+    }
 }
 
 /// Spec, extensions: what was activated is said in the answer.

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use switchboard_core::call::{Caller, Endpoint};
+use switchboard_core::dialect::json::write_u64;
 use switchboard_core::dialect::v1_0::DecodeLimits;
 use switchboard_core::dialect::{Dialect, detect};
 use switchboard_core::error::ProtocolError;
@@ -131,7 +133,11 @@ impl RequestIds {
             Some(id) => id.clone(),
             None => {
                 let number = self.next.fetch_add(1, Ordering::Relaxed);
-                HeaderValue::from_str(&format!("{}-{number:x}", self.prefix))
+                let mut name = Vec::with_capacity(self.prefix.len() + 17);
+                name.extend_from_slice(self.prefix.as_bytes());
+                name.push(b'-');
+                write_u64(&mut name, number);
+                HeaderValue::from_maybe_shared(Bytes::from(name))
                     .unwrap_or_else(|_| HeaderValue::from_static("unnamed"))
             }
         }

@@ -11,7 +11,7 @@ use switchboard_core::dialect::v1_0::{self, DecodeLimits};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{PushConfig, TaskId};
 
-use super::binding::{call, check_content_type, echo_extensions};
+use super::binding::{Calling, check_content_type, echo_extensions};
 use super::body::{ReplyBody, read};
 use super::cards;
 use super::context::{Head, Mounted, Shared};
@@ -58,29 +58,28 @@ where
     } else {
         Bytes::new()
     };
-    let entered = shared.dialect(head).and_then(|dialect| {
+    let begun = shared.dialect(head).and_then(|dialect| {
         let query = head.uri.query().unwrap_or_default();
         let pairs = query_pairs(query).ok_or_else(|| ProtocolError::invalid("query", "is not valid UTF-8"))?;
         let (named, request) = decode(method, place, &pairs, &body, &shared.decode_limits)?;
         let tenant = tenant.map(str::to_owned).or(named);
         let caller = shared.caller(agent, identity, tenant.as_deref(), dialect, head)?;
-        Ok((caller, request, dialect))
+        Ok(Calling::begin(agent, caller, request))
     });
-    let (caller, request, dialect) = match entered {
-        Ok(entered) => entered,
+    let mut calling = match begun {
+        Ok(calling) => calling,
         Err(error) => return refuse(error),
     };
-    let extensions = caller.extensions.clone();
-    let mut response = match call(shared, agent, caller, request).await {
+    let mut response = match calling.reply(shared).await {
         Ok(Reply::Stream(updates)) => {
             let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
             let (bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
-            events(SseBody::new(updates, Framing::HttpJson, dialect, keep_alive, bytes, metrics))
+            events(SseBody::new(updates, Framing::HttpJson, calling.dialect, keep_alive, bytes, metrics))
         }
         Ok(reply) => answer(agent, &reply, content_type),
         Err(error) => http_error(&error, content_type),
     };
-    echo_extensions(&extensions, &mut response);
+    echo_extensions(&calling.extensions, &mut response);
     response
 }
 
@@ -145,11 +144,11 @@ fn decode(
     let request = match place {
         RestPlace::SendMessage => {
             let (tenant, send) = v1_0::decode_send_body(body, limits)?;
-            return Ok((tenant, Request::SendMessage(send)));
+            return Ok((tenant, Request::SendMessage(send.into())));
         }
         RestPlace::StreamMessage => {
             let (tenant, send) = v1_0::decode_send_body(body, limits)?;
-            return Ok((tenant, Request::SendStreamingMessage(send)));
+            return Ok((tenant, Request::SendStreamingMessage(send.into())));
         }
         RestPlace::Task { id, verb: Some("cancel") } => {
             let (tenant, metadata) = v1_0::decode_cancel_body(body, limits)?;
@@ -159,7 +158,7 @@ fn decode(
             let (tenant, config) = v1_0::decode_push_config_body(body, limits)?;
             // The path outranks the body.
             let config = PushConfig { task_id: task_id(id)?, ..config };
-            return Ok((tenant, Request::CreatePushConfig(config)));
+            return Ok((tenant, Request::CreatePushConfig(config.into())));
         }
         RestPlace::Tasks => Request::ListTasks(v1_0::decode_list_query(pairs, limits)?),
         RestPlace::Task { id, verb: None } => {

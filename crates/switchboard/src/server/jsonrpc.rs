@@ -13,7 +13,8 @@ use switchboard_core::call::Reply;
 use switchboard_core::dialect::{Dialect, v1_0};
 use switchboard_core::error::ProtocolError;
 
-use super::binding::{call, check_content_type, echo_extensions};
+use super::auth::Identity;
+use super::binding::{Calling, check_content_type, echo_extensions};
 use super::body::{ReplyBody, read};
 use super::cards;
 use super::context::{Head, Mounted, Shared};
@@ -47,30 +48,38 @@ where
         Err((error, id)) => return refuse(error, &id),
     };
     let id = envelope.id;
-    let entered = shared.dialect(head).and_then(|dialect| {
-        let decoded = match dialect {
-            Dialect::V1_0 => v1_0::decode_call(&envelope.method, envelope.params, &shared.decode_limits),
-        }?;
-        let caller = shared.caller(agent, identity, decoded.tenant.as_deref(), dialect, head)?;
-        Ok((caller, decoded.request, dialect))
-    });
-    let (caller, request, dialect) = match entered {
-        Ok(entered) => entered,
+    let mut calling = match begin(shared, agent, identity, head, &envelope) {
+        Ok(calling) => calling,
         Err(error) => return refuse(error, id),
     };
-    let extensions = caller.extensions.clone();
-    let mut response = match call(shared, agent, caller, request).await {
+    let mut response = match calling.reply(shared).await {
         Ok(Reply::Stream(updates)) => {
             let framing = Framing::JsonRpc { id: id.to_owned() };
             let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
             let metrics = shared.metrics.clone();
-            events(SseBody::new(updates, framing, dialect, keep_alive, shared.limits.stream_write_bytes, metrics))
+            events(SseBody::new(updates, framing, calling.dialect, keep_alive, shared.limits.stream_write_bytes, metrics))
         }
         Ok(reply) => json(StatusCode::OK, JSON, result(agent, &reply, id)),
         Err(error) => rpc_error(&error, id),
     };
-    echo_extensions(&extensions, &mut response);
+    echo_extensions(&calling.extensions, &mut response);
     response
+}
+
+/// Decodes a call and hands it to its agent.
+fn begin<'a>(
+    shared: &Shared,
+    agent: &'a Mounted,
+    identity: &Identity,
+    head: &Head<'_>,
+    envelope: &Envelope<'_>,
+) -> Result<Calling<'a>, ProtocolError> {
+    let dialect = shared.dialect(head)?;
+    let decoded = match dialect {
+        Dialect::V1_0 => v1_0::decode_call(&envelope.method, envelope.params, &shared.decode_limits),
+    }?;
+    let caller = shared.caller(agent, identity, decoded.tenant.as_deref(), dialect, head)?;
+    Ok(Calling::begin(agent, caller, decoded.request))
 }
 
 fn result(agent: &Mounted, reply: &Reply, id: &str) -> Vec<u8> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use switchboard_core::call::{Frame, UpdateStream};
+use switchboard_core::dialect::json::write_u64;
 use switchboard_core::dialect::{Dialect, v1_0};
 use switchboard_core::error::ProtocolError;
 use tokio::time::{Instant, Sleep};
@@ -106,7 +107,7 @@ impl SseBody {
         }
         if let Some(seq) = frame.seq {
             out.extend_from_slice(b"id: ");
-            out.extend_from_slice(seq.to_string().as_bytes());
+            write_u64(out, seq);
             out.push(b'\n');
         }
         out.extend_from_slice(b"data: ");

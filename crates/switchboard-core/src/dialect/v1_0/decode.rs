@@ -33,11 +33,11 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
     let (tenant, request) = match method {
         "SendMessage" => {
             let (tenant, send) = send_message(&mut check, read_params(text)?);
-            (tenant, Request::SendMessage(send))
+            (tenant, Request::SendMessage(send.into()))
         }
         "SendStreamingMessage" => {
             let (tenant, send) = send_message(&mut check, read_params(text)?);
-            (tenant, Request::SendStreamingMessage(send))
+            (tenant, Request::SendStreamingMessage(send.into()))
         }
         "GetTask" => {
             let params: wire::GetTaskParams<'_> = read_params(text)?;
@@ -66,7 +66,7 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
             if config.task_id.is_empty() {
                 check.violation(format_args!("taskId"), "is required and must not be empty");
             }
-            (tenant, Request::CreatePushConfig(config))
+            (tenant, Request::CreatePushConfig(config.into()))
         }
         "GetTaskPushNotificationConfig" => {
             let params: wire::PushConfigParams<'_> = read_params(text)?;

@@ -163,7 +163,7 @@ fn a_push_config_is_read_whole() {
         token: Some("k".to_owned()),
         authentication: Some(AuthenticationInfo { scheme: "Bearer".to_owned(), credentials: Some("s".to_owned()) }),
     };
-    assert_eq!(read, Request::CreatePushConfig(expected));
+    assert_eq!(read, Request::CreatePushConfig(expected.into()));
 }
 
 #[test]

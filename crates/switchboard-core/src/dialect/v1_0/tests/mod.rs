@@ -39,7 +39,7 @@ fn send_part(part: &str) -> String {
 
 fn sent(params: &str) -> SendMessage {
     match request("SendMessage", params) {
-        Request::SendMessage(send) => send,
+        Request::SendMessage(send) => *send,
         other => panic!("{other:?}"),
     }
 }
