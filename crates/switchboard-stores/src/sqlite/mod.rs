@@ -28,7 +28,7 @@ mod verify;
 mod writer;
 
 pub use backup::backup;
-pub use compact::{Compacted, compact};
+pub use compact::{Compacted, Contents, compact};
 pub use error::FileError;
 pub use files::{files, reset};
 pub use open::{SqliteOptions, Synchronous};

@@ -12,8 +12,8 @@ use switchboard_engine::ports::store::StoreError;
 use super::super::error::Failure;
 use super::super::rows::{Chains, log_no, signed, version_of};
 use super::super::schema::VERSION_MAX;
-use super::Inspection;
 use super::tasks::Inspected;
+use super::{Inspection, told};
 use crate::record::{ChunkSource, Want, decode, encode};
 
 /// What the commits seen so far make.
@@ -215,13 +215,6 @@ impl ChunkSource for OwnChunks<'_> {
     fn read(&self, first: i64, count: i64) -> Result<Vec<u8>, StoreError> {
         self.read.borrow_mut().push_back((first, count));
         super::super::read::Chunks(self.connection).read(first, count)
-    }
-}
-
-fn told(error: &StoreError) -> String {
-    match error {
-        StoreError::Unavailable(text) | StoreError::Corrupt(text) => text.clone(),
-        StoreError::Pruned => "it is no longer kept".to_owned(),
     }
 }
 

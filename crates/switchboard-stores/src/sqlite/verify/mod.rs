@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::Path;
 
 use rusqlite::Connection;
+use switchboard_engine::ports::store::StoreError;
 
 use super::FileError;
 use super::error::Failure;
@@ -88,7 +89,7 @@ impl Inspection<'_> {
     /// Damage ends a section early and is a fault; the other sections are looked at all the same.
     fn section(&mut self, name: &str, look: fn(&mut Self) -> Result<(), Failure>) {
         if let Err(failure) = look(self) {
-            self.fault(None, format!("{name} could not be read to the end: {:?}", failure.0));
+            self.fault(None, format!("{name} could not be read to the end: {}", told(&failure.0)));
         }
     }
 
@@ -98,8 +99,9 @@ impl Inspection<'_> {
         let mut rows = check.query([])?;
         while let Some(row) = rows.next()? {
             let said: String = row.get(0)?;
-            if said != "ok" {
-                self.fault(None, format!("SQLite: {}", said.trim()));
+            // A heading or two, and then a fault a line.
+            for line in said.lines().filter(|line| *line != "ok" && !line.starts_with("***")) {
+                self.fault(None, format!("SQLite: {line}"));
             }
         }
         Ok(())
@@ -158,5 +160,12 @@ impl Inspection<'_> {
             self.fault(Some(&id), what);
         }
         Ok(())
+    }
+}
+
+fn told(error: &StoreError) -> String {
+    match error {
+        StoreError::Unavailable(text) | StoreError::Corrupt(text) => text.clone(),
+        StoreError::Pruned => "it is no longer kept".to_owned(),
     }
 }

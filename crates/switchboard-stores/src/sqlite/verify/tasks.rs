@@ -5,7 +5,7 @@ use switchboard_core::model::AgentName;
 
 use super::super::error::Failure;
 use super::super::rows::{AFTER_HEAD, HEAD_COLUMNS, TaskRow, head_from, signed};
-use super::Inspection;
+use super::{Inspection, told};
 
 /// A task's row, and what else it says.
 pub(super) struct Inspected {
@@ -55,7 +55,7 @@ impl Inspection<'_> {
                     self.commits(&task)?;
                     self.webhooks(&task)?;
                 }
-                Err(failure) => self.fault(Some(&id), format!("its row cannot be read: {:?}", failure.0)),
+                Err(failure) => self.fault(Some(&id), format!("its row cannot be read: {}", told(&failure.0))),
             }
         }
         Ok(())
