@@ -12,12 +12,14 @@ Examples:
   switchboard serve                         a demo agent on 127.0.0.1:8080, durable
   switchboard serve --exec 'tr a-z A-Z'     any command as an agent
   switchboard serve --config agents.toml    several agents
+  switchboard db backup --to monday.db      copy the database, in use or not
+  switchboard db verify                     check that nothing is missing in it
   switchboard db reset --yes                forget every task
 
 Exit codes:
   0  it did what was asked, or was stopped in order
   1  it failed at run time: the port or the database could not be had,
-     or a second signal cut it off
+     a check found a fault, or a second signal cut it off
   2  the command line or the configuration is wrong";
 
 const SERVE_EXAMPLES: &str = "\
@@ -72,6 +74,12 @@ pub(crate) enum Command {
 
 #[derive(Subcommand)]
 pub(crate) enum DbCommand {
+    /// Copy the database to a file, while a server uses it or not
+    Backup(BackupArgs),
+    /// Check that the database, or a backup, is whole and nothing in it contradicts itself
+    Verify(VerifyArgs),
+    /// Remove what is no longer kept and give the space back, while no server runs
+    Compact(CompactArgs),
     /// Delete every task, history, artifact and push configuration
     Reset(ResetArgs),
 }
@@ -160,14 +168,48 @@ pub(crate) struct ServeArgs {
     log_format: Option<LogFormat>,
 }
 
+/// Which database.
 #[derive(Args)]
-pub(crate) struct ResetArgs {
+pub(crate) struct DataArgs {
     /// Folder of the database [default: from the configuration, else ./switchboard-data]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Configuration file that names the folder [default: switchboard.toml in the current folder, if there is one]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct BackupArgs {
+    #[command(flatten)]
+    pub(crate) of: DataArgs,
+    /// The copy; it must not exist yet, and only its owner will be able to read it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) to: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) of: DataArgs,
+    /// Check this file, such as a backup, and not the database of the configuration
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["data", "config"])]
+    pub(crate) file: Option<PathBuf>,
+    /// Print one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct CompactArgs {
+    #[command(flatten)]
+    pub(crate) of: DataArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct ResetArgs {
+    #[command(flatten)]
+    pub(crate) of: DataArgs,
     /// Really do it
     #[arg(long)]
     pub(crate) yes: bool,
@@ -203,7 +245,7 @@ impl ServeArgs {
     }
 }
 
-impl ResetArgs {
+impl DataArgs {
     pub(crate) fn layer(&self) -> Layer {
         Layer { data: flag("--data", &self.data), ..Layer::default() }
     }

@@ -19,7 +19,7 @@ use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
 use crate::banner::Banner;
-use crate::cli::{Cli, Command, DbCommand, ServeArgs};
+use crate::cli::{Cli, Command, ServeArgs};
 use crate::config::{Config, Environment};
 use crate::failure::Failure;
 
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     let environment = Environment::of_process();
     let done = match Cli::parse().command {
         Command::Serve(args) => serve(&args, &environment),
-        Command::Db(DbCommand::Reset(args)) => db::reset(&args, &environment, Path::new("")).map(output::say),
+        Command::Db(command) => db::run(&command, &environment, Path::new("")).map(output::say),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -59,6 +59,7 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
 
 async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
     let signals = process::StopSignals::listen().map_err(Failure::runtime)?;
+    process::outlive_file_size_limit().map_err(Failure::runtime)?;
     let (listen, grace, banner) = (config.listen, config.grace, Banner::of(&config));
     let server = serve::assemble(config, environment).map_err(Failure::runtime)?;
     let bound = server.bind(listen).await.map_err(Failure::runtime)?;

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use switchboard_core::call::{BoxFuture, Caller, Endpoint, Reply, Request};
@@ -10,11 +9,12 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, AgentName};
 use tokio::sync::{Notify, Semaphore};
 
-use crate::house::{Counters, Health, House, Registered};
+use crate::health::{Health, Readiness, watch_store};
+use crate::house::{Counters, House, Registered};
 use crate::limits::Limits;
 use crate::memory::LocalHints;
 use crate::operations::{cancel_task, card, get_task, list_tasks, push_configs, send_message, subscribe};
-use crate::ports::store::{Retention, StoreStats};
+use crate::ports::store::StoreStats;
 use crate::ports::{Clock, Hints, Ids, Store, Webhook, WebhookCall, WebhookError};
 use crate::push::deliver_forever;
 use crate::runs::{RunRegistry, recover, sweep};
@@ -95,20 +95,11 @@ impl EngineBuilder {
             limits,
             supervisor: Supervisor::new(),
             counters: Counters::default(),
-            health: Health { recovering: AtomicBool::new(true), commit_failed: AtomicBool::new(false) },
+            health: Health::recovering(),
             deliveries_due: Notify::new(),
         };
         Engine { house: Arc::new(house) }
     }
-}
-
-/// Whether the process should be given work, and if not, why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readiness {
-    Ready,
-    Recovering,
-    Draining,
-    CommitFailed,
 }
 
 impl Engine {
@@ -140,6 +131,7 @@ impl Engine {
         });
         self.house.supervisor.spawn(Kind::Sweep, deliver_forever(self.house.clone()));
         self.house.supervisor.spawn(Kind::Sweep, prune_forever(self.house.clone()));
+        self.house.supervisor.spawn(Kind::Sweep, watch_store(self.house.clone()));
     }
 
     /// The endpoint of one agent.
@@ -163,15 +155,7 @@ impl Engine {
 
     #[must_use]
     pub fn readiness(&self) -> Readiness {
-        if self.house.supervisor.is_draining() {
-            Readiness::Draining
-        } else if self.house.health.recovering.load(Ordering::Relaxed) {
-            Readiness::Recovering
-        } else if self.house.health.commit_failed.load(Ordering::Relaxed) {
-            Readiness::CommitFailed
-        } else {
-            Readiness::Ready
-        }
+        self.house.health.readiness(self.house.supervisor.is_draining())
     }
 
     #[must_use]
@@ -270,14 +254,7 @@ impl Endpoint for AgentEndpoint {
 async fn prune_forever(house: Arc<House>) {
     loop {
         tokio::time::sleep(Duration::from_secs(60)).await;
-        let limits = &house.limits;
-        let retention = Retention {
-            now: house.now(),
-            events_ms: i64::from(limits.retention_events_s) * 1000,
-            tasks_ms: i64::from(limits.retention_tasks_s) * 1000,
-            replies_ms: i64::from(limits.idempotency_window_s) * 1000,
-            tasks_max: limits.retention_tasks_max,
-        };
+        let retention = house.limits.retention(house.now());
         loop {
             match house.store.prune(retention, 500).await {
                 Ok(pruned) if pruned < 500 => break,

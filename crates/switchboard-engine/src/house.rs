@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use switchboard_core::call::{Caller, Owner};
 use switchboard_core::error::ProtocolError;
@@ -10,6 +10,7 @@ use switchboard_core::lifecycle::{Bounds, Phase};
 use switchboard_core::model::{AgentCard, AgentName, TaskId, Timestamp};
 use tokio::sync::{Notify, Semaphore};
 
+use crate::health::Health;
 use crate::limits::Limits;
 use crate::ports::store::{Scope, StoreError, StoredTask};
 use crate::ports::{Clock, Hints, Ids, Store, Webhook};
@@ -99,7 +100,7 @@ impl House {
     pub(crate) fn store_failed(&self, error: &StoreError) -> ProtocolError {
         let incident = self.ids.uuid();
         tracing::error!(incident, ?error, "store failed");
-        self.health.commit_failed.store(true, Ordering::Relaxed);
+        self.health.store_failed(error);
         match error {
             StoreError::Unavailable(_) => ProtocolError::Unavailable {
                 reason: format!("the store does not answer (incident {incident})"),
@@ -108,13 +109,6 @@ impl House {
             StoreError::Corrupt(_) | StoreError::Pruned => ProtocolError::Internal { incident },
         }
     }
-}
-
-/// Whether this process should be given work.
-#[derive(Default)]
-pub(crate) struct Health {
-    pub(crate) recovering: AtomicBool,
-    pub(crate) commit_failed: AtomicBool,
 }
 
 /// Counted since start, for `/metrics`.

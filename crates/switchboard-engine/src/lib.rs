@@ -9,6 +9,7 @@
 mod accepting;
 mod commit;
 mod engine;
+mod health;
 mod house;
 pub mod id_hash;
 pub mod limits;
@@ -24,5 +25,6 @@ mod watching;
 #[cfg(feature = "contract")]
 pub mod contract;
 
-pub use engine::{Engine, EngineBuilder, Readiness};
+pub use engine::{Engine, EngineBuilder};
+pub use health::Readiness;
 pub use house::{Counters, Registered};

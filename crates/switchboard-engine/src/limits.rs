@@ -1,5 +1,9 @@
 //! Every bound of the engine in one place, with its unit in its name. Nothing here is unlimited.
 
+use switchboard_core::model::Timestamp;
+
+use crate::ports::store::Retention;
+
 /// What the engine allows. `Default` is what `switchboard serve` uses.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -15,6 +19,8 @@ pub struct Limits {
     pub lease_ms: u32,
     /// How often leases are renewed and orphaned runs looked for.
     pub sweep_ms: u32,
+    /// How often a store that failed is asked whether it works again.
+    pub store_probe_ms: u32,
     /// Attempts at one turn before it is given up.
     pub attempts_max: u32,
     /// Runs at work in this process at once; more wait until one has ended.
@@ -59,6 +65,7 @@ impl Default for Limits {
             cancel_grace_ms: 5_000,
             lease_ms: 30_000,
             sweep_ms: 5_000,
+            store_probe_ms: 1_000,
             attempts_max: 3,
             runs_max: 100_000,
             inbox_messages_max: 100,
@@ -82,6 +89,20 @@ impl Default for Limits {
             retention_events_s: 7 * 86_400,
             retention_tasks_s: 30 * 86_400,
             retention_tasks_max: 1_000_000,
+        }
+    }
+}
+
+impl Limits {
+    /// What a store keeps at this moment.
+    #[must_use]
+    pub fn retention(&self, now: Timestamp) -> Retention {
+        Retention {
+            now,
+            events_ms: i64::from(self.retention_events_s) * 1000,
+            tasks_ms: i64::from(self.retention_tasks_s) * 1000,
+            replies_ms: i64::from(self.idempotency_window_s) * 1000,
+            tasks_max: self.retention_tasks_max,
         }
     }
 }

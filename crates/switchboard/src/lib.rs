@@ -5,6 +5,8 @@
 
 #[cfg(feature = "server")]
 mod agent;
+#[cfg(feature = "sqlite")]
+pub mod database;
 #[cfg(feature = "server")]
 mod local;
 #[cfg(feature = "server")]

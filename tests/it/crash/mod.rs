@@ -1,7 +1,10 @@
 //! The real binary on a real file, killed for real. What a client was told is written down in this process, outside the
 //! one that dies.
 
+mod disk_full;
+mod herd;
 mod http;
 mod interrupted;
 mod killed;
 mod process;
+mod restored;

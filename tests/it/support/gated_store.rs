@@ -20,6 +20,7 @@ pub(crate) struct GatedStore {
     fails: AtomicBool,
     fails_to_read: AtomicBool,
     log_reads: AtomicU64,
+    probes: AtomicU64,
 }
 
 impl GatedStore {
@@ -38,6 +39,7 @@ impl GatedStore {
             fails: AtomicBool::new(false),
             fails_to_read: AtomicBool::new(false),
             log_reads: AtomicU64::new(0),
+            probes: AtomicU64::new(0),
         })
     }
 
@@ -65,6 +67,11 @@ impl GatedStore {
     pub(crate) fn log_reads(&self) -> u64 {
         self.log_reads.load(Ordering::SeqCst)
     }
+
+    /// How often it was asked whether it works.
+    pub(crate) fn probes(&self) -> u64 {
+        self.probes.load(Ordering::SeqCst)
+    }
 }
 
 impl Store for GatedStore {
@@ -81,6 +88,7 @@ impl Store for GatedStore {
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.probes.fetch_add(1, Ordering::SeqCst);
         let fails = self.fails.load(Ordering::SeqCst);
         let answer = if fails { Err(StoreError::Unavailable("the disk is full".to_owned())) } else { Ok(()) };
         Box::pin(std::future::ready(answer))

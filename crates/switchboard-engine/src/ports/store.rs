@@ -188,7 +188,8 @@ pub enum CommitError {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreError {
-    /// Try again later.
+    /// Try again later. The reason is logged and shown to whoever asks whether the process is ready: it names no path,
+    /// no host and nothing that is stored.
     Unavailable(String),
     /// Stop: what is stored cannot be right.
     Corrupt(String),

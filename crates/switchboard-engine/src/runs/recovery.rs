@@ -41,8 +41,6 @@ pub(crate) async fn sweep(house: Arc<House>) {
         tokio::time::sleep(pause).await;
         if let Err(error) = renew_and_claim(&house).await {
             let _ = house.store_failed(&error);
-        } else if house.health.commit_failed.load(Ordering::Relaxed) && house.store.probe().await.is_ok() {
-            house.health.commit_failed.store(false, Ordering::Relaxed);
         }
         since_poll += pause;
         if since_poll >= Duration::from_millis(u64::from(house.limits.follow_poll_ms)) {

@@ -211,7 +211,8 @@ impl Ledger<'_> {
     fn open(&mut self, scope: &Scope, step: &Step<'_>) -> Result<Option<i64>, Failure> {
         let scope_no = self.scope_no(scope)?;
         let task_no = self.last_task_no + 1;
-        let (head, run, chains) = (step.head, step.run, step.chains_after(Chains::default()));
+        let (head, run, chains) =
+            (step.head, step.run, Chains::default().after(signed(step.head.version), step.events, step.folds));
         let listing = step.listing();
         let inserted = self.statements.insert_task.execute(params![
             task_no,
@@ -255,7 +256,7 @@ impl Ledger<'_> {
     /// Takes an existing record one step on.
     pub(super) fn extend(&mut self, task_no: i64, old: &StepRow, step: &Step<'_>) -> Result<(), Failure> {
         let (head, run, listing) = (step.head, step.run, step.listing());
-        let chains = step.chains_after(old.chains);
+        let chains = old.chains.after(signed(head.version), step.events, step.folds);
         let listing_changes = listing != old.listing;
         let run_changes = head.cancel_requested != old.cancel_requested
             || Run { lease_until: None, ..run } != Run { lease_until: None, ..old.run };
@@ -347,23 +348,5 @@ impl Step<'_> {
 
     fn closed_at(&self, before: Option<i64>) -> Option<i64> {
         before.or_else(|| self.head.is_closed().then(|| self.at.as_ms()))
-    }
-
-    /// Where reading starts after this step.
-    fn chains_after(&self, before: Chains) -> Chains {
-        let version = signed(self.head.version);
-        let writes_artifact = |event: &Event| matches!(event, Event::ArtifactWritten { .. });
-        let sets_status = |event: &Event| matches!(event, Event::Opened { .. } | Event::StatusChanged { .. });
-        let mut after = before;
-        if self.events.iter().any(writes_artifact) {
-            after.artifact = version;
-        }
-        if self.folds && !self.events.iter().all(writes_artifact) {
-            after.story = version;
-        }
-        if self.events.iter().any(sets_status) {
-            after.status = version;
-        }
-        after
     }
 }

@@ -4,10 +4,13 @@
 
 mod accepted;
 mod answers;
+mod backup;
 mod cache;
 mod commit;
+mod compact;
 mod deliveries;
 mod error;
+mod files;
 mod leases;
 mod ledger;
 mod list;
@@ -22,11 +25,16 @@ mod schema;
 mod stats;
 mod store;
 mod totals;
+mod verify;
 mod writer;
 
-pub use error::OpenError;
+pub use backup::backup;
+pub use compact::{Compacted, Contents, compact};
+pub use error::FileError;
+pub use files::{files, reset};
 pub use open::{SqliteOptions, Synchronous};
 pub use store::SqliteStore;
+pub use verify::{Checked, Fault, verify};
 
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ use crate::record::{ChunkSource, Want, decode};
 const LOG_PAGE_BYTES_MAX: usize = 1 << 20;
 
 /// Reads chunks for records that refer to them.
-struct Chunks<'c>(&'c Connection);
+pub(super) struct Chunks<'c>(pub(super) &'c Connection);
 
 impl ChunkSource for Chunks<'_> {
     fn read(&self, first: i64, count: i64) -> Result<Vec<u8>, StoreError> {

@@ -1,7 +1,7 @@
 //! Rows of the task table as the model's types, and back.
 
 use rusqlite::Row;
-use switchboard_core::lifecycle::Head;
+use switchboard_core::lifecycle::{Event, Head};
 use switchboard_core::model::{AgentName, Timestamp};
 use switchboard_engine::ports::store::StoreError;
 
@@ -29,6 +29,25 @@ pub(super) struct Chains {
     pub(super) story: i64,
     pub(super) artifact: i64,
     pub(super) status: i64,
+}
+
+impl Chains {
+    /// Where reading starts after one more commit.
+    pub(super) fn after(self, version: i64, events: &[Event], folds: bool) -> Self {
+        let writes_artifact = |event: &Event| matches!(event, Event::ArtifactWritten { .. });
+        let sets_status = |event: &Event| matches!(event, Event::Opened { .. } | Event::StatusChanged { .. });
+        let mut after = self;
+        if events.iter().any(writes_artifact) {
+            after.artifact = version;
+        }
+        if folds && !events.iter().all(writes_artifact) {
+            after.story = version;
+        }
+        if events.iter().any(sets_status) {
+            after.status = version;
+        }
+        after
+    }
 }
 
 pub(super) fn head_from(row: &Row<'_>, agent: &AgentName) -> Result<TaskRow, Failure> {

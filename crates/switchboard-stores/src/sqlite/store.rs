@@ -14,7 +14,7 @@ use switchboard_engine::ports::store::{
     Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
 
-use super::OpenError;
+use super::FileError;
 use super::accepted::{find_accepted, last_accepted_day};
 use super::answers::answer;
 use super::cache::Cache;
@@ -50,10 +50,10 @@ impl SqliteStore {
     ///
     /// # Errors
     /// When another process has it, a newer build wrote it, or it cannot be read or written.
-    pub fn open(path: &Path, clock: Arc<dyn Clock>, options: SqliteOptions) -> Result<Self, OpenError> {
+    pub fn open(path: &Path, clock: Arc<dyn Clock>, options: SqliteOptions) -> Result<Self, FileError> {
         let Opened { lock, writer, readers, epoch } = open(path, &options, clock.now())?;
-        let sql = |source| OpenError::Sqlite { path: path.to_owned(), source };
-        let io = |source| OpenError::Io { path: path.to_owned(), source };
+        let sql = |source| FileError::Sqlite { path: path.to_owned(), source };
+        let io = |source| FileError::Io { path: path.to_owned(), source };
         let last_chunk_no =
             writer.query_row("SELECT coalesce(max(chunk_no), 0) FROM chunk", [], |row| row.get(0)).map_err(sql)?;
         let stats = Arc::new(Stats::default());

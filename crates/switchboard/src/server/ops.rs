@@ -15,10 +15,14 @@ pub(crate) fn health() -> Response<ReplyBody> {
 /// The process should be given work.
 pub(crate) fn ready(shared: &Shared) -> Response<ReplyBody> {
     let (status, word) = match shared.engine.readiness() {
-        Readiness::Ready => (StatusCode::OK, "ready\n"),
-        Readiness::Recovering => (StatusCode::SERVICE_UNAVAILABLE, "recovering: taking up interrupted runs\n"),
-        Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining: shutting down\n"),
-        Readiness::CommitFailed => (StatusCode::SERVICE_UNAVAILABLE, "the store did not take the last commit\n"),
+        Readiness::Ready => (StatusCode::OK, "ready\n".to_owned()),
+        Readiness::Recovering => {
+            (StatusCode::SERVICE_UNAVAILABLE, "recovering: taking up interrupted runs\n".to_owned())
+        }
+        Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining: shutting down\n".to_owned()),
+        Readiness::StoreFailed { reason } => {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("the store does not take commits: {reason}\n"))
+        }
     };
     text(status, word)
 }

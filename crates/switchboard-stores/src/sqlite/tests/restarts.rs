@@ -2,7 +2,7 @@
 
 use switchboard_core::model::TaskState;
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, chunk, status};
+use switchboard_engine::contract::given::{self, Pen, chunk, status};
 
 use super::super::SqliteOptions;
 use super::{OnFile, make, quick, story};
@@ -77,4 +77,30 @@ fn a_reader_sees_what_was_answered_before() {
             });
         }
     });
+}
+
+/// The wall clock of a machine may be set at any time, also while nobody watches.
+#[tokio::test]
+async fn a_clock_that_jumps_loses_nothing_and_gives_no_run_away() {
+    const JUMP_MS: i64 = 600_000;
+    let mut subject = make();
+    let mut pen = Pen::opened(&subject, "t1").await;
+    let began = given::now(&subject);
+    for jump in [JUMP_MS, -JUMP_MS, -JUMP_MS, JUMP_MS] {
+        subject.clock.set(given::now(&subject).plus_ms(jump));
+        // Whoever holds a run renews before anything is claimed, as the engine does: then nobody else gets it.
+        let lost = subject.store().renew_leases(vec![(pen.key(), pen.head.fence)], given::LEASE_MS).await.unwrap();
+        assert_eq!(lost, [], "jumped by {jump} ms");
+        assert_eq!(subject.store().claim_runs(10, given::LEASE_MS).await.unwrap().len(), 0);
+        pen.append(&subject, vec![status(&subject, TaskState::Working, Some("busy"))]).await;
+        pen.check(&subject).await;
+    }
+    // The clock was set back while the process was dead: the run is taken up at once all the same, once.
+    subject.close();
+    subject.clock.set(began.plus_ms(-JUMP_MS));
+    subject.restart();
+    pen.check(&subject).await;
+    let claimed = subject.store().claim_runs(10, given::LEASE_MS).await.unwrap();
+    assert_eq!(claimed.iter().map(|stored| stored.head.fence).collect::<Vec<_>>(), [pen.head.fence + 1]);
+    assert_eq!(subject.store().claim_runs(10, given::LEASE_MS).await.unwrap().len(), 0);
 }
