@@ -58,6 +58,10 @@ impl Server {
         }
     }
 
+    pub(super) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it is running");
+    }
+
     /// Kills it where it stands.
     pub(super) fn kill(mut self) {
         self.child.kill().expect("it was running");
@@ -85,4 +89,16 @@ fn is_ready(addr: SocketAddr) -> bool {
     let mut answer = String::new();
     socket.write_all(request.as_bytes()).and_then(|()| socket.read_to_string(&mut answer)).is_ok()
         && answer.starts_with("HTTP/1.1 200")
+}
+
+/// Looks again until there is something to see.
+pub(super) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < deadline {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("never happened: {what}")
 }
