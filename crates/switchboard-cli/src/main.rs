@@ -54,7 +54,9 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
     logging::start(config.log_format, environment)?;
     process::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::runtime)?;
-    runtime.block_on(run(config, environment))
+    let served = runtime.block_on(run(config, environment));
+    agents::exec::wait_for_the_dying();
+    served
 }
 
 async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {

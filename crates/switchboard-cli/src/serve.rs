@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use switchboard::{
-    AgentBuilder, Cors, Effects, Limits, Recovery, ServeError, Server, ServerBuilder, ServerLimits, Skill,
+    AgentBuilder, Backoff, Cors, Effects, Limits, Recovery, ServeError, Server, ServerBuilder, ServerLimits, Skill,
     SqliteOptions, Synchronous, Traits,
 };
 use tokio::sync::Semaphore;
@@ -11,7 +11,8 @@ use tokio::sync::Semaphore;
 use crate::agents::demo::Demo;
 use crate::agents::exec::{Exec, variables};
 use crate::config::{
-    self, AgentConfig, Config, ConfigError, DATABASE_NAME, Environment, Given, Kind, Origin, SkillConfig, Storage,
+    self, AgentConfig, Config, ConfigError, DATABASE_NAME, Environment, Given, Kind, Lifetimes, Origin, RecoveryConfig,
+    SkillConfig, Storage,
 };
 
 /// What a client is told when a run was interrupted and is not to be tried again.
@@ -64,7 +65,10 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     }
     let mut limits = ServerLimits::default();
     limits.body_bytes_max = config.body_bytes_max;
+    let Lifetimes { lease_s, queued_s_max, processing_s_max } = config.lifetimes;
+    let engine_limits = Limits { queued_s_max, processing_s_max, ..Limits::default() }.with_lease_ms(lease_s * 1000);
     builder
+        .engine_limits(engine_limits)
         .tenants(config.tenants)
         .outbound_allow(config.outbound_allow.value)
         .cors(Cors::origins(config.cors_origins))
@@ -73,17 +77,17 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
 }
 
 fn agent_of(agent: AgentConfig, environment: &Environment) -> AgentBuilder {
-    let AgentConfig { kind, effects, recovery, run_timeout, .. } = agent;
-    let recovery = match recovery {
-        config::Recovery::Retry => Recovery::Retry { attempts_max: None },
-        config::Recovery::Fail => Recovery::Fail { reason: INTERRUPTED.to_owned() },
-    };
+    let AgentConfig { kind, effects, recovery, run_timeout, run_timeout_max, .. } = agent;
+    let recovery = recovery_of(recovery);
     let builder = match kind {
         Kind::Demo => {
             let change = |traits: Traits| {
-                let traits = traits.with_recovery(recovery);
-                match run_timeout {
-                    Some(timeout) => traits.with_run_max(timeout),
+                let mut traits = traits.with_recovery(recovery);
+                if let Some(timeout) = run_timeout {
+                    traits = traits.with_run_max(timeout);
+                }
+                match run_timeout_max {
+                    Some(timeout) => traits.with_run_max_per_call(timeout),
                     None => traits,
                 }
             };
@@ -94,6 +98,7 @@ fn agent_of(agent: AgentConfig, environment: &Environment) -> AgentBuilder {
                 program,
                 environment: variables(&env, |name| environment.raw(name)),
                 run_max: run_timeout.unwrap_or(Duration::from_secs(u64::from(Limits::default().run_s_max))),
+                run_max_per_call: run_timeout_max,
                 recovery,
                 places: Semaphore::new(usize::try_from(processes_max).unwrap_or(Semaphore::MAX_PERMITS)),
             };
@@ -114,6 +119,24 @@ fn agent_of(agent: AgentConfig, environment: &Environment) -> AgentBuilder {
         .input_modes(agent.input_modes)
         .output_modes(agent.output_modes);
     agent.skills.into_iter().fold(builder, |builder, skill| builder.skill(skill_of(skill)))
+}
+
+fn recovery_of(recovery: RecoveryConfig) -> Recovery {
+    match recovery {
+        RecoveryConfig::Fail { reason } => Recovery::Fail { reason: reason.unwrap_or(INTERRUPTED.to_owned()) },
+        RecoveryConfig::Retry { attempts_max, pause_s: None, pause_s_max: None } => {
+            Recovery::Retry { attempts_max, backoff: None }
+        }
+        RecoveryConfig::Retry { attempts_max, pause_s, pause_s_max } => {
+            let limits = Limits::default();
+            let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+            let usual = |ms: u32| Duration::from_millis(ms.into());
+            // Whichever of the two was not said gives way to the other.
+            let most = pause_s_max.map_or(usual(limits.retry_backoff_ms_max), seconds);
+            let min = pause_s.map_or(usual(limits.retry_backoff_ms_min).min(most), seconds);
+            Recovery::Retry { attempts_max, backoff: Some(Backoff { min, max: most.max(min) }) }
+        }
+    }
 }
 
 fn skill_of(skill: SkillConfig) -> Skill {

@@ -17,7 +17,7 @@ use crate::operations::{cancel_task, card, get_task, list_tasks, push_configs, s
 use crate::ports::store::StoreStats;
 use crate::ports::{Clock, Hints, Ids, Store, Webhook, WebhookCall, WebhookError};
 use crate::push::deliver_forever;
-use crate::runs::{RunRegistry, recover, sweep};
+use crate::runs::{RunRegistry, give_back, sweep};
 use crate::supervisor::{Kind, Supervisor};
 use crate::system::{RandomIds, SystemClock};
 use crate::watching::Tails;
@@ -119,16 +119,7 @@ impl Engine {
     /// Takes up what an earlier process left, and starts the loops. Calls are answered before this, too; only nobody
     /// looks after runs that were interrupted.
     pub fn start(&self) {
-        let house = self.house.clone();
-        self.house.supervisor.spawn(Kind::Sweep, async move {
-            let mut pause = Duration::from_millis(100);
-            while let Err(error) = recover(&house).await {
-                tracing::error!(?error, "interrupted runs could not be taken up yet");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(5));
-            }
-            sweep(house).await;
-        });
+        self.house.supervisor.spawn(Kind::Sweep, sweep(self.house.clone()));
         self.house.supervisor.spawn(Kind::Sweep, deliver_forever(self.house.clone()));
         self.house.supervisor.spawn(Kind::Sweep, prune_forever(self.house.clone()));
         self.house.supervisor.spawn(Kind::Sweep, watch_store(self.house.clone()));
@@ -189,13 +180,9 @@ impl Engine {
                 "runs were cut off by shutdown; they are taken up at the next start"
             );
         }
-        let held = self.house.runs.held();
+        let held = self.house.runs.held_runs();
         self.house.supervisor.stop().await;
-        if !held.is_empty()
-            && let Err(error) = self.house.store.release_leases(held, self.house.now()).await
-        {
-            tracing::warn!(?error, "leases could not be released; they run out by themselves");
-        }
+        give_back(&self.house, held).await;
     }
 }
 

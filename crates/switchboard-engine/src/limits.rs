@@ -11,6 +11,13 @@ pub struct Limits {
     pub settle_wait_s_max: u32,
     /// How long a run may take, unless its agent says otherwise. Paused time does not count.
     pub run_s_max: u32,
+    /// How long a submitted task may wait to be started, if there is a limit; it is failed then.
+    pub queued_s_max: Option<u32>,
+    /// How long a turn may take with all its attempts, if there is a limit; its task is failed then. Paused time does not
+    /// count.
+    pub processing_s_max: Option<u32>,
+    /// How long a task waits for its agent to be served again.
+    pub unserved_s_max: u32,
     /// How long an agent that may answer directly has to do so before its record becomes a task.
     pub birth_wait_ms: u32,
     /// How long a canceled run has to stop before it is fenced off.
@@ -21,8 +28,15 @@ pub struct Limits {
     pub sweep_ms: u32,
     /// How often a store that failed is asked whether it works again.
     pub store_probe_ms: u32,
-    /// Attempts at one turn before it is given up.
+    /// Attempts at one turn before it is given up, unless its agent says otherwise.
     pub attempts_max: u32,
+    /// Pauses between attempts from the third on, unless the agent says otherwise; the second comes at once.
+    pub retry_backoff_ms_min: u32,
+    pub retry_backoff_ms_max: u32,
+    /// How long an agent may take to clear away what a dead run of its own has left.
+    pub clean_up_ms_max: u32,
+    /// The size of one checkpoint.
+    pub checkpoint_bytes_max: usize,
     /// Runs at work in this process at once; more wait until one has ended.
     pub runs_max: usize,
     /// Unread messages of one task.
@@ -56,17 +70,32 @@ pub struct Limits {
     pub retention_tasks_max: u64,
 }
 
+impl Limits {
+    /// A lease of this length, renewed often enough that several renewals may fail before it runs out.
+    #[must_use]
+    pub fn with_lease_ms(self, lease_ms: u32) -> Self {
+        Self { lease_ms, sweep_ms: (lease_ms / 6).clamp(50, 5_000), ..self }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             settle_wait_s_max: 300,
             run_s_max: 300,
+            queued_s_max: None,
+            processing_s_max: None,
+            unserved_s_max: 7 * 86_400,
             birth_wait_ms: 1_000,
             cancel_grace_ms: 5_000,
             lease_ms: 30_000,
             sweep_ms: 5_000,
             store_probe_ms: 1_000,
             attempts_max: 3,
+            retry_backoff_ms_min: 1_000,
+            retry_backoff_ms_max: 300_000,
+            clean_up_ms_max: 5_000,
+            checkpoint_bytes_max: 64 << 10,
             runs_max: 100_000,
             inbox_messages_max: 100,
             artifacts_max: 256,

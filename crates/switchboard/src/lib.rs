@@ -38,7 +38,7 @@ pub use switchboard_engine::Engine;
 pub use switchboard_engine::limits::Limits;
 #[cfg(feature = "server")]
 pub use switchboard_engine::runs::{
-    Agent, AgentError, ArtifactWriter, Effects, Idempotency, Recovery, Replies, Traits, Turn, TurnError,
+    Agent, AgentError, ArtifactWriter, Backoff, Effects, Idempotency, Recovery, Replies, Traits, Turn, TurnError,
 };
 #[cfg(feature = "sqlite")]
 pub use switchboard_stores::sqlite::{SqliteOptions, Synchronous};

@@ -91,6 +91,10 @@ impl Server {
         }
     }
 
+    pub(super) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it is running");
+    }
+
     /// Kills it where it stands.
     pub(super) fn kill(mut self) {
         self.child.kill().expect("it was running");
@@ -110,4 +114,16 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Looks again until there is something to see.
+pub(super) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < deadline {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("never happened: {what}")
 }

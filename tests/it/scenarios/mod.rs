@@ -10,6 +10,8 @@ mod history;
 mod idempotency;
 mod in_process;
 mod inbox;
+mod leases;
+mod lifetimes;
 mod listing;
 mod multi_turn;
 mod negotiation;

@@ -9,8 +9,8 @@ use switchboard_core::model::{AgentCapabilities, AgentCard, PushConfig, TaskId, 
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::{CountingIds, MemoryStore};
 use switchboard_engine::ports::store::{
-    Accepted, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery, LogPage, Retention,
-    Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
+    LogPage, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
 use switchboard_engine::ports::{Clock, Hint, HintSink, Hints, Store};
 use switchboard_engine::runs::AgentSource;
@@ -268,8 +268,8 @@ impl Store for FaultyStore {
         self.errand(self.store.push_configs(key))
     }
 
-    fn claim_runs(&self, limit: usize, lease_ms: u32) -> BoxFuture<'_, Result<Vec<StoredHead>, StoreError>> {
-        self.errand(self.store.claim_runs(limit, lease_ms))
+    fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
+        self.errand(self.store.claim_runs(claim))
     }
 
     fn renew_leases(

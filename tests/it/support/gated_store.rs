@@ -8,8 +8,8 @@ use switchboard_core::model::{PushConfig, TaskId, Timestamp};
 use switchboard_engine::memory::MemoryStore;
 use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::{
-    Accepted, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery, LogPage, Retention,
-    Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
+    LogPage, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
 use tokio::sync::watch;
 
@@ -123,8 +123,8 @@ impl Store for GatedStore {
         self.inner.push_configs(key)
     }
 
-    fn claim_runs(&self, limit: usize, lease_ms: u32) -> BoxFuture<'_, Result<Vec<StoredHead>, StoreError>> {
-        self.inner.claim_runs(limit, lease_ms)
+    fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
+        self.inner.claim_runs(claim)
     }
 
     fn renew_leases(&self, held: Vec<(TaskKey, u64)>, ms: u32) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {

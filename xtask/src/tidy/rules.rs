@@ -125,6 +125,7 @@ pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/switchboard-stores/src/sqlite/writer.rs", "the one thread that writes the file"),
     ("crates/switchboard-stores/src/sqlite/readers.rs", "the threads that read the file"),
     ("crates/switchboard-cli/src/main.rs", "a second signal leaves at once"),
+    ("crates/switchboard-cli/src/agents/exec/launcher.rs", "the one thread that starts commands"),
 ];
 
 /// A Rust file longer than this holds two subjects.

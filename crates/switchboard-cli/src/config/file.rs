@@ -39,6 +39,9 @@ pub(super) struct ServerTable {
     pub(super) body_bytes_max: Setting<u64>,
     pub(super) default_version: Setting<String>,
     pub(super) grace_s: Setting<u64>,
+    pub(super) lease_s: Setting<u64>,
+    pub(super) queued_timeout_s: Setting<u64>,
+    pub(super) processing_timeout_s: Setting<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -55,7 +58,12 @@ pub(super) struct AgentTable {
     pub(super) processes_max: Setting<u64>,
     pub(super) effects: Setting<Effects>,
     pub(super) recovery: Setting<Recovery>,
+    pub(super) recovery_reason: Setting<String>,
+    pub(super) attempts_max: Setting<u64>,
+    pub(super) retry_pause_s: Setting<u64>,
+    pub(super) retry_pause_s_max: Setting<u64>,
     pub(super) run_timeout_s: Setting<u64>,
+    pub(super) run_timeout_s_max: Setting<u64>,
     pub(super) streaming: Setting<bool>,
     pub(super) push: Setting<bool>,
     pub(super) input_modes: Setting<Vec<String>>,

@@ -9,11 +9,16 @@ use switchboard::{Dialect, Tokens};
 
 use super::agents::settle_agents;
 use super::layer::Layers;
-use super::{Config, ConfigError, Environment, Given, KnownTokens, Layer, LogFormat, Origin, Storage, listen, values};
+use super::{
+    Config, ConfigError, Environment, Given, KnownTokens, Layer, Lifetimes, LogFormat, Origin, Storage, listen, values,
+};
 
 const DATA_DEFAULT: &str = "./switchboard-data";
 const GRACE_S_DEFAULT: u64 = 10;
 const GRACE_S_MAX: u64 = 3_600;
+const LEASE_S_MAX: u64 = 3_600;
+/// A year.
+const TASK_TIMEOUT_S_MAX: u64 = 365 * 86_400;
 const BODY_BYTES_MIN: u64 = 1 << 10;
 const BODY_BYTES_MAX: u64 = 1 << 30;
 
@@ -45,6 +50,7 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         Some(given) => given.try_map(|seconds| values::within(seconds, 0, GRACE_S_MAX, "seconds"))?.value,
         None => GRACE_S_DEFAULT,
     };
+    let lifetimes = lifetimes(settings.lease_s, settings.queued_timeout_s, settings.processing_timeout_s)?;
     Ok(Config {
         listen: listen.value,
         public_url: public_url.map(|given| given.try_map(values::public_url)).transpose()?.map(|given| given.value),
@@ -58,6 +64,7 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         body_bytes_max: usize::try_from(body_bytes_max).unwrap_or(usize::MAX),
         default_version: settings.default_version.map(default_version).transpose()?,
         grace: Duration::from_secs(grace_s),
+        lifetimes,
         agents,
     })
 }
@@ -81,6 +88,23 @@ impl Layer {
         let synchronous = self.synchronous.as_ref().map(|given| given.value).unwrap_or_default();
         Ok(Storage::Sqlite { folder, synchronous })
     }
+}
+
+fn lifetimes(
+    lease_s: Option<Given<u64>>,
+    queued_s: Option<Given<u64>>,
+    processing_s: Option<Given<u64>>,
+) -> Result<Lifetimes, ConfigError> {
+    let seconds = |given: Option<Given<u64>>, most| -> Result<Option<u32>, ConfigError> {
+        let Some(given) = given else { return Ok(None) };
+        let seconds = given.try_map(|seconds| values::within(seconds, 1, most, "seconds"))?.value;
+        Ok(u32::try_from(seconds).ok())
+    };
+    Ok(Lifetimes {
+        lease_s: seconds(lease_s, LEASE_S_MAX)?.unwrap_or(switchboard::Limits::default().lease_ms / 1000),
+        queued_s_max: seconds(queued_s, TASK_TIMEOUT_S_MAX)?,
+        processing_s_max: seconds(processing_s, TASK_TIMEOUT_S_MAX)?,
+    })
 }
 
 /// Checks each item of a list; what is wrong with one is said of the list.

@@ -106,6 +106,7 @@ fn every_setting_has_a_variable() {
         body_bytes_max = 4096
         default_version = "1.0"
         grace_s = 0
+        lease_s = 30
 
         [[agent]]
         name = "Upper Case"
@@ -178,6 +179,9 @@ fn what_is_printed_can_be_read_back_and_holds_no_secret() {
     let file = r#"
         [server]
         tokens_file = "tokens.txt"
+        lease_s = 7
+        queued_timeout_s = 180
+        processing_timeout_s = 1800
         [[agent]]
         name = "Demo \"quoted\""
         slug = "one"
@@ -187,10 +191,17 @@ fn what_is_printed_can_be_read_back_and_holds_no_secret() {
         shell = true
         env = ["LC_ALL"]
         recovery = "fail"
+        recovery_reason = "not twice"
+        run_timeout_s_max = 70
         streaming = false
         [[agent.skill]]
         id = "x"
         examples = ["a", "b"]
+        [[agent]]
+        name = "Three"
+        attempts_max = 5
+        retry_pause_s = 2
+        retry_pause_s_max = 4
     "#;
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("tokens.txt"), format!("{TOKEN} alice\n")).unwrap();
@@ -247,7 +258,8 @@ fn the_example_file_shows_every_setting() {
     let example = include_str!("../../switchboard.example.toml");
     let config = load(&[], &[], example).unwrap();
     assert_eq!(config.agents.len(), 2);
-    let optional = ["public_url", "tokens_file", "default_version"];
+    let optional =
+        ["public_url", "tokens_file", "default_version", "queued_timeout_s", "processing_timeout_s", "recovery_reason"];
     let printed = print(&config).unwrap();
     let keys = printed.lines().filter_map(|line| Some(line.split_once(" = ")?.0));
     for key in keys.chain(optional) {

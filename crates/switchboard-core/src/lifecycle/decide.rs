@@ -64,12 +64,6 @@ pub fn decide(head: &Head, command: Command, bounds: &Bounds, now: Timestamp) ->
             }
             Ok(vec![Event::Claimed { fence: head.fence + 1, attempt: head.attempt + 1, at: now }])
         }
-        Command::PutBack => {
-            if head.is_closed() || !head.running {
-                return Err(Refusal::Closed { state: head.state });
-            }
-            Ok(vec![Event::Claimed { fence: head.fence + 1, attempt: head.attempt.saturating_sub(1), at: now }])
-        }
     }
 }
 

@@ -39,10 +39,10 @@ pub struct Head {
     pub running: bool,
     /// Grows at every claim; a run may write only under the newest.
     pub fence: u64,
-    /// How often the current turn has been started.
+    /// How often the current turn has been tried: one more than the workers that died over it.
     pub attempt: u32,
     pub push_configs: u32,
-    /// When the current run must have ended; paused tasks have none.
+    /// When the current turn must be over, however many attempts it takes, if its lifetime is limited at all.
     pub deadline: Option<Timestamp>,
 }
 

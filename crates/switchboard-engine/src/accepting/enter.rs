@@ -123,10 +123,8 @@ impl Entering<'_> {
         let house = self.house;
         let folded = Folded::empty(record.id.clone(), record.context_id.clone());
         let stage = Stage::begin(before, folded, events);
-        let deadline = house.now().plus_ms(i64::from(house.run_s_max(&record.scope)) * 1000);
-        let (fence, attempt) = (stage.head.fence, stage.head.attempt);
-        let start =
-            TurnStart { record: record.clone(), inbound, fence, attempt, deadline, referenced, checkpoint: None };
+        let run_max = house.run_max(self.agent, inbound.metadata.as_ref(), None);
+        let start = TurnStart::first(record.clone(), inbound, &stage.head, run_max, referenced);
         let turn = Turn::staged(house.clone(), start, stage);
         let mut future = self.agent.source.start(turn.clone());
         let stage = match poll_once(&mut future) {
@@ -189,7 +187,7 @@ impl Entering<'_> {
             let stored = &entered.stored;
             let referenced = self.house.referenced_tasks(&self.scope, stored).await;
             let (house, agent) = (self.house.clone(), self.agent.clone());
-            if let Some(run) = Run::begin(house, agent, entered.record.clone(), stored, referenced) {
+            if let Some(run) = Run::begin(house, agent, entered.record.clone(), stored, referenced, false) {
                 run.spawn();
             }
         }

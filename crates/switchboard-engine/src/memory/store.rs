@@ -10,8 +10,8 @@ use switchboard_core::model::{PushConfig, TaskId, Timestamp};
 use super::tables::Tables;
 use crate::ports::Clock;
 use crate::ports::store::{
-    Accepted, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery, LogPage, Retention,
-    Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
+    LogPage, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
 
 pub const TASKS_MAX_DEFAULT: usize = 10_000;
@@ -76,9 +76,9 @@ impl Store for MemoryStore {
         answer(Ok(self.lock().push_configs(key)))
     }
 
-    fn claim_runs(&self, limit: usize, lease_ms: u32) -> BoxFuture<'_, Result<Vec<StoredHead>, StoreError>> {
+    fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
         let now = self.clock.now();
-        answer(Ok(self.lock().claim_runs(limit, lease_ms, now)))
+        answer(Ok(self.lock().claim_runs(&claim, now)))
     }
 
     fn renew_leases(

@@ -55,9 +55,18 @@ pub(super) struct LogEntry {
 
 #[derive(Clone, Copy)]
 pub(super) struct Lease {
-    pub(super) held: bool,
+    pub(super) hold: Hold,
     /// When it may be claimed: the end of a held lease, or the moment a released run is due.
     pub(super) claimable_at: Timestamp,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hold {
+    Held,
+    /// Given back in order, or never taken.
+    Released,
+    /// Its holder is known to be dead.
+    Void,
 }
 
 impl Tables {

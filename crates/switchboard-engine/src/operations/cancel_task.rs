@@ -61,7 +61,7 @@ async fn tell_and_wait(house: &House, record: &Record) -> Result<bool, ProtocolE
     // The runner cuts a run off after the grace period; a run on a node that does not answer is cut off by the caller.
     let until = Instant::now() + Duration::from_millis(u64::from(house.limits.cancel_grace_ms) + 1_000);
     loop {
-        let told = house.runs.cancel(&record.id);
+        let told = record.key().is_some_and(|key| house.runs.cancel(key));
         let left = until.saturating_duration_since(Instant::now());
         let patience = if told { left } else { left.min(TELL_AGAIN) };
         if wait_until(house, record, Until::Ended, patience).await? {

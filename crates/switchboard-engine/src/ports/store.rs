@@ -35,8 +35,9 @@ pub trait Store: Send + Sync {
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>>;
 
     /// Takes over runs that nobody holds: their lease has run out, was released and is due, or belonged to a process
-    /// that is provably gone. Each is committed as `Claimed` under a new fence with the next attempt.
-    fn claim_runs(&self, limit: usize, lease_ms: u32) -> BoxFuture<'_, Result<Vec<StoredHead>, StoreError>>;
+    /// that is provably gone. Each is committed as `Claimed` under a new fence; a released one without a new attempt. A
+    /// lease that has run out while this process is at work on its run is renewed instead.
+    fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>>;
 
     /// Extends the leases this process holds and says which it has lost. Renewing an expired lease that nobody claimed
     /// is allowed: a laptop that slept has lost nothing.
@@ -47,7 +48,8 @@ pub trait Store: Send + Sync {
     /// before it could tell the run.
     fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>>;
 
-    /// Gives leases back, so that the runs can be claimed once `due` has come.
+    /// Gives leases back, so that the runs can be claimed once `due` has come. It is no failure of theirs: the claim that
+    /// follows is not another attempt.
     fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Takes deliveries that are due, hiding them from others for `claim_ms`.
@@ -215,6 +217,23 @@ pub struct StoredTask {
     pub key: TaskKey,
     pub head: Head,
     pub folded: Arc<Folded>,
+}
+
+/// How runs are to be claimed.
+#[derive(Clone)]
+pub struct ClaimRuns {
+    pub limit: usize,
+    pub lease_ms: u32,
+    /// Whether this process is at work on the run of a task under a fence. Asked inside the claim, so that a process that
+    /// was frozen for longer than a lease does not take its own runs for orphans.
+    pub at_work: Arc<dyn Fn(TaskKey, u64) -> bool + Send + Sync>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ClaimedRun {
+    pub stored: StoredHead,
+    /// It had been given back in order. If not, whoever held it died or fell silent.
+    pub was_released: bool,
 }
 
 /// A run of commits.

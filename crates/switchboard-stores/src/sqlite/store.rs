@@ -10,8 +10,8 @@ use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::{
-    Accepted, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery, LogPage, Retention,
-    Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
+    LogPage, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
 
 use super::FileError;
@@ -158,8 +158,8 @@ impl Store for SqliteStore {
         Box::pin(self.readers.run(move |connection| read::push_configs(connection, key)))
     }
 
-    fn claim_runs(&self, limit: usize, lease_ms: u32) -> BoxFuture<'_, Result<Vec<StoredHead>, StoreError>> {
-        Box::pin(self.writer.run(move |ledger| ledger.claim_runs(limit, lease_ms)))
+    fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.claim_runs(&claim)))
     }
 
     fn renew_leases(

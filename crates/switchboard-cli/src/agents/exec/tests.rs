@@ -22,7 +22,8 @@ fn exec(program: Program) -> Exec {
         program,
         environment: variables(&[], |name| (name == "PATH").then(|| SEARCH.into())),
         run_max: Duration::from_secs(60),
-        recovery: Recovery::Retry { attempts_max: None },
+        run_max_per_call: None,
+        recovery: Recovery::retry(),
         places: Semaphore::new(8),
     }
 }
@@ -85,11 +86,12 @@ async fn the_environment_is_what_was_named_and_the_message() {
     let mut seen: Vec<&str> = output.lines().collect();
     seen.sort_unstable();
     let task_id = format!("A2A_TASK_ID={}", task.id);
-    assert!(seen[2].starts_with("A2A_MESSAGE_FILE=/"), "{seen:?}");
-    seen.remove(2);
+    assert!(seen[3].starts_with("A2A_MESSAGE_FILE=/"), "{seen:?}");
+    seen.remove(3);
     let expected = [
         "A2A_ATTEMPT=1",
         "A2A_CONTEXT_ID=with\u{fffd}zero",
+        "A2A_INTERRUPTED=false",
         "A2A_PRINCIPAL=",
         &task_id,
         "A2A_TENANT=",

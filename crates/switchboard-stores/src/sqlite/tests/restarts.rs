@@ -35,7 +35,7 @@ async fn keys_are_not_given_twice_while_the_process_lives() {
     let subject = make();
     let first = Pen::completed(&subject, "t1").await;
     let retention = switchboard_engine::ports::store::Retention {
-        now: switchboard_engine::contract::given::now(&subject),
+        now: given::now(&subject),
         events_ms: 0,
         tasks_ms: 0,
         replies_ms: 0,
@@ -91,7 +91,7 @@ async fn a_clock_that_jumps_loses_nothing_and_gives_no_run_away() {
         // Whoever holds a run renews before anything is claimed, as the engine does: then nobody else gets it.
         let lost = subject.store().renew_leases(vec![(pen.key(), pen.head.fence)], given::LEASE_MS).await.unwrap();
         assert_eq!(lost, [], "jumped by {jump} ms");
-        assert_eq!(subject.store().claim_runs(10, given::LEASE_MS).await.unwrap().len(), 0);
+        assert_eq!(subject.store().claim_runs(story::claim()).await.unwrap().len(), 0);
         pen.append(&subject, vec![status(&subject, TaskState::Working, Some("busy"))]).await;
         pen.check(&subject).await;
     }
@@ -100,7 +100,7 @@ async fn a_clock_that_jumps_loses_nothing_and_gives_no_run_away() {
     subject.clock.set(began.plus_ms(-JUMP_MS));
     subject.restart();
     pen.check(&subject).await;
-    let claimed = subject.store().claim_runs(10, given::LEASE_MS).await.unwrap();
-    assert_eq!(claimed.iter().map(|stored| stored.head.fence).collect::<Vec<_>>(), [pen.head.fence + 1]);
-    assert_eq!(subject.store().claim_runs(10, given::LEASE_MS).await.unwrap().len(), 0);
+    let claimed = subject.store().claim_runs(story::claim()).await.unwrap();
+    assert_eq!(claimed.iter().map(|run| run.stored.head.fence).collect::<Vec<_>>(), [pen.head.fence + 1]);
+    assert_eq!(subject.store().claim_runs(story::claim()).await.unwrap().len(), 0);
 }
