@@ -223,8 +223,10 @@ async fn record_end(house: &House, turn: &Turn, command: Command) -> bool {
 
 async fn next_turn(house: &Arc<House>, agent: &Arc<Registered>, turn: &Turn) -> Option<Run> {
     let record = turn.record();
+    // The turn was begun under the fence after this one's; if another stands there, somebody else has claimed it.
+    let fence = turn.fence() + 1;
     match house.store.task(&record.scope, &record.id).await {
-        Ok(Some(stored)) if stored.head.running => {
+        Ok(Some(stored)) if stored.head.running && stored.head.fence == fence => {
             let referenced = house.referenced_tasks(&record.scope, &stored).await;
             Run::begin(house.clone(), agent.clone(), record.clone(), &stored, referenced)
         }
