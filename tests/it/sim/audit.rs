@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use switchboard_core::lifecycle::{Event, Head};
-use switchboard_core::model::{ConfigId, TaskId};
+use switchboard_core::model::{ConfigId, TaskId, TaskState};
 use switchboard_engine::ports::store::{Commit, PushChange, Scope, StoredHead, Target, TaskKey};
 use tokio::time::Instant;
 
@@ -89,9 +89,8 @@ impl Audit {
         let mut books = self.books();
         let Offer { scope, fence, first_seq, events, head, takes_lease, hooks } = offer;
         let id = head.id.clone();
-        self.journal.say(|| {
-            format!("{} wrote v{} of {id} under {fence:?}: {}", life.name, head.version, words(&events))
-        });
+        self.journal
+            .say(|| format!("{} wrote v{} of {id} under {fence:?}: {}", life.name, head.version, words(&events)));
         if let Some(scope) = scope {
             let unopened = Head::unopened(id.clone(), head.context_id.clone(), head.agent.clone());
             let book = Book { scope, head: unopened, commits: Vec::new(), owner: None, hooks: BTreeMap::new() };
@@ -107,6 +106,10 @@ impl Audit {
         if fence.is_some_and(|fence| fence != before.fence) {
             let (fence, now) = (fence.unwrap_or(0), before.fence);
             self.journal.broken(&format!("{id}: a run wrote under fence {fence}, the fence is {now}"));
+        }
+        let is_owner = book.owner.as_ref().is_none_or(|owner| Arc::ptr_eq(owner, life));
+        if fence.is_none() && before.running && head.state == TaskState::Failed && !is_owner {
+            self.journal.broken(&format!("{id} was failed by {}, which does not run it", life.name));
         }
         if head.version != before.version + 1 {
             self.journal.broken(&format!("{id}: v{} was written onto v{}", head.version, before.version));

@@ -54,7 +54,6 @@ pub(super) struct Client {
     patience: u64,
 }
 
-
 impl Client {
     pub(super) fn new(number: u64, patience: u64, world: World, dice: Dice) -> Self {
         let ledger = Ledger { tasks: BTreeMap::new() };
@@ -221,8 +220,7 @@ impl Client {
         let Some(task) = self.deliver(&send).await else { return };
         self.pause(300).await;
         if self.dice.one_in(2)
-            && let Some((_, Ok(Reply::PushConfig(config)))) =
-                self.call(Request::CreatePushConfig(hook(&task.id))).await
+            && let Some((_, Ok(Reply::PushConfig(config)))) = self.call(Request::CreatePushConfig(hook(&task.id))).await
         {
             self.known(&task.id).hooks.push(config.id);
         }

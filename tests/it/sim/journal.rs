@@ -39,7 +39,11 @@ impl Journal {
 
     pub(super) fn close(&self) -> Story {
         let steps = self.steps.as_ref().map(|steps| std::mem::take(&mut *steps.lock().unwrap()));
-        Story { broken: self.broken.lock().unwrap().take(), totals: self.counts.totals(), steps: steps.unwrap_or_default() }
+        Story {
+            broken: self.broken.lock().unwrap().take(),
+            totals: self.counts.totals(),
+            steps: steps.unwrap_or_default(),
+        }
     }
 
     fn stamp(&self, text: &str) -> String {

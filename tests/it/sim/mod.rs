@@ -10,14 +10,14 @@
 //! - `store`, `hints`, `hooks`, `agent`: the ports as one process sees them;
 //! - `client`: what is asked of the nodes, and what was answered;
 //! - `audit`, `check`: what must hold at every write, and when all has come to rest;
-//! - `seeds`, `crashes`, `planted`: the tests.
+//! - `seeds`, `blows`, `planted`: the tests.
 
 mod agent;
 mod audit;
+mod blows;
 mod check;
 mod client;
 mod clocks;
-mod crashes;
 mod dice;
 mod hints;
 mod hooks;
@@ -66,8 +66,8 @@ impl Simulation<'_> {
             tokio::spawn(world.clone().trouble(dice.fork()));
             // A world that is lived once for each of its steps is a small one.
             let (clients, patience) = match self.trouble {
-                Trouble::Seeded => (dice.between(1, 4), 2),
-                Trouble::CrashAt(_) => (1, 1),
+                Trouble::Seeded => (dice.between(1, 5), 3),
+                Trouble::One(..) => (1, 1),
             };
             let client = |number| Client::new(number, patience, world.clone(), dice.fork());
             let clients: Vec<_> = (0..clients).map(client).map(|client| tokio::spawn(client.live())).collect();

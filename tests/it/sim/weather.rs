@@ -14,8 +14,16 @@ use super::life::Life;
 pub(super) enum Trouble {
     /// Everything, as the seed has it.
     Seeded,
-    /// Nothing but one crash, at this step, counted over all processes. Step 0 never comes.
-    CrashAt(u64),
+    /// Nothing but this, at this step, counted over all processes. Step 0 never comes.
+    One(Blow, u64),
+}
+
+/// What can happen to a process at a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blow {
+    Death,
+    /// It stands still beyond its leases, and goes on.
+    Freeze,
 }
 
 pub(super) struct Weather {
@@ -26,10 +34,11 @@ pub(super) struct Weather {
     dice: Mutex<Dice>,
     /// One call in so many goes wrong.
     fault_one_in: u64,
-    /// One step in so many is a process's last, as long as there are deaths left.
-    crash_one_in: u64,
-    crashes_left: AtomicU64,
+    /// One step in so many is a process's last, or its last for a while, as long as there are blows left.
+    blow_one_in: u64,
+    blows_left: AtomicU64,
     steps: AtomicU64,
+    lease_ms: u64,
 }
 
 /// What becomes of one call to the store.
@@ -50,12 +59,18 @@ pub(super) struct Passage {
 }
 
 impl Weather {
-    pub(super) fn new(journal: Arc<Journal>, trouble: Trouble, mut dice: Dice) -> Self {
-        let fault_one_in = [12, 40, 150][dice.pick(3)];
-        let crash_one_in = [60, 250, 1_000][dice.pick(3)];
-        let crashes_left = AtomicU64::new(dice.below(4));
-        let (calm, steps) = (AtomicBool::new(trouble != Trouble::Seeded), AtomicU64::new(0));
-        Self { journal, trouble, calm, dice: Mutex::new(dice), fault_one_in, crash_one_in, crashes_left, steps }
+    pub(super) fn new(journal: Arc<Journal>, trouble: Trouble, lease_ms: u32, mut dice: Dice) -> Self {
+        Self {
+            journal,
+            trouble,
+            calm: AtomicBool::new(trouble != Trouble::Seeded),
+            fault_one_in: [12, 40, 150][dice.pick(3)],
+            blow_one_in: [60, 250, 1_000][dice.pick(3)],
+            blows_left: AtomicU64::new(dice.below(7)),
+            dice: Mutex::new(dice),
+            steps: AtomicU64::new(0),
+            lease_ms: lease_ms.into(),
+        }
     }
 
     pub(super) fn calm_down(&self) {
@@ -97,23 +112,46 @@ impl Weather {
     }
 
     /// One step of a process: its last, if the weather says so.
-    pub(super) fn step(&self, life: &Life, place: &'static str) {
+    pub(super) fn step(&self, life: &Arc<Life>, place: &'static str) {
         if life.is_dead() {
             return;
         }
         let step = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
-        let strikes = match self.trouble {
-            Trouble::CrashAt(at) => step == at,
-            Trouble::Seeded => {
-                self.crashes_left.load(Ordering::Relaxed) > 0 && self.one_in(self.crash_one_in) && {
-                    self.crashes_left.fetch_sub(1, Ordering::Relaxed);
-                    true
-                }
-            }
+        let blow = match self.trouble {
+            Trouble::One(blow, at) => (step == at).then_some(blow),
+            Trouble::Seeded => self.blow(),
         };
-        if strikes {
-            self.kill(life, place);
+        match blow {
+            Some(Blow::Death) => self.kill(life, place),
+            Some(Blow::Freeze) => {
+                let (life, ms) = (life.clone(), self.freeze(life, place));
+                tokio::spawn(async move {
+                    pass(Duration::from_millis(ms)).await;
+                    life.thaw();
+                });
+            }
+            None => {}
         }
+    }
+
+    fn blow(&self) -> Option<Blow> {
+        if self.blows_left.load(Ordering::Relaxed) == 0 || !self.one_in(self.blow_one_in) {
+            return None;
+        }
+        self.blows_left.fetch_sub(1, Ordering::Relaxed);
+        Some(if self.one_in(2) { Blow::Death } else { Blow::Freeze })
+    }
+
+    /// Stops a process, and says for how long: most often beyond its leases.
+    pub(super) fn freeze(&self, life: &Life, place: &'static str) -> u64 {
+        let ms = match self.trouble {
+            Trouble::One(..) => 2 * self.lease_ms,
+            Trouble::Seeded => 10 + self.below(3 * self.lease_ms),
+        };
+        count(&self.journal.counts.freezes);
+        self.journal.say(|| format!("{} stands still {place}, for {ms} ms", life.name));
+        life.freeze();
+        ms
     }
 
     pub(super) fn kill(&self, life: &Life, place: &'static str) {

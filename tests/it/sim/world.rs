@@ -81,11 +81,12 @@ impl World {
         let clock = Arc::new(SimClock::new());
         let memory = Arc::new(MemoryStore::new(clock.clone(), 100_000));
         let node = |_| Node { clock: Arc::new(SimClock::new()), process: Mutex::default() };
-        let nodes = [1, 2, 2, 3][dice.pick(4)];
+        // A lone process has nobody to take over from it.
+        let nodes = if trouble == Trouble::Seeded { [1, 2, 2, 3][dice.pick(4)] } else { 2 };
         let mut limits = limits(dice);
         (build.limits)(&mut limits);
         Self(Arc::new(Inner {
-            weather: Arc::new(Weather::new(journal.clone(), trouble, dice.fork())),
+            weather: Arc::new(Weather::new(journal.clone(), trouble, limits.lease_ms, dice.fork())),
             audit: Arc::new(Audit::new(journal.clone())),
             journal,
             receiver: Arc::default(),
@@ -231,12 +232,8 @@ impl World {
                 2 => self.0.weather.kill(&life, "between two steps"),
                 3 => life.leave(),
                 _ => {
-                    count(&self.0.journal.counts.freezes);
-                    self.0.journal.say(|| format!("{} stands still", life.name));
-                    life.freeze();
-                    let lease_ms = u64::from(self.0.limits.lease_ms);
-                    tokio::time::sleep(Duration::from_millis(dice.between(10, 3 * lease_ms))).await;
-                    self.0.journal.say(|| format!("{} goes on", life.name));
+                    let ms = self.0.weather.freeze(&life, "between two steps");
+                    tokio::time::sleep(Duration::from_millis(ms)).await;
                     life.thaw();
                 }
             }
@@ -267,7 +264,7 @@ fn limits(dice: &mut Dice) -> Limits {
     Limits {
         lease_ms: 3_000,
         sweep_ms: 500,
-        run_s_max: 15,
+        run_s_max: [5, 15][dice.pick(2)],
         attempts_max: [3, 1_000][dice.pick(2)],
         runs_max: [2, 1_000][dice.pick(2)],
         cancel_grace_ms: 1_000,

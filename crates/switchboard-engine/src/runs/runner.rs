@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use switchboard_core::lifecycle::{Command, Phase, RunCommand, TurnEnd};
-use switchboard_core::model::{Message, Part, Task, TaskState};
+use switchboard_core::model::{Message, Part, Task};
 
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
@@ -128,24 +128,21 @@ impl Run {
                     self.wait(guard.lost()).await
                 }
             };
-            let command = match ended {
+            let end = match ended {
                 Ended::LetGo => return,
-                Ended::By(outcome) => {
-                    let end = outcome.into_end(&self.house, &self.turn);
-                    let command = RunCommand::EndTurn(end);
-                    Command::Run { fence: self.turn.fence(), inbound: self.turn.inbound().clone(), command }
-                }
+                Ended::By(outcome) => outcome.into_end(&self.house, &self.turn),
                 Ended::TimedOut => {
                     Counters::add(&self.house.counters.runs_timed_out);
                     let message = self.turn.agent_message(vec![Part::text("Task timed out")]);
-                    let inbound = self.turn.inbound().clone();
-                    Command::Revoke { inbound, state: TaskState::Failed, message: Some(message) }
+                    TurnEnd::Failed { message: Some(message) }
                 }
-                Ended::CancelTimedOut => {
-                    let inbound = self.turn.inbound().clone();
-                    Command::Revoke { inbound, state: TaskState::Canceled, message: None }
-                }
+                // Somebody has asked for it, so that is how the turn ends.
+                Ended::CancelTimedOut => TurnEnd::Returned,
             };
+            // Under its fence, like all it writes: a run that stood still for so long may have been replaced, and the one
+            // that took its place has its own time.
+            let (fence, inbound) = (self.turn.fence(), self.turn.inbound().clone());
+            let command = Command::Run { fence, inbound, command: RunCommand::EndTurn(end) };
             if !record_end(&self.house, &self.turn, command).await {
                 return;
             }
