@@ -206,7 +206,8 @@ async fn a_repeat_that_may_still_be_answered_directly_waits_for_that() {
     let (agent, acts) = puppet(Traits::default().with_replies(Replies::Either));
     let world = World::of(registered("puppet", agent));
     let alice = world.client().user("alice");
-    let ask = |client: Client| tokio::spawn(async move { client.call(Request::SendMessage(say("hello").into())).await });
+    let ask =
+        |client: Client| tokio::spawn(async move { client.call(Request::SendMessage(say("hello").into())).await });
     let first = ask(alice.clone());
     let act = acts.next().await;
     let mut second = ask(alice.clone());

@@ -1,6 +1,6 @@
 //! The delivery loop.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::backoff::backoff_ms;
 use crate::house::{Counters, House};
+use crate::id_hash::IdHash;
 use crate::ports::store::{Delivery, DeliveryOutcome};
 use crate::ports::{WebhookCall, WebhookError};
 use crate::supervisor::Kind;
@@ -25,7 +26,6 @@ const IDLE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn deliver_forever(house: Arc<House>) {
     let slots = Arc::new(Semaphore::new(house.limits.deliveries_max));
-    let dice = RandomState::new();
     loop {
         let free = slots.available_permits().min(CLAIM_BATCH);
         // A claim outlasts every post of one page, so nobody else delivers meanwhile.
@@ -38,7 +38,8 @@ pub(crate) async fn deliver_forever(house: Arc<House>) {
         let idle = claimed.is_empty();
         for delivery in claimed {
             let Ok(permit) = slots.clone().acquire_owned().await else { return };
-            let dice = dice.hash_one((delivery.key, delivery.failures));
+            // Different for each delivery, and the same each time: a simulation must be able to repeat it.
+            let dice = IdHash::default().hash_one((delivery.key, delivery.failures));
             let courier = house.clone();
             house.supervisor.spawn(Kind::Delivery, async move {
                 deliver(&courier, delivery, dice).await;

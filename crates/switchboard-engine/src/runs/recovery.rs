@@ -28,6 +28,10 @@ pub(super) async fn take_up(house: &Arc<House>, claimed: ClaimedRun) -> Result<(
     }
     let record = Arc::new(Record::stored(claimed));
     let Some(stored) = house.store.task(&record.scope, &record.id).await? else { return Ok(()) };
+    if stored.head.fence != fence {
+        // Claimed again by somebody else while this process stood still: that fence is not ours to run under.
+        return Ok(());
+    }
     let Some(inbound) = stored.folded.open_turns.first().cloned() else { return Ok(()) };
     let agent = house.agents.get(&record.scope.agent).cloned();
     if let (Some(agent), Some(checkpoint)) = (&agent, &stored.folded.checkpoint) {

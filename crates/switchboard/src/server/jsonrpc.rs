@@ -57,7 +57,14 @@ where
             let framing = Framing::JsonRpc { id: id.to_owned() };
             let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
             let metrics = shared.metrics.clone();
-            events(SseBody::new(updates, framing, calling.dialect, keep_alive, shared.limits.stream_write_bytes, metrics))
+            events(SseBody::new(
+                updates,
+                framing,
+                calling.dialect,
+                keep_alive,
+                shared.limits.stream_write_bytes,
+                metrics,
+            ))
         }
         Ok(reply) => json(StatusCode::OK, JSON, result(agent, &reply, id)),
         Err(error) => rpc_error(&error, id),
