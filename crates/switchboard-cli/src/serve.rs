@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use switchboard::{
-    AgentBuilder, Cors, Effects, Limits, Recovery, ServeError, Server, ServerBuilder, ServerLimits, Skill,
+    AgentBuilder, CardForm, Cors, Effects, Limits, Recovery, ServeError, Server, ServerBuilder, ServerLimits, Skill,
     SqliteOptions, Synchronous, Traits,
 };
 use tokio::sync::Semaphore;
@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use crate::agents::demo::Demo;
 use crate::agents::exec::{Exec, variables};
 use crate::config::{
-    self, AgentConfig, Config, ConfigError, DATABASE_NAME, Environment, Given, Kind, Origin, SkillConfig, Storage,
+    self, AgentConfig, Card, Config, ConfigError, DATABASE_NAME, Environment, Given, Kind, Origin, SkillConfig, Storage,
 };
 
 /// What a client is told when a run was interrupted and is not to be tried again.
@@ -62,9 +62,14 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     if let Some(dialect) = config.default_version {
         builder = builder.default_version(dialect);
     }
+    let card = match config.card {
+        Card::All => CardForm::All,
+        Card::V1_0 => CardForm::V1_0,
+    };
     let mut limits = ServerLimits::default();
     limits.body_bytes_max = config.body_bytes_max;
     builder
+        .card_form(card)
         .tenants(config.tenants)
         .outbound_allow(config.outbound_allow.value)
         .cors(Cors::origins(config.cors_origins))

@@ -2,12 +2,13 @@
 
 use http::{HeaderMap, HeaderValue, Response, header};
 use switchboard_core::call::{Caller, Reply, Request};
+use switchboard_core::dialect::Dialect;
 use switchboard_core::error::ProtocolError;
 
 use super::body::ReplyBody;
 use super::context::{Mounted, Shared};
 use super::metrics::Outcome;
-use super::names::A2A_EXTENSIONS;
+use super::names::{A2A_EXTENSIONS, X_A2A_EXTENSIONS};
 use super::respond::outcome;
 
 /// Calls the agent and counts how it went.
@@ -18,7 +19,15 @@ pub(crate) async fn call(
     request: Request,
 ) -> Result<Reply, ProtocolError> {
     let operation = request.operation();
+    let asks_old_for_card = caller.dialect != Dialect::V1_0 && matches!(request, Request::GetExtendedAgentCard);
     let reply = agent.endpoint.call(caller, request).await;
+    // Before 1.0 there was one error for this, whether the card declared it or not.
+    let reply = reply.map_err(|error| match error {
+        ProtocolError::UnsupportedOperation { .. } if asks_old_for_card => {
+            ProtocolError::ExtendedAgentCardNotConfigured
+        }
+        error => error,
+    });
     let counted = reply.as_ref().map_or_else(outcome, |_| Outcome::Ok);
     shared.metrics.request(operation, counted);
     if let Err(error) = &reply {
@@ -27,12 +36,16 @@ pub(crate) async fn call(
     reply
 }
 
-/// Spec, extensions: what was activated is said in the answer.
-pub(crate) fn echo_extensions(extensions: &[String], response: &mut Response<ReplyBody>) {
+/// Spec, extensions: what was activated is said in the answer, under the name the version has for it.
+pub(crate) fn echo_extensions(dialect: Dialect, extensions: &[String], response: &mut Response<ReplyBody>) {
     if !extensions.is_empty()
         && let Ok(value) = HeaderValue::from_str(&extensions.join(", "))
     {
-        response.headers_mut().insert(A2A_EXTENSIONS, value);
+        let name = match dialect {
+            Dialect::V1_0 => A2A_EXTENSIONS,
+            Dialect::V0_3 | Dialect::V0_3Rest => X_A2A_EXTENSIONS,
+        };
+        response.headers_mut().insert(name, value);
     }
 }
 
