@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Effects, Given, Layer, LogFormat, Origin, Synchronous};
+use crate::config::{Card, Effects, Given, Layer, LogFormat, Origin, Synchronous};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -150,9 +150,12 @@ pub(crate) struct ServeArgs {
     /// Size of a request body at most [default: 10485760]
     #[arg(long, value_name = "BYTES", help_heading = "Access")]
     body_limit: Option<u64>,
-    /// What a request without A2A-Version means; the specification says 0.3
+    /// What a request without A2A-Version means where its method or path does not tell; the specification says 0.3
     #[arg(long, value_name = "VERSION", help_heading = "Access")]
     default_version: Option<String>,
+    /// Whose members the agent cards hold: of all versions side by side, or of A2A 1.0 alone [default: all]
+    #[arg(long, value_name = "FORM", help_heading = "Access")]
+    card: Option<Card>,
 
     /// Configuration file [default: switchboard.toml in the current folder, if there is one]
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
@@ -233,6 +236,7 @@ impl ServeArgs {
             cors_origins: flags("--cors-origin", &self.cors_origin),
             body_bytes_max: flag("--body-limit", &self.body_limit),
             default_version: flag("--default-version", &self.default_version),
+            card: flag("--card", &self.card),
             grace_s: flag("--grace", &self.grace),
             lease_s: None,
             queued_timeout_s: None,

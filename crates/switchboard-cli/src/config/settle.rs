@@ -10,7 +10,8 @@ use switchboard::{Dialect, Tokens};
 use super::agents::settle_agents;
 use super::layer::Layers;
 use super::{
-    Config, ConfigError, Environment, Given, KnownTokens, Layer, Lifetimes, LogFormat, Origin, Storage, listen, values,
+    Card, Config, ConfigError, Environment, Given, KnownTokens, Layer, Lifetimes, LogFormat, Origin, Storage, listen,
+    values,
 };
 
 const DATA_DEFAULT: &str = "./switchboard-data";
@@ -63,6 +64,7 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         cors_origins: each(cors_origins, values::origin)?,
         body_bytes_max: usize::try_from(body_bytes_max).unwrap_or(usize::MAX),
         default_version: settings.default_version.map(default_version).transpose()?,
+        card: settings.card.map_or(Card::default(), |given| given.value),
         grace: Duration::from_secs(grace_s),
         lifetimes,
         agents,
@@ -150,6 +152,6 @@ fn anonymous_tenants(given: Option<Given<Vec<String>>>, has_tokens: bool) -> Res
 }
 
 fn default_version(given: Given<String>) -> Result<Dialect, ConfigError> {
-    let named = |text: String| Dialect::from_name(&text).ok_or_else(|| format!("expected 1.0, got {text:?}"));
+    let named = |text: String| Dialect::of_version(&text).ok_or_else(|| format!("expected 1.0 or 0.3, got {text:?}"));
     Ok(given.try_map(named)?.value)
 }

@@ -87,6 +87,7 @@ fn every_setting_has_a_variable() {
         ("SWITCHBOARD_EFFECTS", "none"),
         ("SWITCHBOARD_RUN_TIMEOUT", "60"),
         ("SWITCHBOARD_GRACE", "0"),
+        ("SWITCHBOARD_CARD", "1.0"),
         ("SWITCHBOARD_MEMORY", ""),
     ];
     let config = load(&[], &variables, "").unwrap();
@@ -105,6 +106,7 @@ fn every_setting_has_a_variable() {
         cors_origins = ["https://app.example"]
         body_bytes_max = 4096
         default_version = "1.0"
+        card = "1.0"
         grace_s = 0
         lease_s = 30
 

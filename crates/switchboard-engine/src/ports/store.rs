@@ -280,6 +280,8 @@ pub struct ListPage {
 #[derive(Clone, Debug)]
 pub struct Delivery {
     pub key: DeliveryKey,
+    /// Whose task it is, for receivers that are sent the whole of it.
+    pub scope: Scope,
     pub task_key: TaskKey,
     pub task_id: TaskId,
     pub context_id: ContextId,

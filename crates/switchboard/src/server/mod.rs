@@ -24,6 +24,7 @@ mod sse;
 
 pub use auth::{Tokens, TokensError};
 pub use builder::{ServeError, Server, ServerBuilder};
+pub use cards::CardForm;
 pub use cors::Cors;
 pub use limits::ServerLimits;
 pub use listener::Bound;

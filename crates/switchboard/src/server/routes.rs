@@ -45,6 +45,8 @@ pub(crate) enum Place<'a> {
         tenant: Option<Cow<'a, str>>,
         place: RestPlace<'a>,
     },
+    /// HTTP+JSON as 0.3 has it.
+    RestV1(RestPlace<'a>),
 }
 
 /// The places of the HTTP+JSON binding.
@@ -96,7 +98,13 @@ fn place<'a>(segments: &[&'a str]) -> Option<Place<'a>> {
     match segments {
         [] => Some(Place::Root),
         ["rpc" | "a2a"] => Some(Place::JsonRpc),
-        [".well-known", "agent-card.json"] => Some(Place::Card),
+        // The second is where 0.2 has it.
+        [".well-known", "agent-card.json" | "agent.json"] => Some(Place::Card),
+        ["v1", "card"] => Some(Place::RestV1(RestPlace::ExtendedCard)),
+        // 0.2 has this one plain path beside its JSON-RPC, `../agent/authenticatedExtendedCard` from its endpoint.
+        ["agent", "authenticatedExtendedCard"] => Some(Place::RestV1(RestPlace::ExtendedCard)),
+        ["v1", "extendedAgentCard"] => None,
+        ["v1", rest @ ..] => rest_place(rest).map(Place::RestV1),
         _ => {
             if let Some(place) = rest_place(segments) {
                 return Some(Place::Rest { tenant: None, place });

@@ -62,7 +62,7 @@ fn a_wrong_file_is_refused_with_line_and_key() {
             "[server]\ntenants = [\"a/b\"]",
             "2: server.tenants: expected 1 to 64 letters, digits, '-', '_', '.' or '~', no dot first, got \"a/b\"",
         ),
-        ("[server]\ndefault_version = \"0.2\"", "2: server.default_version: expected 1.0, got \"0.2\""),
+        ("[server]\ndefault_version = \"0.2\"", "2: server.default_version: expected 1.0 or 0.3, got \"0.2\""),
         ("[server]\ndata = \"\"", "2: server.data: expected the name of a folder, got none"),
         ("[[agent]]\nslug = \"x\"", "1: agent[0]: missing field `name`"),
         ("[[agent]]\nname = \" \"", "2: agent[0].name: expected some text, got none"),

@@ -10,6 +10,10 @@ fn rest(place: RestPlace<'_>) -> Route<'_> {
     agent(None, Place::Rest { tenant: None, place })
 }
 
+fn old(place: RestPlace<'_>) -> Route<'_> {
+    agent(None, Place::RestV1(place))
+}
+
 fn rest_of<'a>(tenant: &'a str, place: RestPlace<'a>) -> Route<'a> {
     agent(None, Place::Rest { tenant: Some(tenant.into()), place })
 }
@@ -26,6 +30,16 @@ fn each_path_names_its_place() {
         ("/rpc", agent(None, Place::JsonRpc)),
         ("/a2a/", agent(None, Place::JsonRpc)),
         ("/.well-known/agent-card.json", agent(None, Place::Card)),
+        ("/.well-known/agent.json", agent(None, Place::Card)),
+        ("/v1/message:send", old(RestPlace::SendMessage)),
+        ("/v1/message:stream", old(RestPlace::StreamMessage)),
+        ("/v1/tasks", old(RestPlace::Tasks)),
+        ("/v1/tasks/1:cancel", old(task("1", Some("cancel")))),
+        ("/v1/tasks/1/pushNotificationConfigs", old(RestPlace::PushConfigs { task_id: "1".into() })),
+        ("/v1/card", old(RestPlace::ExtendedCard)),
+        ("/agent/authenticatedExtendedCard", old(RestPlace::ExtendedCard)),
+        ("/agents/echo/v1/tasks/1", agent(Some("echo"), Place::RestV1(task("1", None)))),
+        ("/agents/echo/agent/authenticatedExtendedCard", agent(Some("echo"), Place::RestV1(RestPlace::ExtendedCard))),
         ("/healthz", Route::Health),
         ("/readyz", Route::Ready),
         ("/metrics/", Route::Metrics),
@@ -74,6 +88,11 @@ fn what_names_no_place_is_unknown() {
         "/message:other",
         "/Message:send",
         "/rpc/more",
+        "/v1",
+        "/v1/extendedAgentCard",
+        "/v1/acme/tasks",
+        "/v1/v1/tasks",
+        "/agent",
         "/.well-known",
         "//",
         "//tasks",
