@@ -35,7 +35,7 @@ async fn keys_are_not_given_twice_while_the_process_lives() {
     let subject = make();
     let first = Pen::completed(&subject, "t1").await;
     let retention = switchboard_engine::ports::store::Retention {
-        now: switchboard_engine::contract::given::now(&subject),
+        now: given::now(&subject),
         events_ms: 0,
         tasks_ms: 0,
         replies_ms: 0,
