@@ -130,7 +130,7 @@ fn a_full_file_system_fails_closed_and_recovers() {
     std::fs::create_dir(&data).unwrap();
     // A mount that nobody else sees, and that goes with the server. The ballast is what makes room later.
     let script =
-        "mount -t tmpfs -o size=6m,mode=0700 tmpfs \"$0\" && head -c 2m /dev/zero > \"$0/ballast\" && exec \"$@\"";
+        "mount -t tmpfs -o size=12m,mode=0700 tmpfs \"$0\" && head -c 8m /dev/zero > \"$0/ballast\" && exec \"$@\"";
     let apart = |command: &str| {
         let mut unshare = Command::new("unshare");
         unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", command]).arg(&data);
