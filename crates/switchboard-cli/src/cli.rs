@@ -30,9 +30,10 @@ Examples:
   switchboard serve --exec 'python3 agent.py' --name Helper --run-timeout 60
       Any command: the text of a message on stdin, the answer from stdout, a
       failure by its exit code. The whole message is in the file named by
-      A2A_MESSAGE_FILE; A2A_TASK_ID, A2A_CONTEXT_ID, A2A_ATTEMPT, A2A_PRINCIPAL
-      and A2A_TENANT are set, too. A command that a crash of the server
-      interrupted is started again, with A2A_ATTEMPT one higher.
+      A2A_MESSAGE_FILE; A2A_TASK_ID, A2A_CONTEXT_ID, A2A_ATTEMPT,
+      A2A_INTERRUPTED, A2A_PRINCIPAL and A2A_TENANT are set, too. A command dies
+      with the server. After a crash it is started again, with A2A_ATTEMPT one
+      higher; after an orderly stop, as the same attempt.
   switchboard serve --exec 'fortune | cowsay' --exec-shell
       The same with the help of a shell.
   switchboard serve --listen 0.0.0.0:8080 --tokens tokens.txt

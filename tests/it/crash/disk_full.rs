@@ -2,6 +2,7 @@
 //! and `/readyz` says why; when there is room again the server notices by itself.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +12,7 @@ use rustix::process::{Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 
 use super::http::{ask, call, message, readiness};
-use super::process::{Server, command_under, db, free_addr, verify};
+use super::process::{Server, command_under, db_under, free_addr, verify, went_well};
 
 /// Longer than anything here may take; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -73,10 +74,10 @@ fn fill(addr: SocketAddr, book: &mut Book, reason: &str) {
 
 fn fills_and_recovers(
     server: Server,
-    data: &Path,
     book: &mut Book,
     reason: &str,
     make_room: impl FnOnce(&Server),
+    verify: impl FnOnce(&Server),
 ) -> Server {
     let addr = server.addr;
     fill(addr, book, reason);
@@ -90,7 +91,7 @@ fn fills_and_recovers(
         assert_eq!(book.refused.len(), before, "{:?}", book.refused.last());
     }
     book.check(addr);
-    verify(data);
+    verify(&server);
     server
 }
 
@@ -109,8 +110,13 @@ fn a_file_that_may_not_grow_fails_closed_and_recovers() {
         prlimit(Some(server.pid()), Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
     };
     limit(&server, Some(2 << 20));
-    let server =
-        fills_and_recovers(server, &data, &mut book, "the disk reports an error", |server| limit(server, None));
+    let server = fills_and_recovers(
+        server,
+        &mut book,
+        "the disk reports an error",
+        |server| limit(server, None),
+        |_| verify(&data),
+    );
 
     // And once more, but this time power goes while the disk is full.
     limit(&server, Some(4 << 20));
@@ -146,12 +152,18 @@ fn a_full_file_system_fails_closed_and_recovers() {
     let inside = Path::new(&format!("/proc/{}/root", server.pid())).join(data.strip_prefix("/").unwrap());
     let mut book = Book::default();
     let remove_ballast = |_: &Server| std::fs::remove_file(inside.join("ballast")).unwrap();
-    let server = fills_and_recovers(server, &inside, &mut book, "the disk is full", remove_ballast);
+    // SQLite does not follow the way through /proc, so its commands are run where the server is.
+    let there = |server: &Server, args: &[&OsStr]| {
+        let mut enter = Command::new("nsenter");
+        enter.args(["--target", &server.pid().to_string(), "--user", "--mount", "--preserve-credentials"]);
+        went_well(&db_under(enter, args));
+    };
+    let verify_there = |server: &Server| there(server, &["verify".as_ref(), "--data".as_ref(), data.as_os_str()]);
+    let server = fills_and_recovers(server, &mut book, "the disk is full", remove_ballast, verify_there);
 
     // A backup is copied out while the file system is nearly full, and holds everything.
     let copy = folder.path().join("copy.db");
-    let copied = db(&["backup".as_ref(), "--data".as_ref(), inside.as_os_str(), "--to".as_ref(), copy.as_os_str()]);
-    assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+    there(&server, &["backup".as_ref(), "--data".as_ref(), data.as_os_str(), "--to".as_ref(), copy.as_os_str()]);
     server.kill();
     let restored = folder.path().join("restored");
     std::fs::create_dir(&restored).unwrap();

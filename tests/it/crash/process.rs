@@ -1,5 +1,6 @@
 //! The server as a process.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -46,15 +47,29 @@ fn serving(mut command: Command, data: &Path, addr: SocketAddr) -> Command {
 }
 
 /// Runs `switchboard db` with these arguments.
-pub(super) fn db<A: AsRef<std::ffi::OsStr>>(args: &[A]) -> Output {
-    Command::new(binary()).arg("db").args(args).stdin(Stdio::null()).output().expect("it starts")
+pub(super) fn db<A: AsRef<OsStr>>(args: &[A]) -> Output {
+    run_db(Command::new(binary()), args)
+}
+
+/// As [`db`], by way of a program that is given the command line.
+pub(super) fn db_under<A: AsRef<OsStr>>(mut wrapper: Command, args: &[A]) -> Output {
+    wrapper.arg(binary());
+    run_db(wrapper, args)
+}
+
+fn run_db<A: AsRef<OsStr>>(mut command: Command, args: &[A]) -> Output {
+    command.arg("db").args(args).stdin(Stdio::null()).output().expect("it starts")
 }
 
 /// Checks a folder of data, or panics with what is wrong.
 pub(super) fn verify(data: &Path) {
-    let checked = db(&["verify".as_ref(), "--data".as_ref(), data.as_os_str()]);
-    let said = String::from_utf8_lossy(&checked.stdout);
-    assert!(checked.status.success(), "{said}{}", String::from_utf8_lossy(&checked.stderr));
+    went_well(&db(&["verify".as_ref(), "--data".as_ref(), data.as_os_str()]));
+}
+
+/// Shows what a command said, and panics if it failed.
+pub(super) fn went_well(output: &Output) {
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     println!("{}", said.trim());
 }
 

@@ -40,6 +40,7 @@ macro_rules! store_contract {
             records: a_direct_reply_closes_the_record_and_is_kept,
             records: many_turns_fold_to_the_same_task_with_and_without_the_hint,
             records: progress_that_leaves_no_trace_is_not_needed_to_read_the_task,
+            records: the_last_checkpoint_is_read_back,
             records: a_question_moves_to_history_when_the_task_goes_on,
             records: contents_of_every_kind_and_size_come_back_byte_for_byte,
             records: odd_texts_and_numbers_come_back_as_they_were,

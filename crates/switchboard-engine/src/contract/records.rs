@@ -165,6 +165,34 @@ pub async fn progress_that_leaves_no_trace_is_not_needed_to_read_the_task(subjec
     pen.check(subject).await;
 }
 
+/// The last one of a turn, whatever else is written between and around them.
+pub async fn the_last_checkpoint_is_read_back(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    let checkpoint = |n: u32| Event::Checkpoint { value: Json::from_trusted(format!("{{\"page\":{n}}}")) };
+    for n in 0..12 {
+        pen.append(subject, vec![checkpoint(n)]).await;
+        match n % 4 {
+            1 => drop(pen.append(subject, vec![chunk("a", "x", n > 1)]).await),
+            2 => drop(pen.append(subject, vec![status(subject, TaskState::Working, Some("on it"))]).await),
+            3 => drop(pen.append(subject, vec![checkpoint(100 + n), chunk("b", "y", n > 3)]).await),
+            _ => {}
+        }
+        pen.check(subject).await;
+    }
+    subject.restart();
+    pen.check(subject).await;
+    let fence = pen.head.fence + 1;
+    pen.append(subject, vec![Event::MessageAdded { inbound: inbound(2, "x") }, Event::TurnBegan { turn: 2, fence }])
+        .await;
+    assert_eq!(pen.folded.checkpoint, None);
+    for n in [1, 2] {
+        pen.append(subject, vec![checkpoint(n)]).await;
+    }
+    pen.check(subject).await;
+    subject.restart();
+    pen.check(subject).await;
+}
+
 pub async fn a_question_moves_to_history_when_the_task_goes_on(subject: &mut dyn Subject) {
     let mut pen = Pen::opened(subject, "t1").await;
     pen.append(subject, vec![status(subject, TaskState::AuthRequired, Some("who are you?"))]).await;

@@ -303,6 +303,15 @@ async fn a_command_that_takes_too_long_is_ended() {
 }
 
 #[tokio::test]
+async fn a_call_that_asks_for_less_time_ends_the_command_sooner() {
+    let desk = Desk::of(shell("sleep 600"));
+    let asked = Json::from_trusted(r#"{"switchboard.runTimeoutSeconds":1}"#);
+    let task = desk.send_with(user(vec![Part::text("")]), Some(asked)).await;
+    let expected = "Task timed out: the command did not end within 1 s".to_owned();
+    assert_eq!(status(&task), (TaskState::Failed, expected));
+}
+
+#[tokio::test]
 async fn a_run_that_is_dropped_leaves_nothing_behind() {
     let desk = Desk::of(shell(FAMILY));
     let (_, pids) = begin_family(&desk).await;
