@@ -205,7 +205,8 @@ impl Client {
         let Some(task) = self.deliver(&send).await else { return };
         for number in 0..self.dice.between(1, 2) {
             self.pause(500).await;
-            let send = self.message(&format!("more {number}"), Some(&task.id));
+            let text = if self.dice.one_in(2) { format!("more {number}") } else { "slow 6".to_owned() };
+            let send = self.message(&text, Some(&task.id));
             self.deliver(&send).await;
         }
     }
