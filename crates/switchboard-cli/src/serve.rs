@@ -64,7 +64,9 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     }
     let mut limits = ServerLimits::default();
     limits.body_bytes_max = config.body_bytes_max;
+    let engine_limits = Limits { reply_bytes_max: config.reply_bytes_max, ..Limits::default() };
     builder
+        .engine_limits(engine_limits)
         .tenants(config.tenants)
         .outbound_allow(config.outbound_allow.value)
         .cors(Cors::origins(config.cors_origins))

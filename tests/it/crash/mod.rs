@@ -4,4 +4,5 @@
 mod http;
 mod interrupted;
 mod killed;
+mod large;
 mod process;

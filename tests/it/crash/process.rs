@@ -37,7 +37,13 @@ pub(super) fn command(data: &Path, addr: SocketAddr) -> Command {
 impl Server {
     /// Starts the server and waits until it says it is ready.
     pub(super) fn start(data: &Path, addr: SocketAddr) -> Self {
-        let mut child = command(data, addr).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        Self::start_with(data, addr, &[])
+    }
+
+    /// As [`Server::start`], with more arguments.
+    pub(super) fn start_with(data: &Path, addr: SocketAddr, args: &[&str]) -> Self {
+        let mut command = command(data, addr);
+        let mut child = command.args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         // Somebody must read what it says, or it blocks; what it says is shown if the test fails.
         let stderr = child.stderr.take().expect("stderr is piped");
         std::thread::spawn(move || {
@@ -56,6 +62,30 @@ impl Server {
             assert!(Instant::now() < deadline, "the server did not get ready");
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Memory in use now, in KiB.
+    #[cfg(target_os = "linux")]
+    pub(super) fn memory_kib(&self) -> u64 {
+        self.status("VmRSS")
+    }
+
+    /// The most memory in use since [`Server::forget_memory_peak`], in KiB.
+    #[cfg(target_os = "linux")]
+    pub(super) fn memory_peak_kib(&self) -> u64 {
+        self.status("VmHWM")
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn forget_memory_peak(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").expect("the process is ours");
+    }
+
+    #[cfg(target_os = "linux")]
+    fn status(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it is running");
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|line| line.split_whitespace().next()?.parse().ok()).expect("the kernel says how much")
     }
 
     /// Kills it where it stands.

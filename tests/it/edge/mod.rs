@@ -6,6 +6,7 @@ mod auth;
 mod bad_bodies;
 mod bad_fields;
 mod cards;
+mod downloads;
 mod errors;
 mod extended_cards;
 mod fanout;

@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use switchboard_core::call::{BoxFuture, Endpoint};
-use switchboard_core::model::{AgentCapabilities, AgentCard, PushConfig, TaskId, Timestamp};
+use switchboard_core::model::{AgentCapabilities, AgentCard, ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::{CountingIds, MemoryStore};
+use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
     Accepted, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery, LogPage, Retention,
     Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use switchboard_engine::ports::{Clock, Hint, HintSink, Hints, Store};
+use switchboard_engine::ports::{Clock, Hint, HintSink, Hints, Room, Store};
 use switchboard_engine::runs::AgentSource;
 use switchboard_engine::{Engine, Registered};
 use tokio::sync::Notify;
@@ -248,8 +249,31 @@ impl Store for FaultyStore {
         self.errand(self.store.head(scope, id))
     }
 
-    fn task<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        self.errand(self.store.task(scope, id))
+    fn task<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        self.errand(self.store.task(scope, id, room))
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        artifact: &'a ArtifactId,
+        part: Option<u64>,
+    ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>> {
+        self.errand(self.store.artifact(scope, id, artifact, part))
+    }
+
+    fn read_artifact(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>> {
+        self.errand(self.store.read_artifact(cursor, bytes_max))
     }
 
     fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {

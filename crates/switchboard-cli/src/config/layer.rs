@@ -27,6 +27,7 @@ pub(crate) struct Layer {
     pub(crate) outbound_allow: Option<Given<Vec<String>>>,
     pub(crate) cors_origins: Option<Given<Vec<String>>>,
     pub(crate) body_bytes_max: Option<Given<u64>>,
+    pub(crate) reply_bytes_max: Option<Given<u64>>,
     pub(crate) default_version: Option<Given<String>>,
     pub(crate) grace_s: Option<Given<u64>>,
     /// Of the default agent, like those below.
@@ -133,6 +134,7 @@ impl Layer {
             outbound_allow: self.outbound_allow.or(below.outbound_allow),
             cors_origins: self.cors_origins.or(below.cors_origins),
             body_bytes_max: self.body_bytes_max.or(below.body_bytes_max),
+            reply_bytes_max: self.reply_bytes_max.or(below.reply_bytes_max),
             default_version: self.default_version.or(below.default_version),
             grace_s: self.grace_s.or(below.grace_s),
             name: self.name.or(below.name),
@@ -171,6 +173,7 @@ fn of_environment(environment: &Environment) -> Result<Layer, ConfigError> {
         outbound_allow: list("SWITCHBOARD_OUTBOUND_ALLOW")?,
         cors_origins: list("SWITCHBOARD_CORS_ORIGIN")?,
         body_bytes_max: number("SWITCHBOARD_BODY_LIMIT")?,
+        reply_bytes_max: number("SWITCHBOARD_REPLY_LIMIT")?,
         default_version: text("SWITCHBOARD_DEFAULT_VERSION")?,
         grace_s: number("SWITCHBOARD_GRACE")?,
         name: text("SWITCHBOARD_NAME")?,
@@ -247,6 +250,7 @@ fn of_server(place: &Place<'_>, table: ServerTable) -> Layer {
         outbound_allow: place.get("outbound_allow", table.outbound_allow),
         cors_origins: place.get("cors_origins", table.cors_origins),
         body_bytes_max: place.get("body_bytes_max", table.body_bytes_max),
+        reply_bytes_max: place.get("reply_bytes_max", table.reply_bytes_max),
         default_version: place.get("default_version", table.default_version),
         grace_s: place.get("grace_s", table.grace_s),
         ..Layer::default()

@@ -102,7 +102,7 @@ async fn take_up(house: &Arc<House>, claimed: StoredHead) -> Result<(), StoreErr
     };
     let cancel_requested = claimed.head.cancel_requested;
     let record = Arc::new(Record::stored(claimed));
-    let Some(stored) = house.store.task(&record.scope, &record.id).await? else { return Ok(()) };
+    let Some(stored) = house.stored_task(&record.scope, &record.id).await? else { return Ok(()) };
     let Some(inbound) = stored.folded.open_turns.first().cloned() else { return Ok(()) };
     house.note_recovered();
     let reason = match &agent.source.traits().recovery {

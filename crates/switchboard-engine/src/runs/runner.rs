@@ -223,7 +223,7 @@ async fn record_end(house: &House, turn: &Turn, command: Command) -> bool {
 
 async fn next_turn(house: &Arc<House>, agent: &Arc<Registered>, turn: &Turn) -> Option<Run> {
     let record = turn.record();
-    match house.store.task(&record.scope, &record.id).await {
+    match house.stored_task(&record.scope, &record.id).await {
         Ok(Some(stored)) if stored.head.running => {
             let referenced = house.referenced_tasks(&record.scope, &stored).await;
             Run::begin(house.clone(), agent.clone(), record.clone(), &stored, referenced)
@@ -249,7 +249,7 @@ impl House {
     pub(crate) async fn referenced_by(&self, scope: &Scope, message: &Message) -> Vec<Arc<Task>> {
         let mut found = Vec::new();
         for id in message.reference_task_ids.iter().take(self.limits.referenced_tasks_max) {
-            match self.store.task(scope, id).await {
+            match self.stored_task(scope, id).await {
                 Ok(Some(stored)) if stored.head.phase == Phase::Live => found.push(stored.folded.task.clone()),
                 Ok(_) => tracing::warn!(task = %id, "a message refers to a task that is not there"),
                 Err(error) => tracing::warn!(task = %id, ?error, "a referenced task could not be read"),

@@ -16,7 +16,7 @@ use super::cors::Cors;
 use super::names::X_REQUEST_ID;
 use super::respond::{A2A_JSON, http_error, not_allowed};
 use super::routes::{Place, Route, route};
-use super::{http_json, jsonrpc, ops};
+use super::{download, http_json, jsonrpc, ops};
 
 /// The whole server as a tower service: serve it yourself, or mount it in an axum router.
 #[derive(Clone)]
@@ -106,6 +106,7 @@ where
         Place::Root | Place::JsonRpc => takes("POST"),
         Place::Card if reads => agent.card.answer(head.headers, *method == Method::HEAD),
         Place::Card => takes("GET"),
+        Place::Artifact(place) => download::serve(shared, agent, head, method, place).await,
         Place::Rest { tenant, place } => {
             http_json::serve(shared, agent, head, method, tenant.as_deref(), place, body).await
         }
