@@ -6,8 +6,8 @@ use switchboard_core::call::Owner;
 use switchboard_core::dialect::v1_0;
 use switchboard_core::lifecycle::{Folded, updates};
 use switchboard_core::model::TaskState;
-use switchboard_engine::ports::Store;
 use switchboard_engine::ports::store::Scope;
+use switchboard_engine::ports::{Room, Store};
 
 use super::agent::answer;
 use super::client::{Known, Ledger};
@@ -43,7 +43,7 @@ pub(super) async fn promises(world: &World, ledgers: &[Ledger], crashes: u64) ->
         for (id, known) in &ledger.tasks {
             totals.acknowledged += 1;
             totals.updates += known.seen.len() as u64;
-            let stored = world.store().task(&scope, id).await.unwrap();
+            let stored = world.store().task(&scope, id, &Room::unlimited()).await.unwrap();
             let stored = stored.unwrap_or_else(|| panic!("task {id} was acknowledged and is gone"));
             let state = stored.head.state;
             assert!(state.is_terminal() || state == TaskState::InputRequired, "{id} is stuck in {state:?}: {known:?}");

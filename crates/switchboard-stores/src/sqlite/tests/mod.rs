@@ -2,6 +2,7 @@
 //! schema, its threads.
 
 mod files;
+mod long;
 mod restarts;
 mod schema;
 mod shell;
