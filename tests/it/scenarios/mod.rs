@@ -19,7 +19,6 @@ mod push_configs;
 mod push_delivery;
 mod recovery;
 mod references;
-mod resume_window;
 mod resuming;
 mod resuming_sends;
 mod sending;
