@@ -151,6 +151,9 @@ pub(crate) struct ServeArgs {
     /// Size of a request body at most [default: 10485760]
     #[arg(long, value_name = "BYTES", help_heading = "Access")]
     body_limit: Option<u64>,
+    /// Size of a reply at most, about; larger artifacts are shown as links [default: 33554432]
+    #[arg(long, value_name = "BYTES", help_heading = "Access")]
+    reply_limit: Option<u64>,
     /// What a request without A2A-Version means where its method or path does not tell; the specification says 0.3
     #[arg(long, value_name = "VERSION", help_heading = "Access")]
     default_version: Option<String>,
@@ -236,6 +239,7 @@ impl ServeArgs {
             outbound_allow: flags("--outbound-allow", &self.outbound_allow),
             cors_origins: flags("--cors-origin", &self.cors_origin),
             body_bytes_max: flag("--body-limit", &self.body_limit),
+            reply_bytes_max: flag("--reply-limit", &self.reply_limit),
             default_version: flag("--default-version", &self.default_version),
             card: flag("--card", &self.card),
             grace_s: flag("--grace", &self.grace),

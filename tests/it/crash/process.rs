@@ -76,7 +76,14 @@ pub(super) fn went_well(output: &Output) {
 impl Server {
     /// Starts the server and waits until it says it is ready.
     pub(super) fn start(data: &Path, addr: SocketAddr) -> Self {
-        Self::start_by(command(data, addr), addr)
+        Self::start_with(data, addr, &[])
+    }
+
+    /// As [`Server::start`], with more arguments.
+    pub(super) fn start_with(data: &Path, addr: SocketAddr, args: &[&str]) -> Self {
+        let mut command = command(data, addr);
+        command.args(args);
+        Self::start_by(command, addr)
     }
 
     /// As [`Server::start`], by a command of one's own.
@@ -108,6 +115,30 @@ impl Server {
 
     pub(super) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("it is running");
+    }
+
+    /// Memory in use now, in KiB.
+    #[cfg(target_os = "linux")]
+    pub(super) fn memory_kib(&self) -> u64 {
+        self.status("VmRSS")
+    }
+
+    /// The most memory in use since [`Server::forget_memory_peak`], in KiB.
+    #[cfg(target_os = "linux")]
+    pub(super) fn memory_peak_kib(&self) -> u64 {
+        self.status("VmHWM")
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn forget_memory_peak(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").expect("the process is ours");
+    }
+
+    #[cfg(target_os = "linux")]
+    fn status(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it is running");
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|line| line.split_whitespace().next()?.parse().ok()).expect("the kernel says how much")
     }
 
     /// Kills it where it stands.

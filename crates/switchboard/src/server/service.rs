@@ -18,7 +18,7 @@ use super::cors::Cors;
 use super::names::X_REQUEST_ID;
 use super::respond::{A2A_JSON, http_error, not_allowed};
 use super::routes::{Place, Route, route};
-use super::{http_json, jsonrpc, ops};
+use super::{download, http_json, jsonrpc, ops};
 
 /// The whole server as a tower service: serve it yourself, or mount it in an axum router.
 #[derive(Clone)]
@@ -111,6 +111,7 @@ where
             agent.cards.of(dialect).answer(head.headers, *method == Method::HEAD)
         }
         Place::Card => takes("GET"),
+        Place::Artifact(place) => download::serve(shared, agent, head, method, place).await,
         Place::Rest { tenant, place } => {
             let at = http_json::At { door: Door::Http, tenant, place };
             http_json::serve(shared, agent, head, method, at, body).await

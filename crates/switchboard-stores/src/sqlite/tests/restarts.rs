@@ -3,6 +3,7 @@
 use switchboard_core::model::TaskState;
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{self, Pen, chunk, status};
+use switchboard_engine::ports::Room;
 
 use super::super::SqliteOptions;
 use super::{OnFile, make, quick, story};
@@ -66,7 +67,7 @@ fn a_reader_sees_what_was_answered_before() {
                         pen.check_whole(subject).await;
                         // Another's task is read in whatever state it is, but never behind what was seen of it.
                         let other = format!("t{}", (number + 1) % 6).as_str().into();
-                        let first = subject.store().task(&pen.scope, &other).await.unwrap();
+                        let first = subject.store().task(&pen.scope, &other, &Room::unlimited()).await.unwrap();
                         let second = subject.store().head(&pen.scope, &other).await.unwrap();
                         let version = |found: Option<u64>| found.unwrap_or(0);
                         let first = version(first.map(|stored| stored.head.version));
