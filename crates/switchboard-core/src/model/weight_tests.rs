@@ -1,3 +1,5 @@
+//! What is said to weigh less than a limit does, spelled out.
+
 use super::weight::outweighs;
 use super::{Artifact, Json, Message, Part, Role};
 use crate::dialect::v1_0;
