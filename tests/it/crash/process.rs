@@ -1,5 +1,6 @@
 //! The server as a process.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -46,8 +47,18 @@ fn serving(mut command: Command, data: &Path, addr: SocketAddr) -> Command {
 }
 
 /// Runs `switchboard db` with these arguments.
-pub(super) fn db<A: AsRef<std::ffi::OsStr>>(args: &[A]) -> Output {
-    Command::new(binary()).arg("db").args(args).stdin(Stdio::null()).output().expect("it starts")
+pub(super) fn db<A: AsRef<OsStr>>(args: &[A]) -> Output {
+    db_with(Command::new(binary()), args)
+}
+
+/// As [`db`], by way of a program that is given the command line.
+pub(super) fn db_under<A: AsRef<OsStr>>(mut wrapper: Command, args: &[A]) -> Output {
+    wrapper.arg(binary());
+    db_with(wrapper, args)
+}
+
+fn db_with<A: AsRef<OsStr>>(mut command: Command, args: &[A]) -> Output {
+    command.arg("db").args(args).stdin(Stdio::null()).output().expect("it starts")
 }
 
 /// Checks a folder of data, or panics with what is wrong.
