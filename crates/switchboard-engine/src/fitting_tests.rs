@@ -1,3 +1,5 @@
+//! What does not fit a reply becomes a link, the largest first, and nothing else is touched.
+
 use std::sync::Arc;
 
 use switchboard_core::model::{

@@ -63,13 +63,9 @@ fn run_db<A: AsRef<OsStr>>(mut command: Command, args: &[A]) -> Output {
 
 /// Checks a folder of data, or panics with what is wrong.
 pub(super) fn verify(data: &Path) {
-    went_well(&db(&["verify".as_ref(), "--data".as_ref(), data.as_os_str()]));
-}
-
-/// Shows what a command said, and panics if it failed.
-pub(super) fn went_well(output: &Output) {
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let checked = db(&["verify".as_ref(), "--data".as_ref(), data.as_os_str()]);
+    let said = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success(), "{said}{}", String::from_utf8_lossy(&checked.stderr));
     println!("{}", said.trim());
 }
 
