@@ -332,7 +332,7 @@ impl Client {
 
     /// Writes a frame down; none for a direct reply, which has no task.
     fn note(&mut self, frame: &Frame, from: &mut From) -> Option<TaskId> {
-        let Some(seq) = frame.seq else { return None };
+        let seq = frame.seq?;
         let (id, state) = match &frame.update.update {
             Update::Task(view) => (view.task.id.clone(), view.task.state()),
             Update::Status(update) => (update.task_id.clone(), update.status.state),
@@ -423,7 +423,7 @@ impl Client {
         let mut caller = Caller::anonymous();
         caller.owner = Owner { tenant: "".into(), principal: self.name.as_str().into() };
         caller.authenticated = true;
-        caller.idempotency_key = (self.messages % 2 == 0).then(|| format!("key-{}", self.messages));
+        caller.idempotency_key = self.messages.is_multiple_of(2).then(|| format!("key-{}", self.messages));
         caller
     }
 
