@@ -1,3 +1,5 @@
+//! Views of tasks that are too large, and what is left of them.
+
 use std::sync::Arc;
 
 use switchboard_core::model::{

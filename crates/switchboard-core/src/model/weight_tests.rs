@@ -1,3 +1,5 @@
+//! Weights against what is really written.
+
 use super::weight::outweighs;
 use super::{Artifact, Json, Message, Part, Role};
 use crate::dialect::v1_0;
