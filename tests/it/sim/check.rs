@@ -25,7 +25,9 @@ const REST: Duration = Duration::from_secs(300);
 pub(super) async fn come_to_rest(world: &World) {
     let limits = world.limits();
     let lease = Duration::from_millis(u64::from(limits.lease_ms));
-    let owned = Instant::now() + lease + Duration::from_secs(4) + world.jumped();
+    // Later attempts are put off, by the clock of the process that does it.
+    let pause = Duration::from_millis(u64::from(limits.retry_backoff_ms_max));
+    let owned = Instant::now() + lease + pause + Duration::from_secs(4) + world.jumped();
     let rested = owned + REST;
     let mut looked_at_owners = false;
     loop {
