@@ -11,7 +11,7 @@ use super::tables::Tables;
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use crate::ports::store::{
     Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
-    LogPage, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    LogPage, Release, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
 use crate::ports::{Clock, Room};
 
@@ -118,8 +118,9 @@ impl Store for MemoryStore {
         answer(Ok(self.lock().canceled_runs()))
     }
 
-    fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.lock().release_leases(&held, due);
+    fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>> {
+        let now = self.clock.now();
+        self.lock().release_leases(&released, now);
         answer(Ok(()))
     }
 

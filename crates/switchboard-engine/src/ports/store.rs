@@ -75,9 +75,8 @@ pub trait Store: Send + Sync {
     /// before it could tell the run.
     fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>>;
 
-    /// Gives leases back, so that the runs can be claimed once `due` has come. It is no failure of theirs: the claim that
-    /// follows is not another attempt.
-    fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Gives leases back. It is no failure of the runs: the claim that follows is not another attempt.
+    fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Takes deliveries that are due, hiding them from others for `claim_ms`.
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>>;
@@ -254,6 +253,15 @@ pub struct ClaimRuns {
     /// Whether this process is at work on the run of a task under a fence. Asked inside the claim, so that a process that
     /// was frozen for longer than a lease does not take its own runs for orphans.
     pub at_work: Arc<dyn Fn(TaskKey, u64) -> bool + Send + Sync>,
+}
+
+/// A lease given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release {
+    pub key: TaskKey,
+    pub fence: u64,
+    /// How long nobody is to claim the run, by the store's clock: processes do not agree on the time of day.
+    pub pause_ms: i64,
 }
 
 #[derive(Clone, Debug)]
