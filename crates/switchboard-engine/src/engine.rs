@@ -16,7 +16,7 @@ use crate::memory::LocalHints;
 use crate::operations::{cancel_task, card, get_task, list_tasks, push_configs, send_message, subscribe};
 use crate::ports::store::{Retention, StoreStats};
 use crate::ports::{Clock, Hints, Ids, Store, Webhook, WebhookCall, WebhookError};
-use crate::push::deliver_forever;
+use crate::push::{OutboxDesk, deliver_forever, lanes_within};
 use crate::runs::{RunRegistry, recover, sweep};
 use crate::supervisor::{Kind, Supervisor};
 use crate::system::{RandomIds, SystemClock};
@@ -92,6 +92,7 @@ impl EngineBuilder {
             tails,
             runs: RunRegistry::default(),
             run_slots: Arc::new(Semaphore::new(limits.runs_max.min(Semaphore::MAX_PERMITS))),
+            lanes: lanes_within(&limits),
             limits,
             supervisor: Supervisor::new(),
             counters: Counters::default(),
@@ -182,6 +183,12 @@ impl Engine {
     #[must_use]
     pub fn store_stats(&self) -> StoreStats {
         self.house.store.stats()
+    }
+
+    /// Deliveries to webhooks, of everybody: for operators only.
+    #[must_use]
+    pub fn outbox(&self) -> OutboxDesk {
+        OutboxDesk::new(self.house.clone())
     }
 
     /// Runs at work now.

@@ -13,6 +13,7 @@ use tokio::sync::{Notify, Semaphore};
 use crate::limits::Limits;
 use crate::ports::store::{Scope, StoreError, StoredTask};
 use crate::ports::{Clock, Hints, Ids, Store, Webhook};
+use crate::push::SharedLanes;
 use crate::runs::{AgentSource, RunRegistry};
 use crate::supervisor::Supervisor;
 use crate::watching::Tails;
@@ -61,6 +62,8 @@ pub(crate) struct House {
     pub(crate) supervisor: Supervisor,
     pub(crate) counters: Counters,
     pub(crate) health: Health,
+    /// Which endpoints may be called now.
+    pub(crate) lanes: SharedLanes,
     /// Wakes the delivery loop.
     pub(crate) deliveries_due: Notify,
 }
@@ -129,10 +132,20 @@ pub struct Counters {
     pub deliveries_made: AtomicU64,
     pub deliveries_failed: AtomicU64,
     pub deliveries_parked: AtomicU64,
+    /// Put back because their endpoint was down or busy.
+    pub deliveries_held: AtomicU64,
+    /// Updates that receivers far behind were not sent.
+    pub deliveries_skipped: AtomicU64,
+    pub deliveries_redriven: AtomicU64,
+    pub deliveries_purged: AtomicU64,
 }
 
 impl Counters {
     pub(crate) fn add(counter: &AtomicU64) {
-        counter.fetch_add(1, Ordering::Relaxed);
+        Self::add_many(counter, 1);
+    }
+
+    pub(crate) fn add_many(counter: &AtomicU64, more: usize) {
+        counter.fetch_add(more as u64, Ordering::Relaxed);
     }
 }

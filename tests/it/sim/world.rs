@@ -12,7 +12,7 @@ use switchboard_engine::ports::store::{
     Accepted, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery, LogPage, Retention,
     Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use switchboard_engine::ports::{Clock, Hint, HintSink, Hints, Store};
+use switchboard_engine::ports::{Clock, Hint, HintSink, Hints, Outbox, Store};
 use switchboard_engine::runs::AgentSource;
 use switchboard_engine::{Engine, Registered};
 use tokio::sync::Notify;
@@ -292,8 +292,15 @@ impl Store for FaultyStore {
         self.store.claim_deliveries(limit, claim_ms)
     }
 
-    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.store.settle_delivery(key, outcome)
+    fn settle_deliveries(
+        &self,
+        settled: Vec<(DeliveryKey, DeliveryOutcome)>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.store.settle_deliveries(settled)
+    }
+
+    fn outbox(&self) -> &dyn Outbox {
+        self.store.outbox()
     }
 
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{PushConfig, TaskId, Timestamp};
 use switchboard_engine::memory::MemoryStore;
-use switchboard_engine::ports::Clock;
+use switchboard_engine::ports::{Clock, Outbox};
 use switchboard_engine::ports::store::{
     Accepted, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery, LogPage, Retention,
     Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
@@ -135,8 +135,15 @@ impl Store for GatedStore {
         self.inner.claim_deliveries(limit, claim_ms)
     }
 
-    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.inner.settle_delivery(key, outcome)
+    fn settle_deliveries(
+        &self,
+        settled: Vec<(DeliveryKey, DeliveryOutcome)>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.settle_deliveries(settled)
+    }
+
+    fn outbox(&self) -> &dyn Outbox {
+        self.inner.outbox()
     }
 
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {

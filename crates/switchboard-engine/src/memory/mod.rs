@@ -4,6 +4,7 @@
 mod adapters;
 mod deliveries;
 mod list;
+mod outbox;
 mod retain;
 mod runs;
 mod store;

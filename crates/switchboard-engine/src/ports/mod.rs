@@ -4,11 +4,13 @@
 pub mod clock;
 pub mod hints;
 pub mod ids;
+pub mod outbox;
 pub mod store;
 pub mod webhook;
 
 pub use clock::Clock;
 pub use hints::{Hint, HintSink, Hints};
 pub use ids::Ids;
+pub use outbox::Outbox;
 pub use store::Store;
 pub use webhook::{Webhook, WebhookCall, WebhookError};

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use rusqlite::Connection;
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{PushConfig, TaskId, Timestamp};
-use switchboard_engine::ports::Clock;
+use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use switchboard_engine::ports::store::{
     Accepted, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery, LogPage, Retention,
     Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
+use switchboard_engine::ports::{Clock, Outbox};
 use tokio::sync::oneshot;
 
 use super::OpenError;
@@ -21,6 +22,7 @@ use super::cache::Cache;
 use super::list;
 use super::lock::FileLock;
 use super::open::{Opened, SqliteOptions, open};
+use super::outbox;
 use super::prune::candidates;
 use super::read;
 use super::readers::Readers;
@@ -182,12 +184,19 @@ impl Store for SqliteStore {
         Box::pin(self.writer.run(move |ledger| ledger.claim_deliveries(limit, claim_ms)))
     }
 
-    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.writer.run(move |ledger| ledger.settle_delivery(key, &outcome)))
+    fn settle_deliveries(
+        &self,
+        settled: Vec<(DeliveryKey, DeliveryOutcome)>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.settle_deliveries(&settled)))
     }
 
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
         Box::pin(self.readers.run(read::next_delivery_at))
+    }
+
+    fn outbox(&self) -> &dyn Outbox {
+        self
     }
 
     fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
@@ -203,5 +212,23 @@ impl Store for SqliteStore {
 
     fn stats(&self) -> StoreStats {
         self.stats.read()
+    }
+}
+
+impl Outbox for SqliteStore {
+    fn list(&self, query: OutboxQuery) -> BoxFuture<'_, Result<OutboxPage, StoreError>> {
+        Box::pin(self.readers.run(move |connection| outbox::list(connection, query)))
+    }
+
+    fn find(&self, key: DeliveryKey) -> BoxFuture<'_, Result<Option<OutboxEntry>, StoreError>> {
+        Box::pin(self.readers.run(move |connection| outbox::find(connection, key)))
+    }
+
+    fn redrive(&self, keys: Vec<DeliveryKey>) -> BoxFuture<'_, Result<usize, StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.redrive(&keys)))
+    }
+
+    fn purge(&self, keys: Vec<DeliveryKey>) -> BoxFuture<'_, Result<usize, StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.purge(&keys)))
     }
 }
