@@ -62,6 +62,9 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     if let Some(dialect) = config.default_version {
         builder = builder.default_version(dialect);
     }
+    let mut engine_limits = Limits::default();
+    engine_limits.delivery_failures_max = config.webhook_attempts_max;
+    engine_limits.delivery_coalesce_after = config.webhook_coalesce_after;
     let mut limits = ServerLimits::default();
     limits.body_bytes_max = config.body_bytes_max;
     builder
@@ -69,6 +72,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
         .outbound_allow(config.outbound_allow.value)
         .cors(Cors::origins(config.cors_origins))
         .limits(limits)
+        .engine_limits(engine_limits)
         .host_check(config::is_local(config.listen))
 }
 

@@ -4,4 +4,6 @@
 mod http;
 mod interrupted;
 mod killed;
+mod outbox;
 mod process;
+mod receiver;

@@ -14,7 +14,7 @@ pub(super) struct Server {
 }
 
 /// The binary that `scripts/test` has built beside this test.
-fn binary() -> PathBuf {
+pub(super) fn binary() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows where it is");
     let built = test.parent().and_then(Path::parent).expect("tests are built in target/PROFILE/deps");
     let binary = built.join("switchboard");
@@ -37,7 +37,13 @@ pub(super) fn command(data: &Path, addr: SocketAddr) -> Command {
 impl Server {
     /// Starts the server and waits until it says it is ready.
     pub(super) fn start(data: &Path, addr: SocketAddr) -> Self {
-        let mut child = command(data, addr).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        Self::start_with(data, addr, &[])
+    }
+
+    /// As [`Server::start`], with more arguments.
+    pub(super) fn start_with(data: &Path, addr: SocketAddr, args: &[&str]) -> Self {
+        let mut child =
+            command(data, addr).args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         // Somebody must read what it says, or it blocks; what it says is shown if the test fails.
         let stderr = child.stderr.take().expect("stderr is piped");
         std::thread::spawn(move || {

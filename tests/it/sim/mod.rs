@@ -7,7 +7,7 @@
 mod agent;
 mod check;
 mod client;
-mod dice;
+pub(crate) mod dice;
 mod world;
 
 use std::time::Duration;

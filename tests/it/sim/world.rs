@@ -292,10 +292,7 @@ impl Store for FaultyStore {
         self.store.claim_deliveries(limit, claim_ms)
     }
 
-    fn settle_deliveries(
-        &self,
-        settled: Vec<(DeliveryKey, DeliveryOutcome)>,
-    ) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
         self.store.settle_deliveries(settled)
     }
 

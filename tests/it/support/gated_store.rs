@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{PushConfig, TaskId, Timestamp};
 use switchboard_engine::memory::MemoryStore;
-use switchboard_engine::ports::{Clock, Outbox};
 use switchboard_engine::ports::store::{
     Accepted, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery, LogPage, Retention,
     Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
+use switchboard_engine::ports::{Clock, Outbox};
 use tokio::sync::watch;
 
 pub(crate) struct GatedStore {
@@ -135,10 +135,7 @@ impl Store for GatedStore {
         self.inner.claim_deliveries(limit, claim_ms)
     }
 
-    fn settle_deliveries(
-        &self,
-        settled: Vec<(DeliveryKey, DeliveryOutcome)>,
-    ) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
         self.inner.settle_deliveries(settled)
     }
 

@@ -14,6 +14,8 @@ use super::{Config, ConfigError, Environment, Given, KnownTokens, Layer, LogForm
 const DATA_DEFAULT: &str = "./switchboard-data";
 const GRACE_S_DEFAULT: u64 = 10;
 const GRACE_S_MAX: u64 = 3_600;
+const ATTEMPTS_MAX: u32 = 1_000;
+const COALESCE_MAX: u32 = 1_000_000;
 const BODY_BYTES_MIN: u64 = 1 << 10;
 const BODY_BYTES_MAX: u64 = 1 << 30;
 
@@ -41,6 +43,11 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         Some(given) => given.try_map(|bytes| values::within(bytes, BODY_BYTES_MIN, BODY_BYTES_MAX, "bytes"))?.value,
         None => switchboard::ServerLimits::default().body_bytes_max as u64,
     };
+    let limits = switchboard::Limits::default();
+    let webhook_attempts_max =
+        small(settings.webhook_attempts_max, 1, ATTEMPTS_MAX, "attempts", limits.delivery_failures_max)?;
+    let webhook_coalesce_after =
+        small(settings.webhook_coalesce_after, 0, COALESCE_MAX, "updates", limits.delivery_coalesce_after)?;
     let grace_s = match settings.grace_s {
         Some(given) => given.try_map(|seconds| values::within(seconds, 0, GRACE_S_MAX, "seconds"))?.value,
         None => GRACE_S_DEFAULT,
@@ -55,6 +62,8 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         allow_unauthenticated,
         outbound_allow: outbound_allow.unwrap_or(Given::new(Vec::new(), Origin::Default)),
         cors_origins: each(cors_origins, values::origin)?,
+        webhook_attempts_max,
+        webhook_coalesce_after,
         body_bytes_max: usize::try_from(body_bytes_max).unwrap_or(usize::MAX),
         default_version: settings.default_version.map(default_version).transpose()?,
         grace: Duration::from_secs(grace_s),
@@ -83,6 +92,13 @@ impl Layer {
     }
 }
 
+/// A number within bounds, or what holds without it.
+fn small(given: Option<Given<u64>>, low: u32, high: u32, unit: &str, default: u32) -> Result<u32, ConfigError> {
+    let Some(given) = given else { return Ok(default) };
+    let number = given.try_map(|number| values::within(number, low.into(), high.into(), unit))?.value;
+    Ok(u32::try_from(number).unwrap_or(high))
+}
+
 /// Checks each item of a list; what is wrong with one is said of the list.
 fn each(
     given: Option<Given<Vec<String>>>,
@@ -109,9 +125,9 @@ fn tokens(
     let place = file.as_ref().map_or_else(String::new, |path| format!("{}, ", path.display()));
     let tokens = Tokens::parse(&text).map_err(|error| from.error(format_args!("{place}{error}")))?;
     if tokens.is_empty() {
-        return Err(
-            from.error(format_args!("{place}no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT]"))
-        );
+        return Err(from.error(format_args!(
+            "{place}no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT] [+operator]"
+        )));
     }
     Ok(Some(KnownTokens { tokens, file }))
 }

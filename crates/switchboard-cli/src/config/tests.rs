@@ -76,6 +76,8 @@ fn every_setting_has_a_variable() {
         ("SWITCHBOARD_TENANT", "acme, globex"),
         ("SWITCHBOARD_OUTBOUND_ALLOW", "10.0.0.0/8,127.0.0.1:9000"),
         ("SWITCHBOARD_CORS_ORIGIN", "https://app.example"),
+        ("SWITCHBOARD_WEBHOOK_ATTEMPTS", "3"),
+        ("SWITCHBOARD_WEBHOOK_COALESCE", "100"),
         ("SWITCHBOARD_BODY_LIMIT", "4096"),
         ("SWITCHBOARD_DEFAULT_VERSION", "1.0"),
         ("SWITCHBOARD_LISTEN", "0.0.0.0:0"),
@@ -103,6 +105,8 @@ fn every_setting_has_a_variable() {
         tenants = ["acme", "globex"]
         outbound_allow = ["10.0.0.0/8", "127.0.0.1:9000"]
         cors_origins = ["https://app.example"]
+        webhook_attempts_max = 3
+        webhook_coalesce_after = 100
         body_bytes_max = 4096
         default_version = "1.0"
         grace_s = 0

@@ -41,7 +41,7 @@ async fn page(
     after: Option<DeliveryKey>,
     limit: usize,
 ) -> OutboxPage {
-    subject.store().outbox().list(OutboxQuery { state, after, limit }).await.expect("answers")
+    subject.store().outbox().page(OutboxQuery { state, after, limit }).await.expect("answers")
 }
 
 async fn find(subject: &dyn Subject, key: DeliveryKey) -> Option<OutboxEntry> {

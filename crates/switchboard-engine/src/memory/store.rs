@@ -105,10 +105,7 @@ impl Store for MemoryStore {
         answer(Ok(self.lock().claim_deliveries(limit, claim_ms, now)))
     }
 
-    fn settle_deliveries(
-        &self,
-        settled: Vec<(DeliveryKey, DeliveryOutcome)>,
-    ) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
         let now = self.clock.now();
         let mut tables = self.lock();
         for (key, outcome) in settled {
@@ -139,7 +136,7 @@ impl Store for MemoryStore {
 }
 
 impl Outbox for MemoryStore {
-    fn list(&self, query: OutboxQuery) -> BoxFuture<'_, Result<OutboxPage, StoreError>> {
+    fn page(&self, query: OutboxQuery) -> BoxFuture<'_, Result<OutboxPage, StoreError>> {
         answer(Ok(self.lock().list_outbox(query)))
     }
 

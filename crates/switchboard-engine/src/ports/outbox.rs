@@ -8,7 +8,7 @@ use super::store::{DeliveryKey, Scope, StoreError, TaskKey};
 
 pub trait Outbox: Send + Sync {
     /// Deliveries that wait, are under way or were given up on, in the order of their keys.
-    fn list(&self, query: OutboxQuery) -> BoxFuture<'_, Result<OutboxPage, StoreError>>;
+    fn page(&self, query: OutboxQuery) -> BoxFuture<'_, Result<OutboxPage, StoreError>>;
 
     /// One delivery, if it has anything left to deliver.
     fn find(&self, key: DeliveryKey) -> BoxFuture<'_, Result<Option<OutboxEntry>, StoreError>>;

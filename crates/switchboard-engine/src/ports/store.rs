@@ -56,10 +56,7 @@ pub trait Store: Send + Sync {
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>>;
 
     /// Records how deliveries ended, all of them in one go.
-    fn settle_deliveries(
-        &self,
-        settled: Vec<(DeliveryKey, DeliveryOutcome)>,
-    ) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// When the next delivery is due, if any waits.
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>>;

@@ -52,12 +52,7 @@ pub(super) struct Letter {
 }
 
 /// Posts what is due; a probe posts one update only, since others wait for what it finds out.
-pub(super) async fn deliver(
-    house: &House,
-    claimed: &Claimed,
-    probe: bool,
-    dice: u64,
-) -> (DeliveryOutcome, Finding) {
+pub(super) async fn deliver(house: &House, claimed: &Claimed, probe: bool, dice: u64) -> (DeliveryOutcome, Finding) {
     let mut trip = Trip {
         house,
         claimed,
@@ -72,9 +67,7 @@ pub(super) async fn deliver(
             failed(house, &claimed.delivery, trip.delivered_seq, error, dice)
         }
         // The address will not become allowed by waiting.
-        Err(Stop::Post(WebhookError::Refused(error))) => {
-            parked(house, &claimed.delivery, trip.delivered_seq, error)
-        }
+        Err(Stop::Post(WebhookError::Refused(error))) => parked(house, &claimed.delivery, trip.delivered_seq, error),
     };
     (outcome, trip.finding)
 }
@@ -132,7 +125,10 @@ impl Trip<'_> {
                 tracing::trace!(status, "a webhook took an update");
                 self.finding = Finding { answered: true, failed: None };
                 Counters::add(&self.house.counters.deliveries_made);
-                Counters::add_many(&self.house.counters.deliveries_skipped, usize::try_from(skipped).unwrap_or(usize::MAX));
+                Counters::add_many(
+                    &self.house.counters.deliveries_skipped,
+                    usize::try_from(skipped).unwrap_or(usize::MAX),
+                );
                 self.delivered_seq = seq;
                 return Ok(());
             }
@@ -166,7 +162,13 @@ fn speaks_of_trouble(status: u16) -> bool {
     status >= 500 || matches!(status, 408 | 429)
 }
 
-fn unreadable(house: &House, delivery: &Delivery, delivered_seq: u64, error: &StoreError, dice: u64) -> DeliveryOutcome {
+fn unreadable(
+    house: &House,
+    delivery: &Delivery,
+    delivered_seq: u64,
+    error: &StoreError,
+    dice: u64,
+) -> DeliveryOutcome {
     if *error == StoreError::Pruned {
         let error = "the updates that were not delivered are no longer kept".to_owned();
         return parked(house, delivery, delivered_seq, error);

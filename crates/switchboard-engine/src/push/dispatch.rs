@@ -115,9 +115,8 @@ impl Dispatcher {
         self.soonest = self.soonest.into_iter().chain(dues).min();
         let limits = &self.house.limits;
         let limit = if self.lanes().has_room() { CLAIM_BATCH } else { 0 };
-        let settling = async {
-            if settled.is_empty() { Ok(()) } else { self.house.store.settle_deliveries(settled).await }
-        };
+        let settling =
+            async { if settled.is_empty() { Ok(()) } else { self.house.store.settle_deliveries(settled).await } };
         let claiming = async {
             if limit == 0 {
                 return Ok(Vec::new());
@@ -179,14 +178,8 @@ impl Dispatcher {
 
     fn start(&mut self, endpoint: Endpoint, claimed: Claimed, probe: bool) {
         let key = claimed.delivery.key;
-        let finished = Finished {
-            key,
-            endpoint,
-            probe,
-            began: Instant::now(),
-            outcome: None,
-            finding: Finding::default(),
-        };
+        let finished =
+            Finished { key, endpoint, probe, began: Instant::now(), outcome: None, finding: Finding::default() };
         let mut back = Return { done: self.done.clone(), finished: Some(finished) };
         let dice = self.dice.hash_one((key, claimed.delivery.failures));
         let courier = self.house.clone();

@@ -217,8 +217,7 @@ impl<T> Lanes<T> {
 
     /// How the endpoints do that something is to be said about: open ones first, at most `limit`.
     pub(super) fn report(&self, limit: usize) -> Vec<EndpointHealth> {
-        let (open, others): (Vec<_>, Vec<_>) =
-            self.lanes.iter().partition(|(_, lane)| lane.health.is_open());
+        let (open, others): (Vec<_>, Vec<_>) = self.lanes.iter().partition(|(_, lane)| lane.health.is_open());
         let others = others.into_iter().filter(|(_, lane)| !lane.health.is_spotless() || lane.under_way > 0);
         open.into_iter().chain(others).take(limit).map(|(endpoint, lane)| lane.report(endpoint)).collect()
     }

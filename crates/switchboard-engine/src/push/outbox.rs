@@ -77,7 +77,7 @@ impl OutboxDesk {
         limit: usize,
     ) -> Result<OutboxList, ProtocolError> {
         let query = OutboxQuery { state: filter.state, after, limit };
-        let page = self.house.store.outbox().list(query).await.map_err(|error| self.failed(&error))?;
+        let page = self.house.store.outbox().page(query).await.map_err(|error| self.failed(&error))?;
         let mut entries = page.entries;
         if let Some(endpoint) = &filter.endpoint {
             entries.retain(|entry| Endpoint::of(&entry.url) == *endpoint);

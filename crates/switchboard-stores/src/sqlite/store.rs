@@ -184,10 +184,7 @@ impl Store for SqliteStore {
         Box::pin(self.writer.run(move |ledger| ledger.claim_deliveries(limit, claim_ms)))
     }
 
-    fn settle_deliveries(
-        &self,
-        settled: Vec<(DeliveryKey, DeliveryOutcome)>,
-    ) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(self.writer.run(move |ledger| ledger.settle_deliveries(&settled)))
     }
 
@@ -216,7 +213,7 @@ impl Store for SqliteStore {
 }
 
 impl Outbox for SqliteStore {
-    fn list(&self, query: OutboxQuery) -> BoxFuture<'_, Result<OutboxPage, StoreError>> {
+    fn page(&self, query: OutboxQuery) -> BoxFuture<'_, Result<OutboxPage, StoreError>> {
         Box::pin(self.readers.run(move |connection| outbox::list(connection, query)))
     }
 

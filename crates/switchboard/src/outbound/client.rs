@@ -112,10 +112,8 @@ fn request(uri: &Uri, call: WebhookCall) -> Result<Request<Full<Bytes>>, String>
     let unwritable = || "the call could not be written as HTTP".to_owned();
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let host = uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
-    let mut request = Request::post(path)
-        .header(USER_AGENT, AGENT)
-        .body(Full::new(call.body))
-        .map_err(|_| unwritable())?;
+    let mut request =
+        Request::post(path).header(USER_AGENT, AGENT).body(Full::new(call.body)).map_err(|_| unwritable())?;
     for (name, value) in call.headers {
         let unfit = || format!("header {name} cannot be sent");
         let mut value = HeaderValue::try_from(value).map_err(|_| unfit())?;

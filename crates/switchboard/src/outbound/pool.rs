@@ -4,8 +4,7 @@
 //! A kept connection is not polled while nobody uses it, so nothing has to run in the background: whoever takes it looks
 //! whether it is still open.
 
-use std::collections::HashMap;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,18 +31,15 @@ const IDLE: Duration = Duration::from_secs(30);
 pub(super) struct Line {
     sender: SendRequest<Full<Bytes>>,
     connection: Connection<Stream, Full<Bytes>>,
-    /// Whether it has served a request before: then it may have been closed at the other end without anybody noticing.
-    pub(super) used: bool,
 }
 
 impl Line {
     pub(super) fn new(sender: SendRequest<Full<Bytes>>, connection: Connection<Stream, Full<Bytes>>) -> Self {
-        Self { sender, connection, used: false }
+        Self { sender, connection }
     }
 
     /// Sends a request and waits for the head of the answer.
     pub(super) async fn send(&mut self, request: Request<Full<Bytes>>) -> hyper::Result<Response<Incoming>> {
-        self.used = true;
         let answer = self.sender.send_request(request);
         drive(&mut self.connection, answer).await
     }
@@ -55,19 +51,14 @@ impl Line {
 
     /// Whether another request can be sent. To be asked when the answer before was read to its end.
     async fn is_free(&mut self) -> bool {
-        let Self { sender, connection, .. } = self;
+        let Self { sender, connection } = self;
         drive(connection, sender.ready()).await.is_ok()
     }
 
     /// Whether it is still open as far as can be told without waiting.
     async fn is_open(&mut self) -> bool {
-        let connection = Pin::new(&mut self.connection);
-        let mut connection = Some(connection);
-        let ended = poll_fn(|cx| {
-            let polled = connection.take().map(|connection| Future::poll(connection, cx).is_ready());
-            Poll::Ready(polled.unwrap_or(true))
-        });
-        !ended.await && self.sender.is_ready()
+        let ended = poll_fn(|cx| Poll::Ready(Pin::new(&mut self.connection).poll(cx).is_ready())).await;
+        !ended && self.sender.is_ready()
     }
 }
 

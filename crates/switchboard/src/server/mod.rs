@@ -16,6 +16,9 @@ mod limits;
 mod listener;
 mod metrics;
 mod names;
+#[cfg(feature = "sqlite")]
+mod offline;
+mod operator;
 mod ops;
 mod respond;
 mod routes;
@@ -27,6 +30,8 @@ pub use builder::{ServeError, Server, ServerBuilder};
 pub use cors::Cors;
 pub use limits::ServerLimits;
 pub use listener::Bound;
+#[cfg(feature = "sqlite")]
+pub use offline::OfflineOutbox;
 pub use routes::RESERVED;
 pub use service::A2aService;
 

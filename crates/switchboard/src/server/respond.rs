@@ -59,7 +59,11 @@ pub(crate) fn http_error(error: &ProtocolError, content_type: HeaderValue) -> Re
 }
 
 /// A refusal that has another status than its kind usually has.
-fn http_error_as(status: StatusCode, error: &ProtocolError, content_type: HeaderValue) -> Response<ReplyBody> {
+pub(crate) fn http_error_as(
+    status: StatusCode,
+    error: &ProtocolError,
+    content_type: HeaderValue,
+) -> Response<ReplyBody> {
     let mut body = Vec::with_capacity(512);
     v1_0::encode_http_error_as(error, status.as_u16(), &mut body);
     with_hints(json(status, content_type, body), error)
