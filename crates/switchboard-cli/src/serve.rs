@@ -62,9 +62,11 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     if let Some(dialect) = config.default_version {
         builder = builder.default_version(dialect);
     }
-    let mut engine_limits = Limits::default();
-    engine_limits.delivery_failures_max = config.webhook_attempts_max;
-    engine_limits.delivery_coalesce_after = config.webhook_coalesce_after;
+    let engine_limits = Limits {
+        delivery_failures_max: config.webhook_attempts_max,
+        delivery_coalesce_after: config.webhook_coalesce_after,
+        ..Limits::default()
+    };
     let mut limits = ServerLimits::default();
     limits.body_bytes_max = config.body_bytes_max;
     builder

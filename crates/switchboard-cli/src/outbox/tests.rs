@@ -91,7 +91,7 @@ fn a_list_is_a_table_and_one_delivery_a_page() {
         "endpoint": "https://hooks.example:443", "state": "down", "downSince": "2026-01-01T00:00:00.000Z",
         "nextProbeAt": "2026-01-01T00:01:00.000Z", "lastError": "no connection",
     });
-    let list = picture::list(&[delivery.clone()], &[down], OutboxStateName::Dead, true);
+    let list = picture::list(std::slice::from_ref(&delivery), &[down], OutboxStateName::Dead, true);
     expect![[r#"
         down: https://hooks.example:443 since 2026-01-01T00:00:00.000Z, next probe 2026-01-01T00:01:00.000Z: no connection
         ID  STATE  FAILURES  BEHIND  ENDPOINT                   TASK  LAST ERROR

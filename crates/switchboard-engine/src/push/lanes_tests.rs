@@ -1,3 +1,5 @@
+//! Endpoints that are slow, busy or down, and what becomes of deliveries to them and to others.
+
 use std::time::Duration;
 
 use super::{EndpointHealth, Finding, HOLD_MS_MAX, Lanes, Place, Rules, SICK_KEPT_MS};

@@ -93,7 +93,7 @@ impl OutboxDesk {
             Ok(page) => page.commits.into_iter().next().and_then(|commit| {
                 // The context is not shown, so any will do.
                 let context_id = "".into();
-                let mut numbered = updates(&entry.task_id, &context_id, commit.first_seq, &commit.events).into_iter();
+                let mut numbered = updates(&entry.task_id, &context_id, commit.first_seq, &commit.events);
                 numbered.find(|(seq, _)| *seq > entry.delivered_seq)
             }),
             Err(StoreError::Pruned) => None,
