@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{ConfigError, Effects, Environment, Given, Layer, LogFormat, Origin, Synchronous};
+use crate::config::{Card, ConfigError, Effects, Environment, Given, Layer, LogFormat, Origin, Synchronous};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -13,12 +13,14 @@ Examples:
   switchboard serve --exec 'tr a-z A-Z'     any command as an agent
   switchboard serve --config agents.toml    several agents
   switchboard outbox list                   webhooks that were given up on
+  switchboard db backup --to monday.db      copy the database, in use or not
+  switchboard db verify                     check that nothing is missing in it
   switchboard db reset --yes                forget every task
 
 Exit codes:
   0  it did what was asked, or was stopped in order
   1  it failed at run time: the port or the database could not be had,
-     or a second signal cut it off
+     a check found a fault, or a second signal cut it off
   2  the command line or the configuration is wrong";
 
 const SERVE_EXAMPLES: &str = "\
@@ -29,9 +31,10 @@ Examples:
   switchboard serve --exec 'python3 agent.py' --name Helper --run-timeout 60
       Any command: the text of a message on stdin, the answer from stdout, a
       failure by its exit code. The whole message is in the file named by
-      A2A_MESSAGE_FILE; A2A_TASK_ID, A2A_CONTEXT_ID, A2A_ATTEMPT, A2A_PRINCIPAL
-      and A2A_TENANT are set, too. A command that a crash of the server
-      interrupted is started again, with A2A_ATTEMPT one higher.
+      A2A_MESSAGE_FILE; A2A_TASK_ID, A2A_CONTEXT_ID, A2A_ATTEMPT,
+      A2A_INTERRUPTED, A2A_PRINCIPAL and A2A_TENANT are set, too. A command dies
+      with the server. After a crash it is started again, with A2A_ATTEMPT one
+      higher; after an orderly stop, as the same attempt.
   switchboard serve --exec 'fortune | cowsay' --exec-shell
       The same with the help of a shell.
   switchboard serve --listen 0.0.0.0:8080 --tokens tokens.txt
@@ -107,6 +110,12 @@ pub(crate) enum OutboxCommand {
 
 #[derive(Subcommand)]
 pub(crate) enum DbCommand {
+    /// Copy the database to a file, while a server uses it or not
+    Backup(BackupArgs),
+    /// Check that the database, or a backup, is whole and nothing in it contradicts itself
+    Verify(VerifyArgs),
+    /// Remove what is no longer kept and give the space back, while no server runs
+    Compact(CompactArgs),
     /// Delete every task, history, artifact and push configuration
     Reset(ResetArgs),
 }
@@ -183,9 +192,15 @@ pub(crate) struct ServeArgs {
     /// Size of a request body at most [default: 10485760]
     #[arg(long, value_name = "BYTES", help_heading = "Access")]
     body_limit: Option<u64>,
-    /// What a request without A2A-Version means; the specification says 0.3
+    /// Size of a reply at most, about; larger artifacts are shown as links [default: 33554432]
+    #[arg(long, value_name = "BYTES", help_heading = "Access")]
+    reply_limit: Option<u64>,
+    /// What a request without A2A-Version means where its method or path does not tell; the specification says 0.3
     #[arg(long, value_name = "VERSION", help_heading = "Access")]
     default_version: Option<String>,
+    /// Whose members the agent cards hold: of all versions side by side, or of A2A 1.0 alone [default: all]
+    #[arg(long, value_name = "FORM", help_heading = "Access")]
+    card: Option<Card>,
 
     /// Configuration file [default: switchboard.toml in the current folder, if there is one]
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
@@ -306,14 +321,48 @@ impl OutboxPlace {
     }
 }
 
+/// Which database.
 #[derive(Args)]
-pub(crate) struct ResetArgs {
+pub(crate) struct DataArgs {
     /// Folder of the database [default: from the configuration, else ./switchboard-data]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Configuration file that names the folder [default: switchboard.toml in the current folder, if there is one]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct BackupArgs {
+    #[command(flatten)]
+    pub(crate) of: DataArgs,
+    /// The copy; it must not exist yet, and only its owner will be able to read it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) to: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) of: DataArgs,
+    /// Check this file, such as a backup, and not the database of the configuration
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["data", "config"])]
+    pub(crate) file: Option<PathBuf>,
+    /// Print one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct CompactArgs {
+    #[command(flatten)]
+    pub(crate) of: DataArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct ResetArgs {
+    #[command(flatten)]
+    pub(crate) of: DataArgs,
     /// Really do it
     #[arg(long)]
     pub(crate) yes: bool,
@@ -338,8 +387,13 @@ impl ServeArgs {
             webhook_attempts_max: flag("--webhook-attempts", &self.webhook_attempts),
             webhook_coalesce_after: flag("--webhook-coalesce", &self.webhook_coalesce),
             body_bytes_max: flag("--body-limit", &self.body_limit),
+            reply_bytes_max: flag("--reply-limit", &self.reply_limit),
             default_version: flag("--default-version", &self.default_version),
+            card: flag("--card", &self.card),
             grace_s: flag("--grace", &self.grace),
+            lease_s: None,
+            queued_timeout_s: None,
+            processing_timeout_s: None,
             name: flag("--name", &self.name),
             description: flag("--description", &self.description),
             agent_version: flag("--agent-version", &self.agent_version),
@@ -351,7 +405,7 @@ impl ServeArgs {
     }
 }
 
-impl ResetArgs {
+impl DataArgs {
     pub(crate) fn layer(&self) -> Layer {
         Layer { data: flag("--data", &self.data), ..Layer::default() }
     }

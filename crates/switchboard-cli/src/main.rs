@@ -20,7 +20,7 @@ use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
 use crate::banner::Banner;
-use crate::cli::{Cli, Command, DbCommand, OutboxCommand, ServeArgs};
+use crate::cli::{Cli, Command, OutboxCommand, ServeArgs};
 use crate::config::{Config, Environment};
 use crate::failure::Failure;
 
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(args) => serve(&args, &environment),
         Command::Outbox(command) => outbox(&command, &environment),
-        Command::Db(DbCommand::Reset(args)) => db::reset(&args, &environment, Path::new("")).map(output::say),
+        Command::Db(command) => db::run(&command, &environment, Path::new("")).map(output::say),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -61,11 +61,14 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
     logging::start(config.log_format, environment)?;
     process::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::runtime)?;
-    runtime.block_on(run(config, environment))
+    let served = runtime.block_on(run(config, environment));
+    agents::exec::wait_for_the_dying();
+    served
 }
 
 async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
     let signals = process::StopSignals::listen().map_err(Failure::runtime)?;
+    process::outlive_file_size_limit().map_err(Failure::runtime)?;
     let (listen, grace, banner) = (config.listen, config.grace, Banner::of(&config));
     let server = serve::assemble(config, environment).map_err(Failure::runtime)?;
     let bound = server.bind(listen).await.map_err(Failure::runtime)?;

@@ -1,4 +1,4 @@
-//! The process itself: how many files it may open, and the signals that tell it to stop.
+//! The process itself: how many files it may open and how large, and the signals that tell it to stop.
 
 use std::io;
 
@@ -16,6 +16,12 @@ pub(crate) fn raise_file_limit() {
     {
         tracing::warn!(%error, soft = current, hard = maximum, "the limit of open files could not be raised");
     }
+}
+
+/// A file that reaches the size allowed to this process is an error to be answered for, like a full disk; the signal that
+/// comes with it would end the process instead. Once listened to, a signal has no other effect.
+pub(crate) fn outlive_file_size_limit() -> io::Result<()> {
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
 }
 
 /// Ctrl-C, and what `kill` and container platforms send.

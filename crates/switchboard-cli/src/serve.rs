@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use switchboard::{
-    AgentBuilder, Cors, Effects, Limits, Recovery, ServeError, Server, ServerBuilder, ServerLimits, Skill,
-    SqliteOptions, Synchronous, Traits,
+    AgentBuilder, Backoff, CardForm, Cors, Effects, Limits, Recovery, ServeError, Server, ServerBuilder, ServerLimits,
+    Skill, SqliteOptions, Synchronous, Traits,
 };
 use tokio::sync::Semaphore;
 
 use crate::agents::demo::Demo;
 use crate::agents::exec::{Exec, variables};
 use crate::config::{
-    self, AgentConfig, Config, ConfigError, DATABASE_NAME, Environment, Given, Kind, Origin, SkillConfig, Storage,
+    self, AgentConfig, Card, Config, ConfigError, DATABASE_NAME, Environment, Given, Kind, Lifetimes, Origin,
+    RecoveryConfig, SkillConfig, Storage,
 };
 
 /// What a client is told when a run was interrupted and is not to be tried again.
@@ -62,14 +63,24 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     if let Some(dialect) = config.default_version {
         builder = builder.default_version(dialect);
     }
+    let card = match config.card {
+        Card::All => CardForm::All,
+        Card::V1_0 => CardForm::V1_0,
+    };
+    let mut limits = ServerLimits::default();
+    limits.body_bytes_max = config.body_bytes_max;
+    let Lifetimes { lease_s, queued_s_max, processing_s_max } = config.lifetimes;
     let engine_limits = Limits {
+        reply_bytes_max: config.reply_bytes_max,
+        queued_s_max,
+        processing_s_max,
         delivery_failures_max: config.webhook_attempts_max,
         delivery_coalesce_after: config.webhook_coalesce_after,
         ..Limits::default()
     };
-    let mut limits = ServerLimits::default();
-    limits.body_bytes_max = config.body_bytes_max;
+    let engine_limits = engine_limits.with_lease_ms(lease_s * 1000);
     builder
+        .card_form(card)
         .tenants(config.tenants)
         .outbound_allow(config.outbound_allow.value)
         .cors(Cors::origins(config.cors_origins))
@@ -79,17 +90,17 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
 }
 
 fn agent_of(agent: AgentConfig, environment: &Environment) -> AgentBuilder {
-    let AgentConfig { kind, effects, recovery, run_timeout, .. } = agent;
-    let recovery = match recovery {
-        config::Recovery::Retry => Recovery::Retry { attempts_max: None },
-        config::Recovery::Fail => Recovery::Fail { reason: INTERRUPTED.to_owned() },
-    };
+    let AgentConfig { kind, effects, recovery, run_timeout, run_timeout_max, .. } = agent;
+    let recovery = recovery_of(recovery);
     let builder = match kind {
         Kind::Demo => {
             let change = |traits: Traits| {
-                let traits = traits.with_recovery(recovery);
-                match run_timeout {
-                    Some(timeout) => traits.with_run_max(timeout),
+                let mut traits = traits.with_recovery(recovery);
+                if let Some(timeout) = run_timeout {
+                    traits = traits.with_run_max(timeout);
+                }
+                match run_timeout_max {
+                    Some(timeout) => traits.with_run_max_per_call(timeout),
                     None => traits,
                 }
             };
@@ -100,6 +111,7 @@ fn agent_of(agent: AgentConfig, environment: &Environment) -> AgentBuilder {
                 program,
                 environment: variables(&env, |name| environment.raw(name)),
                 run_max: run_timeout.unwrap_or(Duration::from_secs(u64::from(Limits::default().run_s_max))),
+                run_max_per_call: run_timeout_max,
                 recovery,
                 places: Semaphore::new(usize::try_from(processes_max).unwrap_or(Semaphore::MAX_PERMITS)),
             };
@@ -120,6 +132,24 @@ fn agent_of(agent: AgentConfig, environment: &Environment) -> AgentBuilder {
         .input_modes(agent.input_modes)
         .output_modes(agent.output_modes);
     agent.skills.into_iter().fold(builder, |builder, skill| builder.skill(skill_of(skill)))
+}
+
+fn recovery_of(recovery: RecoveryConfig) -> Recovery {
+    match recovery {
+        RecoveryConfig::Fail { reason } => Recovery::Fail { reason: reason.unwrap_or(INTERRUPTED.to_owned()) },
+        RecoveryConfig::Retry { attempts_max, pause_s: None, pause_s_max: None } => {
+            Recovery::Retry { attempts_max, backoff: None }
+        }
+        RecoveryConfig::Retry { attempts_max, pause_s, pause_s_max } => {
+            let limits = Limits::default();
+            let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+            let usual = |ms: u32| Duration::from_millis(ms.into());
+            // Whichever of the two was not said gives way to the other.
+            let most = pause_s_max.map_or(usual(limits.retry_backoff_ms_max), seconds);
+            let min = pause_s.map_or(usual(limits.retry_backoff_ms_min).min(most), seconds);
+            Recovery::Retry { attempts_max, backoff: Some(Backoff { min, max: most.max(min) }) }
+        }
+    }
 }
 
 fn skill_of(skill: SkillConfig) -> Skill {

@@ -65,16 +65,16 @@ impl Caller {
     }
 }
 
-/// What can be asked: the eleven operations.
+/// What can be asked: the eleven operations. What is large is boxed, since a request is handed on through many rooms.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
-    SendMessage(SendMessage),
-    SendStreamingMessage(SendMessage),
+    SendMessage(Box<SendMessage>),
+    SendStreamingMessage(Box<SendMessage>),
     GetTask { id: TaskId, history_length: Option<u32> },
     ListTasks(ListTasks),
     CancelTask { id: TaskId, metadata: Option<Json> },
     SubscribeToTask { id: TaskId },
-    CreatePushConfig(PushConfig),
+    CreatePushConfig(Box<PushConfig>),
     GetPushConfig { task_id: TaskId, id: ConfigId },
     ListPushConfigs { task_id: TaskId, page_size: Option<u32>, page_token: Option<String> },
     DeletePushConfig { task_id: TaskId, id: ConfigId },

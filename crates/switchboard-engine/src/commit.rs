@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use switchboard_core::call::BoxFuture;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Refusal, decide, is_needed_to_fold};
-use switchboard_core::model::{ContextId, TaskId};
+use switchboard_core::model::{ContextId, TaskId, TaskState};
 use tokio::sync::SetOnce;
 
 use crate::house::House;
@@ -148,6 +148,7 @@ impl House {
         let folds = is_needed_to_fold(&before, events);
         let was_running = before.running && before.version > 0;
         let old_fence = before.fence;
+        let paused_at = (before.state == TaskState::AuthRequired).then_some(before.status_at);
         let mut head = Box::new(before);
         head.apply_commit(events);
         for change in &push {
@@ -159,10 +160,11 @@ impl House {
         let at = self.now();
         let begins = head.running && (!was_running || head.fence != old_fence);
         if begins {
-            let run_ms = i64::from(self.run_s_max(&record.scope)) * 1000;
-            head.deadline = Some(at.plus_ms(run_ms));
+            head.deadline = self.limits.processing_s_max.map(|seconds| at.plus_ms(i64::from(seconds) * 1000));
         } else if !head.running {
             head.deadline = None;
+        } else if let Some(paused_at) = paused_at.filter(|_| head.state != TaskState::AuthRequired) {
+            head.deadline = head.deadline.map(|deadline| deadline.plus_ms(at.ms_since(paused_at)));
         }
         let commit = Commit {
             target,
@@ -223,11 +225,6 @@ impl House {
             Ok(None) => Err(WriteError::Failed(ProtocolError::task_not_found(&record.id))),
             Err(error) => Err(WriteError::Failed(self.store_failed(&error))),
         }
-    }
-
-    pub(crate) fn run_s_max(&self, scope: &Scope) -> u32 {
-        let own = self.agents.get(&scope.agent).and_then(|agent| agent.source.traits().run_max);
-        own.map_or(self.limits.run_s_max, |own| u32::try_from(own.as_secs()).unwrap_or(u32::MAX).max(1))
     }
 }
 

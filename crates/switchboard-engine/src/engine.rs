@@ -1,23 +1,24 @@
 //! The front desk: takes a call, hands it to the operation it names, and keeps the house running around it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use switchboard_core::call::{BoxFuture, Caller, Endpoint, Reply, Request};
+use switchboard_core::call::{BoxFuture, Caller, Endpoint, Owner, Reply, Request};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{AgentCard, AgentName};
+use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId};
 use tokio::sync::{Notify, Semaphore};
 
-use crate::house::{Counters, Health, House, Registered};
+use crate::health::{Health, Readiness, watch_store};
+use crate::house::{Counters, House, Registered};
 use crate::limits::Limits;
 use crate::memory::LocalHints;
-use crate::operations::{cancel_task, card, get_task, list_tasks, push_configs, send_message, subscribe};
-use crate::ports::store::{Retention, StoreStats};
-use crate::ports::{Clock, Hints, Ids, Store, Webhook, WebhookCall, WebhookError};
+use crate::operations::{cancel_task, card, download, get_task, list_tasks, push_configs, send_message, subscribe};
+use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
+use crate::ports::store::StoreStats;
+use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook, WebhookCall, WebhookError};
 use crate::push::{OutboxDesk, deliver_forever, lanes_within};
-use crate::runs::{RunRegistry, recover, sweep};
+use crate::runs::{RunRegistry, give_back, sweep};
 use crate::supervisor::{Kind, Supervisor};
 use crate::system::{RandomIds, SystemClock};
 use crate::watching::Tails;
@@ -96,20 +97,12 @@ impl EngineBuilder {
             limits,
             supervisor: Supervisor::new(),
             counters: Counters::default(),
-            health: Health { recovering: AtomicBool::new(true), commit_failed: AtomicBool::new(false) },
+            health: Health::recovering(),
+            links: OnceLock::new(),
             deliveries_due: Notify::new(),
         };
         Engine { house: Arc::new(house) }
     }
-}
-
-/// Whether the process should be given work, and if not, why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readiness {
-    Ready,
-    Recovering,
-    Draining,
-    CommitFailed,
 }
 
 impl Engine {
@@ -129,18 +122,10 @@ impl Engine {
     /// Takes up what an earlier process left, and starts the loops. Calls are answered before this, too; only nobody
     /// looks after runs that were interrupted.
     pub fn start(&self) {
-        let house = self.house.clone();
-        self.house.supervisor.spawn(Kind::Sweep, async move {
-            let mut pause = Duration::from_millis(100);
-            while let Err(error) = recover(&house).await {
-                tracing::error!(?error, "interrupted runs could not be taken up yet");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(5));
-            }
-            sweep(house).await;
-        });
+        self.house.supervisor.spawn(Kind::Sweep, sweep(self.house.clone()));
         self.house.supervisor.spawn(Kind::Sweep, deliver_forever(self.house.clone()));
         self.house.supervisor.spawn(Kind::Sweep, prune_forever(self.house.clone()));
+        self.house.supervisor.spawn(Kind::Sweep, watch_store(self.house.clone()));
     }
 
     /// The endpoint of one agent.
@@ -148,6 +133,39 @@ impl Engine {
     pub fn endpoint(&self, agent: &str) -> Option<Arc<dyn Endpoint>> {
         let agent = self.house.agents.get(agent)?.clone();
         Some(Arc::new(AgentEndpoint { house: self.house.clone(), agent }))
+    }
+
+    /// Says where contents that are too large for a reply can be had. The first who says so is believed: a process serves
+    /// them in one place.
+    pub fn serve_artifacts_at(&self, links: Arc<dyn Links>) {
+        let _ = self.house.links.set(links);
+    }
+
+    /// An artifact of a task, or one part of it, for somebody who wants its bytes.
+    ///
+    /// # Errors
+    /// When there is no such agent, task, artifact or part, or the task is not the caller's; all look the same.
+    pub async fn artifact(
+        &self,
+        agent: &str,
+        owner: &Owner,
+        task: &TaskId,
+        artifact: &ArtifactId,
+        part: Option<u64>,
+    ) -> Result<StoredArtifact, ProtocolError> {
+        download::artifact(&self.house, agent, owner, task, artifact, part).await
+    }
+
+    /// The bytes at a cursor, about `bytes_max` of them at most and at least one before the end.
+    ///
+    /// # Errors
+    /// When they are no longer there, or the store does not answer.
+    pub async fn read_artifact(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> Result<ArtifactPiece, ProtocolError> {
+        download::read(&self.house, cursor, bytes_max).await
     }
 
     #[must_use]
@@ -164,15 +182,7 @@ impl Engine {
 
     #[must_use]
     pub fn readiness(&self) -> Readiness {
-        if self.house.supervisor.is_draining() {
-            Readiness::Draining
-        } else if self.house.health.recovering.load(Ordering::Relaxed) {
-            Readiness::Recovering
-        } else if self.house.health.commit_failed.load(Ordering::Relaxed) {
-            Readiness::CommitFailed
-        } else {
-            Readiness::Ready
-        }
+        self.house.health.readiness(self.house.supervisor.is_draining())
     }
 
     #[must_use]
@@ -212,13 +222,9 @@ impl Engine {
                 "runs were cut off by shutdown; they are taken up at the next start"
             );
         }
-        let held = self.house.runs.held();
+        let held = self.house.runs.held_runs();
         self.house.supervisor.stop().await;
-        if !held.is_empty()
-            && let Err(error) = self.house.store.release_leases(held, self.house.now()).await
-        {
-            tracing::warn!(?error, "leases could not be released; they run out by themselves");
-        }
+        give_back(&self.house, held).await;
     }
 }
 
@@ -251,7 +257,7 @@ impl Endpoint for AgentEndpoint {
                 Box::pin(async move { subscribe::subscribe(house, agent, &caller, &id).await })
             }
             Request::CreatePushConfig(config) => {
-                Box::pin(async move { push_configs::create(house, agent, &caller, config).await })
+                Box::pin(async move { push_configs::create(house, agent, &caller, *config).await })
             }
             Request::GetPushConfig { task_id, id } => {
                 Box::pin(async move { push_configs::get(house, agent, &caller, &task_id, &id).await })
@@ -277,14 +283,7 @@ impl Endpoint for AgentEndpoint {
 async fn prune_forever(house: Arc<House>) {
     loop {
         tokio::time::sleep(Duration::from_secs(60)).await;
-        let limits = &house.limits;
-        let retention = Retention {
-            now: house.now(),
-            events_ms: i64::from(limits.retention_events_s) * 1000,
-            tasks_ms: i64::from(limits.retention_tasks_s) * 1000,
-            replies_ms: i64::from(limits.idempotency_window_s) * 1000,
-            tasks_max: limits.retention_tasks_max,
-        };
+        let retention = house.limits.retention(house.now());
         loop {
             match house.store.prune(retention, 500).await {
                 Ok(pruned) if pruned < 500 => break,

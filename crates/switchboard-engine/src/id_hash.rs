@@ -13,10 +13,12 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Hasher for IdHasher {
     fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
+        let (words, rest) = bytes.as_chunks();
+        for word in words {
+            self.write_u64(u64::from_le_bytes(*word));
+        }
+        if !rest.is_empty() {
+            self.write_u64(rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
         }
     }
 

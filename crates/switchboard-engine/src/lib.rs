@@ -9,6 +9,8 @@
 mod accepting;
 mod commit;
 mod engine;
+mod fitting;
+mod health;
 mod house;
 pub mod id_hash;
 pub mod limits;
@@ -24,5 +26,6 @@ mod watching;
 #[cfg(feature = "contract")]
 pub mod contract;
 
-pub use engine::{Engine, EngineBuilder, Readiness};
+pub use engine::{Engine, EngineBuilder};
+pub use health::Readiness;
 pub use house::{Counters, Registered};

@@ -1,5 +1,9 @@
 //! Every bound of the engine in one place, with its unit in its name. Nothing here is unlimited.
 
+use switchboard_core::model::Timestamp;
+
+use crate::ports::store::Retention;
+
 /// What the engine allows. `Default` is what `switchboard serve` uses.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -7,6 +11,13 @@ pub struct Limits {
     pub settle_wait_s_max: u32,
     /// How long a run may take, unless its agent says otherwise. Paused time does not count.
     pub run_s_max: u32,
+    /// How long a submitted task may wait to be started, if there is a limit; it is failed then.
+    pub queued_s_max: Option<u32>,
+    /// How long a turn may take with all its attempts, if there is a limit; its task is failed then. Paused time does not
+    /// count.
+    pub processing_s_max: Option<u32>,
+    /// How long a task waits for its agent to be served again.
+    pub unserved_s_max: u32,
     /// How long an agent that may answer directly has to do so before its record becomes a task.
     pub birth_wait_ms: u32,
     /// How long a canceled run has to stop before it is fenced off.
@@ -15,14 +26,26 @@ pub struct Limits {
     pub lease_ms: u32,
     /// How often leases are renewed and orphaned runs looked for.
     pub sweep_ms: u32,
-    /// Attempts at one turn before it is given up.
+    /// How often a store that failed is asked whether it works again.
+    pub store_probe_ms: u32,
+    /// Attempts at one turn before it is given up, unless its agent says otherwise.
     pub attempts_max: u32,
+    /// Pauses between attempts from the third on, unless the agent says otherwise; the second comes at once.
+    pub retry_backoff_ms_min: u32,
+    pub retry_backoff_ms_max: u32,
+    /// How long an agent may take to clear away what a dead run of its own has left.
+    pub clean_up_ms_max: u32,
+    /// The size of one checkpoint.
+    pub checkpoint_bytes_max: usize,
     /// Runs at work in this process at once; more wait until one has ended.
     pub runs_max: usize,
     /// Unread messages of one task.
     pub inbox_messages_max: u32,
     pub artifacts_max: usize,
     pub artifact_bytes_max: u64,
+    /// What one reply, snapshot, stream update or webhook body may hold, about. Artifacts that do not fit are shown as
+    /// links; a write of a run that would not fit is refused.
+    pub reply_bytes_max: u64,
     /// Attempts to write one commit against others writing the same task.
     pub commit_attempts_max: u32,
     /// Updates kept in memory for the followers of one task; readers further behind read the store.
@@ -52,10 +75,20 @@ pub struct Limits {
     /// Tasks a message may refer to that are loaded for the agent.
     pub referenced_tasks_max: usize,
     pub idempotency_window_s: u32,
+    /// How long after a task has ended a client can resume its stream, whatever else retention says.
+    pub resume_window_s: u32,
     /// How long the single events of a settled task are kept; a reader further behind gets a snapshot.
     pub retention_events_s: u32,
     pub retention_tasks_s: u32,
     pub retention_tasks_max: u64,
+}
+
+impl Limits {
+    /// A lease of this length, renewed often enough that several renewals may fail before it runs out.
+    #[must_use]
+    pub fn with_lease_ms(self, lease_ms: u32) -> Self {
+        Self { lease_ms, sweep_ms: (lease_ms / 6).clamp(50, 5_000), ..self }
+    }
 }
 
 impl Default for Limits {
@@ -63,15 +96,24 @@ impl Default for Limits {
         Self {
             settle_wait_s_max: 300,
             run_s_max: 300,
+            queued_s_max: None,
+            processing_s_max: None,
+            unserved_s_max: 7 * 86_400,
             birth_wait_ms: 1_000,
             cancel_grace_ms: 5_000,
             lease_ms: 30_000,
             sweep_ms: 5_000,
+            store_probe_ms: 1_000,
             attempts_max: 3,
+            retry_backoff_ms_min: 1_000,
+            retry_backoff_ms_max: 300_000,
+            clean_up_ms_max: 5_000,
+            checkpoint_bytes_max: 64 << 10,
             runs_max: 100_000,
             inbox_messages_max: 100,
             artifacts_max: 256,
             artifact_bytes_max: 1 << 30,
+            reply_bytes_max: 32 << 20,
             commit_attempts_max: 16,
             tail_updates_max: 256,
             tail_bytes_max: 1 << 20,
@@ -92,9 +134,25 @@ impl Default for Limits {
             endpoint_down_s_max: 86_400,
             referenced_tasks_max: 16,
             idempotency_window_s: 86_400,
+            resume_window_s: 86_400,
             retention_events_s: 7 * 86_400,
             retention_tasks_s: 30 * 86_400,
             retention_tasks_max: 1_000_000,
+        }
+    }
+}
+
+impl Limits {
+    /// What a store keeps at this moment.
+    #[must_use]
+    pub fn retention(&self, now: Timestamp) -> Retention {
+        let kept_ms = |seconds: u32| i64::from(seconds.max(self.resume_window_s)) * 1000;
+        Retention {
+            now,
+            events_ms: kept_ms(self.retention_events_s),
+            tasks_ms: kept_ms(self.retention_tasks_s),
+            replies_ms: i64::from(self.idempotency_window_s) * 1000,
+            tasks_max: self.retention_tasks_max,
         }
     }
 }

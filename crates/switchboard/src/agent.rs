@@ -2,12 +2,13 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use switchboard_core::model::{
     AgentCapabilities, AgentCard, AgentExtension, AgentProvider, AgentSkill, Json, SecurityRequirement,
 };
 use switchboard_engine::Registered;
-use switchboard_engine::runs::{Agent, AgentError, AgentSource, Traits, Turn};
+use switchboard_engine::runs::{Agent, AgentError, AgentSource, Recovery, Traits, Turn};
 
 /// An agent and its card, ready to be served.
 ///
@@ -181,6 +182,19 @@ impl AgentBuilder {
     pub fn card(mut self, change: impl FnOnce(&mut AgentCard)) -> Self {
         change(&mut self.card);
         self
+    }
+
+    /// How long one run may take, and how long one may take if its call asks for it: see
+    /// [`Traits::run_max`](crate::Traits) and `switchboard.runTimeoutSeconds` in the metadata of a request.
+    #[must_use]
+    pub fn run_max(self, own: Duration, per_call: Duration) -> Self {
+        self.traits(|traits| traits.with_run_max(own).with_run_max_per_call(per_call))
+    }
+
+    /// What happens to a run whose process died.
+    #[must_use]
+    pub fn recovery(self, recovery: Recovery) -> Self {
+        self.traits(|traits| traits.with_recovery(recovery))
     }
 
     /// Overrides what the agent declares about itself.

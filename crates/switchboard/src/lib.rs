@@ -5,6 +5,8 @@
 
 #[cfg(feature = "server")]
 mod agent;
+#[cfg(feature = "sqlite")]
+pub mod database;
 #[cfg(feature = "server")]
 mod local;
 #[cfg(feature = "server")]
@@ -30,7 +32,7 @@ pub use serve::{Serve, serve};
 pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
-    A2aService, Bound, Cors, RESERVED, ServeError, Server, ServerBuilder, ServerLimits, Tokens, TokensError,
+    A2aService, Bound, CardForm, Cors, RESERVED, ServeError, Server, ServerBuilder, ServerLimits, Tokens, TokensError,
 };
 #[cfg(feature = "server")]
 pub use switchboard_engine::Engine;
@@ -38,7 +40,7 @@ pub use switchboard_engine::Engine;
 pub use switchboard_engine::limits::Limits;
 #[cfg(feature = "server")]
 pub use switchboard_engine::runs::{
-    Agent, AgentError, ArtifactWriter, Effects, Idempotency, Recovery, Replies, Traits, Turn, TurnError,
+    Agent, AgentError, ArtifactWriter, Backoff, Effects, Idempotency, Recovery, Replies, Traits, Turn, TurnError,
 };
 #[cfg(feature = "sqlite")]
 pub use switchboard_stores::sqlite::{SqliteOptions, Synchronous};

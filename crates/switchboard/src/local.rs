@@ -102,7 +102,7 @@ impl Local {
     /// # Errors
     /// As [`Local::call`].
     pub async fn send(&self, message: Message) -> Result<Sent, ProtocolError> {
-        match self.call(Request::SendMessage(request(message))).await? {
+        match self.call(Request::SendMessage(request(message).into())).await? {
             Reply::SentTask(view) => Ok(Sent::Task(view.task)),
             Reply::SentMessage(message) => Ok(Sent::Message(message)),
             _ => Err(unexpected()),
@@ -114,7 +114,7 @@ impl Local {
     /// # Errors
     /// As [`Local::call`].
     pub async fn stream_text(&self, text: &str) -> Result<UpdateStream, ProtocolError> {
-        self.stream(Request::SendStreamingMessage(request(text_message(text, None)))).await
+        self.stream(Request::SendStreamingMessage(request(text_message(text, None)).into())).await
     }
 
     /// Follows a task.

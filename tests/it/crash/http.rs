@@ -11,12 +11,39 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Posts a JSON-RPC call and gives back its result; none if the server was gone before it had answered.
 pub(super) fn call(addr: SocketAddr, method: &str, params: Value) -> Option<Value> {
-    let mut answer = post(addr, method, &params, &[])?;
+    let answer = ask(addr, method, &params, &[])?;
+    Some(answer.unwrap_or_else(|error| panic!("{method} {params}: {error}")))
+}
+
+/// As [`call`], where an error is an answer, too.
+pub(super) fn ask(
+    addr: SocketAddr,
+    method: &str,
+    params: &Value,
+    headers: &[(&str, &str)],
+) -> Option<Result<Value, Value>> {
+    let (status, mut answer) = post(addr, method, params, headers)?;
+    // The two that a call in order can get: done, and not now.
+    assert!(matches!(status, 200 | 503), "{method}: {status}");
     let mut body = String::new();
     answer.read_to_string(&mut body).ok()?;
     let reply: Value = serde_json::from_str(&body).ok()?;
-    assert!(reply.get("error").is_none(), "{method} {params}: {reply}");
-    Some(reply["result"].clone())
+    Some(match reply.get("error") {
+        Some(error) => Err(error.clone()),
+        None => Ok(reply["result"].clone()),
+    })
+}
+
+/// The status and body of `GET /readyz`; none if nobody listens.
+pub(super) fn readiness(addr: SocketAddr) -> Option<(u16, String)> {
+    let mut socket = TcpStream::connect(addr).ok()?;
+    socket.set_read_timeout(Some(PATIENCE)).ok()?;
+    let request = format!("GET /readyz HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n");
+    let mut answer = String::new();
+    socket.write_all(request.as_bytes()).and_then(|()| socket.read_to_string(&mut answer)).ok()?;
+    let status = answer.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+    let (_, body) = answer.split_once("\r\n\r\n")?;
+    Some((status, body.trim().to_owned()))
 }
 
 /// What a send carries.
@@ -37,7 +64,11 @@ pub(super) struct Events(Option<BufReader<Body>>);
 pub(super) fn stream(addr: SocketAddr, method: &str, params: Value, last_event_id: Option<u64>) -> Events {
     let id = last_event_id.map(|id| id.to_string());
     let headers: Vec<(&str, &str)> = id.iter().map(|id| ("Last-Event-ID", id.as_str())).collect();
-    Events(post(addr, method, &params, &headers).map(BufReader::new))
+    let answer = post(addr, method, &params, &headers);
+    Events(answer.map(|(status, body)| {
+        assert_eq!(status, 200, "{method}");
+        BufReader::new(body)
+    }))
 }
 
 impl Iterator for Events {
@@ -64,7 +95,7 @@ impl Iterator for Events {
     }
 }
 
-fn post(addr: SocketAddr, method: &str, params: &Value, headers: &[(&str, &str)]) -> Option<Body> {
+fn post(addr: SocketAddr, method: &str, params: &Value, headers: &[(&str, &str)]) -> Option<(u16, Body)> {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
     let mut socket = TcpStream::connect(addr).ok()?;
     socket.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -80,7 +111,7 @@ fn post(addr: SocketAddr, method: &str, params: &Value, headers: &[(&str, &str)]
     let mut reader = BufReader::new(socket);
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
-    assert!(line.starts_with("HTTP/1.1 200"), "{method}: {line}");
+    let status = line.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
     let mut chunked = false;
     loop {
         line.clear();
@@ -88,9 +119,27 @@ fn post(addr: SocketAddr, method: &str, params: &Value, headers: &[(&str, &str)]
         let header = line.trim().to_ascii_lowercase();
         chunked |= header == "transfer-encoding: chunked";
         if header.is_empty() {
-            return Some(Body { reader, chunked, left: 0 });
+            return Some((status, Body { reader, chunked, left: 0 }));
         }
     }
+}
+
+/// Fetches a path as any program would, and gives back the status and the body.
+pub(super) fn fetch(addr: SocketAddr, path: &str, range: Option<&str>) -> (u16, Body) {
+    let mut socket = TcpStream::connect(addr).expect("the server is up");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    let range = range.map(|range| format!("Range: {range}\r\n")).unwrap_or_default();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n{range}\r\n");
+    socket.write_all(head.as_bytes()).expect("the server reads");
+    let mut reader = BufReader::new(socket);
+    let mut line = String::new();
+    reader.read_line(&mut line).expect("the server answers");
+    let status = line.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("an answer has a status");
+    while line.trim() != "" {
+        line.clear();
+        reader.read_line(&mut line).expect("headers come to an end");
+    }
+    (status, Body { reader, chunked: false, left: 0 })
 }
 
 /// A body, with its chunks joined. A server that dies in the middle is an error here, an end for the caller.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::http::{call, message, stream};
-use super::process::{Server, free_addr};
+use super::process::{Server, free_addr, verify};
 
 const KILLS: u32 = 8;
 const KILLS_LONG: u32 = 100;
@@ -70,4 +70,5 @@ fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
     }
     println!("{} acknowledged tasks survived {kills} kills", ledger.len());
     server.interrupt();
+    verify(&data);
 }

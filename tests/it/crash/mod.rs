@@ -1,9 +1,15 @@
 //! The real binary on a real file, killed for real. What a client was told is written down in this process, outside the
 //! one that dies.
 
+mod commands;
+mod disk_full;
+mod frozen;
+mod herd;
 mod http;
 mod interrupted;
 mod killed;
+mod large;
 mod outbox;
 mod process;
 mod receiver;
+mod restored;

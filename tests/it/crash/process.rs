@@ -1,12 +1,15 @@
 //! The server as a process.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+
+use super::http::readiness;
 
 pub(super) struct Server {
     child: Child,
@@ -28,10 +31,42 @@ pub(super) fn free_addr() -> SocketAddr {
 }
 
 pub(super) fn command(data: &Path, addr: SocketAddr) -> Command {
-    let mut command = Command::new(binary());
+    serving(Command::new(binary()), data, addr)
+}
+
+/// Serves by way of a program that is given the server's command line.
+pub(super) fn command_under(mut wrapper: Command, data: &Path, addr: SocketAddr) -> Command {
+    wrapper.arg(binary());
+    serving(wrapper, data, addr)
+}
+
+fn serving(mut command: Command, data: &Path, addr: SocketAddr) -> Command {
     command.args(["serve", "--listen", &addr.to_string(), "--data"]).arg(data);
     command.current_dir(data.parent().expect("data is in a folder")).stdin(Stdio::null());
     command
+}
+
+/// Runs `switchboard db` with these arguments.
+pub(super) fn db<A: AsRef<OsStr>>(args: &[A]) -> Output {
+    run_db(Command::new(binary()), args)
+}
+
+/// As [`db`], by way of a program that is given the command line.
+pub(super) fn db_under<A: AsRef<OsStr>>(mut wrapper: Command, args: &[A]) -> Output {
+    wrapper.arg(binary());
+    run_db(wrapper, args)
+}
+
+fn run_db<A: AsRef<OsStr>>(mut command: Command, args: &[A]) -> Output {
+    command.arg("db").args(args).stdin(Stdio::null()).output().expect("it starts")
+}
+
+/// Checks a folder of data, or panics with what is wrong.
+pub(super) fn verify(data: &Path) {
+    let checked = db(&["verify".as_ref(), "--data".as_ref(), data.as_os_str()]);
+    let said = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success(), "{said}{}", String::from_utf8_lossy(&checked.stderr));
+    println!("{}", said.trim());
 }
 
 impl Server {
@@ -42,8 +77,14 @@ impl Server {
 
     /// As [`Server::start`], with more arguments.
     pub(super) fn start_with(data: &Path, addr: SocketAddr, args: &[&str]) -> Self {
-        let mut child =
-            command(data, addr).args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut command = command(data, addr);
+        command.args(args);
+        Self::start_by(command, addr)
+    }
+
+    /// As [`Server::start`], by a command of one's own.
+    pub(super) fn start_by(mut command: Command, addr: SocketAddr) -> Self {
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         // Somebody must read what it says, or it blocks; what it says is shown if the test fails.
         let stderr = child.stderr.take().expect("stderr is piped");
         std::thread::spawn(move || {
@@ -56,12 +97,44 @@ impl Server {
         server
     }
 
-    fn wait_until_ready(&self) {
+    pub(super) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    pub(super) fn wait_until_ready(&self) {
         let deadline = Instant::now() + Duration::from_secs(20);
-        while !is_ready(self.addr) {
+        while readiness(self.addr).is_none_or(|(status, _)| status != 200) {
             assert!(Instant::now() < deadline, "the server did not get ready");
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it is running");
+    }
+
+    /// Memory in use now, in KiB.
+    #[cfg(target_os = "linux")]
+    pub(super) fn memory_kib(&self) -> u64 {
+        self.status("VmRSS")
+    }
+
+    /// The most memory in use since [`Server::forget_memory_peak`], in KiB.
+    #[cfg(target_os = "linux")]
+    pub(super) fn memory_peak_kib(&self) -> u64 {
+        self.status("VmHWM")
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn forget_memory_peak(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").expect("the process is ours");
+    }
+
+    #[cfg(target_os = "linux")]
+    fn status(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it is running");
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|line| line.split_whitespace().next()?.parse().ok()).expect("the kernel says how much")
     }
 
     /// Kills it where it stands.
@@ -72,7 +145,7 @@ impl Server {
 
     /// Asks it to stop, as Ctrl-C does, and waits until it has.
     pub(super) fn interrupt(mut self) {
-        kill_process(Pid::from_child(&self.child), Signal::INT).expect("it was running");
+        kill_process(self.pid(), Signal::INT).expect("it was running");
         let status = self.child.wait().expect("it is gone");
         assert!(status.success(), "an orderly stop is no failure: {status}");
     }
@@ -85,10 +158,14 @@ impl Drop for Server {
     }
 }
 
-fn is_ready(addr: SocketAddr) -> bool {
-    let Ok(mut socket) = TcpStream::connect(addr) else { return false };
-    let request = format!("GET /readyz HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n");
-    let mut answer = String::new();
-    socket.write_all(request.as_bytes()).and_then(|()| socket.read_to_string(&mut answer)).is_ok()
-        && answer.starts_with("HTTP/1.1 200")
+/// Looks again until there is something to see.
+pub(super) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < deadline {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("never happened: {what}")
 }

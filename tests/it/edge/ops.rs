@@ -29,6 +29,36 @@ async fn a_server_that_takes_up_old_runs_is_not_ready_yet() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_store_that_fails_is_a_reason_not_to_be_ready_until_it_works_again() {
+    use crate::support::gated_store::GatedStore;
+    let store = GatedStore::open(std::sync::Arc::new(switchboard_engine::system::SystemClock));
+    let builder = switchboard::Server::builder().agent(crate::support::edge::echo()).store(store.clone());
+    let edge = Edge::new(builder).ready().await;
+    let earlier = edge.task("before").await;
+    store.fail(true);
+    let refused = edge.post("/message:send", message("during").to_string()).await;
+    assert_eq!((refused.gist().as_str(), refused.header("retry-after")), ("503 UNAVAILABLE", "1"));
+    let failing = "503 text/plain; charset=utf-8\nthe store does not take commits: the disk is full\n\n";
+    assert_eq!(edge.get("/readyz").await.picture(), failing);
+    assert_eq!(edge.metric("switchboard_ready").await, 0);
+    assert_eq!(edge.get(&format!("/tasks/{earlier}")).await.gist(), "200", "what is stored can still be read");
+
+    // It is asked at a steady pace, not more often.
+    let asked = store.probes();
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert!((59..=60).contains(&(store.probes() - asked)), "{}", store.probes() - asked);
+    assert_eq!(edge.get("/readyz").await.picture(), failing);
+
+    store.fail(false);
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    assert_eq!(edge.get("/readyz").await.gist(), "200", "nobody had to send anything");
+    let asked = store.probes();
+    edge.task("after").await;
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert_eq!(store.probes(), asked, "a store that works is left alone");
+}
+
+#[tokio::test(start_paused = true)]
 async fn requests_are_counted_by_operation_and_outcome() {
     let edge = Edge::usual();
     let id = edge.task("hello").await;
@@ -94,7 +124,7 @@ async fn the_root_tells_people_where_the_cards_are() {
     let edge = Edge::usual();
     expect![[r#"
         200 text/plain; charset=utf-8
-        This is Switchboard. Agents here speak A2A 1.0; their cards say how to call them:
+        This is Switchboard. Agents here speak A2A 1.0 and 0.3; their cards say how to call them:
 
           echo: http://127.0.0.1:8080/agents/echo/.well-known/agent-card.json
 

@@ -26,7 +26,7 @@ async fn a_direct_reply_leaves_no_task(stock: Stock) {
     let client = world.client();
     let sending = tokio::spawn({
         let client = client.clone();
-        async move { client.call(Request::SendMessage(say("hello"))).await }
+        async move { client.call(Request::SendMessage(say("hello").into())).await }
     });
     let act = acts.next().await;
     let id = act.turn.task().id.clone();
@@ -52,7 +52,7 @@ async fn nobody_sees(client: &Client, id: &TaskId) {
         |id: TaskId| Request::GetTask { id, history_length: None },
         |id: TaskId| Request::SubscribeToTask { id },
         |id: TaskId| Request::CancelTask { id, metadata: None },
-        |id: TaskId| Request::CreatePushConfig(hook(id.as_str(), "c")),
+        |id: TaskId| Request::CreatePushConfig(hook(id.as_str(), "c").into()),
         |id: TaskId| Request::ListPushConfigs { task_id: id, page_size: None, page_token: None },
     ] {
         let unborn = refusal(&client.call(ask(id.clone())).await.err().unwrap());

@@ -70,7 +70,7 @@ async fn a_send_shows_the_last_messages_in_order() {
         // A repeat, so that the conversation stays as it is.
         let send = SendMessage { history_length, ..reply_to(&id, "b") };
         let alice = world.client().user("alice");
-        assert_eq!(task_shown(&alice, Request::SendMessage(send.clone())).await, expected, "{history_length:?}");
+        assert_eq!(task_shown(&alice, Request::SendMessage(send.clone().into())).await, expected, "{history_length:?}");
         let mut stream = alice.stream(send).await.unwrap();
         match &next_frame(&mut stream).await.unwrap().unwrap().update.update {
             Update::Task(view) => {
@@ -88,7 +88,7 @@ async fn a_first_answer_is_cut_as_well() {
         let agent = from_fn(traits, |turn: Turn| async move { Ok(turn.answer("done").await?) });
         let world = World::of(registered("quick", agent));
         let send = SendMessage { history_length: Some(0), ..say("hello") };
-        assert_eq!(task_shown(&world.client(), Request::SendMessage(send)).await, "nothing", "pure: {pure}");
+        assert_eq!(task_shown(&world.client(), Request::SendMessage(send.into())).await, "nothing", "pure: {pure}");
     }
 }
 

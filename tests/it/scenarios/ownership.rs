@@ -17,12 +17,12 @@ fn operations(id: &TaskId) -> Vec<Request> {
     let task_id = id.clone();
     let config = || "c".into();
     vec![
-        Request::SendMessage(reply_to(id, "hello")),
-        Request::SendStreamingMessage(reply_to(id, "hello")),
+        Request::SendMessage(reply_to(id, "hello").into()),
+        Request::SendStreamingMessage(reply_to(id, "hello").into()),
         Request::GetTask { id: id.clone(), history_length: None },
         Request::CancelTask { id: id.clone(), metadata: None },
         Request::SubscribeToTask { id: id.clone() },
-        Request::CreatePushConfig(hook(id.as_str(), "c")),
+        Request::CreatePushConfig(hook(id.as_str(), "c").into()),
         Request::GetPushConfig { task_id: task_id.clone(), id: config() },
         Request::ListPushConfigs { task_id: task_id.clone(), page_size: None, page_token: None },
         Request::DeletePushConfig { task_id, id: config() },

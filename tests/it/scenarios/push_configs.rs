@@ -121,7 +121,7 @@ async fn configs_are_listed_page_by_page() {
 async fn what_the_client_reads() {
     let world = World::of(registered("echo", echo()));
     let task = world.client().send(say("hello")).await.unwrap();
-    let reply = world.client().call(Request::CreatePushConfig(hook(task.id.as_str(), "c"))).await.unwrap();
+    let reply = world.client().call(Request::CreatePushConfig(hook(task.id.as_str(), "c").into())).await.unwrap();
     expect![[r#"{"id":"c","taskId":"TASK","url":"https://hooks.example/in"}"#]]
         .assert_eq(&wire(&reply).to_string().replace(task.id.as_str(), "TASK"));
     let list = Request::ListPushConfigs { task_id: task.id.clone(), page_size: None, page_token: None };
@@ -138,7 +138,7 @@ async fn an_agent_without_push_says_so_before_it_looks_for_the_task() {
     for id in [task.id.as_str(), "no-such-task"] {
         let task_id = TaskId::from(id);
         for request in [
-            Request::CreatePushConfig(hook(id, "c")),
+            Request::CreatePushConfig(hook(id, "c").into()),
             Request::GetPushConfig { task_id: task_id.clone(), id: "c".into() },
             Request::ListPushConfigs { task_id: task_id.clone(), page_size: None, page_token: None },
             Request::DeletePushConfig { task_id, id: "c".into() },

@@ -5,7 +5,7 @@ use std::time::Duration;
 use expect_test::expect;
 use switchboard_core::model::{Artifact, Json, Part, TaskId, TaskState};
 use switchboard_engine::Readiness;
-use switchboard_engine::runs::{Recovery, Traits, TurnError};
+use switchboard_engine::runs::{Agent, AgentError, AgentSource, Backoff, Recovery, Traits, Turn};
 
 use crate::support::callers::{at_once, reply_to, say, soon};
 use crate::support::on_both_stores;
@@ -43,6 +43,7 @@ async fn an_interrupted_run_is_tried_again_and_its_artifacts_are_not_doubled(sto
     let (world, acts) = world_on(world.crash().await, Traits::default());
     let act = acts.next().await;
     assert_eq!((act.turn.attempt(), act.turn.number(), act.turn.text().as_str()), (2, 1, "hello"));
+    assert!(act.turn.was_interrupted());
     let mut writer = act.turn.artifact_writer();
     for text in ["one ", "two ", "three"] {
         writer.text(text).await.unwrap();
@@ -88,7 +89,8 @@ async fn an_agent_that_may_not_be_tried_again_fails_its_task(stock: Stock) {
 async fn attempts_are_bounded(stock: Stock) {
     let mut stock = stock;
     for (attempts_max, max) in [(None, 3), (Some(2), 2)] {
-        let traits = || Traits::default().with_recovery(Recovery::Retry { attempts_max });
+        let backoff = Some(Backoff { min: Duration::ZERO, max: Duration::ZERO });
+        let traits = || Traits::default().with_recovery(Recovery::Retry { attempts_max, backoff });
         let (mut world, mut acts) = world_on(stock, traits());
         let task = world.client().start("hello").await;
         for attempt in 1..=max {
@@ -177,34 +179,6 @@ async fn a_checkpoint_is_there_for_the_next_attempt(stock: Stock) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_lease_ran_out_is_taken_over_and_the_old_one_is_fenced_off() {
-    // Two engines on one store; the first one's process stands still, so it renews nothing.
-    let (world, acts) = world_on(Stock::memory(), Traits::default());
-    let task = world.client().start("hello").await;
-    let stuck = acts.next().await;
-    let turn = stuck.turn.clone();
-    let (world, acts) = world_on(world.crash().await, Traits::default());
-    let act = acts.next().await;
-    assert_eq!(turn.answer("from the grave").await, Err(TurnError::Stopped));
-    act.turn.answer("alive").await.unwrap();
-    act.returns();
-    let task = world.client().task_in(&task.id, TaskState::Completed).await;
-    assert_eq!(picture(&task), "completed\nuser: hello\nartifact-1-1: alive\n");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_run_keeps_its_lease_for_as_long_as_it_works() {
-    let (world, acts) = world_on(Stock::memory(), Traits::default().with_run_max(Duration::from_secs(1_000)));
-    let task = world.client().start("hello").await;
-    let act = acts.next().await;
-    tokio::time::sleep(Duration::from_secs(900)).await;
-    act.turn.answer("slowly").await.unwrap();
-    act.returns();
-    world.client().task_in(&task.id, TaskState::Completed).await;
-    assert!(acts.is_empty().await, "nobody else was given the turn");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_task_of_an_agent_that_is_not_served_waits_for_it() {
     let (world, acts) = world_on(Stock::memory(), Traits::default());
     let task = world.client().start("hello").await;
@@ -233,4 +207,118 @@ async fn an_unborn_record_is_taken_up_as_well() {
     act.returns();
     let task = world.client().task_in(&id, TaskState::Completed).await;
     assert_eq!(picture(&task), "completed\nuser: hello\nartifact-1-1: a task after all\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn later_attempts_wait_and_the_wait_outlives_the_process() {
+    let backoff = Some(Backoff { min: Duration::from_secs(100), max: Duration::from_secs(300) });
+    let traits = || Traits::default().with_recovery(Recovery::Retry { attempts_max: Some(5), backoff });
+    let (mut world, mut acts) = world_on(Stock::memory(), traits());
+    let task = world.client().start("hello").await;
+    // The second attempt comes at once; then after 100, 200 and 300 seconds, of which a part up to a half is left out.
+    for (attempt, longest) in [(1, 0), (2, 0), (3, 100), (4, 200), (5, 300)] {
+        let died = world.now();
+        let early = Duration::from_secs(longest / 2).saturating_sub(Duration::from_secs(10));
+        tokio::time::sleep(early).await;
+        if longest > 0 {
+            assert!(acts.is_empty().await, "attempt {attempt} waits");
+            // An orderly stop and a crash in the middle of the pause change nothing about it.
+            world.engine.shutdown(Duration::ZERO).await;
+            world = world_on(world.leave(), traits()).0;
+            (world, acts) = world_on(world.crash().await, traits());
+        }
+        let act = acts.next().await;
+        assert_eq!(act.turn.attempt(), attempt);
+        let waited = world.now().ms_since(died) / 1000;
+        assert!((longest as i64 / 2..=longest as i64 + 6).contains(&waited), "attempt {attempt} after {waited} s");
+        drop(act);
+        (world, acts) = world_on(world.crash().await, traits());
+    }
+    let task = world.client().task_in(&task.id, TaskState::Failed).await;
+    let reason = "The agent was interrupted 5 times and is not tried again";
+    assert_eq!(picture(&task), format!("failed \"{reason}\"\nuser: hello\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_waits_for_its_next_attempt_can_be_canceled() {
+    let backoff = Some(Backoff { min: Duration::from_secs(3600), max: Duration::from_secs(3600) });
+    let traits = || Traits::default().with_recovery(Recovery::Retry { attempts_max: None, backoff });
+    let (mut world, mut acts) = world_on(Stock::memory(), traits());
+    let task = world.client().start("hello").await;
+    for _ in 0..2 {
+        acts.next().await;
+        (world, acts) = world_on(world.crash().await, traits());
+    }
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let began = world.now();
+    let task = soon(world.client().cancel(&task.id)).await.unwrap();
+    assert_eq!(picture(&task), "canceled\nuser: hello\n");
+    assert!(world.now().ms_since(began) < 10_000);
+    tokio::time::sleep(Duration::from_secs(4000)).await;
+    assert!(acts.is_empty().await);
+}
+
+/// Keeps a checkpoint and hangs; says what it was asked to clear away.
+struct Messy {
+    recovery: Recovery,
+    said: tokio::sync::mpsc::UnboundedSender<String>,
+}
+
+impl Agent for Messy {
+    async fn run(&self, turn: Turn) -> Result<(), AgentError> {
+        let _ = self.said.send(format!("attempt {}", turn.attempt()));
+        turn.checkpoint(Json::from_trusted(format!("{{\"left\":{}}}", turn.attempt()))).await?;
+        turn.working("").await?;
+        std::future::pending().await
+    }
+
+    async fn clean_up_after(&self, checkpoint: Json) {
+        let _ = self.said.send(format!("clear {}", checkpoint.as_str()));
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::default().with_recovery(self.recovery.clone())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_dead_run_left_is_cleared_away_before_the_next_and_after_the_last() {
+    let (said, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let start = |stock, recovery: &Recovery| {
+        let agent = Messy { recovery: recovery.clone(), said: said.clone() };
+        Setup::on(stock).agent(registered("messy", AgentSource::shared(agent))).start()
+    };
+    let (twice, fail) =
+        (Recovery::Retry { attempts_max: Some(2), backoff: None }, Recovery::Fail { reason: "never twice".to_owned() });
+    let mut world = start(Stock::memory(), &twice);
+    let first = world.client().start("first").await;
+    world.client().task_in(&first.id, TaskState::Working).await;
+    for _ in 0..2 {
+        world = start(world.crash().await, &twice);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    world.client().task_in(&first.id, TaskState::Failed).await;
+    let second = world.client().start("second").await;
+    world.client().task_in(&second.id, TaskState::Working).await;
+    let world = start(world.crash().await, &fail);
+    world.client().task_in(&second.id, TaskState::Failed).await;
+    let mut all = Vec::new();
+    while let Ok(one) = heard.try_recv() {
+        all.push(one);
+    }
+    assert_eq!(
+        all,
+        ["attempt 1", "clear {\"left\":1}", "attempt 2", "clear {\"left\":2}", "attempt 1", "clear {\"left\":1}",]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_checkpoint_is_small() {
+    let (world, acts) = world_on(Stock::memory(), Traits::default());
+    world.client().start("hello").await;
+    let act = acts.next().await;
+    let text = |bytes: usize| Json::from_trusted(format!("\"{}\"", "x".repeat(bytes - 2)));
+    assert_eq!(act.turn.checkpoint(text(64 << 10)).await, Ok(()));
+    let refused = act.turn.checkpoint(text((64 << 10) + 1)).await.unwrap_err();
+    assert!(refused.to_string().contains("a checkpoint of 65537 bytes, more than 65536"), "{refused}");
 }

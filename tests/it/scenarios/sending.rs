@@ -111,7 +111,7 @@ async fn the_agent_is_told_everything_the_request_said(stock: Stock) {
 #[tokio::test(start_paused = true)]
 async fn the_answer_to_a_send_is_the_task_in_its_envelope() {
     let world = World::of(registered("echo", echo()));
-    let reply = world.client().call(Request::SendMessage(say("hello"))).await.unwrap();
+    let reply = world.client().call(Request::SendMessage(say("hello").into())).await.unwrap();
     expect![[r#"
         {
           "task": {

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use switchboard_core::model::TaskState;
+use switchboard_core::model::{Json, TaskState};
 use switchboard_engine::Readiness;
-use switchboard_engine::runs::{Replies, Traits};
+use switchboard_engine::runs::{Recovery, Replies, Traits};
 
 use crate::support::callers::{say, soon};
 use crate::support::pictures::{film, film_so_far, next_frame, picture};
@@ -100,8 +100,63 @@ async fn a_run_that_is_cut_off_is_taken_up_by_the_next_process_at_once() {
     let stock = world.leave();
     let (world, acts) = world_on(stock);
     let act = acts.next().await;
-    assert_eq!(act.turn.attempt(), 2);
+    assert_eq!((act.turn.attempt(), act.turn.was_interrupted()), (1, true));
     assert!(world.now().ms_since(began) < 6_000, "no lease had to run out first");
     act.returns();
     world.client().task_in(&task.id, TaskState::Completed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn orderly_stops_are_no_attempts_however_many_there_are() {
+    let (mut world, mut acts) = world_on(Stock::memory());
+    let task = world.client().start("hello").await;
+    let act = acts.next().await;
+    assert!(!act.turn.was_interrupted());
+    act.turn.checkpoint(Json::from_trusted("\"page 7\"")).await.unwrap();
+    for _ in 0..10 {
+        world.engine.shutdown(Duration::ZERO).await;
+        (world, acts) = world_on(world.leave());
+        let act = acts.next().await;
+        assert_eq!((act.turn.attempt(), act.turn.was_interrupted()), (1, true));
+        assert_eq!(act.turn.last_checkpoint().map(Json::as_str), Some("\"page 7\""));
+    }
+    // A crash is one, whatever came before.
+    (world, acts) = world_on(world.crash().await);
+    let act = acts.next().await;
+    assert_eq!(act.turn.attempt(), 2);
+    let mut writer = act.turn.artifact_writer();
+    writer.text("one ").await.unwrap();
+    world.engine.shutdown(Duration::ZERO).await;
+    (world, acts) = world_on(world.leave());
+    let act = acts.next().await;
+    assert_eq!(act.turn.attempt(), 2);
+    let mut writer = act.turn.artifact_writer();
+    for text in ["one ", "two"] {
+        writer.text(text).await.unwrap();
+    }
+    act.returns();
+    let task = world.client().task_in(&task.id, TaskState::Completed).await;
+    assert_eq!(picture(&task), "completed\nuser: hello\nartifact-1-1: one two\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_may_not_be_started_twice_fails_when_it_is_cut_off() {
+    let traits = || Traits::default().with_recovery(Recovery::Fail { reason: "Not twice".to_owned() });
+    let start = |stock| {
+        let (agent, acts) = puppet(traits());
+        (Setup::on(stock).limits(|limits| limits.runs_max = 1).agent(registered("puppet", agent)).start(), acts)
+    };
+    let (world, acts) = start(Stock::memory());
+    let begun = world.client().start("begun").await;
+    let _act = acts.next().await;
+    let waiting = world.client().start("waiting").await;
+    world.engine.shutdown(Duration::ZERO).await;
+    let task = world.client().task(&begun.id).await.unwrap();
+    assert_eq!(picture(&task), "failed \"Not twice\"\nuser: begun\n");
+    // The other had not begun, so it is not started twice but once.
+    let (world, acts) = start(world.leave());
+    let act = acts.next().await;
+    assert_eq!((act.turn.text().as_str(), act.turn.attempt()), ("waiting", 1));
+    act.returns();
+    world.client().task_in(&waiting.id, TaskState::Completed).await;
 }

@@ -4,7 +4,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use expect_test::expect;
-use switchboard_core::model::TaskState;
+use switchboard_core::call::SendMessage;
+use switchboard_core::error::ProtocolError;
+use switchboard_core::model::{Json, TaskState};
 use switchboard_engine::runs::{Traits, Turn, TurnError};
 
 use crate::support::callers::{reply_to, say, soon};
@@ -133,4 +135,68 @@ async fn each_turn_has_the_whole_time() {
     pass(8).await;
     second.returns();
     assert_eq!(soon(sending).await.unwrap().unwrap().state(), TaskState::Completed);
+}
+
+/// A send that asks for its own time limit.
+fn asking(seconds: &str) -> SendMessage {
+    let metadata = Json::from_trusted(format!(r#"{{"other":1,"switchboard.runTimeoutSeconds":{seconds}}}"#));
+    SendMessage { metadata: Some(metadata), ..say("hello") }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_may_ask_for_less_time_and_up_to_the_limit_for_more() {
+    let (agent, acts) = puppet(ten_seconds().with_run_max_per_call(Duration::from_secs(60)));
+    let world = World::of(registered("puppet", agent));
+    for seconds in [3, 60] {
+        let began = world.now();
+        let sending = world.client().sending(asking(&seconds.to_string()));
+        let act = acts.next().await;
+        assert_eq!(act.turn.run_max(), Duration::from_secs(seconds));
+        assert_eq!(act.turn.deadline(), began.plus_ms(seconds as i64 * 1000));
+        let task = soon(sending).await.unwrap().unwrap();
+        assert_eq!(picture(&task), "failed \"Task timed out\"\nuser: hello\n");
+        assert_eq!(world.now().ms_since(began), seconds as i64 * 1000);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_asks_for_what_it_cannot_have_is_told_what_it_can() {
+    let world = World::of(registered("puppet", puppet(ten_seconds()).0));
+    for (asked, got) in [("11", "11"), ("0", "0"), ("-5", "-5"), ("1.5", "1.5"), ("\"9\"", "\"9\""), ("null", "null")] {
+        let error = world.client().send(asking(asked)).await.unwrap_err();
+        let field = "metadata[\"switchboard.runTimeoutSeconds\"]";
+        let expected = format!("expected a whole number of seconds from 1 to 10, got {got}");
+        assert_eq!(error, ProtocolError::invalid(field, expected));
+    }
+    let before = world.commits();
+    assert_eq!(before, 0, "nothing was accepted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pure_agent_is_held_to_what_the_call_asked_for() {
+    let traits = Traits::pure().with_run_max(Duration::from_secs(10));
+    let agent = from_fn(traits, |_: Turn| std::future::pending());
+    let world = World::of(registered("stuck", agent));
+    let began = world.now();
+    let task = soon(world.client().send(asking("4"))).await.unwrap();
+    assert_eq!(task.state(), TaskState::Failed);
+    assert_eq!(world.now().ms_since(began), 4_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_ends_by_itself_when_its_time_is_up_is_given_a_moment() {
+    let (agent, acts) = puppet(ten_seconds().with_wind_down(Duration::from_secs(2)));
+    let world = World::of(registered("puppet", agent));
+    let began = world.now();
+    for (at, expected) in [(11, "failed \"I was too slow\""), (13, "failed \"Task timed out\"")] {
+        let sending = world.client().sending(say("hello"));
+        let act = acts.next().await;
+        assert_eq!(act.turn.run_max(), Duration::from_secs(10));
+        pass(at).await;
+        let _ = act.turn.fail("I was too slow").await;
+        act.returns();
+        let task = soon(sending).await.unwrap().unwrap();
+        assert_eq!(picture(&task), format!("{expected}\nuser: hello\n"));
+    }
+    assert!(world.now().ms_since(began) <= 24_000);
 }

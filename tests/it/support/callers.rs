@@ -58,7 +58,7 @@ impl Client {
 
     /// Sends and waits for the task; a direct reply is a mistake of the test.
     pub(crate) async fn send(&self, send: SendMessage) -> Result<Arc<Task>, ProtocolError> {
-        match self.call(Request::SendMessage(send)).await? {
+        match self.call(Request::SendMessage(send.into())).await? {
             Reply::SentTask(view) => Ok(view.task),
             Reply::SentMessage(message) => panic!("a task was expected, not the message {message:?}"),
             _ => panic!("a send answers with a task or a message"),
@@ -77,7 +77,7 @@ impl Client {
     }
 
     pub(crate) async fn stream(&self, send: SendMessage) -> Result<UpdateStream, ProtocolError> {
-        self.streaming(Request::SendStreamingMessage(send)).await
+        self.streaming(Request::SendStreamingMessage(send.into())).await
     }
 
     pub(crate) async fn subscribe(&self, id: &TaskId) -> Result<UpdateStream, ProtocolError> {
@@ -136,7 +136,7 @@ impl Client {
     }
 
     pub(crate) async fn register(&self, config: PushConfig) -> Result<PushConfig, ProtocolError> {
-        match self.call(Request::CreatePushConfig(config)).await? {
+        match self.call(Request::CreatePushConfig(config.into())).await? {
             Reply::PushConfig(config) => Ok(config),
             _ => panic!("a config was expected"),
         }

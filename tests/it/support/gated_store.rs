@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use switchboard_core::call::BoxFuture;
-use switchboard_core::model::{PushConfig, TaskId, Timestamp};
+use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::memory::MemoryStore;
+use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
-    Accepted, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery, LogPage, Retention,
-    Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
+    LogPage, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use switchboard_engine::ports::{Clock, Outbox};
+use switchboard_engine::ports::{Clock, Outbox, Room};
 use tokio::sync::watch;
 
 pub(crate) struct GatedStore {
@@ -20,6 +21,7 @@ pub(crate) struct GatedStore {
     fails: AtomicBool,
     fails_to_read: AtomicBool,
     log_reads: AtomicU64,
+    probes: AtomicU64,
 }
 
 impl GatedStore {
@@ -38,6 +40,7 @@ impl GatedStore {
             fails: AtomicBool::new(false),
             fails_to_read: AtomicBool::new(false),
             log_reads: AtomicU64::new(0),
+            probes: AtomicU64::new(0),
         })
     }
 
@@ -65,6 +68,11 @@ impl GatedStore {
     pub(crate) fn log_reads(&self) -> u64 {
         self.log_reads.load(Ordering::SeqCst)
     }
+
+    /// How often it was asked whether it works.
+    pub(crate) fn probes(&self) -> u64 {
+        self.probes.load(Ordering::SeqCst)
+    }
 }
 
 impl Store for GatedStore {
@@ -81,6 +89,7 @@ impl Store for GatedStore {
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.probes.fetch_add(1, Ordering::SeqCst);
         let fails = self.fails.load(Ordering::SeqCst);
         let answer = if fails { Err(StoreError::Unavailable("the disk is full".to_owned())) } else { Ok(()) };
         Box::pin(std::future::ready(answer))
@@ -90,8 +99,31 @@ impl Store for GatedStore {
         self.inner.head(scope, id)
     }
 
-    fn task<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        self.inner.task(scope, id)
+    fn task<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        self.inner.task(scope, id, room)
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        artifact: &'a ArtifactId,
+        part: Option<u64>,
+    ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>> {
+        self.inner.artifact(scope, id, artifact, part)
+    }
+
+    fn read_artifact(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>> {
+        self.inner.read_artifact(cursor, bytes_max)
     }
 
     fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {
@@ -115,8 +147,8 @@ impl Store for GatedStore {
         self.inner.push_configs(key)
     }
 
-    fn claim_runs(&self, limit: usize, lease_ms: u32) -> BoxFuture<'_, Result<Vec<StoredHead>, StoreError>> {
-        self.inner.claim_runs(limit, lease_ms)
+    fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
+        self.inner.claim_runs(claim)
     }
 
     fn renew_leases(&self, held: Vec<(TaskKey, u64)>, ms: u32) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {

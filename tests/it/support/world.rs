@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use switchboard_core::call::Caller;
 use switchboard_core::model::{AgentCapabilities, AgentCard, Timestamp};
 use switchboard_engine::limits::Limits;
-use switchboard_engine::memory::{CountingIds, ManualClock, MemoryStore};
+use switchboard_engine::memory::{CountingIds, MemoryStore};
 use switchboard_engine::ports::{Clock, Store, Webhook};
 use switchboard_engine::runs::AgentSource;
 use switchboard_engine::{Engine, Registered};
@@ -18,28 +19,44 @@ use super::callers::Client;
 /// When every test begins: 2026-01-01T00:00:00Z.
 pub(crate) const BEGINNING: Timestamp = Timestamp::from_ms(1_767_225_600_000);
 
-/// Wall time that goes with tokio's own, which a test can pause.
-struct TokioClock {
-    started: Instant,
+/// Wall time that goes with tokio's own, which a test can pause, or stands still; and that can jump, as wall time does.
+pub(crate) struct WallClock {
+    /// None stands still.
+    started: Option<Instant>,
+    jumped_ms: AtomicI64,
 }
 
-impl Clock for TokioClock {
-    fn now(&self) -> Timestamp {
-        let passed = self.started.elapsed().as_millis();
-        BEGINNING.plus_ms(i64::try_from(passed).unwrap())
+impl WallClock {
+    fn new(started: Option<Instant>) -> Arc<Self> {
+        Arc::new(Self { started, jumped_ms: AtomicI64::new(0) })
+    }
+
+    /// Moves the clock by so much, backwards if negative; no time passes.
+    pub(crate) fn jump(&self, seconds: i64) {
+        self.jumped_ms.fetch_add(seconds * 1000, Ordering::SeqCst);
     }
 }
 
-/// What stays when an engine dies: the stored tasks, the clock, and the counter that ids come from.
+impl Clock for WallClock {
+    fn now(&self) -> Timestamp {
+        let passed = self.started.map_or(0, |started| started.elapsed().as_millis());
+        BEGINNING.plus_ms(i64::try_from(passed).unwrap() + self.jumped_ms.load(Ordering::SeqCst))
+    }
+}
+
+/// What stays when an engine dies: the stored tasks, the clock, and the counter that ids come from. A clone is the same
+/// stock, for a second engine beside the first.
+#[derive(Clone)]
 pub(crate) struct Stock {
     place: Place,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<WallClock>,
     ids: Arc<CountingIds>,
 }
 
+#[derive(Clone)]
 enum Place {
     Memory(Arc<MemoryStore>),
-    Sqlite { path: PathBuf, _folder: tempfile::TempDir },
+    Sqlite { path: PathBuf, _folder: Arc<tempfile::TempDir> },
     Given(Arc<dyn Store>),
 }
 
@@ -51,7 +68,7 @@ impl Stock {
 
     /// A memory store for so many tasks.
     pub(crate) fn memory_of(tasks_max: usize) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(TokioClock { started: Instant::now() });
+        let clock = WallClock::new(Some(Instant::now()));
         let store = Arc::new(MemoryStore::new(clock.clone(), tasks_max));
         Self { place: Place::Memory(store), clock, ids: Arc::default() }
     }
@@ -60,13 +77,13 @@ impl Stock {
     pub(crate) fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tasks.db");
-        let clock = Arc::new(ManualClock::new(BEGINNING));
-        Self { place: Place::Sqlite { path, _folder: folder }, clock, ids: Arc::default() }
+        let clock = WallClock::new(None);
+        Self { place: Place::Sqlite { path, _folder: Arc::new(folder) }, clock, ids: Arc::default() }
     }
 
     /// A store that the test made, on tokio's time.
     pub(crate) fn given(make: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Store>) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(TokioClock { started: Instant::now() });
+        let clock = WallClock::new(Some(Instant::now()));
         Self { place: Place::Given(make(clock.clone())), clock, ids: Arc::default() }
     }
 
@@ -115,6 +132,13 @@ impl Setup {
     }
 
     pub(crate) fn start(self) -> World {
+        let world = self.start_frozen();
+        world.thaw();
+        world
+    }
+
+    /// An engine whose loops stand still: it answers calls, but renews no lease and takes nothing up.
+    pub(crate) fn start_frozen(self) -> World {
         let Self { stock, limits, agents, webhook } = self;
         let mut engine = Engine::builder(stock.open()).clock(stock.clock.clone()).ids(stock.ids.clone()).limits(limits);
         if let Some(webhook) = webhook {
@@ -124,9 +148,7 @@ impl Setup {
         for agent in agents {
             engine = engine.agent(agent);
         }
-        let engine = engine.build();
-        engine.start();
-        World { engine, stock, first }
+        World { engine: engine.build(), stock, first }
     }
 }
 
@@ -141,6 +163,16 @@ impl World {
     /// One agent on a memory store.
     pub(crate) fn of(agent: Registered) -> Self {
         Setup::new().agent(agent).start()
+    }
+
+    /// Lets the loops of a frozen engine run.
+    pub(crate) fn thaw(&self) {
+        self.engine.start();
+    }
+
+    /// The clock on the wall, and what stands below it.
+    pub(crate) fn stock(&self) -> &Stock {
+        &self.stock
     }
 
     /// The anonymous caller of the first agent.

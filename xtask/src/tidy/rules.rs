@@ -121,9 +121,11 @@ pub(super) const WALLS: &[Wall] = &[
 pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/switchboard-engine/src/supervisor.rs", "the one place that starts tasks"),
     ("crates/switchboard-engine/src/system.rs", "the real clock and the real dice, behind their ports"),
+    ("crates/switchboard-stores/src/sqlite/answers.rs", "one task per batch that wakes its waiters"),
     ("crates/switchboard-stores/src/sqlite/writer.rs", "the one thread that writes the file"),
     ("crates/switchboard-stores/src/sqlite/readers.rs", "the threads that read the file"),
     ("crates/switchboard-cli/src/main.rs", "a second signal leaves at once"),
+    ("crates/switchboard-cli/src/agents/exec/launcher.rs", "the one thread that starts commands"),
 ];
 
 /// A Rust file longer than this holds two subjects.

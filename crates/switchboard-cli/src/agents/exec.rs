@@ -2,17 +2,21 @@
 //! `A2A_MESSAGE_FILE`, what it prints is streamed as one artifact, and its exit code is the verdict. A run goes: write
 //! the message file, start the program in a process group of its own, feed it, publish what it prints, see how it ended.
 //!
-//! The first process decides when the command has ended; what it leaves running in its group is killed. The same
-//! happens to the whole group when the task is canceled, when its time is up, and when the run is dropped.
+//! The first process decides when the command has ended; what it leaves running in its group is killed. The whole group
+//! is asked to end, and killed a moment later, when the task is canceled, when its time is up, and when the run is
+//! dropped. If the server dies, the first process is killed by the system; the group is written down with the run, and
+//! what is left of it is killed before the next attempt.
 //!
 //! Nothing of a request ever becomes part of the command line. A command that was interrupted by a crash of the server
 //! is started again, with `A2A_ATTEMPT` one higher, unless the configuration says otherwise.
 
-mod group;
+mod launcher;
 mod message_file;
 mod output;
+mod process;
 mod program;
 mod stderr;
+mod traces;
 mod words;
 
 use std::ffi::OsString;
@@ -22,9 +26,9 @@ use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use switchboard::{Agent, AgentError, Recovery, Traits, Turn, TurnError};
+use switchboard::{Agent, AgentError, Json, Recovery, Traits, Turn, TurnError};
 use tokio::io::AsyncWriteExt;
-use tokio::process::{Child, ChildStdin, Command};
+use tokio::process::{ChildStdin, Command};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -32,15 +36,12 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use program::{Invocation, Program, variables};
 pub(crate) use words::split_words;
 
-use group::Group;
 use message_file::MessageFile;
+use process::{Process, REAP_MAX};
 
 /// How long a command has to end after it was asked to, before it is killed. Must fit into the engine's own patience
 /// with a canceled run.
 const TERM_GRACE: Duration = Duration::from_secs(2);
-
-/// How long a killed process is waited for.
-const REAP_MAX: Duration = Duration::from_millis(500);
 
 /// How long the pipes of a command that has ended are read while nothing comes: a process that left the group may hold
 /// them open for ever.
@@ -51,6 +52,8 @@ pub(crate) struct Exec {
     /// The whole environment of the command, but for what is said about the message.
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) run_max: Duration,
+    /// The longest run that a call may ask for.
+    pub(crate) run_max_per_call: Option<Duration>,
     pub(crate) recovery: Recovery,
     /// How many of it may run at once; the others wait. Waiting counts as running time.
     pub(crate) places: Semaphore,
@@ -58,7 +61,7 @@ pub(crate) struct Exec {
 
 impl Agent for Exec {
     async fn run(&self, turn: Turn) -> Result<(), AgentError> {
-        let deadline = Instant::now() + self.run_max;
+        let deadline = Instant::now() + turn.run_max();
         let place = tokio::select! {
             biased;
             () = turn.cancelled() => return Ok(()),
@@ -69,8 +72,8 @@ impl Agent for Exec {
             return self.conclude(&turn, Stop::OutOfTime).await;
         }
         let file = MessageFile::write(turn.message()).await?;
-        match self.spawn(&turn, &file) {
-            Ok(child) => self.follow(&turn, child, deadline).await,
+        match launcher::start(self.command(&turn, &file)).await {
+            Ok(process) => self.follow(&turn, process, deadline).await,
             Err(error) => {
                 tracing::warn!(program = self.program.given, %error, "a command could not be started");
                 turn.fail(format!("The command {:?} could not be started: {error}", self.program.given)).await?;
@@ -79,17 +82,31 @@ impl Agent for Exec {
         }
     }
 
+    async fn clean_up_after(&self, checkpoint: Json) {
+        traces::kill_survivors(&checkpoint).await;
+    }
+
     fn traits(&self) -> Traits {
-        // The agent ends a late command itself, politely; the engine's deadline is for when that does not work.
-        let run_max = self.run_max + TERM_GRACE + REAP_MAX + Duration::from_secs(1);
-        Traits::default().with_recovery(self.recovery.clone()).with_run_max(run_max)
+        // The agent ends a late command itself, politely; the engine's end is for when that does not work.
+        let wind_down = TERM_GRACE + REAP_MAX + Duration::from_secs(1);
+        let traits = Traits::default().with_recovery(self.recovery.clone()).with_run_max(self.run_max);
+        let traits = traits.with_wind_down(wind_down);
+        match self.run_max_per_call {
+            Some(run_max) => traits.with_run_max_per_call(run_max),
+            None => traits,
+        }
     }
 }
 
 /// Ends every command and removes what was written for it: for a process that is about to leave without unwinding.
 pub(crate) fn leave_nothing_behind() {
-    group::kill_all();
+    process::kill_all();
     message_file::remove_all();
+}
+
+/// Waits until the commands whose runs were dropped have ended: for a process that is about to leave in order.
+pub(crate) fn wait_for_the_dying() {
+    launcher::wait_for_the_dying();
 }
 
 /// Why the run stopped following its command.
@@ -106,9 +123,10 @@ struct Ending {
 }
 
 impl Exec {
-    fn spawn(&self, turn: &Turn, file: &MessageFile) -> io::Result<Child> {
+    fn command(&self, turn: &Turn, file: &MessageFile) -> Command {
         let (task, owner) = (turn.task(), turn.owner());
-        Command::new(&self.program.path)
+        let mut command = Command::new(&self.program.path);
+        command
             .arg0(&self.program.given)
             .args(&self.program.args)
             .env_clear()
@@ -117,30 +135,34 @@ impl Exec {
             .env("A2A_TASK_ID", env_value(task.id.as_str()))
             .env("A2A_CONTEXT_ID", env_value(task.context_id.as_str()))
             .env("A2A_ATTEMPT", turn.attempt().to_string())
+            .env("A2A_INTERRUPTED", turn.was_interrupted().to_string())
             .env("A2A_PRINCIPAL", env_value(owner.principal.as_str()))
             .env("A2A_TENANT", env_value(owner.tenant.as_str()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
+            .process_group(0);
+        command
     }
 
-    async fn follow(&self, turn: &Turn, mut child: Child, deadline: Instant) -> Result<(), AgentError> {
-        let group = Group::led_by(&child);
+    async fn follow(&self, turn: &Turn, mut process: Process, deadline: Instant) -> Result<(), AgentError> {
+        let group = process.group();
         let ended = CancellationToken::new();
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (stdin, stdout, stderr) = process.take_pipes();
+        let traces = process.traces(&env_value(turn.task().id.as_str()));
         let stop = {
             let work = async {
                 let ((), last_words, status) = tokio::try_join!(
                     output::publish(stdout, turn, &ended),
                     async { Ok(stderr::last_words(stderr, &ended).await) },
-                    async { Ok(wait(&mut child, &group, &ended).await) },
+                    async { Ok(process.wait(&ended).await) },
                 )?;
                 Ok(Ending { status, last_words })
             };
-            let mut work = pin!(alongside(work, feed(stdin, turn.text())));
+            let side = async {
+                tokio::join!(feed(stdin, turn.text()), keep(turn, traces));
+            };
+            let mut work = pin!(alongside(work, side));
             let stop = tokio::select! {
                 biased;
                 ending = &mut work => Stop::Ended(ending),
@@ -154,9 +176,7 @@ impl Exec {
             }
             stop
         };
-        group.kill();
-        // So that whoever asked for the end finds it ended, and no dead process is left behind.
-        let _ = tokio::time::timeout(REAP_MAX, child.wait()).await;
+        process.end().await;
         self.conclude(turn, stop).await
     }
 
@@ -164,7 +184,7 @@ impl Exec {
         match stop {
             Stop::Canceled | Stop::Ended(Err(TurnError::Stopped)) => Ok(()),
             Stop::OutOfTime => {
-                let limit = self.run_max.as_secs();
+                let limit = turn.run_max().as_secs();
                 turn.fail(format!("Task timed out: the command did not end within {limit} s")).await?;
                 Ok(())
             }
@@ -198,12 +218,14 @@ impl Ending {
     }
 }
 
-/// Waits for the first process, then ends what it left behind.
-async fn wait(child: &mut Child, group: &Group, ended: &CancellationToken) -> io::Result<ExitStatus> {
-    let status = child.wait().await;
-    group.kill();
-    ended.cancel();
-    status
+/// Writes down where the command can be found, for the next server if this one dies. A command that has ended before
+/// that need not be found.
+async fn keep(turn: &Turn, traces: Option<Json>) {
+    if let Some(traces) = traces
+        && let Err(error) = turn.checkpoint(traces).await
+    {
+        tracing::debug!(task = %turn.task().id, %error, "the process group of a command was not written down");
+    }
 }
 
 /// A command need not read what it is given, so a closed pipe is no failure.

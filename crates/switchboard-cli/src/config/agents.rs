@@ -67,7 +67,12 @@ impl AgentLayer {
             processes_max: None,
             effects: None,
             recovery: None,
+            recovery_reason: None,
+            attempts_max: None,
+            retry_pause_s: None,
+            retry_pause_s_max: None,
             run_timeout_s: None,
+            run_timeout_s_max: None,
             streaming: None,
             push: None,
             input_modes: None,
@@ -111,6 +116,7 @@ impl AgentLayer {
     }
 
     fn settle(mut self, search: &OsStr) -> Result<AgentConfig, ConfigError> {
+        let recovery = self.settle_recovery()?;
         let kind = match self.command_of()? {
             Some(command) => settle_exec(command, self.shell, self.env, self.processes_max, search)?,
             None => Kind::Demo,
@@ -134,14 +140,16 @@ impl AgentLayer {
         let skills = check_skills(self.skills)?;
         let timeout = |seconds| values::within(seconds, 1, RUN_TIMEOUT_S_MAX, "seconds");
         let run_timeout = self.run_timeout_s.map(|given| given.try_map(timeout)).transpose()?;
+        let run_timeout_max = self.run_timeout_s_max.map(|given| given.try_map(timeout)).transpose()?;
         Ok(AgentConfig {
             name: name.value,
             slug,
             description: described(self.description, traits.description)?,
             version: described(self.version, env!("CARGO_PKG_VERSION").to_owned())?,
             effects: self.effects.map(|given| given.value),
-            recovery: self.recovery.map(|given| given.value).unwrap_or_default(),
+            recovery,
             run_timeout: run_timeout.map(|given| Duration::from_secs(given.value)),
+            run_timeout_max: run_timeout_max.map(|given| Duration::from_secs(given.value)),
             streaming: self.streaming.is_none_or(|given| given.value),
             push: self.push.is_none_or(|given| given.value),
             input_modes: modes(self.input_modes, traits.input_modes)?,

@@ -9,7 +9,7 @@ use serde_path_to_error::Segment;
 use toml::Spanned;
 
 use super::ConfigError;
-use super::choices::{Effects, KindName, LogFormat, Recovery, Synchronous};
+use super::choices::{Card, Effects, KindName, LogFormat, Recovery, Synchronous};
 
 /// A setting that may be there, and where.
 pub(super) type Setting<T> = Option<Spanned<T>>;
@@ -39,8 +39,13 @@ pub(super) struct ServerTable {
     pub(super) webhook_attempts_max: Setting<u64>,
     pub(super) webhook_coalesce_after: Setting<u64>,
     pub(super) body_bytes_max: Setting<u64>,
+    pub(super) reply_bytes_max: Setting<u64>,
     pub(super) default_version: Setting<String>,
+    pub(super) card: Setting<Card>,
     pub(super) grace_s: Setting<u64>,
+    pub(super) lease_s: Setting<u64>,
+    pub(super) queued_timeout_s: Setting<u64>,
+    pub(super) processing_timeout_s: Setting<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -57,7 +62,12 @@ pub(super) struct AgentTable {
     pub(super) processes_max: Setting<u64>,
     pub(super) effects: Setting<Effects>,
     pub(super) recovery: Setting<Recovery>,
+    pub(super) recovery_reason: Setting<String>,
+    pub(super) attempts_max: Setting<u64>,
+    pub(super) retry_pause_s: Setting<u64>,
+    pub(super) retry_pause_s_max: Setting<u64>,
     pub(super) run_timeout_s: Setting<u64>,
+    pub(super) run_timeout_s_max: Setting<u64>,
     pub(super) streaming: Setting<bool>,
     pub(super) push: Setting<bool>,
     pub(super) input_modes: Setting<Vec<String>>,

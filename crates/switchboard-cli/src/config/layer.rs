@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use toml::Spanned;
 
-use super::choices::{Effects, KindName, LogFormat, Recovery, Synchronous};
+use super::choices::{Card, Effects, KindName, LogFormat, Recovery, Synchronous};
 use super::file::{AgentTable, CommandForm, File, ServerTable, Setting, SkillTable, Source};
 use super::{ConfigError, Environment, FILE_NAME, Given, Origin, SkillConfig, listen, values};
 
@@ -29,8 +29,14 @@ pub(crate) struct Layer {
     pub(crate) webhook_attempts_max: Option<Given<u64>>,
     pub(crate) webhook_coalesce_after: Option<Given<u64>>,
     pub(crate) body_bytes_max: Option<Given<u64>>,
+    pub(crate) reply_bytes_max: Option<Given<u64>>,
     pub(crate) default_version: Option<Given<String>>,
+    pub(crate) card: Option<Given<Card>>,
     pub(crate) grace_s: Option<Given<u64>>,
+    /// Only in the file, like the next two.
+    pub(crate) lease_s: Option<Given<u64>>,
+    pub(crate) queued_timeout_s: Option<Given<u64>>,
+    pub(crate) processing_timeout_s: Option<Given<u64>>,
     /// Of the default agent, like those below.
     pub(crate) name: Option<Given<String>>,
     pub(crate) description: Option<Given<String>>,
@@ -55,7 +61,12 @@ pub(super) struct AgentLayer {
     pub(super) processes_max: Option<Given<u64>>,
     pub(super) effects: Option<Given<Effects>>,
     pub(super) recovery: Option<Given<Recovery>>,
+    pub(super) recovery_reason: Option<Given<String>>,
+    pub(super) attempts_max: Option<Given<u64>>,
+    pub(super) retry_pause_s: Option<Given<u64>>,
+    pub(super) retry_pause_s_max: Option<Given<u64>>,
     pub(super) run_timeout_s: Option<Given<u64>>,
+    pub(super) run_timeout_s_max: Option<Given<u64>>,
     pub(super) streaming: Option<Given<bool>>,
     pub(super) push: Option<Given<bool>>,
     pub(super) input_modes: Option<Given<Vec<String>>>,
@@ -137,8 +148,13 @@ impl Layer {
             webhook_attempts_max: self.webhook_attempts_max.or(below.webhook_attempts_max),
             webhook_coalesce_after: self.webhook_coalesce_after.or(below.webhook_coalesce_after),
             body_bytes_max: self.body_bytes_max.or(below.body_bytes_max),
+            reply_bytes_max: self.reply_bytes_max.or(below.reply_bytes_max),
             default_version: self.default_version.or(below.default_version),
+            card: self.card.or(below.card),
             grace_s: self.grace_s.or(below.grace_s),
+            lease_s: self.lease_s.or(below.lease_s),
+            queued_timeout_s: self.queued_timeout_s.or(below.queued_timeout_s),
+            processing_timeout_s: self.processing_timeout_s.or(below.processing_timeout_s),
             name: self.name.or(below.name),
             description: self.description.or(below.description),
             agent_version: self.agent_version.or(below.agent_version),
@@ -177,7 +193,9 @@ fn of_environment(environment: &Environment) -> Result<Layer, ConfigError> {
         webhook_attempts_max: number("SWITCHBOARD_WEBHOOK_ATTEMPTS")?,
         webhook_coalesce_after: number("SWITCHBOARD_WEBHOOK_COALESCE")?,
         body_bytes_max: number("SWITCHBOARD_BODY_LIMIT")?,
+        reply_bytes_max: number("SWITCHBOARD_REPLY_LIMIT")?,
         default_version: text("SWITCHBOARD_DEFAULT_VERSION")?,
+        card: text("SWITCHBOARD_CARD")?.map(|given| given.try_map(choice)).transpose()?,
         grace_s: number("SWITCHBOARD_GRACE")?,
         name: text("SWITCHBOARD_NAME")?,
         description: text("SWITCHBOARD_DESCRIPTION")?,
@@ -186,6 +204,9 @@ fn of_environment(environment: &Environment) -> Result<Layer, ConfigError> {
         exec_shell: flag("SWITCHBOARD_EXEC_SHELL")?,
         effects: text("SWITCHBOARD_EFFECTS")?.map(|given| given.try_map(choice)).transpose()?,
         run_timeout_s: number("SWITCHBOARD_RUN_TIMEOUT")?,
+        lease_s: None,
+        queued_timeout_s: None,
+        processing_timeout_s: None,
     })
 }
 
@@ -255,8 +276,13 @@ fn of_server(place: &Place<'_>, table: ServerTable) -> Layer {
         webhook_attempts_max: place.get("webhook_attempts_max", table.webhook_attempts_max),
         webhook_coalesce_after: place.get("webhook_coalesce_after", table.webhook_coalesce_after),
         body_bytes_max: place.get("body_bytes_max", table.body_bytes_max),
+        reply_bytes_max: place.get("reply_bytes_max", table.reply_bytes_max),
         default_version: place.get("default_version", table.default_version),
+        card: place.get("card", table.card),
         grace_s: place.get("grace_s", table.grace_s),
+        lease_s: place.get("lease_s", table.lease_s),
+        queued_timeout_s: place.get("queued_timeout_s", table.queued_timeout_s),
+        processing_timeout_s: place.get("processing_timeout_s", table.processing_timeout_s),
         ..Layer::default()
     }
 }
@@ -282,7 +308,12 @@ fn of_agent(place: &Place<'_>, table: AgentTable) -> AgentLayer {
         processes_max: place.get("processes_max", table.processes_max),
         effects: place.get("effects", table.effects),
         recovery: place.get("recovery", table.recovery),
+        recovery_reason: place.get("recovery_reason", table.recovery_reason),
+        attempts_max: place.get("attempts_max", table.attempts_max),
+        retry_pause_s: place.get("retry_pause_s", table.retry_pause_s),
+        retry_pause_s_max: place.get("retry_pause_s_max", table.retry_pause_s_max),
         run_timeout_s: place.get("run_timeout_s", table.run_timeout_s),
+        run_timeout_s_max: place.get("run_timeout_s_max", table.run_timeout_s_max),
         streaming: place.get("streaming", table.streaming),
         push: place.get("push", table.push),
         input_modes: place.get("input_modes", table.input_modes),

@@ -13,6 +13,7 @@ mod layer;
 mod listen;
 mod origin;
 mod print;
+mod recovery;
 mod settle;
 mod values;
 
@@ -24,7 +25,7 @@ use switchboard::Tokens;
 
 use crate::agents::exec::{Invocation, Program};
 
-pub(crate) use choices::{Effects, LogFormat, Recovery, Synchronous};
+pub(crate) use choices::{Card, Effects, LogFormat, Synchronous};
 pub(crate) use environment::Environment;
 pub(crate) use layer::{Command, Layer, gather};
 pub(crate) use listen::{is_local, local_url, reachable};
@@ -57,11 +58,24 @@ pub(crate) struct Config {
     /// How far behind a receiver gets the newest state instead; 0 is never.
     pub(crate) webhook_coalesce_after: u32,
     pub(crate) body_bytes_max: usize,
+    pub(crate) reply_bytes_max: u64,
     /// What a request that names no version means; none is what the specification says.
     pub(crate) default_version: Option<switchboard::Dialect>,
+    /// What the cards hold for those who name no version.
+    pub(crate) card: Card,
     pub(crate) grace: Duration,
+    pub(crate) lifetimes: Lifetimes,
     /// The first is the default one. Never empty.
     pub(crate) agents: Vec<AgentConfig>,
+}
+
+/// How long things about runs last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lifetimes {
+    pub(crate) lease_s: u32,
+    /// None is without limit, like the next.
+    pub(crate) queued_s_max: Option<u32>,
+    pub(crate) processing_s_max: Option<u32>,
 }
 
 /// Where tasks are kept.
@@ -88,13 +102,22 @@ pub(crate) struct AgentConfig {
     pub(crate) kind: Kind,
     /// None is what the kind of agent declares.
     pub(crate) effects: Option<Effects>,
-    pub(crate) recovery: Recovery,
+    pub(crate) recovery: RecoveryConfig,
     pub(crate) run_timeout: Option<Duration>,
+    /// The most that a call may ask for; none is `run_timeout`.
+    pub(crate) run_timeout_max: Option<Duration>,
     pub(crate) streaming: bool,
     pub(crate) push: bool,
     pub(crate) input_modes: Vec<String>,
     pub(crate) output_modes: Vec<String>,
     pub(crate) skills: Vec<SkillConfig>,
+}
+
+/// What happens to a run that was interrupted. What is not said is the engine's to decide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RecoveryConfig {
+    Retry { attempts_max: Option<u32>, pause_s: Option<u32>, pause_s_max: Option<u32> },
+    Fail { reason: Option<String> },
 }
 
 #[derive(Clone, Debug)]

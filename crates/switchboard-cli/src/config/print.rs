@@ -3,9 +3,9 @@
 
 use toml::Spanned;
 
-use super::choices::KindName;
+use super::choices::{KindName, Recovery};
 use super::file::{AgentTable, CommandForm, File, ServerTable, Setting, SkillTable};
-use super::{AgentConfig, Config, ConfigError, Kind, SkillConfig, Storage};
+use super::{AgentConfig, Config, ConfigError, Kind, RecoveryConfig, SkillConfig, Storage};
 use crate::agents::exec::Invocation;
 
 /// # Errors
@@ -45,8 +45,13 @@ fn server(config: &Config) -> ServerTable {
         webhook_attempts_max: set(config.webhook_attempts_max.into()),
         webhook_coalesce_after: set(config.webhook_coalesce_after.into()),
         body_bytes_max: set(config.body_bytes_max as u64),
-        default_version: config.default_version.and_then(|dialect| set(dialect.name().to_owned())),
+        reply_bytes_max: set(config.reply_bytes_max),
+        default_version: config.default_version.and_then(|dialect| set(dialect.version().to_owned())),
+        card: set(config.card),
         grace_s: set(config.grace.as_secs()),
+        lease_s: set(config.lifetimes.lease_s.into()),
+        queued_timeout_s: config.lifetimes.queued_s_max.and_then(|seconds| set(seconds.into())),
+        processing_timeout_s: config.lifetimes.processing_s_max.and_then(|seconds| set(seconds.into())),
     }
 }
 
@@ -61,6 +66,13 @@ fn agent(agent: &AgentConfig) -> AgentTable {
             (KindName::Exec, set(command), set(shell), set(env.clone()), set(*processes_max))
         }
     };
+    let (recovery, reason, attempts_max, pause_s, pause_s_max) = match &agent.recovery {
+        RecoveryConfig::Retry { attempts_max, pause_s, pause_s_max } => {
+            (Recovery::Retry, None, *attempts_max, *pause_s, *pause_s_max)
+        }
+        RecoveryConfig::Fail { reason } => (Recovery::Fail, reason.clone(), None, None, None),
+    };
+    let number = |number: Option<u32>| number.and_then(|number| set(number.into()));
     AgentTable {
         name: Spanned::new(0..0, agent.name.clone()),
         slug: set(agent.slug.clone()),
@@ -72,8 +84,13 @@ fn agent(agent: &AgentConfig) -> AgentTable {
         env,
         processes_max,
         effects: agent.effects.and_then(set),
-        recovery: set(agent.recovery),
+        recovery: set(recovery),
+        recovery_reason: reason.and_then(set),
+        attempts_max: number(attempts_max),
+        retry_pause_s: number(pause_s),
+        retry_pause_s_max: number(pause_s_max),
         run_timeout_s: agent.run_timeout.and_then(|timeout| set(timeout.as_secs())),
+        run_timeout_s_max: agent.run_timeout_max.and_then(|timeout| set(timeout.as_secs())),
         streaming: set(agent.streaming),
         push: set(agent.push),
         input_modes: set(agent.input_modes.clone()),

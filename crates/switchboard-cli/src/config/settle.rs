@@ -9,15 +9,24 @@ use switchboard::{Dialect, Tokens};
 
 use super::agents::settle_agents;
 use super::layer::Layers;
-use super::{Config, ConfigError, Environment, Given, KnownTokens, Layer, LogFormat, Origin, Storage, listen, values};
+use super::{
+    Card, Config, ConfigError, Environment, Given, KnownTokens, Layer, Lifetimes, LogFormat, Origin, Storage, listen,
+    values,
+};
 
 const DATA_DEFAULT: &str = "./switchboard-data";
 const GRACE_S_DEFAULT: u64 = 10;
 const GRACE_S_MAX: u64 = 3_600;
 const ATTEMPTS_MAX: u32 = 1_000;
 const COALESCE_MAX: u32 = 1_000_000;
+const LEASE_S_MAX: u64 = 3_600;
+/// A year.
+const TASK_TIMEOUT_S_MAX: u64 = 365 * 86_400;
 const BODY_BYTES_MIN: u64 = 1 << 10;
 const BODY_BYTES_MAX: u64 = 1 << 30;
+/// What an agent writes at once must fit a reply, so it cannot be very little.
+const REPLY_BYTES_MIN: u64 = 1 << 20;
+const REPLY_BYTES_MAX: u64 = 1 << 30;
 
 /// # Errors
 /// When something is wrong; the error says what and where.
@@ -43,6 +52,10 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         Some(given) => given.try_map(|bytes| values::within(bytes, BODY_BYTES_MIN, BODY_BYTES_MAX, "bytes"))?.value,
         None => switchboard::ServerLimits::default().body_bytes_max as u64,
     };
+    let reply_bytes_max = match settings.reply_bytes_max {
+        Some(given) => given.try_map(|bytes| values::within(bytes, REPLY_BYTES_MIN, REPLY_BYTES_MAX, "bytes"))?.value,
+        None => switchboard::Limits::default().reply_bytes_max,
+    };
     let limits = switchboard::Limits::default();
     let webhook_attempts_max =
         small(settings.webhook_attempts_max, 1, ATTEMPTS_MAX, "attempts", limits.delivery_failures_max)?;
@@ -52,6 +65,7 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         Some(given) => given.try_map(|seconds| values::within(seconds, 0, GRACE_S_MAX, "seconds"))?.value,
         None => GRACE_S_DEFAULT,
     };
+    let lifetimes = lifetimes(settings.lease_s, settings.queued_timeout_s, settings.processing_timeout_s)?;
     Ok(Config {
         listen: listen.value,
         public_url: public_url.map(|given| given.try_map(values::public_url)).transpose()?.map(|given| given.value),
@@ -65,8 +79,11 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         webhook_attempts_max,
         webhook_coalesce_after,
         body_bytes_max: usize::try_from(body_bytes_max).unwrap_or(usize::MAX),
+        reply_bytes_max,
         default_version: settings.default_version.map(default_version).transpose()?,
+        card: settings.card.map_or(Card::default(), |given| given.value),
         grace: Duration::from_secs(grace_s),
+        lifetimes,
         agents,
     })
 }
@@ -97,6 +114,23 @@ fn small(given: Option<Given<u64>>, low: u32, high: u32, unit: &str, default: u3
     let Some(given) = given else { return Ok(default) };
     let number = given.try_map(|number| values::within(number, low.into(), high.into(), unit))?.value;
     Ok(u32::try_from(number).unwrap_or(high))
+}
+
+fn lifetimes(
+    lease_s: Option<Given<u64>>,
+    queued_s: Option<Given<u64>>,
+    processing_s: Option<Given<u64>>,
+) -> Result<Lifetimes, ConfigError> {
+    let seconds = |given: Option<Given<u64>>, most| -> Result<Option<u32>, ConfigError> {
+        let Some(given) = given else { return Ok(None) };
+        let seconds = given.try_map(|seconds| values::within(seconds, 1, most, "seconds"))?.value;
+        Ok(u32::try_from(seconds).ok())
+    };
+    Ok(Lifetimes {
+        lease_s: seconds(lease_s, LEASE_S_MAX)?.unwrap_or(switchboard::Limits::default().lease_ms / 1000),
+        queued_s_max: seconds(queued_s, TASK_TIMEOUT_S_MAX)?,
+        processing_s_max: seconds(processing_s, TASK_TIMEOUT_S_MAX)?,
+    })
 }
 
 /// Checks each item of a list; what is wrong with one is said of the list.
@@ -142,6 +176,6 @@ fn anonymous_tenants(given: Option<Given<Vec<String>>>, has_tokens: bool) -> Res
 }
 
 fn default_version(given: Given<String>) -> Result<Dialect, ConfigError> {
-    let named = |text: String| Dialect::from_name(&text).ok_or_else(|| format!("expected 1.0, got {text:?}"));
+    let named = |text: String| Dialect::of_version(&text).ok_or_else(|| format!("expected 1.0 or 0.3, got {text:?}"));
     Ok(given.try_map(named)?.value)
 }

@@ -43,7 +43,7 @@ fn without_a_word_it_is_a_durable_demo_for_this_machine() {
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     let folder = PathBuf::from("./switchboard-data");
     assert_eq!(config.storage, Storage::Sqlite { folder, synchronous: Synchronous::Full });
-    assert_eq!(config.body_bytes_max, 10 << 20);
+    assert_eq!((config.body_bytes_max, config.reply_bytes_max), (10 << 20, 32 << 20));
     assert!(config.tokens.is_none() && !config.allow_unauthenticated);
     let [agent] = &config.agents[..] else { panic!("{config:?}") };
     assert_eq!((agent.name.as_str(), agent.slug.as_str()), ("Demo", "demo"));
@@ -79,6 +79,7 @@ fn every_setting_has_a_variable() {
         ("SWITCHBOARD_WEBHOOK_ATTEMPTS", "3"),
         ("SWITCHBOARD_WEBHOOK_COALESCE", "100"),
         ("SWITCHBOARD_BODY_LIMIT", "4096"),
+        ("SWITCHBOARD_REPLY_LIMIT", "2097152"),
         ("SWITCHBOARD_DEFAULT_VERSION", "1.0"),
         ("SWITCHBOARD_LISTEN", "0.0.0.0:0"),
         ("SWITCHBOARD_LOG_FORMAT", "json"),
@@ -89,6 +90,7 @@ fn every_setting_has_a_variable() {
         ("SWITCHBOARD_EFFECTS", "none"),
         ("SWITCHBOARD_RUN_TIMEOUT", "60"),
         ("SWITCHBOARD_GRACE", "0"),
+        ("SWITCHBOARD_CARD", "1.0"),
         ("SWITCHBOARD_MEMORY", ""),
     ];
     let config = load(&[], &variables, "").unwrap();
@@ -108,8 +110,11 @@ fn every_setting_has_a_variable() {
         webhook_attempts_max = 3
         webhook_coalesce_after = 100
         body_bytes_max = 4096
+        reply_bytes_max = 2097152
         default_version = "1.0"
+        card = "1.0"
         grace_s = 0
+        lease_s = 30
 
         [[agent]]
         name = "Upper Case"
@@ -182,6 +187,9 @@ fn what_is_printed_can_be_read_back_and_holds_no_secret() {
     let file = r#"
         [server]
         tokens_file = "tokens.txt"
+        lease_s = 7
+        queued_timeout_s = 180
+        processing_timeout_s = 1800
         [[agent]]
         name = "Demo \"quoted\""
         slug = "one"
@@ -191,10 +199,17 @@ fn what_is_printed_can_be_read_back_and_holds_no_secret() {
         shell = true
         env = ["LC_ALL"]
         recovery = "fail"
+        recovery_reason = "not twice"
+        run_timeout_s_max = 70
         streaming = false
         [[agent.skill]]
         id = "x"
         examples = ["a", "b"]
+        [[agent]]
+        name = "Three"
+        attempts_max = 5
+        retry_pause_s = 2
+        retry_pause_s_max = 4
     "#;
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("tokens.txt"), format!("{TOKEN} alice\n")).unwrap();
@@ -251,7 +266,8 @@ fn the_example_file_shows_every_setting() {
     let example = include_str!("../../switchboard.example.toml");
     let config = load(&[], &[], example).unwrap();
     assert_eq!(config.agents.len(), 2);
-    let optional = ["public_url", "tokens_file", "default_version"];
+    let optional =
+        ["public_url", "tokens_file", "default_version", "queued_timeout_s", "processing_timeout_s", "recovery_reason"];
     let printed = print(&config).unwrap();
     let keys = printed.lines().filter_map(|line| Some(line.split_once(" = ")?.0));
     for key in keys.chain(optional) {

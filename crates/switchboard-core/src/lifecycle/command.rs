@@ -36,8 +36,6 @@ pub enum Command {
     },
     /// Give the current turn to a new worker.
     Claim,
-    /// Give a claimed turn back untried: the attempt does not count.
-    PutBack,
 }
 
 #[derive(Clone, Debug)]

@@ -26,7 +26,8 @@ pub enum Event {
     Replied { message: Arc<Message> },
     /// Somebody asked for the task to be canceled. Internal.
     CancelRequested { metadata: Option<Json>, at: Timestamp },
-    /// A worker took the task over, for the `attempt`-th time in this turn. Internal.
+    /// A worker took the task over. `attempt` is one higher if the worker before it died, and the same if that one had
+    /// given the task back in order. Internal.
     Claimed { fence: u64, attempt: u32, at: Timestamp },
     /// Something the agent wants its next attempt to know. Internal.
     Checkpoint { value: Json },

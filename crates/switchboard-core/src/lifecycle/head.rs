@@ -1,5 +1,7 @@
 //! The bounded summary of a task that decisions are made on. Its size does not depend on how long the task has run.
 
+use std::sync::Arc;
+
 use crate::model::{AgentName, ArtifactId, ContextId, TaskId, TaskState, Timestamp};
 
 use super::Event;
@@ -30,16 +32,17 @@ pub struct Head {
     pub turns: u32,
     /// The turn being worked on, or worked on last.
     pub turn: u32,
-    pub artifacts: Vec<ArtifactHead>,
+    /// Shared, because heads are copied at every step and this rarely changes.
+    pub artifacts: Arc<[ArtifactHead]>,
     pub cancel_requested: bool,
     /// Whether a run is at work on the current turn, or ought to be.
     pub running: bool,
     /// Grows at every claim; a run may write only under the newest.
     pub fence: u64,
-    /// How often the current turn has been started.
+    /// How often the current turn has been tried: one more than the workers that died over it.
     pub attempt: u32,
     pub push_configs: u32,
-    /// When the current run must have ended; paused tasks have none.
+    /// When the current turn must be over, however many attempts it takes, if its lifetime is limited at all.
     pub deadline: Option<Timestamp>,
 }
 
@@ -69,7 +72,7 @@ impl Head {
             seq: 0,
             turns: 0,
             turn: 0,
-            artifacts: Vec::new(),
+            artifacts: Arc::default(),
             cancel_requested: false,
             running: false,
             fence: 0,
@@ -162,8 +165,9 @@ impl Head {
                 let parts = artifact.parts.len() as u64;
                 let bytes = artifact.parts.iter().map(|part| part.content_bytes() as u64).sum();
                 let (turn, attempt) = (self.turn, *attempt);
-                match self.artifacts.iter_mut().find(|known| known.id == artifact.artifact_id) {
-                    Some(known) => {
+                match self.artifacts.iter().position(|known| known.id == artifact.artifact_id) {
+                    Some(place) => {
+                        let known = &mut Arc::make_mut(&mut self.artifacts)[place];
                         if *append {
                             known.parts += parts;
                             known.bytes += bytes;
@@ -176,7 +180,8 @@ impl Head {
                     }
                     None => {
                         let id = artifact.artifact_id.clone();
-                        self.artifacts.push(ArtifactHead { id, parts, bytes, turn, attempt });
+                        let new = ArtifactHead { id, parts, bytes, turn, attempt };
+                        self.artifacts = self.artifacts.iter().cloned().chain([new]).collect();
                     }
                 }
             }

@@ -1,4 +1,5 @@
-//! Whether an agent can take a message at all: extensions, media types, push. Nothing is looked up for this.
+//! Whether an agent can take a message at all: extensions, media types, push, the time it asks for. Nothing is looked up
+//! for this.
 
 use switchboard_core::call::{Caller, SendMessage};
 use switchboard_core::error::ProtocolError;
@@ -23,6 +24,7 @@ pub(crate) fn check(
         let field = "configuration.taskPushNotificationConfig.url";
         house.webhook.check(&config.url).map_err(|why| ProtocolError::invalid(field, why))?;
     }
+    house.check_asked_run_time(agent, send.metadata.as_ref())?;
     check_input(card, send)?;
     check_output(card, &send.accepted_output_modes)
 }

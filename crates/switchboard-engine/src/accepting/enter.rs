@@ -48,12 +48,16 @@ pub(crate) fn enter(
     house: &Arc<House>,
     agent: &Arc<Registered>,
     caller: &Caller,
-    send: SendMessage,
+    mut send: Box<SendMessage>,
 ) -> Unbroken<Result<Entry, ProtocolError>> {
     let (own, agent, caller) = (house.clone(), agent.clone(), caller.clone());
     house.supervisor.unbroken(Box::pin(async move {
         let (house, agent, caller) = (&own, &agent, &caller);
         let identity = identify(agent, caller, &send.message);
+        // Older versions let a client leave this out.
+        if send.message.message_id.is_empty() {
+            send.message.message_id = house.ids.uuid().into();
+        }
         let scope = house.scope(caller, agent);
         let entering = Entering { house, agent, caller, scope, identity };
         match send.message.task_id.clone() {
@@ -73,7 +77,7 @@ struct Entering<'a> {
 
 impl Entering<'_> {
     /// Opens a new record.
-    async fn open(self, send: SendMessage) -> Result<Entry, ProtocolError> {
+    async fn open(self, send: Box<SendMessage>) -> Result<Entry, ProtocolError> {
         let opening = self.prepare(send)?;
         match self.agent.source.traits().effects {
             Effects::None => {
@@ -87,14 +91,17 @@ impl Entering<'_> {
                 let Prepared { record, before, events, extras, .. } = *opening;
                 let mut folded = Folded::empty(record.id.clone(), record.context_id.clone());
                 folded.apply_all(&events);
-                let entry = self.commit_and_run(record.clone(), before, events, Arc::new(folded), extras, true).await?;
-                entry.ok_or_else(|| contended(&record.id))
+                let id = record.id.clone();
+                let entering = self.commit_and_run(record, before, events, Arc::new(folded), extras, true);
+                // Boxed, so that a message to an agent without effects does not carry the room for this.
+                let entry = Box::pin(entering).await?;
+                entry.ok_or_else(|| contended(&id))
             }
         }
     }
 
     /// Everything about a new record that needs no waiting. Boxed: it is passed on through futures.
-    fn prepare(&self, send: SendMessage) -> Result<Box<Prepared>, ProtocolError> {
+    fn prepare(&self, send: Box<SendMessage>) -> Result<Box<Prepared>, ProtocolError> {
         let house = self.house;
         let id = TaskId::from(house.ids.uuid());
         let context_id = send.message.context_id.clone().unwrap_or_else(|| house.ids.uuid().into());
@@ -103,8 +110,9 @@ impl Entering<'_> {
             || send.push_config.is_some();
         let record = Arc::new(Record::unopened(self.scope.clone(), id.clone(), context_id.clone()));
         let push = self.push_change(&send, &id, 0, &[])?;
-        let message = Message { task_id: Some(id), context_id: Some(context_id.clone()), ..send.message };
-        let inbound = self.inbound(1, message, send.metadata, send.accepted_output_modes);
+        let SendMessage { message, metadata, accepted_output_modes, .. } = *send;
+        let message = Message { task_id: Some(id), context_id: Some(context_id.clone()), ..message };
+        let inbound = self.inbound(1, message, metadata, accepted_output_modes);
         let command = Command::Open(Opening { inbound: inbound.clone(), context_id, born });
         let before = record.head();
         let events = decide(&before, command, &house.bounds(), house.now()).map_err(refused)?;
@@ -119,10 +127,8 @@ impl Entering<'_> {
         let house = self.house;
         let folded = Folded::empty(record.id.clone(), record.context_id.clone());
         let stage = Stage::begin(before, folded, events);
-        let deadline = house.now().plus_ms(i64::from(house.run_s_max(&record.scope)) * 1000);
-        let (fence, attempt) = (stage.head.fence, stage.head.attempt);
-        let start =
-            TurnStart { record: record.clone(), inbound, fence, attempt, deadline, referenced, checkpoint: None };
+        let run_max = house.run_max(self.agent, inbound.metadata.as_ref(), None);
+        let start = TurnStart::first(record.clone(), inbound, &stage.head, run_max, referenced);
         let turn = Turn::staged(house.clone(), start, stage);
         let mut future = self.agent.source.start(turn.clone());
         let stage = match poll_once(&mut future) {
@@ -185,7 +191,7 @@ impl Entering<'_> {
             let stored = &entered.stored;
             let referenced = self.house.referenced_tasks(&self.scope, stored).await;
             let (house, agent) = (self.house.clone(), self.agent.clone());
-            if let Some(run) = Run::begin(house, agent, entered.record.clone(), stored, referenced) {
+            if let Some(run) = Run::begin(house, agent, entered.record.clone(), stored, referenced, false) {
                 run.spawn();
             }
         }
@@ -207,7 +213,7 @@ impl Entering<'_> {
     }
 
     /// Continues a task.
-    async fn go_on(self, id: TaskId, send: SendMessage) -> Result<Entry, ProtocolError> {
+    async fn go_on(self, id: TaskId, send: Box<SendMessage>) -> Result<Entry, ProtocolError> {
         let house = self.house;
         if let Some(identity) = &self.identity {
             // A repeat of the message that ended its task must find its answer, not the refusal of a new message.

@@ -1,23 +1,42 @@
 //! Behaviours of leases: a run has one owner, and an owner that is gone is replaced.
 
+use std::sync::Arc;
+
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::TaskState;
 
 use super::Subject;
 use super::given::{LEASE_MS, Pen, anyone, chunk, inbound, now, status};
-use crate::ports::store::{CommitError, StoredHead, TaskKey};
+use crate::ports::store::{ClaimRuns, ClaimedRun, CommitError, TaskKey};
 
-async fn claim(subject: &dyn Subject) -> Vec<StoredHead> {
-    subject.store().claim_runs(10, LEASE_MS).await.expect("runs are claimed")
+async fn claim_as(subject: &dyn Subject, at_work: &[(TaskKey, u64)], limit: usize) -> Vec<ClaimedRun> {
+    let at_work = at_work.to_vec();
+    let at_work = Arc::new(move |key, fence| at_work.contains(&(key, fence)));
+    let claim = ClaimRuns { limit, lease_ms: LEASE_MS, at_work };
+    subject.store().claim_runs(claim).await.expect("runs are claimed")
 }
 
-/// Claims what there is, which must be this record, and tells the pen.
+/// Claims for a process that is at work on nothing.
+async fn claim(subject: &dyn Subject) -> Vec<ClaimedRun> {
+    claim_as(subject, &[], 10).await
+}
+
+/// Claims what there is, which must be this record, left by somebody who died, and tells the pen.
 async fn claim_only(subject: &dyn Subject, pen: &mut Pen) {
+    claimed_only(subject, pen, false).await;
+}
+
+/// The same for a record that was given back.
+async fn claim_released(subject: &dyn Subject, pen: &mut Pen) {
+    claimed_only(subject, pen, true).await;
+}
+
+async fn claimed_only(subject: &dyn Subject, pen: &mut Pen, was_released: bool) {
     let mut claimed = claim(subject).await;
-    assert_eq!(claimed.iter().map(|stored| stored.key).collect::<Vec<_>>(), [pen.key()]);
-    let stored = claimed.remove(0);
-    assert_eq!(stored.scope, pen.scope);
-    let (fence, attempt) = (pen.head.fence + 1, pen.head.attempt + 1);
+    assert_eq!(claimed.iter().map(|run| run.stored.key).collect::<Vec<_>>(), [pen.key()]);
+    let ClaimedRun { stored, was_released: said } = claimed.remove(0);
+    assert_eq!((&stored.scope, said), (&pen.scope, was_released));
+    let (fence, attempt) = (pen.head.fence + 1, pen.head.attempt + u32::from(!was_released));
     let event = Event::Claimed { fence, attempt, at: now(subject) };
     let mut expected = pen.head.clone();
     expected.apply_commit(std::slice::from_ref(&event));
@@ -46,13 +65,13 @@ pub async fn a_run_that_begins_without_a_lease_is_due_at_once(subject: &mut dyn 
     let mut pen = Pen::new(anyone(), "t1", "c1");
     let opening = pen.opening(subject, "hello");
     pen.append(subject, vec![opening]).await;
-    claim_only(subject, &mut pen).await;
+    claim_released(subject, &mut pen).await;
     pen.append(subject, vec![status(subject, TaskState::InputRequired, None)]).await;
     assert_eq!(claim(subject).await.len(), 0);
     let fence = pen.head.fence + 1;
     pen.append(subject, vec![Event::MessageAdded { inbound: inbound(2, "x") }, Event::TurnBegan { turn: 2, fence }])
         .await;
-    claim_only(subject, &mut pen).await;
+    claim_released(subject, &mut pen).await;
     pen.check(subject).await;
 }
 
@@ -137,7 +156,7 @@ pub async fn a_released_run_is_claimed_when_it_is_due(subject: &mut dyn Subject)
     subject.clock().advance_ms(4999);
     assert_eq!(claim(subject).await.len(), 0);
     subject.clock().advance_ms(1);
-    claim_only(subject, &mut pen).await;
+    claim_released(subject, &mut pen).await;
     pen.check(subject).await;
 }
 
@@ -161,7 +180,45 @@ pub async fn a_released_run_keeps_its_due_time_over_a_restart(subject: &mut dyn 
     subject.restart();
     assert_eq!(claim(subject).await.len(), 0);
     subject.clock().advance_ms(5000);
+    claim_released(subject, &mut pen).await;
+}
+
+/// However often it is given back and taken again; a death counts, before and after.
+pub async fn a_run_given_back_in_order_has_not_been_tried_once_more(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    for _ in 0..3 {
+        let held = vec![(pen.key(), pen.head.fence)];
+        subject.store().release_leases(held, now(subject)).await.expect("answers");
+        subject.restart();
+        claim_released(subject, &mut pen).await;
+        assert_eq!(pen.head.attempt, 1);
+    }
+    subject.restart();
     claim_only(subject, &mut pen).await;
+    let held = vec![(pen.key(), pen.head.fence)];
+    subject.store().release_leases(held, now(subject)).await.expect("answers");
+    claim_released(subject, &mut pen).await;
+    assert_eq!((pen.head.fence, pen.head.attempt), (6, 2));
+    pen.check(subject).await;
+}
+
+pub async fn a_process_does_not_claim_what_it_is_at_work_on(subject: &mut dyn Subject) {
+    let alive = Pen::opened(subject, "t1").await;
+    let mut silent = Pen::opened(subject, "t2").await;
+    let at_work = [(alive.key(), alive.head.fence)];
+    subject.clock().advance_ms(i64::from(LEASE_MS) * 3);
+    let claimed = claim_as(subject, &at_work, 10).await;
+    assert_eq!(claimed.iter().map(|run| run.stored.key).collect::<Vec<_>>(), [silent.key()]);
+    silent.head = claimed[0].stored.head.clone();
+    // It has been renewed, so nobody else can have it either; and one that is at work on an older fence is not meant.
+    assert_eq!(claim(subject).await.len(), 0);
+    assert_eq!(renew(subject, &at_work).await, []);
+    subject.clock().advance_ms(i64::from(LEASE_MS));
+    let claimed = claim_as(subject, &[(alive.key(), alive.head.fence), (silent.key(), 1)], 10).await;
+    assert_eq!(claimed.iter().map(|run| run.stored.key).collect::<Vec<_>>(), [silent.key()]);
+    // At a restart nobody is at work, whatever is said.
+    subject.restart();
+    assert_eq!(claim_as(subject, &at_work, 10).await.len(), 2);
 }
 
 pub async fn a_commit_of_the_run_leaves_its_lease_alone(subject: &mut dyn Subject) {
@@ -192,12 +249,12 @@ pub async fn a_claim_takes_no_more_than_it_was_asked_for(subject: &mut dyn Subje
     subject.restart();
     let mut claimed = Vec::new();
     loop {
-        let some = subject.store().claim_runs(3, LEASE_MS).await.expect("runs are claimed");
+        let some = claim_as(subject, &[], 3).await;
         assert!(some.len() <= 3);
         if some.is_empty() {
             break;
         }
-        claimed.extend(some.into_iter().map(|stored| stored.key));
+        claimed.extend(some.into_iter().map(|run| run.stored.key));
     }
     claimed.sort();
     assert_eq!(claimed, pens.iter().map(Pen::key).collect::<Vec<_>>());

@@ -92,6 +92,7 @@ pub async fn the_outbox_shows_what_waits_is_under_way_or_was_given_up_on(subject
         task_id: pen.head.id.clone(),
         config_id: "p".into(),
         url: webhook(&pen, "p").url,
+        dialect: Dialect::V1_0,
         state: OutboxState::Dead,
         delivered_seq: 0,
         task_seq: 1,

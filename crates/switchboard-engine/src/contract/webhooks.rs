@@ -9,10 +9,15 @@ use crate::ports::store::{Delivery, DeliveryOutcome, PushChange};
 const CLAIM_MS: u32 = 20_000;
 
 async fn put(subject: &dyn Subject, pen: &mut Pen, id: &str, after_seq: u64) {
+    pen.head.push_configs += 1;
+    replace(subject, pen, id, after_seq).await;
+}
+
+/// Puts a config in the place of one with the same id.
+async fn replace(subject: &dyn Subject, pen: &mut Pen, id: &str, after_seq: u64) {
     let config = webhook(pen, id);
     let mut commit = pen.commit(subject, Vec::new());
     commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq }];
-    commit.head.push_configs += 1;
     pen.write(subject, commit).await;
 }
 
@@ -183,7 +188,7 @@ pub async fn a_late_outcome_for_a_replaced_config_is_ignored(subject: &mut dyn S
     let mut pen = Pen::opened(subject, "t1").await;
     put(subject, &mut pen, "p1", 0).await;
     let old = claim(subject, 1).await.remove(0);
-    put(subject, &mut pen, "p1", 0).await;
+    replace(subject, &mut pen, "p1", 0).await;
     settle(subject, &old, DeliveryOutcome::Parked { delivered_seq: 1, error: "gone".to_owned() }).await;
     let new = claim(subject, 1).await.remove(0);
     assert_ne!(new.key, old.key);

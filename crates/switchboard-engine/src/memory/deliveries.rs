@@ -9,7 +9,7 @@ use crate::ports::store::{Delivery, DeliveryKey, DeliveryOutcome, PushChange, Ta
 pub(super) struct Webhook {
     pub(super) key: DeliveryKey,
     pub(super) config: PushConfig,
-    dialect: Dialect,
+    pub(super) dialect: Dialect,
     pub(super) delivered_seq: u64,
     pub(super) failures: u32,
     /// Set while something waits or is under way: when it may be claimed (again).
@@ -103,6 +103,7 @@ impl Tables {
             webhook.claimed = true;
             claimed.push(Delivery {
                 key: delivery,
+                scope: (*record.scope).clone(),
                 task_key,
                 task_id: record.head.id.clone(),
                 context_id: record.head.context_id.clone(),

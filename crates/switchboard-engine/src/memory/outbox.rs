@@ -47,6 +47,7 @@ impl Tables {
             task_id: record.head.id.clone(),
             config_id: webhook.config.id.clone(),
             url: webhook.config.url.clone(),
+            dialect: webhook.dialect,
             state,
             delivered_seq: webhook.delivered_seq,
             task_seq: record.head.seq,

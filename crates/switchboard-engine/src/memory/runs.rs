@@ -5,8 +5,8 @@ use std::sync::Arc;
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::Timestamp;
 
-use super::tables::{Lease, Tables};
-use crate::ports::store::{LoggedCommit, StoredHead, TaskKey};
+use super::tables::{Hold, Lease, Tables};
+use crate::ports::store::{ClaimRuns, ClaimedRun, LoggedCommit, StoredHead, TaskKey};
 
 impl Tables {
     /// A commit takes the lease if it says so, leaves it alone if not, and drops it when the run has ended. A run that
@@ -15,8 +15,8 @@ impl Tables {
         let Some(record) = self.records.get(&key) else { return };
         let lease = match (record.head.running, lease_ms) {
             (false, _) => None,
-            (true, Some(ms)) => Some(Lease { held: true, claimable_at: now.plus_ms(ms.into()) }),
-            (true, None) => Some(record.lease.unwrap_or(Lease { held: false, claimable_at: now })),
+            (true, Some(ms)) => Some(Lease { hold: Hold::Held, claimable_at: now.plus_ms(ms.into()) }),
+            (true, None) => Some(record.lease.unwrap_or(Lease { hold: Hold::Released, claimable_at: now })),
         };
         if lease.is_some() || record.lease.is_some() {
             self.set_lease(key, lease);
@@ -34,20 +34,30 @@ impl Tables {
         record.lease = lease;
     }
 
-    pub(super) fn claim_runs(&mut self, limit: usize, lease_ms: u32, now: Timestamp) -> Vec<StoredHead> {
-        let claimable = self.runs.iter().take_while(|(at, _)| *at <= now).take(limit);
-        let keys: Vec<TaskKey> = claimable.map(|(_, key)| *key).collect();
-        let mut claimed = Vec::with_capacity(keys.len());
-        for key in keys {
+    pub(super) fn claim_runs(&mut self, claim: &ClaimRuns, now: Timestamp) -> Vec<ClaimedRun> {
+        let until = now.plus_ms(claim.lease_ms.into());
+        let claimable = self.runs.iter().take_while(|(at, _)| *at <= now);
+        let claimable: Vec<TaskKey> = claimable.map(|(_, key)| *key).collect();
+        let mut claimed = Vec::new();
+        for key in claimable {
+            if claimed.len() >= claim.limit {
+                break;
+            }
             let Some(record) = self.records.get_mut(&key) else { continue };
-            let (fence, attempt) = (record.head.fence + 1, record.head.attempt + 1);
-            let events: Arc<[Event]> = Arc::new([Event::Claimed { fence, attempt, at: now }]);
-            record.head.apply_commit(&events);
-            let (version, first_seq) = (record.head.version, record.head.seq + 1);
-            record.log_internal(LoggedCommit { version, first_seq, events });
-            claimed.push(StoredHead { key, scope: (*record.scope).clone(), head: record.head.clone() });
-            self.set_lease(key, Some(Lease { held: true, claimable_at: now.plus_ms(lease_ms.into()) }));
-            self.stats.rows_written += 2;
+            let Some(Lease { hold, .. }) = record.lease else { continue };
+            if hold != Hold::Held || !(claim.at_work)(key, record.head.fence) {
+                let was_released = hold == Hold::Released;
+                let attempt = record.head.attempt + u32::from(!was_released);
+                let events: Arc<[Event]> =
+                    Arc::new([Event::Claimed { fence: record.head.fence + 1, attempt, at: now }]);
+                record.head.apply_commit(&events);
+                let (version, first_seq) = (record.head.version, record.head.seq + 1);
+                record.log_internal(LoggedCommit { version, first_seq, events });
+                let stored = StoredHead { key, scope: (*record.scope).clone(), head: record.head.clone() };
+                claimed.push(ClaimedRun { stored, was_released });
+                self.stats.rows_written += 2;
+            }
+            self.set_lease(key, Some(Lease { hold: Hold::Held, claimable_at: until }));
         }
         claimed
     }
@@ -56,7 +66,7 @@ impl Tables {
         let mut lost = Vec::new();
         for &(key, fence) in held {
             if self.holds(key, fence) {
-                self.set_lease(key, Some(Lease { held: true, claimable_at: now.plus_ms(lease_ms.into()) }));
+                self.set_lease(key, Some(Lease { hold: Hold::Held, claimable_at: now.plus_ms(lease_ms.into()) }));
             } else {
                 lost.push(key);
             }
@@ -72,23 +82,25 @@ impl Tables {
     pub(super) fn release_leases(&mut self, held: &[(TaskKey, u64)], due: Timestamp) {
         for &(key, fence) in held {
             if self.holds(key, fence) {
-                self.set_lease(key, Some(Lease { held: false, claimable_at: due }));
+                self.set_lease(key, Some(Lease { hold: Hold::Released, claimable_at: due }));
             }
         }
     }
 
     fn holds(&self, key: TaskKey, fence: u64) -> bool {
         let record = self.records.get(&key);
-        record.is_some_and(|record| record.head.fence == fence && record.lease.is_some_and(|lease| lease.held))
+        record.is_some_and(|record| {
+            record.head.fence == fence && record.lease.is_some_and(|lease| lease.hold == Hold::Held)
+        })
     }
 
     /// Every lease that is held becomes claimable, as if its holder had died and been seen to die.
     pub(super) fn void_leases(&mut self) {
-        let held = self.records.iter().filter(|(_, record)| record.lease.is_some_and(|lease| lease.held));
+        let held = self.records.iter().filter(|(_, record)| record.lease.is_some_and(|lease| lease.hold == Hold::Held));
         let held: Vec<TaskKey> = held.map(|(key, _)| *key).collect();
         let claimable_at = Timestamp::from_ms(i64::MIN);
         for key in held {
-            self.set_lease(key, Some(Lease { held: false, claimable_at }));
+            self.set_lease(key, Some(Lease { hold: Hold::Void, claimable_at }));
         }
     }
 }

@@ -49,7 +49,7 @@ async fn cancel(house: Arc<House>, scope: Scope, id: TaskId, metadata: Option<Js
     match stored.head.state {
         // Still submitted or working only when the process is going down: the intent is recorded and will be obeyed.
         TaskState::Canceled | TaskState::Submitted | TaskState::Working => {
-            Ok(Reply::Task(TaskView::whole(stored.folded.task.clone())))
+            Ok(Reply::Task(house.fitted(&scope, TaskView::whole(stored.folded.task.clone()))))
         }
         state => Err(ProtocolError::TaskNotCancelable { id: id.clone(), state }),
     }
@@ -61,7 +61,7 @@ async fn tell_and_wait(house: &House, record: &Record) -> Result<bool, ProtocolE
     // The runner cuts a run off after the grace period; a run on a node that does not answer is cut off by the caller.
     let until = Instant::now() + Duration::from_millis(u64::from(house.limits.cancel_grace_ms) + 1_000);
     loop {
-        let told = house.runs.cancel(&record.id);
+        let told = record.key().is_some_and(|key| house.runs.cancel(key));
         let left = until.saturating_duration_since(Instant::now());
         let patience = if told { left } else { left.min(TELL_AGAIN) };
         if wait_until(house, record, Until::Ended, patience).await? {

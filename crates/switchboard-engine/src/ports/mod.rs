@@ -2,9 +2,11 @@
 //! none by name.
 
 pub mod clock;
+pub mod download;
 pub mod hints;
 pub mod ids;
 pub mod outbox;
+pub mod room;
 pub mod store;
 pub mod webhook;
 
@@ -12,5 +14,6 @@ pub use clock::Clock;
 pub use hints::{Hint, HintSink, Hints};
 pub use ids::Ids;
 pub use outbox::Outbox;
+pub use room::{Links, Room};
 pub use store::Store;
 pub use webhook::{Webhook, WebhookCall, WebhookError};

@@ -2,7 +2,7 @@
 //! done about it. Not scoped to an owner, so nothing but the operator's door may lead here.
 
 use switchboard_core::call::BoxFuture;
-use switchboard_core::model::{ConfigId, TaskId, Timestamp};
+use switchboard_core::model::{ConfigId, Dialect, TaskId, Timestamp};
 
 use super::store::{DeliveryKey, Scope, StoreError, TaskKey};
 
@@ -57,6 +57,8 @@ pub struct OutboxEntry {
     pub task_id: TaskId,
     pub config_id: ConfigId,
     pub url: String,
+    /// What the receiver reads.
+    pub dialect: Dialect,
     pub state: OutboxState,
     /// The number of the last update the receiver has taken, and of the task's newest.
     pub delivered_seq: u64,

@@ -9,10 +9,12 @@ use std::sync::Arc;
 use switchboard_core::call::{BoxFuture, Owner};
 use switchboard_core::lifecycle::{Event, Folded, Head};
 use switchboard_core::model::{
-    AgentName, ConfigId, ContextId, Dialect, PushConfig, TaskId, TaskState, TaskStatus, Timestamp,
+    AgentName, ArtifactId, ConfigId, ContextId, Dialect, PushConfig, TaskId, TaskState, TaskStatus, Timestamp,
 };
 
 use super::Outbox;
+use super::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
+use super::room::Room;
 
 pub trait Store: Send + Sync {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>>;
@@ -20,15 +22,39 @@ pub trait Store: Send + Sync {
     /// The head of a record, born or not.
     fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>>;
 
-    /// The whole record: its head, and its log folded.
-    fn task<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>>;
+    /// The record: its head, and its log folded. Artifacts that there is no room for are shown as links, and their
+    /// contents are not read.
+    fn task<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>>;
 
     /// Commits that hold visible events numbered above `after_seq`, in order, at most `limit` of them: fewer where they
     /// are large, none only if there are none. A key is proof that its holder was shown the head. Fails with `Pruned`
     /// below what is kept.
     fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>>;
 
-    /// Born tasks of a scope, newest status first; of the same moment, the one opened last.
+    /// An artifact of a record, whole or one part of it (counted from 0, below `PARTS_APART_MAX`), for a reader of its
+    /// bytes: the texts, bytes, links and JSON of its parts, one after the other.
+    fn artifact<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        artifact: &'a ArtifactId,
+        part: Option<u64>,
+    ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>>;
+
+    /// The bytes at a cursor, about `bytes_max` of them at most. Fails with `Pruned` if they are no longer kept.
+    fn read_artifact(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>>;
+
+    /// Born tasks of a scope, newest status first; of the same moment, the one opened last. A page that would hold more
+    /// than there is room for ends early, but never without a task.
     fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>>;
 
     /// What an idempotency key stands for, if it was used inside its window.
@@ -37,8 +63,9 @@ pub trait Store: Send + Sync {
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>>;
 
     /// Takes over runs that nobody holds: their lease has run out, was released and is due, or belonged to a process
-    /// that is provably gone. Each is committed as `Claimed` under a new fence with the next attempt.
-    fn claim_runs(&self, limit: usize, lease_ms: u32) -> BoxFuture<'_, Result<Vec<StoredHead>, StoreError>>;
+    /// that is provably gone. Each is committed as `Claimed` under a new fence; a released one without a new attempt. A
+    /// lease that has run out while this process is at work on its run is renewed instead.
+    fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>>;
 
     /// Extends the leases this process holds and says which it has lost. Renewing an expired lease that nobody claimed
     /// is allowed: a laptop that slept has lost nothing.
@@ -49,7 +76,8 @@ pub trait Store: Send + Sync {
     /// before it could tell the run.
     fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>>;
 
-    /// Gives leases back, so that the runs can be claimed once `due` has come.
+    /// Gives leases back, so that the runs can be claimed once `due` has come. It is no failure of theirs: the claim that
+    /// follows is not another attempt.
     fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Takes deliveries that are due, hiding them from others for `claim_ms`.
@@ -194,7 +222,8 @@ pub enum CommitError {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreError {
-    /// Try again later.
+    /// Try again later. The reason is logged and shown to whoever asks whether the process is ready: it names no path,
+    /// no host and nothing that is stored.
     Unavailable(String),
     /// Stop: what is stored cannot be right.
     Corrupt(String),
@@ -222,6 +251,23 @@ pub struct StoredTask {
     pub folded: Arc<Folded>,
 }
 
+/// How runs are to be claimed.
+#[derive(Clone)]
+pub struct ClaimRuns {
+    pub limit: usize,
+    pub lease_ms: u32,
+    /// Whether this process is at work on the run of a task under a fence. Asked inside the claim, so that a process that
+    /// was frozen for longer than a lease does not take its own runs for orphans.
+    pub at_work: Arc<dyn Fn(TaskKey, u64) -> bool + Send + Sync>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ClaimedRun {
+    pub stored: StoredHead,
+    /// It had been given back in order. If not, whoever held it died or fell silent.
+    pub was_released: bool,
+}
+
 /// A run of commits.
 #[derive(Clone, Debug)]
 pub struct LogPage {
@@ -245,6 +291,8 @@ pub struct ListQuery {
     pub after: Option<ListCursor>,
     /// Whether artifacts will be shown; if not, an adapter may leave them out of the fold.
     pub artifacts: bool,
+    /// For all tasks of the page together.
+    pub room: Room,
 }
 
 /// The last task of the page before.
@@ -266,6 +314,8 @@ pub struct ListPage {
 #[derive(Clone, Debug)]
 pub struct Delivery {
     pub key: DeliveryKey,
+    /// Whose task it is, for receivers that are sent the whole of it.
+    pub scope: Scope,
     pub task_key: TaskKey,
     pub task_id: TaskId,
     pub context_id: ContextId,

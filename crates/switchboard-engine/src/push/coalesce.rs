@@ -16,13 +16,12 @@ pub(super) async fn newest_state(house: &House, delivery: &Delivery) -> Result<O
     if after == 0 || delivery.task_seq.saturating_sub(delivery.delivered_seq) <= after {
         return Ok(None);
     }
-    let Some(entry) = house.store.outbox().find(delivery.key).await? else { return Ok(None) };
-    let Some(stored) = house.store.head(&entry.scope, &delivery.task_id).await? else { return Ok(None) };
+    let Some(stored) = house.store.head(&delivery.scope, &delivery.task_id).await? else { return Ok(None) };
     // Asked of the head first, so that a large task is not even read.
     if stored.head.artifacts.iter().map(|artifact| artifact.bytes).sum::<u64>() > STATE_BYTES_MAX {
         return Ok(None);
     }
-    let Some(stored) = house.store.task(&entry.scope, &delivery.task_id).await? else { return Ok(None) };
+    let Some(stored) = house.stored_task(&delivery.scope, &delivery.task_id).await? else { return Ok(None) };
     let seq = stored.head.seq;
     let body = encode(delivery.dialect, &Update::Task(TaskView::whole(stored.folded.task.clone())));
     if seq <= delivery.delivered_seq || body.len() as u64 > 2 * STATE_BYTES_MAX {

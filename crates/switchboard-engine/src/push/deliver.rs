@@ -1,16 +1,18 @@
-//! One delivery: reads what the receiver has not taken yet and posts it, one update after another.
+//! One delivery: reads what the receiver has not taken yet and posts it, one update after another, or the task as it
+//! stands, as the receiver's dialect has it.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use switchboard_core::dialect::{Dialect, v1_0};
+use switchboard_core::dialect::{Dialect, PushBody, encode_update, push_body, push_media_type};
 use switchboard_core::lifecycle::updates;
-use switchboard_core::model::{PushConfig, Update};
+use switchboard_core::model::Update;
 use tokio::time::Instant;
 
 use super::backoff::backoff_ms;
 use super::coalesce::newest_state;
 use super::lanes::Finding;
+use super::whole_task::whole_task;
 use crate::house::{Counters, House};
 use crate::limits::Limits;
 use crate::ports::store::{Delivery, DeliveryOutcome, StoreError};
@@ -87,6 +89,23 @@ enum Stop {
 
 impl Trip<'_> {
     async fn go(&mut self) -> Result<(), Stop> {
+        match push_body(self.claimed.delivery.dialect) {
+            PushBody::Update => self.post_updates().await,
+            PushBody::Task => self.post_task().await,
+        }
+    }
+
+    /// Posts the task as it stands: changes that come together are one call.
+    async fn post_task(&mut self) -> Result<(), Stop> {
+        let whole = whole_task(self.house, &self.claimed.delivery).await.map_err(Stop::Store)?;
+        match whole {
+            Some((seq, body)) if seq > self.delivered_seq => self.post(Letter { seq, skipped: 0, body }).await,
+            // It is gone, and with it the reason to say anything; or all has been said.
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    async fn post_updates(&mut self) -> Result<(), Stop> {
         let delivery = &self.claimed.delivery;
         if let Some(letter) = newest_state(self.house, delivery).await.map_err(Stop::Store)? {
             self.post(letter).await?;
@@ -116,7 +135,7 @@ impl Trip<'_> {
         let Letter { seq, skipped, .. } = letter;
         let call = WebhookCall {
             url: delivery.config.url.clone(),
-            headers: headers(&delivery.config, delivery.task_id.as_str(), &letter, attempt),
+            headers: headers(delivery, &letter, attempt),
             body: letter.body,
         };
         let patience = Duration::from_millis(u64::from(self.house.limits.delivery_timeout_ms));
@@ -205,10 +224,11 @@ pub(super) fn delivery_id(task_id: &str, config_id: &str, seq: u64) -> String {
     format!("{task_id}:{config_id}:{seq}")
 }
 
-fn headers(config: &PushConfig, task_id: &str, letter: &Letter, attempt: u32) -> Vec<(&'static str, String)> {
+fn headers(delivery: &Delivery, letter: &Letter, attempt: u32) -> Vec<(&'static str, String)> {
+    let Delivery { config, task_id, dialect, .. } = delivery;
     let mut headers = vec![
-        ("content-type", "application/a2a+json".to_owned()),
-        ("a2a-delivery-id", delivery_id(task_id, config.id.as_str(), letter.seq)),
+        ("content-type", push_media_type(*dialect).to_owned()),
+        ("a2a-delivery-id", delivery_id(task_id.as_str(), config.id.as_str(), letter.seq)),
         ("a2a-delivery-seq", letter.seq.to_string()),
         ("a2a-delivery-attempt", attempt.to_string()),
     ];
@@ -229,8 +249,6 @@ fn headers(config: &PushConfig, task_id: &str, letter: &Letter, attempt: u32) ->
 
 pub(super) fn encode(dialect: Dialect, update: &Update) -> Bytes {
     let mut body = Vec::with_capacity(512);
-    match dialect {
-        Dialect::V1_0 => v1_0::encode_update(update, &mut body),
-    }
+    encode_update(dialect, update, &mut body);
     body.into()
 }

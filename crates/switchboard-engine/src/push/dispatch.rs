@@ -2,7 +2,7 @@
 //! as have ended by then in one write. While nothing is due and nothing ends, it sleeps.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use super::deliver::{Claimed, deliver, parked};
 use super::endpoint::Endpoint;
 use super::lanes::{Finding, Lanes, Place};
 use crate::house::{Counters, House};
+use crate::id_hash::IdHash;
 use crate::ports::store::{Delivery, DeliveryKey, DeliveryOutcome};
 use crate::supervisor::Kind;
 
@@ -30,8 +31,7 @@ pub(crate) async fn deliver_forever(house: Arc<House>) {
     let (done, finished) = mpsc::channel(house.limits.deliveries_max.max(1));
     let dispatcher = Dispatcher {
         house,
-        dice: RandomState::new(),
-        in_hand: HashSet::new(),
+        in_hand: HashSet::default(),
         settled: Vec::new(),
         done,
         finished,
@@ -44,10 +44,9 @@ pub(crate) async fn deliver_forever(house: Arc<House>) {
 
 struct Dispatcher {
     house: Arc<House>,
-    dice: RandomState,
     /// Claimed by this process: under way, or waiting for a place. A claim that ran out although its delivery is still
     /// under way (a frozen process) is not started twice.
-    in_hand: HashSet<DeliveryKey>,
+    in_hand: HashSet<DeliveryKey, IdHash>,
     /// What has ended or was put back, and is not recorded yet.
     settled: Vec<(DeliveryKey, DeliveryOutcome)>,
     done: mpsc::Sender<Finished>,
@@ -181,7 +180,7 @@ impl Dispatcher {
         let finished =
             Finished { key, endpoint, probe, began: Instant::now(), outcome: None, finding: Finding::default() };
         let mut back = Return { done: self.done.clone(), finished: Some(finished) };
-        let dice = self.dice.hash_one((key, claimed.delivery.failures));
+        let dice = dice((key, claimed.delivery.failures));
         let courier = self.house.clone();
         self.house.supervisor.spawn(Kind::Delivery, async move {
             let (outcome, finding) = if claimed.is_stale(&courier.limits) {
@@ -199,7 +198,7 @@ impl Dispatcher {
 
     fn take_in(&mut self, finished: Finished) {
         let Finished { key, endpoint, probe, began, outcome, finding } = finished;
-        let dice = self.dice.hash_one((key, began.elapsed().subsec_nanos()));
+        let dice = dice((key, began.elapsed().subsec_nanos()));
         self.lanes().finished(&endpoint, probe, finding, began.elapsed(), self.house.now(), dice);
         match outcome {
             Some(outcome) => self.settle(key, outcome),
@@ -242,6 +241,11 @@ impl Dispatcher {
             () = tokio::time::sleep(if has_room { wait } else { IDLE }) => self.timer_fired = true,
         }
     }
+}
+
+/// Different for each delivery, and the same each time: a simulation must be able to repeat it.
+fn dice(what: impl Hash) -> u64 {
+    IdHash::default().hash_one(what)
 }
 
 fn due_of(outcome: &DeliveryOutcome) -> Option<Timestamp> {

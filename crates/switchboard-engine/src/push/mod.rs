@@ -12,6 +12,7 @@ mod health;
 mod lanes;
 mod outbox;
 mod registering;
+mod whole_task;
 
 use std::sync::Mutex;
 

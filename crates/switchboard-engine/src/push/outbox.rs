@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, PoisonError};
 
+use switchboard_core::dialect::{PushBody, push_body};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::updates;
 use switchboard_core::model::Update;
@@ -55,6 +56,12 @@ pub struct NextUpdate {
     pub kind: &'static str,
 }
 
+impl NextUpdate {
+    fn new(entry: &OutboxEntry, seq: u64, kind: &'static str) -> Self {
+        Self { seq, delivery_id: delivery_id(entry.task_id.as_str(), entry.config_id.as_str(), seq), kind }
+    }
+}
+
 /// What a change of many dead letters came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed {
@@ -89,6 +96,10 @@ impl OutboxDesk {
     pub async fn show(&self, key: DeliveryKey) -> Result<Option<OutboxDetail>, ProtocolError> {
         let found = self.house.store.outbox().find(key).await.map_err(|error| self.failed(&error))?;
         let Some(entry) = found else { return Ok(None) };
+        if push_body(entry.dialect) == PushBody::Task {
+            let next = NextUpdate::new(&entry, entry.task_seq, "task");
+            return Ok(Some(OutboxDetail { entry, next: Some(next) }));
+        }
         let next = match self.house.store.log(entry.task_key, entry.delivered_seq, 1).await {
             Ok(page) => page.commits.into_iter().next().and_then(|commit| {
                 // The context is not shown, so any will do.
@@ -99,15 +110,14 @@ impl OutboxDesk {
             Err(StoreError::Pruned) => None,
             Err(error) => return Err(self.failed(&error)),
         };
-        let next = next.map(|(seq, update)| NextUpdate {
-            seq,
-            delivery_id: delivery_id(entry.task_id.as_str(), entry.config_id.as_str(), seq),
-            kind: match update {
+        let next = next.map(|(seq, update)| {
+            let kind = match update {
                 Update::Task(_) => "task",
                 Update::Message(_) => "message",
                 Update::Status(_) => "statusUpdate",
                 Update::Artifact(_) => "artifactUpdate",
-            },
+            };
+            NextUpdate::new(&entry, seq, kind)
         });
         Ok(Some(OutboxDetail { entry, next }))
     }

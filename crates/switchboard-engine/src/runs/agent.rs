@@ -5,15 +5,27 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use switchboard_core::call::BoxFuture;
+use switchboard_core::model::Json;
+
 use super::{AgentError, Turn};
 
 /// An agent: it is given one message at a time and works on it.
 ///
 /// Returning `Ok(())` completes the task unless the turn said otherwise (asked, rejected, replied directly). Returning
 /// an error, or panicking, fails it. The work is not tied to the client's connection: a client that goes away changes
-/// nothing. After a crash the same message is given again, with [`Turn::attempt`] one higher.
+/// nothing. After a crash the same message is given again, with [`Turn::attempt`] one higher; after an orderly restart
+/// that cut it off, too, and then the attempt stays the same.
 pub trait Agent: Send + Sync + 'static {
     fn run(&self, turn: Turn) -> impl Future<Output = Result<(), AgentError>> + Send;
+
+    /// Clears away what a run that died may have left behind in the world, such as a process that still works for it.
+    /// `checkpoint` is the last value that the run kept with [`Turn::checkpoint`]; without one this is not called. It
+    /// comes before the next attempt, and also when there will be none.
+    fn clean_up_after(&self, checkpoint: Json) -> impl Future<Output = ()> + Send {
+        drop(checkpoint);
+        std::future::ready(())
+    }
 
     /// What the engine may assume about this agent.
     fn traits(&self) -> Traits {
@@ -31,6 +43,10 @@ pub struct Traits {
     pub idempotency: Option<Idempotency>,
     /// How long one run may take; none is the engine's default.
     pub run_max: Option<Duration>,
+    /// The longest run that a call may ask for; none is `run_max`.
+    pub run_max_per_call: Option<Duration>,
+    /// How much longer a run is waited for that is out of time, for agents that then end by themselves in an orderly way.
+    pub wind_down: Duration,
 }
 
 impl Default for Traits {
@@ -38,9 +54,11 @@ impl Default for Traits {
         Self {
             effects: Effects::Some,
             replies: Replies::Task,
-            recovery: Recovery::Retry { attempts_max: None },
+            recovery: Recovery::retry(),
             idempotency: None,
             run_max: None,
+            run_max_per_call: None,
+            wind_down: Duration::ZERO,
         }
     }
 }
@@ -81,6 +99,18 @@ impl Traits {
         self.run_max = Some(run_max);
         self
     }
+
+    #[must_use]
+    pub fn with_run_max_per_call(mut self, run_max: Duration) -> Self {
+        self.run_max_per_call = Some(run_max);
+        self
+    }
+
+    #[must_use]
+    pub fn with_wind_down(mut self, wind_down: Duration) -> Self {
+        self.wind_down = wind_down;
+        self
+    }
 }
 
 /// Whether a run does anything that outlives it.
@@ -106,10 +136,26 @@ pub enum Replies {
 /// What happens to a run whose process died.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// Run it again, up to this many attempts in all (none: the engine's default).
-    Retry { attempts_max: Option<u32> },
+    /// Run it again, up to this many attempts in all, with pauses between them (none: the engine's defaults).
+    Retry { attempts_max: Option<u32>, backoff: Option<Backoff> },
     /// Fail the task, with this reason for the client.
     Fail { reason: String },
+}
+
+impl Recovery {
+    /// Run it again, as the engine does by default.
+    #[must_use]
+    pub fn retry() -> Self {
+        Self::Retry { attempts_max: None, backoff: None }
+    }
+}
+
+/// The pauses between attempts. The second attempt comes at once, since a single death is rarely the task's own fault;
+/// the third after `min`, each later one after twice the pause before, up to `max`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    pub min: Duration,
+    pub max: Duration,
 }
 
 /// When a repeated message counts as the same message.
@@ -130,6 +176,7 @@ pub type AgentFuture = Pin<Box<dyn Future<Output = Result<(), AgentError>> + Sen
 #[derive(Clone)]
 pub struct AgentSource {
     start: Arc<dyn Fn(Turn) -> AgentFuture + Send + Sync>,
+    clean_up: Arc<dyn Fn(Json) -> BoxFuture<'static, ()> + Send + Sync>,
     traits: Traits,
 }
 
@@ -138,23 +185,33 @@ impl AgentSource {
     pub fn shared(agent: impl Agent) -> Self {
         let traits = agent.traits();
         let agent = Arc::new(agent);
+        let cleaner = agent.clone();
         let start = move |turn| -> AgentFuture {
             let agent = agent.clone();
             Box::pin(async move { agent.run(turn).await })
         };
-        Self { start: Arc::new(start), traits }
+        let clean_up = move |checkpoint| -> BoxFuture<'static, ()> {
+            let agent = cleaner.clone();
+            Box::pin(async move { agent.clean_up_after(checkpoint).await })
+        };
+        Self { start: Arc::new(start), clean_up: Arc::new(clean_up), traits }
     }
 
     /// A fresh instance for each turn. The factory is called once at the beginning to read the traits.
     pub fn factory<A: Agent>(make: impl Fn() -> A + Send + Sync + 'static) -> Self {
         let traits = make().traits();
         let make = Arc::new(make);
+        let cleaner = make.clone();
         // Made inside the run, so that a factory that panics fails its task and nothing else.
         let start = move |turn| -> AgentFuture {
             let make = make.clone();
             Box::pin(async move { make().run(turn).await })
         };
-        Self { start: Arc::new(start), traits }
+        let clean_up = move |checkpoint| -> BoxFuture<'static, ()> {
+            let make = cleaner.clone();
+            Box::pin(async move { make().clean_up_after(checkpoint).await })
+        };
+        Self { start: Arc::new(start), clean_up: Arc::new(clean_up), traits }
     }
 
     #[must_use]
@@ -171,5 +228,9 @@ impl AgentSource {
 
     pub(crate) fn start(&self, turn: Turn) -> AgentFuture {
         (self.start)(turn)
+    }
+
+    pub(crate) fn clean_up_after(&self, checkpoint: Json) -> BoxFuture<'static, ()> {
+        (self.clean_up)(checkpoint)
     }
 }

@@ -1,21 +1,25 @@
 //! Working on tasks. An [`Agent`] is what users write; a [`Turn`] is what it holds while it works on one message; the
-//! runner drives it, detached from any socket, and recovery starts it again where a process died.
+//! runner drives it, detached from any socket; the sweeper keeps its lease, and recovery starts it again where a process
+//! died.
 
 mod agent;
 mod artifact_writer;
 mod error;
 mod recovery;
 mod registry;
+mod run_time;
 mod runner;
+mod sweeper;
 mod turn;
 mod work_time;
 
-pub use agent::{Agent, AgentFuture, AgentSource, Effects, Idempotency, Recovery, Replies, Traits};
+pub use agent::{Agent, AgentFuture, AgentSource, Backoff, Effects, Idempotency, Recovery, Replies, Traits};
 pub use artifact_writer::ArtifactWriter;
 pub use error::{AgentError, TurnError};
 pub use turn::Turn;
 
-pub(crate) use recovery::{recover, sweep};
+pub(crate) use recovery::give_back;
 pub(crate) use registry::RunRegistry;
 pub(crate) use runner::{Run, poll_once};
+pub(crate) use sweeper::sweep;
 pub(crate) use turn::{Stage, TurnStart};

@@ -1,129 +1,118 @@
-//! Takes up runs that nobody works on: at start, those of a process that died; later, those whose lease ran out.
+//! What becomes of a claimed run: it is tried again at once or after a pause, put off because its agent is not served
+//! here, or ended. All the thought is in [`judge`].
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use switchboard_core::lifecycle::{Command, RunCommand, TurnEnd};
-use switchboard_core::model::{Message, Part, Role};
+use switchboard_core::lifecycle::{Command, Head, Inbound, RunCommand, TurnEnd};
+use switchboard_core::model::{Message, Part, Role, TaskState, Timestamp};
 
-use super::{Recovery, Run};
-use crate::commit::Record;
-use crate::house::House;
-use crate::ports::store::{StoreError, StoredHead};
+use super::registry::HeldRun;
+use super::{Backoff, Recovery, Run};
+use crate::commit::{Record, WriteError};
+use crate::house::{House, Registered};
+use crate::limits::Limits;
+use crate::ports::store::{ClaimedRun, StoreError};
 
-/// Runs claimed in one go; more follow at once.
-const CLAIM_BATCH: usize = 256;
-/// How often a task is looked at whose agent is not served here.
+/// How often a task is looked at whose agent is not served here: at first, and later a quarter of its age, up to this.
 const UNSERVED_LOOK_MS: i64 = 60_000;
+const UNSERVED_LOOK_MS_MAX: i64 = 3_600_000;
 
-/// Takes up everything that an earlier process left.
-pub(crate) async fn recover(house: &Arc<House>) -> Result<(), StoreError> {
-    loop {
-        let claimed = house.store.claim_runs(CLAIM_BATCH, house.limits.lease_ms).await?;
-        let done = claimed.len() < CLAIM_BATCH;
-        for stored in claimed {
-            take_up(house, stored).await?;
-        }
-        if done {
-            house.health.recovering.store(false, Ordering::Relaxed);
-            return Ok(());
-        }
-    }
-}
-
-/// The loop that keeps every active task owned: renews what this process runs before it claims anything, and tells
-/// followers of tasks that moved without a hint.
-pub(crate) async fn sweep(house: Arc<House>) {
-    let mut since_poll = Duration::ZERO;
-    let pause = Duration::from_millis(u64::from(house.limits.sweep_ms));
-    loop {
-        tokio::time::sleep(pause).await;
-        if let Err(error) = renew_and_claim(&house).await {
-            let _ = house.store_failed(&error);
-        } else if house.health.commit_failed.load(Ordering::Relaxed) && house.store.probe().await.is_ok() {
-            house.health.commit_failed.store(false, Ordering::Relaxed);
-        }
-        since_poll += pause;
-        if since_poll >= Duration::from_millis(u64::from(house.limits.follow_poll_ms)) {
-            since_poll = Duration::ZERO;
-            poll_followed(&house).await;
-        }
-    }
-}
-
-async fn renew_and_claim(house: &Arc<House>) -> Result<(), StoreError> {
-    let held = house.runs.held();
-    if !held.is_empty() {
-        let lost = house.store.renew_leases(held.clone(), house.limits.lease_ms).await?;
-        house.runs.drop_lost(&held, &lost);
-        house.runs.cancel_all(&house.store.canceled_runs().await?);
-    }
-    if house.supervisor.is_draining() {
-        return Ok(());
-    }
-    recover(house).await
-}
-
-/// Looks at every followed task once: a hint may have been lost.
-async fn poll_followed(house: &Arc<House>) {
-    for tail in house.tails.all() {
-        match house.store.head(tail.scope(), tail.task_id()).await {
-            Ok(Some(stored)) => tail.overtaken(stored.head.seq),
-            Ok(None) => {}
-            Err(error) => {
-                tracing::warn!(task = %tail.task_id(), ?error, "a followed task could not be read");
-                return;
-            }
-        }
-    }
-}
-
-/// Leaves a turn to a process that serves its agent; looking at it was not an attempt.
-async fn put_back(house: &House, claimed: StoredHead) -> Result<(), StoreError> {
-    let key = claimed.key;
-    let record = Record::stored(claimed);
-    tracing::warn!(task = %record.id, agent = %record.scope.agent, "a task waits for an agent that is not served");
-    if let Err(error) = house.write(&record, Command::PutBack).await {
-        tracing::warn!(task = %record.id, ?error, "an attempt that was none could not be taken back");
-    }
-    let fence = record.with_head(|head| head.fence);
-    house.store.release_leases(vec![(key, fence)], house.now().plus_ms(UNSERVED_LOOK_MS)).await
-}
-
-/// Runs a claimed turn again, or fails it, as its agent declares.
-async fn take_up(house: &Arc<House>, claimed: StoredHead) -> Result<(), StoreError> {
+/// Takes up a run that this process has claimed.
+pub(super) async fn take_up(house: &Arc<House>, claimed: ClaimedRun) -> Result<(), StoreError> {
+    let ClaimedRun { stored: claimed, was_released } = claimed;
     let (key, fence, attempt) = (claimed.key, claimed.head.fence, claimed.head.attempt);
-    if house.runs.holds(key, fence) {
+    if house.runs.is_at_work(key, fence) {
         return Ok(());
     }
-    let Some(agent) = house.agents.get(&claimed.scope.agent).cloned() else {
-        return put_back(house, claimed).await;
-    };
-    let cancel_requested = claimed.head.cancel_requested;
     let record = Arc::new(Record::stored(claimed));
-    let Some(stored) = house.store.task(&record.scope, &record.id).await? else { return Ok(()) };
-    let Some(inbound) = stored.folded.open_turns.first().cloned() else { return Ok(()) };
-    house.note_recovered();
-    let reason = match &agent.source.traits().recovery {
-        _ if cancel_requested => None,
-        Recovery::Fail { reason } => Some(reason.clone()),
-        Recovery::Retry { attempts_max } => {
-            let max = attempts_max.unwrap_or(house.limits.attempts_max);
-            (attempt > max).then(|| format!("The agent was interrupted {max} times and is not tried again"))
-        }
-    };
-    if reason.is_none() && !cancel_requested {
-        tracing::info!(task = %record.id, agent = %agent.name, attempt, "run taken up again");
-        let referenced = house.referenced_tasks(&record.scope, &stored).await;
-        if let Some(run) = Run::begin(house.clone(), agent, record, &stored, referenced) {
-            run.spawn();
-        }
+    let Some(stored) = house.stored_task(&record.scope, &record.id).await? else { return Ok(()) };
+    if stored.head.fence != fence {
+        // Claimed again by somebody else while this process stood still: that fence is not ours to run under.
         return Ok(());
     }
-    let end = match reason {
-        None => TurnEnd::Returned,
-        Some(reason) => {
+    let Some(inbound) = stored.folded.open_turns.first().cloned() else { return Ok(()) };
+    let agent = house.agents.get(&record.scope.agent).cloned();
+    if let (Some(agent), Some(checkpoint)) = (&agent, &stored.folded.checkpoint) {
+        let at_most = Duration::from_millis(u64::from(house.limits.clean_up_ms_max));
+        if tokio::time::timeout(at_most, agent.source.clean_up_after(checkpoint.clone())).await.is_err() {
+            tracing::warn!(task = %record.id, agent = %agent.name, "clearing away after a dead run took too long");
+        }
+    }
+    let policy = agent.as_ref().map(|agent| &agent.source.traits().recovery);
+    let verdict = judge(&stored.head, was_released, policy, &house.limits, house.now());
+    match (verdict, agent) {
+        (Verdict::Run, Some(agent)) => {
+            house.note_recovered();
+            tracing::info!(task = %record.id, agent = %agent.name, attempt, "run taken up again");
+            let referenced = house.referenced_tasks(&record.scope, &stored).await;
+            if let Some(run) = Run::begin(house.clone(), agent, record, &stored, referenced, true) {
+                run.spawn();
+            }
+            Ok(())
+        }
+        (Verdict::End(end), _) => {
+            house.note_recovered();
+            if let Err(error) = end_turn(house, &record, fence, inbound, end).await {
+                tracing::warn!(task = %record.id, ?error, "an interrupted run could not be ended");
+            }
+            Ok(())
+        }
+        (Verdict::Wait { ms }, agent) => {
+            match agent {
+                Some(_) => tracing::info!(task = %record.id, attempt, wait_ms = ms, "run put off"),
+                None => tracing::warn!(
+                    task = %record.id, agent = %record.scope.agent, "a task waits for an agent that is not served"
+                ),
+            }
+            house.store.release_leases(vec![(key, fence)], house.now().plus_ms(ms)).await
+        }
+        (Verdict::Run, None) => Ok(()),
+    }
+}
+
+/// Gives back what this process still held when it was told to stop. A run that may not be started twice and was cut off
+/// has failed; the others go on in the next process, where this is no attempt more.
+pub(crate) async fn give_back(house: &House, held: Vec<HeldRun>) {
+    let mut released = Vec::with_capacity(held.len());
+    for HeldRun { key, fence, record, begun } in held {
+        let agent = house.agents.get(&record.scope.agent);
+        match agent.map(|agent: &Arc<Registered>| &agent.source.traits().recovery) {
+            // If it cannot be ended now, its lease stays, and whoever finds that void will end it.
+            Some(Recovery::Fail { reason }) if begun => fail_cut_off(house, &record, fence, reason).await,
+            Some(_) | None => released.push((key, fence)),
+        }
+    }
+    if released.is_empty() {
+        return;
+    }
+    if let Err(error) = house.store.release_leases(released, house.now()).await {
+        tracing::warn!(?error, "leases could not be released; they run out by themselves");
+    }
+}
+
+async fn fail_cut_off(house: &House, record: &Record, fence: u64, reason: &str) {
+    let inbound = match house.stored_task(&record.scope, &record.id).await {
+        Ok(stored) => stored.and_then(|stored| stored.folded.open_turns.first().cloned()),
+        Err(_) => None,
+    };
+    let Some(inbound) = inbound else { return };
+    if let Err(error) = end_turn(house, record, fence, inbound, End::Failed(reason.to_owned())).await {
+        tracing::warn!(task = %record.id, ?error, "a run that was cut off could not be failed");
+    }
+}
+
+async fn end_turn(
+    house: &House,
+    record: &Record,
+    fence: u64,
+    inbound: Arc<Inbound>,
+    end: End,
+) -> Result<(), WriteError> {
+    let end = match end {
+        End::Canceled => TurnEnd::Returned,
+        End::Failed(reason) => {
             let mut message = Message::new(Role::Agent, house.ids.uuid(), vec![Part::text(reason)]);
             message.context_id = Some(record.context_id.clone());
             message.task_id = Some(record.id.clone());
@@ -131,8 +120,93 @@ async fn take_up(house: &Arc<House>, claimed: StoredHead) -> Result<(), StoreErr
         }
     };
     let command = Command::Run { fence, inbound, command: RunCommand::EndTurn(end) };
-    if let Err(error) = house.write(&record, command).await {
-        tracing::warn!(task = %record.id, ?error, "an interrupted run could not be ended");
-    }
-    Ok(())
+    house.write(record, command).await.map(drop)
 }
+
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Run,
+    /// Not yet: look again then.
+    Wait {
+        ms: i64,
+    },
+    End(End),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// As somebody has asked for.
+    Canceled,
+    /// With a reason for the client.
+    Failed(String),
+}
+
+/// What to do with a claimed run. `policy` is its agent's; none if that is not served here.
+fn judge(head: &Head, was_released: bool, policy: Option<&Recovery>, limits: &Limits, now: Timestamp) -> Verdict {
+    if head.cancel_requested {
+        return Verdict::End(End::Canceled);
+    }
+    let is_paused = head.state == TaskState::AuthRequired;
+    if head.deadline.is_some_and(|deadline| deadline <= now) && !is_paused {
+        return Verdict::End(End::Failed("Task timed out".to_owned()));
+    }
+    let age_ms = now.ms_since(head.status_at);
+    match policy {
+        None => judge_unserved(head, limits, age_ms),
+        // A death before it was given back counts, too: then this is a later attempt.
+        Some(Recovery::Fail { .. }) if was_released && head.attempt <= 1 => Verdict::Run,
+        Some(Recovery::Fail { reason }) => Verdict::End(End::Failed(reason.clone())),
+        Some(Recovery::Retry { attempts_max, backoff }) => {
+            let max = attempts_max.unwrap_or(limits.attempts_max);
+            if head.attempt > max {
+                let reason = format!("The agent was interrupted {max} times and is not tried again");
+                return Verdict::End(End::Failed(reason));
+            }
+            let ms = backoff.map_or(
+                (u64::from(limits.retry_backoff_ms_min), u64::from(limits.retry_backoff_ms_max)),
+                |Backoff { min, max }| (whole_ms(min), whole_ms(max)),
+            );
+            match pause_ms(head, ms) {
+                // One that was given back has had its pause.
+                0 => Verdict::Run,
+                _ if was_released => Verdict::Run,
+                ms => Verdict::Wait { ms },
+            }
+        }
+    }
+}
+
+fn judge_unserved(head: &Head, limits: &Limits, age_ms: i64) -> Verdict {
+    let is_queued = head.state == TaskState::Submitted && head.attempt <= 1;
+    if let Some(max) = limits.queued_s_max.filter(|max| is_queued && age_ms >= i64::from(*max) * 1000) {
+        return Verdict::End(End::Failed(queued_too_long(max)));
+    }
+    if age_ms >= i64::from(limits.unserved_s_max) * 1000 {
+        return Verdict::End(End::Failed(format!("The agent {} is not served here any more", head.agent)));
+    }
+    Verdict::Wait { ms: (age_ms / 4).clamp(UNSERVED_LOOK_MS, UNSERVED_LOOK_MS_MAX) }
+}
+
+/// What the client of a task reads that nobody has started in time.
+pub(super) fn queued_too_long(max_s: u32) -> String {
+    format!("Task timed out: it was not started within {max_s} s")
+}
+
+fn whole_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// How long to wait before the attempt that a head is at. Spread over the upper half of the pause by what task it is, so
+/// that tasks that died together are not all tried together.
+fn pause_ms(head: &Head, (min, max): (u64, u64)) -> i64 {
+    let Some(doublings) = head.attempt.checked_sub(3) else { return 0 };
+    let full = min.saturating_mul(1 << doublings.min(31)).min(max);
+    let mut hasher = DefaultHasher::new();
+    (head.id.as_str(), head.attempt).hash(&mut hasher);
+    let half = full / 2;
+    i64::try_from(full - half + hasher.finish() % (half + 1)).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+#[path = "recovery_tests.rs"]
+mod tests;

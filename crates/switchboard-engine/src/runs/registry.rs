@@ -1,39 +1,58 @@
 //! The runs at work in this process: how cancel finds them, and what the sweeper renews.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use switchboard_core::model::TaskId;
 use tokio_util::sync::CancellationToken;
 
+use crate::commit::Record;
 use crate::ports::store::TaskKey;
 
-/// In order of ids, so that a simulation takes the same steps every time.
+/// In order of keys, so that a simulation takes the same steps every time.
 #[derive(Clone, Default)]
 pub(crate) struct RunRegistry {
-    runs: Arc<Mutex<BTreeMap<TaskId, Entry>>>,
+    runs: Arc<Mutex<BTreeMap<TaskKey, Entry>>>,
 }
 
 struct Entry {
-    key: TaskKey,
     fence: u64,
+    record: Arc<Record>,
     cancel: CancellationToken,
     /// Drops the run where it stands: its lease is lost.
     lost: CancellationToken,
+    begun: Arc<AtomicBool>,
+}
+
+impl Entry {
+    /// Whether the run has a lease to hold. A run that has said its last word, and is only tidying up after itself, has
+    /// none: it was its own commit that ended the turn, so nobody took anything away from it.
+    fn holds_lease(&self) -> bool {
+        self.record.with_head(|head| head.running && head.fence == self.fence)
+    }
+}
+
+/// A run that has the lease on its task.
+pub(crate) struct HeldRun {
+    pub(crate) key: TaskKey,
+    pub(crate) fence: u64,
+    pub(crate) record: Arc<Record>,
+    /// Whether its agent has been started, or only waits for its place.
+    pub(crate) begun: bool,
 }
 
 impl RunRegistry {
     /// Enters a run until the guard is dropped.
-    pub(crate) fn enter(&self, id: TaskId, key: TaskKey, fence: u64, cancel: CancellationToken) -> Guard {
-        let lost = CancellationToken::new();
-        self.lock().insert(id.clone(), Entry { key, fence, cancel, lost: lost.clone() });
-        Guard { registry: self.clone(), id, fence, lost }
+    pub(crate) fn enter(&self, record: Arc<Record>, key: TaskKey, fence: u64, cancel: CancellationToken) -> Guard {
+        let (lost, begun) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
+        self.lock().insert(key, Entry { fence, record, cancel, lost: lost.clone(), begun: begun.clone() });
+        Guard { registry: self.clone(), key, fence, lost, begun }
     }
 
     /// Tells the run of a task to stop; false if it is not in this process.
-    pub(crate) fn cancel(&self, id: &TaskId) -> bool {
+    pub(crate) fn cancel(&self, key: TaskKey) -> bool {
         let runs = self.lock();
-        let entry = runs.get(id);
+        let entry = runs.get(&key);
         if let Some(entry) = entry {
             entry.cancel.cancel();
         }
@@ -42,33 +61,48 @@ impl RunRegistry {
 
     /// Tells those of these runs that are in this process to stop.
     pub(crate) fn cancel_all(&self, keys: &[TaskKey]) {
-        if keys.is_empty() {
-            return;
-        }
-        for entry in self.lock().values().filter(|entry| keys.contains(&entry.key)) {
+        let runs = self.lock();
+        for entry in keys.iter().filter_map(|key| runs.get(key)) {
             entry.cancel.cancel();
         }
     }
 
     /// The leases this process holds.
     pub(crate) fn held(&self) -> Vec<(TaskKey, u64)> {
-        self.lock().values().map(|entry| (entry.key, entry.fence)).collect()
+        let runs = self.lock();
+        runs.iter().filter(|(_, entry)| entry.holds_lease()).map(|(key, entry)| (*key, entry.fence)).collect()
     }
 
-    /// Whether this process is at work on a task already.
-    pub(crate) fn holds(&self, key: TaskKey, fence: u64) -> bool {
-        self.lock().values().any(|entry| entry.key == key && entry.fence >= fence)
+    /// The same, with what is known of each.
+    pub(crate) fn held_runs(&self) -> Vec<HeldRun> {
+        let runs = self.lock();
+        let held = runs.iter().filter(|(_, entry)| entry.holds_lease()).map(|(key, entry)| HeldRun {
+            key: *key,
+            fence: entry.fence,
+            record: entry.record.clone(),
+            begun: entry.begun.load(Ordering::Relaxed),
+        });
+        held.collect()
+    }
+
+    /// Whether this process is at work on a task under this fence.
+    pub(crate) fn is_at_work(&self, key: TaskKey, fence: u64) -> bool {
+        self.lock().get(&key).is_some_and(|entry| entry.fence >= fence)
     }
 
     /// Drops those of the `held` runs whose lease is gone; their writes would be fenced off anyway. A later run of the
-    /// same task that has entered meanwhile holds a lease of its own.
+    /// same task that has entered meanwhile holds a lease of its own, and one that has ended its turn meanwhile needs
+    /// none.
     pub(crate) fn drop_lost(&self, held: &[(TaskKey, u64)], lost: &[TaskKey]) {
         if lost.is_empty() {
             return;
         }
-        let is_lost = |entry: &&Entry| lost.contains(&entry.key) && held.contains(&(entry.key, entry.fence));
-        for entry in self.lock().values().filter(is_lost) {
-            entry.lost.cancel();
+        let runs = self.lock();
+        for (key, fence) in held.iter().filter(|(key, _)| lost.contains(key)) {
+            let entry = runs.get(key).filter(|entry| entry.fence == *fence && entry.holds_lease());
+            if let Some(entry) = entry {
+                entry.lost.cancel();
+            }
         }
     }
 
@@ -77,7 +111,7 @@ impl RunRegistry {
         self.lock().len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskKey, Entry>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -85,14 +119,20 @@ impl RunRegistry {
 /// Keeps a run in the register.
 pub(crate) struct Guard {
     registry: RunRegistry,
-    id: TaskId,
+    key: TaskKey,
     fence: u64,
     lost: CancellationToken,
+    begun: Arc<AtomicBool>,
 }
 
 impl Guard {
     pub(crate) fn lost(&self) -> &CancellationToken {
         &self.lost
+    }
+
+    /// Notes that the agent is at work from here on.
+    pub(crate) fn begins(&self) {
+        self.begun.store(true, Ordering::Relaxed);
     }
 }
 
@@ -100,8 +140,8 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let mut runs = self.registry.lock();
         // A later run of the same task may have entered meanwhile.
-        if runs.get(&self.id).is_some_and(|entry| entry.fence == self.fence) {
-            runs.remove(&self.id);
+        if runs.get(&self.key).is_some_and(|entry| entry.fence == self.fence) {
+            runs.remove(&self.key);
         }
     }
 }

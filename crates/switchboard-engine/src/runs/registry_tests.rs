@@ -1,20 +1,38 @@
 //! Who is told to stop, and who is left alone.
 
+use std::sync::Arc;
+
+use switchboard_core::call::Owner;
+use switchboard_core::lifecycle::Head;
 use tokio_util::sync::CancellationToken;
 
-use super::RunRegistry;
-use crate::ports::store::TaskKey;
+use super::{Guard, RunRegistry};
+use crate::commit::Record;
+use crate::ports::store::{Scope, StoredHead, TaskKey};
 
 const KEY: TaskKey = TaskKey(7);
+
+/// A record as the run under this fence sees it.
+fn record(key: TaskKey, fence: u64, running: bool) -> Arc<Record> {
+    let mut head = Head::unopened("t".into(), "c".into(), "agent".into());
+    (head.fence, head.running) = (fence, running);
+    let scope = Scope { owner: Owner { tenant: "".into(), principal: "".into() }, agent: "agent".into() };
+    Arc::new(Record::stored(StoredHead { key, scope, head }))
+}
+
+fn enter(runs: &RunRegistry, key: TaskKey, fence: u64) -> (Guard, CancellationToken) {
+    let cancel = CancellationToken::new();
+    (runs.enter(record(key, fence, true), key, fence, cancel.clone()), cancel)
+}
 
 #[test]
 fn a_run_that_lost_its_lease_is_dropped_and_its_successor_is_not() {
     let runs = RunRegistry::default();
-    let first = runs.enter("t".into(), KEY, 1, CancellationToken::new());
+    let (first, _) = enter(&runs, KEY, 1);
     let held = runs.held();
     assert_eq!(held, [(KEY, 1)]);
     // While the store was asked about the first run, the task's next turn began.
-    let second = runs.enter("t".into(), KEY, 2, CancellationToken::new());
+    let (second, _) = enter(&runs, KEY, 2);
     runs.drop_lost(&held, &[KEY]);
     assert!(!second.lost().is_cancelled());
     drop(first);
@@ -26,16 +44,24 @@ fn a_run_that_lost_its_lease_is_dropped_and_its_successor_is_not() {
 }
 
 #[test]
+fn a_run_that_has_ended_its_turn_holds_no_lease_and_loses_none() {
+    let runs = RunRegistry::default();
+    let tidying = runs.enter(record(KEY, 1, false), KEY, 1, CancellationToken::new());
+    assert_eq!((runs.held(), runs.len()), (vec![], 1));
+    runs.drop_lost(&[(KEY, 1)], &[KEY]);
+    assert!(!tidying.lost().is_cancelled());
+}
+
+#[test]
 fn a_cancel_finds_the_run_of_its_task_only() {
     let runs = RunRegistry::default();
-    let (one, other) = (CancellationToken::new(), CancellationToken::new());
-    let guard = runs.enter("one".into(), KEY, 1, one.clone());
-    let _other = runs.enter("other".into(), TaskKey(8), 1, other.clone());
-    assert!(!runs.cancel(&"none".into()));
-    assert!(runs.cancel(&"one".into()));
+    let (guard, one) = enter(&runs, KEY, 1);
+    let (_other, other) = enter(&runs, TaskKey(8), 1);
+    assert!(!runs.cancel(TaskKey(9)));
+    assert!(runs.cancel(KEY));
     assert_eq!((one.is_cancelled(), other.is_cancelled()), (true, false));
     drop(guard);
-    assert!(!runs.cancel(&"one".into()));
+    assert!(!runs.cancel(KEY));
     runs.cancel_all(&[TaskKey(8)]);
     assert!(other.is_cancelled());
     assert_eq!(runs.len(), 1);

@@ -14,6 +14,7 @@ use switchboard_core::model::{Message, Part, Task, TaskState};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
+use super::recovery::queued_too_long;
 use super::registry::Guard;
 use super::turn::TurnStart;
 use super::{AgentError, AgentFuture, Turn};
@@ -76,25 +77,30 @@ pub(crate) struct Run {
 enum Ended {
     By(Outcome),
     TimedOut,
+    /// It waited for its place for longer than a task may.
+    NotStarted {
+        max_s: u32,
+    },
     CancelTimedOut,
     /// The run no longer counts: its lease is lost, or its turn is over without it.
     LetGo,
 }
 
 impl Run {
-    /// Starts the current turn of a record.
+    /// Starts the current turn of a record; `interrupted` if it may have been worked on before.
     pub(crate) fn begin(
         house: Arc<House>,
         agent: Arc<Registered>,
         record: Arc<Record>,
         stored: &StoredTask,
         referenced: Vec<Arc<Task>>,
+        interrupted: bool,
     ) -> Option<Self> {
         let inbound = stored.folded.open_turns.first()?.clone();
-        let (fence, attempt) = (stored.head.fence, stored.head.attempt);
-        let deadline = house.now().plus_ms(i64::from(house.run_s_max(&record.scope)) * 1000);
-        let checkpoint = stored.folded.checkpoint.clone();
-        let start = TurnStart { record, inbound, fence, attempt, deadline, referenced, checkpoint };
+        let run_max = house.run_max(&agent, inbound.metadata.as_ref(), stored.head.deadline);
+        let mut start = TurnStart::first(record, inbound, &stored.head, run_max, referenced);
+        start.interrupted = interrupted;
+        start.checkpoint.clone_from(&stored.folded.checkpoint);
         let turn = Turn::direct(house.clone(), start, stored.folded.task.clone());
         if stored.head.cancel_requested {
             turn.cancel_token().cancel();
@@ -106,7 +112,7 @@ impl Run {
     /// A turn whose agent has been started. It is in the register from here on, so that a cancel finds it.
     pub(crate) fn new(house: Arc<House>, agent: Arc<Registered>, turn: Turn, future: AgentFuture) -> Self {
         let record = turn.record();
-        let enter = |key| house.runs.enter(record.id.clone(), key, turn.fence(), turn.cancel_token().clone());
+        let enter = |key| house.runs.enter(record.clone(), key, turn.fence(), turn.cancel_token().clone());
         let guard = record.key().map(enter);
         Self { house, agent, turn, future, guard }
     }
@@ -123,29 +129,25 @@ impl Run {
                 Place::LetGo => return,
                 // Nothing has been begun, so there is nothing to stop.
                 Place::Canceled => Ended::By(Outcome::Returned),
+                Place::TooLate { max_s } => Ended::NotStarted { max_s },
                 Place::Taken(_permit) => {
                     Counters::add(&self.house.counters.runs_started);
+                    guard.begins();
                     self.wait(guard.lost()).await
                 }
             };
-            let command = match ended {
+            let end = match ended {
                 Ended::LetGo => return,
-                Ended::By(outcome) => {
-                    let end = outcome.into_end(&self.house, &self.turn);
-                    let command = RunCommand::EndTurn(end);
-                    Command::Run { fence: self.turn.fence(), inbound: self.turn.inbound().clone(), command }
-                }
-                Ended::TimedOut => {
-                    Counters::add(&self.house.counters.runs_timed_out);
-                    let message = self.turn.agent_message(vec![Part::text("Task timed out")]);
-                    let inbound = self.turn.inbound().clone();
-                    Command::Revoke { inbound, state: TaskState::Failed, message: Some(message) }
-                }
-                Ended::CancelTimedOut => {
-                    let inbound = self.turn.inbound().clone();
-                    Command::Revoke { inbound, state: TaskState::Canceled, message: None }
-                }
+                Ended::By(outcome) => outcome.into_end(&self.house, &self.turn),
+                Ended::TimedOut => self.time_out("Task timed out".to_owned()),
+                Ended::NotStarted { max_s } => self.time_out(queued_too_long(max_s)),
+                // Somebody has asked for it, so that is how the turn ends.
+                Ended::CancelTimedOut => TurnEnd::Returned,
             };
+            // Under its fence, like all it writes: a run that stood still for so long may have been replaced, and the one
+            // that took its place has its own time.
+            let (fence, inbound) = (self.turn.fence(), self.turn.inbound().clone());
+            let command = Command::Run { fence, inbound, command: RunCommand::EndTurn(end) };
             if !record_end(&self.house, &self.turn, command).await {
                 return;
             }
@@ -161,9 +163,14 @@ impl Run {
         }
     }
 
+    fn time_out(&self, text: String) -> TurnEnd {
+        Counters::add(&self.house.counters.runs_timed_out);
+        TurnEnd::Failed { message: Some(self.turn.agent_message(vec![Part::text(text)])) }
+    }
+
     /// Runs the agent until it ends or must be ended.
     async fn wait(&mut self, lost: &CancellationToken) -> Ended {
-        let run_max = Duration::from_secs(u64::from(self.house.run_s_max(&self.turn.record().scope)));
+        let run_max = self.turn.run_max() + self.agent.source.traits().wind_down;
         let grace = Duration::from_millis(u64::from(self.house.limits.cancel_grace_ms));
         let cancel = self.turn.cancel_token().clone();
         let turn = self.turn.clone();
@@ -180,7 +187,7 @@ impl Run {
             () = lost.cancelled() => Ended::LetGo,
             outcome = &mut agent => Ended::By(outcome),
             () = canceled_too_long => Ended::CancelTimedOut,
-            // An agent that asked and did not come back is let go; its question stands.
+            // An agent that has said its last word may tidy up for as long as it might have worked; then it is let go.
             () = out_of_time => if turn.record().with_head(|head| head.running) { Ended::TimedOut } else { Ended::LetGo },
         }
     }
@@ -191,17 +198,32 @@ enum Place {
     Taken(OwnedSemaphorePermit),
     /// It was canceled before it began.
     Canceled,
+    /// Nobody has started it for as long as a task may wait.
+    TooLate {
+        max_s: u32,
+    },
     /// It is not wanted any more.
     LetGo,
 }
 
 /// Waits for a place among the runs of this process.
 async fn place(house: &House, turn: &Turn, lost: &CancellationToken) -> Place {
+    let too_late = async {
+        let Some(max_s) = house.limits.queued_s_max else { return std::future::pending().await };
+        let waited_ms = turn.record().with_head(|head| match head.state {
+            TaskState::Submitted => house.now().ms_since(head.status_at),
+            _ => 0,
+        });
+        let waited = Duration::from_millis(u64::try_from(waited_ms).unwrap_or_default());
+        tokio::time::sleep(Duration::from_secs(max_s.into()).saturating_sub(waited)).await;
+        max_s
+    };
     tokio::select! {
         biased;
         () = lost.cancelled() => Place::LetGo,
         () = turn.cancel_token().cancelled() => Place::Canceled,
         permit = house.run_slots.clone().acquire_owned() => permit.map_or(Place::LetGo, Place::Taken),
+        max_s = too_late => Place::TooLate { max_s },
     }
 }
 
@@ -223,10 +245,12 @@ async fn record_end(house: &House, turn: &Turn, command: Command) -> bool {
 
 async fn next_turn(house: &Arc<House>, agent: &Arc<Registered>, turn: &Turn) -> Option<Run> {
     let record = turn.record();
-    match house.store.task(&record.scope, &record.id).await {
-        Ok(Some(stored)) if stored.head.running => {
+    // The turn was begun under the fence after this one's; if another stands there, somebody else has claimed it.
+    let fence = turn.fence() + 1;
+    match house.stored_task(&record.scope, &record.id).await {
+        Ok(Some(stored)) if stored.head.running && stored.head.fence == fence => {
             let referenced = house.referenced_tasks(&record.scope, &stored).await;
-            Run::begin(house.clone(), agent.clone(), record.clone(), &stored, referenced)
+            Run::begin(house.clone(), agent.clone(), record.clone(), &stored, referenced, false)
         }
         Ok(_) => None,
         Err(error) => {
@@ -249,7 +273,7 @@ impl House {
     pub(crate) async fn referenced_by(&self, scope: &Scope, message: &Message) -> Vec<Arc<Task>> {
         let mut found = Vec::new();
         for id in message.reference_task_ids.iter().take(self.limits.referenced_tasks_max) {
-            match self.store.task(scope, id).await {
+            match self.stored_task(scope, id).await {
                 Ok(Some(stored)) if stored.head.phase == Phase::Live => found.push(stored.folded.task.clone()),
                 Ok(_) => tracing::warn!(task = %id, "a message refers to a task that is not there"),
                 Err(error) => tracing::warn!(task = %id, ?error, "a referenced task could not be read"),

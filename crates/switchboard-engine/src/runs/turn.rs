@@ -6,8 +6,10 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use switchboard_core::call::Owner;
+use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{
     Command, Event, Folded, Head, Inbound, Refusal, RunCommand, StatusWrite, TurnEnd, decide,
 };
@@ -31,6 +33,8 @@ struct Inner {
     inbound: Arc<Inbound>,
     fence: u64,
     attempt: u32,
+    interrupted: bool,
+    run_max: Duration,
     deadline: Timestamp,
     cancel: CancellationToken,
     referenced: Vec<Arc<Task>>,
@@ -60,9 +64,25 @@ pub(crate) struct TurnStart {
     pub(crate) inbound: Arc<Inbound>,
     pub(crate) fence: u64,
     pub(crate) attempt: u32,
-    pub(crate) deadline: Timestamp,
+    /// Whether the turn may have been worked on before.
+    pub(crate) interrupted: bool,
+    pub(crate) run_max: Duration,
     pub(crate) referenced: Vec<Arc<Task>>,
     pub(crate) checkpoint: Option<Json>,
+}
+
+impl TurnStart {
+    /// The start of a turn that nobody has worked on.
+    pub(crate) fn first(
+        record: Arc<Record>,
+        inbound: Arc<Inbound>,
+        head: &Head,
+        run_max: Duration,
+        referenced: Vec<Arc<Task>>,
+    ) -> Self {
+        let (fence, attempt) = (head.fence, head.attempt);
+        Self { record, inbound, fence, attempt, interrupted: false, run_max, referenced, checkpoint: None }
+    }
 }
 
 impl Turn {
@@ -75,13 +95,16 @@ impl Turn {
     }
 
     fn new(house: Arc<House>, start: TurnStart, task: OnceLock<Arc<Task>>, stage: Option<Stage>) -> Self {
-        let TurnStart { record, inbound, fence, attempt, deadline, referenced, checkpoint } = start;
+        let TurnStart { record, inbound, fence, attempt, interrupted, run_max, referenced, checkpoint } = start;
+        let deadline = house.now().plus_ms(i64::try_from(run_max.as_millis()).unwrap_or(i64::MAX / 2));
         let inner = Inner {
             house,
             record,
             inbound,
             fence,
             attempt,
+            interrupted,
+            run_max,
             deadline,
             cancel: CancellationToken::new(),
             referenced,
@@ -131,10 +154,18 @@ impl Turn {
     }
 
     /// How often this message has been tried, from 1. More than 1 means that a run died: what it did outside may have
-    /// been done already.
+    /// been done already. A run that an orderly stop of the server cut off does not count; see
+    /// [`Turn::was_interrupted`].
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.inner.attempt
+    }
+
+    /// Whether this message may have been worked on before: by a run that died, or by one that an orderly stop of the
+    /// server cut off. What it did outside may have been done already.
+    #[must_use]
+    pub fn was_interrupted(&self) -> bool {
+        self.inner.interrupted
     }
 
     /// Names this attempt in calls to others, so that they can tell a late duplicate from the real one.
@@ -179,6 +210,12 @@ impl Turn {
         &self.inner.referenced
     }
 
+    /// How long this run may take: what the call asked for, or else what the agent declares.
+    #[must_use]
+    pub fn run_max(&self) -> Duration {
+        self.inner.run_max
+    }
+
     /// When this run will be ended if it has not ended itself. Paused time does not count.
     #[must_use]
     pub fn deadline(&self) -> Timestamp {
@@ -196,7 +233,7 @@ impl Turn {
         self.inner.cancel.is_cancelled()
     }
 
-    /// What the attempt before left with [`Turn::checkpoint`].
+    /// What an earlier run for this message left with [`Turn::checkpoint`].
     #[must_use]
     pub fn last_checkpoint(&self) -> Option<&Json> {
         self.inner.checkpoint.as_ref()
@@ -298,11 +335,17 @@ impl Turn {
         self.status(TaskState::Failed, vec![Part::text(reason)]).await
     }
 
-    /// Keeps a value for the next attempt, should this one die.
+    /// Keeps a value for the next attempt, should this one die: it finds it with [`Turn::last_checkpoint`]. Only the last
+    /// value is kept, and nobody outside sees it.
     ///
     /// # Errors
-    /// When the store did not take it.
+    /// When the value is too large (64 KiB by default), the task has ended, or the store did not take it.
     pub async fn checkpoint(&self, value: Json) -> Result<(), TurnError> {
+        let (bytes, max) = (value.as_str().len(), self.inner.house.limits.checkpoint_bytes_max);
+        if bytes > max {
+            let reason = format!("a checkpoint of {bytes} bytes, more than {max}");
+            return Err(TurnError::Refused(ProtocolError::InvalidAgentResponse { reason }));
+        }
         self.write(RunCommand::Checkpoint { value }).await
     }
 

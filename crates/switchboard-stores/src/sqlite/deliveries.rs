@@ -3,8 +3,11 @@
 //! claim has run out.
 
 use rusqlite::{OptionalExtension, Row, params};
+use switchboard_core::call::Owner;
 use switchboard_core::model::{AuthenticationInfo, Dialect, PushConfig, TaskId, Timestamp};
-use switchboard_engine::ports::store::{Delivery, DeliveryKey, DeliveryOutcome, PushChange, StoreError, TaskKey};
+use switchboard_engine::ports::store::{
+    Delivery, DeliveryKey, DeliveryOutcome, PushChange, Scope, StoreError, TaskKey,
+};
 
 use super::error::Failure;
 use super::ledger::Ledger;
@@ -91,8 +94,9 @@ impl Ledger<'_> {
     pub(super) fn claim_deliveries(&mut self, limit: usize, claim_ms: u32) -> Result<Vec<Delivery>, Failure> {
         let sql = format!(
             "SELECT {CONFIG_COLUMNS}, push.dialect, push.push_no, push.task_no, push.delivered_seq, push.failures,
-                    task.id, task.context_id, task.seq
-               FROM push JOIN task USING (task_no) WHERE push.due_at <= ?1 ORDER BY push.due_at LIMIT ?2"
+                    task.id, task.context_id, task.seq, scope.tenant, scope.principal, scope.agent
+               FROM push JOIN task USING (task_no) JOIN scope USING (scope_no)
+              WHERE push.due_at <= ?1 ORDER BY push.due_at LIMIT ?2"
         );
         let mut select = self.connection.prepare_cached(&sql)?;
         let mut rows = select.query(params![self.now.as_ms(), signed(limit as u64)])?;
@@ -190,18 +194,29 @@ impl Cursor {
 }
 
 fn delivery_from(row: &Row<'_>) -> Result<Delivery, Failure> {
-    let dialect: String = row.get(5)?;
     let task_id = TaskId::from(row.get::<_, String>(10)?);
-    let known = Dialect::from_name(&dialect);
     Ok(Delivery {
         key: DeliveryKey(row.get(6)?),
+        scope: scope_from(row, 13)?,
         task_key: TaskKey(row.get(7)?),
         context_id: row.get::<_, String>(11)?.into(),
         config: config_from(row, task_id.clone())?,
         task_id,
-        dialect: known.ok_or_else(|| StoreError::Corrupt(format!("dialect {dialect} is unknown")))?,
+        dialect: dialect_from(row, 5)?,
         delivered_seq: unsigned(row.get(8)?),
         task_seq: unsigned(row.get(12)?),
         failures: row.get(9)?,
     })
+}
+
+pub(super) fn dialect_from(row: &Row<'_>, at: usize) -> Result<Dialect, Failure> {
+    let name: String = row.get(at)?;
+    let known = Dialect::from_name(&name);
+    known.ok_or_else(|| StoreError::Corrupt(format!("dialect {name} is unknown")).into())
+}
+
+pub(super) fn scope_from(row: &Row<'_>, at: usize) -> rusqlite::Result<Scope> {
+    let text = |column: usize| row.get::<_, String>(column);
+    let owner = Owner { tenant: text(at)?.into(), principal: text(at + 1)?.into() };
+    Ok(Scope { owner, agent: text(at + 2)?.into() })
 }

@@ -8,7 +8,7 @@ use switchboard_engine::ports::store::StoreError;
 
 /// Why a file cannot be used.
 #[derive(Debug)]
-pub enum OpenError {
+pub enum FileError {
     /// Another process has it; its pid, if it left one.
     InUse {
         path: PathBuf,
@@ -20,8 +20,22 @@ pub enum OpenError {
         found: usize,
         known: usize,
     },
+    /// Written by an older build and not opened by this one yet.
+    Older {
+        path: PathBuf,
+        found: usize,
+        known: usize,
+    },
     /// A SQLite file, but not one of ours.
     NotOurs {
+        path: PathBuf,
+    },
+    /// It is to be read, and is not there.
+    Missing {
+        path: PathBuf,
+    },
+    /// It is to be made, and is there already.
+    Exists {
         path: PathBuf,
     },
     Io {
@@ -32,9 +46,14 @@ pub enum OpenError {
         path: PathBuf,
         source: rusqlite::Error,
     },
+    /// Open, but then something in it could not be read or written.
+    Store {
+        path: PathBuf,
+        failure: StoreError,
+    },
 }
 
-impl fmt::Display for OpenError {
+impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InUse { path, pid: Some(pid) } => {
@@ -48,23 +67,47 @@ impl fmt::Display for OpenError {
                 "{} has schema version {found}, and this build knows versions up to {known}: use a newer build",
                 path.display()
             ),
+            Self::Older { path, found, known } => write!(
+                f,
+                "{} has schema version {found}, and this build needs version {known}: serve it once to migrate it",
+                path.display()
+            ),
             Self::NotOurs { path } => {
                 write!(f, "{} is a SQLite database, but not one of Switchboard's", path.display())
             }
+            Self::Missing { path } => write!(f, "{} does not exist", path.display()),
+            Self::Exists { path } => write!(f, "{} exists already, and nothing is overwritten", path.display()),
             Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
             Self::Sqlite { path, source } => write!(f, "{}: {source}", path.display()),
+            Self::Store { path, failure: StoreError::Unavailable(text) | StoreError::Corrupt(text) } => {
+                write!(f, "{}: {text}", path.display())
+            }
+            Self::Store { path, failure: StoreError::Pruned } => {
+                write!(f, "{}: what was looked for is no longer kept", path.display())
+            }
         }
     }
 }
 
-impl std::error::Error for OpenError {
+impl std::error::Error for FileError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io { source, .. } => Some(source),
             Self::Sqlite { source, .. } => Some(source),
-            Self::InUse { .. } | Self::Newer { .. } | Self::NotOurs { .. } => None,
+            Self::InUse { .. }
+            | Self::Newer { .. }
+            | Self::Older { .. }
+            | Self::NotOurs { .. }
+            | Self::Missing { .. }
+            | Self::Exists { .. }
+            | Self::Store { .. } => None,
         }
     }
+}
+
+/// The answer to whoever asks a store that is being closed.
+pub(super) fn stopped() -> StoreError {
+    StoreError::Unavailable("the store has stopped".to_owned())
 }
 
 /// Why work on an open file failed. A wrapper, so that `?` takes what SQLite says.
@@ -88,7 +131,16 @@ impl From<rusqlite::Error> for Failure {
             | rusqlite::Error::InvalidColumnType(..) => true,
             _ => false,
         };
-        let text = error.to_string();
+        let text = match &error {
+            rusqlite::Error::SqliteFailure(failed, _) => match failed.code {
+                ErrorCode::DiskFull => "the disk is full".to_owned(),
+                ErrorCode::SystemIoFailure => {
+                    format!("the disk reports an error (SQLite's number {})", failed.extended_code)
+                }
+                _ => error.to_string(),
+            },
+            _ => error.to_string(),
+        };
         Self(if corrupt { StoreError::Corrupt(text) } else { StoreError::Unavailable(text) })
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rusqlite::params;
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{AgentName, Timestamp};
-use switchboard_engine::ports::store::{Scope, StoredHead, TaskKey};
+use switchboard_engine::ports::store::{ClaimRuns, ClaimedRun, Scope, StoredHead, TaskKey};
 
 use super::commit::{Run, Step, StepRow};
 use super::error::Failure;
@@ -56,28 +56,42 @@ impl Leases {
         }
     }
 
-    fn expired(&self, now: Timestamp, limit: usize) -> Vec<i64> {
+    fn expired(&self, now: Timestamp) -> Vec<(i64, u64)> {
         let expired = self.held.iter().filter(|(_, lease)| lease.until <= now);
-        expired.map(|(task_no, _)| *task_no).take(limit).collect()
+        expired.map(|(task_no, lease)| (*task_no, lease.fence)).collect()
     }
 }
 
 impl Ledger<'_> {
     /// Takes over runs that nobody holds: those of dead processes first, then what was released and is due, then what
-    /// this process itself has let expire.
-    pub(super) fn claim_runs(&mut self, limit: usize, lease_ms: u32) -> Result<Vec<StoredHead>, Failure> {
-        let mut claimable = self.task_numbers(
+    /// this process itself has let expire, unless it is still at work on it.
+    pub(super) fn claim_runs(&mut self, claim: &ClaimRuns) -> Result<Vec<ClaimedRun>, Failure> {
+        let mut claimed = Vec::new();
+        let of_the_dead = self.task_numbers(
             "SELECT task_no FROM task WHERE running = 1 AND holder > 0 AND holder < ?1 ORDER BY holder LIMIT ?2",
             self.epoch,
-            limit,
+            claim.limit,
         )?;
-        claimable.extend(self.task_numbers(
+        for task_no in of_the_dead {
+            claimed.push(self.claim_run(task_no, false, claim.lease_ms)?);
+        }
+        let released = self.task_numbers(
             "SELECT task_no FROM task WHERE running = 1 AND holder = 0 AND run_at <= ?1 ORDER BY run_at LIMIT ?2",
             self.now.as_ms(),
-            limit.saturating_sub(claimable.len()),
-        )?);
-        claimable.extend(self.leases.expired(self.now, limit.saturating_sub(claimable.len())));
-        claimable.into_iter().map(|task_no| self.claim_run(task_no, lease_ms)).collect()
+            claim.limit.saturating_sub(claimed.len()),
+        )?;
+        for task_no in released {
+            claimed.push(self.claim_run(task_no, true, claim.lease_ms)?);
+        }
+        let until = self.now.plus_ms(claim.lease_ms.into());
+        for (task_no, fence) in self.leases.expired(self.now) {
+            if (claim.at_work)(TaskKey(task_no), fence) {
+                self.leases.set(task_no, Some(Lease { fence, until }));
+            } else if claimed.len() < claim.limit {
+                claimed.push(self.claim_run(task_no, false, claim.lease_ms)?);
+            }
+        }
+        Ok(claimed)
     }
 
     fn task_numbers(&self, sql: &str, bound: i64, limit: usize) -> Result<Vec<i64>, Failure> {
@@ -86,10 +100,11 @@ impl Ledger<'_> {
         Ok(numbers.collect::<rusqlite::Result<_>>()?)
     }
 
-    fn claim_run(&mut self, task_no: i64, lease_ms: u32) -> Result<StoredHead, Failure> {
+    fn claim_run(&mut self, task_no: i64, was_released: bool, lease_ms: u32) -> Result<ClaimedRun, Failure> {
         let (scope, row, old) = self.claimable(task_no)?;
         let mut head = row.head;
-        let event = Event::Claimed { fence: head.fence + 1, attempt: head.attempt + 1, at: self.now };
+        let attempt = head.attempt + u32::from(!was_released);
+        let event = Event::Claimed { fence: head.fence + 1, attempt, at: self.now };
         let events: Arc<[Event]> = Arc::new([event]);
         head.apply_commit(&events);
         let encoded = encode(&events, &head, &|_| 0);
@@ -106,7 +121,7 @@ impl Ledger<'_> {
         self.extend(task_no, &old, &step)?;
         let stored = StoredHead { key: TaskKey(task_no), scope, head };
         self.effects.push(Effect::Claimed { stored: Box::new(stored.clone()), events });
-        Ok(stored)
+        Ok(ClaimedRun { stored, was_released })
     }
 
     fn claimable(&mut self, task_no: i64) -> Result<(Scope, super::rows::TaskRow, StepRow), Failure> {

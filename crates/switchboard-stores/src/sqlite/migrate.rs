@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::backup::Backup;
 use rusqlite::{Connection, TransactionBehavior};
 use tracing::info;
 
-use super::OpenError;
-use super::lock::open_private;
+use super::FileError;
+use super::backup::copy_pages;
+use super::files::migration_copy_path;
 use super::schema::APPLICATION_ID;
 
 /// Migrates, and gives the path of the copy if one was taken.
@@ -16,18 +16,10 @@ pub(super) fn migrate(
     connection: &mut Connection,
     path: &Path,
     migrations: &[&str],
-) -> Result<Option<PathBuf>, OpenError> {
-    let sql = |source| OpenError::Sqlite { path: path.to_owned(), source };
-    let found: usize = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(sql)?;
-    let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(sql)?;
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(sql)?;
+) -> Result<Option<PathBuf>, FileError> {
+    let sql = |source| FileError::Sqlite { path: path.to_owned(), source };
     let known = migrations.len();
-    if tables > 0 && application != APPLICATION_ID {
-        return Err(OpenError::NotOurs { path: path.to_owned() });
-    }
-    if found > known {
-        return Err(OpenError::Newer { path: path.to_owned(), found, known });
-    }
+    let found = schema_version(connection, path, known)?.unwrap_or(0);
     if found == known {
         return Ok(None);
     }
@@ -45,16 +37,23 @@ pub(super) fn migrate(
     Ok(copy)
 }
 
-fn copy_aside(connection: &Connection, path: &Path, version: usize) -> Result<PathBuf, OpenError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".v{version}-backup"));
-    let copy_path = PathBuf::from(name);
-    open_private(&copy_path).map_err(|source| OpenError::Io { path: copy_path.clone(), source })?;
-    let sql = |source| OpenError::Sqlite { path: copy_path.clone(), source };
-    let mut copy = Connection::open(&copy_path).map_err(sql)?;
-    let backup = Backup::new(connection, &mut copy).map_err(sql)?;
-    backup.run_to_completion(1024, std::time::Duration::ZERO, None).map_err(sql)?;
-    drop(backup);
-    copy.close().map_err(|(_, source)| sql(source))?;
-    Ok(copy_path)
+/// The schema version of a file; none if it is empty. Somebody else's file is refused, and a newer build's.
+pub(super) fn schema_version(connection: &Connection, path: &Path, known: usize) -> Result<Option<usize>, FileError> {
+    let sql = |source| FileError::Sqlite { path: path.to_owned(), source };
+    let found: usize = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(sql)?;
+    let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(sql)?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(sql)?;
+    if tables > 0 && application != APPLICATION_ID {
+        return Err(FileError::NotOurs { path: path.to_owned() });
+    }
+    if found > known {
+        return Err(FileError::Newer { path: path.to_owned(), found, known });
+    }
+    Ok((tables > 0).then_some(found))
+}
+
+fn copy_aside(connection: &Connection, path: &Path, version: usize) -> Result<PathBuf, FileError> {
+    let copy = migration_copy_path(path, version);
+    copy_pages(connection, &copy)?;
+    Ok(copy)
 }

@@ -3,12 +3,18 @@
 //! sound because nobody else may write the file: a lock beside it sees to that.
 
 mod accepted;
+mod answers;
+mod backup;
 mod cache;
 mod commit;
+mod compact;
 mod deliveries;
+mod download;
 mod error;
+mod files;
 mod leases;
 mod ledger;
+mod linked;
 mod list;
 mod lock;
 mod migrate;
@@ -22,11 +28,16 @@ mod schema;
 mod stats;
 mod store;
 mod totals;
+mod verify;
 mod writer;
 
-pub use error::OpenError;
+pub use backup::backup;
+pub use compact::{Compacted, Contents, compact};
+pub use error::FileError;
+pub use files::{files, reset};
 pub use open::{SqliteOptions, Synchronous};
 pub use store::SqliteStore;
+pub use verify::{Checked, Fault, verify};
 
 #[cfg(test)]
 mod tests;

@@ -5,9 +5,10 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 use switchboard_core::model::Timestamp;
 
-use super::OpenError;
-use super::lock::{FileLock, create_private_folder, open_private};
-use super::migrate::migrate;
+use super::FileError;
+use super::files::{create_private_folder, folder_of, open_private};
+use super::lock::FileLock;
+use super::migrate::{migrate, schema_version};
 use super::schema::MIGRATIONS;
 
 /// What a crash may cost. Neither loses anything when only the process dies.
@@ -60,12 +61,11 @@ const READER_CACHE_KIB: i64 = 2 * 1024;
 const WAL_BYTES_KEPT: i64 = 64 << 20;
 const BUSY_WAIT_MS: i64 = 5_000;
 
-pub(super) fn open(path: &Path, options: &SqliteOptions, now: Timestamp) -> Result<Opened, OpenError> {
-    let io = |source| OpenError::Io { path: path.to_owned(), source };
-    let sql = |source| OpenError::Sqlite { path: path.to_owned(), source };
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        create_private_folder(folder).map_err(|source| OpenError::Io { path: folder.to_owned(), source })?;
-    }
+pub(super) fn open(path: &Path, options: &SqliteOptions, now: Timestamp) -> Result<Opened, FileError> {
+    let io = |source| FileError::Io { path: path.to_owned(), source };
+    let sql = |source| FileError::Sqlite { path: path.to_owned(), source };
+    let folder = folder_of(path);
+    create_private_folder(folder).map_err(|source| FileError::Io { path: folder.to_owned(), source })?;
     let lock = FileLock::take(path)?;
     // SQLite gives its side files the mode of the main one.
     open_private(path).map_err(io)?;
@@ -106,6 +106,17 @@ fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
+}
+
+/// Opens a file for a look, and says which schema it has: it may be in use, and nothing is written to it.
+pub(super) fn open_to_read(path: &Path) -> Result<(Connection, usize), FileError> {
+    if !path.exists() {
+        return Err(FileError::Missing { path: path.to_owned() });
+    }
+    let connection = open_reader(path).map_err(|source| FileError::Sqlite { path: path.to_owned(), source })?;
+    let found = schema_version(&connection, path, MIGRATIONS.len())?;
+    let found = found.ok_or_else(|| FileError::NotOurs { path: path.to_owned() })?;
+    Ok((connection, found))
 }
 
 /// Whoever opened the file before is gone: the lock says so. Their leases are older than this epoch, and deliveries

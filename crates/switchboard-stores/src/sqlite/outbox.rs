@@ -1,12 +1,12 @@
 //! Deliveries as an operator sees them. There is no index for dead letters, which would burden every commit with a
 //! webhook: a list looks at a bounded stretch of the webhooks at a time, and goes on where it stopped.
 
-use rusqlite::{Connection, OptionalExtension, params};
-use switchboard_core::call::Owner;
+use rusqlite::{Connection, params};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery, OutboxState};
-use switchboard_engine::ports::store::{DeliveryKey, Scope, TaskKey};
+use switchboard_engine::ports::store::{DeliveryKey, TaskKey};
 
+use super::deliveries::{dialect_from, scope_from};
 use super::error::Failure;
 use super::ledger::Ledger;
 use super::read::at_once;
@@ -55,32 +55,31 @@ pub(super) fn find(connection: &Connection, key: DeliveryKey) -> Result<Option<O
     let mut select = connection.prepare_cached(
         "SELECT push.parked, push.due_at, push.claimed_until, push.task_no, task.id, push.config_id, push.url,
                 push.delivered_seq, task.seq, push.failures, push.last_error, push.last_attempt_at, push.created_at,
-                scope.tenant, scope.principal, scope.agent
+                scope.tenant, scope.principal, scope.agent, push.dialect
            FROM push JOIN task USING (task_no) JOIN scope USING (scope_no) WHERE push.push_no = ?1",
     )?;
-    let found = select.query_row([key.0], |row| {
-        let text = |column: usize| row.get::<_, String>(column);
-        let time = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_ms));
-        let Some(state) = state_of(row.get(0)?, row.get(1)?, row.get(2)?) else { return Ok(None) };
-        let owner = Owner { tenant: text(13)?.into(), principal: text(14)?.into() };
-        Ok(Some(OutboxEntry {
-            key,
-            scope: Scope { owner, agent: text(15)?.into() },
-            task_key: TaskKey(row.get(3)?),
-            task_id: text(4)?.into(),
-            config_id: text(5)?.into(),
-            url: text(6)?,
-            state,
-            delivered_seq: unsigned(row.get(7)?),
-            task_seq: unsigned(row.get(8)?),
-            failures: row.get(9)?,
-            due: time(1)?,
-            last_error: row.get(10)?,
-            last_attempt_at: time(11)?,
-            created_at: Timestamp::from_ms(row.get(12)?),
-        }))
-    });
-    Ok(found.optional()?.flatten())
+    let mut rows = select.query([key.0])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let text = |column: usize| row.get::<_, String>(column);
+    let time = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_ms));
+    let Some(state) = state_of(row.get(0)?, row.get(1)?, row.get(2)?) else { return Ok(None) };
+    Ok(Some(OutboxEntry {
+        key,
+        scope: scope_from(row, 13)?,
+        task_key: TaskKey(row.get(3)?),
+        task_id: text(4)?.into(),
+        config_id: text(5)?.into(),
+        url: text(6)?,
+        dialect: dialect_from(row, 16)?,
+        state,
+        delivered_seq: unsigned(row.get(7)?),
+        task_seq: unsigned(row.get(8)?),
+        failures: row.get(9)?,
+        due: time(1)?,
+        last_error: row.get(10)?,
+        last_attempt_at: time(11)?,
+        created_at: Timestamp::from_ms(row.get(12)?),
+    }))
 }
 
 impl Ledger<'_> {

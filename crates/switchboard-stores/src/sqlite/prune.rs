@@ -28,6 +28,8 @@ pub(super) struct Candidates {
     old: Vec<i64>,
     /// Where the next look begins.
     pub(super) next: i64,
+    /// Whether this one came to the end of the table.
+    pub(super) at_end: bool,
 }
 
 /// Looks at a stretch of tasks, beginning after `after` and going round to the start.
@@ -55,7 +57,7 @@ pub(super) fn candidates(
             seen += 1;
             next = row.get(0)?;
             if gone_round && next > after {
-                return Ok(Candidates { too_many, old, next });
+                return Ok(Candidates { too_many, old, next, at_end: true });
             }
             let closed_at: Option<i64> = row.get(2)?;
             let Some(closed_at) = closed_at.map(Timestamp::from_ms) else { continue };
@@ -71,13 +73,13 @@ pub(super) fn candidates(
         left -= seen;
         if seen == 0 {
             if gone_round || after == 0 {
-                return Ok(Candidates { too_many, old, next: 0 });
+                return Ok(Candidates { too_many, old, next: 0, at_end: true });
             }
             gone_round = true;
             next = 0;
         }
     }
-    Ok(Candidates { too_many, old, next })
+    Ok(Candidates { too_many, old, next, at_end: gone_round })
 }
 
 fn above_max(
@@ -193,6 +195,10 @@ impl Ledger<'_> {
         let run = |sql: &str| self.connection.prepare_cached(sql)?.execute([task_no]);
         let rows = run("DELETE FROM task WHERE task_no = ?1")? + run("DELETE FROM push WHERE task_no = ?1")?;
         self.count_rows(rows, 0);
+        if task_no == self.last_task_no {
+            // Idempotency keys outlive their task by its number, so that must not be given again.
+            run("INSERT INTO meta VALUES ('last_task_no', ?1) ON CONFLICT DO UPDATE SET value = excluded.value")?;
+        }
         let from = (closed.phase == phase_number(Phase::Live)).then_some(closed.state);
         self.moves.push(Move { scope_no: closed.scope_no, from, to: None, records: -1 });
         self.effects.push(Effect::Removed(TaskId::from(closed.id)));
@@ -249,8 +255,13 @@ impl Ledger<'_> {
         }
         // The newest commit has no next one to ask and is one row: it stays.
         let mut delete = self.connection.prepare_cached("DELETE FROM log WHERE log_no = ?1")?;
+        // Artifact writes are all needed; what else has pieces is a message.
+        let mut delete_pieces = self
+            .connection
+            .prepare_cached("DELETE FROM chunk WHERE task_no = ?1 AND artifact_id IS NULL AND version = ?2")?;
         for version in &unneeded {
             delete.execute([log_no(task_no, *version)])?;
+            delete_pieces.execute([task_no, *version])?;
         }
         let mut raise =
             self.connection.prepare_cached("UPDATE task SET floor_seq = ?2, floor_version = ?3 WHERE task_no = ?1")?;

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use switchboard_engine::ports::store::StoreError;
 use tokio::sync::oneshot;
 
-use super::error::Failure;
+use super::error::{Failure, stopped};
 
 type Job = Box<dyn FnOnce(&Connection) + Send>;
 
@@ -80,10 +80,6 @@ fn serve(connection: &Connection, jobs: &Mutex<Receiver<Job>>) {
             let _ = connection.execute_batch("ROLLBACK");
         }
     }
-}
-
-fn stopped() -> StoreError {
-    StoreError::Unavailable("the store has stopped".to_owned())
 }
 
 /// Puts something into a queue, waiting a little if it is full.

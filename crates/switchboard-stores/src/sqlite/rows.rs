@@ -1,7 +1,7 @@
 //! Rows of the task table as the model's types, and back.
 
 use rusqlite::Row;
-use switchboard_core::lifecycle::Head;
+use switchboard_core::lifecycle::{Event, Head};
 use switchboard_core::model::{AgentName, Timestamp};
 use switchboard_engine::ports::store::StoreError;
 
@@ -31,6 +31,25 @@ pub(super) struct Chains {
     pub(super) status: i64,
 }
 
+impl Chains {
+    /// Where reading starts after one more commit.
+    pub(super) fn after(self, version: i64, events: &[Event], folds: bool) -> Self {
+        let writes_artifact = |event: &Event| matches!(event, Event::ArtifactWritten { .. });
+        let sets_status = |event: &Event| matches!(event, Event::Opened { .. } | Event::StatusChanged { .. });
+        let mut after = self;
+        if events.iter().any(writes_artifact) {
+            after.artifact = version;
+        }
+        if folds && !events.iter().all(writes_artifact) {
+            after.story = version;
+        }
+        if events.iter().any(sets_status) {
+            after.status = version;
+        }
+        after
+    }
+}
+
 pub(super) fn head_from(row: &Row<'_>, agent: &AgentName) -> Result<TaskRow, Failure> {
     let text = |column: usize| -> Result<&str, Failure> { row.get_ref(column)?.as_str().map_err(mistyped) };
     let head = Head {
@@ -50,7 +69,7 @@ pub(super) fn head_from(row: &Row<'_>, agent: &AgentName) -> Result<TaskRow, Fai
         cancel_requested: row.get(13)?,
         push_configs: row.get(14)?,
         deadline: row.get::<_, Option<i64>>(15)?.map(Timestamp::from_ms),
-        artifacts: decode_artifacts(text(16)?)?,
+        artifacts: decode_artifacts(text(16)?)?.into(),
     };
     let chains = Chains { story: row.get(17)?, artifact: row.get(18)?, status: row.get(19)? };
     Ok(TaskRow { task_no: row.get(0)?, head, chains })

@@ -7,18 +7,20 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use rusqlite::Connection;
 use switchboard_core::call::BoxFuture;
-use switchboard_core::model::{PushConfig, TaskId, Timestamp};
+use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
+use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use switchboard_engine::ports::store::{
-    Accepted, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery, LogPage, Retention,
-    Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
+    LogPage, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use switchboard_engine::ports::{Clock, Outbox};
-use tokio::sync::oneshot;
+use switchboard_engine::ports::{Clock, Outbox, Room};
 
-use super::OpenError;
+use super::FileError;
 use super::accepted::{find_accepted, last_accepted_day};
+use super::answers::answer;
 use super::cache::Cache;
+use super::download;
 use super::list;
 use super::lock::FileLock;
 use super::open::{Opened, SqliteOptions, open};
@@ -28,7 +30,7 @@ use super::read;
 use super::readers::Readers;
 use super::stats::Stats;
 use super::totals::Totals;
-use super::writer::{CommitRequest, Memory, StartError, Writer, stopped};
+use super::writer::{CommitRequest, Memory, StartError, Writer};
 use crate::record::{encode, encode_artifacts};
 
 /// Tasks in one SQLite file.
@@ -52,10 +54,10 @@ impl SqliteStore {
     ///
     /// # Errors
     /// When another process has it, a newer build wrote it, or it cannot be read or written.
-    pub fn open(path: &Path, clock: Arc<dyn Clock>, options: SqliteOptions) -> Result<Self, OpenError> {
+    pub fn open(path: &Path, clock: Arc<dyn Clock>, options: SqliteOptions) -> Result<Self, FileError> {
         let Opened { lock, writer, readers, epoch } = open(path, &options, clock.now())?;
-        let sql = |source| OpenError::Sqlite { path: path.to_owned(), source };
-        let io = |source| OpenError::Io { path: path.to_owned(), source };
+        let sql = |source| FileError::Sqlite { path: path.to_owned(), source };
+        let io = |source| FileError::Io { path: path.to_owned(), source };
         let last_chunk_no =
             writer.query_row("SELECT coalesce(max(chunk_no), 0) FROM chunk", [], |row| row.get(0)).map_err(sql)?;
         let stats = Arc::new(Stats::default());
@@ -93,16 +95,18 @@ impl SqliteStore {
         };
         let encoded = encode(&commit.events, &commit.head, &take_numbers);
         let artifacts = encode_artifacts(&commit.head.artifacts);
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = answer();
         self.writer.commit(CommitRequest::new(commit, encoded, artifacts, reply)).await?;
-        answer.await.unwrap_or_else(|_| Err(stopped().into()))
+        answer.await?.into_outcome()
     }
 
-    async fn read_task(&self, scope: Scope, id: TaskId) -> Result<Option<StoredTask>, StoreError> {
+    async fn read_task(&self, scope: Scope, id: TaskId, room: &Room) -> Result<Option<StoredTask>, StoreError> {
         let since = self.cache.since();
-        let of = scope.clone();
-        let stored = self.readers.run(move |connection| read::task(connection, &of, &id)).await?;
-        if let Some(stored) = &stored {
+        let (of, within) = (scope.clone(), room.clone());
+        let stored = self.readers.run(move |connection| read::task(connection, &of, &id, &within)).await?;
+        if let Some(stored) = &stored
+            && room.too_large(&stored.head).is_empty()
+        {
             self.cache.fill(since, &scope, stored);
         }
         Ok(stored)
@@ -133,11 +137,37 @@ impl Store for SqliteStore {
         }
     }
 
-    fn task<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        match self.cache.task(scope, id) {
+    fn task<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        let fits =
+            |found: &Option<StoredTask>| found.as_ref().is_none_or(|stored| room.too_large(&stored.head).is_empty());
+        match self.cache.task(scope, id).filter(fits) {
             Some(found) => Box::pin(ready(Ok(found))),
-            None => Box::pin(self.read_task(scope.clone(), id.clone())),
+            None => Box::pin(self.read_task(scope.clone(), id.clone(), room)),
         }
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        artifact: &'a ArtifactId,
+        part: Option<u64>,
+    ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>> {
+        let (scope, id, artifact) = (scope.clone(), id.clone(), artifact.clone());
+        Box::pin(self.readers.run(move |connection| download::open(connection, &scope, &id, &artifact, part)))
+    }
+
+    fn read_artifact(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>> {
+        Box::pin(self.readers.run(move |connection| download::read(connection, cursor, bytes_max)))
     }
 
     fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {
@@ -160,8 +190,8 @@ impl Store for SqliteStore {
         Box::pin(self.readers.run(move |connection| read::push_configs(connection, key)))
     }
 
-    fn claim_runs(&self, limit: usize, lease_ms: u32) -> BoxFuture<'_, Result<Vec<StoredHead>, StoreError>> {
-        Box::pin(self.writer.run(move |ledger| ledger.claim_runs(limit, lease_ms)))
+    fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.claim_runs(&claim)))
     }
 
     fn renew_leases(

@@ -16,8 +16,9 @@ use switchboard_engine::ports::store::{Commit, CommitError, StoreError, Target, 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::answers::{Reply, Sleepers};
 use super::cache::{Cache, Committed};
-use super::error::Failure;
+use super::error::{Failure, stopped};
 use super::ledger::{Effect, Ledger};
 use super::readers::send;
 use super::stats::Stats;
@@ -44,19 +45,25 @@ pub(super) struct CommitRequest {
     pub(super) commit: Commit,
     pub(super) encoded: Encoded,
     pub(super) artifacts: String,
-    pub(super) asked_at: Instant,
-    pub(super) reply: oneshot::Sender<Result<TaskKey, CommitError>>,
+    asked_at: Instant,
     outcome: Option<Result<TaskKey, CommitError>>,
+    /// The request itself goes back, so that what its asker allocated is freed where it was allocated.
+    reply: Option<Reply<Box<Self>>>,
 }
 
 impl CommitRequest {
-    pub(super) fn new(
-        commit: Commit,
-        encoded: Encoded,
-        artifacts: String,
-        reply: oneshot::Sender<Result<TaskKey, CommitError>>,
-    ) -> Self {
-        Self { commit, encoded, artifacts, asked_at: Instant::now(), reply, outcome: None }
+    pub(super) fn new(commit: Commit, encoded: Encoded, artifacts: String, reply: Reply<Box<Self>>) -> Self {
+        Self { commit, encoded, artifacts, asked_at: Instant::now(), outcome: None, reply: Some(reply) }
+    }
+
+    pub(super) fn into_outcome(self) -> Result<TaskKey, CommitError> {
+        self.outcome.unwrap_or_else(|| Err(stopped().into()))
+    }
+
+    fn answer(mut self: Box<Self>, sleepers: &mut Sleepers) {
+        if let Some(reply) = self.reply.take() {
+            reply.leave(self, sleepers);
+        }
     }
 }
 
@@ -164,10 +171,6 @@ impl Drop for Writer {
     }
 }
 
-pub(super) fn stopped() -> StoreError {
-    StoreError::Unavailable("the store has stopped".to_owned())
-}
-
 fn serve(mut ledger: Ledger<'_>, requests: &Receiver<Request>, memory: &Memory) {
     let mut unwritten = false;
     loop {
@@ -223,7 +226,9 @@ fn process(ledger: &mut Ledger<'_>, mut batch: Vec<Request>, memory: &Memory) {
                 }
             });
             let now = Instant::now();
-            batch.into_iter().for_each(|request| succeed(request, stats, now));
+            let mut sleepers = Sleepers::default();
+            batch.into_iter().for_each(|request| succeed(request, stats, now, &mut sleepers));
+            sleepers.wake();
         }
         Err(Trouble::InOne(failure)) if batch.len() == 1 => fail(batch, &failure, stats),
         Err(Trouble::InOne(_)) => {
@@ -284,19 +289,17 @@ fn committed(request: &mut Request) -> Option<Committed<'_>> {
     Some(Committed { key, scope, head: commit.head.clone(), events: &commit.events, folded: commit.folded.take() })
 }
 
-fn succeed(request: Request, stats: &Stats, now: Instant) {
+fn succeed(request: Request, stats: &Stats, now: Instant, sleepers: &mut Sleepers) {
     match request {
         Request::Commit(request) => {
-            let CommitRequest { reply, outcome, asked_at, .. } = *request;
-            let outcome = outcome.unwrap_or(Err(CommitError::Store(stopped())));
-            match &outcome {
-                Ok(_) => stats.committed(now.saturating_duration_since(asked_at)),
-                Err(CommitError::Conflict | CommitError::Fenced | CommitError::Duplicate(_)) => {
+            match &request.outcome {
+                Some(Ok(_)) => stats.committed(now.saturating_duration_since(request.asked_at)),
+                Some(Err(CommitError::Conflict | CommitError::Fenced | CommitError::Duplicate(_))) => {
                     Stats::add(&stats.conflicts, 1);
                 }
-                Err(CommitError::Full | CommitError::Store(_)) => Stats::add(&stats.failures, 1),
+                Some(Err(CommitError::Full | CommitError::Store(_))) | None => Stats::add(&stats.failures, 1),
             }
-            let _ = reply.send(outcome);
+            request.answer(sleepers);
         }
         Request::Work(work) => work.finish(None),
     }
@@ -305,14 +308,17 @@ fn succeed(request: Request, stats: &Stats, now: Instant) {
 fn fail(batch: Vec<Request>, failure: &Failure, stats: &Stats) {
     tracing::error!(error = ?failure.0, requests = batch.len(), "writing failed");
     Stats::add(&stats.failures, batch.len() as u64);
+    let mut sleepers = Sleepers::default();
     for request in batch {
         match request {
-            Request::Commit(request) => {
-                let _ = request.reply.send(Err(CommitError::Store(failure.0.clone())));
+            Request::Commit(mut request) => {
+                request.outcome = Some(Err(CommitError::Store(failure.0.clone())));
+                request.answer(&mut sleepers);
             }
             Request::Work(work) => work.finish(Some(failure.0.clone())),
         }
     }
+    sleepers.wake();
 }
 
 fn checkpoint(ledger: &Ledger<'_>) {

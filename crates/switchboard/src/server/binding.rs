@@ -1,38 +1,62 @@
 //! What both HTTP bindings do with a decoded request: say who calls, call the agent, count it.
 
 use http::{HeaderMap, HeaderValue, Response, header};
-use switchboard_core::call::{Caller, Reply, Request};
+use switchboard_core::call::{BoxFuture, Caller, Reply, Request};
 use switchboard_core::error::ProtocolError;
+use switchboard_core::model::Dialect;
 
 use super::body::ReplyBody;
 use super::context::{Mounted, Shared};
 use super::metrics::Outcome;
-use super::names::A2A_EXTENSIONS;
+use super::names::{A2A_EXTENSIONS, X_A2A_EXTENSIONS};
 use super::respond::outcome;
 
-/// Calls the agent and counts how it went.
-pub(crate) async fn call(
-    shared: &Shared,
-    agent: &Mounted,
-    caller: Caller,
-    request: Request,
-) -> Result<Reply, ProtocolError> {
-    let operation = request.operation();
-    let reply = agent.endpoint.call(caller, request).await;
-    let counted = reply.as_ref().map_or_else(outcome, |_| Outcome::Ok);
-    shared.metrics.request(operation, counted);
-    if let Err(error) = &reply {
-        tracing::debug!(operation, agent = %agent.name, %error, "request refused");
-    }
-    reply
+/// A call that has been handed to its agent. What was asked is no longer held here, so waiting costs little room.
+pub(crate) struct Calling<'a> {
+    agent: &'a Mounted,
+    operation: &'static str,
+    asks_old_for_card: bool,
+    /// The extensions that were activated.
+    pub(crate) extensions: Vec<String>,
+    reply: BoxFuture<'a, Result<Reply, ProtocolError>>,
 }
 
-/// Spec, extensions: what was activated is said in the answer.
-pub(crate) fn echo_extensions(extensions: &[String], response: &mut Response<ReplyBody>) {
+impl<'a> Calling<'a> {
+    pub(crate) fn begin(agent: &'a Mounted, caller: Caller, request: Request) -> Self {
+        let (operation, extensions) = (request.operation(), caller.extensions.clone());
+        let asks_old_for_card = caller.dialect != Dialect::V1_0 && matches!(request, Request::GetExtendedAgentCard);
+        Self { agent, operation, asks_old_for_card, extensions, reply: agent.endpoint.call(caller, request) }
+    }
+
+    /// Waits for the reply and counts how it went.
+    pub(crate) async fn reply(&mut self, shared: &Shared) -> Result<Reply, ProtocolError> {
+        let reply = (&mut self.reply).await;
+        // Before 1.0 there was one error for this, whether the card declared it or not.
+        let reply = reply.map_err(|error| match error {
+            ProtocolError::UnsupportedOperation { .. } if self.asks_old_for_card => {
+                ProtocolError::ExtendedAgentCardNotConfigured
+            }
+            error => error,
+        });
+        let counted = reply.as_ref().map_or_else(outcome, |_| Outcome::Ok);
+        shared.metrics.request(self.operation, counted);
+        if let Err(error) = &reply {
+            tracing::debug!(operation = self.operation, agent = %self.agent.name, %error, "request refused");
+        }
+        reply
+    }
+}
+
+/// Spec, extensions: what was activated is said in the answer, under the name the version has for it.
+pub(crate) fn echo_extensions(dialect: Dialect, extensions: &[String], response: &mut Response<ReplyBody>) {
     if !extensions.is_empty()
         && let Ok(value) = HeaderValue::from_str(&extensions.join(", "))
     {
-        response.headers_mut().insert(A2A_EXTENSIONS, value);
+        let name = match dialect {
+            Dialect::V1_0 => A2A_EXTENSIONS,
+            Dialect::V0_3 | Dialect::V0_3Rest => X_A2A_EXTENSIONS,
+        };
+        response.headers_mut().insert(name, value);
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
+use switchboard_core::dialect::Dialect;
 use switchboard_core::error::ProtocolError;
 use switchboard_engine::Engine;
 use switchboard_engine::system::SystemClock;
@@ -42,7 +43,7 @@ impl OfflineOutbox {
             Route::Outbox(place) => operator::serve(&self.engine, &head, &parts.method, place, Full::new(body)).await,
             _ => {
                 let method = format!("{:.200}", parts.uri.path());
-                http_error(&ProtocolError::MethodNotFound { method }, JSON)
+                http_error(Dialect::V1_0, &ProtocolError::MethodNotFound { method, hint: None }, JSON)
             }
         };
         let (parts, body) = response.into_parts();

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use http_body::Body;
 use serde_json::{Value, json};
+use switchboard_core::dialect::Dialect;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Timestamp;
 use switchboard_engine::Engine;
@@ -86,7 +87,7 @@ where
     };
     if !fits {
         let error = ProtocolError::InvalidRequest { reason: format!("this path takes {allowed}") };
-        return not_allowed(&error, allowed, JSON);
+        return not_allowed(Dialect::V1_0, &error, allowed, JSON);
     }
     let answered = match place {
         OutboxPlace::List => list(engine, head).await,
@@ -100,8 +101,8 @@ where
     };
     match answered {
         Ok(value) => json_answer(StatusCode::OK, JSON, value.to_string().into_bytes()),
-        Err(Refusal { status: Some(status), error }) => http_error_as(status, &error, JSON),
-        Err(Refusal { status: None, error }) => http_error(&error, JSON),
+        Err(Refusal { status: Some(status), error }) => http_error_as(Dialect::V1_0, status, &error, JSON),
+        Err(Refusal { status: None, error }) => http_error(Dialect::V1_0, &error, JSON),
     }
 }
 

@@ -15,10 +15,14 @@ pub(crate) fn health() -> Response<ReplyBody> {
 /// The process should be given work.
 pub(crate) fn ready(shared: &Shared) -> Response<ReplyBody> {
     let (status, word) = match shared.engine.readiness() {
-        Readiness::Ready => (StatusCode::OK, "ready\n"),
-        Readiness::Recovering => (StatusCode::SERVICE_UNAVAILABLE, "recovering: taking up interrupted runs\n"),
-        Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining: shutting down\n"),
-        Readiness::CommitFailed => (StatusCode::SERVICE_UNAVAILABLE, "the store did not take the last commit\n"),
+        Readiness::Ready => (StatusCode::OK, "ready\n".to_owned()),
+        Readiness::Recovering => {
+            (StatusCode::SERVICE_UNAVAILABLE, "recovering: taking up interrupted runs\n".to_owned())
+        }
+        Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining: shutting down\n".to_owned()),
+        Readiness::StoreFailed { reason } => {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("the store does not take commits: {reason}\n"))
+        }
     };
     text(status, word)
 }
@@ -33,7 +37,7 @@ pub(crate) fn metrics(shared: &Shared, with_endpoints: bool) -> Response<ReplyBo
 /// What is here, for a person.
 pub(crate) fn welcome(shared: &Shared) -> Response<ReplyBody> {
     let mut page =
-        String::from("This is Switchboard. Agents here speak A2A 1.0; their cards say how to call them:\n\n");
+        String::from("This is Switchboard. Agents here speak A2A 1.0 and 0.3; their cards say how to call them:\n\n");
     for agent in &shared.agents {
         let url = agent.interfaces.first().map_or("", |interface| interface.url.as_str());
         page.push_str(&format!("  {}: {url}/.well-known/agent-card.json\n", agent.name));

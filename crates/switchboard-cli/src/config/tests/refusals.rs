@@ -13,8 +13,36 @@ fn a_wrong_file_is_refused_with_line_and_key() {
         ("[server]\nmemory = \"yes\"", "2: server.memory: invalid type: string \"yes\", expected a boolean"),
         ("[server]\nbody_bytes_max = -1", "2: server.body_bytes_max: invalid value: integer `-1`, expected u64"),
         ("[server]\nbody_bytes_max = 5", "2: server.body_bytes_max: expected 1024 to 1073741824 bytes, got 5"),
+        ("[server]\nreply_bytes_max = 5", "2: server.reply_bytes_max: expected 1048576 to 1073741824 bytes, got 5"),
         ("[server]\nlog_format = \"xml\"", "2: server.log_format: unknown variant `xml`, expected `text` or `json`"),
         ("[server]\ngrace_s = 9999", "2: server.grace_s: expected 0 to 3600 seconds, got 9999"),
+        ("[server]\nlease_s = 0", "2: server.lease_s: expected 1 to 3600 seconds, got 0"),
+        ("[server]\nqueued_timeout_s = 0", "2: server.queued_timeout_s: expected 1 to 31536000 seconds, got 0"),
+        (
+            "[server]\nprocessing_timeout_s = 31536001",
+            "2: server.processing_timeout_s: expected 1 to 31536000 seconds, got 31536001",
+        ),
+        ("[[agent]]\nname = \"X\"\nattempts_max = 0", "3: agent[0].attempts_max: expected 1 to 1000 attempts, got 0"),
+        (
+            "[[agent]]\nname = \"X\"\nretry_pause_s = 86401",
+            "3: agent[0].retry_pause_s: expected 0 to 86400 seconds, got 86401",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\nretry_pause_s = 9\nretry_pause_s_max = 8",
+            "4: agent[0].retry_pause_s_max: expected at least retry_pause_s, 9, got 8",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\nrecovery = \"fail\"\nattempts_max = 2",
+            "4: agent[0].attempts_max: this goes with recovery = \"retry\"",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\nrecovery_reason = \"no\"",
+            "3: agent[0].recovery_reason: this goes with recovery = \"fail\"",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\nrun_timeout_s_max = 0",
+            "3: agent[0].run_timeout_s_max: expected 1 to 604800 seconds, got 0",
+        ),
         (
             "[server]\npublic_url = \"example.com\"",
             "2: server.public_url: expected a URL that begins with http:// or https:// and names a host, got \"example.com\"",
@@ -35,7 +63,7 @@ fn a_wrong_file_is_refused_with_line_and_key() {
             "[server]\ntenants = [\"a/b\"]",
             "2: server.tenants: expected 1 to 64 letters, digits, '-', '_', '.' or '~', no dot first, got \"a/b\"",
         ),
-        ("[server]\ndefault_version = \"0.2\"", "2: server.default_version: expected 1.0, got \"0.2\""),
+        ("[server]\ndefault_version = \"0.2\"", "2: server.default_version: expected 1.0 or 0.3, got \"0.2\""),
         ("[server]\ndata = \"\"", "2: server.data: expected the name of a folder, got none"),
         ("[[agent]]\nslug = \"x\"", "1: agent[0]: missing field `name`"),
         ("[[agent]]\nname = \" \"", "2: agent[0].name: expected some text, got none"),

@@ -109,18 +109,3 @@ fn a_claim_is_not_visible_outside() {
     record.does(Command::RequestCancel { metadata: None });
     assert_eq!((record.head.seq, record.head.version), (seq, 4));
 }
-
-#[test]
-fn a_turn_that_is_put_back_untried_has_not_been_attempted() {
-    let mut record = Record::opened();
-    record.does(Command::Claim);
-    let (attempt, fence) = (record.head.attempt, record.head.fence);
-    record.does(Command::PutBack);
-    assert_eq!((record.head.attempt, record.head.fence), (attempt - 1, fence + 1), "and nobody writes under its fence");
-    record.does(Command::Claim);
-    assert_eq!(record.head.attempt, attempt);
-    assert_eq!(
-        ended(TaskState::Completed).is_refused(Command::PutBack),
-        Refusal::Closed { state: TaskState::Completed }
-    );
-}

@@ -8,15 +8,15 @@ use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::Pen;
 use switchboard_engine::memory::ManualClock;
 
-use super::super::lock::lock_path;
-use super::super::{OpenError, SqliteOptions, SqliteStore};
+use super::super::files::lock_path;
+use super::super::{FileError, SqliteOptions, SqliteStore};
 use super::make;
 
 fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-fn open(path: &Path) -> Result<SqliteStore, OpenError> {
+fn open(path: &Path) -> Result<SqliteStore, FileError> {
     SqliteStore::open(path, Arc::new(ManualClock::default()), SqliteOptions::default())
 }
 
@@ -66,7 +66,7 @@ fn somebody_elses_file_is_left_alone() {
     rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE notes (text TEXT)").unwrap();
     let before = std::fs::read(&path).unwrap();
     let refused = open(&path).err().expect("it is not ours");
-    assert!(matches!(refused, OpenError::NotOurs { .. }), "{refused}");
+    assert!(matches!(refused, FileError::NotOurs { .. }), "{refused}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
 
     let path = folder.path().join("text.db");

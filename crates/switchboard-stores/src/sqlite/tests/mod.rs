@@ -1,14 +1,19 @@
 //! The SQLite store under the contract, with and without its cache, and what is its own: the file, its lock, its
 //! schema, its threads.
 
+mod backups;
+mod compacting;
 mod files;
+mod long;
+mod power_cut;
 mod restarts;
 mod schema;
 mod shell;
 mod story;
+mod verifying;
 mod writing;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use switchboard_core::model::Timestamp;
@@ -17,7 +22,7 @@ use switchboard_engine::memory::ManualClock;
 use switchboard_engine::ports::Store;
 use tempfile::TempDir;
 
-use super::{SqliteOptions, SqliteStore, Synchronous};
+use super::{SqliteOptions, SqliteStore, Synchronous, verify};
 
 /// A store on a file of its own, which goes when the test ends.
 struct OnFile {
@@ -49,6 +54,21 @@ impl OnFile {
     fn close(&mut self) {
         self.store = None;
     }
+}
+
+/// Whatever a test did through the store, the file holds together.
+impl Drop for OnFile {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(faults_of(&self.path()), [] as [String; 0], "the file is left in order");
+        }
+    }
+}
+
+fn faults_of(database: &Path) -> Vec<String> {
+    let mut faults = Vec::new();
+    verify(database, &mut |fault| faults.push(fault.to_string())).unwrap();
+    faults
 }
 
 impl Subject for OnFile {

@@ -1,13 +1,15 @@
 //! One of everything that can be stored, written the same way each time: the fixtures hold it, and tests that reopen a
 //! file expect it.
 
+use std::sync::Arc;
+
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Dialect, Part, Role, TaskState};
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{
     Pen, anyone, chunk, inbound, message, now, scope, status, webhook, write_parts,
 };
-use switchboard_engine::ports::store::{Accept, DeliveryOutcome, PushChange};
+use switchboard_engine::ports::store::{Accept, ClaimRuns, DeliveryOutcome, PushChange};
 
 pub(super) struct Story {
     pub(super) pens: Vec<Pen>,
@@ -88,13 +90,18 @@ pub(super) async fn check(subject: &dyn Subject, story: &mut Story) {
 
     // The run in flight is claimed at once; the one that was put off waits for its time.
     let running = &mut story.pens[story.running];
-    let mut claimed = store.claim_runs(10, 30_000).await.unwrap();
+    let mut claimed = store.claim_runs(claim()).await.unwrap();
     assert_eq!(claimed.len(), 1);
-    let head = claimed.remove(0).head;
+    let head = claimed.remove(0).stored.head;
     assert_eq!((&head.id, head.fence, head.attempt), (&running.head.id, 2, 2));
     let event = Event::Claimed { fence: 2, attempt: 2, at: now(subject) };
     running.saw(head, [event].into(), running.head.seq + 1);
     running.check(subject).await;
     subject.clock().advance_ms(60_000);
-    assert_eq!(store.claim_runs(10, 30_000).await.unwrap().len(), 2);
+    assert_eq!(store.claim_runs(claim()).await.unwrap().len(), 2);
+}
+
+/// For a process that is at work on nothing.
+pub(super) fn claim() -> ClaimRuns {
+    ClaimRuns { limit: 10, lease_ms: 30_000, at_work: Arc::new(|_, _| false) }
 }

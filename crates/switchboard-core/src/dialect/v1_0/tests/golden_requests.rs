@@ -6,7 +6,9 @@ use serde_json::value::RawValue;
 use crate::call::{ListTasks, Request, SendMessage};
 use crate::model::{AuthenticationInfo, Message, Part, PushConfig, Role, TaskState, Timestamp};
 
-use super::super::{DecodeLimits, Decoded, decode_call, decode_push_config_body, decode_send_body};
+use crate::dialect::json::{DecodeLimits, Decoded};
+
+use super::super::{decode_call, decode_push_config_body, decode_send_body};
 use super::goldens::{golden, hook, json};
 
 #[derive(Deserialize)]
@@ -57,7 +59,7 @@ fn a_blocking_send_with_every_kind_of_part() {
         metadata: Some(json(r#"{"trace":"abc"}"#)),
         ..send_of(Message::new(Role::User, "msg-1", parts))
     };
-    check("request-send", Request::SendMessage(send));
+    check("request-send", Request::SendMessage(send.into()));
 }
 
 #[test]
@@ -68,15 +70,15 @@ fn a_send_that_returns_at_once_and_registers_a_webhook() {
     let authentication = AuthenticationInfo { scheme: "Bearer".to_owned(), credentials: Some("hush".to_owned()) };
     let config = PushConfig { id: "".into(), task_id: "".into(), authentication: Some(authentication), ..hook() };
     let send = SendMessage { push_config: Some(config), return_immediately: true, ..send_of(message) };
-    check("request-send-in-context", Request::SendMessage(send));
+    check("request-send-in-context", Request::SendMessage(send.into()));
 }
 
 #[test]
 fn a_send_to_a_task_and_a_streaming_send() {
     let mut answer = user("msg-6", "Four");
     answer.task_id = Some("task-4".into());
-    check("request-send-to-task", Request::SendMessage(send_of(answer)));
-    check("request-stream", Request::SendStreamingMessage(send_of(user("msg-2", "Tell me a story"))));
+    check("request-send-to-task", Request::SendMessage(send_of(answer).into()));
+    check("request-stream", Request::SendStreamingMessage(send_of(user("msg-2", "Tell me a story")).into()));
 }
 
 #[test]
@@ -107,7 +109,7 @@ fn a_call_for_a_tenant() {
 
 #[test]
 fn calls_about_push_configs() {
-    check("request-push-create", Request::CreatePushConfig(PushConfig { id: "".into(), ..hook() }));
+    check("request-push-create", Request::CreatePushConfig(PushConfig { id: "".into(), ..hook() }.into()));
     let (task_id, id) = (hook().task_id, hook().id);
     check("request-push-get", Request::GetPushConfig { task_id: task_id.clone(), id: id.clone() });
     let list = Request::ListPushConfigs { task_id: task_id.clone(), page_size: Some(10), page_token: None };

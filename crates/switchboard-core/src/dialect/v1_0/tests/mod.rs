@@ -17,7 +17,9 @@ mod samples;
 use crate::call::{Request, SendMessage};
 use crate::error::ProtocolError;
 
-use super::{DecodeLimits, Decoded, decode_call};
+use crate::dialect::json::{DecodeLimits, Decoded};
+
+use super::decode_call;
 
 fn decode(method: &str, params: &str) -> Result<Decoded, ProtocolError> {
     decode_call(method, Some(params), &DecodeLimits::default())
@@ -39,7 +41,7 @@ fn send_part(part: &str) -> String {
 
 fn sent(params: &str) -> SendMessage {
     match request("SendMessage", params) {
-        Request::SendMessage(send) => send,
+        Request::SendMessage(send) => *send,
         other => panic!("{other:?}"),
     }
 }

@@ -1,0 +1,150 @@
+//! The one thread that starts commands, and sees those to their end whose run was dropped. The system sends a command
+//! its parent-death signal when the *thread* dies that started it, so that thread must live as long as the server does.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rustix::process::{WaitId, WaitIdOptions, waitid};
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::TERM_GRACE;
+use super::process::{Group, Process};
+
+/// How often a command that was asked to end is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+static THREAD: OnceLock<Sender<Errand>> = OnceLock::new();
+
+enum Errand {
+    Start {
+        command: Box<Command>,
+        runtime: Handle,
+        started: oneshot::Sender<io::Result<Process>>,
+    },
+    Bury(Dying),
+    /// The sender is dropped when nobody is dying any more.
+    Watch(Sender<()>),
+}
+
+/// A command that was asked to end. Its first process is not waited for before the group is killed, so the number of the
+/// group cannot become somebody else's meanwhile.
+struct Dying {
+    child: Child,
+    group: Arc<Group>,
+    deadline: Instant,
+}
+
+/// Starts a command that dies with this process.
+pub(super) async fn start(mut command: Command) -> io::Result<Process> {
+    die_with_us(&mut command);
+    let (started, answer) = oneshot::channel();
+    let errand = Errand::Start { command: Box::new(command), runtime: Handle::current(), started };
+    let gone = || io::Error::other("the thread that starts commands is gone");
+    thread().send(errand).map_err(|_| gone())?;
+    answer.await.map_err(|_| gone())?
+}
+
+/// Kills a command that was asked to end, when it has or its time is up.
+pub(super) fn bury(child: Child, group: Arc<Group>) {
+    let dying = Dying { child, group, deadline: Instant::now() + TERM_GRACE };
+    if let Err(mpsc::SendError(Errand::Bury(dying))) = thread().send(Errand::Bury(dying)) {
+        dying.group.kill();
+    }
+}
+
+/// Waits until every command that was asked to end has ended.
+pub(super) fn wait_for_the_dying() {
+    let Some(thread) = THREAD.get() else { return };
+    let (watch, nobody_left) = mpsc::channel();
+    if thread.send(Errand::Watch(watch)).is_ok() {
+        let _ = nobody_left.recv_timeout(TERM_GRACE * 2);
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one thread that starts commands, and it is never joined")]
+fn thread() -> &'static Sender<Errand> {
+    THREAD.get_or_init(|| {
+        let (errands, to_do) = mpsc::channel();
+        // Without the thread the channel is closed, and every start says so.
+        if let Err(error) = std::thread::Builder::new().name("commands".to_owned()).spawn(move || work(&to_do)) {
+            tracing::error!(%error, "the thread that starts commands could not be started");
+        }
+        errands
+    })
+}
+
+fn work(to_do: &Receiver<Errand>) {
+    let mut dying: Vec<Dying> = Vec::new();
+    let mut watching = Vec::new();
+    loop {
+        let errand = match dying.is_empty() {
+            true => to_do.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            false => to_do.recv_timeout(LOOK),
+        };
+        match errand {
+            Ok(Errand::Start { command, runtime, started }) => {
+                // Whoever asked may be gone; then the command is dropped here, and ended.
+                let _ = started.send(spawn(*command, &runtime));
+            }
+            Ok(Errand::Bury(one)) => dying.push(one),
+            Ok(Errand::Watch(sender)) => watching.push(sender),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        dying.retain_mut(|one| !one.is_over());
+        if dying.is_empty() {
+            watching.clear();
+        }
+    }
+}
+
+fn spawn(mut command: Command, runtime: &Handle) -> io::Result<Process> {
+    let _entered = runtime.enter();
+    command.spawn().map(Process::of)
+}
+
+impl Dying {
+    fn is_over(&mut self) -> bool {
+        if !self.has_ended() && Instant::now() < self.deadline {
+            return false;
+        }
+        self.group.kill();
+        // One that was killed just now is waited for by the runtime.
+        let _ = self.child.try_wait();
+        true
+    }
+
+    fn has_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        match self.group.id() {
+            Some(leader) => !matches!(waitid(WaitId::Pid(leader), options), Ok(None)),
+            None => true,
+        }
+    }
+}
+
+/// Has the system kill the first process of a command when this thread, and so this process, dies. What that one has
+/// started is not reached; it is found by its traces at the next start.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "the closure runs between fork and exec: it makes two system calls and touches nothing")]
+fn die_with_us(command: &mut Command) {
+    use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+    let us = getpid();
+    let before_exec = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The server may have died before anybody listened for it.
+        if getppid() == Some(us) { Ok(()) } else { Err(rustix::io::Errno::SRCH.into()) }
+    };
+    // SAFETY: nothing is allocated and no lock is taken, so it does not matter what other threads were doing at the fork.
+    unsafe {
+        command.pre_exec(before_exec);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn die_with_us(_: &mut Command) {}

@@ -1,0 +1,114 @@
+//! Finding a command again that outlived its server. What is written down with the run names the process group, and
+//! enough about its leader that a number which has been given to somebody else since is never taken for it. Linux only:
+//! elsewhere nothing is written down.
+
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::{Deserialize, Serialize};
+use switchboard::Json;
+
+/// How long the members of a killed group are waited for, and how often.
+const GONE_WAIT: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(10);
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Traces {
+    /// Numbers of processes mean something only until the machine starts again, and only among those that see the same
+    /// ones: a container counts for itself.
+    boot: String,
+    namespace: String,
+    group: i32,
+    /// When the leader was started, in ticks since the machine was.
+    started: u64,
+    task: String,
+}
+
+/// What to write down of the group that a process leads, for a task.
+pub(super) fn traces_of(leader: Pid, task: &str) -> Option<Json> {
+    let (boot, namespace) = here()?;
+    let group = leader.as_raw_nonzero().get();
+    let started = Stat::of(group)?.started;
+    let traces = Traces { boot, namespace, group, started, task: task.to_owned() };
+    Some(Json::from_trusted(serde_json::to_string(&traces).ok()?))
+}
+
+/// Kills what is left of a command, and returns when it is gone.
+pub(super) async fn kill_survivors(traces: &Json) {
+    let Ok(traces) = serde_json::from_str::<Traces>(traces.as_str()) else { return };
+    let Some(group) = Pid::from_raw(traces.group).filter(|_| traces.is_ours()) else { return };
+    if kill_process_group(group, Signal::KILL).is_err() {
+        return;
+    }
+    tracing::warn!(task = traces.task, group = traces.group, "a command that outlived its server was killed");
+    let gone = async {
+        while members(traces.group).iter().any(|(_, stat)| stat.is_alive()) {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    let _ = tokio::time::timeout(GONE_WAIT, gone).await;
+}
+
+impl Traces {
+    /// Whether the group of this number is the one that was meant, and alive.
+    fn is_ours(&self) -> bool {
+        if here() != Some((self.boot.clone(), self.namespace.clone())) {
+            return false;
+        }
+        match Stat::of(self.group) {
+            Some(leader) => leader.started == self.started,
+            // Its leader is gone. While members are left nobody else gets the number; but they may all have gone before,
+            // and these be others. Ours have the task in their environment.
+            None => members(self.group).iter().any(|(pid, _)| works_for(*pid, &self.task)),
+        }
+    }
+}
+
+/// This run of the machine, and the numbering of processes that we are in.
+fn here() -> Option<(String, String)> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    Some((boot.trim().to_owned(), namespace.to_str()?.to_owned()))
+}
+
+/// What the system says about a process.
+struct Stat {
+    state: String,
+    group: i32,
+    started: u64,
+}
+
+impl Stat {
+    fn of(pid: i32) -> Option<Self> {
+        Self::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The name of the program comes second, in brackets, and may hold anything; the rest is words (see proc(5)).
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.rsplit_once(')')?.1.split_ascii_whitespace();
+        let state = words.next()?.to_owned();
+        let group = words.nth(1)?.parse().ok()?;
+        let started = words.nth(16)?.parse().ok()?;
+        Some(Self { state, group, started })
+    }
+
+    fn is_alive(&self) -> bool {
+        !matches!(self.state.as_str(), "Z" | "X")
+    }
+}
+
+fn members(group: i32) -> Vec<(i32, Stat)> {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid| Some((pid, Stat::of(pid).filter(|stat| stat.group == group)?))).collect()
+}
+
+fn works_for(pid: i32, task: &str) -> bool {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let wanted = format!("A2A_TASK_ID={task}");
+    environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+}
+
+#[cfg(test)]
+#[path = "traces_tests.rs"]
+mod tests;

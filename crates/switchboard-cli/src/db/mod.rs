@@ -1,0 +1,65 @@
+//! `switchboard db`: looking after the database, one file per thing to do with it.
+
+mod backup;
+mod compact;
+mod reset;
+mod verify;
+
+use std::path::{Path, PathBuf};
+
+use switchboard::database::FileError;
+
+use crate::cli::{DataArgs, DbCommand};
+use crate::config::{DATABASE_NAME, Environment, Storage, gather};
+use crate::failure::Failure;
+
+/// Does what was asked, and gives back what to say about it.
+///
+/// # Errors
+/// When there is nothing to do it with, or it did not go well.
+pub(crate) fn run(command: &DbCommand, environment: &Environment, folder: &Path) -> Result<String, Failure> {
+    let database = |of| database(of, environment, folder);
+    match command {
+        DbCommand::Backup(args) => backup::backup(&database(&args.of)?, &folder.join(&args.to)),
+        DbCommand::Verify(args) => {
+            let file = args.file.as_ref().map_or_else(|| database(&args.of), |file| Ok(folder.join(file)))?;
+            verify::verify(&file, args.json)
+        }
+        DbCommand::Compact(args) => compact::compact(&database(&args.of)?),
+        DbCommand::Reset(args) => reset::reset(&database(&args.of)?, args.yes),
+    }
+}
+
+/// The database that flags, environment and configuration name, in this order.
+fn database(args: &DataArgs, environment: &Environment, folder: &Path) -> Result<PathBuf, Failure> {
+    let layers = gather(args.layer(), args.config.as_deref(), environment, folder)?;
+    match layers.settings.storage()? {
+        Storage::Sqlite { folder: data, .. } => Ok(folder.join(data).join(DATABASE_NAME)),
+        Storage::Memory => {
+            Err(Failure::Usage("the configuration keeps tasks in memory; name a folder with --data".to_owned()))
+        }
+    }
+}
+
+/// What cannot be done while a server runs says so.
+fn needs_it_alone(error: FileError) -> Failure {
+    match &error {
+        FileError::InUse { .. } => Failure::Runtime(format!("{error}; stop the server first")),
+        _ => Failure::runtime(error),
+    }
+}
+
+/// A size for people.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+    let mut unit = 0;
+    let mut tenths = u128::from(bytes) * 10;
+    while tenths >= 10_240 && unit < UNITS.len() - 1 {
+        tenths /= 1024;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} bytes") } else { format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit]) }
+}
+
+#[cfg(test)]
+mod tests;

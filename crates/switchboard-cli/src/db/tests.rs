@@ -1,0 +1,168 @@
+//! Looking after a database from the command line.
+
+use clap::Parser;
+use switchboard::{AgentBuilder, Server};
+
+use super::*;
+use crate::agents::demo::Demo;
+use crate::cli::{Cli, Command};
+
+fn db_in(folder: &Path, typed: &[&str]) -> Result<String, Failure> {
+    let Command::Db(command) = Cli::parse_from(["switchboard", "db"].iter().chain(typed)).command else {
+        panic!("db was typed")
+    };
+    run(&command, &Environment::of(&[]), folder)
+}
+
+fn reset_in(folder: &Path, flags: &[&str]) -> Result<String, Failure> {
+    db_in(folder, &[&["reset"], flags].concat())
+}
+
+/// A server on the folder that is looked in by default.
+fn server_in(folder: &Path) -> (Server, PathBuf) {
+    let database = folder.join("./switchboard-data").join(DATABASE_NAME);
+    let server = Server::builder().agent(AgentBuilder::new("Demo", Demo)).sqlite(&database).build().unwrap();
+    (server, database)
+}
+
+/// As [`server_in`], with one task.
+async fn serving(folder: &Path) -> (Server, PathBuf) {
+    let (server, database) = server_in(folder);
+    server.local("demo").unwrap().send_text("hello").await.unwrap();
+    (server, database)
+}
+
+fn files_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// A folder with a used database, and something that is not ours.
+fn used() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("./switchboard-data");
+    std::fs::create_dir(&data).unwrap();
+    for name in ["switchboard.db", "switchboard.db-wal", "switchboard.db-shm", "switchboard.db.v1-backup", "notes.txt"]
+    {
+        std::fs::write(data.join(name), "").unwrap();
+    }
+    (folder, data)
+}
+
+#[test]
+fn without_yes_it_only_says_what_would_go() {
+    let (folder, data) = used();
+    let said = reset_in(folder.path(), &[]).unwrap_err();
+    let names = ["switchboard.db", "switchboard.db-shm", "switchboard.db-wal", "switchboard.db.v1-backup"];
+    let list: Vec<String> = names.iter().map(|name| format!("  {}", data.join(name).display())).collect();
+    let expected = format!("this would delete every task for ever:\n{}\nsay --yes to do it", list.join("\n"));
+    assert_eq!(said, Failure::Usage(expected));
+    assert_eq!(files_in(&data).len(), 5);
+}
+
+#[test]
+fn with_yes_the_database_goes_and_the_rest_stays() {
+    let (folder, data) = used();
+    assert!(reset_in(folder.path(), &["--yes"]).unwrap().starts_with("deleted\n"));
+    assert_eq!(files_in(&data), ["notes.txt", "switchboard.db.lock"]);
+    let nothing = format!("{} does not exist; nothing to delete", data.join(DATABASE_NAME).display());
+    assert_eq!(reset_in(folder.path(), &["--yes"]), Ok(nothing));
+}
+
+#[tokio::test]
+async fn what_needs_the_database_alone_leaves_a_running_server_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, database) = server_in(folder.path());
+    let expected = format!(
+        "{} is in use by process {}; one process at a time may open it; stop the server first",
+        database.display(),
+        std::process::id()
+    );
+    assert_eq!(reset_in(folder.path(), &["--yes"]), Err(Failure::Runtime(expected.clone())));
+    assert_eq!(db_in(folder.path(), &["compact"]), Err(Failure::Runtime(expected)));
+    drop(server);
+    assert!(db_in(folder.path(), &["compact"]).unwrap().starts_with("removed 0 tasks and 0 commits from "));
+    let data = database.parent().unwrap();
+    reset_in(folder.path(), &["--yes", "--data", data.to_str().unwrap()]).unwrap();
+    assert_eq!(files_in(data), ["switchboard.db.lock"]);
+}
+
+#[tokio::test]
+async fn a_running_server_is_backed_up_and_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, database) = serving(folder.path()).await;
+    let said = db_in(folder.path(), &["backup", "--to", "copy.db"]).unwrap();
+    let copy = folder.path().join("copy.db");
+    let expected = format!("copied {} to {} (", database.display(), copy.display());
+    assert!(said.starts_with(&expected), "{said}");
+    assert!(said.ends_with(&format!("\ncheck it: switchboard db verify --file {}", copy.display())), "{said}");
+
+    let counts = "looked at 1 tasks (0 of them compacted), 1 commits with 3 events, 0 pieces of content (0 bytes), \
+                  0 webhooks and 0 accepted messages\nno faults";
+    for (file, typed) in [(&database, vec!["verify"]), (&copy, vec!["verify", "--file", "copy.db"])] {
+        assert_eq!(db_in(folder.path(), &typed), Ok(format!("{}: {counts}", file.display())));
+    }
+    let again = db_in(folder.path(), &["backup", "--to", "copy.db"]);
+    let expected = format!("{} exists already, and nothing is overwritten", copy.display());
+    assert_eq!(again, Err(Failure::Runtime(expected)));
+}
+
+#[tokio::test]
+async fn a_fault_fails_the_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, _) = serving(folder.path()).await;
+    db_in(folder.path(), &["backup", "--to", "copy.db"]).unwrap();
+    let copy = folder.path().join("copy.db");
+    // The last page but the header's: enough to be noticed, whatever it holds.
+    let mut bytes = std::fs::read(&copy).unwrap();
+    let length = bytes.len();
+    bytes[length - 4096..].fill(0xAA);
+    std::fs::write(&copy, bytes).unwrap();
+    for typed in [&["verify", "--file", "copy.db"][..], &["verify", "--json", "--file", "copy.db"]] {
+        let Err(Failure::Runtime(said)) = db_in(folder.path(), typed) else { panic!("it is damaged") };
+        assert!(said.starts_with(&format!("{} has ", copy.display())) && said.ends_with(" faults"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_check_can_be_read_by_a_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, database) = serving(folder.path()).await;
+    let said = db_in(folder.path(), &["verify", "--json"]).unwrap();
+    let expected = serde_json::json!({
+        "file": database.display().to_string(), "tasks": 1, "tasks_compacted": 0, "commits": 1, "events": 3, "chunks": 0,
+        "chunk_bytes": 0, "webhooks": 0, "accepted": 0, "faults_total": 0, "faults": [],
+    });
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&said).unwrap(), expected);
+}
+
+#[test]
+fn what_is_not_there_is_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    for typed in [&["verify"][..], &["compact"], &["backup", "--to", "copy.db"]] {
+        let missing = folder.path().join("./switchboard-data").join(DATABASE_NAME);
+        let expected = format!("{} does not exist", missing.display());
+        assert_eq!(db_in(folder.path(), typed), Err(Failure::Runtime(expected)), "{typed:?}");
+    }
+    assert_eq!(files_in(folder.path()), [] as [&str; 0]);
+}
+
+#[test]
+fn sizes_are_for_people() {
+    for (bytes, expected) in
+        [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (1_600_000, "1.5 MiB"), (5 << 30, "5.0 GiB")]
+    {
+        assert_eq!(size(bytes), expected);
+    }
+}
+
+#[test]
+fn in_memory_there_is_nothing_to_forget() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("switchboard.toml"), "[server]\nmemory = true").unwrap();
+    let expected = "the configuration keeps tasks in memory; name a folder with --data".to_owned();
+    assert_eq!(reset_in(folder.path(), &["--yes"]), Err(Failure::Usage(expected)));
+    assert!(reset_in(folder.path(), &["--yes", "--data", "d"]).is_ok());
+}

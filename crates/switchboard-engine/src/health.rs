@@ -1,0 +1,86 @@
+//! Whether this process should be given work, and if not, why. A store that failed may work again at any moment, and
+//! only writing can tell: it is asked at a steady pace until it does.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::house::House;
+use crate::ports::store::StoreError;
+
+/// Whether the process should be given work, and if not, why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    Ready,
+    Recovering,
+    Draining,
+    /// The store did not take what was last asked of it; the reason is fit for anybody to read.
+    StoreFailed {
+        reason: String,
+    },
+}
+
+pub(crate) struct Health {
+    pub(crate) recovering: AtomicBool,
+    pub(crate) commit_failed: AtomicBool,
+    reason: Mutex<String>,
+    /// Wakes the loop that asks a failed store again.
+    failed: Notify,
+}
+
+impl Health {
+    pub(crate) fn recovering() -> Self {
+        Self {
+            recovering: AtomicBool::new(true),
+            commit_failed: AtomicBool::new(false),
+            reason: Mutex::default(),
+            failed: Notify::new(),
+        }
+    }
+
+    pub(crate) fn readiness(&self, draining: bool) -> Readiness {
+        if draining {
+            Readiness::Draining
+        } else if self.recovering.load(Ordering::Relaxed) {
+            Readiness::Recovering
+        } else if self.commit_failed.load(Ordering::Acquire) {
+            Readiness::StoreFailed { reason: self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone() }
+        } else {
+            Readiness::Ready
+        }
+    }
+
+    pub(crate) fn store_failed(&self, error: &StoreError) {
+        let reason = match error {
+            StoreError::Unavailable(reason) => reason.clone(),
+            StoreError::Corrupt(_) => "what is stored is damaged".to_owned(),
+            // It answered, and there is nothing to mend.
+            StoreError::Pruned => return,
+        };
+        *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+        self.commit_failed.store(true, Ordering::Release);
+        self.failed.notify_one();
+    }
+}
+
+/// Asks a store that failed whether it works again, until it does.
+pub(crate) async fn watch_store(house: Arc<House>) {
+    let pause = Duration::from_millis(u64::from(house.limits.store_probe_ms));
+    loop {
+        house.health.failed.notified().await;
+        if !house.health.commit_failed.load(Ordering::Relaxed) {
+            continue;
+        }
+        // A commit that succeeds meanwhile is as good an answer.
+        while house.health.commit_failed.load(Ordering::Relaxed) {
+            tokio::time::sleep(pause).await;
+            match house.store.probe().await {
+                Ok(()) => house.health.commit_failed.store(false, Ordering::Relaxed),
+                Err(error) => house.health.store_failed(&error),
+            }
+        }
+        tracing::info!("the store takes commits again");
+    }
+}

@@ -1,0 +1,90 @@
+//! Verdicts over claimed runs.
+
+use std::time::Duration;
+
+use switchboard_core::lifecycle::Head;
+use switchboard_core::model::{TaskState, Timestamp};
+
+use super::super::{Backoff, Recovery};
+use super::{End, Verdict, judge, pause_ms};
+use crate::limits::Limits;
+
+const NOW: Timestamp = Timestamp::from_ms(1_000_000_000);
+
+/// A head at this attempt whose status is so old.
+fn head(attempt: u32, age_ms: i64) -> Head {
+    let mut head = Head::unopened("task".into(), "context".into(), "agent".into());
+    (head.attempt, head.running, head.status_at) = (attempt, true, NOW.plus_ms(-age_ms));
+    head
+}
+
+fn failed(reason: &str) -> Verdict {
+    Verdict::End(End::Failed(reason.to_owned()))
+}
+
+fn limits() -> Limits {
+    Limits { queued_s_max: Some(180), ..Limits::default() }
+}
+
+#[test]
+fn a_run_is_tried_again_with_growing_pauses_until_it_has_had_its_attempts() {
+    let backoff = Some(Backoff { min: Duration::from_secs(2), max: Duration::from_secs(7) });
+    let policy = Recovery::Retry { attempts_max: Some(6), backoff };
+    let judge = |attempt, was_released| judge(&head(attempt, 0), was_released, Some(&policy), &limits(), NOW);
+    assert_eq!(judge(2, false), Verdict::Run, "one death may be anybody's fault");
+    for (attempt, longest) in [(3, 2_000), (4, 4_000), (5, 7_000), (6, 7_000)] {
+        let Verdict::Wait { ms } = judge(attempt, false) else { panic!("attempt {attempt}") };
+        assert!((longest / 2..=longest).contains(&ms), "attempt {attempt}: {ms}");
+        assert_eq!(judge(attempt, true), Verdict::Run, "it has had its pause");
+    }
+    let reason = "The agent was interrupted 6 times and is not tried again";
+    assert_eq!(judge(7, false), failed(reason));
+    assert_eq!(judge(7, true), failed(reason));
+}
+
+#[test]
+fn a_run_that_may_not_be_started_twice_fails_unless_nobody_died_over_it() {
+    let policy = Recovery::Fail { reason: "not twice".to_owned() };
+    let judge = |attempt, was_released| judge(&head(attempt, 0), was_released, Some(&policy), &limits(), NOW);
+    assert_eq!(judge(2, false), failed("not twice"));
+    assert_eq!(judge(1, true), Verdict::Run);
+    assert_eq!(judge(2, true), failed("not twice"), "it died, and was put off by somebody who does not serve it");
+}
+
+#[test]
+fn an_intended_cancel_comes_before_everything_and_a_lifetime_next() {
+    let mut late = head(9, 0);
+    late.deadline = Some(NOW);
+    let policy = Some(Recovery::retry());
+    let judge = |head: &Head| judge(head, false, policy.as_ref(), &limits(), NOW);
+    assert_eq!(judge(&late), failed("Task timed out"));
+    late.cancel_requested = true;
+    assert_eq!(judge(&late), Verdict::End(End::Canceled));
+    let mut paused = head(2, 0);
+    (paused.deadline, paused.state) = (Some(NOW), TaskState::AuthRequired);
+    assert_eq!(judge(&paused), Verdict::Run, "waiting for somebody is not the agent's time");
+}
+
+#[test]
+fn a_task_whose_agent_is_not_served_is_looked_at_ever_less_often_and_not_for_ever() {
+    let judge = |attempt, state, age_s: i64| {
+        let mut head = head(attempt, age_s * 1000);
+        head.state = state;
+        judge(&head, true, None, &limits(), NOW)
+    };
+    let (submitted, working) = (TaskState::Submitted, TaskState::Working);
+    assert_eq!(judge(1, submitted, 0), Verdict::Wait { ms: 60_000 });
+    assert_eq!(judge(1, submitted, 180), failed("Task timed out: it was not started within 180 s"));
+    assert_eq!(judge(1, working, 180), Verdict::Wait { ms: 60_000 });
+    assert_eq!(judge(2, submitted, 400), Verdict::Wait { ms: 100_000 });
+    assert_eq!(judge(2, working, 86_400), Verdict::Wait { ms: 3_600_000 });
+    assert_eq!(judge(2, working, 7 * 86_400), failed("The agent agent is not served here any more"));
+}
+
+#[test]
+fn tasks_that_died_together_are_spread() {
+    let pause = |id: &str| pause_ms(&Head { id: id.into(), ..head(8, 0) }, (1_000, 300_000));
+    let pauses: std::collections::BTreeSet<i64> = (0..50).map(|n| pause(&format!("task-{n}"))).collect();
+    assert!(pauses.len() > 40, "{pauses:?}");
+    assert_eq!(pause("a"), pause("a"));
+}

@@ -1,0 +1,95 @@
+//! The loop that keeps every active task owned. It renews what this process runs before it claims anything, so that a
+//! process that was frozen takes up its own work again and nobody else's; then it claims what nobody holds: at start,
+//! the runs of a process that died; later, those whose lease ran out or whose time has come. It also tells followers of
+//! tasks that moved without a hint.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::recovery::take_up;
+use crate::house::House;
+use crate::ports::store::{ClaimRuns, StoreError};
+
+/// Runs claimed in one go; more follow at once.
+const CLAIM_BATCH: usize = 256;
+/// The first pause after a store that did not answer before anything was claimed; it doubles.
+const START_PAUSE: Duration = Duration::from_millis(100);
+
+pub(crate) async fn sweep(house: Arc<House>) {
+    let pause = Duration::from_millis(u64::from(house.limits.sweep_ms));
+    let poll_pause = Duration::from_millis(u64::from(house.limits.follow_poll_ms));
+    let (mut renewed, mut polled) = (None, Instant::now());
+    let mut start_pause = START_PAUSE;
+    loop {
+        let next = match tend(&house, &mut renewed, pause).await {
+            Ok(Found::More) => Duration::ZERO,
+            Ok(Found::All) => pause,
+            Err(error) => {
+                let _ = house.store_failed(&error);
+                start_pause = (start_pause * 2).min(pause);
+                if house.health.recovering.load(Ordering::Relaxed) { start_pause } else { pause }
+            }
+        };
+        if polled.elapsed() >= poll_pause {
+            polled = Instant::now();
+            poll_followed(&house).await;
+        }
+        tokio::time::sleep(next).await;
+    }
+}
+
+/// Whether a look has claimed all there was.
+enum Found {
+    All,
+    More,
+}
+
+async fn tend(house: &Arc<House>, renewed: &mut Option<Instant>, pause: Duration) -> Result<Found, StoreError> {
+    // While there is much to take up, looks follow each other at once; leases need it less often.
+    if renewed.is_none_or(|renewed| renewed.elapsed() >= pause) {
+        renew(house).await?;
+        *renewed = Some(Instant::now());
+    }
+    if house.supervisor.is_draining() {
+        return Ok(Found::All);
+    }
+    let runs = house.runs.clone();
+    let at_work = Arc::new(move |key, fence| runs.is_at_work(key, fence));
+    let claim = ClaimRuns { limit: CLAIM_BATCH, lease_ms: house.limits.lease_ms, at_work };
+    let claimed = house.store.claim_runs(claim).await?;
+    // Whoever held a lease before this process is gone or will be seen to be: new work need not wait for the old.
+    house.health.recovering.store(false, Ordering::Relaxed);
+    let found = if claimed.len() < CLAIM_BATCH { Found::All } else { Found::More };
+    for run in claimed {
+        take_up(house, run).await?;
+    }
+    Ok(found)
+}
+
+async fn renew(house: &House) -> Result<(), StoreError> {
+    let held = house.runs.held();
+    if held.is_empty() {
+        return Ok(());
+    }
+    let lost = house.store.renew_leases(held.clone(), house.limits.lease_ms).await?;
+    house.runs.drop_lost(&held, &lost);
+    house.runs.cancel_all(&house.store.canceled_runs().await?);
+    Ok(())
+}
+
+/// Looks at every followed task once: a hint may have been lost.
+async fn poll_followed(house: &House) {
+    for tail in house.tails.all() {
+        match house.store.head(tail.scope(), tail.task_id()).await {
+            Ok(Some(stored)) => tail.overtaken(stored.head.seq),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(task = %tail.task_id(), ?error, "a followed task could not be read");
+                return;
+            }
+        }
+    }
+}

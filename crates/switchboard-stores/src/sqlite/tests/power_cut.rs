@@ -1,0 +1,205 @@
+//! Power fails. Of the write-ahead log, what had been written when the last answer was given is on disk; beyond that
+//! the disk may hold anything: nothing, half a page, noise, pages of later commits with a hole before them. Whatever it
+//! holds, the file opens, is in order, and has every commit that was answered.
+//!
+//! Somebody who reads the file as it was in the beginning keeps it from being tidied up, so that all commits of a test
+//! stay in the write-ahead log, one after the other.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use switchboard_core::model::{Part, TaskState};
+use switchboard_engine::contract::Subject;
+use switchboard_engine::contract::given::{Pen, chunk, status, write_parts};
+use tempfile::TempDir;
+
+use super::super::files::beside;
+use super::super::ledger::Ledger;
+use super::super::{SqliteOptions, SqliteStore};
+use super::{OnFile, faults_of};
+
+/// What was known when an answer was given: the length of the log, and every record as its writer saw it.
+struct Answered {
+    wal_bytes: usize,
+    pens: Vec<Pen>,
+}
+
+/// A file with its log, as bytes, and the answers that were given while it grew.
+struct Written {
+    database: Vec<u8>,
+    wal: Vec<u8>,
+    answered: Vec<Answered>,
+    clock: std::sync::Arc<switchboard_engine::memory::ManualClock>,
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.roll() % (bound.max(1) as u64)).unwrap()
+    }
+
+    fn between(&mut self, low: usize, high: usize) -> usize {
+        low + self.below(high - low + 1)
+    }
+}
+
+async fn write(dice: &mut Dice) -> Written {
+    let subject = OnFile::new(SqliteOptions::default());
+    let path = subject.path();
+    // Whatever opening wrote is in the file itself before the reader looks.
+    let opened = subject.store.as_ref().unwrap().writer_for_tests();
+    let synchronous = opened.run(|ledger: &mut Ledger<'_>| {
+        Ok(ledger.connection.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0))?)
+    });
+    assert_eq!(synchronous.await.unwrap(), 2, "every commit is synced before it is answered");
+    let tidied = Connection::open(&path).unwrap();
+    tidied.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let looker = Connection::open(&path).unwrap();
+    looker.execute_batch("BEGIN; SELECT * FROM task").unwrap();
+    let database = std::fs::read(&path).unwrap();
+
+    let mut pens: Vec<Pen> = Vec::new();
+    let mut answered = Vec::new();
+    for step in 0..40 {
+        match dice.below(4) {
+            0 => pens.push(Pen::completed(&subject, &format!("done-{step}")).await),
+            1 => pens.push(Pen::opened(&subject, &format!("open-{step}")).await),
+            _ => {}
+        }
+        let mut open: Vec<&mut Pen> = pens.iter_mut().filter(|pen| !pen.head.is_closed()).collect();
+        if !open.is_empty() {
+            let place = dice.below(open.len());
+            let event = match dice.below(4) {
+                0 => status(&subject, TaskState::Working, Some("busy")),
+                1 => chunk("a", "x", open[place].head.artifact("a").is_some()),
+                2 => write_parts("b", vec![Part::raw(vec![7; 40_000])], false),
+                _ => status(&subject, TaskState::Completed, None),
+            };
+            open[place].append(&subject, vec![event]).await;
+        }
+        let wal_bytes = usize::try_from(beside(&path, "-wal").metadata().unwrap().len()).unwrap();
+        answered.push(Answered { wal_bytes, pens: pens.clone() });
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), database, "nothing was moved into the file");
+    let wal = std::fs::read(beside(&path, "-wal")).unwrap();
+    assert_eq!(wal.len(), answered.last().unwrap().wal_bytes);
+    drop(looker);
+    Written { database, wal, answered, clock: subject.clock.clone() }
+}
+
+/// What the disk holds of the log after the cut, given what it must hold.
+fn damaged(dice: &mut Dice, wal: &[u8], synced: usize) -> (String, Vec<u8>) {
+    let beyond = wal.len() - synced;
+    let mut left = wal.to_vec();
+    match dice.below(5) {
+        0 => {
+            left.truncate(synced);
+            ("ends where it was synced".to_owned(), left)
+        }
+        1 => {
+            let end = dice.between(synced, wal.len());
+            left.truncate(end);
+            (format!("ends at byte {end}"), left)
+        }
+        2 if beyond > 0 => {
+            let flips = dice.between(1, 20);
+            for _ in 0..flips {
+                let at = synced + dice.below(beyond);
+                left[at] ^= 1 << dice.below(8);
+            }
+            (format!("has {flips} bits flipped"), left)
+        }
+        3 if beyond > 0 => {
+            let from = synced + dice.below(beyond);
+            let until = dice.between(from, wal.len());
+            left[from..until].fill(0);
+            (format!("has a hole from {from} to {until}"), left)
+        }
+        _ => {
+            left.truncate(synced);
+            let noise = dice.between(1, 20_000);
+            left.extend((0..noise).map(|_| dice.roll().to_le_bytes()[0]));
+            (format!("goes on with {noise} bytes of noise"), left)
+        }
+    }
+}
+
+struct AfterTheCut {
+    store: SqliteStore,
+    clock: std::sync::Arc<switchboard_engine::memory::ManualClock>,
+}
+
+impl Subject for AfterTheCut {
+    fn store(&self) -> &dyn switchboard_engine::ports::Store {
+        &self.store
+    }
+
+    fn clock(&self) -> &switchboard_engine::memory::ManualClock {
+        &self.clock
+    }
+
+    fn restart(&mut self) {}
+}
+
+fn lay_out(folder: &TempDir, written: &Written, wal: &[u8]) -> PathBuf {
+    let path = folder.path().join("tasks.db");
+    std::fs::write(&path, &written.database).unwrap();
+    std::fs::write(beside(&path, "-wal"), wal).unwrap();
+    path
+}
+
+/// Opens what the cut left, and finds every commit that was answered: the very record, or one that has gone on from it.
+async fn check(path: &Path, written: &Written, answered: &Answered) {
+    let store = SqliteStore::open(path, written.clock.clone(), SqliteOptions::default()).unwrap();
+    let subject = AfterTheCut { store, clock: written.clock.clone() };
+    for pen in &answered.pens {
+        let stored = subject.store().head(&pen.scope, &pen.head.id).await.unwrap().expect("it was answered");
+        assert!(stored.head.version >= pen.head.version, "{}", pen.head.id);
+        // What came later may be there too, but whole: it is one of the states its writer saw.
+        let states = written.answered.iter().flat_map(|answered| &answered.pens);
+        let state = states.rev().find(|seen| seen.head.id == pen.head.id && seen.head.version == stored.head.version);
+        state.expect("somebody wrote it").check(&subject).await;
+    }
+    drop(subject);
+    assert_eq!(faults_of(path), [] as [String; 0]);
+}
+
+async fn cut_power(seed: u64, cuts: usize) {
+    println!("seed {seed}");
+    let mut dice = Dice(seed);
+    let written = write(&mut dice).await;
+    for _ in 0..cuts {
+        let answered = &written.answered[dice.below(written.answered.len())];
+        let (what, wal) = damaged(&mut dice, &written.wal, answered.wal_bytes);
+        println!("answered up to byte {} of {}: the log {what}", answered.wal_bytes, written.wal.len());
+        let folder = tempfile::tempdir().unwrap();
+        check(&lay_out(&folder, &written, &wal), &written, answered).await;
+    }
+}
+
+#[tokio::test]
+async fn whatever_a_power_cut_leaves_beyond_the_last_answer_nothing_answered_is_lost() {
+    let long = std::env::var_os("SWITCHBOARD_TEST_LONG").is_some();
+    for seed in 1..=if long { 100 } else { 4 } {
+        cut_power(seed, 40).await;
+    }
+}
+
+/// The test of the test: a log cut before the answer does lose something, and that is seen.
+#[tokio::test]
+#[should_panic(expected = "it was answered")]
+async fn a_log_cut_before_the_answer_would_be_noticed() {
+    let written = write(&mut Dice(1)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = lay_out(&folder, &written, &[]);
+    check(&path, &written, written.answered.last().unwrap()).await;
+}

@@ -1,0 +1,272 @@
+//! The log of one task: no commit is missing, each is what its row says, and together they make the task's row. Where
+//! retention has removed commits, those that readers still need must be there.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use rusqlite::{Connection, OptionalExtension};
+use switchboard_core::lifecycle::{Event, Head, is_needed_to_fold};
+use switchboard_core::model::ArtifactId;
+use switchboard_engine::ports::store::StoreError;
+
+use super::super::error::Failure;
+use super::super::rows::{Chains, log_no, signed, version_of};
+use super::super::schema::VERSION_MAX;
+use super::tasks::Inspected;
+use super::{Inspection, told};
+use crate::record::{ChunkSource, Want, decode, encode};
+
+/// What the commits seen so far make.
+struct Walk {
+    head: Head,
+    chains: Chains,
+    /// The last commit that was nothing but a checkpoint, and the one it points back to.
+    checkpoint: Option<(i64, i64)>,
+    version: i64,
+    chunks: u64,
+}
+
+struct CommitRow {
+    version: i64,
+    last_seq: i64,
+    visible: i64,
+    prev_story: i64,
+    prev_artifact: i64,
+}
+
+impl Inspection<'_> {
+    pub(super) fn commits(&mut self, task: &Inspected) -> Result<(), Failure> {
+        let connection = self.connection;
+        let (task_no, stored) = (task.row.task_no, &task.row.head);
+        let id = stored.id.as_str();
+        let head = Head::unopened(stored.id.clone(), stored.context_id.clone(), stored.agent.clone());
+        let mut walk = Walk { head, chains: Chains::default(), checkpoint: None, version: 0, chunks: 0 };
+        let mut select = connection.prepare_cached(
+            "SELECT log_no, last_seq, visible, prev_story, prev_artifact, record FROM log
+              WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no",
+        )?;
+        let mut rows = select.query([log_no(task_no, 0), log_no(task_no, signed(VERSION_MAX))])?;
+        while let Some(row) = rows.next()? {
+            let commit = CommitRow {
+                version: version_of(row.get(0)?),
+                last_seq: row.get(1)?,
+                visible: row.get(2)?,
+                prev_story: row.get(3)?,
+                prev_artifact: row.get(4)?,
+            };
+            self.checked.commits += 1;
+            if commit.version > walk.version.max(task.floor_version) + 1 {
+                // What the missing ones would have made is not known, so nothing that follows can be judged.
+                let (first, last) = (walk.version.max(task.floor_version) + 1, commit.version - 1);
+                self.fault(Some(id), format!("commits {first} to {last} are missing"));
+                return Ok(());
+            }
+            let record = row.get_ref(5)?.as_str().map_err(|error| StoreError::Corrupt(error.to_string()))?;
+            if let Err(what) = self.commit(task, &mut walk, &commit, record) {
+                self.fault(Some(id), format!("commit {}: {what}", commit.version));
+                return Ok(());
+            }
+        }
+        if walk.version != signed(stored.version) {
+            self.fault(Some(id), format!("its log ends at commit {}, and it is at {}", walk.version, stored.version));
+            return Ok(());
+        }
+        self.task_is_its_log(task, &walk)
+    }
+
+    /// Takes one commit in, or says what is wrong with it.
+    fn commit(&mut self, task: &Inspected, walk: &mut Walk, commit: &CommitRow, record: &str) -> Result<(), String> {
+        let chunks = OwnChunks { connection: self.connection, read: RefCell::default() };
+        let events = decode(record, Want::Everything, &chunks).map_err(|error| told(&error))?;
+        let visible = events.iter().filter(|event| event.is_visible()).count();
+        let before = walk.head.clone();
+        walk.head.apply_commit(&events);
+        walk.version = commit.version;
+        self.checked.events += visible as u64;
+        self.chunks(task.row.task_no, walk, &events, chunks.read.into_inner())?;
+
+        if commit.visible != signed(visible as u64) {
+            return Err(format!("it says that it has {} events, and has {visible}", commit.visible));
+        }
+        if task.floor_version == 0 { self.whole(walk, commit, &before, &events) } else { self.kept(task, walk, commit) }
+    }
+
+    /// A commit of a log that has all its commits: everything about it follows from those before.
+    fn whole(&mut self, walk: &mut Walk, commit: &CommitRow, before: &Head, events: &[Event]) -> Result<(), String> {
+        let Chains { mut story, artifact, .. } = walk.chains;
+        if matches!(events, [Event::Checkpoint { .. }]) {
+            // A checkpoint points past the one it replaces.
+            if let Some((replaced, below)) = walk.checkpoint.filter(|(replaced, _)| *replaced == story) {
+                story = if commit.prev_story == replaced { replaced } else { below };
+            }
+            walk.checkpoint = Some((commit.version, commit.prev_story));
+        }
+        walk.chains = walk.chains.after(commit.version, events, is_needed_to_fold(before, events));
+        if commit.last_seq != signed(walk.head.seq) {
+            return Err(format!("it ends with event {}, and should with {}", commit.last_seq, walk.head.seq));
+        }
+        if (commit.prev_story, commit.prev_artifact) != (story, artifact) {
+            let found = (commit.prev_story, commit.prev_artifact);
+            return Err(format!("it points back to commits {found:?}, and should to {:?}", (story, artifact)));
+        }
+        if walk.head.fence < before.fence {
+            return Err(format!("its fence {} is below {}", walk.head.fence, before.fence));
+        }
+        if before.is_closed() && events.iter().any(Event::is_visible) {
+            return Err("something happened after the end".to_owned());
+        }
+        Ok(())
+    }
+
+    /// A commit of a compacted log: what it points back to must have been kept.
+    fn kept(&mut self, task: &Inspected, walk: &mut Walk, commit: &CommitRow) -> Result<(), String> {
+        let known = walk.chains;
+        walk.chains = Chains { story: commit.prev_story, artifact: commit.prev_artifact, ..known };
+        for (pointed, before) in [(commit.prev_story, known.story), (commit.prev_artifact, known.artifact)] {
+            if pointed != before && !self.is_kept(task.row.task_no, pointed).map_err(|failure| told(&failure.0))? {
+                return Err(format!("it points back to commit {pointed}, which is missing"));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_kept(&self, task_no: i64, version: i64) -> Result<bool, Failure> {
+        let mut select = self.connection.prepare_cached("SELECT 1 FROM log WHERE log_no = ?1")?;
+        Ok(version == 0 || select.exists([log_no(task_no, version)])?)
+    }
+
+    /// The row must be what its log makes of it.
+    fn task_is_its_log(&mut self, task: &Inspected, walk: &Walk) -> Result<(), Failure> {
+        let (stored, id) = (&task.row.head, task.row.head.id.as_str());
+        if task.floor_version == 0 {
+            // These two are not made by events: webhooks are counted elsewhere, a deadline is the engine's.
+            let made = Head { push_configs: stored.push_configs, deadline: stored.deadline, ..walk.head.clone() };
+            for what in differences(stored, &made) {
+                self.fault(Some(id), what);
+            }
+            if task.row.chains != walk.chains {
+                let what =
+                    format!("it is read from commits {:?}, and should be from {:?}", task.row.chains, walk.chains);
+                self.fault(Some(id), what);
+            }
+        } else {
+            let sizes = |head: &Head| -> Vec<(ArtifactId, u64, u64)> {
+                head.artifacts.iter().map(|artifact| (artifact.id.clone(), artifact.parts, artifact.bytes)).collect()
+            };
+            if sizes(stored) != sizes(&walk.head) {
+                self.fault(Some(id), "its artifacts are not those of its log");
+            }
+            let Chains { story, artifact, status } = task.row.chains;
+            for version in [story, artifact, status] {
+                if !self.is_kept(task.row.task_no, version)? {
+                    self.fault(Some(id), format!("it is read from commit {version}, which is missing"));
+                }
+            }
+        }
+        let mut count = self.connection.prepare_cached("SELECT count(*) FROM chunk WHERE task_no = ?1")?;
+        let chunks: i64 = count.query_row([task.row.task_no], |row| row.get(0))?;
+        if chunks != signed(walk.chunks) {
+            let what = format!("{chunks} pieces of content are kept for it, and its log has {}", walk.chunks);
+            self.fault(Some(id), what);
+        }
+        Ok(())
+    }
+
+    /// The pieces a commit refers to must be its own, and lie where a reader of a range looks for them.
+    fn chunks(
+        &mut self,
+        task_no: i64,
+        walk: &mut Walk,
+        events: &[Event],
+        read: VecDeque<(i64, i64)>,
+    ) -> Result<(), String> {
+        if read.is_empty() {
+            return Ok(());
+        }
+        // Writing the commit again says where each piece belongs; it asks for numbers in the order they were read in.
+        let numbers = RefCell::new(read);
+        let again = encode(events, &walk.head, &|_| numbers.borrow_mut().pop_front().map_or(0, |(first, _)| first));
+        for chunk in &again.chunks {
+            let place = (task_no, walk.version, chunk.artifact_id.as_ref().map(|id| id.as_str().to_owned()));
+            let within = (signed(chunk.part), signed(chunk.start), signed(chunk.bytes.len() as u64));
+            let stored = stored_place(self.connection, chunk.number).map_err(|failure| told(&failure.0))?;
+            if stored != Some((place, within)) {
+                return Err(format!("content piece {} is not its own, or lies elsewhere", chunk.number));
+            }
+            self.checked.chunk_bytes += chunk.bytes.len() as u64;
+        }
+        walk.chunks += again.chunks.len() as u64;
+        self.checked.chunks += again.chunks.len() as u64;
+        Ok(())
+    }
+}
+
+/// Whose a piece is (task, commit, artifact), and where in it (part, start, length).
+type Place = ((i64, i64, Option<String>), (i64, i64, i64));
+
+fn stored_place(connection: &Connection, chunk_no: i64) -> Result<Option<Place>, Failure> {
+    let mut select = connection.prepare_cached(
+        "SELECT task_no, version, artifact_id, part, start, length(bytes) FROM chunk WHERE chunk_no = ?1",
+    )?;
+    let place = select.query_row([chunk_no], |row| {
+        Ok(((row.get(0)?, row.get(1)?, row.get(2)?), (row.get(3)?, row.get(4)?, row.get(5)?)))
+    });
+    Ok(place.optional()?)
+}
+
+/// Reads pieces, and remembers which.
+struct OwnChunks<'c> {
+    connection: &'c Connection,
+    read: RefCell<VecDeque<(i64, i64)>>,
+}
+
+impl ChunkSource for OwnChunks<'_> {
+    fn read(&self, first: i64, count: i64) -> Result<Vec<u8>, StoreError> {
+        self.read.borrow_mut().push_back((first, count));
+        super::super::read::Chunks(self.connection).read(first, count)
+    }
+}
+
+/// The fields in which a row differs from what its log makes of it.
+fn differences(stored: &Head, made: &Head) -> Vec<String> {
+    // Taken apart so that a field somebody adds cannot be forgotten here.
+    let Head {
+        id: _,
+        context_id: _,
+        agent: _,
+        phase,
+        state,
+        status_at,
+        version,
+        seq,
+        turns,
+        turn,
+        artifacts,
+        cancel_requested,
+        running,
+        fence,
+        attempt,
+        push_configs: _,
+        deadline: _,
+    } = stored;
+    let mut found = Vec::new();
+    let mut compare = |field: &str, stored: &dyn std::fmt::Debug, made: &dyn std::fmt::Debug| {
+        let (stored, made) = (format!("{stored:?}"), format!("{made:?}"));
+        if stored != made {
+            found.push(format!("its {field} is {stored}, and its log says {made}"));
+        }
+    };
+    compare("phase", phase, &made.phase);
+    compare("state", state, &made.state);
+    compare("time of status", status_at, &made.status_at);
+    compare("version", version, &made.version);
+    compare("last event", seq, &made.seq);
+    compare("count of messages", turns, &made.turns);
+    compare("turn", turn, &made.turn);
+    compare("artifacts", artifacts, &made.artifacts);
+    compare("request to cancel", cancel_requested, &made.cancel_requested);
+    compare("run", running, &made.running);
+    compare("fence", fence, &made.fence);
+    compare("attempt", attempt, &made.attempt);
+    found
+}

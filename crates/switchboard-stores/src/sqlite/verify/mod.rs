@@ -1,0 +1,171 @@
+//! Whether a file holds what it should: SQLite's own check, then every task against its log, then everything that
+//! belongs to a task against the tasks. It reads one state of the file, in use or not, one commit at a time: what it
+//! needs in memory is one task's head and its largest commit.
+
+mod commits;
+mod tasks;
+
+use std::fmt;
+use std::path::Path;
+
+use rusqlite::Connection;
+use switchboard_engine::ports::store::StoreError;
+
+use super::FileError;
+use super::error::Failure;
+use super::open::open_to_read;
+use super::schema::MIGRATIONS;
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    pub tasks: u64,
+    /// Those whose single events retention has removed: of them less can be proved.
+    pub tasks_compacted: u64,
+    pub commits: u64,
+    pub events: u64,
+    /// Pieces of contents too large for a commit's record, and their bytes.
+    pub chunks: u64,
+    pub chunk_bytes: u64,
+    pub webhooks: u64,
+    /// Messages that are known if they come again.
+    pub accepted: u64,
+    pub faults: u64,
+}
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The task it is about, if it is about one.
+    pub task: Option<String>,
+    pub what: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.task {
+            Some(task) => write!(f, "task {task}: {}", self.what),
+            None => f.write_str(&self.what),
+        }
+    }
+}
+
+/// Faults that SQLite is asked for; after so many the rest say nothing new.
+const INTEGRITY_FAULTS_MAX: u32 = 100;
+
+/// Checks a file, its server running or not, and tells each fault as it is found.
+///
+/// # Errors
+/// When the file is missing, is not ours, or has another schema than this build's. That it is damaged is a fault.
+pub fn verify(database: &Path, tell: &mut dyn FnMut(Fault)) -> Result<Checked, FileError> {
+    let (connection, found) = open_to_read(database)?;
+    let known = MIGRATIONS.len();
+    if found < known {
+        return Err(FileError::Older { path: database.to_owned(), found, known });
+    }
+    // It ends with the connection.
+    let begun = connection.execute_batch("BEGIN");
+    begun.map_err(|source| FileError::Sqlite { path: database.to_owned(), source })?;
+    let mut inspection = Inspection { connection: &connection, checked: Checked::default(), tell };
+    inspection.section("the pages of the file", Inspection::pages);
+    inspection.section("the tasks", Inspection::tasks);
+    inspection.section("what belongs to no task", Inspection::strays);
+    inspection.section("the messages accepted", Inspection::accepted);
+    Ok(inspection.checked)
+}
+
+struct Inspection<'a> {
+    connection: &'a Connection,
+    checked: Checked,
+    tell: &'a mut dyn FnMut(Fault),
+}
+
+impl Inspection<'_> {
+    fn fault(&mut self, task: Option<&str>, what: impl Into<String>) {
+        self.checked.faults += 1;
+        (self.tell)(Fault { task: task.map(str::to_owned), what: what.into() });
+    }
+
+    /// Damage ends a section early and is a fault; the other sections are looked at all the same.
+    fn section(&mut self, name: &str, look: fn(&mut Self) -> Result<(), Failure>) {
+        if let Err(failure) = look(self) {
+            self.fault(None, format!("{name} could not be read to the end: {}", told(&failure.0)));
+        }
+    }
+
+    fn pages(&mut self) -> Result<(), Failure> {
+        let sql = format!("PRAGMA integrity_check({INTEGRITY_FAULTS_MAX})");
+        let mut check = self.connection.prepare(&sql)?;
+        let mut rows = check.query([])?;
+        while let Some(row) = rows.next()? {
+            let said: String = row.get(0)?;
+            // A heading or two, and then a fault a line.
+            for line in said.lines().filter(|line| *line != "ok" && !line.starts_with("***")) {
+                self.fault(None, format!("SQLite: {line}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows whose task is neither there nor being removed.
+    fn strays(&mut self) -> Result<(), Failure> {
+        // From one task's rows to the next one's by one look into the index each, however many rows a task has.
+        let owners = [
+            (
+                "commits",
+                "SELECT (SELECT min(log_no) FROM log) >> 24",
+                "SELECT (SELECT min(log_no) FROM log WHERE log_no >= ((task_no + 1) << 24)) >> 24",
+            ),
+            (
+                "pieces of content",
+                "SELECT (SELECT min(task_no) FROM chunk)",
+                "SELECT (SELECT min(task_no) FROM chunk WHERE chunk.task_no > owner.task_no)",
+            ),
+            (
+                "webhooks",
+                "SELECT (SELECT min(task_no) FROM push)",
+                "SELECT (SELECT min(task_no) FROM push WHERE push.task_no > owner.task_no)",
+            ),
+        ];
+        for (what, first, next) in owners {
+            let sql = format!(
+                "WITH RECURSIVE owner (task_no) AS
+                     ({first} UNION ALL {next} FROM owner WHERE task_no IS NOT NULL)
+                 SELECT task_no FROM owner
+                  WHERE task_no IS NOT NULL AND NOT EXISTS (SELECT 1 FROM task WHERE task.task_no = owner.task_no)
+                    AND NOT EXISTS (SELECT 1 FROM removal WHERE removal.task_no = owner.task_no)"
+            );
+            let mut select = self.connection.prepare(&sql)?;
+            let mut rows = select.query([])?;
+            while let Some(row) = rows.next()? {
+                let task_no: i64 = row.get(0)?;
+                self.fault(None, format!("{what} of task number {task_no}, which is not there"));
+            }
+        }
+        Ok(())
+    }
+
+    fn accepted(&mut self) -> Result<(), Failure> {
+        self.checked.accepted =
+            self.connection.query_row("SELECT count(*) FROM accepted", [], |row| row.get::<_, i64>(0))?.unsigned_abs();
+        // Of a task that is gone nothing can be said, and nothing is asked any more.
+        let mut select = self.connection.prepare(
+            "SELECT task.id, accepted.turn, accepted.after_seq FROM accepted JOIN task USING (task_no)
+              WHERE accepted.turn NOT BETWEEN 1 AND task.turns OR accepted.after_seq NOT BETWEEN 0 AND task.seq",
+        )?;
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            let (id, turn, after_seq): (String, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let what = format!("a message was accepted as turn {turn} after event {after_seq}, which it does not have");
+            self.fault(Some(&id), what);
+        }
+        Ok(())
+    }
+}
+
+fn told(error: &StoreError) -> String {
+    match error {
+        StoreError::Unavailable(text) | StoreError::Corrupt(text) => text.clone(),
+        StoreError::Pruned => "it is no longer kept".to_owned(),
+    }
+}

@@ -1,0 +1,36 @@
+//! Looking after the file of a durable server: copy it while it is in use, check it, give space back, delete it.
+//!
+//! This is what `switchboard db` does, for programs that bring their own server. The path is the one given to
+//! [`Serve::durable`](crate::Serve::durable) or [`ServerBuilder::sqlite`](crate::ServerBuilder::sqlite).
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use switchboard::database;
+//!
+//! let (file, copy) = (Path::new("data/tasks.db"), Path::new("backups/monday.db"));
+//! database::backup(file, copy)?;
+//! let checked = database::verify(copy, &mut |fault| eprintln!("{fault}"))?;
+//! assert_eq!(checked.faults, 0);
+//! # Ok::<(), database::FileError>(())
+//! ```
+//!
+//! These functions wait for the disk: from async code, call them on a thread that may.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use switchboard_engine::limits::Limits;
+use switchboard_engine::ports::Clock;
+use switchboard_engine::system::SystemClock;
+
+pub use switchboard_stores::sqlite::{Checked, Compacted, Contents, Fault, FileError, backup, files, reset, verify};
+
+/// Removes what `limits` no longer keep and gives the space back, on a file that nobody has open.
+///
+/// # Errors
+/// When there is no such file, a process has it open, or it cannot be read or written. Nothing that is kept is lost.
+pub fn compact(database: &Path, limits: &Limits) -> Result<Compacted, FileError> {
+    let clock = Arc::new(SystemClock);
+    let retention = limits.retention(clock.now());
+    switchboard_stores::sqlite::compact(database, clock, &retention)
+}

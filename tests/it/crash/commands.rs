@@ -1,0 +1,149 @@
+//! Commands and the death of their server.
+
+use std::path::Path;
+
+use rustix::process::{Pid, test_kill_process};
+use serde_json::{Value, json};
+
+use super::http::{call, message};
+use super::process::{Server, eventually, free_addr};
+
+/// Each attempt is a shell with a child, and says both their numbers and what it was told.
+const FAMILY: &str = r#"
+[server]
+grace_s = 0
+
+[[agent]]
+name = "Family"
+command = '''
+sleep 600 &
+echo "$$ $! $A2A_ATTEMPT $A2A_INTERRUPTED" >> families
+wait
+'''
+shell = true
+"#;
+
+fn write_config(folder: &Path, config: &str) {
+    std::fs::write(folder.join("switchboard.toml"), config).unwrap();
+}
+
+fn begin(addr: std::net::SocketAddr) -> String {
+    let mut send = message("m-1", "go");
+    send["configuration"] = json!({"returnImmediately": true});
+    let sent = call(addr, "SendMessage", send).unwrap();
+    sent["task"]["id"].as_str().unwrap().to_owned()
+}
+
+fn state(addr: std::net::SocketAddr, id: &str) -> Value {
+    call(addr, "GetTask", json!({"id": id})).unwrap()["status"]["state"].clone()
+}
+
+struct Family {
+    parent: i32,
+    child: i32,
+    told: String,
+}
+
+/// The family of the latest attempt, when there have been so many.
+fn family(folder: &Path, attempts: usize) -> Family {
+    eventually("the command says its numbers", || {
+        let text = std::fs::read_to_string(folder.join("families")).ok()?;
+        let line = text.lines().nth(attempts - 1).filter(|_| text.ends_with('\n'))?;
+        let words: Vec<&str> = line.splitn(3, ' ').collect();
+        Some(Family { parent: words[0].parse().ok()?, child: words[1].parse().ok()?, told: words[2].to_owned() })
+    })
+}
+
+fn is_alive(pid: i32) -> bool {
+    // A dead child of somebody else stays in the table until that one looks.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    test_kill_process(Pid::from_raw(pid).unwrap()).is_ok() && !stat.contains(") Z ")
+}
+
+fn is_gone(what: &str, pid: i32) {
+    eventually(what, || (!is_alive(pid)).then_some(()));
+}
+
+#[test]
+fn a_command_dies_with_its_server_and_what_it_left_is_killed_before_the_next_attempt() {
+    let folder = tempfile::tempdir().unwrap();
+    write_config(folder.path(), FAMILY);
+    let (data, addr) = (folder.path().join("data"), free_addr());
+    let server = Server::start(&data, addr);
+    let id = begin(addr);
+    let first = family(folder.path(), 1);
+    // The numbers are written down beside the work; a server that dies before that has no traces to follow.
+    eventually("the group is on record", || has_checkpoint(&data).then_some(()));
+    server.kill();
+    is_gone("the system has killed the first process", first.parent);
+    assert!(is_alive(first.child), "nobody has told the child");
+
+    let server = Server::start(&data, addr);
+    let second = family(folder.path(), 2);
+    assert!(!is_alive(first.child), "it was killed before the second attempt began");
+    assert_eq!((first.told.as_str(), second.told.as_str()), ("1 false", "2 true"));
+    let canceled = call(addr, "CancelTask", json!({"id": id})).unwrap();
+    assert_eq!(canceled["status"]["state"], "TASK_STATE_CANCELED");
+    is_gone("a cancel ends the command", second.parent);
+    is_gone("and its child", second.child);
+    server.interrupt();
+}
+
+/// Whether a checkpoint is in the file, as anybody can see who looks.
+fn has_checkpoint(data: &Path) -> bool {
+    let wal = std::fs::read(data.join("switchboard.db-wal")).unwrap_or_default();
+    wal.windows(9).any(|window| window == b"namespace")
+}
+
+#[test]
+fn a_command_that_may_not_be_started_twice_is_cleared_away_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    write_config(folder.path(), &format!("{FAMILY}recovery = \"fail\"\nrecovery_reason = \"not twice\"\n"));
+    let (data, addr) = (folder.path().join("data"), free_addr());
+    let server = Server::start(&data, addr);
+    let id = begin(addr);
+    let first = family(folder.path(), 1);
+    eventually("the group is on record", || has_checkpoint(&data).then_some(()));
+    server.kill();
+    let server = Server::start(&data, addr);
+    eventually("the task has failed", || (state(addr, &id) == "TASK_STATE_FAILED").then_some(()));
+    assert!(!is_alive(first.parent) && !is_alive(first.child));
+    let task = call(addr, "GetTask", json!({"id": id})).unwrap();
+    assert_eq!(task["status"]["message"]["parts"][0]["text"], "not twice");
+    server.interrupt();
+}
+
+#[test]
+fn an_orderly_stop_lets_a_command_say_goodbye_and_is_no_attempt() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = FAMILY.replace("wait\n", "trap 'echo bye > bye; exit 0' TERM\nwait\n");
+    write_config(folder.path(), &config);
+    let (data, addr) = (folder.path().join("data"), free_addr());
+    let server = Server::start(&data, addr);
+    let id = begin(addr);
+    let first = family(folder.path(), 1);
+    server.interrupt();
+    assert!(!is_alive(first.parent) && !is_alive(first.child), "the server has waited for them");
+    assert_eq!(std::fs::read_to_string(folder.path().join("bye")).unwrap(), "bye\n");
+
+    let server = Server::start(&data, addr);
+    let second = family(folder.path(), 2);
+    assert_eq!((first.told.as_str(), second.told.as_str()), ("1 false", "1 true"));
+    assert_eq!(state(addr, &id), "TASK_STATE_SUBMITTED");
+    server.interrupt();
+    is_gone("the second is ended as well", second.parent);
+}
+
+#[test]
+fn an_orderly_stop_does_not_wait_long_for_a_command_that_is_deaf() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = FAMILY.replace("sleep 600 &", "trap '' TERM\nsleep 600 &");
+    write_config(folder.path(), &config);
+    let (data, addr) = (folder.path().join("data"), free_addr());
+    let server = Server::start(&data, addr);
+    begin(addr);
+    let first = family(folder.path(), 1);
+    server.interrupt();
+    is_gone("it was killed", first.parent);
+    is_gone("and so was its child, which only the server knew of", first.child);
+}
