@@ -14,7 +14,7 @@ use switchboard_engine::ports::store::{
     Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
     LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, Target, TaskKey,
 };
-use switchboard_engine::ports::{Room, Store};
+use switchboard_engine::ports::{Outbox, Room, Store};
 
 use super::Simulation;
 use super::life::Life;
@@ -238,8 +238,12 @@ impl Store for Doctored {
         self.memory().claim_deliveries(limit, claim_ms)
     }
 
-    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.memory().settle_delivery(key, outcome)
+    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.memory().settle_deliveries(settled)
+    }
+
+    fn outbox(&self) -> &dyn Outbox {
+        self.memory().outbox()
     }
 
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {

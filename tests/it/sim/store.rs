@@ -10,7 +10,7 @@ use switchboard_engine::ports::store::{
     Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
     LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use switchboard_engine::ports::{Room, Store};
+use switchboard_engine::ports::{Outbox, Room, Store};
 
 use super::audit::{Audit, Offer};
 use super::journal::count;
@@ -157,8 +157,12 @@ impl Store for NodeStore {
         self.read("claiming deliveries", async move { self.below.claim_deliveries(limit, claim_ms).await })
     }
 
-    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.read("settling a delivery", async move { self.below.settle_delivery(key, outcome).await })
+    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.read("settling deliveries", async move { self.below.settle_deliveries(settled).await })
+    }
+
+    fn outbox(&self) -> &dyn Outbox {
+        self.below.outbox()
     }
 
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {

@@ -11,7 +11,7 @@ use switchboard_engine::ports::store::{
     Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
     LogPage, Release, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use switchboard_engine::ports::{Clock, Room};
+use switchboard_engine::ports::{Clock, Outbox, Room};
 use tokio::sync::watch;
 
 pub(crate) struct GatedStore {
@@ -167,8 +167,12 @@ impl Store for GatedStore {
         self.inner.claim_deliveries(limit, claim_ms)
     }
 
-    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.inner.settle_delivery(key, outcome)
+    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.settle_deliveries(settled)
+    }
+
+    fn outbox(&self) -> &dyn Outbox {
+        self.inner.outbox()
     }
 
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {

@@ -12,6 +12,7 @@ use switchboard_core::model::{
     AgentName, ArtifactId, ConfigId, ContextId, Dialect, PushConfig, TaskId, TaskState, TaskStatus, Timestamp,
 };
 
+use super::Outbox;
 use super::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use super::room::Room;
 
@@ -81,10 +82,14 @@ pub trait Store: Send + Sync {
     /// Takes deliveries that are due, hiding them from others for `claim_ms`.
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>>;
 
-    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Records how deliveries ended, all of them in one go.
+    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// When the next delivery is due, if any waits.
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>>;
+
+    /// The same deliveries for operators.
+    fn outbox(&self) -> &dyn Outbox;
 
     /// Removes what the policy no longer keeps, at most `limit` records, and says how many.
     fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>>;
@@ -326,6 +331,8 @@ pub struct Delivery {
     pub dialect: Dialect,
     /// The number of the last update the receiver has taken.
     pub delivered_seq: u64,
+    /// The number of the task's newest update when this was claimed.
+    pub task_seq: u64,
     /// Failed attempts at the next one.
     pub failures: u32,
 }
@@ -336,6 +343,8 @@ pub enum DeliveryOutcome {
     Delivered { seq: u64 },
     /// Keep what was delivered, try the next again at `due`.
     Retry { delivered_seq: u64, due: Timestamp, error: String },
+    /// Not tried, through no fault of its own: keep what was delivered and the count of failures, take it up at `due`.
+    Postponed { delivered_seq: u64, due: Timestamp },
     /// Given up on; it stays visible until somebody redrives it.
     Parked { delivered_seq: u64, error: String },
 }
