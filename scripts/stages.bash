@@ -101,18 +101,30 @@ need_toolchain() {
 # is still missing then is told by whoever needs it.
 fetch_python() {
     python3 -c 'import venv, ensurepip' 2>/dev/null && return
+    install 'python3 python3-venv' 'python3 python3-pip' 'python3 py3-pip' 'python'
+}
+
+# Fetches strace, with which system calls of a server are made to fail. It exists on Linux alone.
+fetch_strace() {
+    [[ $(uname) != Linux ]] || command -v strace >/dev/null || install strace strace strace ''
+}
+
+# install APT-NAMES DNF-NAMES APK-NAMES BREW-NAMES   installs packages where this is allowed.
+install() {
     local as_root=()
     if ((EUID != 0)) && ! command -v brew >/dev/null; then
         as_root=(sudo -n)
         "${as_root[@]}" true 2>/dev/null || return 0
     fi
+    # The names are lists: they are split on purpose.
+    # shellcheck disable=SC2086
     if command -v apt-get >/dev/null; then
-        "${as_root[@]}" apt-get update -q && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy python3 python3-venv
+        "${as_root[@]}" apt-get update -q && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy $1
     elif command -v dnf >/dev/null; then
-        "${as_root[@]}" dnf install -qy python3 python3-pip
+        "${as_root[@]}" dnf install -qy $2
     elif command -v apk >/dev/null; then
-        "${as_root[@]}" apk add -q python3 py3-pip
+        "${as_root[@]}" apk add -q $3
     elif command -v brew >/dev/null; then
-        brew install --quiet python
+        brew install --quiet $4
     fi
 }

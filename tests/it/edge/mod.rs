@@ -18,6 +18,7 @@ mod http_json;
 mod jsonrpc;
 mod one_conversation;
 mod ops;
+mod outbox;
 mod paths;
 mod routes;
 mod sse;
