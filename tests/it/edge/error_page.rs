@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use http::Method;
+use serde_json::json;
 use switchboard::{AgentBuilder, Limits, Part, Server, Turn};
 use switchboard_core::dialect::codes;
 use switchboard_core::error::ProtocolError as E;
 use switchboard_core::model::TaskState;
 
-use crate::support::edge::{Edge, echo, get, message, request, with};
+use crate::support::edge::{Edge, echo, get, message, post, request, with};
 
 const PAGE: &str = include_str!("../../../docs/errors.md");
 
@@ -79,9 +80,9 @@ fn with_status(error: &E, http: u16) -> u16 {
 
 #[test]
 fn the_table_of_1_0_is_the_code_s() {
-    let expected = every_error().iter().map(|error| {
-        let row = codes::of(error);
-        let status = with_status(error, row.http);
+    let expected = every_error().into_iter().map(|error| {
+        let row = codes::of(&error);
+        let status = with_status(&error, row.http);
         [&row.jsonrpc.to_string(), &status.to_string(), &row.http.to_string(), row.status, row.reason]
             .map(str::to_owned)
             .to_vec()
@@ -91,9 +92,9 @@ fn the_table_of_1_0_is_the_code_s() {
 
 #[test]
 fn the_table_of_0_3_is_the_code_s() {
-    let expected = every_error().iter().map(|error| {
-        let (row, http) = (codes::of(error), codes::http_of_0_3(error));
-        let status = with_status(error, http);
+    let expected = every_error().into_iter().map(|error| {
+        let (row, http) = (codes::of(&error), codes::http_of_0_3(&error));
+        let status = with_status(&error, http);
         [&row.jsonrpc.to_string(), &status.to_string(), &http.to_string(), row.reason].map(str::to_owned).to_vec()
     });
     assert_eq!(rows("A2A 0.3 and 0.2", 4), expected.collect());
@@ -102,14 +103,17 @@ fn the_table_of_0_3_is_the_code_s() {
 /// Writes more than a reply holds, so that there is something to download.
 fn writer() -> AgentBuilder {
     AgentBuilder::from_fn("Writer", |turn: Turn| async move {
-        turn.artifact_writer().finish(vec![Part::raw(vec![7; 2 << 20])]).await?;
+        let mut writer = turn.artifact_writer();
+        for _ in 0..15 {
+            writer.parts(vec![Part::raw(vec![7; 100_000])]).await?;
+        }
         Ok(())
     })
 }
 
 #[tokio::test]
 async fn the_table_of_plain_http_is_what_is_answered() {
-    let edge = Edge::new(Server::builder().agent(echo()).host_check(true));
+    let edge = Edge::new(Server::builder().agent(echo()).host_check(true).outbound_allow(["127.0.0.0/8"]));
     let local = |asked| with(asked, "host", "localhost");
     let mut seen = BTreeSet::new();
     let mut note = |gist: String| seen.insert(gist);
@@ -122,9 +126,15 @@ async fn the_table_of_plain_http_is_what_is_answered() {
         local(request(Method::POST, "/healthz", "")),
         local(request(Method::PUT, "/message:send", "")),
         local(get("/v1/message:send")),
+        local(get("/api/outbox/9")),
     ] {
         note(edge.ask(asked).await.gist());
     }
+    // Nobody listens there, so the delivery waits to be tried again.
+    let mut hooked = message("hello");
+    hooked["configuration"] = json!({"taskPushNotificationConfig": {"url": "http://127.0.0.1:9/"}});
+    edge.ask(local(post("/message:send", hooked.to_string()))).await;
+    note(edge.ask(local(post("/api/outbox/1:purge", ""))).await.gist());
     edge.engine.begin_drain();
     note(edge.ask(local(get("/readyz"))).await.gist());
 

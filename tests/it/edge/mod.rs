@@ -23,6 +23,7 @@ mod paths;
 mod routes;
 mod sse;
 mod sse_resume;
+mod v0_2_page;
 mod v0_2_workflows;
 mod v0_3_http_json;
 mod v0_3_jsonrpc;

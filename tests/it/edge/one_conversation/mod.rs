@@ -17,7 +17,8 @@ use switchboard_core::call::Caller;
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{TaskId, Timestamp};
 use switchboard_engine::memory::MemoryStore;
-use switchboard_engine::ports::{Scope, Store};
+use switchboard_engine::ports::Store;
+use switchboard_engine::ports::store::Scope;
 use switchboard_engine::system::SystemClock;
 
 use crate::support::edge::{Edge, redacted};
