@@ -2,10 +2,12 @@
 //!
 //! A chore is a module with a `run` that prints for a person and says by its answer whether all is well: `tidy` holds the
 //! tree to the rules written down in `tidy/rules.rs` (the same checks run as a test), `conformance` runs the official test
-//! kit against the conformance agent.
+//! kit against the conformance agent, `proto` writes the Rust code of the protobuf messages.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "chores talk to the person who runs them")]
 
 mod conformance;
+#[cfg(feature = "proto")]
+mod proto;
 mod tidy;
 
 use std::process::ExitCode;
@@ -15,13 +17,18 @@ usage: cargo run -p xtask -- <chore>
 
 chores:
   tidy           check the tree against the house rules (imports, texts, links, dependencies)
-  conformance    run the official test kit: --kit PATH [--python PYTHON] [--out DIR]";
+  conformance    run the official test kit: --kit PATH [--python PYTHON] [--out DIR]
+  proto          write the code of the protobuf messages: [--check]; needs --features proto";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy::run(),
         ["conformance", ..] => return conformance::run(&words[1..]),
+        #[cfg(feature = "proto")]
+        ["proto"] => proto::write(),
+        #[cfg(feature = "proto")]
+        ["proto", "--check"] => proto::check(),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::future::join_all;
-use http_body_util::BodyExt;
+use http::{Method, Request, Version};
+use http_body_util::{BodyExt, Full};
+use prost::Message as _;
 use switchboard::{AgentBuilder, Server, Turn};
+use switchboard_core::dialect::v0_3::proto::generated as v0_3;
+use switchboard_core::dialect::v1_0::proto::generated as v1_0;
 use tokio::sync::Semaphore;
 
 use crate::support::callers::soon;
-use crate::support::edge::{Edge, get, message, post};
+use crate::support::edge::{Edge, get, message, post, request, unversioned, with};
+use crate::support::grpc::framed;
 
 /// Writes a chunk for each permit the test gives out, and ends when there are no more to come.
 fn paced() -> (AgentBuilder, Arc<Semaphore>) {
@@ -36,9 +42,23 @@ async fn an_update_is_encoded_once_for_a_thousand_followers() {
     body["configuration"] = serde_json::json!({"returnImmediately": true});
     let sent = edge.post("/message:send", body.to_string()).await.json();
     let id = sent["task"]["id"].as_str().unwrap();
+    let followers = (0..1_000).map(|_| get(&format!("/tasks/{id}:subscribe")));
+    let (films, encodes) = follow(&edge, followers, &pace).await;
+    for film in films {
+        assert_eq!(film.windows(4).filter(|window| window == b"id: ").count(), 21);
+    }
+    assert_eq!(encodes, 21, "twenty chunks and the end, whoever follows");
+}
+
+/// What each follower is sent after the task itself while the agent writes twenty chunks, and how often an update was encoded.
+async fn follow(
+    edge: &Edge,
+    requests: impl Iterator<Item = Request<Full<Bytes>>>,
+    pace: &Semaphore,
+) -> (Vec<Bytes>, u64) {
     let mut followers = Vec::new();
-    for _ in 0..1_000 {
-        let mut body = edge.open(get(&format!("/tasks/{id}:subscribe"))).await.into_body();
+    for request in requests {
+        let mut body = edge.open(request).await.into_body();
         // The first frame is each follower's own: the task as it was when they came.
         soon(body.frame()).await.unwrap().unwrap();
         followers.push(body);
@@ -54,12 +74,50 @@ async fn an_update_is_encoded_once_for_a_thousand_followers() {
     }
     pace.close();
     let films = soon(reading).await.unwrap();
-    for film in films {
-        let film = film.unwrap().to_bytes();
-        assert_eq!(film.windows(4).filter(|window| window == b"id: ").count(), 21);
-    }
     let encodes = edge.metric("switchboard_update_encodes_total").await - before;
-    assert_eq!(encodes, 21, "twenty chunks and the end, whoever follows");
+    (films.into_iter().map(|film| film.unwrap().to_bytes()).collect(), encodes)
+}
+
+#[tokio::test(start_paused = true)]
+async fn followers_in_three_forms_cost_three_encodings_per_update() {
+    let (agent, pace) = paced();
+    let edge = Edge::new(Server::builder().agent(agent));
+    let mut body = message("hello");
+    body["configuration"] = serde_json::json!({"returnImmediately": true});
+    let sent = edge.post("/message:send", body.to_string()).await.json();
+    let id = sent["task"]["id"].as_str().unwrap().to_owned();
+    let grpc = |path: &str, message: Vec<u8>| {
+        let request = request(Method::POST, path, framed(&message));
+        let mut request = with(request, "content-type", "application/grpc");
+        *request.version_mut() = Version::HTTP_2;
+        request
+    };
+    let new = v1_0::SubscribeToTaskRequest { id: id.clone(), ..Default::default() }.encode_to_vec();
+    let old = v0_3::TaskSubscriptionRequest { name: format!("tasks/{id}") }.encode_to_vec();
+    let requests = (0..999).map(|i| match i % 3 {
+        0 => get(&format!("/tasks/{id}:subscribe")),
+        1 => grpc("/lf.a2a.v1.A2AService/SubscribeToTask", new.clone()),
+        _ => unversioned(grpc("/a2a.v1.A2AService/TaskSubscription", old.clone())),
+    });
+    let (films, encodes) = follow(&edge, requests, &pace).await;
+    for (i, film) in films.iter().enumerate() {
+        let updates = match i % 3 {
+            0 => film.windows(4).filter(|window| window == b"id: ").count(),
+            _ => messages(film),
+        };
+        assert_eq!(updates, 21, "follower {i}");
+    }
+    assert_eq!(encodes, 3 * 21);
+}
+
+/// How many messages of gRPC these are.
+fn messages(mut film: &[u8]) -> usize {
+    let mut count = 0;
+    while let Some(([_, length @ ..], rest)) = film.split_first_chunk::<5>() {
+        film = &rest[u32::from_be_bytes(*length) as usize..];
+        count += 1;
+    }
+    count
 }
 
 #[tokio::test(start_paused = true)]

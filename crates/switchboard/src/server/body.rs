@@ -1,4 +1,4 @@
-//! Bodies: reading a request within bounds, and the two shapes of an answer.
+//! Bodies: reading a request within bounds, and the shapes of an answer.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,9 +10,11 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use switchboard_core::error::ProtocolError;
 
+#[cfg(feature = "grpc")]
+use super::grpc::GrpcBody;
 use super::sse::SseBody;
 
-/// The body of an answer: all of it, or a stream of events.
+/// The body of an answer: all of it, a stream of events, or what gRPC frames.
 #[derive(Default)]
 pub enum ReplyBody {
     #[default]
@@ -20,6 +22,9 @@ pub enum ReplyBody {
     Whole(Bytes),
     #[doc(hidden)]
     Events(Box<SseBody>),
+    #[doc(hidden)]
+    #[cfg(feature = "grpc")]
+    Grpc(Box<GrpcBody>),
 }
 
 impl Body for ReplyBody {
@@ -35,9 +40,11 @@ impl Body for ReplyBody {
             Self::Empty => Poll::Ready(None),
             Self::Whole(_) => match std::mem::take(this) {
                 Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
-                Self::Empty | Self::Events(_) => Poll::Ready(None),
+                _ => Poll::Ready(None),
             },
             Self::Events(events) => events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
+            #[cfg(feature = "grpc")]
+            Self::Grpc(body) => body.poll(cx).map(|frame| frame.map(Ok)),
         }
     }
 
@@ -46,6 +53,8 @@ impl Body for ReplyBody {
             Self::Empty => true,
             Self::Whole(_) => false,
             Self::Events(events) => events.is_done(),
+            #[cfg(feature = "grpc")]
+            Self::Grpc(body) => body.is_done(),
         }
     }
 
@@ -54,6 +63,8 @@ impl Body for ReplyBody {
             Self::Empty => SizeHint::with_exact(0),
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Events(_) => SizeHint::default(),
+            #[cfg(feature = "grpc")]
+            Self::Grpc(_) => SizeHint::default(),
         }
     }
 }

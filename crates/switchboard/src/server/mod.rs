@@ -10,6 +10,8 @@ mod cards;
 mod context;
 mod cors;
 mod gate;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod http_json;
 mod jsonrpc;
 mod limits;
