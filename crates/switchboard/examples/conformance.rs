@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use switchboard::{
-    Agent, AgentBuilder, AgentError, Artifact, CardForm, Json, Part, Replies, Server, ServerBuilder, Skill, TaskState, Traits,
-    Turn,
+    Agent, AgentBuilder, AgentError, Artifact, CardForm, Json, Part, Replies, Server, ServerBuilder, Skill, TaskState,
+    Traits, Turn,
 };
 
 struct Conformance;

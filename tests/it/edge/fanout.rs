@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use http::{Method, Request, Version};
+use http::Request;
 use http_body_util::{BodyExt, Full};
-use prost::Message as _;
 use switchboard::{AgentBuilder, Server, Turn};
 use switchboard_core::dialect::v0_3::proto::generated as v0_3;
 use switchboard_core::dialect::v1_0::proto::generated as v1_0;
 use tokio::sync::Semaphore;
 
 use crate::support::callers::soon;
-use crate::support::edge::{Edge, get, message, post, request, unversioned, with};
-use crate::support::grpc::framed;
+use crate::support::edge::{Edge, get, message, post, unversioned};
+use crate::support::grpc::grpc_request;
 
 /// Writes a chunk for each permit the test gives out, and ends when there are no more to come.
 fn paced() -> (AgentBuilder, Arc<Semaphore>) {
@@ -86,18 +85,12 @@ async fn followers_in_three_forms_cost_three_encodings_per_update() {
     body["configuration"] = serde_json::json!({"returnImmediately": true});
     let sent = edge.post("/message:send", body.to_string()).await.json();
     let id = sent["task"]["id"].as_str().unwrap().to_owned();
-    let grpc = |path: &str, message: Vec<u8>| {
-        let request = request(Method::POST, path, framed(&message));
-        let mut request = with(request, "content-type", "application/grpc");
-        *request.version_mut() = Version::HTTP_2;
-        request
-    };
-    let new = v1_0::SubscribeToTaskRequest { id: id.clone(), ..Default::default() }.encode_to_vec();
-    let old = v0_3::TaskSubscriptionRequest { name: format!("tasks/{id}") }.encode_to_vec();
+    let new = v1_0::SubscribeToTaskRequest { id: id.clone(), ..Default::default() };
+    let old = v0_3::TaskSubscriptionRequest { name: format!("tasks/{id}") };
     let requests = (0..999).map(|i| match i % 3 {
         0 => get(&format!("/tasks/{id}:subscribe")),
-        1 => grpc("/lf.a2a.v1.A2AService/SubscribeToTask", new.clone()),
-        _ => unversioned(grpc("/a2a.v1.A2AService/TaskSubscription", old.clone())),
+        1 => grpc_request("/lf.a2a.v1.A2AService/SubscribeToTask", &new),
+        _ => unversioned(grpc_request("/a2a.v1.A2AService/TaskSubscription", &old)),
     });
     let (films, encodes) = follow(&edge, requests, &pace).await;
     for (i, film) in films.iter().enumerate() {

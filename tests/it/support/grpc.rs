@@ -4,19 +4,20 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use http::{HeaderMap, Request, Response, Version};
+use http::{HeaderMap, Method, Request, Response, Version};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
-use switchboard::{Engine, ServerBuilder};
+use switchboard::ServerBuilder;
 use switchboard_core::dialect::protobuf::generated as rpc;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::callers::soon;
+use super::edge::{request, with};
 
 pub(crate) const V1_0: &str = "/lf.a2a.v1.A2AService";
 pub(crate) const V0_3: &str = "/a2a.v1.A2AService";
@@ -24,16 +25,13 @@ pub(crate) const V0_3: &str = "/a2a.v1.A2AService";
 /// A server that runs until it is told to stop.
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
-    pub(crate) engine: Engine,
     stop: oneshot::Sender<()>,
     running: JoinHandle<()>,
 }
 
 impl Served {
     pub(crate) async fn start(builder: ServerBuilder) -> Self {
-        let server = builder.build().unwrap();
-        let engine = server.engine().clone();
-        let bound = server.bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let bound = builder.build().unwrap().bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let address = bound.local_addr();
         let (stop, stopped) = oneshot::channel();
         let running = tokio::spawn(async move {
@@ -42,7 +40,7 @@ impl Served {
             };
             bound.run_until(stopped, Duration::from_secs(10)).await;
         });
-        Self { address, engine, stop, running }
+        Self { address, stop, running }
     }
 
     /// Tells the server to stop; what it hands back is done when it has.
@@ -131,6 +129,13 @@ impl Client {
         let sending = self.sender.clone().send_request(request.body(Full::new(body)).unwrap());
         Stream::new(soon(sending).await.unwrap())
     }
+}
+
+/// A call of A2A 1.0 for a server without a socket.
+pub(crate) fn grpc_request(path: &str, message: &impl Message) -> Request<Full<Bytes>> {
+    let mut request = with(request(Method::POST, path, framed(&message.encode_to_vec())), "content-type", "application/grpc");
+    *request.version_mut() = Version::HTTP_2;
+    request
 }
 
 /// A message with its prefix.
