@@ -12,18 +12,9 @@ struct Package {
 }
 
 const PACKAGES: &[Package] = &[
-    Package {
-        file: "lf/a2a/v1/a2a.proto",
-        out: "crates/switchboard-core/src/dialect/v1_0/proto/generated.rs",
-    },
-    Package {
-        file: "a2a/v1/a2a.proto",
-        out: "crates/switchboard-core/src/dialect/v0_3/proto/generated.rs",
-    },
-    Package {
-        file: "google/rpc/error.proto",
-        out: "crates/switchboard-core/src/dialect/protobuf/generated.rs",
-    },
+    Package { file: "lf/a2a/v1/a2a.proto", out: "crates/switchboard-core/src/dialect/v1_0/proto/generated.rs" },
+    Package { file: "a2a/v1/a2a.proto", out: "crates/switchboard-core/src/dialect/v0_3/proto/generated.rs" },
+    Package { file: "google/rpc/error.proto", out: "crates/switchboard-core/src/dialect/protobuf/generated.rs" },
 ];
 
 /// Free-form JSON stays as it is on the wire until a dialect reads it.

@@ -11,8 +11,8 @@ use futures_core::Stream;
 
 use crate::error::ProtocolError;
 use crate::model::{
-    AgentCard, ConfigId, ContextId, Dialect, Json, Message, Package, Principal, PushConfig, TaskId, TaskState, TaskView,
-    Tenant, Timestamp, Update,
+    AgentCard, ConfigId, ContextId, Dialect, Json, Message, Package, Principal, PushConfig, TaskId, TaskState,
+    TaskView, Tenant, Timestamp, Update,
 };
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -4,7 +4,7 @@ use switchboard::{Server, Tokens};
 use switchboard_core::dialect::v1_0::proto::generated as wire;
 use wire::part::Content;
 use wire::send_message_response::Payload;
-use wire::{stream_response, TaskState};
+use wire::{TaskState, stream_response};
 
 use crate::support::edge::echo;
 use crate::support::grpc::{Client, Served, Whole};
@@ -136,8 +136,12 @@ async fn webhooks_are_registered_found_listed_and_deleted() {
 async fn the_extended_card_names_every_interface() {
     let agent = echo().extended_card(|card| card.description.push_str(", and more")).extended_card_for_anyone();
     let served = Served::start(Server::builder().agent(agent)).await;
-    let card: wire::AgentCard =
-        served.client().await.call("GetExtendedAgentCard", &wire::GetExtendedAgentCardRequest::default()).await.unwrap();
+    let card: wire::AgentCard = served
+        .client()
+        .await
+        .call("GetExtendedAgentCard", &wire::GetExtendedAgentCardRequest::default())
+        .await
+        .unwrap();
     assert_eq!(card.description, "Says what it was told, and more");
     let url = format!("http://{}", served.address);
     let interfaces: Vec<_> = card

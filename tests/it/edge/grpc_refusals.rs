@@ -84,9 +84,12 @@ async fn the_version_must_be_named_and_fit_the_service() {
         name: "tasks/t".to_owned(),
         ..Default::default()
     };
-    for (version, expected) in
-        [("0.3", "5 TASK_NOT_FOUND"), ("0.2.5", "5 TASK_NOT_FOUND"), ("", "5 TASK_NOT_FOUND"), ("1.0", "12 METHOD_NOT_FOUND")]
-    {
+    for (version, expected) in [
+        ("0.3", "5 TASK_NOT_FOUND"),
+        ("0.2.5", "5 TASK_NOT_FOUND"),
+        ("", "5 TASK_NOT_FOUND"),
+        ("1.0", "12 METHOD_NOT_FOUND"),
+    ] {
         assert_eq!(old.with("a2a-version", version).refusal("GetTask", &named).await.gist(), expected, "{version}");
     }
 }
@@ -115,7 +118,10 @@ async fn bytes_that_are_no_message_are_refused() {
     let client = served.client().await;
     let path = "/lf.a2a.v1.A2AService/SendMessage";
     let garbage = raw(&client, path, framed(b"\xff\xff\xff\xff")).await;
-    assert!(garbage.starts_with("3 INVALID_REQUEST: Invalid request: the message is not what its method takes: "), "{garbage}");
+    assert!(
+        garbage.starts_with("3 INVALID_REQUEST: Invalid request: the message is not what its method takes: "),
+        "{garbage}"
+    );
     assert_eq!(raw(&client, path, "").await, "12: the call has no message; it takes exactly one");
     let two = [framed(b""), framed(b"")].concat();
     assert_eq!(raw(&client, path, two).await, "12: the call has more than one message; it takes exactly one");

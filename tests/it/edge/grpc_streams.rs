@@ -2,8 +2,8 @@
 
 use switchboard::Server;
 use switchboard_core::dialect::v1_0::proto::generated as wire;
-use wire::stream_response::Payload;
 use wire::TaskState;
+use wire::stream_response::Payload;
 
 use super::grpc_calls::say;
 use crate::support::callers::soon;
@@ -28,7 +28,8 @@ async fn first_task(stream: &mut Stream) -> wire::Task {
 /// The numbers of the updates of a whole stream: the first is in the head, the last in the trailers, and they are dense.
 fn numbers(stream: &Whole) -> Vec<u64> {
     stream.ending().unwrap();
-    let (first, last) = (Whole::number(&stream.head, "first-event-id"), Whole::number(&stream.trailers, "last-event-id"));
+    let (first, last) =
+        (Whole::number(&stream.head, "first-event-id"), Whole::number(&stream.trailers, "last-event-id"));
     let all: Vec<u64> = first.into_iter().flat_map(|first| first..first + stream.messages.len() as u64).collect();
     assert_eq!(all.last().copied(), last);
     all

@@ -72,7 +72,8 @@ async fn a_stream_says_where_it_ends() {
 async fn a_send_that_does_not_block_returns_at_once() {
     let served = Served::start(Server::builder().agent(echo())).await;
     let client = served.client_of(V0_3).await;
-    let send = wire::SendMessageRequest { configuration: Some(wire::SendMessageConfiguration::default()), ..say("wait") };
+    let send =
+        wire::SendMessageRequest { configuration: Some(wire::SendMessageConfiguration::default()), ..say("wait") };
     let sent: wire::SendMessageResponse = client.call("SendMessage", &send).await.unwrap();
     let Some(Payload::Task(task)) = sent.payload else { panic!("{sent:?}") };
     assert!(matches!(state(&task), TaskState::Submitted | TaskState::Working), "{task:?}");
@@ -99,7 +100,8 @@ async fn webhooks_are_resources() {
             }),
         }),
     };
-    let made: wire::TaskPushNotificationConfig = client.call("CreateTaskPushNotificationConfig", &create).await.unwrap();
+    let made: wire::TaskPushNotificationConfig =
+        client.call("CreateTaskPushNotificationConfig", &create).await.unwrap();
     let name = format!("{parent}/pushNotificationConfigs/hook");
     assert_eq!(made.name, name);
     let get = wire::GetTaskPushNotificationConfigRequest { name: name.clone() };

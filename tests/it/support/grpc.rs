@@ -133,7 +133,8 @@ impl Client {
 
 /// A call of A2A 1.0 for a server without a socket.
 pub(crate) fn grpc_request(path: &str, message: &impl Message) -> Request<Full<Bytes>> {
-    let mut request = with(request(Method::POST, path, framed(&message.encode_to_vec())), "content-type", "application/grpc");
+    let mut request =
+        with(request(Method::POST, path, framed(&message.encode_to_vec())), "content-type", "application/grpc");
     *request.version_mut() = Version::HTTP_2;
     request
 }

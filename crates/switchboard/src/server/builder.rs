@@ -404,7 +404,13 @@ fn grpc_address(url: &str) -> Option<(&str, String)> {
         return None;
     }
     let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-    let port = if has_port { "" } else if scheme == "https" { ":443" } else { ":80" };
+    let port = if has_port {
+        ""
+    } else if scheme == "https" {
+        ":443"
+    } else {
+        ":80"
+    };
     Some((scheme, format!("{authority}{port}")))
 }
 

@@ -15,11 +15,11 @@ use switchboard_core::error::ProtocolError;
 use super::body::ReplyBody;
 use super::context::{Head, Shared};
 use super::cors::Cors;
+#[cfg(feature = "grpc")]
+use super::grpc;
 use super::names::X_REQUEST_ID;
 use super::respond::{A2A_JSON, http_error, not_allowed};
 use super::routes::{Place, Route, route};
-#[cfg(feature = "grpc")]
-use super::grpc;
 use super::{http_json, jsonrpc, ops};
 
 /// The whole server as a tower service: serve it yourself, or mount it in an axum router.

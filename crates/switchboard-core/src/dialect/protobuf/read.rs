@@ -28,7 +28,9 @@ pub(crate) fn decode<M: Message + Default>(
         // "failed to decode Protobuf message: Message.role: …" names the place as well as can be.
         let why = error.to_string();
         let why = why.strip_prefix("failed to decode Protobuf message: ").unwrap_or(&why);
-        ProtocolError::InvalidRequest { reason: format!("the message is not what its method takes: {}", excerpt(why, 256)) }
+        ProtocolError::InvalidRequest {
+            reason: format!("the message is not what its method takes: {}", excerpt(why, 256)),
+        }
     })
 }
 

@@ -46,7 +46,9 @@ pub(super) fn read_state(sent: &NameOrNumber<'_>) -> Result<Option<TaskState>, U
         NameOrNumber::Name(name) if name == "TASK_STATE_UNSPECIFIED" => return Ok(None),
         NameOrNumber::Number(0) => return Ok(None),
         NameOrNumber::Name(name) => TaskState::ALL.into_iter().find(|state| state_name(*state) == name),
-        NameOrNumber::Number(number) => TaskState::ALL.into_iter().find(|state| i64::from(state_number(*state)) == *number),
+        NameOrNumber::Number(number) => {
+            TaskState::ALL.into_iter().find(|state| i64::from(state_number(*state)) == *number)
+        }
     };
     known.map(Some).ok_or(Unknown)
 }

@@ -33,7 +33,8 @@ impl Ending {
     }
 
     pub(super) fn deadline() -> Self {
-        let why = "the caller's deadline passed; a task that was accepted goes on, and GetTask or SubscribeToTask tell how";
+        let why =
+            "the caller's deadline passed; a task that was accepted goes on, and GetTask or SubscribeToTask tell how";
         Self::plain(codes::DEADLINE_EXCEEDED, why)
     }
 

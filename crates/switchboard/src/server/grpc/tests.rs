@@ -32,7 +32,8 @@ fn a_call_is_known_by_its_content_type() {
 
 #[test]
 fn a_path_names_agent_service_and_method() {
-    let called = |agent: Option<&'static str>, package, method| Some(Called { agent: agent.map(Into::into), package, method });
+    let called =
+        |agent: Option<&'static str>, package, method| Some(Called { agent: agent.map(Into::into), package, method });
     for (path, expected) in [
         ("/lf.a2a.v1.A2AService/GetTask", called(None, Package::V1_0, "GetTask")),
         ("/a2a.v1.A2AService/GetTask", called(None, Package::V0_3, "GetTask")),

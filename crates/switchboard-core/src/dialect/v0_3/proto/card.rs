@@ -13,10 +13,10 @@ use super::generated::security_scheme::Scheme;
 pub(super) fn convert(card: &AgentCard) -> wire::AgentCard {
     let interfaces: Vec<_> = card.supported_interfaces.iter().filter(|interface| is_ours(interface)).collect();
     let main = interfaces.first();
-    let provider = card.provider.as_ref().map(|provider| wire::AgentProvider {
-        url: provider.url.clone(),
-        organization: provider.organization.clone(),
-    });
+    let provider = card
+        .provider
+        .as_ref()
+        .map(|provider| wire::AgentProvider { url: provider.url.clone(), organization: provider.organization.clone() });
     wire::AgentCard {
         protocol_version: "0.3.0".to_owned(),
         name: card.name.clone(),

@@ -21,8 +21,7 @@ const SEND: Lists = Lists(&[
     (&[2, 1], "configuration.acceptedOutputModes", What::Texts),
     (&[2, 2, 4, 1], "configuration.pushNotification.authentication.schemes", What::Texts),
 ]);
-const CREATE: Lists =
-    Lists(&[(&[3, 2, 4, 1], "config.pushNotificationConfig.authentication.schemes", What::Texts)]);
+const CREATE: Lists = Lists(&[(&[3, 2, 4, 1], "config.pushNotificationConfig.authentication.schemes", What::Texts)]);
 const NONE: Lists = Lists(&[]);
 
 /// Decodes a call.
@@ -97,8 +96,8 @@ fn send_message(check: &mut Check<'_>, sent: wire::SendMessageRequest) -> SendMe
         metadata: decode_object(check, format_args!("metadata"), sent.metadata.as_ref()),
     };
     if let Some(configuration) = sent.configuration {
-        send.accepted_output_modes = check
-            .lines(format_args!("configuration.acceptedOutputModes"), list(configuration.accepted_output_modes));
+        send.accepted_output_modes =
+            check.lines(format_args!("configuration.acceptedOutputModes"), list(configuration.accepted_output_modes));
         send.push_config = configuration
             .push_notification
             .map(|config| push_config(check, "configuration.pushNotification", TaskId::default(), config));
@@ -215,12 +214,7 @@ fn create_push_config(check: &mut Check<'_>, sent: wire::CreateTaskPushNotificat
     config
 }
 
-fn push_config(
-    check: &mut Check<'_>,
-    at: &str,
-    task_id: TaskId,
-    config: wire::PushNotificationConfig,
-) -> PushConfig {
+fn push_config(check: &mut Check<'_>, at: &str, task_id: TaskId, config: wire::PushNotificationConfig) -> PushConfig {
     let authentication = config.authentication.map(|authentication| {
         let schemes = check.lines(format_args!("{at}.authentication.schemes"), list(authentication.schemes));
         let scheme = schemes.into_iter().find(|scheme| !scheme.is_empty());

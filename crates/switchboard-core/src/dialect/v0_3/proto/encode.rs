@@ -3,8 +3,8 @@
 use crate::call::{PushConfigPage, Reply};
 use crate::dialect::protobuf::{encode_object, encode_timestamp, write};
 use crate::model::{
-    Artifact, ArtifactUpdate, ArtifactView, Json, Message, Part, PartContent, PushConfig, Role, StatusUpdate, TaskState,
-    TaskStatus, TaskView, Update,
+    Artifact, ArtifactUpdate, ArtifactView, Json, Message, Part, PartContent, PushConfig, Role, StatusUpdate,
+    TaskState, TaskStatus, TaskView, Update,
 };
 
 use super::super::{data_part, ends_stream};

@@ -23,7 +23,11 @@ fn timeless(task: &mut wire::Task) {
     task.status.as_mut().unwrap().timestamp = None;
 }
 
-fn compare<M: prost::Message + Default + PartialEq + std::fmt::Debug>(name: &str, ours: &[u8], change: impl Fn(&mut M)) {
+fn compare<M: prost::Message + Default + PartialEq + std::fmt::Debug>(
+    name: &str,
+    ours: &[u8],
+    change: impl Fn(&mut M),
+) {
     let [mut ours, mut theirs] = [ours, &golden(name)].map(|bytes| M::decode(bytes).unwrap());
     change(&mut ours);
     change(&mut theirs);

@@ -21,10 +21,10 @@ fn convert(card: &AgentCard) -> wire::AgentCard {
         tenant: interface.tenant.clone().unwrap_or_default(),
         protocol_version: interface.protocol_version.clone(),
     });
-    let provider = card.provider.as_ref().map(|provider| wire::AgentProvider {
-        url: provider.url.clone(),
-        organization: provider.organization.clone(),
-    });
+    let provider = card
+        .provider
+        .as_ref()
+        .map(|provider| wire::AgentProvider { url: provider.url.clone(), organization: provider.organization.clone() });
     let signatures = card.signatures.iter().map(|signature| wire::AgentCardSignature {
         protected: signature.protected.clone(),
         signature: signature.signature.clone(),

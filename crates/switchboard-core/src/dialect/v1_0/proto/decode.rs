@@ -5,9 +5,7 @@ use bytes::Bytes;
 
 use crate::call::{ListTasks, Request, SendMessage};
 use crate::dialect::json::{Check, DecodeLimits, Decoded, Int, NameOrNumber, unknown_method};
-use crate::dialect::protobuf::{
-    Lists, What, decode, decode_object, decode_timestamp, decode_value, list, text,
-};
+use crate::dialect::protobuf::{Lists, What, decode, decode_object, decode_timestamp, decode_value, list, text};
 use crate::error::ProtocolError;
 use crate::model::{AuthenticationInfo, Message, Part, PartContent, PushConfig, Role, TaskState};
 
@@ -118,8 +116,8 @@ fn send_message(check: &mut Check<'_>, sent: wire::SendMessageRequest) -> (Optio
         metadata: decode_object(check, format_args!("metadata"), sent.metadata.as_ref()),
     };
     if let Some(configuration) = sent.configuration {
-        send.accepted_output_modes = check
-            .lines(format_args!("configuration.acceptedOutputModes"), list(configuration.accepted_output_modes));
+        send.accepted_output_modes =
+            check.lines(format_args!("configuration.acceptedOutputModes"), list(configuration.accepted_output_modes));
         send.push_config = configuration
             .task_push_notification_config
             .map(|config| push_config(check, "configuration.taskPushNotificationConfig.", config).1);

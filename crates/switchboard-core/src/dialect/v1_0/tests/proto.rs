@@ -93,7 +93,8 @@ fn fields_are_blamed_as_in_json() {
         "x".repeat(300)
     );
     assert_eq!(wrong("SendMessage", &many), json(&same));
-    let list = wire::ListTasksRequest { page_size: Some(101), history_length: Some(-1), status: 9, ..Default::default() };
+    let list =
+        wire::ListTasksRequest { page_size: Some(101), history_length: Some(-1), status: 9, ..Default::default() };
     let same = r#"{"pageSize":101,"historyLength":-1,"status":9}"#;
     assert_eq!(wrong("ListTasks", &list), super::wrong("ListTasks", same));
     let subscribe = wire::SubscribeToTaskRequest::default();
