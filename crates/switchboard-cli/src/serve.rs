@@ -70,7 +70,9 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     let mut limits = ServerLimits::default();
     limits.body_bytes_max = config.body_bytes_max;
     let Lifetimes { lease_s, queued_s_max, processing_s_max } = config.lifetimes;
-    let engine_limits = Limits { queued_s_max, processing_s_max, ..Limits::default() }.with_lease_ms(lease_s * 1000);
+    let engine_limits =
+        Limits { reply_bytes_max: config.reply_bytes_max, queued_s_max, processing_s_max, ..Limits::default() };
+    let engine_limits = engine_limits.with_lease_ms(lease_s * 1000);
     builder
         .engine_limits(engine_limits)
         .card_form(card)

@@ -8,5 +8,6 @@ mod herd;
 mod http;
 mod interrupted;
 mod killed;
+mod large;
 mod process;
 mod restored;

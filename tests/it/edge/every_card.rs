@@ -1,7 +1,7 @@
 //! The card for clients of every version at once, and the one for those who say that they speak 1.0.
 
 use expect_test::expect;
-use switchboard::{CardForm, Server, Tokens};
+use switchboard::{CardForm, Dialect, Server, Tokens};
 use switchboard_core::dialect::v0_3::proto::generated as v0_3;
 use switchboard_core::dialect::v1_0::proto::generated as v1_0;
 
@@ -140,6 +140,12 @@ async fn a_setting_makes_the_card_of_1_0_everybodys() {
     let edge = Edge::new(Server::builder().agent(echo()).card_form(CardForm::V1_0));
     assert_eq!(unversioned_card(&edge).await.body, edge.get(PATHS[0]).await.body);
     assert_eq!(edge.old_rpc("tasks/get", serde_json::json!({"id": "x"})).await.json()["error"]["code"], -32001);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_version_means_for_calls_means_nothing_for_cards() {
+    let edge = Edge::new(Server::builder().agent(echo()).default_version(Dialect::V1_0));
+    assert!(unversioned_card(&edge).await.json()["url"].is_string());
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,8 +12,8 @@ use switchboard_core::dialect::v1_0::proto::generated as v1_0;
 use tokio::sync::Semaphore;
 
 use crate::support::callers::soon;
-use crate::support::edge::{Edge, get, message, post, unversioned};
-use crate::support::grpc::grpc_request;
+use crate::support::edge::{Edge, get, message, post, rpc_body, unversioned};
+use crate::support::grpc::{V0_3, V1_0, grpc_request};
 
 /// Writes a chunk for each permit the test gives out, and ends when there are no more to come.
 fn paced() -> (AgentBuilder, Arc<Semaphore>) {
@@ -34,29 +34,16 @@ fn paced() -> (AgentBuilder, Arc<Semaphore>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_update_is_encoded_once_for_a_thousand_followers() {
+async fn an_update_is_encoded_once_per_spelling_for_ten_thousand_followers() {
     let (agent, pace) = paced();
     let edge = Edge::new(Server::builder().agent(agent));
     let mut body = message("hello");
     body["configuration"] = serde_json::json!({"returnImmediately": true});
     let sent = edge.post("/message:send", body.to_string()).await.json();
     let id = sent["task"]["id"].as_str().unwrap();
-    let followers = (0..1_000).map(|_| get(&format!("/tasks/{id}:subscribe")));
-    let (films, encodes) = follow(&edge, followers, &pace).await;
-    for film in films {
-        assert_eq!(film.windows(4).filter(|window| window == b"id: ").count(), 21);
-    }
-    assert_eq!(encodes, 21, "twenty chunks and the end, whoever follows");
-}
-
-/// What each follower is sent after the task itself while the agent writes twenty chunks, and how often an update was encoded.
-async fn follow(
-    edge: &Edge,
-    requests: impl Iterator<Item = Request<Full<Bytes>>>,
-    pace: &Semaphore,
-) -> (Vec<Bytes>, u64) {
     let mut followers = Vec::new();
-    for request in requests {
+    for number in 0..10_000 {
+        let request = FOLLOWED[number % FOLLOWED.len()].subscribe(id);
         let mut body = edge.open(request).await.into_body();
         // The first frame is each follower's own: the task as it was when they came.
         soon(body.frame()).await.unwrap().unwrap();
@@ -73,44 +60,58 @@ async fn follow(
     }
     pace.close();
     let films = soon(reading).await.unwrap();
+    for (number, film) in films.into_iter().enumerate() {
+        let film = film.unwrap().to_bytes();
+        assert_eq!(FOLLOWED[number % FOLLOWED.len()].updates(&film), 21, "follower {number}");
+    }
     let encodes = edge.metric("switchboard_update_encodes_total").await - before;
-    (films.into_iter().map(|film| film.unwrap().to_bytes()).collect(), encodes)
+    assert_eq!(encodes, 5 * 21, "twenty chunks and the end in five spellings, whoever follows");
 }
 
-#[tokio::test(start_paused = true)]
-async fn followers_in_three_forms_cost_three_encodings_per_update() {
-    let (agent, pace) = paced();
-    let edge = Edge::new(Server::builder().agent(agent));
-    let mut body = message("hello");
-    body["configuration"] = serde_json::json!({"returnImmediately": true});
-    let sent = edge.post("/message:send", body.to_string()).await.json();
-    let id = sent["task"]["id"].as_str().unwrap().to_owned();
-    let new = v1_0::SubscribeToTaskRequest { id: id.clone(), ..Default::default() };
-    let old = v0_3::TaskSubscriptionRequest { name: format!("tasks/{id}") };
-    let requests = (0..999).map(|i| match i % 3 {
-        0 => get(&format!("/tasks/{id}:subscribe")),
-        1 => grpc_request("/lf.a2a.v1.A2AService/SubscribeToTask", &new),
-        _ => unversioned(grpc_request("/a2a.v1.A2AService/TaskSubscription", &old)),
-    });
-    let (films, encodes) = follow(&edge, requests, &pace).await;
-    for (i, film) in films.iter().enumerate() {
-        let updates = match i % 3 {
-            0 => film.windows(4).filter(|window| window == b"id: ").count(),
-            _ => messages(film),
-        };
-        assert_eq!(updates, 21, "follower {i}");
-    }
-    assert_eq!(encodes, 3 * 21);
+/// How a task is followed, one for each spelling that there is.
+#[derive(Clone, Copy)]
+enum Followed {
+    Json1,
+    Grpc1,
+    Rpc03,
+    Rest03,
+    Grpc03,
 }
 
-/// How many messages of gRPC these are.
-fn messages(mut film: &[u8]) -> usize {
-    let mut count = 0;
-    while let Some(([_, length @ ..], rest)) = film.split_first_chunk::<5>() {
-        film = &rest[u32::from_be_bytes(*length) as usize..];
-        count += 1;
+const FOLLOWED: [Followed; 5] =
+    [Followed::Json1, Followed::Grpc1, Followed::Rpc03, Followed::Rest03, Followed::Grpc03];
+
+impl Followed {
+    fn subscribe(self, id: &str) -> Request<Full<Bytes>> {
+        match self {
+            Self::Json1 => get(&format!("/tasks/{id}:subscribe")),
+            Self::Grpc1 => {
+                let subscribe = v1_0::SubscribeToTaskRequest { id: id.to_owned(), ..Default::default() };
+                grpc_request(&format!("{V1_0}/SubscribeToTask"), &subscribe)
+            }
+            Self::Rpc03 => unversioned(post("/", rpc_body("tasks/resubscribe", serde_json::json!({"id": id})))),
+            Self::Rest03 => unversioned(get(&format!("/v1/tasks/{id}:subscribe"))),
+            Self::Grpc03 => {
+                let subscribe = v0_3::TaskSubscriptionRequest { name: format!("tasks/{id}") };
+                unversioned(grpc_request(&format!("{V0_3}/TaskSubscription"), &subscribe))
+            }
+        }
     }
-    count
+
+    /// How many updates such a follower was sent.
+    fn updates(self, mut film: &[u8]) -> usize {
+        match self {
+            Self::Json1 | Self::Rpc03 | Self::Rest03 => film.windows(4).filter(|window| window == b"id: ").count(),
+            Self::Grpc1 | Self::Grpc03 => {
+                let mut count = 0;
+                while let Some(([_, length @ ..], rest)) = film.split_first_chunk::<5>() {
+                    film = &rest[u32::from_be_bytes(*length) as usize..];
+                    count += 1;
+                }
+                count
+            }
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ mod auth;
 mod bad_bodies;
 mod bad_fields;
 mod cards;
+mod downloads;
 mod errors;
 mod every_card;
 mod extended_cards;

@@ -73,10 +73,13 @@ async fn tasks_are_read_and_canceled() {
     assert_eq!((&read["result"]["kind"], &read["result"]["id"]), (&json!("task"), &json!(id)));
     let canceled = edge.old_rpc("tasks/cancel", json!({"id": id})).await.json();
     assert_eq!(canceled["result"]["status"]["state"], "canceled");
+    let again = edge.old_rpc("tasks/cancel", json!({"id": id})).await.json();
+    assert_eq!(again["result"]["status"]["state"], "canceled", "whoever asks again is told the same");
+    let done = edge.task("hello").await;
     expect![[r#"
         200 application/json
-        {"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"Task cannot be canceled: it is canceled","data":{"reason":"TASK_NOT_CANCELABLE","taskId":"<id 1>","state":"canceled"}}}
-    "#]].assert_eq(&edge.old_rpc("tasks/cancel", json!({"id": id})).await.picture());
+        {"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"Task cannot be canceled: it is completed","data":{"reason":"TASK_NOT_CANCELABLE","taskId":"<id 1>","state":"completed"}}}
+    "#]].assert_eq(&edge.old_rpc("tasks/cancel", json!({"id": done})).await.picture());
     assert_eq!(edge.old_rpc("tasks/get", json!({"id": "none"})).await.json()["error"]["code"], -32001);
     assert_eq!(edge.old_rpc("tasks/resubscribe", json!({"id": id})).await.json()["error"]["code"], -32004);
 }

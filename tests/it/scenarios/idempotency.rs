@@ -91,7 +91,7 @@ async fn a_repeat_of_a_direct_reply_gets_the_stored_message(stock: Stock) {
             Reply::SentMessage(message) => ids.push(message.message_id.clone()),
             _ => panic!("a message was expected"),
         }
-        assert_eq!(film(alice.stream(say("will you?").into()).await.unwrap()).await, "- message yes\n");
+        assert_eq!(film(alice.stream(say("will you?")).await.unwrap()).await, "- message yes\n");
     }
     assert_eq!(ids[0], ids[1]);
 }

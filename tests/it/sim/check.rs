@@ -6,8 +6,8 @@ use std::time::Duration;
 use switchboard_core::dialect::v1_0;
 use switchboard_core::lifecycle::{Folded, updates};
 use switchboard_core::model::{Role, TaskState};
-use switchboard_engine::ports::Store;
 use switchboard_engine::ports::store::{StoredTask, TaskKey};
+use switchboard_engine::ports::{Room, Store};
 use tokio::time::Instant;
 
 use super::agent::{answer, parse};
@@ -25,7 +25,9 @@ const REST: Duration = Duration::from_secs(300);
 pub(super) async fn come_to_rest(world: &World) {
     let limits = world.limits();
     let lease = Duration::from_millis(u64::from(limits.lease_ms));
-    let owned = Instant::now() + lease + Duration::from_secs(4) + world.jumped();
+    // Later attempts are put off, by the clock of the process that does it.
+    let pause = Duration::from_millis(u64::from(limits.retry_backoff_ms_max));
+    let owned = Instant::now() + lease + pause + Duration::from_secs(4) + world.jumped();
     let rested = owned + REST;
     let mut looked_at_owners = false;
     loop {
@@ -92,7 +94,8 @@ async fn record(world: &World, key: TaskKey, ledgers: &[Ledger]) -> Result<(), S
         let book = &books.tasks[&key];
         (book.scope.clone(), book.head.id.clone())
     };
-    let stored = world.memory().task(&scope, &id).await.unwrap().ok_or_else(|| format!("{id} is gone"))?;
+    let stored =
+        world.memory().task(&scope, &id, &Room::unlimited()).await.unwrap().ok_or_else(|| format!("{id} is gone"))?;
     let logged = world.memory().log(key, 0, usize::MAX).await.unwrap().commits;
     let books = world.audit().books();
     let book = &books.tasks[&key];

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use switchboard_core::call::BoxFuture;
 use switchboard_core::lifecycle::Head;
-use switchboard_core::model::{PushConfig, TaskId, Timestamp};
+use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::memory::MemoryStore;
-use switchboard_engine::ports::Store;
+use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
     Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
     LogPage, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, Target, TaskKey,
 };
+use switchboard_engine::ports::{Room, Store};
 
 use super::Simulation;
 use super::life::Life;
@@ -170,8 +171,31 @@ impl Store for Doctored {
         self.memory().head(scope, id)
     }
 
-    fn task<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        self.memory().task(scope, id)
+    fn task<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        self.memory().task(scope, id, room)
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        artifact: &'a ArtifactId,
+        part: Option<u64>,
+    ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>> {
+        self.memory().artifact(scope, id, artifact, part)
+    }
+
+    fn read_artifact(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>> {
+        self.memory().read_artifact(cursor, bytes_max)
     }
 
     fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {

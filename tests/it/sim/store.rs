@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use switchboard_core::call::BoxFuture;
-use switchboard_core::model::{PushConfig, TaskId, Timestamp};
-use switchboard_engine::ports::Store;
+use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
+use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
     Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
     LogPage, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
+use switchboard_engine::ports::{Room, Store};
 
 use super::audit::{Audit, Offer};
 use super::journal::count;
@@ -83,8 +84,31 @@ impl Store for NodeStore {
         self.read("reading a head", async { self.below.head(scope, id).await })
     }
 
-    fn task<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        self.read("reading a task", async { self.below.task(scope, id).await })
+    fn task<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        self.read("reading a task", async { self.below.task(scope, id, room).await })
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        artifact: &'a ArtifactId,
+        part: Option<u64>,
+    ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>> {
+        self.read("looking at an artifact", async move { self.below.artifact(scope, id, artifact, part).await })
+    }
+
+    fn read_artifact(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>> {
+        self.read("reading an artifact", async move { self.below.read_artifact(cursor, bytes_max).await })
     }
 
     fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {

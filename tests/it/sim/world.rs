@@ -266,6 +266,8 @@ fn limits(dice: &mut Dice) -> Limits {
         sweep_ms: 500,
         run_s_max: [5, 15][dice.pick(2)],
         attempts_max: [3, 1_000][dice.pick(2)],
+        retry_backoff_ms_min: 200,
+        retry_backoff_ms_max: 2_000,
         runs_max: [2, 1_000][dice.pick(2)],
         cancel_grace_ms: 1_000,
         settle_wait_s_max: 20,

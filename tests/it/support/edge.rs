@@ -1,6 +1,6 @@
 //! The whole server without a socket: requests go through its tower service.
 
-use std::convert::Infallible;
+use std::io;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
@@ -94,7 +94,7 @@ impl Edge {
     }
 
     /// As [`Edge::ask`], with any body, and the answer's body not read yet.
-    pub(crate) async fn open<B>(&self, request: Request<B>) -> Response<UnsyncBoxBody<Bytes, Infallible>>
+    pub(crate) async fn open<B>(&self, request: Request<B>) -> Response<UnsyncBoxBody<Bytes, io::Error>>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: std::fmt::Display,

@@ -37,6 +37,7 @@ pub(super) struct ServerTable {
     pub(super) outbound_allow: Setting<Vec<String>>,
     pub(super) cors_origins: Setting<Vec<String>>,
     pub(super) body_bytes_max: Setting<u64>,
+    pub(super) reply_bytes_max: Setting<u64>,
     pub(super) default_version: Setting<String>,
     pub(super) card: Setting<Card>,
     pub(super) grace_s: Setting<u64>,

@@ -54,6 +54,7 @@ pub(crate) struct Config {
     pub(crate) outbound_allow: Given<Vec<String>>,
     pub(crate) cors_origins: Vec<String>,
     pub(crate) body_bytes_max: usize,
+    pub(crate) reply_bytes_max: u64,
     /// What a request that names no version means; none is what the specification says.
     pub(crate) default_version: Option<switchboard::Dialect>,
     /// What the cards hold for those who name no version.

@@ -43,6 +43,7 @@ fn server(config: &Config) -> ServerTable {
         outbound_allow: set(config.outbound_allow.value.clone()),
         cors_origins: set(config.cors_origins.clone()),
         body_bytes_max: set(config.body_bytes_max as u64),
+        reply_bytes_max: set(config.reply_bytes_max),
         default_version: config.default_version.and_then(|dialect| set(dialect.version().to_owned())),
         card: set(config.card),
         grace_s: set(config.grace.as_secs()),

@@ -22,6 +22,9 @@ const LEASE_S_MAX: u64 = 3_600;
 const TASK_TIMEOUT_S_MAX: u64 = 365 * 86_400;
 const BODY_BYTES_MIN: u64 = 1 << 10;
 const BODY_BYTES_MAX: u64 = 1 << 30;
+/// What an agent writes at once must fit a reply, so it cannot be very little.
+const REPLY_BYTES_MIN: u64 = 1 << 20;
+const REPLY_BYTES_MAX: u64 = 1 << 30;
 
 /// # Errors
 /// When something is wrong; the error says what and where.
@@ -47,6 +50,10 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         Some(given) => given.try_map(|bytes| values::within(bytes, BODY_BYTES_MIN, BODY_BYTES_MAX, "bytes"))?.value,
         None => switchboard::ServerLimits::default().body_bytes_max as u64,
     };
+    let reply_bytes_max = match settings.reply_bytes_max {
+        Some(given) => given.try_map(|bytes| values::within(bytes, REPLY_BYTES_MIN, REPLY_BYTES_MAX, "bytes"))?.value,
+        None => switchboard::Limits::default().reply_bytes_max,
+    };
     let grace_s = match settings.grace_s {
         Some(given) => given.try_map(|seconds| values::within(seconds, 0, GRACE_S_MAX, "seconds"))?.value,
         None => GRACE_S_DEFAULT,
@@ -63,6 +70,7 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         outbound_allow: outbound_allow.unwrap_or(Given::new(Vec::new(), Origin::Default)),
         cors_origins: each(cors_origins, values::origin)?,
         body_bytes_max: usize::try_from(body_bytes_max).unwrap_or(usize::MAX),
+        reply_bytes_max,
         default_version: settings.default_version.map(default_version).transpose()?,
         card: settings.card.map_or(Card::default(), |given| given.value),
         grace: Duration::from_secs(grace_s),

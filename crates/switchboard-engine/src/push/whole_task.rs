@@ -9,8 +9,9 @@ use crate::ports::store::{Delivery, StoreError};
 
 /// The task as it stands and the number of its newest update; none if it is no longer kept.
 pub(super) async fn whole_task(house: &House, delivery: &Delivery) -> Result<Option<(u64, Bytes)>, StoreError> {
-    let Some(stored) = house.store.task(&delivery.scope, &delivery.task_id).await? else { return Ok(None) };
+    let Some(stored) = house.stored_task(&delivery.scope, &delivery.task_id).await? else { return Ok(None) };
     let mut body = Vec::with_capacity(1024);
-    encode_pushed_task(delivery.dialect, &TaskView::whole(stored.folded.task.clone()), &mut body);
+    let view = house.fitted(&delivery.scope, TaskView::whole(stored.folded.task.clone()));
+    encode_pushed_task(delivery.dialect, &view, &mut body);
     Ok(Some((stored.head.seq, body.into())))
 }

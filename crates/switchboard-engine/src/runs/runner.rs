@@ -247,7 +247,7 @@ async fn next_turn(house: &Arc<House>, agent: &Arc<Registered>, turn: &Turn) -> 
     let record = turn.record();
     // The turn was begun under the fence after this one's; if another stands there, somebody else has claimed it.
     let fence = turn.fence() + 1;
-    match house.store.task(&record.scope, &record.id).await {
+    match house.stored_task(&record.scope, &record.id).await {
         Ok(Some(stored)) if stored.head.running && stored.head.fence == fence => {
             let referenced = house.referenced_tasks(&record.scope, &stored).await;
             Run::begin(house.clone(), agent.clone(), record.clone(), &stored, referenced, false)
@@ -273,7 +273,7 @@ impl House {
     pub(crate) async fn referenced_by(&self, scope: &Scope, message: &Message) -> Vec<Arc<Task>> {
         let mut found = Vec::new();
         for id in message.reference_task_ids.iter().take(self.limits.referenced_tasks_max) {
-            match self.store.task(scope, id).await {
+            match self.stored_task(scope, id).await {
                 Ok(Some(stored)) if stored.head.phase == Phase::Live => found.push(stored.folded.task.clone()),
                 Ok(_) => tracing::warn!(task = %id, "a message refers to a task that is not there"),
                 Err(error) => tracing::warn!(task = %id, ?error, "a referenced task could not be read"),

@@ -1,5 +1,6 @@
 //! Bodies: reading a request within bounds, and the shapes of an answer.
 
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -10,11 +11,12 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use switchboard_core::error::ProtocolError;
 
+use super::download::DownloadBody;
 #[cfg(feature = "grpc")]
 use super::grpc::GrpcBody;
 use super::sse::SseBody;
 
-/// The body of an answer: all of it, a stream of events, or what gRPC frames.
+/// The body of an answer: all of it, a stream of events, a file piece by piece, or what gRPC frames.
 #[derive(Default)]
 pub enum ReplyBody {
     #[default]
@@ -23,18 +25,18 @@ pub enum ReplyBody {
     #[doc(hidden)]
     Events(Box<SseBody>),
     #[doc(hidden)]
+    Download(Box<DownloadBody>),
+    #[doc(hidden)]
     #[cfg(feature = "grpc")]
     Grpc(Box<GrpcBody>),
 }
 
 impl Body for ReplyBody {
     type Data = Bytes;
-    type Error = std::convert::Infallible;
+    /// Only a download can break off.
+    type Error = io::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, std::convert::Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let this = self.get_mut();
         match this {
             Self::Empty => Poll::Ready(None),
@@ -42,6 +44,7 @@ impl Body for ReplyBody {
                 Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
                 _ => Poll::Ready(None),
             },
+            Self::Download(download) => download.poll(cx).map(|piece| piece.map(|bytes| bytes.map(Frame::data))),
             Self::Events(events) => events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
             #[cfg(feature = "grpc")]
             Self::Grpc(body) => body.poll(cx).map(|frame| frame.map(Ok)),
@@ -53,6 +56,7 @@ impl Body for ReplyBody {
             Self::Empty => true,
             Self::Whole(_) => false,
             Self::Events(events) => events.is_done(),
+            Self::Download(download) => download.left() == 0,
             #[cfg(feature = "grpc")]
             Self::Grpc(body) => body.is_done(),
         }
@@ -63,6 +67,7 @@ impl Body for ReplyBody {
             Self::Empty => SizeHint::with_exact(0),
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Events(_) => SizeHint::default(),
+            Self::Download(download) => SizeHint::with_exact(download.left()),
             #[cfg(feature = "grpc")]
             Self::Grpc(_) => SizeHint::default(),
         }

@@ -24,6 +24,7 @@ use super::auth::{Door, Tokens};
 use super::cards::{CardForm, ServedCards};
 use super::context::{Mounted, RequestIds, Shared};
 use super::cors::Cors;
+use super::download;
 use super::gate::Gate;
 use super::limits::ServerLimits;
 use super::listener::Bound;
@@ -342,6 +343,7 @@ impl Parts {
     fn share(self, default_url: &str) -> Shared {
         let base = self.public_url.as_ref().map_or_else(|| default_url.to_owned(), Uri::to_string);
         let base = base.trim_end_matches('/').to_owned();
+        download::announce(&self.engine, &base);
         let base_path = self.public_url.as_ref().map(|url| url.path().trim_end_matches('/').to_owned());
         let mount = |slug: &String, url: String| self.mount(slug, &base, &url);
         let root = self.order.first().and_then(|slug| mount(slug, base.clone()));

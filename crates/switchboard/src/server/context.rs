@@ -86,20 +86,25 @@ impl Shared {
 
     /// Which dialect a request is in.
     pub(crate) fn dialect(&self, head: &Head<'_>, door: Door<'_>) -> Result<Dialect, Refusal> {
-        self.with_clues(head, door, detect::dialect)
+        with_clues(head, door, self.default_version, detect::dialect)
     }
 
     /// The dialect to refuse a request in before it is known what it asks for.
     pub(crate) fn spelling(&self, head: &Head<'_>, door: Door<'_>) -> Dialect {
-        self.with_clues(head, door, detect::spelling)
+        with_clues(head, door, self.default_version, detect::spelling)
     }
+}
 
-    fn with_clues<T>(&self, head: &Head<'_>, door: Door<'_>, decide: impl FnOnce(&Clues<'_>) -> T) -> T {
-        let header = head.headers.get(A2A_VERSION).map(|value| value.to_str().unwrap_or("?"));
-        let is_named = header.is_some_and(|header| !header.trim().is_empty());
-        let query = if is_named { None } else { head.query("A2A-Version") };
-        decide(&Clues { header, query: query.as_deref(), default: self.default_version, door })
-    }
+/// The dialect of somebody who reads a card: by what they say alone. A default is about calls, and cards are for everybody.
+pub(crate) fn card_dialect(head: &Head<'_>) -> Dialect {
+    with_clues(head, Door::JsonRpc { method: "" }, None, detect::spelling)
+}
+
+fn with_clues<T>(head: &Head<'_>, door: Door<'_>, default: Option<Dialect>, decide: impl FnOnce(&Clues<'_>) -> T) -> T {
+    let header = head.headers.get(A2A_VERSION).map(|value| value.to_str().unwrap_or("?"));
+    let is_named = header.is_some_and(|header| !header.trim().is_empty());
+    let query = if is_named { None } else { head.query("A2A-Version") };
+    decide(&Clues { header, query: query.as_deref(), default, door })
 }
 
 /// The part of a request that is there before its body.

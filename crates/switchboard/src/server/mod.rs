@@ -9,6 +9,8 @@ mod builder;
 mod cards;
 mod context;
 mod cors;
+mod download;
+mod filenames;
 mod gate;
 #[cfg(feature = "grpc")]
 mod grpc;
@@ -19,6 +21,7 @@ mod listener;
 mod metrics;
 mod names;
 mod ops;
+mod ranges;
 mod respond;
 mod routes;
 mod service;

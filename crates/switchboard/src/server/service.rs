@@ -13,14 +13,14 @@ use switchboard_core::dialect::detect::Door;
 use switchboard_core::error::ProtocolError;
 
 use super::body::ReplyBody;
-use super::context::{Head, Shared};
+use super::context::{Head, Shared, card_dialect};
 use super::cors::Cors;
 #[cfg(feature = "grpc")]
 use super::grpc;
 use super::names::X_REQUEST_ID;
 use super::respond::{A2A_JSON, http_error, not_allowed};
 use super::routes::{Place, Route, route};
-use super::{http_json, jsonrpc, ops};
+use super::{download, http_json, jsonrpc, ops};
 
 /// The whole server as a tower service: serve it yourself, or mount it in an axum router.
 #[derive(Clone)]
@@ -111,11 +111,9 @@ where
         Place::Root | Place::JsonRpc if *method == Method::POST => jsonrpc::serve(shared, agent, head, body).await,
         Place::Root if reads => ops::welcome(shared),
         Place::Root | Place::JsonRpc => takes("POST"),
-        Place::Card if reads => {
-            let dialect = shared.spelling(head, Door::JsonRpc { method: "" });
-            agent.cards.of(dialect).answer(head.headers, *method == Method::HEAD)
-        }
+        Place::Card if reads => agent.cards.of(card_dialect(head)).answer(head.headers, *method == Method::HEAD),
         Place::Card => takes("GET"),
+        Place::Artifact(place) => download::serve(shared, agent, head, method, place).await,
         Place::Rest { tenant, place } => {
             let at = http_json::At { door: Door::Http, tenant, place };
             http_json::serve(shared, agent, head, method, at, body).await

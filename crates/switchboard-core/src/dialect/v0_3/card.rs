@@ -84,7 +84,7 @@ fn encode_security(card: &AgentCard, object: &mut Object<'_>) {
         words.sort_unstable();
         words.dedup();
         let mut authentication = Object::open(object.key("authentication"));
-        write_array(authentication.key("schemes"), words, |out, word| write_str(out, word));
+        write_array(authentication.key("schemes"), words, write_str);
         authentication.close();
     }
     encode_requirements(&card.security_requirements, object);

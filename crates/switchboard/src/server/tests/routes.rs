@@ -1,6 +1,6 @@
 //! Paths and the places they name.
 
-use crate::server::routes::{Place, RESERVED, RestPlace, Route, decode, query_pairs, route};
+use crate::server::routes::{ArtifactPlace, Place, RESERVED, RestPlace, Route, decode, encode, query_pairs, route};
 
 fn agent<'a>(agent: Option<&'a str>, place: Place<'a>) -> Route<'a> {
     Route::Agent { agent: agent.map(Into::into), place }
@@ -20,6 +20,20 @@ fn rest_of<'a>(tenant: &'a str, place: RestPlace<'a>) -> Route<'a> {
 
 fn task<'a>(id: &'a str, verb: Option<&'a str>) -> RestPlace<'a> {
     RestPlace::Task { id: id.into(), verb }
+}
+
+fn artifact<'a>(tenant: Option<&'a str>, task: &'a str, artifact: &'a str) -> Place<'a> {
+    let tenant = tenant.map(Into::into);
+    Place::Artifact(ArtifactPlace { tenant, task: task.into(), artifact: artifact.into() })
+}
+
+#[test]
+fn what_is_encoded_is_decoded_to_the_same() {
+    for text in ["", "plain-1._~", "a/b?c#d&e=f+g h%", "é漢🦀\0"] {
+        let encoded = encode(text);
+        assert!(encoded.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte)), "{encoded}");
+        assert_eq!(decode(&encoded).as_deref(), Some(text));
+    }
 }
 
 #[test]
@@ -59,6 +73,9 @@ fn each_path_names_its_place() {
             "/tasks/1/pushNotificationConfigs/a%20b",
             rest(RestPlace::PushConfig { task_id: "1".into(), id: "a b".into() }),
         ),
+        ("/tasks/1/artifacts/a%2Fb", agent(None, artifact(None, "1", "a/b"))),
+        ("/acme/tasks/1:cancel/artifacts/a", agent(None, artifact(Some("acme"), "1:cancel", "a"))),
+        ("/agents/echo/tasks/1/artifacts/a/", agent(Some("echo"), artifact(None, "1", "a"))),
         ("/extendedAgentCard", rest(RestPlace::ExtendedCard)),
         ("/acme/tasks", rest_of("acme", RestPlace::Tasks)),
         ("/a%2Fb/tasks/1:cancel", rest_of("a/b", task("1", Some("cancel")))),

@@ -128,7 +128,7 @@ fn check_kind(check: &mut Check<'_>, i: usize, part: &wire::Part<'_>) {
     };
     match (named, first, second) {
         (_, Some(first), Some(second)) => {
-            check.violation(at, format!("has both {first} and {second}; one part holds one"))
+            check.violation(at, format!("has both {first} and {second}; one part holds one"));
         }
         (Some(named), Some(first), None) if named == first => {}
         (None, Some(_), None) => {}
