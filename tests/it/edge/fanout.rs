@@ -78,8 +78,7 @@ enum Followed {
     Grpc03,
 }
 
-const FOLLOWED: [Followed; 5] =
-    [Followed::Json1, Followed::Grpc1, Followed::Rpc03, Followed::Rest03, Followed::Grpc03];
+const FOLLOWED: [Followed; 5] = [Followed::Json1, Followed::Grpc1, Followed::Rpc03, Followed::Rest03, Followed::Grpc03];
 
 impl Followed {
     fn subscribe(self, id: &str) -> Request<Full<Bytes>> {

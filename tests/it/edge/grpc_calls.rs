@@ -123,7 +123,7 @@ async fn webhooks_are_registered_found_listed_and_deleted() {
     let all = wire::ListTaskPushNotificationConfigsRequest { task_id: asking.id.clone(), ..Default::default() };
     let list = "ListTaskPushNotificationConfigs";
     let listed: wire::ListTaskPushNotificationConfigsResponse = client.call(list, &all).await.unwrap();
-    assert_eq!(listed.configs, [made.clone()]);
+    assert_eq!(listed.configs, std::slice::from_ref(&made));
     let gone = wire::DeleteTaskPushNotificationConfigRequest { task_id: asking.id, id: made.id, ..Default::default() };
     for _ in 0..2 {
         client.call::<()>("DeleteTaskPushNotificationConfig", &gone).await.unwrap();

@@ -12,6 +12,7 @@ mod every_card;
 mod extended_cards;
 mod fanout;
 mod gate;
+mod grpc_bodies;
 mod grpc_calls;
 mod grpc_refusals;
 mod grpc_streams;

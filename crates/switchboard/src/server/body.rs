@@ -78,9 +78,24 @@ impl Body for ReplyBody {
 /// before it is read.
 pub(crate) async fn read<B>(
     headers: &HeaderMap,
+    body: B,
+    bytes_max: usize,
+    patience: Duration,
+) -> Result<Bytes, ProtocolError>
+where
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: std::fmt::Display,
+{
+    read_while(headers, body, bytes_max, patience, |_| Ok(())).await
+}
+
+/// As [`read`], but shows `watch` what has come so far, whenever more of it comes: what it refuses is not read further.
+pub(crate) async fn read_while<B>(
+    headers: &HeaderMap,
     mut body: B,
     bytes_max: usize,
     patience: Duration,
+    watch: impl Fn(&[u8]) -> Result<(), ProtocolError>,
 ) -> Result<Bytes, ProtocolError>
 where
     B: Body<Data = Bytes> + Send + Unpin,
@@ -111,6 +126,7 @@ where
                 }
                 pieces.extend_from_slice(&data);
             }
+            watch(if pieces.is_empty() { &whole } else { &pieces })?;
         }
         Ok(if pieces.is_empty() { whole } else { pieces.freeze() })
     };

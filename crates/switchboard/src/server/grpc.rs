@@ -21,7 +21,7 @@ use tokio::time::{Duration, Instant, timeout_at};
 use self::call::{Called, deadline};
 use self::status::Ending;
 use super::binding::{Calling, echo_extensions};
-use super::body::{ReplyBody, read};
+use super::body::{ReplyBody, read_while};
 use super::context::{Head, Mounted, Shared};
 use super::metrics::Outcome;
 use super::names::grpc::{ACCEPT_ENCODING, ENCODING, FIRST_EVENT_ID};
@@ -85,10 +85,12 @@ fn takes_protobuf(headers: &HeaderMap) -> bool {
 enum Refused {
     /// In the protocol's words, before an agent was asked: nobody has counted it yet.
     AtTheDoor(ProtocolError),
+    /// In gRPC's own, likewise.
+    Unread(Ending),
     /// In the protocol's words, by the agent.
     ByTheAgent(ProtocolError),
-    /// In gRPC's own.
-    Ended(Ending),
+    /// In gRPC's own, after an agent was asked.
+    Unanswered(Ending),
 }
 
 impl From<ProtocolError> for Refused {
@@ -99,17 +101,19 @@ impl From<ProtocolError> for Refused {
 
 impl Refused {
     fn response(self, shared: &Shared, package: Package) -> Response<ReplyBody> {
-        match self {
+        let ending = match self {
             Self::AtTheDoor(error) => {
                 shared.metrics.request("unknown", outcome(&error));
-                Ending::of(package, &error).into_response()
+                Ending::of(package, &error)
             }
-            Self::ByTheAgent(error) => Ending::of(package, &error).into_response(),
-            Self::Ended(ending) => {
+            Self::Unread(ending) => {
                 shared.metrics.request("unknown", Outcome::Refused);
-                ending.into_response()
+                ending
             }
-        }
+            Self::ByTheAgent(error) => Ending::of(package, &error),
+            Self::Unanswered(ending) => ending,
+        };
+        ending.into_response()
     }
 }
 
@@ -129,13 +133,17 @@ where
     let identity = shared.door.identify(head.headers)?;
     let dialect = shared.dialect(head, Door::Grpc(package)).map_err(|Refusal { error, .. }| error)?;
     let deadline = deadline(head.headers)?;
-    let message = read_message(shared, head.headers, body).await?;
+    let message = before(deadline, read_message(shared, head.headers, body)).await;
+    let message = message.unwrap_or_else(|| Err(Refused::Unread(Ending::deadline())))?;
     let decoded = decode_message(package, called.method, message, &shared.decode_limits)?;
     let caller = shared.caller(agent, identity, decoded.tenant.as_deref(), dialect, head)?;
     let resumes = caller.last_event_id.is_some();
     let mut calling = Calling::begin(agent, caller, decoded.request);
-    let reply = before(deadline, calling.reply(shared)).await;
-    let mut response = match reply.ok_or(Refused::Ended(Ending::deadline()))? {
+    let Some(reply) = before(deadline, calling.reply(shared)).await else {
+        calling.gave_up(shared);
+        return Err(Refused::Unanswered(Ending::deadline()));
+    };
+    let mut response = match reply {
         Ok(Reply::Stream(updates)) => stream(shared, package, dialect, updates, deadline, resumes).await?,
         Ok(reply) => whole(agent, package, reply)?,
         Err(error) => return Err(Refused::ByTheAgent(error)),
@@ -160,17 +168,22 @@ where
 {
     let encoding = headers.get(ENCODING).map(HeaderValue::as_bytes).filter(|encoding| *encoding != b"identity");
     if let Some(encoding) = encoding {
-        return Err(Refused::Ended(Ending::unknown_encoding(&String::from_utf8_lossy(encoding))));
+        return Err(Refused::Unread(Ending::unknown_encoding(&String::from_utf8_lossy(encoding))));
     }
     let bytes_max = shared.limits.body_bytes_max;
-    let too_large = ProtocolError::TooLarge { what: "message", bytes_max: bytes_max as u64 };
-    let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
-    let body = match read(headers, body, bytes_max.saturating_add(frame::PREFIX_BYTES), patience).await {
-        Ok(body) => body,
-        Err(ProtocolError::TooLarge { .. }) => return Err(too_large.into()),
-        Err(error) => return Err(error.into()),
+    let too_large = || ProtocolError::TooLarge { what: "message", bytes_max: bytes_max as u64 };
+    // A message says how long it is in its first bytes, and what is too long is not read any further.
+    let watch = |come: &[u8]| match frame::declared(come) {
+        Some(length) if length > bytes_max => Err(too_large()),
+        Some(_) | None => Ok(()),
     };
-    frame::unframe(body).map_err(Refused::Ended)
+    let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
+    let body = read_while(headers, body, bytes_max.saturating_add(frame::PREFIX_BYTES), patience, watch).await;
+    let body = body.map_err(|error| match error {
+        ProtocolError::TooLarge { .. } => too_large(),
+        error => error,
+    })?;
+    frame::unframe(body).map_err(Refused::Unread)
 }
 
 /// The answer of a call that has one.
@@ -182,7 +195,7 @@ fn whole(agent: &Mounted, package: Package, reply: Reply) -> Result<Response<Rep
         }
         reply => reply,
     };
-    let message = frame::framed(|out| encode_message_reply(package, &reply, out)).map_err(Refused::Ended)?;
+    let message = frame::framed(|out| encode_message_reply(package, &reply, out)).map_err(Refused::Unanswered)?;
     Ok(status::success(GrpcBody::whole(message)))
 }
 
@@ -203,7 +216,7 @@ async fn stream(
         let until = deadline.map_or(Instant::now() + patience, |deadline| deadline.min(Instant::now() + patience));
         timeout_at(until, next).await.ok()
     } else {
-        Some(before(deadline, next).await.ok_or(Refused::Ended(Ending::deadline()))?)
+        Some(before(deadline, next).await.ok_or(Refused::Unanswered(Ending::deadline()))?)
     };
     let first = match first {
         Some(Some(Err(error))) => return Err(Refused::ByTheAgent(error)),

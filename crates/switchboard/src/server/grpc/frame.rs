@@ -8,14 +8,16 @@ use super::status::Ending;
 
 pub(super) const PREFIX_BYTES: usize = 5;
 
+/// How long a message says it is; none before its prefix has come.
+pub(super) fn declared(body: &[u8]) -> Option<usize> {
+    let [_, length @ ..] = *body.first_chunk::<PREFIX_BYTES>()?;
+    Some(usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX))
+}
+
 /// The one message of a request.
 pub(super) fn unframe(mut body: Bytes) -> Result<Bytes, Ending> {
-    let Some(prefix) = body.first_chunk::<PREFIX_BYTES>() else {
-        return Err(Ending::no_message());
-    };
-    let [flag, length @ ..] = *prefix;
-    let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
-    if flag != 0 {
+    let Some(length) = declared(&body) else { return Err(Ending::no_message()) };
+    if body[0] != 0 {
         return Err(Ending::compressed());
     }
     let message = body.split_off(PREFIX_BYTES);
