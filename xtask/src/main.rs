@@ -6,7 +6,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "chores talk to the person who runs them")]
 
 mod conformance;
-#[cfg(feature = "proto")]
+#[cfg(any(test, feature = "proto"))]
 mod proto;
 mod tidy;
 

@@ -1,9 +1,14 @@
-//! `proto`: the Rust code of the protobuf messages, from the files in `proto/`. Compiled by a compiler written in Rust, so
-//! that nobody needs `protoc`; committed, so that nobody needs this chore who does not change those files.
+//! `proto`: the Rust code of the protobuf messages, from the files in `proto/`. It is committed, so that nobody needs a
+//! generator who does not change those files, and it bears a mark of the file it was made from, so that a test can say
+//! without a generator that both still belong together.
+
+#[cfg(feature = "proto")]
+mod generate;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+#[cfg(feature = "proto")]
+pub(crate) use generate::{check, write};
 
 /// One package: its file, and where the code goes.
 struct Package {
@@ -17,56 +22,52 @@ const PACKAGES: &[Package] = &[
     Package { file: "google/rpc/error.proto", out: "crates/switchboard-core/src/dialect/protobuf/generated.rs" },
 ];
 
-/// Free-form JSON stays as it is on the wire until a dialect reads it.
-const VERBATIM: &str = "crate::dialect::protobuf::Verbatim";
-
-/// Writes the code of every package.
-pub(crate) fn write() -> anyhow::Result<bool> {
-    for package in PACKAGES {
-        let path = root().join(package.out);
-        std::fs::write(&path, package.code()?).with_context(|| path.display().to_string())?;
-        println!("wrote {}", package.out);
-    }
-    Ok(true)
-}
-
-/// Whether the code in the tree is what the files in `proto/` make.
-pub(crate) fn check() -> anyhow::Result<bool> {
-    let mut is_well = true;
-    for package in PACKAGES {
-        let path = root().join(package.out);
-        let found = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        if found != package.code()? {
-            println!("{} is not what proto/{} makes: run the chore `proto`", package.out, package.file);
-            is_well = false;
-        }
-    }
-    Ok(is_well)
-}
-
 impl Package {
-    fn code(&self) -> anyhow::Result<String> {
-        let files = protox::compile([self.file], [root().join("proto")]).context("proto/ does not compile")?;
-        let mut config = prost_build::Config::new();
-        config
-            .bytes(["."])
-            .btree_map(["."])
-            .disable_comments(["."])
-            .extern_path(".google.protobuf.Struct", VERBATIM)
-            .extern_path(".google.protobuf.Value", VERBATIM);
-        let module = |package: &str| prost_build::Module::from_protobuf_package_name(package);
-        let own = files.file.iter().find(|file| file.name() == self.file).map(|file| module(file.package()));
-        // What is imported goes along: the generator looks into it.
-        let requests = files.file.into_iter().map(|file| (module(file.package()), file));
-        let mut made = config.generate(requests.collect())?;
-        let Some(code) = own.and_then(|own| made.remove(&own)) else { bail!("{} makes no code", self.file) };
-        // The generator's own first line says less.
-        let code = code.split_once('\n').map_or("", |(_, rest)| rest);
-        let head = "Made by `cargo run -p xtask --features proto -- proto`, not by hand. Made from";
-        Ok(format!("//! {head} `proto/{}`.\n\n{}", self.file, code.trim_start()))
+    /// What the code has above it.
+    fn head(&self, source: &str, code: &str) -> String {
+        let made = "Made by `cargo run -p xtask --features proto -- proto`, not by hand.";
+        format!("//! {made}\n//! From `proto/{}`; mark of both: {:016x}.\n\n", self.file, mark(source, code))
     }
+
+    /// Whether the code in the tree is marked as made from the file in the tree, and neither was changed since.
+    #[cfg(test)]
+    fn is_marked(&self) -> bool {
+        let read =
+            |path: PathBuf| std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+        let (source, found) = (read(self.source()), read(root().join(self.out)));
+        let code = found.split_once("\n\n").map_or("", |(_, code)| code);
+        found == self.head(&source, code) + code
+    }
+
+    fn source(&self) -> PathBuf {
+        root().join("proto").join(self.file)
+    }
+}
+
+/// FNV-1a: it has to notice a change, not an adversary.
+fn mark(source: &str, code: &str) -> u64 {
+    let bytes = source.bytes().chain(code.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |mark, byte| (mark ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies one folder below the root").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PACKAGES;
+
+    #[test]
+    fn the_code_belongs_to_the_files_it_was_made_from() {
+        for package in PACKAGES {
+            assert!(package.is_marked(), "{} and proto/{}: run the chore `proto`", package.out, package.file);
+        }
+    }
+
+    #[cfg(feature = "proto")]
+    #[test]
+    fn the_files_make_the_code_that_is_committed() {
+        assert!(super::check().unwrap());
+    }
 }

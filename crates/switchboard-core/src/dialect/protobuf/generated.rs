@@ -1,4 +1,5 @@
-//! Made by `cargo run -p xtask --features proto -- proto`, not by hand. Made from `proto/google/rpc/error.proto`.
+//! Made by `cargo run -p xtask --features proto -- proto`, not by hand.
+//! From `proto/google/rpc/error.proto`; mark of both: 05861dfc6aa7c19a.
 
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Status {

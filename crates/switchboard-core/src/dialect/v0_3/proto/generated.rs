@@ -1,4 +1,5 @@
-//! Made by `cargo run -p xtask --features proto -- proto`, not by hand. Made from `proto/a2a/v1/a2a.proto`.
+//! Made by `cargo run -p xtask --features proto -- proto`, not by hand.
+//! From `proto/a2a/v1/a2a.proto`; mark of both: a0fd24614e9b8353.
 
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Task {

@@ -5,6 +5,7 @@ use prost::Message as _;
 
 use crate::call::{Reply, Request};
 use crate::dialect::json::DecodeLimits;
+use crate::dialect::testing::{Dice, mutate_message};
 use crate::error::ProtocolError;
 use crate::model::{Json, PartContent, PushConfig, Update};
 
@@ -90,6 +91,23 @@ fn a_webhook_of_an_sdk_is_read_as_over_http() {
         decode_push_config_body("task-1".into(), text.as_bytes(), &DecodeLimits::default()).unwrap();
     let read = decode("CreateTaskPushNotificationConfig", golden("py03-push-set")).unwrap();
     assert_eq!(read, Request::CreatePushConfig(expected.into()));
+}
+
+#[test]
+fn bytes_that_are_no_message_are_refused_and_never_panic() {
+    let garbage = decode("SendMessage", Bytes::from_static(b"\xff\xff\xff\xff"));
+    assert!(matches!(garbage, Err(ProtocolError::InvalidRequest { .. })), "{garbage:?}");
+    let mut dice = Dice::new(7);
+    for (name, method) in [
+        ("py03-send", "SendMessage"),
+        ("js03-stream", "SendStreamingMessage"),
+        ("py03-push-set", "CreateTaskPushNotificationConfig"),
+    ] {
+        let sample = golden(name);
+        for _ in 0..10_000 {
+            let _ = decode(method, mutate_message(&mut dice, &sample).into());
+        }
+    }
 }
 
 #[test]

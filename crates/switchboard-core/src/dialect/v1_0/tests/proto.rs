@@ -10,7 +10,7 @@ use prost::Message as _;
 use crate::call::Request;
 use crate::dialect::json::{DecodeLimits, Decoded};
 use crate::dialect::protobuf::Verbatim;
-use crate::dialect::testing::{Dice, message};
+use crate::dialect::testing::{Dice, message, mutate_message};
 use crate::error::ProtocolError;
 use crate::model::{AgentCard, Json, Message, PartContent, Update};
 
@@ -161,18 +161,17 @@ fn bytes_that_are_no_message_are_refused_and_never_panic() {
     let unknown = decode_call("Sendmessage", Bytes::new(), &limits);
     assert!(matches!(unknown, Err(ProtocolError::MethodNotFound { .. })), "{unknown:?}");
     let mut dice = Dice::new(7);
-    let sample = golden("request-send");
-    for _ in 0..20_000 {
-        let mut bytes = sample.to_vec();
-        for _ in 0..=dice.roll(4) {
-            let at = dice.roll(bytes.len());
-            match dice.roll(3) {
-                0 => bytes[at] ^= 1 << dice.roll(8),
-                1 => bytes.truncate(at.max(1)),
-                _ => bytes.insert(at, [0x00, 0x7f, 0x80, 0xff][dice.roll(4)]),
-            }
+    for (name, method) in [
+        ("request-send", "SendMessage"),
+        ("request-stream", "SendStreamingMessage"),
+        ("request-list-tasks", "ListTasks"),
+        ("request-cancel-task", "CancelTask"),
+        ("request-push-create", "CreateTaskPushNotificationConfig"),
+    ] {
+        let sample = golden(name);
+        for _ in 0..10_000 {
+            let _ = decode_call(method, mutate_message(&mut dice, &sample).into(), &limits);
         }
-        let _ = decode_call("SendMessage", bytes.into(), &limits);
     }
 }
 
