@@ -5,10 +5,12 @@
 #[cfg(feature = "proto")]
 mod generate;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 #[cfg(feature = "proto")]
 pub(crate) use generate::{check, write};
+
+use crate::places::root;
 
 /// One package: its file, and where the code goes.
 struct Package {
@@ -48,10 +50,6 @@ impl Package {
 fn mark(source: &str, code: &str) -> u64 {
     let bytes = source.bytes().chain(code.bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |mark, byte| (mark ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies one folder below the root").to_owned()
 }
 
 #[cfg(test)]

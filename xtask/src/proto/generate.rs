@@ -2,7 +2,8 @@
 
 use anyhow::{Context as _, bail};
 
-use super::{PACKAGES, Package, root};
+use super::{PACKAGES, Package};
+use crate::places::root;
 
 /// Free-form JSON stays as it is on the wire until a dialect reads it.
 const VERBATIM: &str = "crate::dialect::protobuf::Verbatim";
