@@ -3,6 +3,7 @@
 
 mod agents;
 mod banner;
+mod chaos;
 mod cli;
 mod config;
 mod db;
@@ -29,6 +30,8 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(args) => serve(&args, &environment),
         Command::Db(command) => db::run(&command, &environment, Path::new("")).map(output::say),
+        Command::Chaos(args) => chaos::run(&args),
+        Command::ChaosCommand(args) => chaos::command::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
