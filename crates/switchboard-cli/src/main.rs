@@ -66,7 +66,11 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
     let signals = process::StopSignals::listen().map_err(Failure::runtime)?;
     process::outlive_file_size_limit().map_err(Failure::runtime)?;
     let (listen, grace, banner) = (config.listen, config.grace, Banner::of(&config));
+    let data = config.storage.folder().map(Path::to_path_buf);
     let server = serve::assemble(config, environment).map_err(Failure::runtime)?;
+    if let Some(data) = data {
+        agents::exec::clear_leftovers(&data).await;
+    }
     let bound = server.bind(listen).await.map_err(Failure::runtime)?;
     tracing::info!(address = %bound.local_addr(), "serving");
     output::say(banner.text(bound.local_addr()));

@@ -12,6 +12,7 @@ use tokio::process::{Child as Process, Command};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::client::Client;
+use super::dice::Dice;
 use super::processes::MARK;
 use super::wish::FRAGILE_REASON;
 use crate::config::DATABASE_NAME;
@@ -42,12 +43,11 @@ pub(super) struct Child {
 
 impl Home {
     /// Makes the folder and writes the configuration.
-    pub(super) fn make(folder: &Path, hooks: SocketAddr) -> io::Result<Self> {
+    pub(super) fn make(folder: &Path, hooks: SocketAddr, dice: &mut Dice) -> io::Result<Self> {
         std::fs::create_dir_all(folder.join("tmp"))?;
         let folder = folder.canonicalize()?;
         let program = std::env::current_exe()?;
-        // Nobody has it at the moment; if somebody takes it before the server does, the server will say so.
-        let addr = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+        let addr = free_addr(dice)?;
         std::fs::write(folder.join("switchboard.toml"), configuration(&program, addr, hooks))?;
         let mark = folder.display().to_string();
         Ok(Self { folder, program, addr, mark })
@@ -134,6 +134,23 @@ impl Child {
         // Not waited for yet, so the number is still its own, even if it has ended.
         let _ = kill_process(self.pid, signal);
     }
+}
+
+/// An address that nobody has at the moment; if somebody takes it before the server does, the server will say so. It is
+/// below those that the system gives to whoever calls: a client that calls a port of those while nobody listens may be
+/// given that very port, and is then connected to itself.
+fn free_addr(dice: &mut Dice) -> io::Result<SocketAddr> {
+    // The same plan may be played twice at once.
+    let mut dice = Dice::new(dice.roll() ^ u64::from(std::process::id()));
+    let mut last_error = None;
+    for _ in 0..100 {
+        let port = u16::try_from(dice.between(10_000, 30_000)).unwrap_or(10_000);
+        match TcpListener::bind(("127.0.0.1", port)) {
+            Ok(listener) => return listener.local_addr(),
+            Err(error) => last_error = Some(error),
+        }
+    }
+    Err(last_error.unwrap_or_else(|| io::Error::other("no port is free")))
 }
 
 fn configuration(program: &Path, addr: SocketAddr, hooks: SocketAddr) -> String {

@@ -18,6 +18,8 @@ pub(super) struct Deeds {
     /// Of the freezes, those that lasted longer than a lease.
     pub(super) long_freezes: u64,
     pub(super) stops: u64,
+    /// What the server did that it should not: ended by itself, did not start, did not stop.
+    pub(super) misdeeds: Vec<String>,
 }
 
 /// How long a server lives after it is ready.
@@ -26,32 +28,46 @@ const LIFE_MS: (u64, u64) = (150, 3_200);
 const SHORT_LIFE_MS: (u64, u64) = (100, 600);
 /// At least one kill in so long is what the verdict wants; this leaves room.
 const KILL_EVERY: Duration = Duration::from_secs(4);
+/// A server that misbehaves so often is given up.
+const MISDEEDS_MAX: usize = 5;
 /// How long a kill waits for somebody to be in the middle of a send.
 const VICTIM_WAIT: Duration = Duration::from_millis(300);
 
-/// Does it until the time is up, and leaves a server that runs.
-///
-/// # Errors
-/// When the server does what it should not: ends by itself, does not start, or does not stop.
+/// Does it until the time is up, and leaves a server that runs; none, if there is none any more that would.
 pub(super) async fn rage(
     home: &Home,
     world: &Arc<World>,
     mut dice: Dice,
     until: Instant,
-) -> Result<(Child, Deeds), String> {
+) -> (Option<Child>, Deeds) {
     let mut deeds = Deeds::default();
     let begun = Instant::now();
     while Instant::now() < until {
-        let child = start(home)?;
         let behind = begun.elapsed() > KILL_EVERY * u32::try_from(deeds.kills + 1).unwrap_or(u32::MAX);
-        round(home, world, &mut dice, child, behind, until, &mut deeds).await?;
+        if let Err(misdeed) = round(home, world, &mut dice, behind, until, &mut deeds).await {
+            deeds.misdeeds.push(misdeed);
+            // One that does not start will not start the next time either.
+            if deeds.misdeeds.len() >= MISDEEDS_MAX {
+                return (None, deeds);
+            }
+        }
     }
-    let mut child = start(home)?;
-    home.ready(&mut child, &world.client).await?;
-    Ok((child, deeds))
+    match start_and_wait(home, world).await {
+        Ok(child) => (Some(child), deeds),
+        Err(misdeed) => {
+            deeds.misdeeds.push(misdeed);
+            (None, deeds)
+        }
+    }
 }
 
-pub(super) fn start(home: &Home) -> Result<Child, String> {
+pub(super) async fn start_and_wait(home: &Home, world: &World) -> Result<Child, String> {
+    let mut child = start(home)?;
+    home.ready(&mut child, &world.client).await?;
+    Ok(child)
+}
+
+fn start(home: &Home) -> Result<Child, String> {
     home.start().map_err(|error| format!("the server could not be started: {error}"))
 }
 
@@ -59,15 +75,16 @@ async fn round(
     home: &Home,
     world: &World,
     dice: &mut Dice,
-    mut child: Child,
     behind: bool,
     until: Instant,
     deeds: &mut Deeds,
 ) -> Result<(), String> {
+    let mut child = start(home)?;
     if dice.one_in(7) {
         // Somewhere between being started and being ready.
         sleep(Duration::from_millis(dice.below(120))).await;
-        return kill(world, child, deeds).await;
+        kill(world, child, deeds).await;
+        return Ok(());
     }
     home.ready(&mut child, &world.client).await?;
     let (least, most) = if behind { SHORT_LIFE_MS } else { LIFE_MS };
@@ -77,7 +94,8 @@ async fn round(
     if freezes {
         sleep(life.mul_f64(0.5)).await;
         if freeze(dice, &child, deeds).await {
-            return kill(world, child, deeds).await;
+            kill(world, child, deeds).await;
+            return Ok(());
         }
     }
     sleep_until(end.min(until)).await;
@@ -92,7 +110,8 @@ async fn round(
     while !world.has_unanswered_send() && Instant::now() < patience {
         sleep(Duration::from_millis(1)).await;
     }
-    kill(world, child, deeds).await
+    kill(world, child, deeds).await;
+    Ok(())
 }
 
 /// Freezes the server for a while. True if it is to die without being thawed.
@@ -111,10 +130,9 @@ async fn freeze(dice: &mut Dice, child: &Child, deeds: &mut Deeds) -> bool {
     dies_frozen
 }
 
-async fn kill(world: &World, child: Child, deeds: &mut Deeds) -> Result<(), String> {
+async fn kill(world: &World, child: Child, deeds: &mut Deeds) {
     child.kill();
     world.note_kill();
     deeds.kills += 1;
     child.buried().await;
-    Ok(())
 }

@@ -52,11 +52,12 @@ pub(super) fn digest(bytes: &[u8]) -> u64 {
 }
 
 pub(super) struct Ledger {
-    entries: Sender<Entry>,
+    /// None is the end.
+    entries: Sender<Option<Entry>>,
     acknowledged: Arc<AtomicU64>,
 }
 
-/// The thread that writes. It ends when the ledger is gone.
+/// The thread that writes.
 pub(super) struct Writer(JoinHandle<io::Result<()>>);
 
 impl Ledger {
@@ -71,7 +72,7 @@ impl Ledger {
 
     pub(super) async fn record(&self, entry: Entry) {
         // A writer that failed says so when it is waited for; nothing is counted any more.
-        let _ = self.entries.send(entry).await;
+        let _ = self.entries.send(Some(entry)).await;
     }
 
     /// Acknowledgements that are on disk.
@@ -79,11 +80,11 @@ impl Ledger {
         self.acknowledged.load(Ordering::Relaxed)
     }
 
-    /// Waits until everything is on disk; gives how many acknowledgements that is.
-    pub(super) fn finish(self, writer: Writer) -> io::Result<u64> {
-        drop(self.entries);
+    /// Waits until everything that was recorded is on disk; gives how many acknowledgements that is.
+    pub(super) async fn finish(&self, writer: Writer) -> io::Result<u64> {
+        let _ = self.entries.send(None).await;
         writer.0.join().unwrap_or_else(|_| Err(io::Error::other("the writer of the ledger panicked")))?;
-        Ok(self.acknowledged.load(Ordering::Relaxed))
+        Ok(self.acknowledged())
     }
 }
 
@@ -92,13 +93,18 @@ fn start(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<J
     std::thread::Builder::new().name("ledger".to_owned()).spawn(work)
 }
 
-fn write(mut file: File, mut waiting: Receiver<Entry>, counted: &AtomicU64) -> io::Result<()> {
+fn write(mut file: File, mut waiting: Receiver<Option<Entry>>, counted: &AtomicU64) -> io::Result<()> {
     let mut group = Vec::new();
     let mut lines = Vec::new();
-    while waiting.blocking_recv_many(&mut group, WAITING_MAX) > 0 {
+    let mut ended = false;
+    while !ended && waiting.blocking_recv_many(&mut group, WAITING_MAX) > 0 {
         lines.clear();
         let mut acknowledgements = 0;
         for entry in group.drain(..) {
+            let Some(entry) = entry else {
+                ended = true;
+                continue;
+            };
             acknowledgements += u64::from(entry.is_acknowledgement());
             serde_json::to_writer(&mut lines, &entry)?;
             lines.push(b'\n');

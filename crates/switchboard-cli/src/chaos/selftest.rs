@@ -38,7 +38,7 @@ pub(super) async fn run(folder: &Path, mut dice: Dice) -> Result<String, Failure
     }
     let (task, seq) = victim(&book, &mut dice)
         .ok_or_else(|| Failure::Runtime("the self-test saw no event of a stream".to_owned()))?;
-    let copy = Home::make(&folder.join("copy"), home.addr).map_err(Failure::runtime)?;
+    let copy = Home::make(&folder.join("copy"), home.addr, &mut dice).map_err(Failure::runtime)?;
     make_copy(&home, &copy)?;
     erase(&copy.database(), &task, seq)?;
     let faults = check(&book, &look(&copy, &book).await?);

@@ -16,7 +16,7 @@ use super::dice::Dice;
 use super::hooks::Hooks;
 use super::inspect::inspect;
 use super::killer::{self, Deeds};
-use super::ledger::{Ledger, Writer};
+use super::ledger::Ledger;
 use super::load::{Known, World};
 use super::processes::{self, Process};
 use crate::failure::Failure;
@@ -52,7 +52,7 @@ pub(super) struct Performance {
     pub(super) evidence: Evidence,
     /// Commands that were still there, each with its task.
     pub(super) orphans: Vec<String>,
-    /// What the server did that is wrong by itself.
+    /// What the server did that is wrong by itself, whatever the ledger says.
     pub(super) misdeeds: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn ledger_of(folder: &Path) -> PathBuf {
 /// Plays it, and says now and then how it goes.
 ///
 /// # Errors
-/// When our own part of it cannot be done, or the server cannot be used any more.
+/// When our own part of it cannot be done.
 pub(super) async fn perform(script: Script, mut news: impl FnMut(String)) -> Result<(Performance, Home), Failure> {
     let Script { folder, mut dice, length, violent } = script;
     std::fs::create_dir_all(&folder).map_err(Failure::runtime)?;
@@ -71,7 +71,7 @@ pub(super) async fn perform(script: Script, mut news: impl FnMut(String)) -> Res
     let ledger = Arc::new(ledger);
     let (listener, hooks_addr) = Hooks::listen().await.map_err(Failure::runtime)?;
     let hooks = Hooks::new(ledger.clone(), dice.fork());
-    let home = Home::make(&folder, hooks_addr).map_err(Failure::runtime)?;
+    let home = Home::make(&folder, hooks_addr, &mut dice).map_err(Failure::runtime)?;
     let client = Arc::new(Client::new(home.addr));
     let world = World::new(client.clone(), ledger.clone(), hooks_addr);
     let mut receiver = Crew::new();
@@ -98,23 +98,28 @@ pub(super) async fn perform(script: Script, mut news: impl FnMut(String)) -> Res
         killed = killing => killed,
         () = telling => unreachable!("it never ends by itself"),
     };
-    let (child, deeds) = killed.map_err(Failure::Runtime)?;
+    let (child, deeds) = killed;
     let mut seen = Performance { length: begun.elapsed(), deeds, ..Performance::default() };
 
     hooks.calm_down();
-    world.close(Instant::now() + ANSWERS_WAIT_MAX);
+    // Without a server there is nothing to wait for, and every task is missing.
+    world.close(if child.is_some() { Instant::now() + ANSWERS_WAIT_MAX } else { Instant::now() });
     clients.all_leave().await;
-    news("every client has its answer; looking at every task".to_owned());
-    seen.evidence = inspect(client.clone(), world.tasks(), Instant::now() + TASKS_WAIT_MAX).await;
-    wait_for_webhooks(&hooks, &world.tasks(), &seen.evidence).await;
-    seen.orphans = orphans(&home.mark).await;
+    if let Some(child) = child {
+        news("no client waits any more; looking at every task".to_owned());
+        seen.evidence = inspect(client.clone(), world.tasks(), Instant::now() + TASKS_WAIT_MAX).await;
+        wait_for_webhooks(&hooks, &world.tasks(), &seen.evidence).await;
+        seen.orphans = orphans(&home.mark).await;
+        seen.deeds.misdeeds.extend(child.stop().await.err());
+    }
     seen.misdeeds = world.refusals();
     seen.misdeeds.extend(hooks.strange());
-    seen.misdeeds.extend(child.stop().await.err());
+    seen.misdeeds.append(&mut seen.deeds.misdeeds);
     (seen.requests, seen.resumed, seen.kills_felt) = (client.requests(), world.resumed(), world.kills_felt());
     seen.webhooks_repeated = hooks.repeated();
-    drop((receiver, hooks, world, clients));
-    seen.acknowledged = close(ledger, writer)?;
+    seen.acknowledged = ledger.finish(writer).await.map_err(|error| {
+        Failure::Runtime(format!("the ledger could not be written, so nothing can be said: {error}"))
+    })?;
     Ok((seen, home))
 }
 
@@ -124,14 +129,17 @@ async fn kill_for(
     dice: Dice,
     until: Instant,
     violent: bool,
-) -> Result<(Child, Deeds), String> {
+) -> (Option<Child>, Deeds) {
     if violent {
         return killer::rage(home, world, dice, until).await;
     }
-    let mut child = killer::start(home)?;
-    home.ready(&mut child, &world.client).await?;
-    tokio::time::sleep_until(until).await;
-    Ok((child, Deeds::default()))
+    match killer::start_and_wait(home, world).await {
+        Ok(child) => {
+            tokio::time::sleep_until(until).await;
+            (Some(child), Deeds::default())
+        }
+        Err(misdeed) => (None, Deeds { misdeeds: vec![misdeed], ..Deeds::default() }),
+    }
 }
 
 /// Waits until every webhook has brought what its task's log has.
@@ -170,14 +178,4 @@ async fn orphans(mark: &str) -> Vec<String> {
         format!("process {pid} of task {task} was still there")
     };
     left.into_iter().map(name).collect()
-}
-
-/// Waits until the whole ledger is on disk; gives how many acknowledgements are in it.
-fn close(ledger: Arc<Ledger>, writer: Writer) -> Result<u64, Failure> {
-    let ledger = Arc::into_inner(ledger)
-        .ok_or_else(|| Failure::Runtime("somebody still writes to the ledger".to_owned()))?;
-    let acknowledged = ledger.finish(writer).map_err(|error| {
-        Failure::Runtime(format!("the ledger could not be written, so nothing can be said: {error}"))
-    })?;
-    Ok(acknowledged)
 }

@@ -9,7 +9,7 @@ use super::Verdict;
 fn enough() -> Performance {
     Performance {
         length: Duration::from_millis(300_400),
-        deeds: Deeds { kills: 60, freezes: 7, long_freezes: 2, stops: 3 },
+        deeds: Deeds { kills: 60, freezes: 7, long_freezes: 2, stops: 3, misdeeds: Vec::new() },
         requests: 70_000,
         acknowledged: 50_000,
         resumed: 100,

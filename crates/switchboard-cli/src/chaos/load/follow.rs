@@ -18,7 +18,7 @@ pub(super) async fn follower(world: Arc<World>, mut dice: Dice) {
     while !world.is_closing() {
         let chunks = u32::try_from(dice.between(3, 25)).unwrap_or(25);
         let order = world.order(Wish::Chunks { chunks }, dice.one_in(2)).await;
-        if dice.one_in(3) {
+        if dice.one_in(2) {
             with_company(&world, &order, dice.fork()).await;
         } else {
             by_stream(&world, &order, dice.fork()).await;

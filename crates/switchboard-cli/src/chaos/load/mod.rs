@@ -26,9 +26,9 @@ use super::wish::{Whom, Wish};
 const PAUSE: Duration = Duration::from_millis(15);
 
 /// How many clients of each kind there are.
-const SENDERS: usize = 8;
-const FOLLOWERS: usize = 6;
-const COMMANDERS: usize = 3;
+const SENDERS: usize = 16;
+const FOLLOWERS: usize = 12;
+const COMMANDERS: usize = 4;
 const CANCELERS: usize = 2;
 
 /// What all clients share.
