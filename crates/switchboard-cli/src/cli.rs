@@ -113,7 +113,7 @@ pub(crate) enum Command {
     Chaos(ChaosArgs),
     /// What the command agents of `chaos` run
     #[command(hide = true)]
-    ChaosCommand(ChaosCommandArgs),
+    ChaosAgent(ChaosAgentArgs),
 }
 
 #[derive(Subcommand)]
@@ -280,7 +280,7 @@ pub(crate) struct ChaosArgs {
 }
 
 #[derive(Args)]
-pub(crate) struct ChaosCommandArgs {
+pub(crate) struct ChaosAgentArgs {
     /// Do nothing, for a long time
     #[arg(long)]
     pub(crate) linger: bool,

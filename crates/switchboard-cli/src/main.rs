@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve(&args, &environment),
         Command::Db(command) => db::run(&command, &environment, Path::new("")).map(output::say),
         Command::Chaos(args) => chaos::run(&args),
-        Command::ChaosCommand(args) => chaos::command::run(&args),
+        Command::ChaosAgent(args) => chaos::command::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -156,7 +156,10 @@ fn end(task: &str, record: &Record, shown: &Shown, faults: &mut Faults) {
     faults.add(Kind::WrongContent, (!as_asked).into(), || {
         let Shown { artifacts, status, assembled, .. } = shown;
         let (artifacts, assembled) = (brief(artifacts), brief(assembled));
-        format!("task {task} ({:?}) ended as {state} {status:?} with {artifacts:?}, by its log {assembled:?}", record.wish)
+        format!(
+            "task {task} ({:?}) ended as {state} {status:?} with {artifacts:?}, by its log {assembled:?}",
+            record.wish
+        )
     });
 }
 

@@ -29,8 +29,7 @@ fn hooked(seq: u64, taken: bool) -> Entry {
 
 fn good() -> World {
     let wish = Wish::Chunks { chunks: 2 };
-    let mut entries =
-        vec![Entry::Sending { n: 1, wish, hook: true }, Entry::Accepted { n: 1, task: TASK.to_owned() }];
+    let mut entries = vec![Entry::Sending { n: 1, wish, hook: true }, Entry::Accepted { n: 1, task: TASK.to_owned() }];
     entries.extend((1..=4).flat_map(|seq| [seen(1, seq), hooked(seq, false), hooked(seq, true)]));
     let state = |seq| (seq == 4).then(|| "TASK_STATE_COMPLETED".to_owned());
     let log = (1..=4).map(|seq| Logged { seq, digest: event(seq), state: state(seq) }).collect();

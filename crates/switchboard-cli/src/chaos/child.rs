@@ -158,7 +158,7 @@ fn configuration(program: &Path, addr: SocketAddr, hooks: SocketAddr) -> String 
     // Written as TOML writes text.
     let program = toml::Value::String(program.display().to_string());
     let again = "attempts_max = 1000\nretry_pause_s = 0\nretry_pause_s_max = 0\n";
-    let command = format!("kind = \"exec\"\ncommand = [{program}, \"chaos-command\"]\nenv = [\"{MARK}\"]\n");
+    let command = format!("kind = \"exec\"\ncommand = [{program}, \"chaos-agent\"]\nenv = [\"{MARK}\"]\n");
     format!(
         "[server]\nlisten = \"{addr}\"\ndata = \"data\"\noutbound_allow = [\"{hooks}\"]\nlease_s = {lease_s}\n\
          grace_s = 1\n\n\

@@ -6,13 +6,13 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::wish::line;
-use crate::cli::ChaosCommandArgs;
+use crate::cli::ChaosAgentArgs;
 use crate::failure::Failure;
 
 /// Longer than any run is looked at, and not for ever.
 const LINGER: Duration = Duration::from_secs(1_800);
 
-pub(crate) fn run(args: &ChaosCommandArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &ChaosAgentArgs) -> Result<(), Failure> {
     if args.linger {
         std::thread::sleep(LINGER);
         return Ok(());
@@ -29,7 +29,7 @@ fn print() -> io::Result<()> {
     };
     // Never waited for: it is for the server to end it.
     let _child = Command::new(std::env::current_exe()?)
-        .args(["chaos-command", "--linger"])
+        .args(["chaos-agent", "--linger"])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

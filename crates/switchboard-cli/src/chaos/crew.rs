@@ -19,7 +19,7 @@ impl Crew {
     /// Returns when one of them is done; never, if there is none.
     pub(super) async fn someone_leaves(&mut self) {
         if self.0.join_next().await.is_none() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

@@ -167,4 +167,3 @@ fn status(status: StatusCode) -> Response<Empty<Bytes>> {
     *response.status_mut() = status;
     response
 }
-

@@ -17,6 +17,8 @@ use super::wish::{Whom, is_terminal};
 
 const INSPECTORS: usize = 16;
 const LOOK: Duration = Duration::from_millis(100);
+/// How long is asked at least.
+const LAST_CHANCE: Duration = Duration::from_secs(5);
 /// How long the log of a task is read that will not end.
 const STUCK_LOG_WAIT: Duration = Duration::from_secs(2);
 
@@ -59,6 +61,8 @@ async fn listed(client: &Client) -> Option<u64> {
 }
 
 async fn look(client: &Client, known: &Known, deadline: Instant) -> Found {
+    // There may be very many: the last one has its chance, too.
+    let deadline = deadline.max(Instant::now() + LAST_CHANCE);
     let mut shown = loop {
         let late = Instant::now() > deadline;
         match client.call(known.whom, "GetTask", &json!({"id": known.task}), None).await {

@@ -34,12 +34,7 @@ const MISDEEDS_MAX: usize = 5;
 const VICTIM_WAIT: Duration = Duration::from_millis(300);
 
 /// Does it until the time is up, and leaves a server that runs; none, if there is none any more that would.
-pub(super) async fn rage(
-    home: &Home,
-    world: &Arc<World>,
-    mut dice: Dice,
-    until: Instant,
-) -> (Option<Child>, Deeds) {
+pub(super) async fn rage(home: &Home, world: &Arc<World>, mut dice: Dice, until: Instant) -> (Option<Child>, Deeds) {
     let mut deeds = Deeds::default();
     let begun = Instant::now();
     while Instant::now() < until {

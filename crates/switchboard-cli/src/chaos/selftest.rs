@@ -34,7 +34,10 @@ pub(super) async fn run(folder: &Path, mut dice: Dice) -> Result<String, Failure
     let faults = check(&book, &seen.evidence);
     if faults.total() > 0 || !seen.misdeeds.is_empty() {
         let said: Vec<String> = faults.lines.into_iter().chain(seen.misdeeds).collect();
-        return Err(Failure::Runtime(format!("the self-test found faults where nothing was done: {}", said.join("; "))));
+        return Err(Failure::Runtime(format!(
+            "the self-test found faults where nothing was done: {}",
+            said.join("; ")
+        )));
     }
     let (task, seq) = victim(&book, &mut dice)
         .ok_or_else(|| Failure::Runtime("the self-test saw no event of a stream".to_owned()))?;

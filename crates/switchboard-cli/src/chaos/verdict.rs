@@ -22,7 +22,12 @@ const MINIMUMS: [Minimum; 5] = [
         of: |seen| seen.acknowledged,
     },
     Minimum { what: "resumed streams", count: 100, within: Duration::from_secs(300), of: |seen| seen.resumed },
-    Minimum { what: "webhook retries", count: 100, within: Duration::from_secs(300), of: |seen| seen.webhooks_repeated },
+    Minimum {
+        what: "webhook retries",
+        count: 100,
+        within: Duration::from_secs(300),
+        of: |seen| seen.webhooks_repeated,
+    },
     Minimum {
         what: "kills while a send was unanswered",
         count: 20,

@@ -36,17 +36,35 @@ pub(super) const FRAGILE_REASON: &str = "broken with its server";
 #[serde(rename_all = "snake_case")]
 pub(super) enum Wish {
     /// The text is made from the salt.
-    Echo { salt: u64, bytes: usize },
-    Chunks { chunks: u32 },
-    Fail { salt: u64 },
+    Echo {
+        salt: u64,
+        bytes: usize,
+    },
+    Chunks {
+        chunks: u32,
+    },
+    Fail {
+        salt: u64,
+    },
     /// Asks back, and is answered.
-    Ask { salt: u64 },
+    Ask {
+        salt: u64,
+    },
     /// So many lines, printed with a pause after each.
-    Lines { salt: u64, lines: u32, pause_ms: u32, fragile: bool },
+    Lines {
+        salt: u64,
+        lines: u32,
+        pause_ms: u32,
+        fragile: bool,
+    },
     /// Work that takes longer than anybody waits: it is there to be canceled.
-    Endless { by_command: bool },
+    Endless {
+        by_command: bool,
+    },
     /// Work that ends about when it is canceled.
-    Race { salt: u64 },
+    Race {
+        salt: u64,
+    },
 }
 
 /// How a task may end, and the whole text of its artifacts then, or of its status.

@@ -51,13 +51,13 @@ async fn with_company(world: &World, order: &Order, mut dice: Dice) {
     let Some(id) = task["id"].as_str() else { return };
     let mut one = Reader::of(world, order.wish.whom(), id, dice.fork());
     let mut other = Reader::of(world, order.wish.whom(), id, dice.fork());
-    tokio::join!(one.to_the_end(None), other.to_the_end(None));
+    tokio::join!(one.read_on(None), other.read_on(None));
 }
 
 /// Sends by a stream and follows it.
 async fn by_stream(world: &World, order: &Order, dice: Dice) {
     let mut reader = Reader::of(world, order.wish.whom(), "", dice);
-    reader.to_the_end(Some(order)).await;
+    reader.read_on(Some(order)).await;
 }
 
 struct Reader<'a> {
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         Self { world, whom, number, task: task.to_owned(), last: 0, dice }
     }
 
-    async fn to_the_end(&mut self, order: Option<&Order>) {
+    async fn read_on(&mut self, order: Option<&Order>) {
         loop {
             let opened = self.open(order).await;
             match opened {
