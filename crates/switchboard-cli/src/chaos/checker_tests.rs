@@ -76,9 +76,9 @@ fn a_task_that_cannot_be_read_is_lost() {
 #[test]
 fn an_event_that_was_shown_and_is_not_in_the_log_is_lost() {
     let mut world = good();
-    world.entries.retain(|entry| !matches!(entry, Entry::Hooked { seq: 2, .. }));
     world.shown.log.remove(1);
-    assert_eq!(found(world), [("lost", 1)]);
+    // Its webhook arrived twice, with an event that is no longer there.
+    assert_eq!(found(world), [("lost", 1), ("wrong_content", 2)]);
 }
 
 #[test]
