@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Effects, Given, Layer, LogFormat, Origin, Synchronous};
+use crate::config::{Card, Effects, Given, Layer, LogFormat, Origin, Synchronous};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,9 +32,10 @@ Examples:
   switchboard serve --exec 'python3 agent.py' --name Helper --run-timeout 60
       Any command: the text of a message on stdin, the answer from stdout, a
       failure by its exit code. The whole message is in the file named by
-      A2A_MESSAGE_FILE; A2A_TASK_ID, A2A_CONTEXT_ID, A2A_ATTEMPT, A2A_PRINCIPAL
-      and A2A_TENANT are set, too. A command that a crash of the server
-      interrupted is started again, with A2A_ATTEMPT one higher.
+      A2A_MESSAGE_FILE; A2A_TASK_ID, A2A_CONTEXT_ID, A2A_ATTEMPT,
+      A2A_INTERRUPTED, A2A_PRINCIPAL and A2A_TENANT are set, too. A command dies
+      with the server. After a crash it is started again, with A2A_ATTEMPT one
+      higher; after an orderly stop, as the same attempt.
   switchboard serve --exec 'fortune | cowsay' --exec-shell
       The same with the help of a shell.
   switchboard serve --listen 0.0.0.0:8080 --tokens tokens.txt
@@ -194,9 +195,15 @@ pub(crate) struct ServeArgs {
     /// Size of a request body at most [default: 10485760]
     #[arg(long, value_name = "BYTES", help_heading = "Access")]
     body_limit: Option<u64>,
-    /// What a request without A2A-Version means; the specification says 0.3
+    /// Size of a reply at most, about; larger artifacts are shown as links [default: 33554432]
+    #[arg(long, value_name = "BYTES", help_heading = "Access")]
+    reply_limit: Option<u64>,
+    /// What a request without A2A-Version means where its method or path does not tell; the specification says 0.3
     #[arg(long, value_name = "VERSION", help_heading = "Access")]
     default_version: Option<String>,
+    /// Whose members the agent cards hold: of all versions side by side, or of A2A 1.0 alone [default: all]
+    #[arg(long, value_name = "FORM", help_heading = "Access")]
+    card: Option<Card>,
 
     /// Configuration file [default: switchboard.toml in the current folder, if there is one]
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
@@ -303,7 +310,9 @@ impl ServeArgs {
             outbound_allow: flags("--outbound-allow", &self.outbound_allow),
             cors_origins: flags("--cors-origin", &self.cors_origin),
             body_bytes_max: flag("--body-limit", &self.body_limit),
+            reply_bytes_max: flag("--reply-limit", &self.reply_limit),
             default_version: flag("--default-version", &self.default_version),
+            card: flag("--card", &self.card),
             grace_s: flag("--grace", &self.grace),
             lease_s: None,
             queued_timeout_s: None,

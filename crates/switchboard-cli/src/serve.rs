@@ -4,16 +4,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use switchboard::{
-    AgentBuilder, Backoff, Cors, Effects, Limits, Recovery, ServeError, Server, ServerBuilder, ServerLimits, Skill,
-    SqliteOptions, Synchronous, Traits,
+    AgentBuilder, Backoff, CardForm, Cors, Effects, Limits, Recovery, ServeError, Server, ServerBuilder, ServerLimits,
+    Skill, SqliteOptions, Synchronous, Traits,
 };
 use tokio::sync::Semaphore;
 
 use crate::agents::demo::Demo;
 use crate::agents::exec::{Exec, variables};
 use crate::config::{
-    self, AgentConfig, Config, ConfigError, DATABASE_NAME, Environment, Given, Kind, Lifetimes, Origin, RecoveryConfig,
-    SkillConfig, Storage,
+    self, AgentConfig, Card, Config, ConfigError, DATABASE_NAME, Environment, Given, Kind, Lifetimes, Origin,
+    RecoveryConfig, SkillConfig, Storage,
 };
 
 /// What a client is told when a run was interrupted and is not to be tried again.
@@ -64,12 +64,19 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     if let Some(dialect) = config.default_version {
         builder = builder.default_version(dialect);
     }
+    let card = match config.card {
+        Card::All => CardForm::All,
+        Card::V1_0 => CardForm::V1_0,
+    };
     let mut limits = ServerLimits::default();
     limits.body_bytes_max = config.body_bytes_max;
     let Lifetimes { lease_s, queued_s_max, processing_s_max } = config.lifetimes;
-    let engine_limits = Limits { queued_s_max, processing_s_max, ..Limits::default() }.with_lease_ms(lease_s * 1000);
+    let engine_limits =
+        Limits { reply_bytes_max: config.reply_bytes_max, queued_s_max, processing_s_max, ..Limits::default() };
+    let engine_limits = engine_limits.with_lease_ms(lease_s * 1000);
     builder
         .engine_limits(engine_limits)
+        .card_form(card)
         .tenants(config.tenants)
         .outbound_allow(config.outbound_allow.value)
         .cors(Cors::origins(config.cors_origins))

@@ -34,6 +34,8 @@ pub enum ProtocolError {
     VersionNotSupported {
         requested: String,
         supported: Vec<&'static str>,
+        /// What to do, where more is known than that the version is not served.
+        fix: Option<String>,
     },
 
     /// The bytes are not JSON.
@@ -46,6 +48,8 @@ pub enum ProtocolError {
     },
     MethodNotFound {
         method: String,
+        /// What was probably meant.
+        hint: Option<String>,
     },
     /// A request whose fields are wrong; each violation names its field.
     InvalidParams {
@@ -112,7 +116,8 @@ impl fmt::Display for ProtocolError {
             Self::ExtensionSupportRequired { uri } => {
                 write!(f, "This agent requires the extension {uri}: send header A2A-Extensions: {uri}")
             }
-            Self::VersionNotSupported { requested, supported } => {
+            Self::VersionNotSupported { fix: Some(fix), .. } => f.write_str(fix),
+            Self::VersionNotSupported { requested, supported, fix: None } => {
                 let served = supported.join(", ");
                 let newest = supported.first().copied().unwrap_or("1.0");
                 write!(
@@ -123,7 +128,8 @@ impl fmt::Display for ProtocolError {
             }
             Self::ParseError { reason } => write!(f, "Invalid JSON payload: {reason}"),
             Self::InvalidRequest { reason } => write!(f, "Invalid request: {reason}"),
-            Self::MethodNotFound { method } => write!(f, "Method not found: {method}"),
+            Self::MethodNotFound { method, hint: None } => write!(f, "Method not found: {method}"),
+            Self::MethodNotFound { method, hint: Some(hint) } => write!(f, "Method not found: {method}; {hint}"),
             Self::InvalidParams { violations } => match violations.as_slice() {
                 [only] if only.field.is_empty() => write!(f, "Invalid parameters: {}", only.description),
                 [first, ..] => write!(f, "Invalid parameters: {}: {}", first.field, first.description),

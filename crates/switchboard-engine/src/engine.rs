@@ -1,21 +1,22 @@
 //! The front desk: takes a call, hands it to the operation it names, and keeps the house running around it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use switchboard_core::call::{BoxFuture, Caller, Endpoint, Reply, Request};
+use switchboard_core::call::{BoxFuture, Caller, Endpoint, Owner, Reply, Request};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{AgentCard, AgentName};
+use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::health::{Health, Readiness, watch_store};
 use crate::house::{Counters, House, Registered};
 use crate::limits::Limits;
 use crate::memory::LocalHints;
-use crate::operations::{cancel_task, card, get_task, list_tasks, push_configs, send_message, subscribe};
+use crate::operations::{cancel_task, card, download, get_task, list_tasks, push_configs, send_message, subscribe};
+use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use crate::ports::store::StoreStats;
-use crate::ports::{Clock, Hints, Ids, Store, Webhook, WebhookCall, WebhookError};
+use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook, WebhookCall, WebhookError};
 use crate::push::deliver_forever;
 use crate::runs::{RunRegistry, give_back, sweep};
 use crate::supervisor::{Kind, Supervisor};
@@ -96,6 +97,7 @@ impl EngineBuilder {
             supervisor: Supervisor::new(),
             counters: Counters::default(),
             health: Health::recovering(),
+            links: OnceLock::new(),
             deliveries_due: Notify::new(),
         };
         Engine { house: Arc::new(house) }
@@ -130,6 +132,39 @@ impl Engine {
     pub fn endpoint(&self, agent: &str) -> Option<Arc<dyn Endpoint>> {
         let agent = self.house.agents.get(agent)?.clone();
         Some(Arc::new(AgentEndpoint { house: self.house.clone(), agent }))
+    }
+
+    /// Says where contents that are too large for a reply can be had. The first who says so is believed: a process serves
+    /// them in one place.
+    pub fn serve_artifacts_at(&self, links: Arc<dyn Links>) {
+        let _ = self.house.links.set(links);
+    }
+
+    /// An artifact of a task, or one part of it, for somebody who wants its bytes.
+    ///
+    /// # Errors
+    /// When there is no such agent, task, artifact or part, or the task is not the caller's; all look the same.
+    pub async fn artifact(
+        &self,
+        agent: &str,
+        owner: &Owner,
+        task: &TaskId,
+        artifact: &ArtifactId,
+        part: Option<u64>,
+    ) -> Result<StoredArtifact, ProtocolError> {
+        download::artifact(&self.house, agent, owner, task, artifact, part).await
+    }
+
+    /// The bytes at a cursor, about `bytes_max` of them at most and at least one before the end.
+    ///
+    /// # Errors
+    /// When they are no longer there, or the store does not answer.
+    pub async fn read_artifact(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> Result<ArtifactPiece, ProtocolError> {
+        download::read(&self.house, cursor, bytes_max).await
     }
 
     #[must_use]

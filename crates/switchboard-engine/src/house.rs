@@ -1,19 +1,21 @@
 //! What every room of the engine shares: the ports, the limits, and the registers of live things.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use switchboard_core::call::{Caller, Owner};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Bounds, Phase};
-use switchboard_core::model::{AgentCard, AgentName, TaskId, Timestamp};
+use switchboard_core::model::{AgentCard, AgentName, TaskId, TaskView, Timestamp};
 use tokio::sync::{Notify, Semaphore};
 
+use crate::fitting::{fit, is_surely_light};
 use crate::health::Health;
 use crate::limits::Limits;
+use crate::ports::room::NoLinks;
 use crate::ports::store::{Scope, StoreError, StoredTask};
-use crate::ports::{Clock, Hints, Ids, Store, Webhook};
+use crate::ports::{Clock, Hints, Ids, Links, Room, Store, Webhook};
 use crate::runs::{AgentSource, RunRegistry};
 use crate::supervisor::Supervisor;
 use crate::watching::Tails;
@@ -62,6 +64,8 @@ pub(crate) struct House {
     pub(crate) supervisor: Supervisor,
     pub(crate) counters: Counters,
     pub(crate) health: Health,
+    /// Where contents that no reply has room for can be had; known once somebody serves them.
+    pub(crate) links: OnceLock<Arc<dyn Links>>,
     /// Wakes the delivery loop.
     pub(crate) deliveries_due: Notify,
 }
@@ -76,6 +80,7 @@ impl House {
             inbox_messages_max: self.limits.inbox_messages_max,
             artifacts_max: self.limits.artifacts_max,
             artifact_bytes_max: self.limits.artifact_bytes_max,
+            write_bytes_max: self.limits.reply_bytes_max,
         }
     }
 
@@ -87,9 +92,28 @@ impl House {
         Scope { owner: owner.clone(), agent: agent.name.clone() }
     }
 
+    /// What a reader of a task has room for.
+    pub(crate) fn room(&self) -> Room {
+        let links = self.links.get().cloned().unwrap_or_else(|| Arc::new(NoLinks));
+        Room { bytes_max: self.limits.reply_bytes_max, links }
+    }
+
+    /// A record as far as a reply has room for it.
+    pub(crate) async fn stored_task(&self, scope: &Scope, id: &TaskId) -> Result<Option<StoredTask>, StoreError> {
+        self.store.task(scope, id, &self.room()).await
+    }
+
+    /// A view of a task that fits a reply.
+    pub(crate) fn fitted(&self, scope: &Scope, view: TaskView) -> TaskView {
+        match is_surely_light(&view, self.limits.reply_bytes_max) {
+            true => view,
+            false => fit(&self.room(), scope, view),
+        }
+    }
+
     /// A task that the outside may see. Unknown, foreign and unborn are the same answer.
     pub(crate) async fn live_task(&self, scope: &Scope, id: &TaskId) -> Result<StoredTask, ProtocolError> {
-        match self.store.task(scope, id).await {
+        match self.stored_task(scope, id).await {
             Ok(Some(stored)) if stored.head.phase == Phase::Live => Ok(stored),
             Ok(_) => Err(ProtocolError::task_not_found(id)),
             Err(error) => Err(self.store_failed(&error)),

@@ -9,6 +9,7 @@
 mod accepting;
 mod commit;
 mod engine;
+mod fitting;
 mod health;
 mod house;
 pub mod id_hash;

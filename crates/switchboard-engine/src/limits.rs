@@ -43,6 +43,9 @@ pub struct Limits {
     pub inbox_messages_max: u32,
     pub artifacts_max: usize,
     pub artifact_bytes_max: u64,
+    /// What one reply, snapshot, stream update or webhook body may hold, about. Artifacts that do not fit are shown as
+    /// links; a write of a run that would not fit is refused.
+    pub reply_bytes_max: u64,
     /// Attempts to write one commit against others writing the same task.
     pub commit_attempts_max: u32,
     /// Updates kept in memory for the followers of one task; readers further behind read the store.
@@ -64,6 +67,8 @@ pub struct Limits {
     /// Tasks a message may refer to that are loaded for the agent.
     pub referenced_tasks_max: usize,
     pub idempotency_window_s: u32,
+    /// How long after a task has ended a client can resume its stream, whatever else retention says.
+    pub resume_window_s: u32,
     /// How long the single events of a settled task are kept; a reader further behind gets a snapshot.
     pub retention_events_s: u32,
     pub retention_tasks_s: u32,
@@ -100,6 +105,7 @@ impl Default for Limits {
             inbox_messages_max: 100,
             artifacts_max: 256,
             artifact_bytes_max: 1 << 30,
+            reply_bytes_max: 32 << 20,
             commit_attempts_max: 16,
             tail_updates_max: 256,
             tail_bytes_max: 1 << 20,
@@ -115,6 +121,7 @@ impl Default for Limits {
             delivery_timeout_ms: 15_000,
             referenced_tasks_max: 16,
             idempotency_window_s: 86_400,
+            resume_window_s: 86_400,
             retention_events_s: 7 * 86_400,
             retention_tasks_s: 30 * 86_400,
             retention_tasks_max: 1_000_000,
@@ -126,10 +133,11 @@ impl Limits {
     /// What a store keeps at this moment.
     #[must_use]
     pub fn retention(&self, now: Timestamp) -> Retention {
+        let kept_ms = |seconds: u32| i64::from(seconds.max(self.resume_window_s)) * 1000;
         Retention {
             now,
-            events_ms: i64::from(self.retention_events_s) * 1000,
-            tasks_ms: i64::from(self.retention_tasks_s) * 1000,
+            events_ms: kept_ms(self.retention_events_s),
+            tasks_ms: kept_ms(self.retention_tasks_s),
             replies_ms: i64::from(self.idempotency_window_s) * 1000,
             tasks_max: self.retention_tasks_max,
         }

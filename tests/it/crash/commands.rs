@@ -142,5 +142,6 @@ fn an_orderly_stop_does_not_wait_long_for_a_command_that_is_deaf() {
     begin(addr);
     let first = family(folder.path(), 1);
     server.interrupt();
-    assert!(!is_alive(first.parent) && !is_alive(first.child), "they were killed before the server left");
+    is_gone("it was killed", first.parent);
+    is_gone("and so was its child, which only the server knew of", first.child);
 }

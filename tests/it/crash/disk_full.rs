@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Resource, Rlimit, prlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use serde_json::{Value, json};
 
 use super::http::{ask, call, message, readiness};
-use super::process::{Server, command_under, db, free_addr, verify};
+use super::process::{Server, command_under, db_under, free_addr, verify};
 
 /// Longer than anything here may take; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -71,17 +71,11 @@ fn fill(addr: SocketAddr, book: &mut Book, reason: &str) {
     assert!(!book.refused.is_empty(), "nothing was refused");
 }
 
-fn fills_and_recovers(
-    server: Server,
-    data: &Path,
-    book: &mut Book,
-    reason: &str,
-    make_room: impl FnOnce(&Server),
-) -> Server {
+fn fills_and_recovers(server: &Server, book: &mut Book, reason: &str, make_room: impl FnOnce()) {
     let addr = server.addr;
     fill(addr, book, reason);
     book.check(addr);
-    make_room(&server);
+    make_room();
     // Nobody sends anything: it finds out by itself.
     server.wait_until_ready();
     for _ in 0..10 {
@@ -90,8 +84,6 @@ fn fills_and_recovers(
         assert_eq!(book.refused.len(), before, "{:?}", book.refused.last());
     }
     book.check(addr);
-    verify(data);
-    server
 }
 
 /// No file of this process may grow beyond a size, which SQLite is told as it is told of any error of the disk.
@@ -105,14 +97,15 @@ fn a_file_that_may_not_grow_fails_closed_and_recovers() {
         book.send(addr);
     }
     assert_eq!(book.refused, [] as [Value; 0]);
+    let maximum = getrlimit(Resource::Fsize).maximum;
     let limit = |server: &Server, bytes: Option<u64>| {
-        prlimit(Some(server.pid()), Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
+        prlimit(Some(server.pid()), Resource::Fsize, Rlimit { current: bytes, maximum }).unwrap();
     };
     limit(&server, Some(2 << 20));
-    let server =
-        fills_and_recovers(server, &data, &mut book, "the disk reports an error", |server| limit(server, None));
+    fills_and_recovers(&server, &mut book, "the disk reports an error", || limit(&server, maximum));
+    verify(&data);
 
-    // And once more, but this time power goes while the disk is full.
+    // And once more, but this time it is killed before there is room.
     limit(&server, Some(4 << 20));
     fill(addr, &mut book, "the disk reports an error");
     server.kill();
@@ -130,7 +123,7 @@ fn a_full_file_system_fails_closed_and_recovers() {
     std::fs::create_dir(&data).unwrap();
     // A mount that nobody else sees, and that goes with the server. The ballast is what makes room later.
     let script =
-        "mount -t tmpfs -o size=6m,mode=0700 tmpfs \"$0\" && head -c 2m /dev/zero > \"$0/ballast\" && exec \"$@\"";
+        "mount -t tmpfs -o size=12m,mode=0700 tmpfs \"$0\" && head -c 8m /dev/zero > \"$0/ballast\" && exec \"$@\"";
     let apart = |command: &str| {
         let mut unshare = Command::new("unshare");
         unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", command]).arg(&data);
@@ -143,14 +136,17 @@ fn a_full_file_system_fails_closed_and_recovers() {
     }
     let server = Server::start_by(command_under(apart(script), &data, addr), addr);
     // The folder as the server sees it.
-    let inside = Path::new(&format!("/proc/{}/root", server.pid())).join(data.strip_prefix("/").unwrap());
+    let ballast =
+        Path::new(&format!("/proc/{}/root", server.pid())).join(data.strip_prefix("/").unwrap()).join("ballast");
     let mut book = Book::default();
-    let remove_ballast = |_: &Server| std::fs::remove_file(inside.join("ballast")).unwrap();
-    let server = fills_and_recovers(server, &inside, &mut book, "the disk is full", remove_ballast);
+    fills_and_recovers(&server, &mut book, "the disk is full", || std::fs::remove_file(ballast).unwrap());
 
-    // A backup is copied out while the file system is nearly full, and holds everything.
+    // The file system goes with the server, but a backup can be taken from inside.
     let copy = folder.path().join("copy.db");
-    let copied = db(&["backup".as_ref(), "--data".as_ref(), inside.as_os_str(), "--to".as_ref(), copy.as_os_str()]);
+    let mut inside = Command::new("nsenter");
+    inside.args(["--user", "--mount", "--preserve-credentials", "--target", &server.pid().to_string()]);
+    let args = ["backup".as_ref(), "--data".as_ref(), data.as_os_str(), "--to".as_ref(), copy.as_os_str()];
+    let copied = db_under(inside, &args);
     assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
     server.kill();
     let restored = folder.path().join("restored");

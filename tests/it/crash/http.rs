@@ -124,6 +124,24 @@ fn post(addr: SocketAddr, method: &str, params: &Value, headers: &[(&str, &str)]
     }
 }
 
+/// Fetches a path as any program would, and gives back the status and the body.
+pub(super) fn fetch(addr: SocketAddr, path: &str, range: Option<&str>) -> (u16, Body) {
+    let mut socket = TcpStream::connect(addr).expect("the server is up");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    let range = range.map(|range| format!("Range: {range}\r\n")).unwrap_or_default();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n{range}\r\n");
+    socket.write_all(head.as_bytes()).expect("the server reads");
+    let mut reader = BufReader::new(socket);
+    let mut line = String::new();
+    reader.read_line(&mut line).expect("the server answers");
+    let status = line.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("an answer has a status");
+    while line.trim() != "" {
+        line.clear();
+        reader.read_line(&mut line).expect("headers come to an end");
+    }
+    (status, Body { reader, chunked: false, left: 0 })
+}
+
 /// A body, with its chunks joined. A server that dies in the middle is an error here, an end for the caller.
 pub(super) struct Body {
     reader: BufReader<TcpStream>,

@@ -9,5 +9,6 @@ mod herd;
 mod http;
 mod interrupted;
 mod killed;
+mod large;
 mod process;
 mod restored;

@@ -1,5 +1,6 @@
 //! The server as a process.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -46,8 +47,18 @@ fn serving(mut command: Command, data: &Path, addr: SocketAddr) -> Command {
 }
 
 /// Runs `switchboard db` with these arguments.
-pub(super) fn db<A: AsRef<std::ffi::OsStr>>(args: &[A]) -> Output {
-    Command::new(binary()).arg("db").args(args).stdin(Stdio::null()).output().expect("it starts")
+pub(super) fn db<A: AsRef<OsStr>>(args: &[A]) -> Output {
+    run_db(Command::new(binary()), args)
+}
+
+/// As [`db`], by way of a program that is given the command line.
+pub(super) fn db_under<A: AsRef<OsStr>>(mut wrapper: Command, args: &[A]) -> Output {
+    wrapper.arg(binary());
+    run_db(wrapper, args)
+}
+
+fn run_db<A: AsRef<OsStr>>(mut command: Command, args: &[A]) -> Output {
+    command.arg("db").args(args).stdin(Stdio::null()).output().expect("it starts")
 }
 
 /// Checks a folder of data, or panics with what is wrong.
@@ -61,7 +72,14 @@ pub(super) fn verify(data: &Path) {
 impl Server {
     /// Starts the server and waits until it says it is ready.
     pub(super) fn start(data: &Path, addr: SocketAddr) -> Self {
-        Self::start_by(command(data, addr), addr)
+        Self::start_with(data, addr, &[])
+    }
+
+    /// As [`Server::start`], with more arguments.
+    pub(super) fn start_with(data: &Path, addr: SocketAddr, args: &[&str]) -> Self {
+        let mut command = command(data, addr);
+        command.args(args);
+        Self::start_by(command, addr)
     }
 
     /// As [`Server::start`], by a command of one's own.
@@ -93,6 +111,30 @@ impl Server {
 
     pub(super) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("it is running");
+    }
+
+    /// Memory in use now, in KiB.
+    #[cfg(target_os = "linux")]
+    pub(super) fn memory_kib(&self) -> u64 {
+        self.status("VmRSS")
+    }
+
+    /// The most memory in use since [`Server::forget_memory_peak`], in KiB.
+    #[cfg(target_os = "linux")]
+    pub(super) fn memory_peak_kib(&self) -> u64 {
+        self.status("VmHWM")
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn forget_memory_peak(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").expect("the process is ours");
+    }
+
+    #[cfg(target_os = "linux")]
+    fn status(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it is running");
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|line| line.split_whitespace().next()?.parse().ok()).expect("the kernel says how much")
     }
 
     /// Kills it where it stands.

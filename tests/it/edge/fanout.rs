@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::future::join_all;
-use http_body_util::BodyExt;
+use http::Request;
+use http_body_util::{BodyExt, Full};
 use switchboard::{AgentBuilder, Server, Turn};
 use tokio::sync::Semaphore;
 
 use crate::support::callers::soon;
-use crate::support::edge::{Edge, get, message, post};
+use crate::support::edge::{Edge, get, message, post, rpc_body, unversioned};
 
 /// Writes a chunk for each permit the test gives out, and ends when there are no more to come.
 fn paced() -> (AgentBuilder, Arc<Semaphore>) {
@@ -29,7 +31,7 @@ fn paced() -> (AgentBuilder, Arc<Semaphore>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_update_is_encoded_once_for_a_thousand_followers() {
+async fn an_update_is_encoded_once_per_dialect_for_ten_thousand_followers() {
     let (agent, pace) = paced();
     let edge = Edge::new(Server::builder().agent(agent));
     let mut body = message("hello");
@@ -37,8 +39,8 @@ async fn an_update_is_encoded_once_for_a_thousand_followers() {
     let sent = edge.post("/message:send", body.to_string()).await.json();
     let id = sent["task"]["id"].as_str().unwrap();
     let mut followers = Vec::new();
-    for _ in 0..1_000 {
-        let mut body = edge.open(get(&format!("/tasks/{id}:subscribe"))).await.into_body();
+    for number in 0..10_000 {
+        let mut body = edge.open(follow(number, id)).await.into_body();
         // The first frame is each follower's own: the task as it was when they came.
         soon(body.frame()).await.unwrap().unwrap();
         followers.push(body);
@@ -59,7 +61,16 @@ async fn an_update_is_encoded_once_for_a_thousand_followers() {
         assert_eq!(film.windows(4).filter(|window| window == b"id: ").count(), 21);
     }
     let encodes = edge.metric("switchboard_update_encodes_total").await - before;
-    assert_eq!(encodes, 21, "twenty chunks and the end, whoever follows");
+    assert_eq!(encodes, 3 * 21, "twenty chunks and the end in three spellings, whoever follows");
+}
+
+/// A subscription: every third in 1.0, in 0.3 over JSON-RPC, in 0.3 over HTTP+JSON.
+fn follow(number: usize, id: &str) -> Request<Full<Bytes>> {
+    match number % 3 {
+        0 => get(&format!("/tasks/{id}:subscribe")),
+        1 => unversioned(post("/", rpc_body("tasks/resubscribe", serde_json::json!({"id": id})))),
+        _ => unversioned(get(&format!("/v1/tasks/{id}:subscribe"))),
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -124,7 +124,7 @@ async fn the_root_tells_people_where_the_cards_are() {
     let edge = Edge::usual();
     expect![[r#"
         200 text/plain; charset=utf-8
-        This is Switchboard. Agents here speak A2A 1.0; their cards say how to call them:
+        This is Switchboard. Agents here speak A2A 1.0 and 0.3; their cards say how to call them:
 
           echo: http://127.0.0.1:8080/agents/echo/.well-known/agent-card.json
 

@@ -246,7 +246,6 @@ async fn what_is_nowhere_is_not_found() {
         "/healthz/more",
         "//",
         "//tasks",
-        "/.well-known/agent.json",
         "/.well-known/",
     ] {
         for verb in [Method::GET, Method::POST] {

@@ -90,7 +90,7 @@ async fn a_key_is_compared_as_it_was_sent() {
 async fn a_snapshot_that_stands_for_lost_events_says_so() {
     use std::time::Duration;
     // Events are kept for no time at all; the clock of a server is the wall's, so only the loop is waited for.
-    let limits = Limits { retention_events_s: 0, ..Limits::default() };
+    let limits = Limits { retention_events_s: 0, resume_window_s: 0, ..Limits::default() };
     let edge = Edge::new(Server::builder().agent(echo()).engine_limits(limits));
     let id = edge.task("hello").await;
     tokio::time::sleep(Duration::from_secs(61)).await;

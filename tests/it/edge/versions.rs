@@ -68,12 +68,12 @@ async fn the_refusal_names_the_fix() {
     let edge = Edge::usual();
     expect![[r#"
         400 application/a2a+json
-        {"error":{"code":400,"status":"FAILED_PRECONDITION","message":"Protocol version 0.3 is not offered here (served: 1.0); send header A2A-Version: 1.0 (a request without it means 0.3)","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"VERSION_NOT_SUPPORTED","domain":"a2a-protocol.org","metadata":{"requested":"0.3","supported":"1.0"}}]}}
+        {"error":{"code":400,"status":"FAILED_PRECONDITION","message":"This path is of A2A 1.0: send header A2A-Version: 1.0 (a request without it means 0.3, whose paths begin with /v1)","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"VERSION_NOT_SUPPORTED","domain":"a2a-protocol.org","metadata":{"requested":"0.3","supported":"1.0,0.3"}}]}}
     "#]].assert_eq(&edge.ask(versioned(get("/tasks"), None)).await.picture());
     let rpc = edge.ask(versioned(post("/", rpc_body("ListTasks", serde_json::json!({}))), Some("99.0"))).await;
     expect![[r#"
         200 application/json
-        {"jsonrpc":"2.0","id":1,"error":{"code":-32009,"message":"Protocol version 99.0 is not offered here (served: 1.0); send header A2A-Version: 1.0 (a request without it means 0.3)","data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"VERSION_NOT_SUPPORTED","domain":"a2a-protocol.org","metadata":{"requested":"99.0","supported":"1.0"}}]}}
+        {"jsonrpc":"2.0","id":1,"error":{"code":-32009,"message":"Protocol version 99.0 is not offered here (served: 1.0, 0.3); send header A2A-Version: 1.0 (a request without it means 0.3)","data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"VERSION_NOT_SUPPORTED","domain":"a2a-protocol.org","metadata":{"requested":"99.0","supported":"1.0,0.3"}}]}}
     "#]].assert_eq(&rpc.picture());
 }
 

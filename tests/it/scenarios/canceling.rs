@@ -276,3 +276,38 @@ async fn a_cancel_with_metadata_is_recorded_once() {
     soon(canceling).await.unwrap().unwrap();
     assert_eq!(world.commits() - before, 2, "the intent, and the end");
 }
+
+#[tokio::test(start_paused = true)]
+async fn whichever_of_cancel_and_completion_is_committed_first_is_the_end() {
+    let (agent, acts) = puppet(Traits::default());
+    let mut gate = None;
+    let stock = Stock::given(|clock| gate.insert(GatedStore::open(clock)).clone());
+    let gate = gate.unwrap();
+    let world = Setup::on(stock).agent(registered("puppet", agent)).start();
+    let client = world.client();
+    let cancel = |id: &switchboard_core::model::TaskId| {
+        let (client, id) = (client.clone(), id.clone());
+        tokio::spawn(async move { client.cancel(&id).await })
+    };
+    // The completion is written; its answer is on its way when the cancel comes.
+    let task = client.start("first").await;
+    let act = acts.next().await;
+    gate.hold();
+    act.returns();
+    let error = soon(cancel(&task.id)).await.unwrap().unwrap_err();
+    assert_eq!(error, ProtocolError::TaskNotCancelable { id: task.id.clone(), state: TaskState::Completed });
+    gate.release();
+    assert_eq!(client.task_in(&task.id, TaskState::Completed).await.state(), TaskState::Completed);
+    // The intent is written, and answered late; the agent returns before it has heard of it.
+    let task = client.start("second").await;
+    let act = acts.next().await;
+    gate.hold();
+    let mut canceling = cancel(&task.id);
+    assert!(still_waits(&mut canceling).await);
+    assert!(!act.turn.is_cancelled());
+    act.returns();
+    gate.release();
+    assert_eq!(soon(canceling).await.unwrap().unwrap().state(), TaskState::Canceled);
+    let story = film(client.after(0).subscribe(&task.id).await.unwrap()).await;
+    assert_eq!(story, "1 task submitted said [second] made []\n2 canceled\n");
+}

@@ -64,7 +64,7 @@ async fn nobody_sees(client: &Client, id: &TaskId) {
 async fn a_first_status_makes_it_a_task(stock: Stock) {
     let (agent, acts) = puppet(either());
     let world = Setup::on(stock).agent(registered("puppet", agent)).start();
-    let sending = world.client().sending(say("hello").into());
+    let sending = world.client().sending(say("hello"));
     let act = acts.next().await;
     act.turn.working("this needs work").await.unwrap();
     let id = act.turn.task().id.clone();
@@ -82,7 +82,7 @@ async fn a_first_status_makes_it_a_task(stock: Stock) {
 async fn waiting_too_long_makes_it_a_task() {
     let (agent, acts) = puppet(either());
     let world = Setup::new().limits(|limits| limits.birth_wait_ms = 700).agent(registered("puppet", agent)).start();
-    let mut sending = world.client().sending(say("hello").into());
+    let mut sending = world.client().sending(say("hello"));
     let act = acts.next().await;
     tokio::time::advance(Duration::from_millis(650)).await;
     assert!(still_waits(&mut sending).await);
@@ -132,7 +132,7 @@ async fn the_stream_of_what_became_a_task_begins_with_the_task_and_misses_nothin
     let (agent, acts) = puppet(either());
     let world = World::of(registered("puppet", agent));
     let client = world.client();
-    let opening = tokio::spawn(async move { client.stream(say("hello").into()).await });
+    let opening = tokio::spawn(async move { client.stream(say("hello")).await });
     let act = acts.next().await;
     act.turn.working("one").await.unwrap();
     act.turn.working("two").await.unwrap();
@@ -151,7 +151,7 @@ async fn the_stream_of_what_became_a_task_begins_with_the_task_and_misses_nothin
 async fn an_agent_that_answers_with_tasks_cannot_reply_directly() {
     let (agent, acts) = puppet(Traits::default());
     let world = World::of(registered("puppet", agent));
-    let sending = world.client().sending(say("hello").into());
+    let sending = world.client().sending(say("hello"));
     let act = acts.next().await;
     let refused = act.turn.reply(vec![Part::text("yes")]).await.unwrap_err();
     assert_eq!(refused.to_string(), "The agent answered wrongly: a direct reply after the task was opened");
@@ -163,6 +163,6 @@ async fn an_agent_that_answers_with_tasks_cannot_reply_directly() {
 async fn an_agent_that_may_reply_and_says_nothing_completes_a_task() {
     let agent = from_fn(either(), |_: Turn| async { Ok(()) });
     let world = World::of(registered("silent", agent));
-    let task = soon(world.client().send(say("hello").into())).await.unwrap();
+    let task = soon(world.client().send(say("hello"))).await.unwrap();
     assert_eq!(picture(&task), "completed\nuser: hello\n");
 }

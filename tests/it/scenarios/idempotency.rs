@@ -91,7 +91,7 @@ async fn a_repeat_of_a_direct_reply_gets_the_stored_message(stock: Stock) {
             Reply::SentMessage(message) => ids.push(message.message_id.clone()),
             _ => panic!("a message was expected"),
         }
-        assert_eq!(film(alice.stream(say("will you?").into()).await.unwrap()).await, "- message yes\n");
+        assert_eq!(film(alice.stream(say("will you?")).await.unwrap()).await, "- message yes\n");
     }
     assert_eq!(ids[0], ids[1]);
 }
@@ -206,7 +206,8 @@ async fn a_repeat_that_may_still_be_answered_directly_waits_for_that() {
     let (agent, acts) = puppet(Traits::default().with_replies(Replies::Either));
     let world = World::of(registered("puppet", agent));
     let alice = world.client().user("alice");
-    let ask = |client: Client| tokio::spawn(async move { client.call(Request::SendMessage(say("hello").into())).await });
+    let ask =
+        |client: Client| tokio::spawn(async move { client.call(Request::SendMessage(say("hello").into())).await });
     let first = ask(alice.clone());
     let act = acts.next().await;
     let mut second = ask(alice.clone());

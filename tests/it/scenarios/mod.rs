@@ -10,6 +10,7 @@ mod history;
 mod idempotency;
 mod in_process;
 mod inbox;
+mod large;
 mod leases;
 mod lifetimes;
 mod listing;

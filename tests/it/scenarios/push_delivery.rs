@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use expect_test::expect;
 use switchboard_core::call::SendMessage;
+use switchboard_core::dialect::Dialect;
 use switchboard_core::model::{AuthenticationInfo, PushConfig, TaskState};
 use switchboard_engine::limits::Limits;
 use switchboard_engine::runs::Traits;
@@ -242,4 +243,36 @@ async fn each_webhook_of_a_task_has_its_own_pace() {
     let mut films = [of("one"), of("two")];
     films.sort();
     assert_eq!(films, ["artifact done, TASK_STATE_COMPLETED", "artifact done, artifact done, TASK_STATE_COMPLETED"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_of_an_older_version_is_sent_the_whole_task() {
+    let hooks = Hooks::new();
+    let (world, acts) = world(&hooks, |_| {});
+    let client = world.client().with(|caller| caller.dialect = Dialect::V0_3);
+    let mut send = with_hook("report");
+    send.push_config.as_mut().unwrap().token = Some("echo-me".to_owned());
+    let sending = client.sending(send);
+    let act = acts.next().await;
+    act.turn.answer("all sold").await.unwrap();
+    act.returns();
+    let task = soon(sending).await.unwrap().unwrap();
+    // Changes that come together are one call, so there are as many as there were wake-ups; the last one tells all.
+    let last = soon(async {
+        let mut count = 1;
+        loop {
+            let call = hooks.calls(count).await.pop().unwrap();
+            if call.json()["status"]["state"] == "completed" {
+                return call;
+            }
+            count += 1;
+        }
+    })
+    .await;
+    let body = last.json();
+    assert_eq!((&body["kind"], &body["id"]), (&"task".into(), &task.id.as_str().into()));
+    assert_eq!(body["artifacts"][0]["parts"][0]["text"], "all sold");
+    assert_eq!(last.header("content-type"), Some("application/json"));
+    assert_eq!(last.header("x-a2a-notification-token"), Some("echo-me"));
+    assert_eq!(last.header("a2a-delivery-id").map(str::to_owned), Some(format!("{}:c:3", task.id)));
 }

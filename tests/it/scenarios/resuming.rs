@@ -2,6 +2,7 @@
 
 use expect_test::expect;
 use switchboard_core::model::TaskState;
+use switchboard_engine::limits::Limits;
 use switchboard_engine::runs::Traits;
 
 use crate::support::callers::{say, soon};
@@ -117,8 +118,11 @@ async fn a_resumed_stream_of_a_paused_task_stays_open() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_no_longer_kept_is_replaced_by_the_task_and_said_so() {
-    let world =
-        Setup::new().limits(|limits| limits.retention_events_s = 3_600).agent(registered("echo", echo())).start();
+    let limits = |limits: &mut Limits| {
+        limits.retention_events_s = 3_600;
+        limits.resume_window_s = 60;
+    };
+    let world = Setup::new().limits(limits).agent(registered("echo", echo())).start();
     let task = world.client().send(say("hello")).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_secs(3_800)).await;
     let stream = world.client().after(1).subscribe(&task.id).await.unwrap();
@@ -131,9 +135,10 @@ async fn what_is_no_longer_kept_is_replaced_by_the_task_and_said_so() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_has_not_ended_is_kept_however_old_it_is() {
     let (agent, acts) = puppet(Traits::default());
-    let limits = |limits: &mut switchboard_engine::limits::Limits| {
+    let limits = |limits: &mut Limits| {
         limits.retention_tasks_s = 60;
         limits.retention_events_s = 60;
+        limits.resume_window_s = 60;
     };
     let world = Setup::new().limits(limits).agent(registered("puppet", agent)).start();
     let sending = world.client().sending(say("hello"));
@@ -149,11 +154,32 @@ async fn a_task_that_has_not_ended_is_kept_however_old_it_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_is_no_longer_kept_is_missing() {
-    let world =
-        Setup::new().limits(|limits| limits.retention_tasks_s = 3_600).agent(registered("echo", echo())).start();
+    let limits = |limits: &mut Limits| {
+        limits.retention_tasks_s = 3_600;
+        limits.resume_window_s = 60;
+    };
+    let world = Setup::new().limits(limits).agent(registered("echo", echo())).start();
     let task = world.client().send(say("hello")).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_secs(3_800)).await;
     let expected = refusal(&switchboard_core::error::ProtocolError::task_not_found(&task.id));
     assert_eq!(refusal(&world.client().task(&task.id).await.unwrap_err()), expected);
     assert_eq!(refusal(&world.client().after(0).subscribe(&task.id).await.err().unwrap()), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_can_be_resumed_for_a_while_however_hasty_retention_is() {
+    let hour = std::time::Duration::from_secs(3_600);
+    let limits = |limits: &mut Limits| {
+        limits.retention_events_s = 60;
+        limits.retention_tasks_s = 120;
+        limits.resume_window_s = 24 * 3_600;
+    };
+    let world = Setup::new().limits(limits).agent(registered("echo", echo())).start();
+    let client = world.client();
+    let task = client.send(say("hello")).await.unwrap();
+    tokio::time::sleep(23 * hour).await;
+    let resumed = client.after(1).subscribe(&task.id).await.unwrap();
+    assert_eq!(film(resumed).await, "2 artifact-1-1. hello\n3 completed\n");
+    tokio::time::sleep(2 * hour).await;
+    assert_eq!(client.task(&task.id).await.unwrap_err().to_string(), "Task not found");
 }

@@ -30,6 +30,11 @@ impl Dice {
         from + self.below(to - from + 1)
     }
 
+    /// Below `bound`, for an index.
+    pub(super) fn pick(&mut self, bound: usize) -> usize {
+        usize::try_from(self.below(bound as u64)).unwrap()
+    }
+
     pub(super) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }

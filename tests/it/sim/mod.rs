@@ -1,87 +1,84 @@
-//! The whole engine on virtual time, over ports that fail: commits that conflict, are refused, or happen without an
-//! answer; hints that get lost or come twice; a clock that jumps; processes that die at any await and start again on the
-//! same store. Everything is drawn from one seed, so a failure is a number:
+//! The whole engine on virtual time: one to three nodes that share a store, over ports that fail. Commits conflict, are
+//! refused, or happen without an answer; hints get lost, repeated and overtaken; processes stand still beyond their
+//! lease and go on as if nothing had been; they die at any await and start again; clocks jump both ways; webhooks are
+//! refused, cut off and answered too late. Clients send, repeat, stream, resume, answer and cancel through any node.
+//! Everything is drawn from one seed, so a failure is a number (see CONTRIBUTING.md):
 //!
-//! `SWITCHBOARD_SIM_SEED=4711 cargo test --release -p switchboard-tests --test it -- sim --nocapture`
+//! `SWITCHBOARD_SIM_SEED=4711 cargo test --release --workspace --test it -- sim::seeds --nocapture`
+//!
+//! - `world`, `life`, `weather`, `clocks`: nodes, and what happens to them;
+//! - `store`, `hints`, `hooks`, `agent`: the ports as one process sees them;
+//! - `client`: what is asked of the nodes, and what was answered;
+//! - `audit`, `check`: what must hold at every write, and when all has come to rest;
+//! - `seeds`, `blows`, `planted`: the tests.
 
 mod agent;
+mod audit;
+mod blows;
 mod check;
 mod client;
+mod clocks;
 mod dice;
+mod hints;
+mod hooks;
+mod journal;
+mod life;
+mod planted;
+mod seeds;
+mod store;
+mod weather;
 mod world;
 
-use std::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use self::client::Client;
 use self::dice::Dice;
-use self::world::World;
+use self::journal::{Story, Totals};
+use self::weather::Trouble;
+use self::world::{Build, World};
 
-/// Seeds that failed once. They always run.
-const SEEDS_THAT_FAILED: &[u64] = &[];
-
-/// How many seeds an ordinary run tries, and a long one.
-const SEEDS: u64 = 300;
-const SEEDS_LONG: u64 = 10_000;
-
-#[test]
-fn no_seed_breaks_a_promise() {
-    let named = std::env::var("SWITCHBOARD_SIM_SEED").ok().map(|seed| seed.parse().expect("the seed is a number"));
-    let long = std::env::var_os("SWITCHBOARD_TEST_LONG").is_some();
-    let seeds: Vec<u64> = match named {
-        Some(seed) => vec![seed],
-        None => SEEDS_THAT_FAILED.iter().copied().chain(1..=if long { SEEDS_LONG } else { SEEDS }).collect(),
-    };
-    let mut totals = check::Totals::default();
-    for &seed in &seeds {
-        let outcome = std::panic::catch_unwind(|| run(seed));
-        match outcome {
-            Ok(seen) => totals.add(&seen),
-            Err(cause) => {
-                println!("SEED={seed} broke a promise");
-                std::panic::resume_unwind(cause);
-            }
-        }
-    }
-    println!("SEED=1..{} kept every promise: {totals:?}", seeds.len());
-    // A simulation that never crashed, resumed or conflicted would prove nothing.
-    if named.is_none() {
-        assert!(totals.crashes > 50 && totals.resumed > 50 && totals.faults > 1_000 && totals.acknowledged > 1_000);
-    }
+/// One world from its first call to its rest.
+struct Simulation<'a> {
+    seed: u64,
+    build: &'a Build,
+    trouble: Trouble,
+    /// Whether to keep every step, for a reader.
+    keep_steps: bool,
 }
 
-/// The same seed gives the same history, else a failing seed would be worth nothing.
-#[test]
-fn a_seed_repeats_itself() {
-    assert_eq!(run(42), run(42));
-}
+impl Simulation<'_> {
+    /// Runs it. A panic is a broken promise, too.
+    fn run(&self) -> Story {
+        catch_unwind(AssertUnwindSafe(|| self.live().0)).unwrap_or_else(|cause| {
+            let text = cause.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("no words");
+            Story { broken: Some(format!("panicked: {text}")), totals: Totals::default(), steps: Vec::new() }
+        })
+    }
 
-fn run(seed: u64) -> check::Totals {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(async {
-        let mut dice = Dice::new(seed);
-        let world = World::new(dice.fork());
-        let clients: Vec<_> = (0..dice.between(2, 6))
-            .map(|number| tokio::spawn(Client::new(number, world.clone(), dice.fork()).live()))
-            .collect();
-        let deaths = dice.below(4);
-        for _ in 0..deaths {
-            tokio::time::sleep(Duration::from_millis(dice.between(10, 4_000))).await;
-            if dice.one_in(4) {
-                world.jump_clock(dice.below(1_200_000).cast_signed() - 600_000);
+    /// Its story, and how many steps its processes took.
+    fn live(&self) -> (Story, u64) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let mut dice = Dice::new(self.seed);
+            let world = World::new(self.build, self.trouble, self.keep_steps, &mut dice);
+            world.start(&mut dice);
+            tokio::spawn(world.clone().trouble(dice.fork()));
+            // A world that is lived once for each of its steps is a small one.
+            let (clients, patience) = match self.trouble {
+                Trouble::Seeded => (dice.between(1, 5), 3),
+                Trouble::One(..) => (1, 1),
+            };
+            let client = |number| Client::new(number, patience, world.clone(), dice.fork());
+            let clients: Vec<_> = (0..clients).map(client).map(|client| tokio::spawn(client.live())).collect();
+            let mut ledgers = Vec::new();
+            for client in clients {
+                ledgers.push(client.await.unwrap_or_else(|died| std::panic::resume_unwind(died.into_panic())));
             }
-            world.crash().await;
-            tokio::time::sleep(Duration::from_millis(dice.between(1, 2_000))).await;
-            world.start();
-        }
-        let mut ledgers = Vec::new();
-        for client in clients {
-            ledgers.push(client.await.expect("clients do not panic"));
-        }
-        world.calm();
-        // Longer than every lease, deadline and backoff: whatever can still happen has happened.
-        tokio::time::sleep(Duration::from_secs(1_200)).await;
-        let totals = check::promises(&world, &ledgers, deaths).await;
-        world.crash().await;
-        totals
-    })
+            world.calm_down();
+            check::come_to_rest(&world).await;
+            check::promises(&world, &ledgers).await;
+            (world.journal().close(), world.steps())
+        })
+    }
 }

@@ -1,310 +1,304 @@
-//! The ports of the simulation, and the process that dies on them.
+//! Nodes that share a store, a clock each, and what happens to them: processes are killed, frozen, asked to leave and
+//! started again, and clocks jump.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use switchboard_core::call::{BoxFuture, Endpoint};
-use switchboard_core::model::{AgentCapabilities, AgentCard, PushConfig, TaskId, Timestamp};
+use switchboard_core::call::Endpoint;
+use switchboard_core::model::{AgentCapabilities, AgentCard};
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::{CountingIds, MemoryStore};
-use switchboard_engine::ports::store::{
-    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
-    LogPage, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
-};
-use switchboard_engine::ports::{Clock, Hint, HintSink, Hints, Store};
-use switchboard_engine::runs::AgentSource;
+use switchboard_engine::ports::Store;
+use switchboard_engine::runs::Traits;
 use switchboard_engine::{Engine, Registered};
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
-use super::agent::Puppet;
+use super::agent::{Deeds, EITHER, FRAIL, PUPPET, PURE, Puppet};
+use super::audit::Audit;
+use super::clocks::SimClock;
 use super::dice::Dice;
+use super::hints::{Bus, NodeHints};
+use super::hooks::{NodeWebhook, Receiver};
+use super::journal::{Journal, count};
+use super::life::{End, Life};
+use super::store::NodeStore;
+use super::weather::{Trouble, Weather};
 
-pub(super) const AGENT: &str = "puppet";
+/// How a process opens the store that all share.
+pub(super) type Opener = Box<dyn Fn(&Arc<Life>) -> Arc<dyn Store> + Send + Sync>;
 
-/// One store, and at most one process at a time that works on it.
+/// What a test may build differently.
+pub(super) struct Build {
+    /// Between the nodes and the memory store.
+    pub(super) store: fn(Arc<MemoryStore>) -> Opener,
+    pub(super) limits: fn(&mut Limits),
+}
+
+impl Default for Build {
+    fn default() -> Self {
+        Self { store: |store| Box::new(move |_| store.clone()), limits: |_| {} }
+    }
+}
+
 #[derive(Clone)]
 pub(super) struct World(Arc<Inner>);
 
 struct Inner {
-    store: Arc<MemoryStore>,
-    faulty: Arc<FaultyStore>,
+    journal: Arc<Journal>,
+    weather: Arc<Weather>,
+    audit: Arc<Audit>,
+    receiver: Arc<Receiver>,
+    bus: Arc<Bus>,
+    /// What is really stored.
+    memory: Arc<MemoryStore>,
+    open_store: Opener,
     clock: Arc<SimClock>,
+    /// How far all clocks have jumped, whichever way.
+    jumped_ms: AtomicI64,
     ids: Arc<CountingIds>,
-    dice: Mutex<Dice>,
-    engine: Mutex<Option<Engine>>,
-    /// Told when a process starts or dies. (A watch channel would wake its waiters in an order of its own choosing.)
+    deeds: Arc<Mutex<Deeds>>,
+    limits: Limits,
+    nodes: Vec<Node>,
+    /// Told when a process starts or ends.
     changed: Notify,
 }
 
+struct Node {
+    clock: Arc<SimClock>,
+    process: Mutex<Option<Process>>,
+}
+
+#[derive(Clone)]
+struct Process {
+    life: Arc<Life>,
+    engine: Engine,
+}
+
 impl World {
-    pub(super) fn new(mut dice: Dice) -> Self {
-        let clock = Arc::new(SimClock { start: Instant::now(), jumped_ms: AtomicI64::new(0) });
-        let store = Arc::new(MemoryStore::new(clock.clone(), 100_000));
-        let faulty = Arc::new(FaultyStore {
-            store: store.clone(),
-            dice: Mutex::new(dice.fork()),
-            calm: AtomicBool::new(false),
-            faults: AtomicU64::new(0),
-        });
-        let ids = Arc::new(CountingIds::default());
-        let world = Self(Arc::new(Inner {
-            store,
-            faulty,
+    pub(super) fn new(build: &Build, trouble: Trouble, keep_steps: bool, dice: &mut Dice) -> Self {
+        let journal = Arc::new(Journal::new(keep_steps));
+        let clock = Arc::new(SimClock::new());
+        let memory = Arc::new(MemoryStore::new(clock.clone(), 100_000));
+        let node = |_| Node { clock: Arc::new(SimClock::new()), process: Mutex::default() };
+        // A lone process has nobody to take over from it.
+        let nodes = if trouble == Trouble::Seeded { [1, 2, 2, 3][dice.pick(4)] } else { 2 };
+        let mut limits = limits(dice);
+        (build.limits)(&mut limits);
+        Self(Arc::new(Inner {
+            weather: Arc::new(Weather::new(journal.clone(), trouble, limits.lease_ms, dice.fork())),
+            audit: Arc::new(Audit::new(journal.clone())),
+            journal,
+            receiver: Arc::default(),
+            bus: Arc::default(),
+            open_store: (build.store)(memory.clone()),
+            memory,
             clock,
-            ids,
-            dice: Mutex::new(dice),
-            engine: Mutex::new(None),
+            jumped_ms: AtomicI64::new(0),
+            ids: Arc::default(),
+            deeds: Arc::default(),
+            limits,
+            nodes: (0..nodes).map(node).collect(),
             changed: Notify::new(),
-        }));
-        world.start();
-        world
+        }))
     }
 
-    /// Starts a process.
-    pub(super) fn start(&self) {
-        let limits =
-            Limits { lease_ms: 3_000, sweep_ms: 500, run_s_max: 120, attempts_max: 1_000, ..Limits::default() };
-        let card = AgentCard {
-            capabilities: AgentCapabilities { streaming: Some(true), ..AgentCapabilities::default() },
-            default_input_modes: vec!["text/plain".to_owned()],
-            default_output_modes: vec!["text/plain".to_owned()],
-            ..AgentCard::default()
-        };
-        let agent = Registered {
-            name: AGENT.into(),
-            source: AgentSource::shared(Puppet),
-            card: Arc::new(card),
-            extended_card: None,
-            extended_card_for_anyone: false,
-        };
-        let hints = FaultyHints { sink: Mutex::default(), dice: Mutex::new(self.0.dice.lock().unwrap().fork()) };
-        let engine = Engine::builder(self.0.faulty.clone())
-            .clock(self.0.clock.clone())
-            .ids(self.0.ids.clone())
-            .hints(Arc::new(hints))
-            .limits(limits)
-            .agent(agent)
-            .build();
-        engine.start();
-        *self.0.engine.lock().unwrap() = Some(engine);
-        self.0.changed.notify_waiters();
+    pub(super) fn journal(&self) -> &Journal {
+        &self.0.journal
     }
 
-    /// Kills the process where it stands: nothing is released, nothing is said.
-    pub(super) async fn crash(&self) {
-        let engine = self.0.engine.lock().unwrap().take();
-        self.0.changed.notify_waiters();
-        if let Some(engine) = engine {
-            engine.supervisor().stop().await;
+    pub(super) fn audit(&self) -> &Audit {
+        &self.0.audit
+    }
+
+    pub(super) fn receiver(&self) -> &Receiver {
+        &self.0.receiver
+    }
+
+    /// What is really stored.
+    pub(super) fn memory(&self) -> &MemoryStore {
+        &self.0.memory
+    }
+
+    pub(super) fn steps(&self) -> u64 {
+        self.0.weather.steps()
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    pub(super) fn jumped(&self) -> Duration {
+        Duration::from_millis(self.0.jumped_ms.load(Ordering::Relaxed).unsigned_abs())
+    }
+
+    /// Starts every node, and keeps it running whatever happens to its processes.
+    pub(super) fn start(&self, dice: &mut Dice) {
+        for node in 0..self.0.nodes.len() {
+            tokio::spawn(self.clone().keep(node, dice.fork()));
         }
-        self.0.store.void_leases();
     }
 
-    pub(super) fn jump_clock(&self, ms: i64) {
-        self.0.clock.jumped_ms.fetch_add(ms, Ordering::SeqCst);
+    async fn keep(self, node: usize, mut dice: Dice) {
+        for number in 1.. {
+            let Process { life, engine } = self.launch(node, number);
+            let end = life.ended().await;
+            *self.0.nodes[node].process.lock().unwrap() = None;
+            if end == End::Leaving {
+                count(&self.0.journal.counts.shutdowns);
+                self.0.journal.say(|| format!("{} leaves", life.name));
+                let grace = Duration::from_millis(dice.below(1_500));
+                let shutdown = engine.shutdown(grace);
+                tokio::select! {
+                    biased;
+                    () = life.death() => {}
+                    () = shutdown => {}
+                }
+                life.die();
+            }
+            engine.supervisor().stop().await;
+            drop(engine);
+            if self.0.nodes.len() == 1 {
+                // One process per store is proved by a lock, so the next one knows that this one is gone.
+                self.0.memory.void_leases();
+            }
+            tokio::time::sleep(Duration::from_millis(dice.between(1, 3_000))).await;
+        }
     }
 
-    /// No more faults: what is left must come to rest.
-    pub(super) fn calm(&self) {
-        self.0.faulty.calm.store(true, Ordering::SeqCst);
+    fn launch(&self, node: usize, number: u64) -> Process {
+        let Inner { journal, weather, audit, receiver, bus, open_store, ids, deeds, limits, nodes, .. } = &*self.0;
+        let life = Arc::new(Life::new(node, number));
+        journal.say(|| format!("{} starts", life.name));
+        let below = open_store(&life);
+        let store = NodeStore { below, life: life.clone(), weather: weather.clone(), audit: audit.clone() };
+        let hints = NodeHints { bus: bus.clone(), life: life.clone(), weather: weather.clone() };
+        let webhook = NodeWebhook {
+            receiver: receiver.clone(),
+            life: life.clone(),
+            weather: weather.clone(),
+            audit: audit.clone(),
+        };
+        let mut engine = Engine::builder(Arc::new(store))
+            .clock(nodes[node].clock.clone())
+            .ids(ids.clone())
+            .hints(Arc::new(hints))
+            .webhook(Arc::new(webhook))
+            .limits(limits.clone());
+        let traits = Traits::default();
+        let puppet = Puppet { life: life.clone(), journal: journal.clone(), deeds: deeds.clone(), traits };
+        for name in [PUPPET, PURE, EITHER, FRAIL] {
+            engine = engine.agent(registered(name, &puppet));
+        }
+        let engine = engine.build();
+        engine.start();
+        let process = Process { life: life.clone(), engine };
+        *nodes[node].process.lock().unwrap() = Some(process.clone());
+        self.0.changed.notify_waiters();
+        process
     }
 
-    pub(super) fn faults(&self) -> u64 {
-        self.0.faulty.faults.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn store(&self) -> &MemoryStore {
-        &self.0.store
-    }
-
-    /// The process that is alive now; waits while there is none.
-    pub(super) async fn endpoint(&self) -> Arc<dyn Endpoint> {
+    /// A process that takes calls, whichever `pick` says; waits while there is none. It may stand still.
+    pub(super) async fn process(&self, pick: usize, agent: &str) -> (Arc<Life>, Arc<dyn Endpoint>) {
         loop {
             let changed = self.0.changed.notified();
-            let alive = self.0.engine.lock().unwrap().as_ref().and_then(|engine| engine.endpoint(AGENT));
-            if let Some(endpoint) = alive {
-                return endpoint;
+            let alive: Vec<Process> =
+                self.0.nodes.iter().filter_map(|node| node.process.lock().unwrap().clone()).collect();
+            if !alive.is_empty() {
+                let Process { life, engine } = &alive[pick % alive.len()];
+                return (life.clone(), engine.endpoint(agent).unwrap());
             }
             changed.await;
         }
     }
 
-    /// Done when the process that is alive now is not any more.
-    pub(super) async fn death(&self) {
-        self.0.changed.notified().await;
-    }
-}
-
-struct SimClock {
-    start: Instant,
-    jumped_ms: AtomicI64,
-}
-
-impl Clock for SimClock {
-    fn now(&self) -> Timestamp {
-        let elapsed = i64::try_from(self.start.elapsed().as_millis()).unwrap();
-        Timestamp::from_ms(1_700_000_000_000 + elapsed + self.jumped_ms.load(Ordering::SeqCst))
-    }
-}
-
-/// Loses hints, and repeats some.
-struct FaultyHints {
-    sink: Mutex<Option<Arc<dyn HintSink>>>,
-    dice: Mutex<Dice>,
-}
-
-impl Hints for FaultyHints {
-    fn notify(&self, hint: Hint<'_>) {
-        let times = match self.dice.lock().unwrap().below(10) {
-            0 | 1 => 0,
-            2 => 2,
-            _ => 1,
-        };
-        let sink = self.sink.lock().unwrap().clone();
-        for _ in 0..times {
-            if let Some(sink) = &sink {
-                sink.hint(hint);
+    /// Kills, freezes, sends away and misleads, as long as there is trouble.
+    pub(super) async fn trouble(self, mut dice: Dice) {
+        loop {
+            tokio::time::sleep(Duration::from_millis(dice.between(50, 6_000))).await;
+            if self.0.weather.is_calm() {
+                return;
             }
-        }
-    }
-
-    fn listen(&self, sink: Arc<dyn HintSink>) {
-        *self.sink.lock().unwrap() = Some(sink);
-    }
-}
-
-struct FaultyStore {
-    store: Arc<MemoryStore>,
-    dice: Mutex<Dice>,
-    calm: AtomicBool,
-    faults: AtomicU64,
-}
-
-enum Fate {
-    Fine,
-    Conflict,
-    Lost,
-    /// It happens, and nobody is told.
-    Unanswered,
-}
-
-impl FaultyStore {
-    fn fate(&self) -> (Fate, Duration) {
-        if self.calm.load(Ordering::SeqCst) {
-            return (Fate::Fine, Duration::ZERO);
-        }
-        let mut dice = self.dice.lock().unwrap();
-        let delay = Duration::from_millis(if dice.one_in(3) { dice.below(30) } else { 0 });
-        let fate = match dice.below(40) {
-            0 => Fate::Conflict,
-            1 => Fate::Lost,
-            2 => Fate::Unanswered,
-            _ => return (Fate::Fine, delay),
-        };
-        self.faults.fetch_add(1, Ordering::SeqCst);
-        (fate, delay)
-    }
-
-    /// Reads and other errands: late, or not answered.
-    fn errand<'a, T: Send + 'a>(
-        &'a self,
-        errand: BoxFuture<'a, Result<T, StoreError>>,
-    ) -> BoxFuture<'a, Result<T, StoreError>> {
-        let (fate, delay) = self.fate();
-        Box::pin(async move {
-            tokio::time::sleep(delay).await;
-            match fate {
-                Fate::Lost => Err(unavailable()),
-                Fate::Fine | Fate::Conflict | Fate::Unanswered => errand.await,
+            let node = &self.0.nodes[dice.pick(self.0.nodes.len())];
+            let what = dice.below(7);
+            if let 0 | 1 = what {
+                let clock = if what == 0 { &self.0.clock } else { &node.clock };
+                self.jump(clock, dice.below(90_000).cast_signed() - 30_000);
+                continue;
             }
-        })
-    }
-}
-
-fn unavailable() -> StoreError {
-    StoreError::Unavailable("the simulation says so".to_owned())
-}
-
-impl Store for FaultyStore {
-    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
-        let (fate, delay) = self.fate();
-        Box::pin(async move {
-            tokio::time::sleep(delay).await;
-            match fate {
-                Fate::Fine => self.store.commit(commit).await,
-                Fate::Conflict => Err(CommitError::Conflict),
-                Fate::Lost => Err(unavailable().into()),
-                Fate::Unanswered => {
-                    let _ = self.store.commit(commit).await;
-                    Err(unavailable().into())
+            let process = node.process.lock().unwrap().clone();
+            let Some(Process { life, .. }) = process else { continue };
+            match what {
+                2 => self.0.weather.kill(&life, "between two steps"),
+                3 => life.leave(),
+                _ => {
+                    let ms = self.0.weather.freeze(&life, "between two steps");
+                    tokio::time::sleep(Duration::from_millis(ms)).await;
+                    life.thaw();
                 }
             }
-        })
+        }
     }
 
-    fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>> {
-        self.errand(self.store.head(scope, id))
+    fn jump(&self, clock: &SimClock, ms: i64) {
+        count(&self.0.journal.counts.clock_jumps);
+        self.0.journal.say(|| format!("a clock jumps by {ms} ms"));
+        self.0.jumped_ms.fetch_add(ms.abs(), Ordering::Relaxed);
+        clock.jump_ms(ms);
     }
 
-    fn task<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        self.errand(self.store.task(scope, id))
+    /// No more trouble: what is left must come to rest.
+    pub(super) fn calm_down(&self) {
+        self.0.journal.say(|| "all is calm".to_owned());
+        self.0.weather.calm_down();
+        for node in &self.0.nodes {
+            if let Some(process) = &*node.process.lock().unwrap() {
+                process.life.thaw();
+            }
+        }
     }
+}
 
-    fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {
-        self.errand(self.store.log(key, after_seq, limit))
+/// Small enough that every bound is met: rings that overflow, pages that end, leases that run out.
+fn limits(dice: &mut Dice) -> Limits {
+    Limits {
+        lease_ms: 3_000,
+        sweep_ms: 500,
+        run_s_max: [5, 15][dice.pick(2)],
+        attempts_max: [3, 1_000][dice.pick(2)],
+        retry_backoff_ms_min: 200,
+        retry_backoff_ms_max: 2_000,
+        runs_max: [2, 1_000][dice.pick(2)],
+        cancel_grace_ms: 1_000,
+        settle_wait_s_max: 20,
+        birth_wait_ms: 300,
+        follow_poll_ms: 1_500,
+        tail_updates_max: [4, 256][dice.pick(2)],
+        log_page_commits: [2, 256][dice.pick(2)],
+        delivery_backoff_ms_min: 50,
+        delivery_backoff_ms_max: 1_000,
+        delivery_timeout_ms: 1_000,
+        delivery_failures_max: 1_000_000,
+        ..Limits::default()
     }
+}
 
-    fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>> {
-        self.errand(self.store.list(scope, query))
-    }
-
-    fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>> {
-        self.errand(self.store.find_accepted(key))
-    }
-
-    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
-        self.errand(self.store.push_configs(key))
-    }
-
-    fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
-        self.errand(self.store.claim_runs(claim))
-    }
-
-    fn renew_leases(
-        &self,
-        held: Vec<(TaskKey, u64)>,
-        lease_ms: u32,
-    ) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
-        self.errand(self.store.renew_leases(held, lease_ms))
-    }
-
-    fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
-        self.errand(self.store.canceled_runs())
-    }
-
-    fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.errand(self.store.release_leases(held, due))
-    }
-
-    fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
-        self.store.claim_deliveries(limit, claim_ms)
-    }
-
-    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.store.settle_delivery(key, outcome)
-    }
-
-    fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
-        self.store.next_delivery_at()
-    }
-
-    fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
-        self.store.prune(retention, limit)
-    }
-
-    fn stats(&self) -> StoreStats {
-        self.store.stats()
+fn registered(name: &str, puppet: &Puppet) -> Registered {
+    let card = AgentCard {
+        capabilities: AgentCapabilities {
+            streaming: Some(true),
+            push_notifications: Some(true),
+            ..AgentCapabilities::default()
+        },
+        default_input_modes: vec!["text/plain".to_owned()],
+        default_output_modes: vec!["text/plain".to_owned()],
+        ..AgentCard::default()
+    };
+    Registered {
+        name: name.into(),
+        source: puppet.source(name),
+        card: Arc::new(card),
+        extended_card: None,
+        extended_card_for_anyone: false,
     }
 }

@@ -1,6 +1,6 @@
 //! The whole server without a socket: requests go through its tower service.
 
-use std::convert::Infallible;
+use std::io;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
@@ -52,9 +52,11 @@ impl Answer {
     pub(crate) fn gist(&self) -> String {
         let status = self.status.as_u16();
         let json = serde_json::from_slice::<Value>(&self.body).unwrap_or_default();
-        let error = &json["error"];
+        // 0.3 has no envelope over HTTP+JSON, and no list of details anywhere.
+        let error = json.get("error").unwrap_or(&json);
         let details = if error["details"].is_array() { &error["details"] } else { &error["data"] };
-        match details[0]["reason"].as_str() {
+        let reason = if details.is_array() { &details[0]["reason"] } else { &details["reason"] };
+        match reason.as_str() {
             Some(reason) => format!("{status} {reason}"),
             None => status.to_string(),
         }
@@ -92,7 +94,7 @@ impl Edge {
     }
 
     /// As [`Edge::ask`], with any body, and the answer's body not read yet.
-    pub(crate) async fn open<B>(&self, request: Request<B>) -> Response<UnsyncBoxBody<Bytes, Infallible>>
+    pub(crate) async fn open<B>(&self, request: Request<B>) -> Response<UnsyncBoxBody<Bytes, io::Error>>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: std::fmt::Display,
@@ -111,6 +113,11 @@ impl Edge {
     /// A JSON-RPC call with id 1.
     pub(crate) async fn rpc(&self, method: &str, params: Value) -> Answer {
         self.post("/", rpc_body(method, params)).await
+    }
+
+    /// A JSON-RPC call of A2A 0.3 with id 1, which names no version.
+    pub(crate) async fn old_rpc(&self, method: &str, params: Value) -> Answer {
+        self.ask(unversioned(post("/", rpc_body(method, params)))).await
     }
 
     /// Sends a text over HTTP+JSON and gives the task's id.
@@ -176,6 +183,11 @@ pub(crate) fn with<B>(mut request: Request<B>, name: &str, value: &str) -> Reque
     request
 }
 
+/// The request as clients from before 1.0 make it.
+pub(crate) fn unversioned<B>(request: Request<B>) -> Request<B> {
+    with(request, "a2a-version", "")
+}
+
 pub(crate) fn rpc_body(method: &str, params: Value) -> String {
     serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
 }
@@ -183,6 +195,22 @@ pub(crate) fn rpc_body(method: &str, params: Value) -> String {
 /// The parameters of a send.
 pub(crate) fn message(text: &str) -> Value {
     serde_json::json!({"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": text}]}})
+}
+
+/// The parameters of a send as 0.3 has them.
+pub(crate) fn old_message(text: &str) -> Value {
+    serde_json::json!({"message": {
+        "kind": "message", "messageId": "m-1", "role": "user", "parts": [{"kind": "text", "text": text}],
+    }})
+}
+
+/// The data of each event of a stream.
+pub(crate) fn events(stream: &str) -> Vec<Value> {
+    stream
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|data| serde_json::from_str(data).unwrap())
+        .collect()
 }
 
 /// The text with each UUID replaced by a number in order of appearance, and each time by `<time>`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use switchboard_core::call::{Caller, Endpoint, Reply, Request, SendMessage};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{
-    AgentCapabilities, AgentCard, Message, Part, Role, Task, TaskId, TaskState, TaskView, Update,
+    AgentCapabilities, AgentCard, Json, Message, Part, Role, Task, TaskId, TaskState, TaskView, Update,
 };
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::MemoryStore;
@@ -45,7 +45,13 @@ impl Desk {
 
     /// Sends a message and waits for its task to settle.
     pub(crate) async fn send(&self, message: Message) -> Arc<Task> {
-        match self.call(Request::SendMessage(sending(message, false).into())).await.unwrap() {
+        self.send_with(message, None).await
+    }
+
+    /// The same with metadata of the request.
+    pub(crate) async fn send_with(&self, message: Message, metadata: Option<Json>) -> Arc<Task> {
+        let send = SendMessage { metadata, ..sending(message, false) };
+        match self.call(Request::SendMessage(send.into())).await.unwrap() {
             Reply::SentTask(view) => view.task,
             _ => panic!("a send is answered with a task"),
         }

@@ -23,6 +23,18 @@ pub(crate) enum Synchronous {
     Normal,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Card {
+    /// The members of every version, side by side.
+    #[default]
+    All,
+    /// Those of A2A 1.0 alone.
+    #[value(name = "1.0")]
+    #[serde(rename = "1.0")]
+    V1_0,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Effects {

@@ -9,7 +9,7 @@ use serde_path_to_error::Segment;
 use toml::Spanned;
 
 use super::ConfigError;
-use super::choices::{Effects, KindName, LogFormat, Recovery, Synchronous};
+use super::choices::{Card, Effects, KindName, LogFormat, Recovery, Synchronous};
 
 /// A setting that may be there, and where.
 pub(super) type Setting<T> = Option<Spanned<T>>;
@@ -37,7 +37,9 @@ pub(super) struct ServerTable {
     pub(super) outbound_allow: Setting<Vec<String>>,
     pub(super) cors_origins: Setting<Vec<String>>,
     pub(super) body_bytes_max: Setting<u64>,
+    pub(super) reply_bytes_max: Setting<u64>,
     pub(super) default_version: Setting<String>,
+    pub(super) card: Setting<Card>,
     pub(super) grace_s: Setting<u64>,
     pub(super) lease_s: Setting<u64>,
     pub(super) queued_timeout_s: Setting<u64>,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use toml::Spanned;
 
-use super::choices::{Effects, KindName, LogFormat, Recovery, Synchronous};
+use super::choices::{Card, Effects, KindName, LogFormat, Recovery, Synchronous};
 use super::file::{AgentTable, CommandForm, File, ServerTable, Setting, SkillTable, Source};
 use super::{ConfigError, Environment, FILE_NAME, Given, Origin, SkillConfig, listen, values};
 
@@ -27,7 +27,9 @@ pub(crate) struct Layer {
     pub(crate) outbound_allow: Option<Given<Vec<String>>>,
     pub(crate) cors_origins: Option<Given<Vec<String>>>,
     pub(crate) body_bytes_max: Option<Given<u64>>,
+    pub(crate) reply_bytes_max: Option<Given<u64>>,
     pub(crate) default_version: Option<Given<String>>,
+    pub(crate) card: Option<Given<Card>>,
     pub(crate) grace_s: Option<Given<u64>>,
     /// Only in the file, like the next two.
     pub(crate) lease_s: Option<Given<u64>>,
@@ -142,7 +144,9 @@ impl Layer {
             outbound_allow: self.outbound_allow.or(below.outbound_allow),
             cors_origins: self.cors_origins.or(below.cors_origins),
             body_bytes_max: self.body_bytes_max.or(below.body_bytes_max),
+            reply_bytes_max: self.reply_bytes_max.or(below.reply_bytes_max),
             default_version: self.default_version.or(below.default_version),
+            card: self.card.or(below.card),
             grace_s: self.grace_s.or(below.grace_s),
             lease_s: self.lease_s.or(below.lease_s),
             queued_timeout_s: self.queued_timeout_s.or(below.queued_timeout_s),
@@ -183,7 +187,9 @@ fn of_environment(environment: &Environment) -> Result<Layer, ConfigError> {
         outbound_allow: list("SWITCHBOARD_OUTBOUND_ALLOW")?,
         cors_origins: list("SWITCHBOARD_CORS_ORIGIN")?,
         body_bytes_max: number("SWITCHBOARD_BODY_LIMIT")?,
+        reply_bytes_max: number("SWITCHBOARD_REPLY_LIMIT")?,
         default_version: text("SWITCHBOARD_DEFAULT_VERSION")?,
+        card: text("SWITCHBOARD_CARD")?.map(|given| given.try_map(choice)).transpose()?,
         grace_s: number("SWITCHBOARD_GRACE")?,
         name: text("SWITCHBOARD_NAME")?,
         description: text("SWITCHBOARD_DESCRIPTION")?,
@@ -262,7 +268,9 @@ fn of_server(place: &Place<'_>, table: ServerTable) -> Layer {
         outbound_allow: place.get("outbound_allow", table.outbound_allow),
         cors_origins: place.get("cors_origins", table.cors_origins),
         body_bytes_max: place.get("body_bytes_max", table.body_bytes_max),
+        reply_bytes_max: place.get("reply_bytes_max", table.reply_bytes_max),
         default_version: place.get("default_version", table.default_version),
+        card: place.get("card", table.card),
         grace_s: place.get("grace_s", table.grace_s),
         lease_s: place.get("lease_s", table.lease_s),
         queued_timeout_s: place.get("queued_timeout_s", table.queued_timeout_s),

@@ -25,7 +25,7 @@ use switchboard::Tokens;
 
 use crate::agents::exec::{Invocation, Program};
 
-pub(crate) use choices::{Effects, LogFormat, Synchronous};
+pub(crate) use choices::{Card, Effects, LogFormat, Synchronous};
 pub(crate) use environment::Environment;
 pub(crate) use layer::{Command, Layer, gather};
 pub(crate) use listen::is_local;
@@ -54,8 +54,11 @@ pub(crate) struct Config {
     pub(crate) outbound_allow: Given<Vec<String>>,
     pub(crate) cors_origins: Vec<String>,
     pub(crate) body_bytes_max: usize,
+    pub(crate) reply_bytes_max: u64,
     /// What a request that names no version means; none is what the specification says.
     pub(crate) default_version: Option<switchboard::Dialect>,
+    /// What the cards hold for those who name no version.
+    pub(crate) card: Card,
     pub(crate) grace: Duration,
     pub(crate) lifetimes: Lifetimes,
     /// The first is the default one. Never empty.

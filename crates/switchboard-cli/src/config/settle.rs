@@ -10,7 +10,8 @@ use switchboard::{Dialect, Tokens};
 use super::agents::settle_agents;
 use super::layer::Layers;
 use super::{
-    Config, ConfigError, Environment, Given, KnownTokens, Layer, Lifetimes, LogFormat, Origin, Storage, listen, values,
+    Card, Config, ConfigError, Environment, Given, KnownTokens, Layer, Lifetimes, LogFormat, Origin, Storage, listen,
+    values,
 };
 
 const DATA_DEFAULT: &str = "./switchboard-data";
@@ -21,6 +22,9 @@ const LEASE_S_MAX: u64 = 3_600;
 const TASK_TIMEOUT_S_MAX: u64 = 365 * 86_400;
 const BODY_BYTES_MIN: u64 = 1 << 10;
 const BODY_BYTES_MAX: u64 = 1 << 30;
+/// What an agent writes at once must fit a reply, so it cannot be very little.
+const REPLY_BYTES_MIN: u64 = 1 << 20;
+const REPLY_BYTES_MAX: u64 = 1 << 30;
 
 /// # Errors
 /// When something is wrong; the error says what and where.
@@ -46,6 +50,10 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         Some(given) => given.try_map(|bytes| values::within(bytes, BODY_BYTES_MIN, BODY_BYTES_MAX, "bytes"))?.value,
         None => switchboard::ServerLimits::default().body_bytes_max as u64,
     };
+    let reply_bytes_max = match settings.reply_bytes_max {
+        Some(given) => given.try_map(|bytes| values::within(bytes, REPLY_BYTES_MIN, REPLY_BYTES_MAX, "bytes"))?.value,
+        None => switchboard::Limits::default().reply_bytes_max,
+    };
     let grace_s = match settings.grace_s {
         Some(given) => given.try_map(|seconds| values::within(seconds, 0, GRACE_S_MAX, "seconds"))?.value,
         None => GRACE_S_DEFAULT,
@@ -62,7 +70,9 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         outbound_allow: outbound_allow.unwrap_or(Given::new(Vec::new(), Origin::Default)),
         cors_origins: each(cors_origins, values::origin)?,
         body_bytes_max: usize::try_from(body_bytes_max).unwrap_or(usize::MAX),
+        reply_bytes_max,
         default_version: settings.default_version.map(default_version).transpose()?,
+        card: settings.card.map_or(Card::default(), |given| given.value),
         grace: Duration::from_secs(grace_s),
         lifetimes,
         agents,
@@ -150,6 +160,6 @@ fn anonymous_tenants(given: Option<Given<Vec<String>>>, has_tokens: bool) -> Res
 }
 
 fn default_version(given: Given<String>) -> Result<Dialect, ConfigError> {
-    let named = |text: String| Dialect::from_name(&text).ok_or_else(|| format!("expected 1.0, got {text:?}"));
+    let named = |text: String| Dialect::of_version(&text).ok_or_else(|| format!("expected 1.0 or 0.3, got {text:?}"));
     Ok(given.try_map(named)?.value)
 }

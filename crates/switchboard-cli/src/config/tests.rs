@@ -43,7 +43,7 @@ fn without_a_word_it_is_a_durable_demo_for_this_machine() {
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     let folder = PathBuf::from("./switchboard-data");
     assert_eq!(config.storage, Storage::Sqlite { folder, synchronous: Synchronous::Full });
-    assert_eq!(config.body_bytes_max, 10 << 20);
+    assert_eq!((config.body_bytes_max, config.reply_bytes_max), (10 << 20, 32 << 20));
     assert!(config.tokens.is_none() && !config.allow_unauthenticated);
     let [agent] = &config.agents[..] else { panic!("{config:?}") };
     assert_eq!((agent.name.as_str(), agent.slug.as_str()), ("Demo", "demo"));
@@ -77,6 +77,7 @@ fn every_setting_has_a_variable() {
         ("SWITCHBOARD_OUTBOUND_ALLOW", "10.0.0.0/8,127.0.0.1:9000"),
         ("SWITCHBOARD_CORS_ORIGIN", "https://app.example"),
         ("SWITCHBOARD_BODY_LIMIT", "4096"),
+        ("SWITCHBOARD_REPLY_LIMIT", "2097152"),
         ("SWITCHBOARD_DEFAULT_VERSION", "1.0"),
         ("SWITCHBOARD_LISTEN", "0.0.0.0:0"),
         ("SWITCHBOARD_LOG_FORMAT", "json"),
@@ -87,6 +88,7 @@ fn every_setting_has_a_variable() {
         ("SWITCHBOARD_EFFECTS", "none"),
         ("SWITCHBOARD_RUN_TIMEOUT", "60"),
         ("SWITCHBOARD_GRACE", "0"),
+        ("SWITCHBOARD_CARD", "1.0"),
         ("SWITCHBOARD_MEMORY", ""),
     ];
     let config = load(&[], &variables, "").unwrap();
@@ -104,7 +106,9 @@ fn every_setting_has_a_variable() {
         outbound_allow = ["10.0.0.0/8", "127.0.0.1:9000"]
         cors_origins = ["https://app.example"]
         body_bytes_max = 4096
+        reply_bytes_max = 2097152
         default_version = "1.0"
+        card = "1.0"
         grace_s = 0
         lease_s = 30
 

@@ -5,6 +5,7 @@
 //! the Go SDK; -32050 (try again later) and -32051 (too large) are ours, inside the range A2A keeps for such codes.
 
 use crate::error::ProtocolError;
+use crate::model::TaskState;
 
 /// How one error is numbered in each binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,49 @@ pub fn of(error: &ProtocolError) -> Codes {
         E::PermissionDenied { .. } => row(-31403, 403, PERMISSION_DENIED, "PERMISSION_DENIED"),
         E::Unavailable { .. } => row(-32050, 503, UNAVAILABLE, "UNAVAILABLE"),
         E::TooLarge { .. } => row(-32051, 413, RESOURCE_EXHAUSTED, "PAYLOAD_TOO_LARGE"),
+    }
+}
+
+/// The HTTP status of an error under 0.3's paths. That version has no table; where both SDKs that serve it agree on another
+/// number than 1.0's, it is theirs.
+#[must_use]
+pub fn http_of_0_3(error: &ProtocolError) -> u16 {
+    match error {
+        ProtocolError::TaskNotCancelable { .. } => 409,
+        // The text of 0.2 has this number for its own way to ask for that card.
+        ProtocolError::ExtendedAgentCardNotConfigured => 404,
+        _ => of(error).http,
+    }
+}
+
+/// What a program may want to know about an error without reading its message, as names and texts. How a state is spelled
+/// is the dialect's to say.
+#[must_use]
+pub fn facts(error: &ProtocolError, state_name: fn(TaskState) -> &'static str) -> Vec<(&'static str, String)> {
+    use ProtocolError as E;
+    match error {
+        E::TaskNotFound { id } => vec![("taskId", id.to_string())],
+        E::TaskNotCancelable { id, state } => {
+            vec![("taskId", id.to_string()), ("state", state_name(*state).to_owned())]
+        }
+        E::ExtensionSupportRequired { uri } => vec![("extension", uri.clone())],
+        E::VersionNotSupported { requested, supported, .. } => {
+            vec![("requested", requested.clone()), ("supported", supported.join(","))]
+        }
+        E::MethodNotFound { method, .. } => vec![("method", method.clone())],
+        E::Internal { incident } => vec![("incident", incident.clone())],
+        E::TooLarge { bytes_max, .. } => vec![("bytesMax", bytes_max.to_string())],
+        E::PushNotificationNotSupported
+        | E::UnsupportedOperation { .. }
+        | E::ContentTypeNotSupported { .. }
+        | E::InvalidAgentResponse { .. }
+        | E::ExtendedAgentCardNotConfigured
+        | E::ParseError { .. }
+        | E::InvalidRequest { .. }
+        | E::InvalidParams { .. }
+        | E::Unauthenticated { .. }
+        | E::PermissionDenied { .. }
+        | E::Unavailable { .. } => Vec::new(),
     }
 }
 

@@ -1,34 +1,184 @@
-//! Which dialect a request is in, from the version it names. Pure: the binding fetches the header and the query
-//! parameter. The spec reads a request without a version as 0.3, which a 1.0-only server must refuse; a configured
-//! default replaces that reading.
+//! Which dialect a request is in. Decided once, at the door, from what the binding knows before it reads fields: the
+//! version the request names, and the method or the path it asks for.
+//!
+//! Methods and paths of 1.0 and 0.3 differ, so a request says twice what it is, and both must agree. What names no version
+//! means 0.3, as the spec has it; a configured default replaces that reading where the method leaves it open. A mix is
+//! refused with what to change, never read as the other version.
 
 use crate::error::ProtocolError;
 use crate::model::Dialect;
 
 use super::json::excerpt;
 
-/// The dialect to answer in. The header wins over the query parameter; an empty one counts as absent.
+/// What is known of a request when its dialect is decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Clues<'a> {
+    /// The `A2A-Version` header; an empty one counts as absent.
+    pub header: Option<&'a str>,
+    /// The query parameter of that name, which counts where there is no header.
+    pub query: Option<&'a str>,
+    /// What a request without a version means on this server, if not 0.3.
+    pub default: Option<Dialect>,
+    pub door: Door<'a>,
+}
+
+/// Where a request came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door<'a> {
+    JsonRpc {
+        method: &'a str,
+    },
+    /// A path of HTTP+JSON as 1.0 has it.
+    Http,
+    /// A path of HTTP+JSON under `/v1`, as 0.3 has it.
+    HttpV1,
+}
+
+/// A request that is in no dialect, and the one in which to say so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub dialect: Dialect,
+    pub error: ProtocolError,
+}
+
+/// The dialect of a request.
 ///
 /// # Errors
-/// [`ProtocolError::VersionNotSupported`] when the version is not served here or is not a version.
-pub fn version(header: Option<&str>, query: Option<&str>, default: Option<Dialect>) -> Result<Dialect, ProtocolError> {
-    let requested = match (named(header).or(named(query)), default) {
-        (Some(requested), _) => requested,
-        (None, Some(dialect)) => return Ok(dialect),
-        (None, None) => "0.3",
-    };
-    match major_minor(requested) {
-        Some((1, 0)) => Ok(Dialect::V1_0),
-        _ => Err(ProtocolError::VersionNotSupported {
-            requested: excerpt(&requested.replace(char::is_control, "?"), 32),
-            supported: vec![Dialect::V1_0.name()],
-        }),
+/// When its version is not served or not a version, or belies its method or path.
+pub fn dialect(clues: &Clues<'_>) -> Result<Dialect, Refusal> {
+    let asked = clues.door.asks_for();
+    match (clues.family(), asked) {
+        (Named::Unknown(version), _) => {
+            let requested = excerpt(&version.replace(char::is_control, "?"), 32);
+            let error =
+                ProtocolError::VersionNotSupported { requested, supported: Dialect::VERSIONS.into(), fix: None };
+            Err(Refusal { dialect: clues.door.spelling(asked.unwrap_or(Family::V1_0)), error })
+        }
+        (Named::Known(Family::V1_0), Some(Family::V0)) => {
+            Err(Refusal { dialect: Dialect::V1_0, error: clues.door.not_in_1_0() })
+        }
+        (Named::Known(Family::V0), Some(Family::V1_0)) => Err(without_version(clues.door)),
+        (Named::Absent, Some(Family::V1_0)) if clues.default != Some(Dialect::V1_0) => Err(without_version(clues.door)),
+        (Named::Known(family), _) | (Named::Absent, Some(family)) => Ok(clues.door.spelling(family)),
+        (Named::Absent, None) => Ok(clues.default.unwrap_or(Dialect::V0_3)),
     }
 }
 
-fn named(text: Option<&str>) -> Option<&str> {
-    text.map(str::trim).filter(|text| !text.is_empty())
+/// The dialect to refuse a request in before its method is known: by its version and path alone.
+#[must_use]
+pub fn spelling(clues: &Clues<'_>) -> Dialect {
+    let family = match clues.family() {
+        Named::Known(family) => Some(family),
+        Named::Absent | Named::Unknown(_) => clues.door.asks_for(),
+    };
+    family.map_or_else(|| clues.default.unwrap_or(Dialect::V0_3), |family| clues.door.spelling(family))
 }
+
+/// Versions that are spelled alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    V1_0,
+    /// 0.3 and 0.2.
+    V0,
+}
+
+enum Named<'a> {
+    Absent,
+    Known(Family),
+    Unknown(&'a str),
+}
+
+impl<'a> Clues<'a> {
+    fn family(&self) -> Named<'a> {
+        let named = |text: Option<&'a str>| text.map(str::trim).filter(|text| !text.is_empty());
+        let Some(version) = named(self.header).or(named(self.query)) else { return Named::Absent };
+        match major_minor(version) {
+            Some((1, 0)) => Named::Known(Family::V1_0),
+            Some((0, 2 | 3)) => Named::Known(Family::V0),
+            Some(_) | None => Named::Unknown(version),
+        }
+    }
+}
+
+impl Door<'_> {
+    /// The family whose method or path this is; none if it could be either's.
+    fn asks_for(self) -> Option<Family> {
+        match self {
+            Self::JsonRpc { method } if method.contains('/') => Some(Family::V0),
+            Self::JsonRpc { method } if method.starts_with(|first: char| first.is_ascii_uppercase()) => {
+                Some(Family::V1_0)
+            }
+            Self::JsonRpc { .. } => None,
+            Self::Http => Some(Family::V1_0),
+            Self::HttpV1 => Some(Family::V0),
+        }
+    }
+
+    fn spelling(self, family: Family) -> Dialect {
+        match (family, self) {
+            (Family::V1_0, _) => Dialect::V1_0,
+            (Family::V0, Self::JsonRpc { .. }) => Dialect::V0_3,
+            (Family::V0, Self::Http | Self::HttpV1) => Dialect::V0_3Rest,
+        }
+    }
+
+    /// The refusal of what 0.3 has, to somebody who speaks 1.0.
+    fn not_in_1_0(self) -> ProtocolError {
+        let (method, hint) = match self {
+            Self::JsonRpc { method } => {
+                let own = METHODS.iter().find(|(old, _)| *old == method).map(|(_, new)| new);
+                let hint = own.map(|own| {
+                    format!("A2A 1.0 calls it {own}; to speak 0.3 instead, leave the header A2A-Version out")
+                });
+                (excerpt(method, 64), hint)
+            }
+            Self::Http | Self::HttpV1 => {
+                let hint = "paths under /v1 are A2A 0.3's: in 1.0 they have no /v1; \
+                            to speak 0.3 instead, leave the header A2A-Version out";
+                ("/v1".to_owned(), Some(hint.to_owned()))
+            }
+        };
+        ProtocolError::MethodNotFound { method, hint }
+    }
+}
+
+/// The refusal of what 1.0 has, to somebody who does not say that they speak it.
+fn without_version(door: Door<'_>) -> Refusal {
+    let fix = match door {
+        Door::JsonRpc { method } => {
+            let old = METHODS.iter().find(|(_, new)| *new == method).map(|(old, _)| format!(": {old}"));
+            format!(
+                "{} is a method of A2A 1.0: send header A2A-Version: 1.0 \
+                 (a request without it means 0.3, whose methods have other names{})",
+                excerpt(method, 64),
+                old.unwrap_or_default()
+            )
+        }
+        Door::Http | Door::HttpV1 => "This path is of A2A 1.0: send header A2A-Version: 1.0 \
+                                      (a request without it means 0.3, whose paths begin with /v1)"
+            .to_owned(),
+    };
+    let error = ProtocolError::VersionNotSupported {
+        requested: "0.3".to_owned(),
+        supported: Dialect::VERSIONS.into(),
+        fix: Some(fix),
+    };
+    Refusal { dialect: Dialect::V1_0, error }
+}
+
+/// The methods of 0.3 and what 1.0 calls them.
+const METHODS: [(&str, &str); 10] = [
+    ("message/send", "SendMessage"),
+    ("message/stream", "SendStreamingMessage"),
+    ("tasks/get", "GetTask"),
+    ("tasks/cancel", "CancelTask"),
+    ("tasks/resubscribe", "SubscribeToTask"),
+    ("tasks/pushNotificationConfig/set", "CreateTaskPushNotificationConfig"),
+    ("tasks/pushNotificationConfig/get", "GetTaskPushNotificationConfig"),
+    ("tasks/pushNotificationConfig/list", "ListTaskPushNotificationConfigs"),
+    ("tasks/pushNotificationConfig/delete", "DeleteTaskPushNotificationConfig"),
+    ("agent/getAuthenticatedExtendedCard", "GetExtendedAgentCard"),
+];
 
 /// Reads `major.minor` and ignores a patch number, which never distinguishes two protocols. A leading `v` is tolerated.
 fn major_minor(text: &str) -> Option<(u32, u32)> {

@@ -1,13 +1,22 @@
-//! What every JSON dialect needs: a writer that appends to a byte buffer ([`write_str`], [`Object`]) and readers that
-//! take what protobuf's JSON mapping allows (numbers as text, enums by name or number, base64 in either alphabet, null
-//! for absent). Neither builds a tree. Names of fields and rules about them belong to the dialects.
+//! What every JSON dialect needs: a writer that appends to a byte buffer ([`write_str`], [`Object`]), readers that take
+//! what protobuf's JSON mapping allows (numbers as text, enums by name or number, base64 in either alphabet, null for
+//! absent), and a [`Check`] that collects what is wrong by field, within [`DecodeLimits`]. None builds a tree. Names of
+//! fields and rules about them belong to the dialects.
 
+mod check;
+mod limits;
+mod merge;
 mod read;
+mod request;
 mod write;
 
+pub use check::Check;
+pub use limits::DecodeLimits;
+pub use merge::{Members, merge_objects};
 pub use read::{
     Fault, Int, LIST_ITEMS_KEPT, List, NameOrNumber, Obj, Text, decode_base64, excerpt, parse_object, present_raw,
 };
+pub use request::{Decoded, check_id, read_body, read_params, unknown_method};
 pub use write::{
     Object, write_array, write_base64, write_i64, write_json, write_str, write_strings, write_timestamp, write_u64,
 };

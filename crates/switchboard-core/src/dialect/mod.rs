@@ -1,9 +1,98 @@
 //! How the model is spelled on the wire. A dialect is a pure translator in a folder of its own; adding one adds a
-//! folder, a variant here and a row in `codes`, and changes nothing else. Dialects do not import each other.
+//! folder, a variant of [`Dialect`], its arms below and a row in `codes`, and changes nothing else. Dialects do not import
+//! each other.
+//!
+//! The functions here only choose: whoever has a [`Dialect`] in hand and something to write need not know the others.
 
 pub mod codes;
 pub mod detect;
 pub mod json;
+#[cfg(test)]
+mod testing;
+pub mod v0_3;
 pub mod v1_0;
 
 pub use crate::model::Dialect;
+
+use crate::call::Reply;
+use crate::error::ProtocolError;
+use crate::model::{TaskView, Update};
+
+/// Writes the result of a call. A deletion and a stream have none.
+pub fn encode_reply(dialect: Dialect, reply: &Reply, out: &mut Vec<u8>) {
+    match dialect {
+        Dialect::V1_0 => v1_0::encode_reply(reply, out),
+        Dialect::V0_3 => v0_3::rpc::encode_reply(reply, out),
+        Dialect::V0_3Rest => v0_3::rest::encode_reply(reply, out),
+    }
+}
+
+/// Writes one update of a stream.
+pub fn encode_update(dialect: Dialect, update: &Update, out: &mut Vec<u8>) {
+    match dialect {
+        Dialect::V1_0 => v1_0::encode_update(update, out),
+        Dialect::V0_3 => v0_3::rpc::encode_update(update, out),
+        Dialect::V0_3Rest => v0_3::rest::encode_update(update, out),
+    }
+}
+
+/// Whether a stream in this dialect ends with this update, whoever follows.
+#[must_use]
+pub fn ends_stream(dialect: Dialect, update: &Update) -> bool {
+    match dialect {
+        // In 1.0 how the stream was asked for decides, and the engine knows that.
+        Dialect::V1_0 => false,
+        Dialect::V0_3 | Dialect::V0_3Rest => v0_3::is_final(update),
+    }
+}
+
+/// Writes a JSON-RPC error response. A form that does not travel over JSON-RPC is spelled as its version is there.
+pub fn encode_rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
+    match dialect {
+        Dialect::V1_0 => v1_0::encode_rpc_error(error, id, out),
+        Dialect::V0_3 | Dialect::V0_3Rest => v0_3::encode_rpc_error(error, id, out),
+    }
+}
+
+/// Writes the body of an HTTP error that is answered with the given status.
+pub fn encode_http_error(dialect: Dialect, error: &ProtocolError, http: u16, out: &mut Vec<u8>) {
+    match dialect {
+        Dialect::V1_0 => v1_0::encode_http_error_as(error, http, out),
+        Dialect::V0_3 | Dialect::V0_3Rest => v0_3::encode_http_error(error, out),
+    }
+}
+
+/// What is posted to a webhook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PushBody {
+    /// Each update.
+    Update,
+    /// The task as it stands.
+    Task,
+}
+
+/// What a webhook is sent that was registered in this dialect.
+#[must_use]
+pub fn push_body(dialect: Dialect) -> PushBody {
+    match dialect {
+        Dialect::V1_0 => PushBody::Update,
+        Dialect::V0_3 | Dialect::V0_3Rest => PushBody::Task,
+    }
+}
+
+/// Writes a task for a webhook that is sent whole ones. In 0.3 that is the schema's form, whatever the binding.
+pub fn encode_pushed_task(dialect: Dialect, view: &TaskView, out: &mut Vec<u8>) {
+    match dialect {
+        Dialect::V1_0 => v1_0::encode_task(view, out),
+        Dialect::V0_3 | Dialect::V0_3Rest => v0_3::rpc::encode_task(view, out),
+    }
+}
+
+/// The media type of what is posted to a webhook.
+#[must_use]
+pub fn push_media_type(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::V1_0 => "application/a2a+json",
+        Dialect::V0_3 | Dialect::V0_3Rest => "application/json",
+    }
+}

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::ProtocolError;
-use crate::model::{Artifact, Json, TaskState, Timestamp};
+use crate::model::{Artifact, Json, Part, TaskState, Timestamp, outweighs};
 
 use super::{Command, Event, Head, Inbound, Opening, Phase, RunCommand, StatusWrite, TurnEnd};
 
@@ -14,6 +14,8 @@ pub struct Bounds {
     pub inbox_messages_max: u32,
     pub artifacts_max: usize,
     pub artifact_bytes_max: u64,
+    /// What one write of a run may weigh, since it goes out as one update.
+    pub write_bytes_max: u64,
 }
 
 /// Why a command has no effect.
@@ -155,6 +157,7 @@ fn run(
     }
     match command {
         RunCommand::Status(write) => {
+            check_write("a status", write.message.as_ref().map_or(&[], |message| &message.parts), bounds)?;
             let mut events = birth(head, inbound, now);
             events.push(status(head, write, now)?);
             Ok(events)
@@ -166,7 +169,10 @@ fn run(
             Ok(events)
         }
         RunCommand::Reply { message } => match head.phase {
-            Phase::Unborn => Ok(vec![Event::Replied { message }]),
+            Phase::Unborn => {
+                check_write("a direct reply", &message.parts, bounds)?;
+                Ok(vec![Event::Replied { message }])
+            }
             Phase::Live | Phase::Replied => Err(agent_error("a direct reply after the task was opened")),
         },
         RunCommand::Checkpoint { value } => Ok(vec![Event::Checkpoint { value }]),
@@ -192,6 +198,15 @@ fn status(head: &Head, write: StatusWrite, now: Timestamp) -> Result<Event, Refu
     Ok(Event::StatusChanged { state, message, metadata, at: now })
 }
 
+/// Whatever is written at once is also shown at once.
+fn check_write(what: &str, parts: &[Part], bounds: &Bounds) -> Result<(), Refusal> {
+    if !outweighs(parts, bounds.write_bytes_max) {
+        return Ok(());
+    }
+    let max = bounds.write_bytes_max;
+    Err(agent_error(format!("{what} of more than {max} bytes; write a large artifact in chunks, and point to it")))
+}
+
 /// Checks a write and says whether it really appends: the first write of a later attempt replaces what the dead attempt
 /// of the same turn left, so that nothing is doubled.
 fn check_artifact(head: &Head, artifact: &Artifact, append: bool, bounds: &Bounds) -> Result<bool, Refusal> {
@@ -201,6 +216,7 @@ fn check_artifact(head: &Head, artifact: &Artifact, append: bool, bounds: &Bound
     if artifact.parts.is_empty() {
         return Err(agent_error(format!("artifact {} has no parts", artifact.artifact_id)));
     }
+    check_write("an artifact write", &artifact.parts, bounds)?;
     let known = head.artifact(artifact.artifact_id.as_str());
     let append = match known {
         Some(known) => append && (known.turn != head.turn || known.attempt == head.attempt),

@@ -13,6 +13,7 @@ mod security;
 mod task;
 mod timestamp;
 mod update;
+mod weight;
 
 pub use artifact::Artifact;
 pub use card::{
@@ -28,3 +29,7 @@ pub use security::{OAuthFlow, OAuthFlowKind, SecurityRequirement, SecurityScheme
 pub use task::{Task, TaskState, TaskStatus};
 pub use timestamp::Timestamp;
 pub use update::{ArtifactUpdate, ArtifactView, StatusUpdate, TaskView, Update};
+pub use weight::outweighs;
+
+#[cfg(test)]
+mod weight_tests;

@@ -48,12 +48,16 @@ pub(crate) fn enter(
     house: &Arc<House>,
     agent: &Arc<Registered>,
     caller: &Caller,
-    send: Box<SendMessage>,
+    mut send: Box<SendMessage>,
 ) -> Unbroken<Result<Entry, ProtocolError>> {
     let (own, agent, caller) = (house.clone(), agent.clone(), caller.clone());
     house.supervisor.unbroken(Box::pin(async move {
         let (house, agent, caller) = (&own, &agent, &caller);
         let identity = identify(agent, caller, &send.message);
+        // Older versions let a client leave this out.
+        if send.message.message_id.is_empty() {
+            send.message.message_id = house.ids.uuid().into();
+        }
         let scope = house.scope(caller, agent);
         let entering = Entering { house, agent, caller, scope, identity };
         match send.message.task_id.clone() {

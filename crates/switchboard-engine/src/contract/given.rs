@@ -8,6 +8,7 @@ use switchboard_core::lifecycle::{Event, Folded, Head, Inbound, is_needed_to_fol
 use switchboard_core::model::{Artifact, AuthenticationInfo, Message, Part, PushConfig, Role, TaskState, Timestamp};
 
 use super::Subject;
+use crate::ports::Room;
 use crate::ports::store::{Commit, CommitError, LoggedCommit, Scope, Store, StoreError, Target, TaskKey};
 
 pub const LEASE_MS: u32 = 30_000;
@@ -144,7 +145,11 @@ impl Pen {
         let (store, id) = (subject.store(), &self.head.id);
         let stored = store.head(&self.scope, id).await.expect("heads are read").expect("the record is there");
         assert_eq!((stored.key, &stored.scope, &stored.head), (self.key(), &self.scope, &self.head));
-        let stored = store.task(&self.scope, id).await.expect("tasks are read").expect("the record is there");
+        let stored = store
+            .task(&self.scope, id, &Room::unlimited())
+            .await
+            .expect("tasks are read")
+            .expect("the record is there");
         assert_eq!((stored.key, &stored.head, &*stored.folded), (self.key(), &self.head, &self.folded));
     }
 }

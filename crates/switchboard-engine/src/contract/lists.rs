@@ -5,12 +5,21 @@ use switchboard_core::model::TaskState;
 
 use super::Subject;
 use super::given::{Pen, anyone, chunk, inbound, now, scope, status};
+use crate::ports::Room;
 use crate::ports::store::{ListPage, ListQuery, Retention, Scope};
 
 /// No filter at all.
 #[must_use]
 pub fn everything(page_size: usize) -> ListQuery {
-    ListQuery { context_id: None, state: None, status_since: None, page_size, after: None, artifacts: true }
+    ListQuery {
+        context_id: None,
+        state: None,
+        status_since: None,
+        page_size,
+        after: None,
+        artifacts: true,
+        room: Room::unlimited(),
+    }
 }
 
 async fn ids(subject: &dyn Subject, scope: &Scope, query: &ListQuery) -> Vec<String> {

@@ -54,34 +54,47 @@ pub async fn a_cursor_at_the_end_gets_an_empty_page(subject: &mut dyn Subject) {
     }
 }
 
+/// A hundred thousand events, most of them written many at a time; a million, one at a time, if there is time for it.
 pub async fn an_event_costs_the_same_early_and_late(subject: &mut dyn Subject) {
-    const EVENTS: u64 = 20_000;
+    let long = std::env::var_os("SWITCHBOARD_TEST_LONG").is_some();
+    let (events, together) = if long { (1_000_000, 1) } else { (100_000, 50) };
     let mut pen = Pen::opened(subject, "t1").await;
     pen.hints = false;
-    let mut early = None;
-    for number in 0..EVENTS {
-        let before = subject.store().stats();
-        let event = match number % 2 {
-            0 => chunk("a", "word", number > 0),
-            _ => status(subject, TaskState::Working, Some("busy")),
-        };
-        // The pen's own memory of the log would grow with the task; what is measured is the store's.
-        let commit = pen.commit(subject, vec![event]);
-        pen.head = commit.head.clone();
-        subject.store().commit(commit).await.expect("the store takes the commit");
-        let cost = cost(&before, &subject.store().stats());
-        match early {
-            None if number == 11 => early = Some(cost),
-            Some((rows, bytes)) if number % 2 == 1 => {
-                assert_eq!(cost.0, rows, "rows of event {number}");
-                assert!(cost.1 <= bytes + 32, "bytes of event {number}: {} after {bytes}", cost.1);
-            }
-            _ => {}
+    pen.append(subject, vec![chunk("a", "word", false)]).await;
+    let mut early: Option<[(u64, u64); 2]> = None;
+    let event = |subject: &dyn Subject, number: u64| match number % 2 {
+        0 => chunk("a", "word", true),
+        _ => status(subject, TaskState::Working, Some("busy")),
+    };
+    while pen.head.seq < events {
+        let mut costs = [(0, 0); 2];
+        for (number, cost) in (0..).zip(&mut costs) {
+            let before = subject.store().stats();
+            write_lightly(subject, &mut pen, vec![event(subject, number)]).await;
+            *cost = cost_since(&before, subject);
+        }
+        let expected = *early.get_or_insert(costs);
+        for ((rows, bytes), (early_rows, early_bytes)) in costs.into_iter().zip(expected) {
+            assert_eq!(rows, early_rows, "rows of event {}", pen.head.seq);
+            assert!(bytes <= early_bytes + 32, "bytes of event {}: {bytes} after {early_bytes}", pen.head.seq);
+        }
+        if together > 1 {
+            let filling = (0..together).map(|number| event(subject, number)).collect();
+            write_lightly(subject, &mut pen, filling).await;
         }
     }
 }
 
-fn cost(before: &StoreStats, after: &StoreStats) -> (u64, u64) {
+/// Writes without the pen's own memory of the log, which grows with the task; what is measured is the store's.
+async fn write_lightly(subject: &dyn Subject, pen: &mut Pen, events: Vec<Event>) {
+    let commit = pen.commit(subject, events);
+    pen.head = commit.head.clone();
+    subject.store().commit(commit).await.expect("the store takes the commit");
+}
+
+/// Rows and bytes written since.
+fn cost_since(before: &StoreStats, subject: &dyn Subject) -> (u64, u64) {
+    let after = subject.store().stats();
     (after.rows_written - before.rows_written, after.bytes_written - before.bytes_written)
 }
 

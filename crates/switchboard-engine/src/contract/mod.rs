@@ -6,6 +6,7 @@
 //! does, the stored task equals the fold of the stored log.
 
 pub mod accepts;
+pub mod artifacts;
 pub mod given;
 pub mod leases;
 pub mod lists;
@@ -40,6 +41,7 @@ macro_rules! store_contract {
             records: a_direct_reply_closes_the_record_and_is_kept,
             records: many_turns_fold_to_the_same_task_with_and_without_the_hint,
             records: progress_that_leaves_no_trace_is_not_needed_to_read_the_task,
+            records: the_last_checkpoint_is_read_back,
             records: a_question_moves_to_history_when_the_task_goes_on,
             records: contents_of_every_kind_and_size_come_back_byte_for_byte,
             records: odd_texts_and_numbers_come_back_as_they_were,
@@ -50,6 +52,12 @@ macro_rules! store_contract {
             logs: pages_join_up_without_gap_or_repeat,
             logs: a_cursor_at_the_end_gets_an_empty_page,
             logs: an_event_costs_the_same_early_and_late,
+            artifacts: an_artifact_comes_back_whole_and_in_ranges,
+            artifacts: a_part_can_be_had_alone,
+            artifacts: only_the_owner_finds_an_artifact,
+            artifacts: a_reader_sees_the_artifact_as_it_was_when_it_came,
+            artifacts: what_there_is_no_room_for_is_a_link,
+            artifacts: a_page_that_has_no_room_ends_early,
             lists: a_scope_lists_its_own_tasks_newest_status_first,
             lists: filters_by_context_state_and_time_combine,
             lists: pages_join_up_and_the_total_counts_all,

@@ -8,6 +8,7 @@ use switchboard_core::model::{Artifact, Json, Message, Part, Role, TaskState, Ti
 
 use super::Subject;
 use super::given::{Pen, anyone, chunk, inbound, message, now, scope, status, write_parts};
+use crate::ports::Room;
 use crate::ports::store::{CommitError, ListQuery, Target, TaskKey};
 
 pub async fn a_new_task_is_read_back_whole(subject: &mut dyn Subject) {
@@ -90,7 +91,7 @@ pub async fn a_foreign_task_is_a_missing_task(subject: &mut dyn Subject) {
     for scope in &foreign {
         let store = subject.store();
         assert!(store.head(scope, &pen.head.id).await.expect("answers").is_none(), "{scope:?}");
-        assert!(store.task(scope, &pen.head.id).await.expect("answers").is_none(), "{scope:?}");
+        assert!(store.task(scope, &pen.head.id, &Room::unlimited()).await.expect("answers").is_none(), "{scope:?}");
         let page = store.list(scope, &everything()).await.expect("answers");
         assert_eq!((page.tasks.len(), page.total), (0, 0), "{scope:?}");
     }
@@ -131,7 +132,7 @@ pub async fn many_turns_fold_to_the_same_task_with_and_without_the_hint(subject:
             pen.append(subject, vec![Event::Checkpoint { value: Json::from_trusted(format!("{{\"at\":{turn}}}")) }])
                 .await;
             // A reader in between must not disturb what comes after, nor be disturbed by it.
-            let before = subject.store().task(&pen.scope, &pen.head.id).await.expect("answers");
+            let before = subject.store().task(&pen.scope, &pen.head.id, &Room::unlimited()).await.expect("answers");
             let seen = before.as_ref().map(|stored| stored.folded.as_ref().clone());
             pen.append(subject, vec![status(subject, TaskState::InputRequired, Some("and then?"))]).await;
             let fence = pen.head.fence + 1;
@@ -160,6 +161,34 @@ pub async fn progress_that_leaves_no_trace_is_not_needed_to_read_the_task(subjec
         }
     }
     // The last status is one of those that may be skipped, and is still the task's status.
+    pen.check(subject).await;
+    subject.restart();
+    pen.check(subject).await;
+}
+
+/// The last one of a turn, whatever else is written between and around them.
+pub async fn the_last_checkpoint_is_read_back(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    let checkpoint = |n: u32| Event::Checkpoint { value: Json::from_trusted(format!("{{\"page\":{n}}}")) };
+    for n in 0..12 {
+        pen.append(subject, vec![checkpoint(n)]).await;
+        match n % 4 {
+            1 => drop(pen.append(subject, vec![chunk("a", "x", n > 1)]).await),
+            2 => drop(pen.append(subject, vec![status(subject, TaskState::Working, Some("on it"))]).await),
+            3 => drop(pen.append(subject, vec![checkpoint(100 + n), chunk("b", "y", n > 3)]).await),
+            _ => {}
+        }
+        pen.check(subject).await;
+    }
+    subject.restart();
+    pen.check(subject).await;
+    let fence = pen.head.fence + 1;
+    pen.append(subject, vec![Event::MessageAdded { inbound: inbound(2, "x") }, Event::TurnBegan { turn: 2, fence }])
+        .await;
+    assert_eq!(pen.folded.checkpoint, None);
+    for n in [1, 2] {
+        pen.append(subject, vec![checkpoint(n)]).await;
+    }
     pen.check(subject).await;
     subject.restart();
     pen.check(subject).await;

@@ -99,6 +99,7 @@ impl Tables {
             webhook.claimed = true;
             claimed.push(Delivery {
                 key: delivery,
+                scope: (*record.scope).clone(),
                 task_key,
                 task_id: record.head.id.clone(),
                 context_id: record.head.context_id.clone(),

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use switchboard_core::model::Timestamp;
 
 use super::tables::{Record, Tables};
+use crate::ports::room::estimate;
 use crate::ports::store::{ListCursor, ListPage, ListQuery, Scope, TaskKey};
 
 impl Tables {
@@ -26,8 +27,18 @@ impl Tables {
         }
         let range = listed.range((oldest, newest)).rev();
         let mut found = range.filter_map(|(at, key)| Some((*at, *key, matches(key)?)));
+        let mut left = query.room.bytes_max;
         for (status_at, key, record) in found.by_ref().take(query.page_size) {
-            page.tasks.push(record.stored(key));
+            let stored = match query.artifacts {
+                true => record.stored_within(key, scope, &query.room),
+                false => record.stored(key),
+            };
+            let bytes = estimate(&stored.folded.task, query.artifacts);
+            if bytes > left && !page.tasks.is_empty() {
+                return page;
+            }
+            left = left.saturating_sub(bytes);
+            page.tasks.push(stored);
             page.next = Some(ListCursor { status_at, key });
         }
         if found.next().is_none() {

@@ -2,6 +2,7 @@
 //! that never leave the process. The store serves `--memory` and the tests; the clock and the ids make a run repeatable.
 
 mod adapters;
+mod artifacts;
 mod deliveries;
 mod list;
 mod retain;

@@ -5,14 +5,15 @@ use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use switchboard_core::call::BoxFuture;
-use switchboard_core::model::{PushConfig, TaskId, Timestamp};
+use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
 
 use super::tables::Tables;
-use crate::ports::Clock;
+use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use crate::ports::store::{
     Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
     LogPage, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
+use crate::ports::{Clock, Room};
 
 pub const TASKS_MAX_DEFAULT: usize = 10_000;
 
@@ -55,8 +56,31 @@ impl Store for MemoryStore {
         answer(Ok(self.lock().head(scope, id)))
     }
 
-    fn task<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        answer(Ok(self.lock().task(scope, id)))
+    fn task<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        answer(Ok(self.lock().task(scope, id, room)))
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        artifact: &'a ArtifactId,
+        part: Option<u64>,
+    ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>> {
+        answer(Ok(self.lock().artifact(scope, id, artifact, part)))
+    }
+
+    fn read_artifact(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>> {
+        answer(self.lock().read_artifact(cursor, bytes_max))
     }
 
     fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use switchboard_core::lifecycle::{Folded, Head, Phase};
-use switchboard_core::model::{TaskId, Timestamp};
+use switchboard_core::model::{ArtifactId, TaskId, Timestamp};
 
 use super::deliveries::Webhook;
 use crate::id_hash::IdHash;
+use crate::ports::room::Room;
 use crate::ports::store::{
     Accept, Accepted, Commit, CommitError, DeliveryKey, LogPage, LoggedCommit, Scope, StoreError, StoreStats,
     StoredHead, StoredTask, Target, TaskKey,
@@ -44,6 +45,8 @@ pub(super) struct Record {
     pub(super) lease: Option<Lease>,
     pub(super) webhooks: Vec<Webhook>,
     pub(super) accepts: Vec<[u8; 32]>,
+    /// The commit that began what each artifact holds.
+    pub(super) begun: BTreeMap<ArtifactId, u64>,
     pub(super) closed_at: Option<Timestamp>,
 }
 
@@ -134,6 +137,7 @@ impl Tables {
         let pushes = !commit.push.is_empty() || (visible && commit.head.push_configs > 0);
         let logged = LoggedCommit { version: commit.head.version, first_seq, events: commit.events };
         let entry = LogEntry { last_seq: commit.head.seq, visible, commit: logged };
+        let (version, events) = (commit.head.version, entry.commit.events.clone());
         let before = match commit.target {
             Target::New { scope } => {
                 self.open(key, scope, commit.head, commit.folded, entry);
@@ -151,6 +155,9 @@ impl Tables {
                 Some(before)
             }
         };
+        if let Some(record) = self.records.get_mut(&key) {
+            record.note_begun(version, &events);
+        }
         if let Some(accept) = commit.accept {
             if let Some(record) = self.records.get_mut(&key) {
                 record.accepts.push(accept.key);
@@ -183,6 +190,7 @@ impl Tables {
             lease: None,
             webhooks: Vec::new(),
             accepts: Vec::new(),
+            begun: BTreeMap::new(),
             closed_at: None,
         };
         self.records.insert(key, record);
@@ -255,7 +263,7 @@ impl Tables {
         true
     }
 
-    fn find(&self, scope: &Scope, id: &TaskId) -> Option<(TaskKey, &Record)> {
+    pub(super) fn find(&self, scope: &Scope, id: &TaskId) -> Option<(TaskKey, &Record)> {
         let key = *self.by_id.get(id)?;
         let record = self.records.get(&key)?;
         (*record.scope == *scope).then_some((key, record))
@@ -266,9 +274,9 @@ impl Tables {
         Some(StoredHead { key, scope: scope.clone(), head: record.head.clone() })
     }
 
-    pub(super) fn task(&self, scope: &Scope, id: &TaskId) -> Option<StoredTask> {
+    pub(super) fn task(&self, scope: &Scope, id: &TaskId, room: &Room) -> Option<StoredTask> {
         let (key, record) = self.find(scope, id)?;
-        Some(record.stored(key))
+        Some(record.stored_within(key, scope, room))
     }
 
     pub(super) fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> Result<LogPage, StoreError> {

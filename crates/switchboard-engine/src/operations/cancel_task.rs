@@ -49,7 +49,7 @@ async fn cancel(house: Arc<House>, scope: Scope, id: TaskId, metadata: Option<Js
     match stored.head.state {
         // Still submitted or working only when the process is going down: the intent is recorded and will be obeyed.
         TaskState::Canceled | TaskState::Submitted | TaskState::Working => {
-            Ok(Reply::Task(TaskView::whole(stored.folded.task.clone())))
+            Ok(Reply::Task(house.fitted(&scope, TaskView::whole(stored.folded.task.clone()))))
         }
         state => Err(ProtocolError::TaskNotCancelable { id: id.clone(), state }),
     }

@@ -2,7 +2,7 @@
 
 use switchboard_core::call::{Caller, Reply};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{ArtifactView, TaskId, TaskView};
+use switchboard_core::model::{TaskId, TaskView};
 
 use crate::house::{House, Registered};
 
@@ -13,7 +13,8 @@ pub(crate) async fn get_task(
     id: &TaskId,
     history_length: Option<u32>,
 ) -> Result<Reply, ProtocolError> {
-    let stored = house.live_task(&house.scope(caller, agent), id).await?;
-    let task = stored.folded.task.clone();
-    Ok(Reply::Task(TaskView { task, history_length, artifacts: ArtifactView::Shown }))
+    let scope = house.scope(caller, agent);
+    let stored = house.live_task(&scope, id).await?;
+    let view = TaskView { history_length, ..TaskView::whole(stored.folded.task.clone()) };
+    Ok(Reply::Task(house.fitted(&scope, view)))
 }

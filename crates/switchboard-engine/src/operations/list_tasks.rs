@@ -6,6 +6,7 @@ use switchboard_core::call::{Caller, ListTasks, Reply, TaskPage};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{ArtifactView, TaskView, Timestamp};
 
+use crate::fitting::weight;
 use crate::house::{House, Registered};
 use crate::ports::store::{ListCursor, ListQuery, TaskKey};
 
@@ -32,14 +33,31 @@ pub(crate) async fn list_tasks(
         page_size: page_size as usize,
         after,
         artifacts: list.include_artifacts,
+        room: house.room(),
     };
     let scope = house.scope(caller, agent);
     let page = house.store.list(&scope, &query).await.map_err(|error| house.store_failed(&error))?;
     let artifacts = if list.include_artifacts { ArtifactView::AlwaysListed } else { ArtifactView::Omitted };
-    let view = |task| TaskView { task, history_length: list.history_length, artifacts };
+    let mut next = page.next;
+    let mut tasks = Vec::with_capacity(page.tasks.len());
+    let mut left = house.limits.reply_bytes_max;
+    let mut last = None;
+    for stored in page.tasks {
+        let view = TaskView { task: stored.folded.task.clone(), history_length: list.history_length, artifacts };
+        let view = house.fitted(&scope, view);
+        let weight = weight(&view);
+        if weight > left && !tasks.is_empty() {
+            // A page of large tasks is a short page.
+            next = last;
+            break;
+        }
+        left = left.saturating_sub(weight);
+        tasks.push(view);
+        last = Some(ListCursor { status_at: stored.head.status_at, key: stored.key });
+    }
     Ok(Reply::Tasks(TaskPage {
-        tasks: page.tasks.into_iter().map(|stored| view(stored.folded.task.clone())).collect(),
-        next_page_token: page.next.map(|cursor| encode_token(cursor, &list)).unwrap_or_default(),
+        tasks,
+        next_page_token: next.map(|cursor| encode_token(cursor, &list)).unwrap_or_default(),
         page_size,
         total_size: page.total,
     }))

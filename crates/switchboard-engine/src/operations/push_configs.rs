@@ -42,7 +42,11 @@ pub(crate) async fn get(
 ) -> Result<Reply, ProtocolError> {
     agent.require_push()?;
     let configs = read(house, agent, caller, task_id).await?;
-    let found = configs.into_iter().find(|config| config.id == *id);
+    // Older versions may leave open which of the configs is meant; it is then always the same one.
+    let found = match id.is_empty() {
+        true => configs.into_iter().min_by(|a, b| a.id.cmp(&b.id)),
+        false => configs.into_iter().find(|config| config.id == *id),
+    };
     // A missing config is reported as the task's absence is: the spec has no error of its own for it.
     found.map(Reply::PushConfig).ok_or_else(|| ProtocolError::task_not_found(task_id))
 }

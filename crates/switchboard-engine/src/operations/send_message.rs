@@ -29,7 +29,7 @@ pub(crate) async fn send_message(
     };
     let may_answer = stored.head.is_settled() || (return_immediately && stored.head.phase == Phase::Live);
     if may_answer {
-        return Ok(answer(&stored.folded, history_length));
+        return Ok(answer(house, &record.scope, &stored.folded, history_length));
     }
     // Boxed, because most sends never get here and should not carry the room for it.
     Box::pin(wait_for_answer(house, record, stored, history_length)).await
@@ -47,7 +47,7 @@ async fn wait_for_answer(
     let patience = Duration::from_secs(u64::from(house.limits.settle_wait_s_max));
     wait_until(house, &record, Until::Settled, patience).await?;
     let stored = read(house, &record.scope, &record).await?;
-    Ok(answer(&stored.folded, history_length))
+    Ok(answer(house, &record.scope, &stored.folded, history_length))
 }
 
 pub(crate) async fn send_streaming_message(
@@ -77,7 +77,7 @@ pub(crate) async fn send_streaming_message(
         }
         first
     } else {
-        VecDeque::from([snapshot(stored, history_length)])
+        VecDeque::from([snapshot(house, &record.scope, stored, history_length)])
     };
     let cursor = stored.head.seq;
     if *opened && after_state(StreamKind::Send, stored.head.state) == StreamEnd::Close {
@@ -89,10 +89,13 @@ pub(crate) async fn send_streaming_message(
 }
 
 /// The answer of a settled record, or of a task as it is.
-fn answer(folded: &Folded, history_length: Option<u32>) -> Reply {
+fn answer(house: &House, scope: &Scope, folded: &Folded, history_length: Option<u32>) -> Reply {
     match &folded.reply {
         Some(message) => Reply::SentMessage(message.clone()),
-        None => Reply::SentTask(TaskView { history_length, ..TaskView::whole(folded.task.clone()) }),
+        None => {
+            let view = TaskView { history_length, ..TaskView::whole(folded.task.clone()) };
+            Reply::SentTask(house.fitted(scope, view))
+        }
     }
 }
 
@@ -125,7 +128,7 @@ async fn stream_unborn(
     let mut first = VecDeque::new();
     // The log begins with the task itself, so a stream from 0 has the task first and misses nothing.
     if history_length.is_some() {
-        first.push_back(snapshot(&stored, history_length));
+        first.push_back(snapshot(house, &record.scope, &stored, history_length));
     }
     let cursor = if first.is_empty() { 0 } else { stored.head.seq };
     follow(house, Following::of(record.scope.clone(), &stored), StreamKind::Send, first, cursor).await
@@ -142,7 +145,7 @@ async fn recall(
     scope: Scope,
     accepted: &Accepted,
 ) -> Result<(Arc<Record>, StoredTask), ProtocolError> {
-    let stored = match house.store.task(&scope, &accepted.task_id).await {
+    let stored = match house.stored_task(&scope, &accepted.task_id).await {
         Ok(Some(stored)) => stored,
         Ok(None) => return Err(ProtocolError::task_not_found(&accepted.task_id)),
         Err(error) => return Err(house.store_failed(&error)),
@@ -171,7 +174,7 @@ async fn replay(
     }
     // A stream begins with the task; for a later turn that is the task as it is now, and nothing before it is repeated.
     let cursor = stored.head.seq;
-    let first = VecDeque::from([snapshot(&stored, history_length)]);
+    let first = VecDeque::from([snapshot(house, &scope, &stored, history_length)]);
     follow(house, Following::of(scope, &stored), StreamKind::Send, first, cursor).await
 }
 
@@ -209,7 +212,7 @@ async fn resume_send(
 
 async fn read(house: &House, scope: &Scope, record: &Record) -> Result<StoredTask, ProtocolError> {
     let failed = |error: StoreError| house.store_failed(&error);
-    let stored = house.store.task(scope, &record.id).await.map_err(failed)?;
+    let stored = house.stored_task(scope, &record.id).await.map_err(failed)?;
     stored.ok_or_else(|| ProtocolError::task_not_found(&record.id))
 }
 

@@ -31,7 +31,7 @@ pub(crate) async fn subscribe(
         );
         return Err(ProtocolError::unsupported(reason));
     }
-    let first = VecDeque::from([snapshot(&stored, None)]);
+    let first = VecDeque::from([snapshot(house, &scope, &stored, None)]);
     let cursor = stored.head.seq;
     follow(house, Following::of(scope, &stored), StreamKind::Subscribe, first, cursor).await
 }

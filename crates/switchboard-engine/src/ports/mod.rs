@@ -2,13 +2,16 @@
 //! none by name.
 
 pub mod clock;
+pub mod download;
 pub mod hints;
 pub mod ids;
+pub mod room;
 pub mod store;
 pub mod webhook;
 
 pub use clock::Clock;
 pub use hints::{Hint, HintSink, Hints};
 pub use ids::Ids;
+pub use room::{Links, Room};
 pub use store::Store;
 pub use webhook::{Webhook, WebhookCall, WebhookError};

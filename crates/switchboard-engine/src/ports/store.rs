@@ -9,8 +9,11 @@ use std::sync::Arc;
 use switchboard_core::call::{BoxFuture, Owner};
 use switchboard_core::lifecycle::{Event, Folded, Head};
 use switchboard_core::model::{
-    AgentName, ConfigId, ContextId, Dialect, PushConfig, TaskId, TaskState, TaskStatus, Timestamp,
+    AgentName, ArtifactId, ConfigId, ContextId, Dialect, PushConfig, TaskId, TaskState, TaskStatus, Timestamp,
 };
+
+use super::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
+use super::room::Room;
 
 pub trait Store: Send + Sync {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>>;
@@ -18,15 +21,39 @@ pub trait Store: Send + Sync {
     /// The head of a record, born or not.
     fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>>;
 
-    /// The whole record: its head, and its log folded.
-    fn task<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>>;
+    /// The record: its head, and its log folded. Artifacts that there is no room for are shown as links, and their
+    /// contents are not read.
+    fn task<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>>;
 
     /// Commits that hold visible events numbered above `after_seq`, in order, at most `limit` of them: fewer where they
     /// are large, none only if there are none. A key is proof that its holder was shown the head. Fails with `Pruned`
     /// below what is kept.
     fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>>;
 
-    /// Born tasks of a scope, newest status first; of the same moment, the one opened last.
+    /// An artifact of a record, whole or one part of it (counted from 0, below `PARTS_APART_MAX`), for a reader of its
+    /// bytes: the texts, bytes, links and JSON of its parts, one after the other.
+    fn artifact<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        artifact: &'a ArtifactId,
+        part: Option<u64>,
+    ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>>;
+
+    /// The bytes at a cursor, about `bytes_max` of them at most. Fails with `Pruned` if they are no longer kept.
+    fn read_artifact(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>>;
+
+    /// Born tasks of a scope, newest status first; of the same moment, the one opened last. A page that would hold more
+    /// than there is room for ends early, but never without a task.
     fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>>;
 
     /// What an idempotency key stands for, if it was used inside its window.
@@ -259,6 +286,8 @@ pub struct ListQuery {
     pub after: Option<ListCursor>,
     /// Whether artifacts will be shown; if not, an adapter may leave them out of the fold.
     pub artifacts: bool,
+    /// For all tasks of the page together.
+    pub room: Room,
 }
 
 /// The last task of the page before.
@@ -280,6 +309,8 @@ pub struct ListPage {
 #[derive(Clone, Debug)]
 pub struct Delivery {
     pub key: DeliveryKey,
+    /// Whose task it is, for receivers that are sent the whole of it.
+    pub scope: Scope,
     pub task_key: TaskKey,
     pub task_id: TaskId,
     pub context_id: ContextId,

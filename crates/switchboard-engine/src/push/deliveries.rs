@@ -1,18 +1,20 @@
 //! The delivery loop.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use switchboard_core::dialect::{Dialect, v1_0};
+use switchboard_core::dialect::{Dialect, PushBody, encode_update, push_body, push_media_type};
 use switchboard_core::lifecycle::updates;
-use switchboard_core::model::{PushConfig, Update};
+use switchboard_core::model::Update;
 use tokio::sync::Semaphore;
 
 use super::backoff::backoff_ms;
+use super::whole_task::whole_task;
 use crate::house::{Counters, House};
-use crate::ports::store::{Delivery, DeliveryOutcome};
+use crate::id_hash::IdHash;
+use crate::ports::store::{Delivery, DeliveryOutcome, StoreError};
 use crate::ports::{WebhookCall, WebhookError};
 use crate::supervisor::Kind;
 
@@ -25,7 +27,6 @@ const IDLE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn deliver_forever(house: Arc<House>) {
     let slots = Arc::new(Semaphore::new(house.limits.deliveries_max));
-    let dice = RandomState::new();
     loop {
         let free = slots.available_permits().min(CLAIM_BATCH);
         // A claim outlasts every post of one page, so nobody else delivers meanwhile.
@@ -38,7 +39,8 @@ pub(crate) async fn deliver_forever(house: Arc<House>) {
         let idle = claimed.is_empty();
         for delivery in claimed {
             let Ok(permit) = slots.clone().acquire_owned().await else { return };
-            let dice = dice.hash_one((delivery.key, delivery.failures));
+            // Different for each delivery, and the same each time: a simulation must be able to repeat it.
+            let dice = IdHash::default().hash_one((delivery.key, delivery.failures));
             let courier = house.clone();
             house.supervisor.spawn(Kind::Delivery, async move {
                 deliver(&courier, delivery, dice).await;
@@ -70,17 +72,36 @@ async fn deliver(house: &House, delivery: Delivery, dice: u64) {
 }
 
 async fn post_page(house: &House, delivery: &Delivery, dice: u64) -> DeliveryOutcome {
+    match push_body(delivery.dialect) {
+        PushBody::Update => post_updates(house, delivery, dice).await,
+        PushBody::Task => post_task(house, delivery, dice).await,
+    }
+}
+
+/// Posts the task as it stands: changes that come together are one call.
+async fn post_task(house: &House, delivery: &Delivery, dice: u64) -> DeliveryOutcome {
+    let delivered_seq = delivery.delivered_seq;
+    let (seq, body) = match whole_task(house, delivery).await {
+        Ok(Some(whole)) => whole,
+        // It is gone, and with it the reason to say anything.
+        Ok(None) => return DeliveryOutcome::Delivered { seq: delivered_seq },
+        Err(error) => return unread(house, delivered_seq, &error, dice),
+    };
+    match post(house, delivery, seq, body).await {
+        Ok(()) => {
+            Counters::add(&house.counters.deliveries_made);
+            DeliveryOutcome::Delivered { seq }
+        }
+        Err(WebhookError::Failed(error)) => failed(house, delivery, delivered_seq, error, dice),
+        Err(WebhookError::Refused(error)) => parked(house, delivery, delivered_seq, error),
+    }
+}
+
+async fn post_updates(house: &House, delivery: &Delivery, dice: u64) -> DeliveryOutcome {
     let mut delivered_seq = delivery.delivered_seq;
     let page = match house.store.log(delivery.task_key, delivered_seq, PAGE_COMMITS).await {
         Ok(page) => page,
-        Err(error) => {
-            let due = house.now().plus_ms(backoff_ms(1, 1_000, 60_000, dice));
-            return DeliveryOutcome::Retry {
-                delivered_seq,
-                due,
-                error: format!("the log could not be read: {error:?}"),
-            };
-        }
+        Err(error) => return unread(house, delivered_seq, &error, dice),
     };
     let (task_id, context_id) = (&delivery.task_id, &delivery.context_id);
     for commit in page.commits {
@@ -88,7 +109,7 @@ async fn post_page(house: &House, delivery: &Delivery, dice: u64) -> DeliveryOut
             if seq <= delivered_seq {
                 continue;
             }
-            match post(house, delivery, seq, &update).await {
+            match post(house, delivery, seq, encode(delivery.dialect, &update)).await {
                 Ok(()) => {}
                 Err(WebhookError::Failed(error)) => return failed(house, delivery, delivered_seq, error, dice),
                 // The address will not become allowed by waiting.
@@ -99,6 +120,11 @@ async fn post_page(house: &House, delivery: &Delivery, dice: u64) -> DeliveryOut
         }
     }
     DeliveryOutcome::Delivered { seq: delivered_seq }
+}
+
+fn unread(house: &House, delivered_seq: u64, error: &StoreError, dice: u64) -> DeliveryOutcome {
+    let due = house.now().plus_ms(backoff_ms(1, 1_000, 60_000, dice));
+    DeliveryOutcome::Retry { delivered_seq, due, error: format!("the log could not be read: {error:?}") }
 }
 
 fn failed(house: &House, delivery: &Delivery, delivered_seq: u64, error: String, dice: u64) -> DeliveryOutcome {
@@ -122,12 +148,8 @@ fn parked(house: &House, delivery: &Delivery, delivered_seq: u64, error: String)
     DeliveryOutcome::Parked { delivered_seq, error }
 }
 
-async fn post(house: &House, delivery: &Delivery, seq: u64, update: &Update) -> Result<(), WebhookError> {
-    let call = WebhookCall {
-        url: delivery.config.url.clone(),
-        headers: headers(&delivery.config, &delivery.task_id.to_string(), seq, delivery.failures),
-        body: encode(delivery.dialect, update),
-    };
+async fn post(house: &House, delivery: &Delivery, seq: u64, body: Bytes) -> Result<(), WebhookError> {
+    let call = WebhookCall { url: delivery.config.url.clone(), headers: headers(delivery, seq), body };
     let patience = Duration::from_millis(u64::from(house.limits.delivery_timeout_ms));
     match tokio::time::timeout(patience, house.webhook.post(call)).await {
         Ok(Ok(status)) if (200..300).contains(&status) => Ok(()),
@@ -137,9 +159,10 @@ async fn post(house: &House, delivery: &Delivery, seq: u64, update: &Update) -> 
     }
 }
 
-fn headers(config: &PushConfig, task_id: &str, seq: u64, failures: u32) -> Vec<(&'static str, String)> {
+fn headers(delivery: &Delivery, seq: u64) -> Vec<(&'static str, String)> {
+    let Delivery { config, task_id, failures, .. } = delivery;
     let mut headers = vec![
-        ("content-type", "application/a2a+json".to_owned()),
+        ("content-type", push_media_type(delivery.dialect).to_owned()),
         // The same in every attempt: a receiver that has seen it has seen the update.
         ("a2a-delivery-id", format!("{task_id}:{}:{seq}", config.id)),
         ("a2a-delivery-attempt", (failures + 1).to_string()),
@@ -158,8 +181,6 @@ fn headers(config: &PushConfig, task_id: &str, seq: u64, failures: u32) -> Vec<(
 
 fn encode(dialect: Dialect, update: &Update) -> Bytes {
     let mut body = Vec::with_capacity(512);
-    match dialect {
-        Dialect::V1_0 => v1_0::encode_update(update, &mut body),
-    }
+    encode_update(dialect, update, &mut body);
     body.into()
 }

@@ -5,6 +5,7 @@
 mod backoff;
 mod deliveries;
 mod registering;
+mod whole_task;
 
 pub(crate) use deliveries::deliver_forever;
 pub(crate) use registering::put_config;

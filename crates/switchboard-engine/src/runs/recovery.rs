@@ -27,7 +27,11 @@ pub(super) async fn take_up(house: &Arc<House>, claimed: ClaimedRun) -> Result<(
         return Ok(());
     }
     let record = Arc::new(Record::stored(claimed));
-    let Some(stored) = house.store.task(&record.scope, &record.id).await? else { return Ok(()) };
+    let Some(stored) = house.stored_task(&record.scope, &record.id).await? else { return Ok(()) };
+    if stored.head.fence != fence {
+        // Claimed again by somebody else while this process stood still: that fence is not ours to run under.
+        return Ok(());
+    }
     let Some(inbound) = stored.folded.open_turns.first().cloned() else { return Ok(()) };
     let agent = house.agents.get(&record.scope.agent).cloned();
     if let (Some(agent), Some(checkpoint)) = (&agent, &stored.folded.checkpoint) {
@@ -89,7 +93,7 @@ pub(crate) async fn give_back(house: &House, held: Vec<HeldRun>) {
 }
 
 async fn fail_cut_off(house: &House, record: &Record, fence: u64, reason: &str) {
-    let inbound = match house.store.task(&record.scope, &record.id).await {
+    let inbound = match house.stored_task(&record.scope, &record.id).await {
         Ok(stored) => stored.and_then(|stored| stored.folded.open_turns.first().cloned()),
         Err(_) => None,
     };

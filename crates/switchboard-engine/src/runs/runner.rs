@@ -136,20 +136,18 @@ impl Run {
                     self.wait(guard.lost()).await
                 }
             };
-            let command = match ended {
+            let end = match ended {
                 Ended::LetGo => return,
-                Ended::By(outcome) => {
-                    let end = outcome.into_end(&self.house, &self.turn);
-                    let command = RunCommand::EndTurn(end);
-                    Command::Run { fence: self.turn.fence(), inbound: self.turn.inbound().clone(), command }
-                }
+                Ended::By(outcome) => outcome.into_end(&self.house, &self.turn),
                 Ended::TimedOut => self.time_out("Task timed out".to_owned()),
                 Ended::NotStarted { max_s } => self.time_out(queued_too_long(max_s)),
-                Ended::CancelTimedOut => {
-                    let inbound = self.turn.inbound().clone();
-                    Command::Revoke { inbound, state: TaskState::Canceled, message: None }
-                }
+                // Somebody has asked for it, so that is how the turn ends.
+                Ended::CancelTimedOut => TurnEnd::Returned,
             };
+            // Under its fence, like all it writes: a run that stood still for so long may have been replaced, and the one
+            // that took its place has its own time.
+            let (fence, inbound) = (self.turn.fence(), self.turn.inbound().clone());
+            let command = Command::Run { fence, inbound, command: RunCommand::EndTurn(end) };
             if !record_end(&self.house, &self.turn, command).await {
                 return;
             }
@@ -165,11 +163,9 @@ impl Run {
         }
     }
 
-    fn time_out(&self, text: String) -> Command {
+    fn time_out(&self, text: String) -> TurnEnd {
         Counters::add(&self.house.counters.runs_timed_out);
-        let message = self.turn.agent_message(vec![Part::text(text)]);
-        let inbound = self.turn.inbound().clone();
-        Command::Revoke { inbound, state: TaskState::Failed, message: Some(message) }
+        TurnEnd::Failed { message: Some(self.turn.agent_message(vec![Part::text(text)])) }
     }
 
     /// Runs the agent until it ends or must be ended.
@@ -249,8 +245,10 @@ async fn record_end(house: &House, turn: &Turn, command: Command) -> bool {
 
 async fn next_turn(house: &Arc<House>, agent: &Arc<Registered>, turn: &Turn) -> Option<Run> {
     let record = turn.record();
-    match house.store.task(&record.scope, &record.id).await {
-        Ok(Some(stored)) if stored.head.running => {
+    // The turn was begun under the fence after this one's; if another stands there, somebody else has claimed it.
+    let fence = turn.fence() + 1;
+    match house.stored_task(&record.scope, &record.id).await {
+        Ok(Some(stored)) if stored.head.running && stored.head.fence == fence => {
             let referenced = house.referenced_tasks(&record.scope, &stored).await;
             Run::begin(house.clone(), agent.clone(), record.clone(), &stored, referenced, false)
         }
@@ -275,7 +273,7 @@ impl House {
     pub(crate) async fn referenced_by(&self, scope: &Scope, message: &Message) -> Vec<Arc<Task>> {
         let mut found = Vec::new();
         for id in message.reference_task_ids.iter().take(self.limits.referenced_tasks_max) {
-            match self.store.task(scope, id).await {
+            match self.stored_task(scope, id).await {
                 Ok(Some(stored)) if stored.head.phase == Phase::Live => found.push(stored.folded.task.clone()),
                 Ok(_) => tracing::warn!(task = %id, "a message refers to a task that is not there"),
                 Err(error) => tracing::warn!(task = %id, ?error, "a referenced task could not be read"),

@@ -26,12 +26,7 @@ pub(crate) async fn sweep(house: Arc<House>) {
     loop {
         let next = match tend(&house, &mut renewed, pause).await {
             Ok(Found::More) => Duration::ZERO,
-            Ok(Found::All) => {
-                if house.health.commit_failed.load(Ordering::Relaxed) && house.store.probe().await.is_ok() {
-                    house.health.commit_failed.store(false, Ordering::Relaxed);
-                }
-                pause
-            }
+            Ok(Found::All) => pause,
             Err(error) => {
                 let _ = house.store_failed(&error);
                 start_pause = (start_pause * 2).min(pause);

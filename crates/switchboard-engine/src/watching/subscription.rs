@@ -23,8 +23,9 @@ pub(crate) fn frames(task_id: &TaskId, context_id: &ContextId, first_seq: u64, e
 }
 
 /// The frame of a task as it stands.
-pub(crate) fn snapshot(stored: &StoredTask, history_length: Option<u32>) -> Frame {
+pub(crate) fn snapshot(house: &House, scope: &Scope, stored: &StoredTask, history_length: Option<u32>) -> Frame {
     let view = TaskView { history_length, ..TaskView::whole(stored.folded.task.clone()) };
+    let view = house.fitted(scope, view);
     Frame { seq: Some(stored.head.seq), truncated: false, update: SharedUpdate::new(Update::Task(view)) }
 }
 
@@ -99,7 +100,7 @@ impl Subscription {
         Box::pin(async move {
             match house.store.log(key, cursor, house.limits.log_page_commits).await {
                 Ok(page) => Ok(Step::Page(page)),
-                Err(StoreError::Pruned) => Ok(Step::Snapshot(house.store.task(&scope, &id).await?)),
+                Err(StoreError::Pruned) => Ok(Step::Snapshot(house.stored_task(&scope, &id).await?)),
                 Err(error) => Err(error),
             }
         })
@@ -128,7 +129,10 @@ impl Subscription {
             }
             Step::Snapshot(Some(stored)) => {
                 self.cursor = stored.head.seq;
-                self.ready.push_back(Frame { truncated: true, ..snapshot(&stored, None) });
+                self.ready.push_back(Frame {
+                    truncated: true,
+                    ..snapshot(&self.house, &self.following.scope, &stored, None)
+                });
             }
             // The task was pruned while somebody followed it; there is nothing more to say about it.
             Step::Snapshot(None) => self.ended = true,

@@ -1,7 +1,7 @@
 //! The shared tail of a followed task: a bounded ring of its newest updates, each encoded at most once per dialect,
 //! whoever reads it. A tail exists while somebody follows the task and costs nothing otherwise.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
@@ -99,7 +99,8 @@ struct Ring {
     closing: bool,
     /// The record closed without an update: whoever waits must look at the store.
     replied: bool,
-    sleepers: Vec<(u64, Waker)>,
+    /// By their numbers, so that ten thousand of them fall asleep and wake up as quickly as ten, and in order.
+    sleepers: BTreeMap<u64, Waker>,
     readers: u64,
 }
 
@@ -143,15 +144,19 @@ impl Tail {
         if ring.closing {
             return Poll::Ready(TailRead::Closing);
         }
-        match ring.sleepers.iter_mut().find(|(sleeper, _)| *sleeper == reader) {
-            Some((_, waker)) => waker.clone_from(cx.waker()),
-            None => ring.sleepers.push((reader, cx.waker().clone())),
+        match ring.sleepers.get_mut(&reader) {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => {
+                ring.sleepers.insert(reader, cx.waker().clone());
+            }
         }
         Poll::Pending
     }
 
     pub(crate) fn forget(&self, reader: u64) {
-        self.update_quietly(|ring| ring.sleepers.retain(|(sleeper, _)| *sleeper != reader));
+        self.update_quietly(|ring| {
+            ring.sleepers.remove(&reader);
+        });
     }
 
     /// Ends the streams that follow this tail, once they have shown what is there.
@@ -193,7 +198,7 @@ impl Tail {
             change(ring);
             std::mem::take(&mut ring.sleepers)
         });
-        for (_, waker) in sleepers {
+        for waker in sleepers.into_values() {
             waker.wake();
         }
     }

@@ -27,27 +27,32 @@ pub(crate) enum Want {
 }
 
 pub(crate) fn decode(record: &str, want: Want, chunks: &dyn ChunkSource) -> Result<Vec<Event>, StoreError> {
-    let stored: StoredCommit = serde_json::from_str(record).map_err(corrupt)?;
-    if stored.format != FORMAT {
-        return Err(corrupt(format!("format {} is not {FORMAT}, the only one known", stored.format)));
-    }
+    let stored = parse_commit(record)?;
     let wanted = |event: &StoredEvent| want == Want::Everything || !matches!(event, StoredEvent::Artifact { .. });
     stored.events.into_iter().filter(wanted).map(|event| event.into_event(chunks)).collect()
 }
 
-fn corrupt(error: impl std::fmt::Display) -> StoreError {
+pub(super) fn parse_commit(record: &str) -> Result<StoredCommit, StoreError> {
+    let stored: StoredCommit = serde_json::from_str(record).map_err(corrupt)?;
+    if stored.format != FORMAT {
+        return Err(corrupt(format!("format {} is not {FORMAT}, the only one known", stored.format)));
+    }
+    Ok(stored)
+}
+
+pub(super) fn corrupt(error: impl std::fmt::Display) -> StoreError {
     StoreError::Corrupt(format!("stored record: {error}"))
 }
 
 #[derive(Deserialize)]
-struct StoredCommit {
+pub(super) struct StoredCommit {
     format: u32,
-    events: Vec<StoredEvent>,
+    pub(super) events: Vec<StoredEvent>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum StoredEvent {
+pub(super) enum StoredEvent {
     Received {
         context: String,
         inbound: StoredInbound,
@@ -128,7 +133,7 @@ impl StoredEvent {
 }
 
 #[derive(Deserialize)]
-struct StoredInbound {
+pub(super) struct StoredInbound {
     turn: u32,
     message: StoredMessage,
     #[serde(default, deserialize_with = "present")]
@@ -154,7 +159,7 @@ impl StoredInbound {
 }
 
 #[derive(Deserialize)]
-struct StoredMessage {
+pub(super) struct StoredMessage {
     id: String,
     role: StoredRole,
     context: Option<String>,
@@ -170,7 +175,7 @@ struct StoredMessage {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum StoredRole {
+pub(super) enum StoredRole {
     User,
     Agent,
 }
@@ -194,11 +199,11 @@ impl StoredMessage {
 }
 
 #[derive(Deserialize)]
-struct StoredArtifact {
-    id: String,
+pub(super) struct StoredArtifact {
+    pub(super) id: String,
     name: Option<String>,
     description: Option<String>,
-    parts: Vec<StoredPart>,
+    pub(super) parts: Vec<StoredPart>,
     #[serde(default, deserialize_with = "present")]
     metadata: Option<Json>,
     #[serde(default)]
@@ -206,7 +211,7 @@ struct StoredArtifact {
 }
 
 impl StoredArtifact {
-    fn into_artifact(self, chunks: &dyn ChunkSource) -> Result<Arc<Artifact>, StoreError> {
+    pub(super) fn into_artifact(self, chunks: &dyn ChunkSource) -> Result<Arc<Artifact>, StoreError> {
         Ok(Arc::new(Artifact {
             artifact_id: self.id.into(),
             name: self.name,
@@ -219,30 +224,30 @@ impl StoredArtifact {
 }
 
 #[derive(Deserialize)]
-struct StoredPart {
-    text: Option<String>,
-    url: Option<String>,
-    raw: Option<String>,
+pub(crate) struct StoredPart {
+    pub(super) text: Option<String>,
+    pub(super) url: Option<String>,
+    pub(super) raw: Option<String>,
     #[serde(default, deserialize_with = "present")]
-    data: Option<Json>,
-    chunks: Option<StoredChunks>,
-    filename: Option<String>,
-    media_type: Option<String>,
+    pub(super) data: Option<Json>,
+    pub(super) chunks: Option<StoredChunks>,
+    pub(super) filename: Option<String>,
+    pub(super) media_type: Option<String>,
     #[serde(default, deserialize_with = "present")]
-    metadata: Option<Json>,
+    pub(super) metadata: Option<Json>,
 }
 
 #[derive(Deserialize)]
-struct StoredChunks {
-    of: StoredKind,
-    first: i64,
+pub(super) struct StoredChunks {
+    pub(super) of: StoredKind,
+    pub(super) first: i64,
     count: i64,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum StoredKind {
+pub(super) enum StoredKind {
     Text,
     Url,
     Raw,
@@ -254,7 +259,7 @@ fn into_parts(parts: Vec<StoredPart>, chunks: &dyn ChunkSource) -> Result<Vec<Pa
 }
 
 impl StoredPart {
-    fn into_part(self, chunks: &dyn ChunkSource) -> Result<Part, StoreError> {
+    pub(super) fn into_part(self, chunks: &dyn ChunkSource) -> Result<Part, StoreError> {
         let content = match self {
             Self { text: Some(text), .. } => PartContent::Text(text),
             Self { url: Some(url), .. } => PartContent::Url(url),
@@ -283,7 +288,7 @@ impl StoredChunks {
     }
 }
 
-struct StoredTime(Timestamp);
+pub(super) struct StoredTime(Timestamp);
 
 impl<'de> Deserialize<'de> for StoredTime {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -293,7 +298,7 @@ impl<'de> Deserialize<'de> for StoredTime {
     }
 }
 
-struct StoredState(TaskState);
+pub(super) struct StoredState(TaskState);
 
 impl<'de> Deserialize<'de> for StoredState {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

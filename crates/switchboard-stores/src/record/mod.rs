@@ -6,12 +6,14 @@ mod decode;
 mod encode;
 mod head;
 mod json;
+mod writes;
 
-pub(crate) use decode::{ChunkSource, Want, decode};
+pub(crate) use decode::{ChunkSource, StoredPart, Want, decode};
 pub(crate) use encode::{Encoded, encode};
 pub(crate) use head::{
     decode_artifacts, encode_artifacts, phase_from_number, phase_number, state_from_number, state_number,
 };
+pub(crate) use writes::{Write, decode_writes, is_named};
 
 /// The form written today. A reader refuses numbers it does not know.
 pub(crate) const FORMAT: u32 = 1;

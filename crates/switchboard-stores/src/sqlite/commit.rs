@@ -301,11 +301,15 @@ impl Ledger<'_> {
 
     fn append_log(&mut self, task_no: i64, before: Chains, step: &Step<'_>) -> Result<(), Failure> {
         let visible = step.events.iter().filter(|event| event.is_visible()).count();
+        let prev_story = match step.is_checkpoint() {
+            true => self.story_below_checkpoint(task_no, before.story)?,
+            false => before.story,
+        };
         self.statements.insert_log.execute(params![
             log_no(task_no, signed(step.head.version)),
             signed(step.head.seq),
             visible,
-            before.story,
+            prev_story,
             before.artifact,
             step.at.as_ms(),
             step.encoded.record,
@@ -330,6 +334,18 @@ impl Ledger<'_> {
         Ok(())
     }
 
+    /// Where reading goes on below a checkpoint. It replaces the one before it, so readers pass that one over, and a task
+    /// with a million checkpoints is read as quickly as a task with one.
+    fn story_below_checkpoint(&self, task_no: i64, story: i64) -> Result<i64, Failure> {
+        let mut select = self.connection.prepare_cached(
+            "SELECT prev_story FROM log
+              WHERE log_no = ?1 AND json_array_length(record, '$.events') = 1
+                AND record -> '$.events[0].checkpoint' IS NOT NULL",
+        )?;
+        let below = select.query_row([log_no(task_no, story)], |row| row.get(0)).optional()?;
+        Ok(below.unwrap_or(story))
+    }
+
     fn remember_lease(&mut self, task_no: i64, step: &Step<'_>) {
         let Run { holder, lease_until, .. } = step.run;
         let until = lease_until.filter(|_| holder == self.epoch);
@@ -338,6 +354,10 @@ impl Ledger<'_> {
 }
 
 impl Step<'_> {
+    fn is_checkpoint(&self) -> bool {
+        matches!(self.events, [Event::Checkpoint { .. }])
+    }
+
     fn listing(&self) -> Listing {
         Listing {
             phase: phase_number(self.head.phase),

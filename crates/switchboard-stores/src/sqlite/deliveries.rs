@@ -3,8 +3,11 @@
 //! claim has run out.
 
 use rusqlite::{OptionalExtension, Row, params};
+use switchboard_core::call::Owner;
 use switchboard_core::model::{AuthenticationInfo, Dialect, PushConfig, TaskId};
-use switchboard_engine::ports::store::{Delivery, DeliveryKey, DeliveryOutcome, PushChange, StoreError, TaskKey};
+use switchboard_engine::ports::store::{
+    Delivery, DeliveryKey, DeliveryOutcome, PushChange, Scope, StoreError, TaskKey,
+};
 
 use super::error::Failure;
 use super::ledger::Ledger;
@@ -91,8 +94,8 @@ impl Ledger<'_> {
     pub(super) fn claim_deliveries(&mut self, limit: usize, claim_ms: u32) -> Result<Vec<Delivery>, Failure> {
         let sql = format!(
             "SELECT {CONFIG_COLUMNS}, push.dialect, push.push_no, push.task_no, push.delivered_seq, push.failures,
-                    task.id, task.context_id
-               FROM push JOIN task USING (task_no) WHERE push.due_at <= ?1 ORDER BY push.due_at LIMIT ?2"
+                    task.id, task.context_id, scope.tenant, scope.principal, scope.agent
+               FROM push JOIN task USING (task_no) JOIN scope USING (scope_no) WHERE push.due_at <= ?1 ORDER BY push.due_at LIMIT ?2"
         );
         let mut select = self.connection.prepare_cached(&sql)?;
         let mut rows = select.query(params![self.now.as_ms(), signed(limit as u64)])?;
@@ -153,6 +156,7 @@ fn delivery_from(row: &Row<'_>) -> Result<Delivery, Failure> {
     let known = Dialect::from_name(&dialect);
     Ok(Delivery {
         key: DeliveryKey(row.get(6)?),
+        scope: scope_from(row, 12)?,
         task_key: TaskKey(row.get(7)?),
         context_id: row.get::<_, String>(11)?.into(),
         config: config_from(row, task_id.clone())?,
@@ -161,4 +165,10 @@ fn delivery_from(row: &Row<'_>) -> Result<Delivery, Failure> {
         delivered_seq: unsigned(row.get(8)?),
         failures: row.get(9)?,
     })
+}
+
+fn scope_from(row: &Row<'_>, at: usize) -> rusqlite::Result<Scope> {
+    let text = |column: usize| row.get::<_, String>(column);
+    let owner = Owner { tenant: text(at)?.into(), principal: text(at + 1)?.into() };
+    Ok(Scope { owner, agent: text(at + 2)?.into() })
 }

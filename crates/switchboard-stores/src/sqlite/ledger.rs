@@ -77,7 +77,7 @@ impl<'c> Ledger<'c> {
             leases: Leases::default(),
             scopes: HashMap::new(),
             last_task_no: number("SELECT coalesce(max(task_no), 0) FROM task")?
-                .max(number("SELECT coalesce(max(task_no), 0) FROM removal")?),
+                .max(number("SELECT coalesce(max(value), 0) FROM meta WHERE name = 'last_task_no'")?),
             last_push_no: number("SELECT coalesce(max(push_no), 0) FROM push")?,
             last_accepted_day: last_accepted_day(connection)?,
             effects: Vec::new(),

@@ -4,9 +4,11 @@
 
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 use switchboard_core::model::{TaskState, Timestamp};
+use switchboard_engine::ports::room::estimate;
 use switchboard_engine::ports::store::{ListCursor, ListPage, ListQuery, Scope, StoreError, TaskKey};
 
 use super::error::Failure;
+use super::linked::fold_within;
 use super::read::{at_once, fold};
 use super::rows::{HEAD_COLUMNS, head_from, signed, unsigned};
 use super::totals::{ByState, Since, Totals, place_of};
@@ -37,14 +39,26 @@ pub(super) fn list(
         let more = found.len() > query.page_size;
         found.truncate(query.page_size);
         page.next = found.last().copied().filter(|_| more);
-        let want = if query.artifacts { Want::Everything } else { Want::NoArtifacts };
         let sql = format!("SELECT {HEAD_COLUMNS} FROM task WHERE task_no = ?1");
         let mut select = connection.prepare_cached(&sql)?;
+        let mut left = query.room.bytes_max;
+        let mut last = None;
         for cursor in found {
             let mut rows = select.query([cursor.key.0])?;
             let gone = || StoreError::Corrupt(format!("task number {} is listed but missing", cursor.key.0));
             let row = head_from(rows.next()?.ok_or_else(gone)?, &scope.agent)?;
-            page.tasks.push(fold(connection, row, want)?);
+            let stored = match query.artifacts {
+                true => fold_within(connection, row, scope, &query.room)?,
+                false => fold(connection, row, Want::NoArtifacts)?,
+            };
+            let bytes = estimate(&stored.folded.task, query.artifacts);
+            if bytes > left && last.is_some() {
+                page.next = last;
+                break;
+            }
+            left = left.saturating_sub(bytes);
+            page.tasks.push(stored);
+            last = Some(cursor);
         }
         Ok(page)
     })

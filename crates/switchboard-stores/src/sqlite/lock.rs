@@ -10,7 +10,7 @@ use super::files::{lock_path, open_private};
 
 /// Holds the file until it is dropped.
 pub(super) struct FileLock {
-    _file: File,
+    file: File,
 }
 
 impl FileLock {
@@ -32,6 +32,13 @@ impl FileLock {
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()))
             .map_err(io)?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // Closing the file is not enough while a command is being started: between fork and exec it has the file, too.
+        let _ = self.file.unlock();
     }
 }

@@ -195,6 +195,10 @@ impl Ledger<'_> {
         let run = |sql: &str| self.connection.prepare_cached(sql)?.execute([task_no]);
         let rows = run("DELETE FROM task WHERE task_no = ?1")? + run("DELETE FROM push WHERE task_no = ?1")?;
         self.count_rows(rows, 0);
+        if task_no == self.last_task_no {
+            // Idempotency keys outlive their task by its number, so that must not be given again.
+            run("INSERT INTO meta VALUES ('last_task_no', ?1) ON CONFLICT DO UPDATE SET value = excluded.value")?;
+        }
         let from = (closed.phase == phase_number(Phase::Live)).then_some(closed.state);
         self.moves.push(Move { scope_no: closed.scope_no, from, to: None, records: -1 });
         self.effects.push(Effect::Removed(TaskId::from(closed.id)));

@@ -7,10 +7,12 @@ use std::ops::RangeInclusive;
 use rusqlite::{Connection, OptionalExtension, params};
 use switchboard_core::lifecycle::{Event, Folded};
 use switchboard_core::model::{Part, PushConfig, TaskId, Timestamp};
+use switchboard_engine::ports::Room;
 use switchboard_engine::ports::store::{LogPage, LoggedCommit, Scope, StoreError, StoredHead, StoredTask, TaskKey};
 
 use super::deliveries::{CONFIG_COLUMNS, config_from};
 use super::error::Failure;
+use super::linked::fold_within;
 use super::rows::{Chains, HEAD_COLUMNS, TaskRow, head_from, log_no, signed, unsigned, version_of};
 use crate::record::{ChunkSource, Want, decode};
 
@@ -47,7 +49,7 @@ pub(super) fn at_once<T>(connection: &Connection, read: impl FnOnce() -> Result<
     result
 }
 
-fn find(connection: &Connection, scope: &Scope, id: &TaskId) -> Result<Option<TaskRow>, Failure> {
+pub(super) fn find(connection: &Connection, scope: &Scope, id: &TaskId) -> Result<Option<TaskRow>, Failure> {
     let sql = format!(
         "SELECT {HEAD_COLUMNS} FROM task JOIN scope USING (scope_no)
           WHERE task.id = ?1 AND scope.tenant = ?2 AND scope.principal = ?3 AND scope.agent = ?4"
@@ -64,10 +66,15 @@ pub(super) fn head(connection: &Connection, scope: &Scope, id: &TaskId) -> Resul
     Ok(found.map(|row| StoredHead { key: TaskKey(row.task_no), scope: scope.clone(), head: row.head }))
 }
 
-pub(super) fn task(connection: &Connection, scope: &Scope, id: &TaskId) -> Result<Option<StoredTask>, Failure> {
+pub(super) fn task(
+    connection: &Connection,
+    scope: &Scope,
+    id: &TaskId,
+    room: &Room,
+) -> Result<Option<StoredTask>, Failure> {
     at_once(connection, || {
         let found = find(connection, scope, id)?;
-        found.map(|row| fold(connection, row, Want::Everything)).transpose()
+        found.map(|row| fold_within(connection, row, scope, room)).transpose()
     })
 }
 
@@ -80,9 +87,40 @@ pub(super) fn fold(connection: &Connection, row: TaskRow, want: Want) -> Result<
     Ok(StoredTask { key: TaskKey(row.task_no), head: row.head, folded: folded.into() })
 }
 
+/// The commits that wrote to artifacts, newest first.
+pub(super) struct ArtifactChain<'c> {
+    connection: &'c Connection,
+    task_no: i64,
+    next: i64,
+}
+
+impl<'c> ArtifactChain<'c> {
+    pub(super) fn of(connection: &'c Connection, row: &TaskRow) -> Self {
+        Self { connection, task_no: row.task_no, next: row.chains.artifact }
+    }
+
+    /// The next commit's version and record; none at the end.
+    pub(super) fn next(&mut self) -> Result<Option<(i64, String)>, Failure> {
+        let version = self.next;
+        if version == 0 {
+            return Ok(None);
+        }
+        let mut select = self.connection.prepare_cached("SELECT prev_artifact, record FROM log WHERE log_no = ?1")?;
+        let found = select.query_row([log_no(self.task_no, version)], |row| Ok((row.get(0)?, row.get(1)?)));
+        let (next, record) = found.optional()?.ok_or_else(|| missing(self.task_no, version))?;
+        self.next = next;
+        Ok(Some((version, record)))
+    }
+}
+
 /// The records on the chains, newest first. The commit that set the status is read too: it may be mere progress, but
 /// nothing has replaced it yet.
-fn records_to_fold(connection: &Connection, task_no: i64, chains: Chains, want: Want) -> Result<Vec<String>, Failure> {
+pub(super) fn records_to_fold(
+    connection: &Connection,
+    task_no: i64,
+    chains: Chains,
+    want: Want,
+) -> Result<Vec<String>, Failure> {
     let mut select =
         connection.prepare_cached("SELECT prev_story, prev_artifact, record FROM log WHERE log_no = ?1")?;
     let Chains { mut story, mut artifact, mut status } = chains;

@@ -7,17 +7,19 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use rusqlite::Connection;
 use switchboard_core::call::BoxFuture;
-use switchboard_core::model::{PushConfig, TaskId, Timestamp};
-use switchboard_engine::ports::Clock;
+use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
+use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
     Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
     LogPage, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
+use switchboard_engine::ports::{Clock, Room};
 
 use super::FileError;
 use super::accepted::{find_accepted, last_accepted_day};
 use super::answers::answer;
 use super::cache::Cache;
+use super::download;
 use super::list;
 use super::lock::FileLock;
 use super::open::{Opened, SqliteOptions, open};
@@ -96,11 +98,13 @@ impl SqliteStore {
         answer.await?.into_outcome()
     }
 
-    async fn read_task(&self, scope: Scope, id: TaskId) -> Result<Option<StoredTask>, StoreError> {
+    async fn read_task(&self, scope: Scope, id: TaskId, room: &Room) -> Result<Option<StoredTask>, StoreError> {
         let since = self.cache.since();
-        let of = scope.clone();
-        let stored = self.readers.run(move |connection| read::task(connection, &of, &id)).await?;
-        if let Some(stored) = &stored {
+        let (of, within) = (scope.clone(), room.clone());
+        let stored = self.readers.run(move |connection| read::task(connection, &of, &id, &within)).await?;
+        if let Some(stored) = &stored
+            && room.too_large(&stored.head).is_empty()
+        {
             self.cache.fill(since, &scope, stored);
         }
         Ok(stored)
@@ -131,11 +135,37 @@ impl Store for SqliteStore {
         }
     }
 
-    fn task<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        match self.cache.task(scope, id) {
+    fn task<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        let fits =
+            |found: &Option<StoredTask>| found.as_ref().is_none_or(|stored| room.too_large(&stored.head).is_empty());
+        match self.cache.task(scope, id).filter(fits) {
             Some(found) => Box::pin(ready(Ok(found))),
-            None => Box::pin(self.read_task(scope.clone(), id.clone())),
+            None => Box::pin(self.read_task(scope.clone(), id.clone(), room)),
         }
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        artifact: &'a ArtifactId,
+        part: Option<u64>,
+    ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>> {
+        let (scope, id, artifact) = (scope.clone(), id.clone(), artifact.clone());
+        Box::pin(self.readers.run(move |connection| download::open(connection, &scope, &id, &artifact, part)))
+    }
+
+    fn read_artifact(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>> {
+        Box::pin(self.readers.run(move |connection| download::read(connection, cursor, bytes_max)))
     }
 
     fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {

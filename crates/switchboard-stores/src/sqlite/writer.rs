@@ -52,12 +52,7 @@ pub(super) struct CommitRequest {
 }
 
 impl CommitRequest {
-    pub(super) fn new(
-        commit: Commit,
-        encoded: Encoded,
-        artifacts: String,
-        reply: Reply<Box<Self>>,
-    ) -> Self {
+    pub(super) fn new(commit: Commit, encoded: Encoded, artifacts: String, reply: Reply<Box<Self>>) -> Self {
         Self { commit, encoded, artifacts, asked_at: Instant::now(), outcome: None, reply: Some(reply) }
     }
 

@@ -8,14 +8,14 @@ use switchboard_core::model::Dialect;
 use super::body::ReplyBody;
 use super::context::{Mounted, Shared};
 use super::metrics::Outcome;
-use super::names::A2A_EXTENSIONS;
+use super::names::{A2A_EXTENSIONS, X_A2A_EXTENSIONS};
 use super::respond::outcome;
 
 /// A call that has been handed to its agent. What was asked is no longer held here, so waiting costs little room.
 pub(crate) struct Calling<'a> {
     agent: &'a Mounted,
     operation: &'static str,
-    pub(crate) dialect: Dialect,
+    asks_old_for_card: bool,
     /// The extensions that were activated.
     pub(crate) extensions: Vec<String>,
     reply: BoxFuture<'a, Result<Reply, ProtocolError>>,
@@ -23,13 +23,21 @@ pub(crate) struct Calling<'a> {
 
 impl<'a> Calling<'a> {
     pub(crate) fn begin(agent: &'a Mounted, caller: Caller, request: Request) -> Self {
-        let (operation, dialect, extensions) = (request.operation(), caller.dialect, caller.extensions.clone());
-        Self { agent, operation, dialect, extensions, reply: agent.endpoint.call(caller, request) }
+        let (operation, extensions) = (request.operation(), caller.extensions.clone());
+        let asks_old_for_card = caller.dialect != Dialect::V1_0 && matches!(request, Request::GetExtendedAgentCard);
+        Self { agent, operation, asks_old_for_card, extensions, reply: agent.endpoint.call(caller, request) }
     }
 
     /// Waits for the reply and counts how it went.
     pub(crate) async fn reply(&mut self, shared: &Shared) -> Result<Reply, ProtocolError> {
         let reply = (&mut self.reply).await;
+        // Before 1.0 there was one error for this, whether the card declared it or not.
+        let reply = reply.map_err(|error| match error {
+            ProtocolError::UnsupportedOperation { .. } if self.asks_old_for_card => {
+                ProtocolError::ExtendedAgentCardNotConfigured
+            }
+            error => error,
+        });
         let counted = reply.as_ref().map_or_else(outcome, |_| Outcome::Ok);
         shared.metrics.request(self.operation, counted);
         if let Err(error) = &reply {
@@ -39,12 +47,16 @@ impl<'a> Calling<'a> {
     }
 }
 
-/// Spec, extensions: what was activated is said in the answer.
-pub(crate) fn echo_extensions(extensions: &[String], response: &mut Response<ReplyBody>) {
+/// Spec, extensions: what was activated is said in the answer, under the name the version has for it.
+pub(crate) fn echo_extensions(dialect: Dialect, extensions: &[String], response: &mut Response<ReplyBody>) {
     if !extensions.is_empty()
         && let Ok(value) = HeaderValue::from_str(&extensions.join(", "))
     {
-        response.headers_mut().insert(A2A_EXTENSIONS, value);
+        let name = match dialect {
+            Dialect::V1_0 => A2A_EXTENSIONS,
+            Dialect::V0_3 | Dialect::V0_3Rest => X_A2A_EXTENSIONS,
+        };
+        response.headers_mut().insert(name, value);
     }
 }
 

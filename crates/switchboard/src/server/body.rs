@@ -1,5 +1,6 @@
-//! Bodies: reading a request within bounds, and the two shapes of an answer.
+//! Bodies: reading a request within bounds, and the shapes of an answer.
 
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -10,9 +11,10 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use switchboard_core::error::ProtocolError;
 
+use super::download::DownloadBody;
 use super::sse::SseBody;
 
-/// The body of an answer: all of it, or a stream of events.
+/// The body of an answer: all of it, a stream of events, or a file piece by piece.
 #[derive(Default)]
 pub enum ReplyBody {
     #[default]
@@ -20,23 +22,24 @@ pub enum ReplyBody {
     Whole(Bytes),
     #[doc(hidden)]
     Events(Box<SseBody>),
+    #[doc(hidden)]
+    Download(Box<DownloadBody>),
 }
 
 impl Body for ReplyBody {
     type Data = Bytes;
-    type Error = std::convert::Infallible;
+    /// Only a download can break off.
+    type Error = io::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, std::convert::Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let this = self.get_mut();
         match this {
             Self::Empty => Poll::Ready(None),
             Self::Whole(_) => match std::mem::take(this) {
                 Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
-                Self::Empty | Self::Events(_) => Poll::Ready(None),
+                Self::Empty | Self::Events(_) | Self::Download(_) => Poll::Ready(None),
             },
+            Self::Download(download) => download.poll(cx).map(|piece| piece.map(|bytes| bytes.map(Frame::data))),
             Self::Events(events) => events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
         }
     }
@@ -46,6 +49,7 @@ impl Body for ReplyBody {
             Self::Empty => true,
             Self::Whole(_) => false,
             Self::Events(events) => events.is_done(),
+            Self::Download(download) => download.left() == 0,
         }
     }
 
@@ -54,6 +58,7 @@ impl Body for ReplyBody {
             Self::Empty => SizeHint::with_exact(0),
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Events(_) => SizeHint::default(),
+            Self::Download(download) => SizeHint::with_exact(download.left()),
         }
     }
 }

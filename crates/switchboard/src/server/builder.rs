@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use http::Uri;
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::v1_0::DecodeLimits;
+use switchboard_core::dialect::json::DecodeLimits;
 use switchboard_core::model::{AgentCard, AgentInterface, SecurityRequirement, SecurityScheme, Tenant, Timestamp};
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::MemoryStore;
@@ -21,9 +21,10 @@ use switchboard_engine::{Engine, Registered};
 use tokio::net::TcpListener;
 
 use super::auth::{Door, Tokens};
-use super::cards::ServedCard;
+use super::cards::{CardForm, ServedCards};
 use super::context::{Mounted, RequestIds, Shared};
 use super::cors::Cors;
+use super::download;
 use super::gate::Gate;
 use super::limits::ServerLimits;
 use super::listener::Bound;
@@ -72,6 +73,7 @@ pub struct ServerBuilder {
     engine_limits: Limits,
     host_check: bool,
     default_version: Option<Dialect>,
+    card_form: CardForm,
 }
 
 impl ServerBuilder {
@@ -167,7 +169,16 @@ impl ServerBuilder {
         self
     }
 
-    /// What a request without `A2A-Version` means. The spec says 0.3; on a closed network it may mean 1.0.
+    /// What the public card holds for those who do not say which version they speak. [`CardForm::All`] is the default;
+    /// whoever asks with `A2A-Version: 1.0` gets the card of 1.0 alone in any case.
+    #[must_use]
+    pub fn card_form(mut self, form: CardForm) -> Self {
+        self.card_form = form;
+        self
+    }
+
+    /// What a request without `A2A-Version` means where its method or path does not tell. The spec says 0.3; on a closed
+    /// network it may mean 1.0.
     #[must_use]
     pub fn default_version(mut self, dialect: Dialect) -> Self {
         self.default_version = Some(dialect);
@@ -229,6 +240,7 @@ impl ServerBuilder {
             public_url,
             host_check: self.host_check,
             default_version: self.default_version,
+            card_form: self.card_form,
             since: clock.now(),
         };
         Ok(Server { parts, started: Arc::new(AtomicBool::new(false)) })
@@ -244,6 +256,7 @@ struct Parts {
     public_url: Option<Uri>,
     host_check: bool,
     default_version: Option<Dialect>,
+    card_form: CardForm,
     since: Timestamp,
 }
 
@@ -268,6 +281,7 @@ impl Server {
             engine_limits: Limits::default(),
             host_check: false,
             default_version: None,
+            card_form: CardForm::default(),
         }
     }
 
@@ -329,6 +343,7 @@ impl Parts {
     fn share(self, default_url: &str) -> Shared {
         let base = self.public_url.as_ref().map_or_else(|| default_url.to_owned(), Uri::to_string);
         let base = base.trim_end_matches('/').to_owned();
+        download::announce(&self.engine, &base);
         let base_path = self.public_url.as_ref().map(|url| url.path().trim_end_matches('/').to_owned());
         let mount = |slug: &String, url: String| self.mount(slug, &url);
         let root = self.order.first().and_then(|slug| mount(slug, base.clone()));
@@ -355,21 +370,27 @@ impl Parts {
         let endpoint = self.engine.endpoint(slug)?;
         let card = endpoint.card();
         let interfaces = interfaces(url);
-        let served = ServedCard::new(&card, &interfaces, self.since, self.limits.card_max_age_s);
+        let cards = ServedCards::new(self.card_form, &card, &interfaces, self.since, self.limits.card_max_age_s);
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
-        Some(Mounted { name: slug.into(), endpoint, interfaces, card: served, extensions })
+        Some(Mounted { name: slug.into(), endpoint, interfaces, cards, extensions })
     }
 }
 
 /// Every interface that is really served, and no other.
 fn interfaces(url: &str) -> Vec<AgentInterface> {
-    let interface = |binding: &str| AgentInterface {
+    let interface = |url: &str, binding: &str, version: &str| AgentInterface {
         url: url.to_owned(),
         protocol_binding: binding.to_owned(),
-        protocol_version: "1.0".to_owned(),
+        protocol_version: version.to_owned(),
         tenant: None,
     };
-    vec![interface("JSONRPC"), interface("HTTP+JSON")]
+    vec![
+        interface(url, "JSONRPC", "1.0"),
+        interface(url, "HTTP+JSON", "1.0"),
+        // 0.2 looks for the extended card beside the endpoint, so the endpoint is one step below the agent.
+        interface(&format!("{url}/rpc"), "JSONRPC", "0.3"),
+        interface(url, "HTTP+JSON", "0.3"),
+    ]
 }
 
 /// The card states what is really enforced.

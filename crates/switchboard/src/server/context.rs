@@ -6,20 +6,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use switchboard_core::call::{Caller, Endpoint};
-use switchboard_core::dialect::json::write_u64;
-use switchboard_core::dialect::v1_0::DecodeLimits;
-use switchboard_core::dialect::{Dialect, detect};
+use switchboard_core::dialect::Dialect;
+use switchboard_core::dialect::detect::{self, Clues, Door, Refusal};
+use switchboard_core::dialect::json::{DecodeLimits, write_u64};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentInterface, AgentName};
 use switchboard_engine::Engine;
 
-use super::auth::{Door, Identity};
-use super::cards::ServedCard;
+use super::auth::{self, Identity};
+use super::cards::ServedCards;
 use super::cors::Cors;
 use super::gate::Gate;
 use super::limits::ServerLimits;
 use super::metrics::Metrics;
-use super::names::{A2A_EXTENSIONS, A2A_VERSION, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_REQUEST_ID};
+use super::names::{
+    A2A_EXTENSIONS, A2A_VERSION, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS, X_REQUEST_ID,
+};
 use super::routes::query_pairs;
 
 pub(crate) struct Shared {
@@ -28,7 +30,7 @@ pub(crate) struct Shared {
     pub(crate) root: Option<Mounted>,
     /// Every agent, under its name.
     pub(crate) agents: Vec<Mounted>,
-    pub(crate) door: Door,
+    pub(crate) door: auth::Door,
     pub(crate) gate: Gate,
     pub(crate) cors: Cors,
     pub(crate) limits: ServerLimits,
@@ -46,7 +48,7 @@ pub(crate) struct Mounted {
     pub(crate) name: AgentName,
     pub(crate) endpoint: Arc<dyn Endpoint>,
     pub(crate) interfaces: Vec<AgentInterface>,
-    pub(crate) card: ServedCard,
+    pub(crate) cards: ServedCards,
     pub(crate) extensions: Vec<String>,
 }
 
@@ -82,13 +84,27 @@ impl Shared {
         })
     }
 
-    /// Which dialect a request is in: from its header, else its query.
-    pub(crate) fn dialect(&self, head: &Head<'_>) -> Result<Dialect, ProtocolError> {
-        let header = head.headers.get(A2A_VERSION).map(|value| value.to_str().unwrap_or("?"));
-        let is_named = header.is_some_and(|header| !header.trim().is_empty());
-        let query = if is_named { None } else { head.query("A2A-Version") };
-        detect::version(header, query.as_deref(), self.default_version)
+    /// Which dialect a request is in.
+    pub(crate) fn dialect(&self, head: &Head<'_>, door: Door<'_>) -> Result<Dialect, Refusal> {
+        with_clues(head, door, self.default_version, detect::dialect)
     }
+
+    /// The dialect to refuse a request in before it is known what it asks for.
+    pub(crate) fn spelling(&self, head: &Head<'_>, door: Door<'_>) -> Dialect {
+        with_clues(head, door, self.default_version, detect::spelling)
+    }
+}
+
+/// The dialect of somebody who reads a card: by what they say alone. A default is about calls, and cards are for everybody.
+pub(crate) fn card_dialect(head: &Head<'_>) -> Dialect {
+    with_clues(head, Door::JsonRpc { method: "" }, None, detect::spelling)
+}
+
+fn with_clues<T>(head: &Head<'_>, door: Door<'_>, default: Option<Dialect>, decide: impl FnOnce(&Clues<'_>) -> T) -> T {
+    let header = head.headers.get(A2A_VERSION).map(|value| value.to_str().unwrap_or("?"));
+    let is_named = header.is_some_and(|header| !header.trim().is_empty());
+    let query = if is_named { None } else { head.query("A2A-Version") };
+    decide(&Clues { header, query: query.as_deref(), default, door })
 }
 
 /// The part of a request that is there before its body.
@@ -109,7 +125,8 @@ fn activated(declared: &[String], headers: &HeaderMap) -> Vec<String> {
     if declared.is_empty() {
         return Vec::new();
     }
-    let lines = headers.get_all(A2A_EXTENSIONS).iter().filter_map(|line| line.to_str().ok());
+    let lines = headers.get_all(A2A_EXTENSIONS).iter().chain(headers.get_all(X_A2A_EXTENSIONS));
+    let lines = lines.filter_map(|line| line.to_str().ok());
     let asked: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
     declared.iter().filter(|uri| asked.contains(&uri.as_str())).cloned().collect()
 }

@@ -10,10 +10,13 @@ pub struct Cors {
 }
 
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "authorization, content-type, a2a-version, a2a-extensions, idempotency-key, last-event-id, traceparent, x-request-id",
+    "authorization, content-type, a2a-version, a2a-extensions, x-a2a-extensions, idempotency-key, last-event-id, \
+     traceparent, x-request-id, range, if-range, if-match, if-none-match",
 );
 const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
-const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static("a2a-extensions, x-request-id, retry-after, etag");
+const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "a2a-extensions, x-a2a-extensions, x-request-id, retry-after, etag, accept-ranges, content-range, content-disposition",
+);
 
 impl Cors {
     /// Pages of these origins (`https://app.example`) may call.

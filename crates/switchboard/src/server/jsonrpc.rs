@@ -10,7 +10,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use switchboard_core::call::Reply;
-use switchboard_core::dialect::{Dialect, v1_0};
+use switchboard_core::dialect::detect::{Door, Refusal};
+use switchboard_core::dialect::{Dialect, encode_reply, v0_3, v1_0};
 use switchboard_core::error::ProtocolError;
 
 use super::auth::Identity;
@@ -26,9 +27,14 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
-    let refuse = |error: ProtocolError, id: &str| {
+    let refuse_in = |dialect: Dialect, error: ProtocolError, id: &str| {
         shared.metrics.request("unknown", outcome(&error));
-        rpc_error(&error, id)
+        rpc_error(dialect, &error, id, head.headers)
+    };
+    // Until the method is known, which may be never.
+    let refuse = |error: ProtocolError, id: &str| {
+        let dialect = shared.spelling(head, Door::JsonRpc { method: "" });
+        refuse_in(dialect, error, id)
     };
     // Authentication looks at headers alone, before a byte of the body is read.
     let identity = match shared.door.identify(head.headers) {
@@ -48,21 +54,25 @@ where
         Err((error, id)) => return refuse(error, &id),
     };
     let id = envelope.id;
-    let mut calling = match begin(shared, agent, identity, head, &envelope) {
+    let dialect = match shared.dialect(head, Door::JsonRpc { method: &envelope.method }) {
+        Ok(dialect) => dialect,
+        Err(Refusal { dialect, error }) => return refuse_in(dialect, error, id),
+    };
+    let mut calling = match begin(shared, agent, identity, head, dialect, &envelope) {
         Ok(calling) => calling,
-        Err(error) => return refuse(error, id),
+        Err(error) => return refuse_in(dialect, error, id),
     };
     let mut response = match calling.reply(shared).await {
         Ok(Reply::Stream(updates)) => {
             let framing = Framing::JsonRpc { id: id.to_owned() };
             let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
             let metrics = shared.metrics.clone();
-            events(SseBody::new(updates, framing, calling.dialect, keep_alive, shared.limits.stream_write_bytes, metrics))
+            events(SseBody::new(updates, framing, dialect, keep_alive, shared.limits.stream_write_bytes, metrics))
         }
-        Ok(reply) => json(StatusCode::OK, JSON, result(agent, &reply, id)),
-        Err(error) => rpc_error(&error, id),
+        Ok(reply) => json(StatusCode::OK, JSON, result(agent, dialect, &reply, id)),
+        Err(error) => rpc_error(dialect, &error, id, head.headers),
     };
-    echo_extensions(&calling.extensions, &mut response);
+    echo_extensions(dialect, &calling.extensions, &mut response);
     response
 }
 
@@ -72,25 +82,27 @@ fn begin<'a>(
     agent: &'a Mounted,
     identity: &Identity,
     head: &Head<'_>,
+    dialect: Dialect,
     envelope: &Envelope<'_>,
 ) -> Result<Calling<'a>, ProtocolError> {
-    let dialect = shared.dialect(head)?;
+    let limits = &shared.decode_limits;
     let decoded = match dialect {
-        Dialect::V1_0 => v1_0::decode_call(&envelope.method, envelope.params, &shared.decode_limits),
+        Dialect::V1_0 => v1_0::decode_call(&envelope.method, envelope.params, limits),
+        Dialect::V0_3 | Dialect::V0_3Rest => v0_3::rpc::decode_call(&envelope.method, envelope.params, limits),
     }?;
     let caller = shared.caller(agent, identity, decoded.tenant.as_deref(), dialect, head)?;
     Ok(Calling::begin(agent, caller, decoded.request))
 }
 
-fn result(agent: &Mounted, reply: &Reply, id: &str) -> Vec<u8> {
+fn result(agent: &Mounted, dialect: Dialect, reply: &Reply, id: &str) -> Vec<u8> {
     let mut body = Vec::with_capacity(1024);
     body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     body.extend_from_slice(id.as_bytes());
     body.extend_from_slice(b",\"result\":");
     match reply {
         Reply::Deleted => body.extend_from_slice(b"null"),
-        Reply::Card(card) => body.extend_from_slice(&cards::encode(card, &agent.interfaces)),
-        _ => v1_0::encode_reply(reply, &mut body),
+        Reply::Card(card) => body.extend_from_slice(&cards::encode_reply(dialect, card, &agent.interfaces)),
+        _ => encode_reply(dialect, reply, &mut body),
     }
     body.push(b'}');
     body

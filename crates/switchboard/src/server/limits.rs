@@ -20,6 +20,8 @@ pub struct ServerLimits {
     pub keep_alive_s: u32,
     /// Updates of a stream that are written together when they are there together.
     pub stream_write_bytes: usize,
+    /// Bytes of a download that are read at once, and held until the client has taken them.
+    pub download_read_bytes: usize,
     /// How long clients may keep a card.
     pub card_max_age_s: u32,
 }
@@ -35,6 +37,7 @@ impl Default for ServerLimits {
             parts_max: 1_000,
             keep_alive_s: 15,
             stream_write_bytes: 64 << 10,
+            download_read_bytes: 256 << 10,
             card_max_age_s: 300,
         }
     }

@@ -7,7 +7,7 @@ use switchboard_engine::ports::store::COMMIT_MICROS_BOUNDS;
 use switchboard_engine::{Engine, Readiness};
 
 /// Operations by name, in the order of the counters; the last is whatever could not be told.
-const OPERATIONS: [&str; 12] = [
+const OPERATIONS: [&str; 13] = [
     "SendMessage",
     "SendStreamingMessage",
     "GetTask",
@@ -19,6 +19,7 @@ const OPERATIONS: [&str; 12] = [
     "ListTaskPushNotificationConfigs",
     "DeleteTaskPushNotificationConfig",
     "GetExtendedAgentCard",
+    "DownloadArtifact",
     "unknown",
 ];
 

@@ -4,6 +4,8 @@ use http::HeaderName;
 
 pub(crate) const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
 pub(crate) const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
+/// What [`A2A_EXTENSIONS`] was called before 1.0.
+pub(crate) const X_A2A_EXTENSIONS: HeaderName = HeaderName::from_static("x-a2a-extensions");
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");

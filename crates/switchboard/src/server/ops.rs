@@ -37,7 +37,7 @@ pub(crate) fn metrics(shared: &Shared) -> Response<ReplyBody> {
 /// What is here, for a person.
 pub(crate) fn welcome(shared: &Shared) -> Response<ReplyBody> {
     let mut page =
-        String::from("This is Switchboard. Agents here speak A2A 1.0; their cards say how to call them:\n\n");
+        String::from("This is Switchboard. Agents here speak A2A 1.0 and 0.3; their cards say how to call them:\n\n");
     for agent in &shared.agents {
         let url = agent.interfaces.first().map_or("", |interface| interface.url.as_str());
         page.push_str(&format!("  {}: {url}/.well-known/agent-card.json\n", agent.name));

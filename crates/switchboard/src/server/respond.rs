@@ -1,8 +1,8 @@
 //! Putting answers into HTTP.
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
-use switchboard_core::dialect::{codes, v1_0};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use switchboard_core::dialect::{Dialect, codes, encode_http_error, encode_rpc_error};
 use switchboard_core::error::ProtocolError;
 
 use super::body::ReplyBody;
@@ -12,6 +12,8 @@ use super::sse::SseBody;
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
+
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 pub(crate) fn json(status: StatusCode, content_type: HeaderValue, body: Vec<u8>) -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::Whole(Bytes::from(body)));
@@ -31,7 +33,7 @@ pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Reply
 pub(crate) fn events(body: SseBody) -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::Events(Box::new(body)));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CONTENT_TYPE, EVENTS);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     // Proxies that buffer would hold events back.
     headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
@@ -40,44 +42,66 @@ pub(crate) fn events(body: SseBody) -> Response<ReplyBody> {
 
 /// A refusal as a JSON-RPC response. The HTTP status is 200, as clients of this binding expect, unless the request was
 /// turned away before it was one.
-pub(crate) fn rpc_error(error: &ProtocolError, id: &str) -> Response<ReplyBody> {
+pub(crate) fn rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, asked: &HeaderMap) -> Response<ReplyBody> {
     let mut body = Vec::with_capacity(512);
-    v1_0::encode_rpc_error(error, id, &mut body);
     let status = match error {
         ProtocolError::Unauthenticated { .. }
         | ProtocolError::PermissionDenied { .. }
         | ProtocolError::TooLarge { .. }
-        | ProtocolError::Unavailable { .. } => http_status(error),
+        | ProtocolError::Unavailable { .. } => http_status(dialect, error),
         _ => StatusCode::OK,
     };
+    if status == StatusCode::OK && dialect == Dialect::V0_3 && takes_only_events(asked) {
+        // Clients of that time read nothing else on a stream: a plain answer would hide from them what was wrong.
+        body.extend_from_slice(b"data: ");
+        encode_rpc_error(dialect, error, id, &mut body);
+        body.extend_from_slice(b"\n\n");
+        return json(status, EVENTS, body);
+    }
+    encode_rpc_error(dialect, error, id, &mut body);
     with_hints(json(status, JSON, body), error)
 }
 
+fn takes_only_events(asked: &HeaderMap) -> bool {
+    let mut lines = asked.get_all(header::ACCEPT).iter();
+    lines.next().is_some_and(|line| line.as_bytes().trim_ascii() == b"text/event-stream") && lines.next().is_none()
+}
+
 /// A refusal over HTTP+JSON.
-pub(crate) fn http_error(error: &ProtocolError, content_type: HeaderValue) -> Response<ReplyBody> {
-    http_error_as(http_status(error), error, content_type)
+pub(crate) fn http_error(dialect: Dialect, error: &ProtocolError, content_type: HeaderValue) -> Response<ReplyBody> {
+    http_error_as(dialect, http_status(dialect, error), error, content_type)
 }
 
 /// A refusal that has another status than its kind usually has.
-fn http_error_as(status: StatusCode, error: &ProtocolError, content_type: HeaderValue) -> Response<ReplyBody> {
+fn http_error_as(
+    dialect: Dialect,
+    status: StatusCode,
+    error: &ProtocolError,
+    content_type: HeaderValue,
+) -> Response<ReplyBody> {
     let mut body = Vec::with_capacity(512);
-    v1_0::encode_http_error_as(error, status.as_u16(), &mut body);
+    encode_http_error(dialect, error, status.as_u16(), &mut body);
     with_hints(json(status, content_type, body), error)
 }
 
 /// The refusal of a verb; `allowed` is what the place takes.
 pub(crate) fn not_allowed(
+    dialect: Dialect,
     error: &ProtocolError,
     allowed: &'static str,
     content_type: HeaderValue,
 ) -> Response<ReplyBody> {
-    let mut response = http_error_as(StatusCode::METHOD_NOT_ALLOWED, error, content_type);
+    let mut response = http_error_as(dialect, StatusCode::METHOD_NOT_ALLOWED, error, content_type);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
-fn http_status(error: &ProtocolError) -> StatusCode {
-    StatusCode::from_u16(codes::of(error).http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+fn http_status(dialect: Dialect, error: &ProtocolError) -> StatusCode {
+    let number = match dialect {
+        Dialect::V1_0 => codes::of(error).http,
+        Dialect::V0_3 | Dialect::V0_3Rest => codes::http_of_0_3(error),
+    };
+    StatusCode::from_u16(number).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 /// Headers that tell a client what to do about a refusal.

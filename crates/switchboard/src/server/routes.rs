@@ -45,6 +45,17 @@ pub(crate) enum Place<'a> {
         tenant: Option<Cow<'a, str>>,
         place: RestPlace<'a>,
     },
+    /// HTTP+JSON as 0.3 has it.
+    RestV1(RestPlace<'a>),
+    Artifact(ArtifactPlace<'a>),
+}
+
+/// `/tasks/{task}/artifacts/{artifact}`, where the bytes of one artifact are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ArtifactPlace<'a> {
+    pub(crate) tenant: Option<Cow<'a, str>>,
+    pub(crate) task: Cow<'a, str>,
+    pub(crate) artifact: Cow<'a, str>,
 }
 
 /// The places of the HTTP+JSON binding.
@@ -96,16 +107,32 @@ fn place<'a>(segments: &[&'a str]) -> Option<Place<'a>> {
     match segments {
         [] => Some(Place::Root),
         ["rpc" | "a2a"] => Some(Place::JsonRpc),
-        [".well-known", "agent-card.json"] => Some(Place::Card),
+        // The second is where 0.2 has it.
+        [".well-known", "agent-card.json" | "agent.json"] => Some(Place::Card),
+        ["v1", "card"] => Some(Place::RestV1(RestPlace::ExtendedCard)),
+        // 0.2 has this one plain path beside its JSON-RPC, `../agent/authenticatedExtendedCard` from its endpoint.
+        ["agent", "authenticatedExtendedCard"] => Some(Place::RestV1(RestPlace::ExtendedCard)),
+        ["v1", "extendedAgentCard"] => None,
+        ["v1", rest @ ..] => rest_place(rest).map(Place::RestV1),
         _ => {
             if let Some(place) = rest_place(segments) {
                 return Some(Place::Rest { tenant: None, place });
             }
+            if let ["tasks", task, "artifacts", artifact] = segments {
+                return artifact_place(None, task, artifact);
+            }
             let (tenant, rest) = segments.split_first()?;
             let tenant = decode(tenant).filter(|tenant| !tenant.is_empty() && !RESERVED.contains(&tenant.as_ref()))?;
-            Some(Place::Rest { tenant: Some(tenant), place: rest_place(rest)? })
+            match rest {
+                ["tasks", task, "artifacts", artifact] => artifact_place(Some(tenant), task, artifact),
+                _ => Some(Place::Rest { tenant: Some(tenant), place: rest_place(rest)? }),
+            }
         }
     }
+}
+
+fn artifact_place<'a>(tenant: Option<Cow<'a, str>>, task: &'a str, artifact: &'a str) -> Option<Place<'a>> {
+    Some(Place::Artifact(ArtifactPlace { tenant, task: decode(task)?, artifact: decode(artifact)? }))
 }
 
 fn rest_place<'a>(segments: &[&'a str]) -> Option<RestPlace<'a>> {
@@ -149,6 +176,21 @@ pub(crate) fn decode(segment: &str) -> Option<Cow<'_, str>> {
         rest = &after[2..];
     }
     String::from_utf8(bytes).ok().map(Cow::Owned)
+}
+
+/// Percent-encodes one segment, or one value of a query.
+pub(crate) fn encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ => {
+                let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0').to_ascii_uppercase();
+                out.extend(['%', digit(byte >> 4), digit(byte & 15)]);
+            }
+        }
+    }
+    out
 }
 
 /// The pairs of a query string, decoded; none if what they spell is not text.

@@ -8,15 +8,17 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body::Body;
+use switchboard_core::dialect::Dialect;
+use switchboard_core::dialect::detect::Door;
 use switchboard_core::error::ProtocolError;
 
 use super::body::ReplyBody;
-use super::context::{Head, Shared};
+use super::context::{Head, Shared, card_dialect};
 use super::cors::Cors;
 use super::names::X_REQUEST_ID;
 use super::respond::{A2A_JSON, http_error, not_allowed};
 use super::routes::{Place, Route, route};
-use super::{http_json, jsonrpc, ops};
+use super::{download, http_json, jsonrpc, ops};
 
 /// The whole server as a tower service: serve it yourself, or mount it in an axum router.
 #[derive(Clone)]
@@ -61,7 +63,7 @@ where
     let mut response = match shared.gate.admits(&parts.uri, &parts.headers, &shared.cors, public) {
         Err(why) => {
             let error = ProtocolError::PermissionDenied { reason: why.to_owned() };
-            http_error(&error, A2A_JSON)
+            http_error(Dialect::V1_0, &error, A2A_JSON)
         }
         Ok(()) if parts.method == Method::OPTIONS => preflight(),
         Ok(()) => dispatch(shared, &head, &parts.method, route, body).await,
@@ -104,10 +106,16 @@ where
         Place::Root | Place::JsonRpc if *method == Method::POST => jsonrpc::serve(shared, agent, head, body).await,
         Place::Root if reads => ops::welcome(shared),
         Place::Root | Place::JsonRpc => takes("POST"),
-        Place::Card if reads => agent.card.answer(head.headers, *method == Method::HEAD),
+        Place::Card if reads => agent.cards.of(card_dialect(head)).answer(head.headers, *method == Method::HEAD),
         Place::Card => takes("GET"),
+        Place::Artifact(place) => download::serve(shared, agent, head, method, place).await,
         Place::Rest { tenant, place } => {
-            http_json::serve(shared, agent, head, method, tenant.as_deref(), place, body).await
+            let at = http_json::At { door: Door::Http, tenant, place };
+            http_json::serve(shared, agent, head, method, at, body).await
+        }
+        Place::RestV1(place) => {
+            let at = http_json::At { door: Door::HttpV1, tenant: None, place };
+            http_json::serve(shared, agent, head, method, at, body).await
         }
     }
 }
@@ -116,18 +124,18 @@ where
 fn metrics(shared: &Shared, head: &Head<'_>) -> Response<ReplyBody> {
     match shared.door.identify(head.headers) {
         Ok(_) => ops::metrics(shared),
-        Err(error) => http_error(&error, A2A_JSON),
+        Err(error) => http_error(Dialect::V1_0, &error, A2A_JSON),
     }
 }
 
 fn not_found(head: &Head<'_>) -> Response<ReplyBody> {
-    let error = ProtocolError::MethodNotFound { method: format!("{:.200}", head.uri.path()) };
-    let mut response = http_error(&error, A2A_JSON);
+    let error = ProtocolError::MethodNotFound { method: format!("{:.200}", head.uri.path()), hint: None };
+    let mut response = http_error(Dialect::V1_0, &error, A2A_JSON);
     *response.status_mut() = StatusCode::NOT_FOUND;
     response
 }
 
 fn takes(allowed: &'static str) -> Response<ReplyBody> {
     let error = ProtocolError::InvalidRequest { reason: format!("this path takes {allowed}") };
-    not_allowed(&error, allowed, A2A_JSON)
+    not_allowed(Dialect::V1_0, &error, allowed, A2A_JSON)
 }

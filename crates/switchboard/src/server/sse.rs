@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use switchboard_core::call::{Frame, UpdateStream};
 use switchboard_core::dialect::json::write_u64;
-use switchboard_core::dialect::{Dialect, v1_0};
+use switchboard_core::dialect::{Dialect, codes, encode_http_error, encode_rpc_error, encode_update, ends_stream};
 use switchboard_core::error::ProtocolError;
 use tokio::time::{Instant, Sleep};
 
@@ -60,7 +60,13 @@ impl SseBody {
         while out.len() < self.write_bytes {
             match self.updates.as_mut().poll_next(cx) {
                 Poll::Pending => break,
-                Poll::Ready(Some(Ok(frame))) => self.write_frame(&frame, &mut out),
+                Poll::Ready(Some(Ok(frame))) => {
+                    self.write_frame(&frame, &mut out);
+                    if ends_stream(self.dialect, &frame.update.update) {
+                        self.done = true;
+                        break;
+                    }
+                }
                 Poll::Ready(Some(Err(error))) => {
                     self.write_error(&error, &mut out);
                     self.done = true;
@@ -96,9 +102,7 @@ impl SseBody {
         let encoded = frame.update.encoded(self.dialect, |update| {
             self.metrics.encoded();
             let mut bytes = Vec::with_capacity(512);
-            match self.dialect {
-                Dialect::V1_0 => v1_0::encode_update(update, &mut bytes),
-            }
+            encode_update(self.dialect, update, &mut bytes);
             bytes.into()
         });
         out.reserve(encoded.len() + 96);
@@ -129,11 +133,11 @@ impl SseBody {
         match &self.framing {
             Framing::JsonRpc { id } => {
                 out.extend_from_slice(b"data: ");
-                v1_0::encode_rpc_error(error, id, out);
+                encode_rpc_error(self.dialect, error, id, out);
             }
             Framing::HttpJson => {
                 out.extend_from_slice(b"event: error\ndata: ");
-                v1_0::encode_http_error(error, out);
+                encode_http_error(self.dialect, error, codes::of(error).http, out);
             }
         }
         out.extend_from_slice(b"\n\n");

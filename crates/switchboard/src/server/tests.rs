@@ -2,5 +2,7 @@
 
 mod auth;
 mod cors;
+mod filenames;
 mod gate;
+mod ranges;
 mod routes;

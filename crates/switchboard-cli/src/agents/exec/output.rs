@@ -10,8 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::read;
 
-/// The most that one chunk holds.
-const CHUNK_BYTES_MAX: usize = 16 * 1024;
+/// The most that one chunk holds. A command that prints a large file fills it; each chunk is a commit, and what is over
+/// 32 KiB is stored beside the log.
+const CHUNK_BYTES_MAX: usize = 256 * 1024;
 
 /// How long printed text waits for more to go with it.
 const COALESCE: Duration = Duration::from_millis(20);

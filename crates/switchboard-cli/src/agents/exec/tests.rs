@@ -172,13 +172,13 @@ async fn much_output_arrives_complete_and_in_order() {
     let expected: String = (1..=300_000).map(|number| format!("{number}\n")).collect();
     assert!(output(&task) == expected, "{} bytes of {}", output(&task).len(), expected.len());
     let largest = task.artifacts[0].parts.iter().map(Part::content_bytes).max().unwrap();
-    assert!(largest <= 16 * 1024, "{largest}");
+    assert!(largest <= 256 * 1024, "{largest}");
     assert!(task.artifacts[0].parts.iter().all(|part| matches!(part.content, PartContent::Text(_))));
 }
 
 #[tokio::test]
 async fn output_without_end_is_cut_off() {
-    let limits = Limits { artifact_bytes_max: 100_000, ..Limits::default() };
+    let limits = Limits { artifact_bytes_max: 1_000_000, ..Limits::default() };
     let desk = Desk::with_limits(shell("echo $$; exec yes"), limits);
     let task = desk.say("").await;
     let (state, text) = status(&task);
@@ -301,6 +301,15 @@ async fn a_command_that_takes_too_long_is_ended() {
     let expected = "Task timed out: the command did not end within 2 s".to_owned();
     assert_eq!(status(&task.await), (TaskState::Failed, expected));
     all_dead(&pids).await;
+}
+
+#[tokio::test]
+async fn a_call_that_asks_for_less_time_ends_the_command_sooner() {
+    let desk = Desk::of(shell("sleep 600"));
+    let asked = Json::from_trusted(r#"{"switchboard.runTimeoutSeconds":1}"#);
+    let task = desk.send_with(user(vec![Part::text("")]), Some(asked)).await;
+    let expected = "Task timed out: the command did not end within 1 s".to_owned();
+    assert_eq!(status(&task), (TaskState::Failed, expected));
 }
 
 #[tokio::test]

@@ -4,8 +4,8 @@ use proptest::prelude::{ProptestConfig, any, prop_assert_eq, proptest};
 use serde::Deserialize;
 
 use super::{
-    Int, LIST_ITEMS_KEPT, List, NameOrNumber, Obj, Object, Text, decode_base64, excerpt, parse_object, write_array,
-    write_base64, write_i64, write_json, write_str, write_u64,
+    Int, LIST_ITEMS_KEPT, List, NameOrNumber, Obj, Object, Text, decode_base64, excerpt, merge_objects, parse_object,
+    write_array, write_base64, write_i64, write_json, write_str, write_u64,
 };
 use crate::model::Json;
 
@@ -216,4 +216,22 @@ fn an_excerpt_ends_between_characters() {
     assert_eq!(excerpt("abcd", 3), "abc…");
     assert_eq!(excerpt("ää", 3), "ä…");
     assert_eq!(excerpt("🙂", 3), "…");
+}
+
+#[test]
+fn two_objects_become_one() {
+    for (first, second, expected) in [
+        ("{}", "{}", "{}"),
+        (r#"{"a":1}"#, r#"{"b":2}"#, r#"{"a":1,"b":2}"#),
+        (r#"{"a":1}"#, r#"{"a":2}"#, r#"{"a":1}"#),
+        (r#"{"a":{"x":1}}"#, r#"{"a":{"x":3,"y":2}}"#, r#"{"a":{"x":1,"y":2}}"#),
+        (r#"{"a":[{"x":1},{}]}"#, r#"{"a":[{"y":2},{"z":3}]}"#, r#"{"a":[{"x":1,"y":2},{"z":3}]}"#),
+        (r#"{"a":["x"]}"#, r#"{"a":["y"]}"#, r#"{"a":["x"]}"#),
+        (r#"{"a":[1]}"#, r#"{"a":[1,2]}"#, r#"{"a":[1]}"#),
+        (r#"{"a":[]}"#, r#"{"a":{"x":1}}"#, r#"{"a":[]}"#),
+        (r#"{"a \"b":1}"#, r#"{"a \"b":2,"c":3}"#, r#"{"a \"b":1,"c":3}"#),
+        ("1", "{}", "1"),
+    ] {
+        assert_eq!(written(|out| merge_objects(first, second, out)), expected, "{first} {second}");
+    }
 }

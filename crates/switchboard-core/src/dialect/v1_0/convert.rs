@@ -4,11 +4,10 @@
 use bytes::Bytes;
 
 use crate::call::{ListTasks, SendMessage};
-use crate::dialect::json::{List, Obj, decode_base64};
-use crate::model::{AuthenticationInfo, Message, Part, PartContent, PushConfig, Role};
+use crate::dialect::json::{Check, List, NameOrNumber, Obj, decode_base64};
+use crate::model::{AuthenticationInfo, Message, Part, PartContent, PushConfig, Role, TaskState};
 
-use super::check::Check;
-use super::names::read_role;
+use super::names::{read_role, read_state};
 use super::wire;
 
 /// Where a push config stands in its request; fields are named relative to that.
@@ -157,11 +156,20 @@ pub(super) fn push_config(
 pub(super) fn list_tasks(check: &mut Check<'_>, params: wire::ListTasksParams<'_>) -> ListTasks {
     ListTasks {
         context_id: check.id(format_args!("contextId"), params.context_id),
-        state: check.state(format_args!("status"), params.status),
+        state: params.status.and_then(|sent| state(check, &sent)),
         page_size: check.page_size(params.page_size),
         page_token: check.optional_line(format_args!("pageToken"), params.page_token),
         history_length: check.history_length(format_args!("historyLength"), params.history_length),
         status_since: check.timestamp(format_args!("statusTimestampAfter"), params.status_timestamp_after),
         include_artifacts: params.include_artifacts.unwrap_or_default(),
     }
+}
+
+/// A state to filter by; the unspecified one filters nothing.
+fn state(check: &mut Check<'_>, sent: &NameOrNumber<'_>) -> Option<TaskState> {
+    read_state(sent).unwrap_or_else(|_| {
+        let description = format!("{sent} is not a task state; use a name such as TASK_STATE_WORKING");
+        check.violation(format_args!("status"), description);
+        None
+    })
 }

@@ -2,23 +2,13 @@
 //! HTTP+JSON hands over a body and has ids in its path. The text is read once, by borrowing structs, and checked while
 //! it is moved into the model.
 
-use serde::Deserialize;
-
 use crate::call::{Request, SendMessage};
-use crate::dialect::json::{Fault, excerpt, parse_object};
+use crate::dialect::json::{Check, DecodeLimits, Decoded, read_body, read_params, unknown_method};
 use crate::error::ProtocolError;
 use crate::model::{Json, PushConfig};
 
-use super::check::Check;
 use super::convert::{PushConfigPlace, list_tasks, push_config, send_message};
-use super::{DecodeLimits, wire};
-
-/// A request, and the tenant it names, which the server compares with what the credential allows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Decoded {
-    pub tenant: Option<String>,
-    pub request: Request,
-}
+use super::wire;
 
 /// Decodes a JSON-RPC call. Absent params, and null, are an empty object.
 ///
@@ -94,7 +84,7 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
             let params: wire::CardParams<'_> = read_params(text)?;
             (check.id(format_args!("tenant"), params.tenant), Request::GetExtendedAgentCard)
         }
-        _ => return Err(ProtocolError::MethodNotFound { method: excerpt(method, 64) }),
+        _ => return Err(unknown_method(method)),
     };
     check.finish(Decoded { tenant, request })
 }
@@ -105,7 +95,7 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
 /// [`ProtocolError::ParseError`] when the body is not JSON, [`ProtocolError::InvalidParams`] when a field is wrong.
 pub fn decode_send_body(body: &[u8], limits: &DecodeLimits) -> Result<(Option<String>, SendMessage), ProtocolError> {
     let mut check = Check::new(limits);
-    let decoded = send_message(&mut check, read_body(utf8(body)?)?);
+    let decoded = send_message(&mut check, read_body(body)?);
     check.finish(decoded)
 }
 
@@ -118,7 +108,7 @@ pub fn decode_cancel_body(body: &[u8], limits: &DecodeLimits) -> Result<(Option<
         return Ok((None, None));
     }
     let mut check = Check::new(limits);
-    let params: wire::CancelTaskParams<'_> = read_body(utf8(body)?)?;
+    let params: wire::CancelTaskParams<'_> = read_body(body)?;
     let metadata = check.object(format_args!("metadata"), params.metadata);
     let tenant = check.id(format_args!("tenant"), params.tenant);
     check.finish((tenant, metadata))
@@ -134,45 +124,6 @@ pub fn decode_push_config_body(
     limits: &DecodeLimits,
 ) -> Result<(Option<String>, PushConfig), ProtocolError> {
     let mut check = Check::new(limits);
-    let decoded = push_config(&mut check, PushConfigPlace::Root, read_body(utf8(body)?)?);
+    let decoded = push_config(&mut check, PushConfigPlace::Root, read_body(body)?);
     check.finish(decoded)
-}
-
-/// Checks an id that stood in a path, by the rules for ids in a body.
-///
-/// # Errors
-/// [`ProtocolError::InvalidParams`] naming `field`.
-pub fn check_id(field: &'static str, id: &str, limits: &DecodeLimits) -> Result<(), ProtocolError> {
-    let mut check = Check::new(limits);
-    if id.is_empty() {
-        check.violation(format_args!("{field}"), "is required and must not be empty");
-    }
-    check.line(format_args!("{field}"), id, limits.id_bytes_max);
-    check.finish(())
-}
-
-fn utf8(body: &[u8]) -> Result<&str, ProtocolError> {
-    std::str::from_utf8(body).map_err(|error| ProtocolError::ParseError { reason: format!("not UTF-8: {error}") })
-}
-
-#[inline]
-fn read_params<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ProtocolError> {
-    // The envelope has been read as JSON already, so whatever is wrong here is wrong with a field.
-    parse_object(text).map_err(|fault| wrong_field(fault, "params"))
-}
-
-#[inline]
-fn read_body<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ProtocolError> {
-    parse_object(text).map_err(|fault| {
-        if fault.is_syntax {
-            ProtocolError::ParseError { reason: fault.with_position }
-        } else {
-            wrong_field(fault, "body")
-        }
-    })
-}
-
-#[cold]
-fn wrong_field(fault: Fault, whole: &str) -> ProtocolError {
-    ProtocolError::invalid(if fault.path.is_empty() { whole.to_owned() } else { fault.path }, fault.description)
 }

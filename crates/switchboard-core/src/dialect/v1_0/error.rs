@@ -70,7 +70,7 @@ fn encode_error_info(error: &ProtocolError, codes: Codes, out: &mut Vec<u8>) {
     object.str("@type", "type.googleapis.com/google.rpc.ErrorInfo");
     object.str("reason", codes.reason);
     object.str("domain", DOMAIN);
-    let facts = facts(error);
+    let facts = codes::facts(error, state_name);
     if !facts.is_empty() {
         let mut metadata = Object::open(object.key("metadata"));
         for (name, value) in &facts {
@@ -79,33 +79,4 @@ fn encode_error_info(error: &ProtocolError, codes: Codes, out: &mut Vec<u8>) {
         metadata.close();
     }
     object.close();
-}
-
-/// What a program may want to know about an error without reading its message.
-fn facts(error: &ProtocolError) -> Vec<(&'static str, String)> {
-    use ProtocolError as E;
-    match error {
-        E::TaskNotFound { id } => vec![("taskId", id.to_string())],
-        E::TaskNotCancelable { id, state } => {
-            vec![("taskId", id.to_string()), ("state", state_name(*state).to_owned())]
-        }
-        E::ExtensionSupportRequired { uri } => vec![("extension", uri.clone())],
-        E::VersionNotSupported { requested, supported } => {
-            vec![("requested", requested.clone()), ("supported", supported.join(","))]
-        }
-        E::MethodNotFound { method } => vec![("method", method.clone())],
-        E::Internal { incident } => vec![("incident", incident.clone())],
-        E::TooLarge { bytes_max, .. } => vec![("bytesMax", bytes_max.to_string())],
-        E::PushNotificationNotSupported
-        | E::UnsupportedOperation { .. }
-        | E::ContentTypeNotSupported { .. }
-        | E::InvalidAgentResponse { .. }
-        | E::ExtendedAgentCardNotConfigured
-        | E::ParseError { .. }
-        | E::InvalidRequest { .. }
-        | E::InvalidParams { .. }
-        | E::Unauthenticated { .. }
-        | E::PermissionDenied { .. }
-        | E::Unavailable { .. } => Vec::new(),
-    }
 }

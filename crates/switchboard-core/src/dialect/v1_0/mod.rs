@@ -8,21 +8,18 @@
 //! LOSSES: none; the model was made after this dialect. Unknown members are ignored on the way in.
 
 mod card;
-mod check;
 mod convert;
 mod decode;
 mod encode;
 mod error;
-mod limits;
 mod names;
 mod query;
 mod wire;
 
 pub use card::encode_card;
-pub use decode::{Decoded, check_id, decode_call, decode_cancel_body, decode_push_config_body, decode_send_body};
+pub use decode::{decode_call, decode_cancel_body, decode_push_config_body, decode_send_body};
 pub use encode::{encode_message, encode_push_config, encode_reply, encode_task, encode_update};
 pub use error::{encode_http_error, encode_http_error_as, encode_rpc_error};
-pub use limits::DecodeLimits;
 pub use query::{decode_history_length, decode_list_query, decode_push_list_query};
 
 #[cfg(test)]

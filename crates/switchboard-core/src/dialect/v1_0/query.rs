@@ -4,12 +4,11 @@
 use std::borrow::Cow;
 
 use crate::call::ListTasks;
-use crate::dialect::json::{Int, NameOrNumber, Text};
+use crate::dialect::json::{Check, DecodeLimits, Int, NameOrNumber, Text};
 use crate::error::ProtocolError;
 
-use super::check::Check;
 use super::convert::list_tasks;
-use super::{DecodeLimits, wire};
+use super::wire;
 
 /// Decodes the query of `GET /tasks`.
 ///

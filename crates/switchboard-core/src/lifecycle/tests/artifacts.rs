@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::model::{Artifact, Json, Part, TaskState};
+use crate::model::{Artifact, Json, Part, Role, TaskState};
 
 use super::super::{Command, Event, RunCommand};
-use super::{Record, is_agent_error, returned, status};
+use super::{Record, is_agent_error, returned, says, status, status_saying};
 
 fn write(id: &str, text: &str) -> RunCommand {
     artifact(Artifact::new(id, vec![Part::text(text)]), false)
@@ -116,4 +116,20 @@ fn an_artifact_comes_before_the_turn_ends() {
     let mut record = Record::opened();
     record.runs(status(TaskState::InputRequired));
     assert!(is_refused_as_agent_error(&mut record, write("a", "x")));
+}
+
+#[test]
+fn one_write_is_no_larger_than_one_update_may_be() {
+    let mut record = Record::opened();
+    // Fifteen characters that take six each in JSON, and what stands around them, six times.
+    let parts = vec![Part::text("\u{1}".repeat(15)); 6];
+    assert!(is_refused_as_agent_error(&mut record, artifact(Artifact::new("a", parts.clone()), false)));
+    record.runs(artifact(Artifact::new("a", parts[..5].to_vec()), false));
+    assert!(is_refused_as_agent_error(&mut record, status_saying(TaskState::Working, &"x".repeat(1_000))));
+    record.runs(status_saying(TaskState::Working, &"x".repeat(900)));
+
+    let mut record = Record::received();
+    let reply = |text: String| RunCommand::Reply { message: says(Role::Agent, &text) };
+    assert!(is_refused_as_agent_error(&mut record, reply("x".repeat(1_000))));
+    record.runs(reply("x".repeat(900)));
 }

@@ -17,7 +17,8 @@ use super::{
     Bounds, Command, Event, Folded, Head, Inbound, Opening, Refusal, RunCommand, StatusWrite, TurnEnd, decide,
 };
 
-const BOUNDS: Bounds = Bounds { inbox_messages_max: 3, artifacts_max: 3, artifact_bytes_max: 100 };
+const BOUNDS: Bounds =
+    Bounds { inbox_messages_max: 3, artifacts_max: 3, artifact_bytes_max: 100, write_bytes_max: 1_000 };
 
 struct Record {
     head: Head,

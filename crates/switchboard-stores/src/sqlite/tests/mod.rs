@@ -4,6 +4,7 @@
 mod backups;
 mod compacting;
 mod files;
+mod long;
 mod power_cut;
 mod restarts;
 mod schema;

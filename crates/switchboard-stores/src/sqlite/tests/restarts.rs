@@ -3,6 +3,8 @@
 use switchboard_core::model::TaskState;
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{self, Pen, chunk, status};
+use switchboard_engine::ports::Room;
+use switchboard_engine::ports::store::Retention;
 
 use super::super::SqliteOptions;
 use super::{OnFile, make, quick, story};
@@ -31,19 +33,18 @@ async fn a_closed_file_is_one_file() {
 }
 
 #[tokio::test]
-async fn keys_are_not_given_twice_while_the_process_lives() {
-    let subject = make();
+async fn keys_are_not_given_twice() {
+    let mut subject = make();
     let first = Pen::completed(&subject, "t1").await;
-    let retention = switchboard_engine::ports::store::Retention {
-        now: given::now(&subject),
-        events_ms: 0,
-        tasks_ms: 0,
-        replies_ms: 0,
-        tasks_max: 0,
-    };
+    let retention = Retention { now: given::now(&subject), events_ms: 0, tasks_ms: 0, replies_ms: 0, tasks_max: 0 };
     assert_eq!(subject.store().prune(retention, 10).await.unwrap(), 1);
     let second = Pen::completed(&subject, "t2").await;
     assert_ne!(first.key(), second.key());
+    let later = Retention { now: given::now(&subject), ..retention };
+    assert_eq!(subject.store().prune(later, 10).await.unwrap(), 1);
+    subject.restart();
+    let third = Pen::completed(&subject, "t3").await;
+    assert!(![first.key(), second.key()].contains(&third.key()), "what pointed to them would point to this one");
 }
 
 /// Readers see every commit that was answered before they asked, with the cache too small to hold the tasks at work.
@@ -66,7 +67,7 @@ fn a_reader_sees_what_was_answered_before() {
                         pen.check_whole(subject).await;
                         // Another's task is read in whatever state it is, but never behind what was seen of it.
                         let other = format!("t{}", (number + 1) % 6).as_str().into();
-                        let first = subject.store().task(&pen.scope, &other).await.unwrap();
+                        let first = subject.store().task(&pen.scope, &other, &Room::unlimited()).await.unwrap();
                         let second = subject.store().head(&pen.scope, &other).await.unwrap();
                         let version = |found: Option<u64>| found.unwrap_or(0);
                         let first = version(first.map(|stored| stored.head.version));

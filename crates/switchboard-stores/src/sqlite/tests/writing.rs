@@ -7,7 +7,8 @@ use std::sync::mpsc::channel;
 use std::task::{Context, Poll, Waker};
 
 use switchboard_core::call::BoxFuture;
-use switchboard_core::model::{Part, TaskState};
+use switchboard_core::lifecycle::Event;
+use switchboard_core::model::{Json, Part, TaskState};
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{Pen, anyone, chunk, status, write_parts};
 use switchboard_engine::ports::store::{CommitError, Store, StoreError};
@@ -157,4 +158,22 @@ async fn a_caller_that_goes_away_takes_nothing_back() {
     drop(commit);
     subject.store().probe().await.unwrap();
     assert!(subject.store().head(&anyone(), &"t1".into()).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn readers_pass_over_all_checkpoints_but_the_last() {
+    let subject = make();
+    let mut pen = Pen::opened(&subject, "t1").await;
+    for n in 0..100 {
+        pen.append(&subject, vec![Event::Checkpoint { value: Json::from_trusted(n.to_string()) }]).await;
+    }
+    pen.check(&subject).await;
+    let steps = "WITH RECURSIVE story (version) AS (
+                     SELECT story_version FROM task
+                     UNION ALL
+                     SELECT log.prev_story FROM story, task
+                       JOIN log ON log.log_no = (task.task_no << 24 | story.version) WHERE log.prev_story > 0)
+                 SELECT count(*) FROM story";
+    let steps: i64 = subject.look().query_row(steps, [], |row| row.get(0)).unwrap();
+    assert_eq!(steps, 2, "the opening and the last checkpoint");
 }

@@ -20,6 +20,8 @@ use crate::record::{ChunkSource, Want, decode, encode};
 struct Walk {
     head: Head,
     chains: Chains,
+    /// The last commit that was nothing but a checkpoint, and the one it points back to.
+    checkpoint: Option<(i64, i64)>,
     version: i64,
     chunks: u64,
 }
@@ -38,7 +40,7 @@ impl Inspection<'_> {
         let (task_no, stored) = (task.row.task_no, &task.row.head);
         let id = stored.id.as_str();
         let head = Head::unopened(stored.id.clone(), stored.context_id.clone(), stored.agent.clone());
-        let mut walk = Walk { head, chains: Chains::default(), version: 0, chunks: 0 };
+        let mut walk = Walk { head, chains: Chains::default(), checkpoint: None, version: 0, chunks: 0 };
         let mut select = connection.prepare_cached(
             "SELECT log_no, last_seq, visible, prev_story, prev_artifact, record FROM log
               WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no",
@@ -91,7 +93,14 @@ impl Inspection<'_> {
 
     /// A commit of a log that has all its commits: everything about it follows from those before.
     fn whole(&mut self, walk: &mut Walk, commit: &CommitRow, before: &Head, events: &[Event]) -> Result<(), String> {
-        let Chains { story, artifact, .. } = walk.chains;
+        let Chains { mut story, artifact, .. } = walk.chains;
+        if matches!(events, [Event::Checkpoint { .. }]) {
+            // A checkpoint points past the one it replaces.
+            if let Some((replaced, below)) = walk.checkpoint.filter(|(replaced, _)| *replaced == story) {
+                story = if commit.prev_story == replaced { replaced } else { below };
+            }
+            walk.checkpoint = Some((commit.version, commit.prev_story));
+        }
         walk.chains = walk.chains.after(commit.version, events, is_needed_to_fold(before, events));
         if commit.last_seq != signed(walk.head.seq) {
             return Err(format!("it ends with event {}, and should with {}", commit.last_seq, walk.head.seq));

@@ -14,7 +14,8 @@ fn marked(cors: &Cors, origin: Option<&str>, public: bool) -> Vec<String> {
     lines
 }
 
-const EXPOSED: &str = "access-control-expose-headers: a2a-extensions, x-request-id, retry-after, etag";
+const EXPOSED: &str = "access-control-expose-headers: a2a-extensions, x-a2a-extensions, x-request-id, retry-after, etag, accept-ranges, \
+     content-range, content-disposition";
 
 #[test]
 fn only_the_pages_that_are_named_may_read_answers() {

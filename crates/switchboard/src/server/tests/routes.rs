@@ -1,6 +1,6 @@
 //! Paths and the places they name.
 
-use crate::server::routes::{Place, RESERVED, RestPlace, Route, decode, query_pairs, route};
+use crate::server::routes::{ArtifactPlace, Place, RESERVED, RestPlace, Route, decode, encode, query_pairs, route};
 
 fn agent<'a>(agent: Option<&'a str>, place: Place<'a>) -> Route<'a> {
     Route::Agent { agent: agent.map(Into::into), place }
@@ -8,6 +8,10 @@ fn agent<'a>(agent: Option<&'a str>, place: Place<'a>) -> Route<'a> {
 
 fn rest(place: RestPlace<'_>) -> Route<'_> {
     agent(None, Place::Rest { tenant: None, place })
+}
+
+fn old(place: RestPlace<'_>) -> Route<'_> {
+    agent(None, Place::RestV1(place))
 }
 
 fn rest_of<'a>(tenant: &'a str, place: RestPlace<'a>) -> Route<'a> {
@@ -18,6 +22,20 @@ fn task<'a>(id: &'a str, verb: Option<&'a str>) -> RestPlace<'a> {
     RestPlace::Task { id: id.into(), verb }
 }
 
+fn artifact<'a>(tenant: Option<&'a str>, task: &'a str, artifact: &'a str) -> Place<'a> {
+    let tenant = tenant.map(Into::into);
+    Place::Artifact(ArtifactPlace { tenant, task: task.into(), artifact: artifact.into() })
+}
+
+#[test]
+fn what_is_encoded_is_decoded_to_the_same() {
+    for text in ["", "plain-1._~", "a/b?c#d&e=f+g h%", "é漢🦀\0"] {
+        let encoded = encode(text);
+        assert!(encoded.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte)), "{encoded}");
+        assert_eq!(decode(&encoded).as_deref(), Some(text));
+    }
+}
+
 #[test]
 fn each_path_names_its_place() {
     for (path, expected) in [
@@ -26,6 +44,16 @@ fn each_path_names_its_place() {
         ("/rpc", agent(None, Place::JsonRpc)),
         ("/a2a/", agent(None, Place::JsonRpc)),
         ("/.well-known/agent-card.json", agent(None, Place::Card)),
+        ("/.well-known/agent.json", agent(None, Place::Card)),
+        ("/v1/message:send", old(RestPlace::SendMessage)),
+        ("/v1/message:stream", old(RestPlace::StreamMessage)),
+        ("/v1/tasks", old(RestPlace::Tasks)),
+        ("/v1/tasks/1:cancel", old(task("1", Some("cancel")))),
+        ("/v1/tasks/1/pushNotificationConfigs", old(RestPlace::PushConfigs { task_id: "1".into() })),
+        ("/v1/card", old(RestPlace::ExtendedCard)),
+        ("/agent/authenticatedExtendedCard", old(RestPlace::ExtendedCard)),
+        ("/agents/echo/v1/tasks/1", agent(Some("echo"), Place::RestV1(task("1", None)))),
+        ("/agents/echo/agent/authenticatedExtendedCard", agent(Some("echo"), Place::RestV1(RestPlace::ExtendedCard))),
         ("/healthz", Route::Health),
         ("/readyz", Route::Ready),
         ("/metrics/", Route::Metrics),
@@ -45,6 +73,9 @@ fn each_path_names_its_place() {
             "/tasks/1/pushNotificationConfigs/a%20b",
             rest(RestPlace::PushConfig { task_id: "1".into(), id: "a b".into() }),
         ),
+        ("/tasks/1/artifacts/a%2Fb", agent(None, artifact(None, "1", "a/b"))),
+        ("/acme/tasks/1:cancel/artifacts/a", agent(None, artifact(Some("acme"), "1:cancel", "a"))),
+        ("/agents/echo/tasks/1/artifacts/a/", agent(Some("echo"), artifact(None, "1", "a"))),
         ("/extendedAgentCard", rest(RestPlace::ExtendedCard)),
         ("/acme/tasks", rest_of("acme", RestPlace::Tasks)),
         ("/a%2Fb/tasks/1:cancel", rest_of("a/b", task("1", Some("cancel")))),
@@ -74,6 +105,11 @@ fn what_names_no_place_is_unknown() {
         "/message:other",
         "/Message:send",
         "/rpc/more",
+        "/v1",
+        "/v1/extendedAgentCard",
+        "/v1/acme/tasks",
+        "/v1/v1/tasks",
+        "/agent",
         "/.well-known",
         "//",
         "//tasks",

@@ -60,7 +60,7 @@ fn a_temporary_error_says_when_to_come_back() {
 
 #[test]
 fn hostile_text_in_an_error_stays_inside_its_string() {
-    let error = E::MethodNotFound { method: "\"},\n{\"x\":\u{0}".to_owned() };
+    let error = E::MethodNotFound { method: "\"},\n{\"x\":\u{0}".to_owned(), hint: None };
     for written in [encoded(|out| encode_rpc_error(&error, "1", out)), encoded(|out| encode_http_error(&error, out))] {
         assert!(serde_json::from_str::<serde::de::IgnoredAny>(&written).is_ok(), "{written}");
         assert!(!written.contains('\n'));

@@ -6,9 +6,9 @@ use crate::call::Request;
 use crate::error::ProtocolError;
 use crate::model::{AuthenticationInfo, PushConfig};
 
-use super::super::{
-    DecodeLimits, check_id, decode_call, decode_cancel_body, decode_push_config_body, decode_send_body,
-};
+use crate::dialect::json::{DecodeLimits, check_id};
+
+use super::super::{decode_call, decode_cancel_body, decode_push_config_body, decode_send_body};
 use super::{blamed, decode, request, send_part, send_with, wrong};
 
 fn check(method: &str, params: &str, expected: Expect) {
@@ -193,7 +193,7 @@ fn the_tenant_is_handed_on_beside_the_request() {
 #[test]
 fn an_unknown_method_is_named() {
     for method in ["message/send", "sendMessage", "", "Sendmessage"] {
-        let expected = ProtocolError::MethodNotFound { method: method.to_owned() };
+        let expected = ProtocolError::MethodNotFound { method: method.to_owned(), hint: None };
         assert_eq!(decode(method, "{}"), Err(expected));
     }
 }

@@ -173,7 +173,7 @@ fn refusals_are_written() {
     rpc(
         "error-rpc-version",
         "19",
-        ProtocolError::VersionNotSupported { requested: "0.3".to_owned(), supported: vec!["1.0"] },
+        ProtocolError::VersionNotSupported { requested: "0.3".to_owned(), supported: vec!["1.0"], fix: None },
     );
     rpc(
         "error-rpc-parse",

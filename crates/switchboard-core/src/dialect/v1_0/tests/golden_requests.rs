@@ -6,7 +6,9 @@ use serde_json::value::RawValue;
 use crate::call::{ListTasks, Request, SendMessage};
 use crate::model::{AuthenticationInfo, Message, Part, PushConfig, Role, TaskState, Timestamp};
 
-use super::super::{DecodeLimits, Decoded, decode_call, decode_push_config_body, decode_send_body};
+use crate::dialect::json::{DecodeLimits, Decoded};
+
+use super::super::{decode_call, decode_push_config_body, decode_send_body};
 use super::goldens::{golden, hook, json};
 
 #[derive(Deserialize)]

@@ -6,8 +6,12 @@ use std::borrow::Cow;
 use crate::error::ProtocolError;
 use crate::model::{JsonLimits, PartContent};
 
+use crate::dialect::detect::{self, Clues, Door};
+use crate::dialect::json::DecodeLimits;
+use crate::dialect::testing::{Dice, mutate};
+
 use super::super::{
-    DecodeLimits, decode_call, decode_cancel_body, decode_history_length, decode_list_query, decode_push_config_body,
+    decode_call, decode_cancel_body, decode_history_length, decode_list_query, decode_push_config_body,
     decode_push_list_query, decode_send_body, encode_rpc_error,
 };
 use super::samples::REQUESTS;
@@ -114,19 +118,7 @@ fn the_answer_to_nonsense_is_short() {
         assert!(written.len() < 5_000, "{} bytes", written.len());
     }
     let error = super::decode(&noise, "{}").unwrap_err();
-    assert!(matches!(&error, ProtocolError::MethodNotFound { method } if method.len() < 100));
-}
-
-/// Small, quick and the same on every run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % sides as u64).expect("smaller than sides")
-    }
+    assert!(matches!(&error, ProtocolError::MethodNotFound { method, .. } if method.len() < 100));
 }
 
 /// Puts bytes through every door. The only thing asked of it is to come back.
@@ -150,57 +142,14 @@ fn knock(bytes: &[u8]) {
     let _ = decode_list_query(&pairs, &limits);
     let _ = decode_push_list_query(&pairs, &limits);
     let _ = decode_history_length(&text);
-    let _ = crate::dialect::detect::version(Some(&text), Some(&text), None);
-}
-
-/// Changes a few places of a valid request: bytes flipped, cut, doubled or replaced by what parsers trip over.
-fn mutate(dice: &mut Dice, sample: &str) -> Vec<u8> {
-    const TRAPS: [&str; 16] = [
-        "null",
-        "{}",
-        "[]",
-        "\"\"",
-        "-1",
-        "1e999",
-        "9999999999999999999",
-        "\"\\ud800\"",
-        "\\u0000",
-        "\"",
-        "{",
-        "}",
-        "[",
-        ",",
-        ":",
-        "\u{feff}",
-    ];
-    let mut bytes = sample.as_bytes().to_vec();
-    for _ in 0..=dice.roll(4) {
-        let at = dice.roll(bytes.len() + 1);
-        match dice.roll(5) {
-            0 if at < bytes.len() => bytes[at] ^= 1 << dice.roll(8),
-            1 => bytes.truncate(at),
-            2 => {
-                let end = (at + dice.roll(20)).min(bytes.len());
-                let piece = bytes[at..end].to_vec();
-                bytes.splice(at..at, piece);
-            }
-            3 => {
-                let end = (at + dice.roll(6)).min(bytes.len());
-                bytes.splice(at..end, TRAPS[dice.roll(TRAPS.len())].bytes());
-            }
-            _ => {
-                let end = (at + dice.roll(6)).min(bytes.len());
-                bytes.drain(at..end);
-            }
-        }
-    }
-    bytes
+    let door = Door::JsonRpc { method: &text };
+    let _ = detect::dialect(&Clues { header: Some(&text), query: Some(&text), default: None, door });
 }
 
 #[test]
 fn no_bytes_make_a_decoder_panic() {
     let rounds = if cfg!(debug_assertions) { 1_000 } else { 10_000 };
-    let mut dice = Dice(0x5eed_1e55_c0ff_ee11);
+    let mut dice = Dice::new(0x5eed_1e55_c0ff_ee11);
     for _ in 0..rounds {
         let (_, sample) = REQUESTS[dice.roll(REQUESTS.len())];
         knock(&mutate(&mut dice, sample));

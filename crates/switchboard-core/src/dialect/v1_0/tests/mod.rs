@@ -17,7 +17,9 @@ mod samples;
 use crate::call::{Request, SendMessage};
 use crate::error::ProtocolError;
 
-use super::{DecodeLimits, Decoded, decode_call};
+use crate::dialect::json::{DecodeLimits, Decoded};
+
+use super::decode_call;
 
 fn decode(method: &str, params: &str) -> Result<Decoded, ProtocolError> {
     decode_call(method, Some(params), &DecodeLimits::default())

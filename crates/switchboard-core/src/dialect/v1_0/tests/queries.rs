@@ -6,7 +6,9 @@ use crate::call::ListTasks;
 use crate::error::ProtocolError;
 use crate::model::{TaskState, Timestamp};
 
-use super::super::{DecodeLimits, decode_history_length, decode_list_query, decode_push_list_query};
+use crate::dialect::json::DecodeLimits;
+
+use super::super::{decode_history_length, decode_list_query, decode_push_list_query};
 
 fn pairs(query: &'static str) -> Vec<(Cow<'static, str>, Cow<'static, str>)> {
     let split = query.split('&').filter(|pair| !pair.is_empty());

@@ -5,28 +5,26 @@ use std::fmt::Arguments;
 
 use serde_json::value::RawValue;
 
-use crate::dialect::json::{Int, LIST_ITEMS_KEPT, List, NameOrNumber, Text, excerpt};
 use crate::error::{ProtocolError, Violation};
-use crate::model::{Json, TaskState, Timestamp};
+use crate::model::{Json, Timestamp};
 
-use super::DecodeLimits;
-use super::names::read_state;
+use super::{DecodeLimits, Int, LIST_ITEMS_KEPT, List, Text, excerpt};
 
 /// Enough to mend a request by; more would only make the answer larger than the question.
 const VIOLATIONS_MAX: usize = 20;
 
-pub(super) struct Check<'l> {
-    pub(super) limits: &'l DecodeLimits,
+pub struct Check<'l> {
+    pub limits: &'l DecodeLimits,
     violations: Vec<Violation>,
 }
 
 impl<'l> Check<'l> {
-    pub(super) fn new(limits: &'l DecodeLimits) -> Self {
+    pub fn new(limits: &'l DecodeLimits) -> Self {
         Self { limits, violations: Vec::new() }
     }
 
     /// The converted value, or everything that was wrong on the way to it.
-    pub(super) fn finish<T>(self, value: T) -> Result<T, ProtocolError> {
+    pub fn finish<T>(self, value: T) -> Result<T, ProtocolError> {
         if self.violations.is_empty() {
             Ok(value)
         } else {
@@ -35,14 +33,14 @@ impl<'l> Check<'l> {
     }
 
     #[cold]
-    pub(super) fn violation(&mut self, field: Arguments<'_>, description: impl Into<String>) {
+    pub fn violation(&mut self, field: Arguments<'_>, description: impl Into<String>) {
         if self.violations.len() < VIOLATIONS_MAX {
             self.violations.push(Violation { field: field.to_string(), description: description.into() });
         }
     }
 
     /// An id or a tenant that may be left out; an empty one counts as left out.
-    pub(super) fn id<I: for<'i> From<&'i str>>(&mut self, field: Arguments<'_>, id: Option<Text<'_>>) -> Option<I> {
+    pub fn id<I: for<'i> From<&'i str>>(&mut self, field: Arguments<'_>, id: Option<Text<'_>>) -> Option<I> {
         let Text(id) = id?;
         if id.is_empty() {
             return None;
@@ -51,7 +49,7 @@ impl<'l> Check<'l> {
         Some(I::from(&id))
     }
 
-    pub(super) fn required_id<I: for<'i> From<&'i str>>(&mut self, field: Arguments<'_>, id: Option<Text<'_>>) -> I {
+    pub fn required_id<I: for<'i> From<&'i str>>(&mut self, field: Arguments<'_>, id: Option<Text<'_>>) -> I {
         match id {
             Some(Text(id)) if !id.is_empty() => {
                 self.line(field, &id, self.limits.id_bytes_max);
@@ -65,14 +63,14 @@ impl<'l> Check<'l> {
     }
 
     /// A single-line text that may be left out; an empty one counts as left out.
-    pub(super) fn optional_line(&mut self, field: Arguments<'_>, text: Option<String>) -> Option<String> {
+    pub fn optional_line(&mut self, field: Arguments<'_>, text: Option<String>) -> Option<String> {
         let text = text.filter(|text| !text.is_empty())?;
         self.line(field, &text, self.limits.line_bytes_max);
         Some(text)
     }
 
     /// A text that is later compared, logged or put into a header, where a line break would do harm.
-    pub(super) fn line(&mut self, field: Arguments<'_>, text: &str, bytes_max: usize) {
+    pub fn line(&mut self, field: Arguments<'_>, text: &str, bytes_max: usize) {
         if text.len() > bytes_max {
             self.violation(field, format!("is {} bytes long; the limit is {bytes_max}", text.len()));
         } else if has_control(text) {
@@ -80,7 +78,7 @@ impl<'l> Check<'l> {
         }
     }
 
-    pub(super) fn lines(&mut self, field: Arguments<'_>, list: Option<List<String>>) -> Vec<String> {
+    pub fn lines(&mut self, field: Arguments<'_>, list: Option<List<String>>) -> Vec<String> {
         let Some(list) = list else { return Vec::new() };
         let items = self.bounded(field, "entries", self.limits.list_items_max, list);
         for (i, text) in items.iter().enumerate() {
@@ -89,18 +87,14 @@ impl<'l> Check<'l> {
         items
     }
 
-    pub(super) fn ids<I: for<'i> From<&'i str>>(
-        &mut self,
-        field: Arguments<'_>,
-        list: Option<List<Text<'_>>>,
-    ) -> Vec<I> {
+    pub fn ids<I: for<'i> From<&'i str>>(&mut self, field: Arguments<'_>, list: Option<List<Text<'_>>>) -> Vec<I> {
         let Some(list) = list else { return Vec::new() };
         let items = self.bounded(field, "entries", self.limits.list_items_max, list);
         items.into_iter().enumerate().map(|(i, id)| self.required_id(format_args!("{field}[{i}]"), Some(id))).collect()
     }
 
     /// The items of a list that is not too long; of one that is, none.
-    pub(super) fn bounded<T>(&mut self, field: Arguments<'_>, what: &str, max: usize, list: List<T>) -> Vec<T> {
+    pub fn bounded<T>(&mut self, field: Arguments<'_>, what: &str, max: usize, list: List<T>) -> Vec<T> {
         let max = max.min(LIST_ITEMS_KEPT);
         if list.total > max {
             self.violation(field, format!("has {} {what}; the limit is {max}", list.total));
@@ -110,7 +104,7 @@ impl<'l> Check<'l> {
     }
 
     /// Free-form JSON of any kind.
-    pub(super) fn value(&mut self, field: Arguments<'_>, raw: &RawValue) -> Json {
+    pub fn value(&mut self, field: Arguments<'_>, raw: &RawValue) -> Json {
         match Json::parse(raw.get(), self.limits.json) {
             Ok(json) => json,
             Err(error) => {
@@ -123,7 +117,7 @@ impl<'l> Check<'l> {
     }
 
     /// Free-form JSON that must be an object.
-    pub(super) fn object(&mut self, field: Arguments<'_>, raw: Option<&RawValue>) -> Option<Json> {
+    pub fn object(&mut self, field: Arguments<'_>, raw: Option<&RawValue>) -> Option<Json> {
         let raw = raw?;
         if !raw.get().starts_with('{') {
             self.violation(field, "must be an object");
@@ -132,12 +126,12 @@ impl<'l> Check<'l> {
         Some(self.value(field, raw))
     }
 
-    pub(super) fn history_length(&mut self, field: Arguments<'_>, sent: Option<Int>) -> Option<u32> {
+    pub fn history_length(&mut self, field: Arguments<'_>, sent: Option<Int>) -> Option<u32> {
         let Int(number) = sent?;
         u32::try_from(number).map_err(|_| self.violation(field, "must not be negative")).ok()
     }
 
-    pub(super) fn page_size(&mut self, sent: Option<Int>) -> Option<u32> {
+    pub fn page_size(&mut self, sent: Option<Int>) -> Option<u32> {
         let Int(number) = sent?;
         match u32::try_from(number) {
             Ok(size @ 1..=100) => Some(size),
@@ -149,20 +143,11 @@ impl<'l> Check<'l> {
     }
 
     /// The page size of a list whose size has no presence: 0 is none.
-    pub(super) fn implicit_page_size(&mut self, sent: Option<Int>) -> Option<u32> {
+    pub fn implicit_page_size(&mut self, sent: Option<Int>) -> Option<u32> {
         self.page_size(sent.filter(|size| size.0 != 0))
     }
 
-    /// A state to filter by; the unspecified one filters nothing.
-    pub(super) fn state(&mut self, field: Arguments<'_>, sent: Option<NameOrNumber<'_>>) -> Option<TaskState> {
-        let sent = sent?;
-        read_state(&sent).unwrap_or_else(|_| {
-            self.violation(field, format!("{sent} is not a task state; use a name such as TASK_STATE_WORKING"));
-            None
-        })
-    }
-
-    pub(super) fn timestamp(&mut self, field: Arguments<'_>, sent: Option<Text<'_>>) -> Option<Timestamp> {
+    pub fn timestamp(&mut self, field: Arguments<'_>, sent: Option<Text<'_>>) -> Option<Timestamp> {
         let parsed = Timestamp::parse_rfc3339(&sent?.0);
         if parsed.is_none() {
             self.violation(field, "must be a timestamp such as 2026-02-03T10:00:00.000Z");
@@ -170,7 +155,7 @@ impl<'l> Check<'l> {
         parsed
     }
 
-    pub(super) fn push_url(&mut self, field: Arguments<'_>, url: Option<String>) -> String {
+    pub fn push_url(&mut self, field: Arguments<'_>, url: Option<String>) -> String {
         match url {
             Some(url) if !url.is_empty() => {
                 self.line(field, &url, self.limits.line_bytes_max);

@@ -1,0 +1,53 @@
+//! Encoding and decoding is the identity, up to the losses in the head of the dialect.
+
+use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
+
+use crate::dialect::testing::message;
+use crate::model::{Message, PartContent};
+
+use super::super::{rest, rpc};
+use super::{encoded, sent, sent_over_http};
+
+/// The message without what both spellings of 0.3 lose.
+fn without_losses(mut message: Message) -> Message {
+    for part in &mut message.parts {
+        match &part.content {
+            PartContent::Text(_) => (part.filename, part.media_type) = (None, None),
+            PartContent::Data(data) => {
+                (part.filename, part.media_type) = (None, None);
+                if !data.is_object() {
+                    part.metadata.take_if(|metadata| metadata.as_str() == "{}");
+                }
+            }
+            PartContent::Raw(_) | PartContent::Url(_) => {}
+        }
+    }
+    message
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn a_message_survives_json_rpc_up_to_the_losses(message in message()) {
+        let written = encoded(|out| rpc::encode_message(&message, out));
+        let read = sent(&format!(r#"{{"message":{written}}}"#));
+        prop_assert_eq!(read.message, without_losses(message));
+    }
+
+    #[test]
+    fn a_message_survives_http_up_to_the_losses(message in message()) {
+        let written = encoded(|out| rest::encode_message(&message, out));
+        let read = sent_over_http(&format!(r#"{{"message":{written}}}"#));
+        let mut expected = without_losses(message);
+        expected.reference_task_ids.clear();
+        prop_assert_eq!(read.message, expected);
+    }
+
+    #[test]
+    fn what_is_read_twice_is_read_alike(message in message()) {
+        let once = sent(&format!(r#"{{"message":{}}}"#, encoded(|out| rpc::encode_message(&message, out)))).message;
+        let twice = sent(&format!(r#"{{"message":{}}}"#, encoded(|out| rpc::encode_message(&once, out)))).message;
+        prop_assert_eq!(once, twice);
+    }
+}

@@ -1,0 +1,126 @@
+//! Artifacts that are not shown with their task, and their bytes for those who ask. All of it is in memory anyway; what is
+//! saved is the copy.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use switchboard_core::lifecycle::{Event, Folded};
+use switchboard_core::model::{Artifact, ArtifactId, Part, PartContent, Task, TaskId};
+
+use super::tables::{Record, Tables};
+use crate::ports::download::{ArtifactCursor, ArtifactPiece, Place, StoredArtifact};
+use crate::ports::room::{Outline, PartKind, Room};
+use crate::ports::store::{Scope, StoreError, StoredTask, TaskKey};
+
+impl Record {
+    /// The record as far as there is room for it.
+    pub(super) fn stored_within(&self, key: TaskKey, scope: &Scope, room: &Room) -> StoredTask {
+        let too_large = room.too_large(&self.head);
+        if too_large.is_empty() {
+            return self.stored(key);
+        }
+        let show = |artifact: &Artifact| match too_large.iter().any(|head| head.id == artifact.artifact_id) {
+            true => Outline::of(artifact).linked(room, scope, &self.head.id),
+            false => artifact.clone(),
+        };
+        let Folded { task, open_turns, reply, checkpoint } = &*self.folded;
+        // Field by field: a copy of the task would copy what is to be left out.
+        let task = Task {
+            id: task.id.clone(),
+            context_id: task.context_id.clone(),
+            status: task.status.clone(),
+            artifacts: task.artifacts.iter().map(show).collect(),
+            history: task.history.clone(),
+            metadata: task.metadata.clone(),
+        };
+        let folded = Folded {
+            task: Arc::new(task),
+            open_turns: open_turns.clone(),
+            reply: reply.clone(),
+            checkpoint: checkpoint.clone(),
+        };
+        StoredTask { key, head: self.head.clone(), folded: Arc::new(folded) }
+    }
+
+    /// Notes which commit began what each artifact holds.
+    pub(super) fn note_begun(&mut self, version: u64, events: &[Event]) {
+        for event in events {
+            let Event::ArtifactWritten { artifact, append, .. } = event else { continue };
+            if !append || !self.begun.contains_key(&artifact.artifact_id) {
+                self.begun.insert(artifact.artifact_id.clone(), version);
+            }
+        }
+    }
+}
+
+impl Tables {
+    pub(super) fn artifact(
+        &self,
+        scope: &Scope,
+        id: &TaskId,
+        artifact: &ArtifactId,
+        part: Option<u64>,
+    ) -> Option<StoredArtifact> {
+        let (key, record) = self.find(scope, id)?;
+        let found = record.folded.task.artifact(artifact.as_str())?;
+        let number = usize::try_from(part.unwrap_or(0)).ok()?;
+        let first = found.parts.get(number)?;
+        let start = if part.is_some() { bytes_of(&found.parts[..number]) } else { 0 };
+        let bytes = if part.is_some() { first.content_bytes() as u64 } else { bytes_of(&found.parts) };
+        let media_type = || PartKind::of(&first.content).media_type().to_owned();
+        Some(StoredArtifact {
+            key,
+            artifact: artifact.clone(),
+            begun: record.begun.get(artifact).copied().unwrap_or(0),
+            version: record.head.version,
+            range: start..start + bytes,
+            filename: first.filename.clone(),
+            media_type: first.media_type.clone().unwrap_or_else(media_type),
+            places: [Place { at: 0, start: 0 }].into(),
+        })
+    }
+
+    /// A place is a part and where it begins.
+    pub(super) fn read_artifact(&self, cursor: ArtifactCursor, bytes_max: usize) -> Result<ArtifactPiece, StoreError> {
+        let record = self.records.get(&cursor.key).ok_or(StoreError::Pruned)?;
+        if record.begun.get(&cursor.artifact).copied().unwrap_or(0) != cursor.begun {
+            return Err(StoreError::Pruned);
+        }
+        let found = record.folded.task.artifact(cursor.artifact.as_str()).ok_or(StoreError::Pruned)?;
+        let mut next = cursor;
+        let bytes = read(found, &mut next, bytes_max);
+        Ok(ArtifactPiece { bytes, next })
+    }
+}
+
+fn read(artifact: &Artifact, cursor: &mut ArtifactCursor, bytes_max: usize) -> Bytes {
+    let mut out = BytesMut::new();
+    let first = usize::try_from(cursor.place.at).unwrap_or(usize::MAX);
+    for part in artifact.parts.iter().skip(first) {
+        if cursor.is_at_end() || out.len() >= bytes_max {
+            break;
+        }
+        let content = content(part);
+        let until = usize::try_from(cursor.until - cursor.place.start).unwrap_or(usize::MAX).min(content.len());
+        let from = usize::try_from(cursor.from - cursor.place.start).unwrap_or(usize::MAX).min(until);
+        let end = until.min(from.saturating_add(bytes_max - out.len()));
+        out.extend_from_slice(&content[from..end]);
+        cursor.from += (end - from) as u64;
+        if end == content.len() {
+            cursor.place = Place { at: cursor.place.at + 1, start: cursor.place.start + content.len() as u64 };
+        }
+    }
+    out.freeze()
+}
+
+fn content(part: &Part) -> &[u8] {
+    match &part.content {
+        PartContent::Text(text) | PartContent::Url(text) => text.as_bytes(),
+        PartContent::Raw(bytes) => bytes,
+        PartContent::Data(json) => json.as_str().as_bytes(),
+    }
+}
+
+fn bytes_of(parts: &[Part]) -> u64 {
+    parts.iter().map(|part| part.content_bytes() as u64).sum()
+}

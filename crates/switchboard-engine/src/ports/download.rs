@@ -1,0 +1,82 @@
+//! The bytes of one artifact, read a piece at a time. What a reader sees is the artifact as it was when the reader came:
+//! later writes do not change it, and a reader that is slow holds nothing but a cursor.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use switchboard_core::model::ArtifactId;
+
+use super::store::TaskKey;
+
+/// An artifact, or one part of it, as a reader found it.
+#[derive(Clone, Debug)]
+pub struct StoredArtifact {
+    pub key: TaskKey,
+    pub artifact: ArtifactId,
+    /// The commit that began what the artifact holds; a later one means that it was replaced.
+    pub begun: u64,
+    /// The task's version when the reader came.
+    pub version: u64,
+    /// Where the content lies among all the bytes of the artifact.
+    pub range: Range<u64>,
+    /// As the first part that was asked for says them.
+    pub filename: Option<String>,
+    pub media_type: String,
+    /// Commits to read from, by where their bytes begin: sorted, the first at the start. How fine they are is the
+    /// store's choice.
+    pub places: Arc<[Place]>,
+}
+
+/// Where to go on reading. What the numbers mean is the store's own affair, but `start` never is beyond what is read next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub at: u64,
+    pub start: u64,
+}
+
+impl StoredArtifact {
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// A cursor over some of the content, counted from its own start.
+    #[must_use]
+    pub fn cursor(&self, wanted: Range<u64>) -> ArtifactCursor {
+        let from = self.range.start.saturating_add(wanted.start).min(self.range.end);
+        let until = self.range.start.saturating_add(wanted.end).min(self.range.end);
+        let next = self.places.partition_point(|place| place.start <= from);
+        let place = self.places.get(next.saturating_sub(1)).copied().unwrap_or(Place { at: self.begun, start: 0 });
+        let (artifact, version) = (self.artifact.clone(), self.version);
+        ArtifactCursor { key: self.key, artifact, begun: self.begun, version, place, from, until }
+    }
+}
+
+/// How far a reader has come.
+#[derive(Clone, Debug)]
+pub struct ArtifactCursor {
+    pub key: TaskKey,
+    pub artifact: ArtifactId,
+    pub begun: u64,
+    pub version: u64,
+    pub place: Place,
+    /// The next byte, and the one after the last, among all the bytes of the artifact.
+    pub from: u64,
+    pub until: u64,
+}
+
+impl ArtifactCursor {
+    #[must_use]
+    pub fn is_at_end(&self) -> bool {
+        self.from >= self.until
+    }
+}
+
+/// Some bytes, and where it goes on. There may be none although the end is not reached: then the store has looked for a
+/// while, and wants to be asked again.
+#[derive(Clone, Debug)]
+pub struct ArtifactPiece {
+    pub bytes: Bytes,
+    pub next: ArtifactCursor,
+}

@@ -1,0 +1,228 @@
+//! How much of a task a reader can take, and where it is sent for the rest. A store leaves the contents of artifacts that
+//! do not fit where they are and puts a link in their place, so that nobody ever holds a large file to show a task.
+
+use std::fmt;
+use std::sync::Arc;
+
+use switchboard_core::lifecycle::{ArtifactHead, Head};
+use switchboard_core::model::{Artifact, ArtifactId, Json, Message, Part, PartContent, Task, TaskId};
+
+use super::store::Scope;
+
+/// What one part takes beside its content, in memory or in a reply, whichever is more.
+const PART_BYTES: u64 = 256;
+
+/// Contents up to this size are kept when an artifact of several different parts is too large as a whole.
+const KEPT_BYTES_MAX: usize = 32 << 10;
+
+/// An artifact of more parts than this is one long content in pieces.
+pub const PARTS_APART_MAX: u64 = 32;
+
+/// Where the bytes of an artifact can be had.
+pub trait Links: Send + Sync {
+    /// The address of a whole artifact, or of one of its parts.
+    fn artifact(&self, scope: &Scope, task: &TaskId, artifact: &ArtifactId, part: Option<u64>) -> String;
+}
+
+#[derive(Clone)]
+pub struct Room {
+    pub bytes_max: u64,
+    pub links: Arc<dyn Links>,
+}
+
+impl fmt::Debug for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "room for {} bytes", self.bytes_max)
+    }
+}
+
+impl Room {
+    /// Room for everything.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self { bytes_max: u64::MAX, links: Arc::new(NoLinks) }
+    }
+
+    /// The artifacts that do not fit, told by their heads alone: the largest ones, as few as will do.
+    #[must_use]
+    pub fn too_large<'h>(&self, head: &'h Head) -> Vec<&'h ArtifactHead> {
+        let mut left = self.bytes_max;
+        if head.artifacts.iter().all(|artifact| take(&mut left, weight(artifact))) {
+            return Vec::new();
+        }
+        let mut by_weight: Vec<_> = head.artifacts.iter().collect();
+        by_weight.sort_by_key(|artifact| weight(artifact));
+        let mut left = self.bytes_max;
+        by_weight.retain(|artifact| !take(&mut left, weight(artifact)));
+        by_weight
+    }
+}
+
+/// What a task takes in a reply, with or without its artifacts, near enough to end a page by.
+#[must_use]
+pub fn estimate(task: &Task, artifacts: bool) -> u64 {
+    let of_parts = |parts: &[Part]| -> u64 { parts.iter().map(|part| PART_BYTES + part.content_bytes() as u64).sum() };
+    let of_message = |message: &Arc<Message>| PART_BYTES + of_parts(&message.parts);
+    let messages = task.history.iter().chain(&task.status.message).map(of_message).sum::<u64>();
+    let artifacts = task.artifacts.iter().filter(|_| artifacts).map(|artifact| of_parts(&artifact.parts)).sum::<u64>();
+    PART_BYTES + messages + artifacts
+}
+
+fn take(left: &mut u64, weight: u64) -> bool {
+    let fits = weight <= *left;
+    if fits {
+        *left -= weight;
+    }
+    fits
+}
+
+/// What an artifact takes in a reply, as far as its head tells: bytes are written in base64.
+fn weight(artifact: &ArtifactHead) -> u64 {
+    (artifact.bytes / 3 * 4).saturating_add(artifact.parts.saturating_mul(PART_BYTES)).saturating_add(PART_BYTES)
+}
+
+/// An artifact without the contents that do not fit, made of its writes from the oldest on.
+pub struct Outline {
+    /// Everything but its parts.
+    artifact: Artifact,
+    parts: Vec<OutlinedPart>,
+    count: u64,
+    /// Whether all parts are pieces of one content: of one kind, and none calls itself something else than the first.
+    alike: bool,
+}
+
+/// What is known of a part that is left where it is.
+pub struct OutlinedPart {
+    pub kind: PartKind,
+    /// Only if it is small.
+    pub content: Option<PartContent>,
+    pub metadata: Option<Json>,
+    pub filename: Option<String>,
+    pub media_type: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartKind {
+    Text,
+    Raw,
+    Url,
+    Data,
+}
+
+impl PartKind {
+    #[must_use]
+    pub fn of(content: &PartContent) -> Self {
+        match content {
+            PartContent::Text(_) => Self::Text,
+            PartContent::Raw(_) => Self::Raw,
+            PartContent::Url(_) => Self::Url,
+            PartContent::Data(_) => Self::Data,
+        }
+    }
+
+    /// The media type of a part of this kind that names none.
+    #[must_use]
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; charset=utf-8",
+            Self::Data => "application/json",
+            Self::Raw | Self::Url => "application/octet-stream",
+        }
+    }
+}
+
+impl OutlinedPart {
+    #[must_use]
+    pub fn of(part: &Part) -> Self {
+        let is_small = part.content_bytes() <= KEPT_BYTES_MAX;
+        Self {
+            kind: PartKind::of(&part.content),
+            content: is_small.then(|| part.content.clone()),
+            metadata: part.metadata.clone(),
+            filename: part.filename.clone(),
+            media_type: part.media_type.clone(),
+        }
+    }
+
+    /// The part with its content, or with a link.
+    fn shown(self, url: impl FnOnce() -> String) -> Part {
+        match self.content {
+            None => self.linked(url()),
+            Some(content) => {
+                Part { content, metadata: self.metadata, filename: self.filename, media_type: self.media_type }
+            }
+        }
+    }
+
+    fn linked(self, url: String) -> Part {
+        let media_type = self.media_type.unwrap_or_else(|| self.kind.media_type().to_owned());
+        let (content, media_type) = (PartContent::Url(url), Some(media_type));
+        Part { content, metadata: self.metadata, filename: self.filename, media_type }
+    }
+}
+
+impl Outline {
+    /// Begins with the parts of a first write. `artifact` has none.
+    #[must_use]
+    pub fn new(artifact: Artifact) -> Self {
+        Self { artifact, parts: Vec::new(), count: 0, alike: true }
+    }
+
+    /// The outline of an artifact at hand.
+    #[must_use]
+    pub fn of(artifact: &Artifact) -> Self {
+        let bare = Artifact { parts: Vec::new(), ..artifact.clone() };
+        let mut outline = Self::new(bare);
+        for part in &artifact.parts {
+            outline.add(OutlinedPart::of(part));
+        }
+        outline
+    }
+
+    /// Takes a later write in; it comes without its parts.
+    pub fn append(&mut self, chunk: &Artifact) {
+        self.artifact.append(chunk);
+    }
+
+    pub fn add(&mut self, part: OutlinedPart) {
+        if let Some(first) = self.parts.first() {
+            let same = |name: &Option<String>, known: &Option<String>| name.is_none() || name == known;
+            self.alike &= part.kind == first.kind
+                && same(&part.filename, &first.filename)
+                && same(&part.media_type, &first.media_type);
+        }
+        self.count += 1;
+        if self.count <= PARTS_APART_MAX {
+            self.parts.push(part);
+        }
+    }
+
+    /// Some writes are not known, so the parts cannot be counted: there is one link for all of them.
+    pub fn leave_out_the_rest(&mut self) {
+        self.alike = true;
+    }
+
+    /// The artifact with links in the place of contents: one for the whole, or one for each part that is not small if
+    /// the parts are different things.
+    #[must_use]
+    pub fn linked(self, room: &Room, scope: &Scope, task: &TaskId) -> Artifact {
+        let Self { artifact, parts, count, alike } = self;
+        let url = |part| room.links.artifact(scope, task, &artifact.artifact_id, part);
+        let parts = if alike || count > PARTS_APART_MAX {
+            vec![parts.into_iter().next().map_or_else(|| Part::url(url(None)), |first| first.linked(url(None)))]
+        } else {
+            (0..).zip(parts).map(|(number, part)| part.shown(|| url(Some(number)))).collect()
+        };
+        Artifact { parts, ..artifact }
+    }
+}
+
+/// Addresses relative to the agent's own, for an engine that nobody serves.
+pub struct NoLinks;
+
+impl Links for NoLinks {
+    fn artifact(&self, _: &Scope, task: &TaskId, artifact: &ArtifactId, part: Option<u64>) -> String {
+        let part = part.map(|part| format!("?part={part}")).unwrap_or_default();
+        format!("tasks/{task}/artifacts/{artifact}{part}")
+    }
+}

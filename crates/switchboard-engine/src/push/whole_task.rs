@@ -1,0 +1,17 @@
+//! What receivers of older dialects are sent: not what happened, but the task as it stands.
+
+use bytes::Bytes;
+use switchboard_core::dialect::encode_pushed_task;
+use switchboard_core::model::TaskView;
+
+use crate::house::House;
+use crate::ports::store::{Delivery, StoreError};
+
+/// The task as it stands and the number of its newest update; none if it is no longer kept.
+pub(super) async fn whole_task(house: &House, delivery: &Delivery) -> Result<Option<(u64, Bytes)>, StoreError> {
+    let Some(stored) = house.stored_task(&delivery.scope, &delivery.task_id).await? else { return Ok(None) };
+    let mut body = Vec::with_capacity(1024);
+    let view = house.fitted(&delivery.scope, TaskView::whole(stored.folded.task.clone()));
+    encode_pushed_task(delivery.dialect, &view, &mut body);
+    Ok(Some((stored.head.seq, body.into())))
+}

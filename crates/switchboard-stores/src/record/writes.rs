@@ -1,0 +1,150 @@
+//! Writes to artifacts as they are stored, their contents not read yet: enough to count, to find a byte, and to say what
+//! an artifact is.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use switchboard_core::model::Artifact;
+use switchboard_engine::ports::room::{OutlinedPart, PartKind};
+use switchboard_engine::ports::store::StoreError;
+
+use super::CHUNK_BYTES_MAX;
+use super::decode::{
+    ChunkSource, StoredArtifact, StoredCommit, StoredEvent, StoredKind, StoredPart, corrupt, parse_commit,
+};
+
+/// One write to an artifact.
+pub(crate) struct Write {
+    pub(crate) append: bool,
+    artifact: StoredArtifact,
+}
+
+/// The artifact writes of a record, in order.
+pub(crate) fn decode_writes(record: &str) -> Result<Vec<Write>, StoreError> {
+    // As `encode` spells it. Most records have none, and looking is quicker than reading.
+    if !record.contains("{\"artifact\":{\"append\":") {
+        return Ok(Vec::new());
+    }
+    let StoredCommit { events, .. } = parse_commit(record)?;
+    let write = |event| match event {
+        StoredEvent::Artifact { append, artifact, .. } => Some(Write { append, artifact }),
+        _ => None,
+    };
+    Ok(events.into_iter().filter_map(write).collect())
+}
+
+impl Write {
+    pub(crate) fn artifact_id(&self) -> &str {
+        &self.artifact.id
+    }
+
+    pub(crate) fn parts(&self) -> &[StoredPart] {
+        &self.artifact.parts
+    }
+
+    /// With all contents.
+    pub(crate) fn into_artifact(self, chunks: &dyn ChunkSource) -> Result<Arc<Artifact>, StoreError> {
+        self.artifact.into_artifact(chunks)
+    }
+
+    /// Without its parts, and its parts without what is large.
+    pub(crate) fn into_outline(mut self) -> Result<(Artifact, Vec<OutlinedPart>), StoreError> {
+        let parts = std::mem::take(&mut self.artifact.parts);
+        let parts = parts.into_iter().map(StoredPart::into_outlined).collect::<Result<_, _>>()?;
+        let bare = self.artifact.into_artifact(&NoChunks)?;
+        Ok((Arc::unwrap_or_clone(bare), parts))
+    }
+}
+
+impl StoredPart {
+    pub(crate) fn bytes(&self) -> u64 {
+        let length = match self {
+            Self { text: Some(text), .. } => text.len(),
+            Self { url: Some(url), .. } => url.len(),
+            Self { data: Some(data), .. } => data.as_str().len(),
+            Self { raw: Some(raw), .. } => {
+                raw.len() / 4 * 3 - raw.bytes().rev().take(2).filter(|byte| *byte == b'=').count()
+            }
+            Self { chunks: Some(chunks), .. } => chunks.bytes,
+            Self { .. } => 0,
+        };
+        length as u64
+    }
+
+    pub(crate) fn kind(&self) -> PartKind {
+        match self {
+            Self { text: Some(_), .. } => PartKind::Text,
+            Self { url: Some(_), .. } => PartKind::Url,
+            Self { data: Some(_), .. } => PartKind::Data,
+            Self { chunks: Some(chunks), .. } => match chunks.of {
+                StoredKind::Text => PartKind::Text,
+                StoredKind::Url => PartKind::Url,
+                StoredKind::Raw => PartKind::Raw,
+                StoredKind::Data => PartKind::Data,
+            },
+            Self { .. } => PartKind::Raw,
+        }
+    }
+
+    pub(crate) fn filename(&self) -> Option<&str> {
+        self.filename.as_deref()
+    }
+
+    pub(crate) fn media_type(&self) -> Option<&str> {
+        self.media_type.as_deref()
+    }
+
+    /// Adds a stretch of the content to `out`, reading no chunk that it does not touch.
+    pub(crate) fn read(
+        &self,
+        wanted: Range<usize>,
+        chunks: &dyn ChunkSource,
+        out: &mut Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let some = |bytes: &[u8]| bytes.get(wanted.clone()).map(<[u8]>::to_vec);
+        let found = match self {
+            Self { text: Some(text), .. } => some(text.as_bytes()),
+            Self { url: Some(url), .. } => some(url.as_bytes()),
+            Self { data: Some(data), .. } => some(data.as_str().as_bytes()),
+            Self { raw: Some(raw), .. } => some(&STANDARD.decode(raw).map_err(corrupt)?),
+            Self { chunks: Some(stored), .. } => {
+                let first = wanted.start / CHUNK_BYTES_MAX;
+                let count = wanted.end.div_ceil(CHUNK_BYTES_MAX) - first;
+                let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+                let bytes = chunks.read(stored.first.saturating_add(number(first)), number(count))?;
+                let skip = wanted.start - first * CHUNK_BYTES_MAX;
+                bytes.get(skip..skip + wanted.len()).map(<[u8]>::to_vec)
+            }
+            Self { .. } => None,
+        };
+        let found = found.ok_or_else(|| corrupt("a part is shorter than its record says"))?;
+        out.extend_from_slice(&found);
+        Ok(())
+    }
+
+    fn into_outlined(self) -> Result<OutlinedPart, StoreError> {
+        let kind = self.kind();
+        if self.chunks.is_some() {
+            let Self { metadata, filename, media_type, .. } = self;
+            return Ok(OutlinedPart { kind, content: None, metadata, filename, media_type });
+        }
+        Ok(OutlinedPart::of(&self.into_part(&NoChunks)?))
+    }
+}
+
+/// For what has none.
+struct NoChunks;
+
+impl ChunkSource for NoChunks {
+    fn read(&self, _: i64, _: i64) -> Result<Vec<u8>, StoreError> {
+        Err(corrupt("a chunk where none can be"))
+    }
+}
+
+/// Whether a write says anything of its artifact beside its parts.
+pub(crate) fn is_named(artifact: &Artifact) -> bool {
+    let Artifact { name, description, metadata, extensions, .. } = artifact;
+    name.is_some() || description.is_some() || metadata.is_some() || !extensions.is_empty()
+}

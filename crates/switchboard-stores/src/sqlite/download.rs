@@ -1,0 +1,172 @@
+//! The bytes of one artifact. Opening it walks its writes once, newest first, and notes places along the way; reading goes
+//! forward from the nearest place, a piece at a time. A content in chunks is read chunk by chunk, and only those chunks
+//! that are asked for.
+
+use rusqlite::{Connection, params};
+use switchboard_core::model::{ArtifactId, TaskId};
+use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, Place, StoredArtifact};
+use switchboard_engine::ports::store::{Scope, StoreError, TaskKey};
+
+use super::error::Failure;
+use super::read::{ArtifactChain, Chunks, at_once, find};
+use super::rows::{log_no, signed, unsigned, version_of};
+use crate::record::{StoredPart, Write, decode_writes};
+
+/// How many places are noted at most, and how close they lie at most.
+const PLACES_MAX: u64 = 1024;
+const PLACE_BYTES_MIN: u64 = 64 << 10;
+
+/// Commits looked at in one go, be they writes to the artifact or not.
+const COMMITS_MAX: i64 = 4096;
+
+pub(super) fn open(
+    connection: &Connection,
+    scope: &Scope,
+    id: &TaskId,
+    artifact: &ArtifactId,
+    part: Option<u64>,
+) -> Result<Option<StoredArtifact>, Failure> {
+    at_once(connection, || {
+        let Some(row) = find(connection, scope, id)? else { return Ok(None) };
+        let Some(head) = row.head.artifact(artifact.as_str()) else { return Ok(None) };
+        let wanted = part.unwrap_or(0);
+        let (mut parts_left, mut bytes_left) = (head.parts, head.bytes);
+        if wanted >= parts_left {
+            return Ok(None);
+        }
+        let step = (head.bytes / PLACES_MAX).max(PLACE_BYTES_MIN);
+        let mut places: Vec<Place> = Vec::new();
+        let mut found = None;
+        let mut chain = ArtifactChain::of(connection, &row);
+        let mut begun = 0;
+        while let Some((version, record)) = chain.next()?.filter(|_| parts_left > 0) {
+            let (writes, begins) = writes_of(&record, artifact)?;
+            if writes.is_empty() {
+                continue;
+            }
+            let parts = || writes.iter().flat_map(Write::parts);
+            parts_left = parts_left.saturating_sub(parts().count() as u64);
+            bytes_left = bytes_left.saturating_sub(parts().map(StoredPart::bytes).sum());
+            begun = version;
+            let place = Place { at: unsigned(version), start: bytes_left };
+            if places.last().is_none_or(|last| last.start - place.start >= step) {
+                places.push(place);
+            }
+            if found.is_none() && wanted >= parts_left {
+                found = Asked::find(parts(), wanted - parts_left, bytes_left);
+            }
+            if begins {
+                parts_left = 0;
+            }
+        }
+        let Some(asked) = found else { return Ok(None) };
+        let first = Place { at: unsigned(begun), start: 0 };
+        places.push(first);
+        places.reverse();
+        Ok(Some(StoredArtifact {
+            key: TaskKey(row.task_no),
+            artifact: artifact.clone(),
+            begun: unsigned(begun),
+            version: row.head.version,
+            range: if part.is_some() { asked.start..asked.start + asked.bytes } else { 0..head.bytes },
+            filename: asked.filename,
+            media_type: asked.media_type,
+            places: places.into(),
+        }))
+    })
+}
+
+/// The part that was asked for, or the first.
+struct Asked {
+    start: u64,
+    bytes: u64,
+    filename: Option<String>,
+    media_type: String,
+}
+
+impl Asked {
+    /// The part numbered `number` among those of a commit whose bytes begin at `start`.
+    fn find<'p>(parts: impl Iterator<Item = &'p StoredPart>, number: u64, start: u64) -> Option<Self> {
+        let mut start = start;
+        for (at, part) in (0..).zip(parts) {
+            if at == number {
+                let media_type = part.media_type().unwrap_or_else(|| part.kind().media_type()).to_owned();
+                let filename = part.filename().map(str::to_owned);
+                return Some(Self { start, bytes: part.bytes(), filename, media_type });
+            }
+            start += part.bytes();
+        }
+        None
+    }
+}
+
+/// What a commit wrote to an artifact, from the last write on that began it anew, and whether there is one.
+fn writes_of(record: &str, artifact: &ArtifactId) -> Result<(Vec<Write>, bool), Failure> {
+    let mut writes = decode_writes(record)?;
+    writes.retain(|write| write.artifact_id() == artifact.as_str());
+    let begins = writes.iter().rposition(|write| !write.append);
+    if let Some(begin) = begins {
+        writes.drain(..begin);
+    }
+    Ok((writes, begins.is_some()))
+}
+
+pub(super) fn read(
+    connection: &Connection,
+    mut cursor: ArtifactCursor,
+    bytes_max: usize,
+) -> Result<ArtifactPiece, Failure> {
+    at_once(connection, || {
+        let task_no = cursor.key.0;
+        let mut exists = connection.prepare_cached("SELECT 1 FROM task WHERE task_no = ?1")?;
+        if !exists.exists([task_no])? {
+            return Err(StoreError::Pruned.into());
+        }
+        let mut select = connection
+            .prepare_cached("SELECT log_no, record FROM log WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no LIMIT ?3")?;
+        let first = log_no(task_no, signed(cursor.place.at));
+        let last = log_no(task_no, signed(cursor.version));
+        let mut rows = select.query(params![first, last, COMMITS_MAX])?;
+        let mut out = Vec::new();
+        let mut seen = false;
+        while let Some(row) = rows.next()?.filter(|_| !cursor.is_at_end() && out.len() < bytes_max) {
+            seen = true;
+            let record = row.get_ref(1)?.as_str().map_err(|error| StoreError::Corrupt(error.to_string()))?;
+            let (writes, _) = writes_of(record, &cursor.artifact)?;
+            let mut start = cursor.place.start;
+            for part in writes.iter().flat_map(Write::parts) {
+                take(part, start, &mut cursor, bytes_max, &Chunks(connection), &mut out)?;
+                start += part.bytes();
+            }
+            // A commit that was not read to its end is read again.
+            if cursor.from >= start {
+                cursor.place = Place { at: unsigned(version_of(row.get(0)?)) + 1, start };
+            }
+        }
+        if !seen && !cursor.is_at_end() {
+            let reason = format!("artifact {} of task number {task_no} ends before its end", cursor.artifact);
+            return Err(StoreError::Corrupt(reason).into());
+        }
+        Ok(ArtifactPiece { bytes: out.into(), next: cursor })
+    })
+}
+
+/// Takes from a part that begins at `start` what the cursor is at, if it is there already.
+fn take(
+    part: &StoredPart,
+    start: u64,
+    cursor: &mut ArtifactCursor,
+    bytes_max: usize,
+    chunks: &Chunks<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    let end = (start + part.bytes()).min(cursor.until);
+    if cursor.from < start || cursor.from >= end || out.len() >= bytes_max {
+        return Ok(());
+    }
+    let length = (end - cursor.from).min((bytes_max - out.len()) as u64);
+    let within = |position: u64| usize::try_from(position - start).unwrap_or(usize::MAX);
+    part.read(within(cursor.from)..within(cursor.from + length), chunks, out)?;
+    cursor.from += length;
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! A task whose artifacts do not all fit: those that do are read, the others are outlined from their records and become
+//! links. Contents in chunks are not touched, and however long an artifact was written to, only so many of its writes are
+//! looked at.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use switchboard_core::lifecycle::ArtifactHead;
+use switchboard_core::model::{Artifact, TaskId};
+use switchboard_engine::ports::Room;
+use switchboard_engine::ports::room::{Outline, OutlinedPart, PARTS_APART_MAX};
+use switchboard_engine::ports::store::{Scope, StoredTask};
+
+use super::error::Failure;
+use super::read::{ArtifactChain, Chunks, fold};
+use super::rows::{TaskRow, log_no};
+use crate::record::{Want, Write, decode_writes, is_named};
+
+/// Commits, and bytes of records, that are looked at for one task. Whatever is not found by then becomes a link.
+const WRITES_MAX: usize = 65_536;
+const RECORD_BYTES_MAX: usize = 64 << 20;
+
+/// Folds a task as far as there is room for it.
+pub(super) fn fold_within(
+    connection: &Connection,
+    row: TaskRow,
+    scope: &Scope,
+    room: &Room,
+) -> Result<StoredTask, Failure> {
+    let too_large: Vec<ArtifactHead> = room.too_large(&row.head).into_iter().cloned().collect();
+    if too_large.is_empty() {
+        return fold(connection, row, Want::Everything);
+    }
+    let artifacts = artifacts(connection, &row, scope, room, &too_large)?;
+    let mut stored = fold(connection, row, Want::NoArtifacts)?;
+    let folded = Arc::make_mut(&mut stored.folded);
+    Arc::make_mut(&mut folded.task).artifacts = artifacts;
+    Ok(stored)
+}
+
+/// The artifacts of a task in their order, with links for those that are too large.
+fn artifacts(
+    connection: &Connection,
+    row: &TaskRow,
+    scope: &Scope,
+    room: &Room,
+    too_large: &[ArtifactHead],
+) -> Result<Vec<Artifact>, Failure> {
+    let gathering = |head: &ArtifactHead| Gathered {
+        parts_left: head.parts,
+        writes: if too_large.contains(head) { Writes::outlined(head) } else { Writes::Whole(Vec::new()) },
+        head: head.clone(),
+    };
+    let mut gathered: Vec<Gathered> = row.head.artifacts.iter().map(gathering).collect();
+    let mut chain = ArtifactChain::of(connection, row);
+    let mut bytes = 0;
+    for _ in 0..WRITES_MAX {
+        if bytes > RECORD_BYTES_MAX || gathered.iter().all(|artifact| artifact.parts_left == 0) {
+            break;
+        }
+        let Some((_, record)) = chain.next()? else { break };
+        bytes += record.len();
+        for write in decode_writes(&record)?.into_iter().rev() {
+            if let Some(artifact) = gathered.iter_mut().find(|known| known.head.id.as_str() == write.artifact_id()) {
+                artifact.take(write, connection)?;
+            }
+        }
+    }
+    gathered.into_iter().map(|artifact| artifact.finish(connection, row, scope, room)).collect()
+}
+
+/// What has been found of one artifact, going back in time.
+struct Gathered {
+    head: ArtifactHead,
+    parts_left: u64,
+    writes: Writes,
+}
+
+/// Newest first.
+enum Writes {
+    Whole(Vec<Arc<Artifact>>),
+    Outlined {
+        /// Whether there are so few parts that each may count.
+        apart: bool,
+        writes: Vec<(Artifact, Vec<OutlinedPart>)>,
+    },
+}
+
+impl Writes {
+    fn outlined(head: &ArtifactHead) -> Self {
+        Self::Outlined { apart: head.parts <= PARTS_APART_MAX, writes: Vec::new() }
+    }
+}
+
+impl Gathered {
+    fn take(&mut self, write: Write, connection: &Connection) -> Result<(), Failure> {
+        if self.parts_left == 0 {
+            return Ok(());
+        }
+        let begins = !write.append;
+        self.parts_left = self.parts_left.saturating_sub(write.parts().len() as u64);
+        match &mut self.writes {
+            Writes::Whole(writes) => writes.push(write.into_artifact(&Chunks(connection))?),
+            Writes::Outlined { apart, writes } => {
+                let (bare, mut parts) = write.into_outline()?;
+                if !*apart {
+                    parts.truncate(1);
+                    // Of a long row of pieces only the first matters, and those that said something.
+                    if writes.last().is_some_and(|(bare, _)| !is_named(bare)) {
+                        writes.pop();
+                    }
+                }
+                writes.push((bare, parts));
+            }
+        }
+        if begins {
+            self.parts_left = 0;
+        }
+        Ok(())
+    }
+
+    fn finish(self, connection: &Connection, row: &TaskRow, scope: &Scope, room: &Room) -> Result<Artifact, Failure> {
+        let Self { head, parts_left, writes } = self;
+        let (apart, mut writes) = match writes {
+            Writes::Whole(writes) if parts_left == 0 => {
+                let mut oldest_first = writes.into_iter().rev();
+                let first =
+                    oldest_first.next().map_or_else(|| Artifact::new(head.id, Vec::new()), Arc::unwrap_or_clone);
+                return Ok(oldest_first.fold(first, |mut artifact, chunk| {
+                    artifact.append(&chunk);
+                    artifact
+                }));
+            }
+            Writes::Whole(writes) => {
+                let bare = |artifact: Arc<Artifact>| Artifact { parts: Vec::new(), ..Arc::unwrap_or_clone(artifact) };
+                (false, writes.into_iter().map(|artifact| (bare(artifact), Vec::new())).collect())
+            }
+            Writes::Outlined { apart, writes } => (apart, writes),
+        };
+        if parts_left > 0
+            && let Some(begin) = begin(connection, row, &head)?
+        {
+            writes.push(begin.into_outline()?);
+        }
+        let mut oldest_first = writes.into_iter().rev();
+        let (bare, parts) = oldest_first.next().unwrap_or_else(|| (Artifact::new(head.id, Vec::new()), Vec::new()));
+        let mut outline = Outline::new(bare);
+        parts.into_iter().for_each(|part| outline.add(part));
+        for (bare, parts) in oldest_first {
+            outline.append(&bare);
+            parts.into_iter().for_each(|part| outline.add(part));
+        }
+        if !apart || parts_left > 0 {
+            outline.leave_out_the_rest();
+        }
+        let id: &TaskId = &row.head.id;
+        Ok(outline.linked(room, scope, id))
+    }
+}
+
+/// The write that began an artifact, if its content began with a chunk: then there is an index that knows.
+fn begin(connection: &Connection, row: &TaskRow, head: &ArtifactHead) -> Result<Option<Write>, Failure> {
+    let mut select = connection.prepare_cached(
+        "SELECT version FROM chunk WHERE task_no = ?1 AND artifact_id = ?2 AND start = 0 ORDER BY chunk_no DESC LIMIT 1",
+    )?;
+    let version = select.query_row(params![row.task_no, head.id.as_str()], |row| row.get(0)).optional()?;
+    let Some(version) = version else { return Ok(None) };
+    let mut select = connection.prepare_cached("SELECT record FROM log WHERE log_no = ?1")?;
+    let record: Option<String> = select.query_row([log_no(row.task_no, version)], |row| row.get(0)).optional()?;
+    let writes = record.map(|record| decode_writes(&record)).transpose()?.unwrap_or_default();
+    Ok(writes.into_iter().rev().find(|write| write.artifact_id() == head.id.as_str()))
+}

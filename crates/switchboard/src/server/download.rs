@@ -1,0 +1,219 @@
+//! Downloads: what the link in the place of a large artifact leads to. Not part of A2A, so no version is asked for; who
+//! may have it is asked as everywhere. What people and agents wrote is handed out as a file to keep and never as a page
+//! of ours.
+
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use switchboard_core::call::{BoxFuture, Owner};
+use switchboard_core::dialect::Dialect;
+use switchboard_core::dialect::json::check_id;
+use switchboard_core::error::ProtocolError;
+use switchboard_core::model::{ArtifactId, TaskId};
+use switchboard_engine::Engine;
+use switchboard_engine::ports::Links;
+use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
+use switchboard_engine::ports::store::Scope;
+
+use super::body::ReplyBody;
+use super::context::{Head, Mounted, Shared};
+use super::filenames::disposition;
+use super::metrics::Outcome;
+use super::ranges::{Wanted, wanted};
+use super::respond::{A2A_JSON, http_error, not_allowed, outcome};
+use super::routes::{ArtifactPlace, encode};
+
+/// How the counters name it.
+pub(crate) const OPERATION: &str = "DownloadArtifact";
+
+/// Every agent is served under its name, and there its artifacts are.
+pub(crate) struct ServedAt {
+    base: String,
+}
+
+impl ServedAt {
+    /// `base` is the public URL, without a slash at its end.
+    pub(crate) fn new(base: String) -> Self {
+        Self { base }
+    }
+}
+
+impl Links for ServedAt {
+    fn artifact(&self, scope: &Scope, task: &TaskId, artifact: &ArtifactId, part: Option<u64>) -> String {
+        let Self { base } = self;
+        let (agent, task, artifact) = (encode(scope.agent.as_str()), encode(task.as_str()), encode(artifact.as_str()));
+        let tenant = scope.owner.tenant.as_str();
+        let tenant = (!tenant.is_empty()).then(|| format!("tenant={}", encode(tenant)));
+        let query: Vec<String> = tenant.into_iter().chain(part.map(|part| format!("part={part}"))).collect();
+        let mark = if query.is_empty() { "" } else { "?" };
+        format!("{base}/agents/{agent}/tasks/{task}/artifacts/{artifact}{mark}{}", query.join("&"))
+    }
+}
+
+pub(crate) async fn serve(
+    shared: &Shared,
+    agent: &Mounted,
+    head: &Head<'_>,
+    method: &Method,
+    place: ArtifactPlace<'_>,
+) -> Response<ReplyBody> {
+    let refuse = |error: ProtocolError| {
+        shared.metrics.request(OPERATION, outcome(&error));
+        http_error(Dialect::V1_0, &error, A2A_JSON)
+    };
+    let identity = match shared.door.identify(head.headers) {
+        Ok(identity) => identity,
+        Err(error) => return refuse(error),
+    };
+    if *method != Method::GET && *method != Method::HEAD {
+        let error = ProtocolError::MethodNotFound { method: format!("{method} {:.200}", head.uri.path()), hint: None };
+        shared.metrics.request(OPERATION, outcome(&error));
+        return not_allowed(Dialect::V1_0, &error, "GET, HEAD", A2A_JSON);
+    }
+    let asked = Asked::of(shared, head, place).and_then(|asked| {
+        let owner = identity.owner(asked.tenant.as_deref())?;
+        Ok((owner, asked))
+    });
+    let found = match asked {
+        Ok((owner, asked)) => asked.find(shared, agent, &owner).await,
+        Err(error) => Err(error),
+    };
+    match found {
+        Ok(found) => {
+            shared.metrics.request(OPERATION, Outcome::Ok);
+            answer(shared, head, *method == Method::HEAD, &found)
+        }
+        Err(error) => refuse(error),
+    }
+}
+
+/// What a request names.
+struct Asked {
+    tenant: Option<String>,
+    task: TaskId,
+    artifact: ArtifactId,
+    part: Option<u64>,
+}
+
+impl Asked {
+    fn of(shared: &Shared, head: &Head<'_>, place: ArtifactPlace<'_>) -> Result<Self, ProtocolError> {
+        let ArtifactPlace { tenant, task, artifact } = place;
+        check_id("id", &task, &shared.decode_limits)?;
+        let part = head.query("part").map(|part| {
+            let wrong = || ProtocolError::invalid("part", "must be the number of a part, counted from 0");
+            part.parse::<u64>().map_err(|_| wrong())
+        });
+        Ok(Self {
+            tenant: tenant.map(|tenant| tenant.into_owned()).or_else(|| head.query("tenant")),
+            task: task.as_ref().into(),
+            artifact: artifact.as_ref().into(),
+            part: part.transpose()?,
+        })
+    }
+
+    async fn find(&self, shared: &Shared, agent: &Mounted, owner: &Owner) -> Result<StoredArtifact, ProtocolError> {
+        let Self { task, artifact, part, .. } = self;
+        shared.engine.artifact(agent.name.as_str(), owner, task, artifact, *part).await
+    }
+}
+
+fn answer(shared: &Shared, head: &Head<'_>, head_only: bool, found: &StoredArtifact) -> Response<ReplyBody> {
+    let bytes = found.bytes();
+    // The commit that began it and how much there is: a write more, and it is another file.
+    let etag = format!("\"{:x}-{:x}-{bytes:x}\"", found.begun, found.range.start);
+    let (status, range) = match wanted(head.headers, &etag, bytes, !head_only) {
+        Wanted::Whole => (StatusCode::OK, Some(0..bytes)),
+        Wanted::Part(range) => (StatusCode::PARTIAL_CONTENT, Some(range)),
+        Wanted::NotModified => (StatusCode::NOT_MODIFIED, None),
+        Wanted::ConditionFailed => (StatusCode::PRECONDITION_FAILED, None),
+        Wanted::Unsatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, None),
+    };
+    let mut response = Response::new(ReplyBody::Empty);
+    *response.status_mut() = status;
+    let text = |text: String| HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("?"));
+    let headers = response.headers_mut();
+    headers.insert(header::ETAG, text(etag));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    // It is somebody's own, and may have grown by the next time.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
+    match (&range, status) {
+        (Some(range), StatusCode::PARTIAL_CONTENT) => {
+            let (first, last) = (range.start, range.end.saturating_sub(1));
+            headers.insert(header::CONTENT_RANGE, text(format!("bytes {first}-{last}/{bytes}")));
+        }
+        (None, StatusCode::RANGE_NOT_SATISFIABLE) => {
+            headers.insert(header::CONTENT_RANGE, text(format!("bytes */{bytes}")));
+        }
+        _ => {}
+    }
+    let Some(range) = range else { return response };
+    headers.insert(header::CONTENT_TYPE, media_type(&found.media_type));
+    headers.insert(header::CONTENT_DISPOSITION, disposition(found.filename.as_deref()));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
+    if !head_only {
+        let body = DownloadBody::new(shared.engine.clone(), found.cursor(range), shared.limits.download_read_bytes);
+        *response.body_mut() = ReplyBody::Download(Box::new(body));
+    }
+    response
+}
+
+/// What an agent calls a media type is text of its own; what cannot be one is bytes.
+fn media_type(named: &str) -> HeaderValue {
+    let is_token = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
+    let bare = named.split(';').next().unwrap_or_default().trim();
+    let is_type = bare.split_once('/').is_some_and(|(kind, sub)| is_token(kind) && is_token(sub) && !sub.contains('/'));
+    let value = HeaderValue::from_str(named).ok().filter(|_| is_type);
+    value.unwrap_or_else(|| HeaderValue::from_static("application/octet-stream"))
+}
+
+/// The body of a download: one piece is read when the client has taken the one before.
+pub struct DownloadBody {
+    engine: Engine,
+    cursor: Option<ArtifactCursor>,
+    read_bytes: usize,
+    reading: Option<BoxFuture<'static, Result<ArtifactPiece, ProtocolError>>>,
+    left: u64,
+}
+
+impl DownloadBody {
+    fn new(engine: Engine, cursor: ArtifactCursor, read_bytes: usize) -> Self {
+        let left = cursor.until - cursor.from;
+        Self { engine, cursor: Some(cursor), read_bytes, reading: None, left }
+    }
+
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        if let Some(cursor) = self.cursor.take().filter(|cursor| !cursor.is_at_end()) {
+            let (engine, read_bytes) = (self.engine.clone(), self.read_bytes);
+            self.reading = Some(Box::pin(async move { engine.read_artifact(cursor, read_bytes).await }));
+        }
+        let Some(reading) = &mut self.reading else { return Poll::Ready(None) };
+        let piece = ready!(reading.as_mut().poll(cx));
+        self.reading = None;
+        Poll::Ready(Some(match piece {
+            Ok(ArtifactPiece { bytes, next }) => {
+                self.left = next.until - next.from;
+                self.cursor = Some(next);
+                Ok(bytes)
+            }
+            Err(error) => {
+                // The status is long sent: all that can be done is to break off, so that nobody takes this for the end.
+                tracing::warn!(%error, "a download broke off");
+                Err(io::Error::other(error))
+            }
+        }))
+    }
+}
+
+/// Whoever builds the server says where its artifacts are.
+pub(crate) fn announce(engine: &Engine, base: &str) {
+    engine.serve_artifacts_at(Arc::new(ServedAt::new(base.to_owned())));
+}

@@ -1,0 +1,30 @@
+//! Wall clocks on virtual time. The store has one and each node has one; each can be wrong by itself.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use switchboard_core::model::Timestamp;
+use switchboard_engine::ports::Clock;
+use tokio::time::Instant;
+
+pub(super) struct SimClock {
+    started: Instant,
+    wrong_by_ms: AtomicI64,
+}
+
+impl SimClock {
+    pub(super) fn new() -> Self {
+        Self { started: Instant::now(), wrong_by_ms: AtomicI64::new(0) }
+    }
+
+    /// Forwards, or backwards if negative.
+    pub(super) fn jump_ms(&self, ms: i64) {
+        self.wrong_by_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+}
+
+impl Clock for SimClock {
+    fn now(&self) -> Timestamp {
+        let elapsed = i64::try_from(self.started.elapsed().as_millis()).unwrap();
+        Timestamp::from_ms(1_700_000_000_000 + elapsed + self.wrong_by_ms.load(Ordering::Relaxed))
+    }
+}

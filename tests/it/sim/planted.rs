@@ -1,0 +1,256 @@
+//! A test of the tests: three bugs, each in an adapter or a setting of the simulation's own, and how many seeds it takes
+//! until a promise is seen broken.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt;
+use switchboard_core::call::BoxFuture;
+use switchboard_core::lifecycle::Head;
+use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
+use switchboard_engine::memory::MemoryStore;
+use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
+use switchboard_engine::ports::store::{
+    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
+    LogPage, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, Target, TaskKey,
+};
+use switchboard_engine::ports::{Room, Store};
+
+use super::Simulation;
+use super::life::Life;
+use super::weather::Trouble;
+use super::world::Build;
+
+/// A bug that no seed up to here shows is not caught.
+const SEEDS_MAX: u64 = 300;
+
+#[test]
+fn a_store_that_ignores_the_fence_is_caught() {
+    let build = Build {
+        store: |memory| {
+            let store = Arc::new(Doctored { bottom: Arc::new(Bottom::new(memory)), commit: ignore_fence, life: None });
+            Box::new(move |_| store.clone())
+        },
+        ..Build::default()
+    };
+    caught("a store that ignores the fence", "a run wrote under fence", &build);
+}
+
+#[test]
+fn a_store_that_answers_before_it_applies_is_caught() {
+    let build = Build {
+        store: |memory| {
+            let bottom = Arc::new(Bottom::new(memory));
+            Box::new(move |life| {
+                Arc::new(Doctored { bottom: bottom.clone(), commit: answer_first, life: Some(life.clone()) })
+            })
+        },
+        ..Build::default()
+    };
+    caught("a store that answers before it applies", "the log is not what the store took", &build);
+}
+
+#[test]
+fn a_supervisor_without_a_sweeper_is_caught() {
+    // The loop is there and sleeps for 49 days between two looks.
+    let build = Build { limits: |limits| limits.sweep_ms = u32::MAX, ..Build::default() };
+    caught("a supervisor without a sweeper", "has no owner", &build);
+}
+
+/// Counts seeds until one shows the bug for what it is; many break other promises before, which is its echo.
+fn caught(bug: &str, promise: &str, build: &Build) {
+    let mut noticed = 0;
+    for seed in 1..=SEEDS_MAX {
+        let story = Simulation { seed, build, trouble: Trouble::Seeded, keep_steps: false }.run();
+        let Some(broken) = story.broken else { continue };
+        noticed += 1;
+        if broken.contains(promise) {
+            println!("{bug}: seed {seed} caught it ({noticed} noticed something): {}", broken.trim());
+            return;
+        }
+    }
+    panic!("{bug}: of {SEEDS_MAX} seeds, {noticed} noticed something, and none that {promise:?}");
+}
+
+/// The shared ground of a store with a bug.
+struct Bottom {
+    memory: Arc<MemoryStore>,
+    scopes: Mutex<BTreeMap<TaskKey, Scope>>,
+    /// Commits that were answered and not yet applied, and whose process has to live until they are.
+    answered: Mutex<Vec<(Arc<Life>, Commit)>>,
+}
+
+impl Bottom {
+    fn new(memory: Arc<MemoryStore>) -> Self {
+        Self { memory, scopes: Mutex::default(), answered: Mutex::default() }
+    }
+
+    fn apply(&self, commit: Commit) -> Result<TaskKey, CommitError> {
+        let scope = match &commit.target {
+            Target::New { scope } => Some(scope.clone()),
+            Target::Existing { .. } => None,
+        };
+        let key = at_once(self.memory.commit(commit))?;
+        if let Some(scope) = scope {
+            self.scopes.lock().unwrap().insert(key, scope);
+        }
+        Ok(key)
+    }
+
+    fn head(&self, key: TaskKey, id: &TaskId) -> Option<Head> {
+        let scope = self.scopes.lock().unwrap().get(&key)?.clone();
+        Some(at_once(self.memory.head(&scope, id)).ok()??.head)
+    }
+
+    /// Applies what was answered, unless its process has died. Then nobody will ever know of it.
+    fn flush(&self) {
+        for (life, commit) in std::mem::take(&mut *self.answered.lock().unwrap()) {
+            if !life.is_dead() {
+                let _ = self.apply(commit);
+            }
+        }
+    }
+}
+
+/// A memory store answers at once.
+fn at_once<T>(answer: BoxFuture<'_, T>) -> T {
+    answer.now_or_never().expect("a memory store answers at once")
+}
+
+/// What a run writes is appended to whatever is there, whoever holds the fence by now.
+fn ignore_fence(store: &Doctored, mut commit: Commit) -> Result<TaskKey, CommitError> {
+    let fence = commit.fence.take();
+    if let (Some(fence), Target::Existing { key, expected_version }) = (fence, &mut commit.target)
+        && let Some(mut head) = store.bottom.head(*key, &commit.head.id)
+        && head.fence != fence
+    {
+        *expected_version = head.version;
+        head.apply_commit(&commit.events);
+        commit.head = head;
+        commit.folded = None;
+    }
+    store.bottom.apply(commit)
+}
+
+/// What would surely succeed is answered first and applied before anybody looks.
+fn answer_first(store: &Doctored, commit: Commit) -> Result<TaskKey, CommitError> {
+    if let (Target::Existing { key, expected_version }, Some(life)) = (&commit.target, &store.life)
+        && let Some(head) = store.bottom.head(*key, &commit.head.id)
+        && head.version == *expected_version
+        && commit.fence.is_none_or(|fence| fence == head.fence)
+        && commit.accept.is_none()
+    {
+        let key = *key;
+        store.bottom.answered.lock().unwrap().push((life.clone(), commit));
+        return Ok(key);
+    }
+    store.bottom.apply(commit)
+}
+
+/// A memory store with another way to commit.
+struct Doctored {
+    bottom: Arc<Bottom>,
+    commit: fn(&Self, Commit) -> Result<TaskKey, CommitError>,
+    life: Option<Arc<Life>>,
+}
+
+impl Doctored {
+    fn memory(&self) -> &MemoryStore {
+        self.bottom.flush();
+        &self.bottom.memory
+    }
+}
+
+impl Store for Doctored {
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
+        self.bottom.flush();
+        Box::pin(std::future::ready((self.commit)(self, commit)))
+    }
+
+    fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>> {
+        self.memory().head(scope, id)
+    }
+
+    fn task<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        self.memory().task(scope, id, room)
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        artifact: &'a ArtifactId,
+        part: Option<u64>,
+    ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>> {
+        self.memory().artifact(scope, id, artifact, part)
+    }
+
+    fn read_artifact(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>> {
+        self.memory().read_artifact(cursor, bytes_max)
+    }
+
+    fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {
+        self.memory().log(key, after_seq, limit)
+    }
+
+    fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>> {
+        self.memory().list(scope, query)
+    }
+
+    fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>> {
+        self.memory().find_accepted(key)
+    }
+
+    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
+        self.memory().push_configs(key)
+    }
+
+    fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
+        self.memory().claim_runs(claim)
+    }
+
+    fn renew_leases(
+        &self,
+        held: Vec<(TaskKey, u64)>,
+        lease_ms: u32,
+    ) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        self.memory().renew_leases(held, lease_ms)
+    }
+
+    fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        self.memory().canceled_runs()
+    }
+
+    fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.memory().release_leases(held, due)
+    }
+
+    fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
+        self.memory().claim_deliveries(limit, claim_ms)
+    }
+
+    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.memory().settle_delivery(key, outcome)
+    }
+
+    fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
+        self.memory().next_delivery_at()
+    }
+
+    fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        self.memory().prune(retention, limit)
+    }
+
+    fn stats(&self) -> StoreStats {
+        self.bottom.memory.stats()
+    }
+}

@@ -1,0 +1,179 @@
+//! The store as one process sees it: late, refused, not answered, or cut off by the process's own death before or after
+//! the deed.
+
+use std::sync::Arc;
+
+use switchboard_core::call::BoxFuture;
+use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
+use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
+use switchboard_engine::ports::store::{
+    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
+    LogPage, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+};
+use switchboard_engine::ports::{Room, Store};
+
+use super::audit::{Audit, Offer};
+use super::journal::count;
+use super::life::Life;
+use super::weather::{Fate, Weather, pass};
+
+pub(super) struct NodeStore {
+    /// Shared by all nodes.
+    pub(super) below: Arc<dyn Store>,
+    pub(super) life: Arc<Life>,
+    pub(super) weather: Arc<Weather>,
+    pub(super) audit: Arc<Audit>,
+}
+
+impl NodeStore {
+    /// One call: out of the process, to the store, and back, where each of the three can fail.
+    async fn errand<T, E: From<StoreError>>(
+        &self,
+        what: &'static str,
+        conflict: Option<E>,
+        deed: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let passage = self.weather.passage();
+        self.weather.step(&self.life, what);
+        self.life.awake().await;
+        pass(passage.there).await;
+        let answer = match (passage.fate, conflict) {
+            (Fate::Lost, _) => Err(unavailable().into()),
+            (Fate::Conflict, Some(conflict)) => Err(conflict),
+            (Fate::Fine | Fate::Unanswered | Fate::Conflict, _) => deed.await,
+        };
+        if passage.fate != Fate::Fine {
+            self.weather.journal.say(|| format!("{} {what}: {:?}", self.life.name, passage.fate));
+        }
+        self.weather.step(&self.life, what);
+        pass(passage.back).await;
+        self.life.awake().await;
+        if passage.fate == Fate::Unanswered { Err(unavailable().into()) } else { answer }
+    }
+
+    fn read<'a, T: Send + 'a>(
+        &'a self,
+        what: &'static str,
+        deed: impl Future<Output = Result<T, StoreError>> + Send + 'a,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        Box::pin(self.errand(what, None, deed))
+    }
+}
+
+fn unavailable() -> StoreError {
+    StoreError::Unavailable("the simulation says so".to_owned())
+}
+
+// A deed is a block of its own, so that it is done when its time has come and not when it is asked for.
+impl Store for NodeStore {
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
+        let deed = async move {
+            let offer = Offer::of(&commit);
+            let answer = self.below.commit(commit).await;
+            match &answer {
+                Ok(key) => self.audit.took(&self.life, *key, offer),
+                Err(CommitError::Fenced) => count(&self.weather.journal.counts.writes_fenced_off),
+                Err(_) => {}
+            }
+            answer
+        };
+        Box::pin(self.errand("in a commit", Some(CommitError::Conflict), deed))
+    }
+
+    fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>> {
+        self.read("reading a head", async { self.below.head(scope, id).await })
+    }
+
+    fn task<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        self.read("reading a task", async { self.below.task(scope, id, room).await })
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        artifact: &'a ArtifactId,
+        part: Option<u64>,
+    ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>> {
+        self.read("looking at an artifact", async move { self.below.artifact(scope, id, artifact, part).await })
+    }
+
+    fn read_artifact(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>> {
+        self.read("reading an artifact", async move { self.below.read_artifact(cursor, bytes_max).await })
+    }
+
+    fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {
+        self.read("reading a log", async move { self.below.log(key, after_seq, limit).await })
+    }
+
+    fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>> {
+        self.read("listing", async { self.below.list(scope, query).await })
+    }
+
+    fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>> {
+        self.read("looking for a key", async move { self.below.find_accepted(key).await })
+    }
+
+    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
+        self.read("reading webhooks", async move { self.below.push_configs(key).await })
+    }
+
+    fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
+        self.read("claiming runs", async move {
+            let claimed = self.below.claim_runs(claim).await?;
+            for run in &claimed {
+                self.audit.gave(&self.life, &run.stored);
+            }
+            Ok(claimed)
+        })
+    }
+
+    fn renew_leases(
+        &self,
+        held: Vec<(TaskKey, u64)>,
+        lease_ms: u32,
+    ) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        self.read("renewing leases", async move { self.below.renew_leases(held, lease_ms).await })
+    }
+
+    fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        self.read("looking for cancels", async { self.below.canceled_runs().await })
+    }
+
+    fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.read("releasing leases", async move { self.below.release_leases(held, due).await })
+    }
+
+    fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
+        self.read("claiming deliveries", async move { self.below.claim_deliveries(limit, claim_ms).await })
+    }
+
+    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.read("settling a delivery", async move { self.below.settle_delivery(key, outcome).await })
+    }
+
+    fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
+        self.read("looking for deliveries", async { self.below.next_delivery_at().await })
+    }
+
+    fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        self.read("pruning", async move { self.below.prune(retention, limit).await })
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.read("probing", async { self.below.probe().await })
+    }
+
+    fn stats(&self) -> StoreStats {
+        self.below.stats()
+    }
+}
