@@ -68,6 +68,8 @@ pub(crate) struct House {
     pub(crate) links: OnceLock<Arc<dyn Links>>,
     /// Wakes the delivery loop.
     pub(crate) deliveries_due: Notify,
+    /// Wakes the sweeper.
+    pub(crate) runs_due: Notify,
 }
 
 impl House {

@@ -119,7 +119,8 @@ impl Store for MemoryStore {
     }
 
     fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.lock().release_leases(&held, due);
+        let now = self.clock.now();
+        self.lock().release_leases(&held, due, now);
         answer(Ok(()))
     }
 

@@ -76,7 +76,8 @@ pub trait Store: Send + Sync {
     fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>>;
 
     /// Gives leases back, so that the runs can be claimed once `due` has come. It is no failure of theirs: the claim that
-    /// follows is not another attempt.
+    /// follows is not another attempt. One that somebody has asked to cancel, before or after this, waits for nothing: it
+    /// is due at once.
     fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Takes deliveries that are due, hiding them from others for `claim_ms`.

@@ -37,7 +37,8 @@ pub(crate) async fn sweep(house: Arc<House>) {
             polled = Instant::now();
             poll_followed(&house).await;
         }
-        tokio::time::sleep(next).await;
+        // Woken before its time when somebody waits for a run that nobody holds.
+        let _ = tokio::time::timeout(next, house.runs_due.notified()).await;
     }
 }
 
@@ -59,12 +60,13 @@ async fn tend(house: &Arc<House>, renewed: &mut Option<Instant>, pause: Duration
     let runs = house.runs.clone();
     let at_work = Arc::new(move |key, fence| runs.is_at_work(key, fence));
     let claim = ClaimRuns { limit: CLAIM_BATCH, lease_ms: house.limits.lease_ms, at_work };
+    let claimed_at = house.now();
     let claimed = house.store.claim_runs(claim).await?;
     // Whoever held a lease before this process is gone or will be seen to be: new work need not wait for the old.
     house.health.recovering.store(false, Ordering::Relaxed);
     let found = if claimed.len() < CLAIM_BATCH { Found::All } else { Found::More };
     for run in claimed {
-        take_up(house, run).await?;
+        take_up(house, run, claimed_at).await?;
     }
     Ok(found)
 }
