@@ -1,7 +1,7 @@
 //! The checker: holds what the server says in the end against the ledger. Pure, so that each fault can be shown to be
 //! noticed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::book::{Book, Record};
 use super::faults::{Faults, Kind};
@@ -21,15 +21,38 @@ pub(super) enum Found {
 pub(super) struct Shown {
     pub(super) state: String,
     /// The text of its artifacts, as the task itself has them.
-    pub(super) artifacts: String,
+    pub(super) artifacts: Text,
     /// The text of its status.
     pub(super) status: String,
     /// Its whole log, as a stream from the beginning shows it.
     pub(super) log: Vec<Logged>,
     /// The text of its artifacts, put together from the log as a client must.
-    pub(super) assembled: String,
+    pub(super) assembled: Text,
     /// What was wrong with the stream, if it did not end in order.
     pub(super) log_trouble: Option<String>,
+}
+
+/// A text of any length, as far as it is kept: there may be very many.
+#[derive(Clone, Debug)]
+pub(super) struct Text {
+    digest: u64,
+    beginning: String,
+}
+
+impl Text {
+    pub(super) fn of(text: &str) -> Self {
+        Self { digest: digest(text.as_bytes()), beginning: text.chars().take(120).collect() }
+    }
+
+    fn is(&self, text: &str) -> bool {
+        self.digest == digest(text.as_bytes())
+    }
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self::of("")
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -39,12 +62,16 @@ pub(super) struct Logged {
     pub(super) state: Option<String>,
 }
 
-/// Everything the server says in the end.
+/// Everything the server says in the end, and what it has done.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
-    pub(super) tasks: std::collections::BTreeMap<String, Found>,
+    pub(super) tasks: BTreeMap<String, Found>,
     /// How many tasks it lists; none if it did not say.
     pub(super) listed: Option<u64>,
+    /// Processes of commands that were still there when every task had ended.
+    pub(super) orphans: Vec<String>,
+    /// What is wrong by itself, whatever the ledger says.
+    pub(super) misdeeds: Vec<String>,
 }
 
 pub(super) fn check(book: &Book, evidence: &Evidence) -> Faults {
@@ -66,6 +93,12 @@ pub(super) fn check(book: &Book, evidence: &Evidence) -> Faults {
             faults.add(Kind::Duplicated, more, || format!("the server lists {listed} tasks for {known} messages"));
         }
         None => faults.add(Kind::WrongContent, 1, || "the server does not say how many tasks it has".to_owned()),
+    }
+    for orphan in &evidence.orphans {
+        faults.add(Kind::Orphans, 1, || orphan.clone());
+    }
+    for misdeed in &evidence.misdeeds {
+        faults.add(Kind::WrongContent, 1, || misdeed.clone());
     }
     faults
 }
@@ -109,7 +142,7 @@ fn readers(task: &str, record: &Record, faults: &mut Faults) {
 }
 
 fn log(task: &str, record: &Record, shown: &Shown, faults: &mut Faults) {
-    let mut kept = std::collections::BTreeMap::new();
+    let mut kept = BTreeMap::new();
     for Logged { seq, digest, .. } in &shown.log {
         let last = kept.last_key_value().map_or(0, |(last, _)| *last);
         if kept.insert(*seq, *digest).is_some() {
@@ -145,7 +178,7 @@ fn end(task: &str, record: &Record, shown: &Shown, faults: &mut Faults) {
     for other in others.filter(|other| *other != state && *other != INPUT_REQUIRED) {
         faults.add(Kind::TwoTerminals, 1, || format!("task {task} is {state}, but somebody was told {other}"));
     }
-    let now = digest(shown.artifacts.as_bytes());
+    let now = shown.artifacts.digest;
     let changed = record.told.iter().filter(|(told, then)| told == state && *then != now).count();
     faults.add(Kind::WrongContent, changed as u64, || format!("the artifacts of task {task} are not what was told"));
     let logged = shown.log.iter().rev().find_map(|event| event.state.as_deref());
@@ -154,22 +187,15 @@ fn end(task: &str, record: &Record, shown: &Shown, faults: &mut Faults) {
     }
     let as_asked = record.wish.ends().iter().any(|end| is_such(shown, end));
     faults.add(Kind::WrongContent, (!as_asked).into(), || {
-        let Shown { artifacts, status, assembled, .. } = shown;
-        let (artifacts, assembled) = (brief(artifacts), brief(assembled));
-        format!(
-            "task {task} ({:?}) ended as {state} {status:?} with {artifacts:?}, by its log {assembled:?}",
-            record.wish
-        )
+        let (wish, status) = (&record.wish, &shown.status);
+        let (artifacts, assembled) = (&shown.artifacts.beginning, &shown.assembled.beginning);
+        format!("task {task} ({wish:?}) ended as {state} {status:?} with {artifacts:?}, by its log {assembled:?}")
     });
 }
 
 fn is_such(shown: &Shown, end: &End) -> bool {
-    let artifacts = end.artifacts.as_ref().is_none_or(|text| shown.artifacts == *text && shown.assembled == *text);
+    let artifacts = end.artifacts.as_ref().is_none_or(|text| shown.artifacts.is(text) && shown.assembled.is(text));
     end.state == shown.state && artifacts && end.status.as_ref().is_none_or(|text| shown.status == *text)
-}
-
-fn brief(text: &str) -> String {
-    text.chars().take(120).collect()
 }
 
 /// Every event must have been taken, none before the one before it, and each with its own content. More than once is

@@ -4,7 +4,7 @@ use super::super::book::Book;
 use super::super::faults::Kind;
 use super::super::ledger::{Entry, digest};
 use super::super::wish::Wish;
-use super::{Evidence, Found, Logged, Shown, check};
+use super::{Evidence, Found, Logged, Shown, Text, check};
 
 const TASK: &str = "task-1";
 
@@ -33,7 +33,7 @@ fn good() -> World {
     entries.extend((1..=4).flat_map(|seq| [seen(1, seq), hooked(seq, false), hooked(seq, true)]));
     let state = |seq| (seq == 4).then(|| "TASK_STATE_COMPLETED".to_owned());
     let log = (1..=4).map(|seq| Logged { seq, digest: event(seq), state: state(seq) }).collect();
-    let text = "chunk 1 of 2\nchunk 2 of 2\n".to_owned();
+    let text = Text::of("chunk 1 of 2\nchunk 2 of 2\n");
     let shown = Shown {
         state: "TASK_STATE_COMPLETED".to_owned(),
         artifacts: text.clone(),
@@ -51,7 +51,11 @@ fn found(world: World) -> Vec<(&'static str, u64)> {
 
 fn found_in(entries: Vec<Entry>, found: Found, listed: u64) -> Vec<(&'static str, u64)> {
     let tasks = BTreeMap::from([(TASK.to_owned(), found)]);
-    let faults = check(&Book::of(entries), &Evidence { tasks, listed: Some(listed) });
+    counted(&entries, &Evidence { tasks, listed: Some(listed), ..Evidence::default() })
+}
+
+fn counted(entries: &[Entry], evidence: &Evidence) -> Vec<(&'static str, u64)> {
+    let faults = check(&Book::of(entries.to_vec()), evidence);
     let counts = Kind::ALL.map(|kind| (kind.key(), faults.count(kind)));
     counts.into_iter().filter(|(_, count)| *count > 0).collect()
 }
@@ -184,6 +188,25 @@ fn webhooks_may_be_repeated() {
 }
 
 #[test]
+fn a_command_that_outlived_its_task_is_an_orphan() {
+    let orphans = vec!["process 17 of task-1 was still there".to_owned()];
+    assert_eq!(counted(&[], &Evidence { orphans, listed: Some(0), ..Evidence::default() }), [("orphans", 1)]);
+}
+
+#[test]
+fn what_the_server_should_never_do_is_wrong() {
+    let misdeeds = vec!["the server ended by itself".to_owned(), "a send was refused".to_owned()];
+    assert_eq!(counted(&[], &Evidence { misdeeds, listed: Some(0), ..Evidence::default() }), [("wrong_content", 2)]);
+    assert_eq!(counted(&[], &Evidence::default()), [("wrong_content", 1)], "it does not say how many tasks it has");
+}
+
+#[test]
+fn webhooks_of_a_task_that_nobody_was_told_of_are_wrong() {
+    let entries = [hooked(1, true), hooked(2, true)];
+    assert_eq!(counted(&entries, &Evidence { listed: Some(0), ..Evidence::default() }), [("wrong_content", 2)]);
+}
+
+#[test]
 fn an_event_that_is_not_what_was_shown_is_wrong() {
     let mut world = good();
     world.entries.push(Entry::Seen { reader: 2, task: TASK.to_owned(), seq: 1, digest: 17 });
@@ -199,7 +222,9 @@ fn a_webhook_that_is_not_its_event_is_wrong() {
 
 #[test]
 fn artifacts_that_are_not_what_was_asked_for_are_wrong() {
-    for spoil in [|shown: &mut Shown| shown.artifacts.push('!'), |shown: &mut Shown| shown.assembled.clear()] {
+    for spoil in
+        [|shown: &mut Shown| shown.artifacts = Text::of("!"), |shown: &mut Shown| shown.assembled = Text::default()]
+    {
         let mut world = good();
         spoil(&mut world.shown);
         assert_eq!(found(world), [("wrong_content", 1)]);

@@ -21,9 +21,9 @@ use crate::process::die_with_us;
 /// How long a run belongs to a server that gives no sign of life: as short as it can be set.
 pub(super) const LEASE: Duration = Duration::from_secs(1);
 /// How long it may take until it is ready.
-const READY_WAIT_MAX: Duration = Duration::from_secs(30);
-/// How long an orderly stop may take: the grace period, a command's own, and room.
-const STOP_WAIT_MAX: Duration = Duration::from_secs(15);
+const READY_WAIT_MAX: Duration = Duration::from_secs(60);
+/// How long an orderly stop may take: the grace period, a command's own, and room for a machine that is busy.
+const STOP_WAIT_MAX: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Where a server lives.

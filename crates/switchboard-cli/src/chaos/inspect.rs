@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::checker::{Evidence, Found, Logged, Shown};
+use super::checker::{Evidence, Found, Logged, Shown, Text};
 use super::client::{Client, Events, Next, Trouble};
 use super::crew::Crew;
 use super::ledger::digest;
@@ -32,7 +32,7 @@ pub(super) async fn inspect(client: Arc<Client>, tasks: Vec<Known>, deadline: In
     }
     crew.all_leave().await;
     let tasks = std::mem::take(&mut *shared.found.lock().unwrap_or_else(PoisonError::into_inner));
-    Evidence { tasks, listed }
+    Evidence { tasks, listed, ..Evidence::default() }
 }
 
 struct Shared {
@@ -89,7 +89,7 @@ async fn look(client: &Client, known: &Known, deadline: Instant) -> Found {
 fn shown(task: &Value) -> Shown {
     Shown {
         state: task["status"]["state"].as_str().unwrap_or_default().to_owned(),
-        artifacts: artifacts_text(task),
+        artifacts: Text::of(&artifacts_text(task)),
         status: parts_text(&task["status"]["message"]),
         ..Shown::default()
     }
@@ -117,7 +117,7 @@ async fn read_log(mut events: Events, shown: &mut Shown) {
             }
         }
     }
-    shown.assembled = artifacts.into_iter().map(|(_, text)| text).collect();
+    shown.assembled = Text::of(&artifacts.into_iter().map(|(_, text)| text).collect::<String>());
 }
 
 /// Puts artifacts together as a client must: a piece without `append` begins anew.

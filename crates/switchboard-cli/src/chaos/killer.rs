@@ -23,11 +23,11 @@ pub(super) struct Deeds {
 }
 
 /// How long a server lives after it is ready.
-const LIFE_MS: (u64, u64) = (150, 3_200);
+const LIFE_MS: (u64, u64) = (150, 2_600);
 /// The same when kills are behind the plan.
 const SHORT_LIFE_MS: (u64, u64) = (100, 600);
 /// At least one kill in so long is what the verdict wants; this leaves room.
-const KILL_EVERY: Duration = Duration::from_secs(4);
+const KILL_EVERY: Duration = Duration::from_secs(3);
 /// A server that misbehaves so often is given up.
 const MISDEEDS_MAX: usize = 5;
 /// How long a kill waits for somebody to be in the middle of a send.

@@ -72,7 +72,7 @@ async fn prove(args: &ChaosArgs, folder: &Path) -> Result<(), Failure> {
     let script = Script { folder: folder.clone(), dice, length, violent: true };
     let (seen, home) = perform(script, tell).await?;
     let faults = faults(&seen, &folder, &home.database())?;
-    let verdict = Verdict { seed, length, seen: &seen, faults: &faults };
+    let verdict = Verdict { seed, seen: &seen, faults: &faults };
     if !processes::can_be_listed() {
         tell("this system does not list processes with their environment, so orphans were not looked for".to_owned());
     }
@@ -87,16 +87,10 @@ async fn prove(args: &ChaosArgs, folder: &Path) -> Result<(), Failure> {
     Err(Failure::Runtime(format!("{why}; once more with the same plan: switchboard chaos --seed {seed}")))
 }
 
-/// Everything that is wrong: by the ledger, by the database's own check, and otherwise.
+/// Everything that is wrong: by the ledger, and by the database's own check.
 fn faults(seen: &Performance, folder: &Path, database: &Path) -> Result<Faults, Failure> {
     let book = Book::read(&ledger_of(folder)).map_err(Failure::runtime)?;
     let mut faults = checker::check(&book, &seen.evidence);
-    for misdeed in &seen.misdeeds {
-        faults.add(Kind::WrongContent, 1, || misdeed.clone());
-    }
-    for orphan in &seen.orphans {
-        faults.add(Kind::Orphans, 1, || orphan.clone());
-    }
     let mut found = |fault: database::Fault| faults.add(Kind::WrongContent, 1, || format!("db verify: {fault}"));
     database::verify(database, &mut found).map_err(Failure::runtime)?;
     Ok(faults)

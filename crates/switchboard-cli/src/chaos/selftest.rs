@@ -32,12 +32,9 @@ pub(super) async fn run(folder: &Path, mut dice: Dice) -> Result<String, Failure
     let (seen, home) = perform(script, |_| {}).await?;
     let book = Book::read(&ledger_of(&original)).map_err(Failure::runtime)?;
     let faults = check(&book, &seen.evidence);
-    if faults.total() > 0 || !seen.misdeeds.is_empty() {
-        let said: Vec<String> = faults.lines.into_iter().chain(seen.misdeeds).collect();
-        return Err(Failure::Runtime(format!(
-            "the self-test found faults where nothing was done: {}",
-            said.join("; ")
-        )));
+    if faults.total() > 0 {
+        let said = faults.lines.join("; ");
+        return Err(Failure::Runtime(format!("the self-test found faults where nothing was done: {said}")));
     }
     let (task, seq) = victim(&book, &mut dice)
         .ok_or_else(|| Failure::Runtime("the self-test saw no event of a stream".to_owned()))?;

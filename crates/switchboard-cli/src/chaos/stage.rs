@@ -18,7 +18,7 @@ use super::inspect::inspect;
 use super::killer::{self, Deeds};
 use super::ledger::Ledger;
 use super::load::{Known, World};
-use super::processes::{self, Process};
+use super::processes;
 use crate::failure::Failure;
 
 /// How long clients may take to get their last answers, tasks to end, webhooks to arrive, and commands to be gone.
@@ -50,10 +50,6 @@ pub(super) struct Performance {
     pub(super) webhooks_repeated: u64,
     pub(super) kills_felt: u64,
     pub(super) evidence: Evidence,
-    /// Commands that were still there, each with its task.
-    pub(super) orphans: Vec<String>,
-    /// What the server did that is wrong by itself, whatever the ledger says.
-    pub(super) misdeeds: Vec<String>,
 }
 
 pub(super) fn ledger_of(folder: &Path) -> PathBuf {
@@ -109,12 +105,13 @@ pub(super) async fn perform(script: Script, mut news: impl FnMut(String)) -> Res
         news("no client waits any more; looking at every task".to_owned());
         seen.evidence = inspect(client.clone(), world.tasks(), Instant::now() + TASKS_WAIT_MAX).await;
         wait_for_webhooks(&hooks, &world.tasks(), &seen.evidence).await;
-        seen.orphans = orphans(&home.mark).await;
+        seen.evidence.orphans = processes::orphans(&home.mark, COMMANDS_WAIT_MAX).await;
         seen.deeds.misdeeds.extend(child.stop().await.err());
     }
-    seen.misdeeds = world.refusals();
-    seen.misdeeds.extend(hooks.strange());
-    seen.misdeeds.append(&mut seen.deeds.misdeeds);
+    let misdeeds = &mut seen.evidence.misdeeds;
+    misdeeds.append(&mut seen.deeds.misdeeds);
+    misdeeds.extend(world.refusals());
+    misdeeds.extend(hooks.strange());
     (seen.requests, seen.resumed, seen.kills_felt) = (client.requests(), world.resumed(), world.kills_felt());
     seen.webhooks_repeated = hooks.repeated();
     seen.acknowledged = ledger.finish(writer).await.map_err(|error| {
@@ -161,21 +158,4 @@ async fn wait_for_webhooks(hooks: &Hooks, tasks: &[Known], evidence: &Evidence) 
     };
     // Those that do not come are missed by the checker.
     let _ = timeout(WEBHOOKS_WAIT_MAX, all_taken).await;
-}
-
-/// The commands that are still there although every task has ended. They are killed, and named.
-async fn orphans(mark: &str) -> Vec<String> {
-    let deadline = Instant::now() + COMMANDS_WAIT_MAX;
-    let left: BTreeMap<Process, String> = loop {
-        let left = processes::commands(mark);
-        if left.is_empty() || Instant::now() > deadline {
-            break left;
-        }
-        sleep(LOOK).await;
-    };
-    let name = |((pid, started), task): (Process, String)| {
-        processes::kill((pid, started));
-        format!("process {pid} of task {task} was still there")
-    };
-    left.into_iter().map(name).collect()
 }

@@ -37,17 +37,14 @@ const MINIMUMS: [Minimum; 5] = [
 ];
 
 impl Minimum {
-    /// How many it takes for a run of this length: at least one.
+    /// How many it takes for a run that has lasted so long: at least one.
     fn needed(&self, length: Duration) -> u64 {
-        let proportion = self.count as f64 * length.as_secs_f64() / self.within.as_secs_f64();
-        (proportion.floor() as u64).max(1)
+        (self.count * length.as_secs() / self.within.as_secs()).max(1)
     }
 }
 
 pub(super) struct Verdict<'a> {
     pub(super) seed: u64,
-    /// How long it was to be.
-    pub(super) length: Duration,
     pub(super) seen: &'a Performance,
     pub(super) faults: &'a Faults,
 }
@@ -70,7 +67,7 @@ impl Verdict<'_> {
     pub(super) fn shortfalls(&self) -> Vec<String> {
         let mut shortfalls = Vec::new();
         for minimum in &MINIMUMS {
-            let (seen, needed) = ((minimum.of)(self.seen), minimum.needed(self.length));
+            let (seen, needed) = ((minimum.of)(self.seen), minimum.needed(self.seen.length));
             if seen < needed {
                 shortfalls.push(format!("{seen} {}, and it takes {needed}", minimum.what));
             }

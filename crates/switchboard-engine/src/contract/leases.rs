@@ -184,7 +184,7 @@ pub async fn a_released_run_keeps_its_due_time_over_a_restart(subject: &mut dyn 
 }
 
 pub async fn a_run_that_waits_and_is_canceled_is_due_at_once(subject: &mut dyn Subject) {
-    let asks = |subject: &mut dyn Subject| Event::CancelRequested { metadata: None, at: now(subject) };
+    let asks = |subject: &dyn Subject| Event::CancelRequested { metadata: None, at: now(subject) };
     // Asked while it waits, and asked before it was given back.
     for asked_first in [false, true] {
         let mut pen = Pen::opened(subject, if asked_first { "t1" } else { "t2" }).await;
