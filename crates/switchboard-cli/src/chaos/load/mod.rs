@@ -26,7 +26,7 @@ use super::wish::{Whom, Wish};
 const PAUSE: Duration = Duration::from_millis(15);
 
 /// How many clients of each kind there are.
-const SENDERS: usize = 12;
+const SENDERS: usize = 16;
 const FOLLOWERS: usize = 12;
 const COMMANDERS: usize = 4;
 const CANCELERS: usize = 2;

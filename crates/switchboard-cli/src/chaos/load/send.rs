@@ -21,7 +21,7 @@ pub(super) async fn sender(world: Arc<World>, mut dice: Dice) {
                 reply(&world, &order, id, &answer).await;
             }
         }
-        sleep(Duration::from_millis(dice.between(10, 50))).await;
+        sleep(Duration::from_millis(dice.between(5, 25))).await;
     }
 }
 
