@@ -10,5 +10,7 @@ mod http;
 mod interrupted;
 mod killed;
 mod large;
+mod outbox;
 mod process;
+mod receiver;
 mod restored;

@@ -16,6 +16,7 @@ mod headers;
 mod http_json;
 mod jsonrpc;
 mod ops;
+mod outbox;
 mod paths;
 mod routes;
 mod sse;

@@ -161,7 +161,7 @@ fn configuration(program: &Path, addr: SocketAddr, hooks: SocketAddr) -> String 
     let command = format!("kind = \"exec\"\ncommand = [{program}, \"chaos-agent\"]\nenv = [\"{MARK}\"]\n");
     format!(
         "[server]\nlisten = \"{addr}\"\ndata = \"data\"\noutbound_allow = [\"{hooks}\"]\nlease_s = {lease_s}\n\
-         grace_s = 1\n\n\
+         grace_s = 1\nwebhook_attempts_max = 1000\n\n\
          [[agent]]\nname = \"Demo\"\nslug = \"demo\"\nkind = \"demo\"\n{again}\n\
          [[agent]]\nname = \"Command\"\nslug = \"command\"\n{command}{again}\n\
          [[agent]]\nname = \"Fragile\"\nslug = \"fragile\"\n{command}recovery = \"fail\"\n\

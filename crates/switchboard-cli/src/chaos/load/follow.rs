@@ -16,8 +16,8 @@ use super::{Order, PAUSE, Unanswered, World, send};
 
 pub(super) async fn follower(world: Arc<World>, mut dice: Dice) {
     while !world.is_closing() {
-        let chunks = u32::try_from(dice.between(3, 25)).unwrap_or(25);
-        let order = world.order(Wish::Chunks { chunks }, dice.one_in(2)).await;
+        let chunks = u32::try_from(dice.between(3, 60)).unwrap_or(60);
+        let order = world.order(Wish::Chunks { chunks }, dice.one_in(6)).await;
         if dice.one_in(2) {
             with_company(&world, &order, dice.fork()).await;
         } else {
