@@ -126,6 +126,8 @@ pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/switchboard-stores/src/sqlite/readers.rs", "the threads that read the file"),
     ("crates/switchboard-cli/src/main.rs", "a second signal leaves at once"),
     ("crates/switchboard-cli/src/agents/exec/launcher.rs", "the one thread that starts commands"),
+    ("crates/switchboard-cli/src/chaos/crew.rs", "the clients of the load, owned by whoever started them"),
+    ("crates/switchboard-cli/src/chaos/ledger.rs", "the one thread that syncs the ledger"),
     ("xtask/src/clients/program.rs", "how long a client took, for people to read"),
 ];
 
