@@ -28,6 +28,7 @@ mod ranges;
 mod respond;
 mod routes;
 mod service;
+mod socket;
 mod sse;
 
 pub use auth::{Tokens, TokensError};
