@@ -170,6 +170,24 @@ async fn a_receiver_that_fails_is_tried_again_with_growing_pauses_and_misses_not
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_delivery_whose_claim_runs_out_under_way_is_not_doubled_and_its_end_counts() {
+    let hooks = Hooks::answering([Answer::Late(500)]);
+    let world = Setup::new().webhook(hooks.clone()).agent(registered("echo", echo())).start();
+    let first = world.client().send(with_hook("first")).await.unwrap();
+    hooks.calls(1).await;
+    // As after a sleep of the whole machine; the next delivery makes the loop look, and it takes the first one again.
+    world.stock().clock.jump(3600);
+    world.client().send(with_hook("second")).await.unwrap();
+    let calls = hooks.calls(7).await;
+    let of_first: Vec<(&str, &str)> = calls
+        .iter()
+        .filter(|call| call.header("a2a-delivery-id").unwrap().starts_with(first.id.as_str()))
+        .map(|call| (call.header("a2a-delivery-seq").unwrap(), call.header("a2a-delivery-attempt").unwrap()))
+        .collect();
+    assert_eq!(of_first, [("1", "1"), ("1", "2"), ("2", "1"), ("3", "1")]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_receiver_that_always_fails_is_given_up_on() {
     let hooks = Hooks::answering([Answer::Status(500); 100]);
     let (world, acts) = world(&hooks, |limits| limits.delivery_failures_max = 3);
