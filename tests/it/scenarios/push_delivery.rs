@@ -170,6 +170,31 @@ async fn a_receiver_that_fails_is_tried_again_with_growing_pauses_and_misses_not
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_receiver_that_says_when_to_come_back_is_left_alone_so_long_within_bounds() {
+    let answers = [
+        Answer::Busy(429, 60_000),
+        Answer::Busy(503, 1),
+        Answer::Busy(503, u64::MAX),
+        // This status has no say in it.
+        Answer::Busy(500, 60_000),
+    ];
+    let hooks = Hooks::answering(answers);
+    let (world, acts) = world(&hooks, |limits| {
+        limits.delivery_backoff_ms_min = 1_000;
+        limits.delivery_backoff_ms_max = 100_000;
+    });
+    world.client().send(SendMessage { return_immediately: true, ..with_hook("hello") }).await.unwrap();
+    acts.next().await.returns();
+    let calls = hooks.calls(5).await;
+    let pauses = calls.windows(2).map(|pair| pair[1].at_ms - pair[0].at_ms);
+    let bounds = [(60_000, 60_000), (1_000, 2_000), (100_000, 100_000), (4_000, 8_000)];
+    for (pause, (least, most)) in pauses.zip(bounds) {
+        // The loop looks every two seconds at the latest.
+        assert!((least..=most + 2_000).contains(&pause), "{pause} is not between {least} and {most}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_delivery_whose_claim_runs_out_under_way_is_not_doubled_and_its_end_counts() {
     let hooks = Hooks::answering([Answer::Late(500)]);
     let world = Setup::new().webhook(hooks.clone()).agent(registered("echo", echo())).start();
