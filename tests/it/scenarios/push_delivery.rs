@@ -130,6 +130,20 @@ async fn what_the_receiver_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_scheme_without_credentials_is_not_sent() {
+    for credentials in [None, Some(String::new())] {
+        let hooks = Hooks::new();
+        let world = Setup::new().webhook(hooks.clone()).agent(registered("echo", echo())).start();
+        let authentication = Some(AuthenticationInfo { scheme: "Bearer".to_owned(), credentials });
+        let config = PushConfig { authentication, ..hook("", "c") };
+        world.client().send(SendMessage { push_config: Some(config), ..say("hello") }).await.unwrap();
+        for call in hooks.calls(3).await {
+            assert_eq!(call.header("authorization"), None);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_receiver_that_fails_is_tried_again_with_growing_pauses_and_misses_nothing() {
     let fails = [Answer::Status(500), Answer::Breaks, Answer::Status(302), Answer::NeverAnswers];
     let hooks = Hooks::answering(fails);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use switchboard_core::dialect::{Dialect, PushBody, encode_update, push_body, push_media_type};
 use switchboard_core::lifecycle::updates;
-use switchboard_core::model::Update;
+use switchboard_core::model::{AuthenticationInfo, Update};
 use tokio::time::Instant;
 
 use super::backoff::backoff_ms;
@@ -248,9 +248,11 @@ fn headers(delivery: &Delivery, letter: &Letter, attempt: u32) -> Vec<(&'static 
     if letter.skipped > 0 {
         headers.push(("a2a-delivery-skipped", letter.skipped.to_string()));
     }
-    if let Some(authentication) = &config.authentication {
-        let credentials = authentication.credentials.as_deref().unwrap_or_default();
-        headers.push(("authorization", format!("{} {credentials}", authentication.scheme).trim_end().to_owned()));
+    // A scheme alone proves nothing, and receivers take it for a broken credential.
+    if let Some(AuthenticationInfo { scheme, credentials: Some(credentials) }) = &config.authentication
+        && !credentials.is_empty()
+    {
+        headers.push(("authorization", format!("{scheme} {credentials}")));
     }
     if let Some(token) = &config.token {
         // The spec names no header; these are the two that other SDKs use.
