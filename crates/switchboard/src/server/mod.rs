@@ -22,6 +22,7 @@ mod ops;
 mod ranges;
 mod respond;
 mod routes;
+mod seeds;
 mod service;
 mod sse;
 
@@ -32,6 +33,8 @@ pub use cors::Cors;
 pub use limits::ServerLimits;
 pub use listener::Bound;
 pub use routes::RESERVED;
+pub(crate) use seeds::Accent;
+pub use seeds::SelectoolsOptions;
 pub use service::A2aService;
 
 #[cfg(test)]
