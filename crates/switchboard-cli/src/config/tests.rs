@@ -262,8 +262,19 @@ fn the_example_file_shows_every_setting() {
     let example = include_str!("../../switchboard.example.toml");
     let config = load(&[], &[], example).unwrap();
     assert_eq!(config.agents.len(), 2);
-    let optional =
-        ["public_url", "tokens_file", "default_version", "queued_timeout_s", "processing_timeout_s", "recovery_reason"];
+    let optional = [
+        "public_url",
+        "tokens_file",
+        "default_version",
+        "queued_timeout_s",
+        "processing_timeout_s",
+        "recovery_reason",
+        "dialect",
+        "default_dialect",
+        "selectools_tasks_max",
+        "selectools_body_bytes_max",
+        "selectools_card_url",
+    ];
     let printed = print(&config).unwrap();
     let keys = printed.lines().filter_map(|line| Some(line.split_once(" = ")?.0));
     for key in keys.chain(optional) {

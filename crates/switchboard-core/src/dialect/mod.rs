@@ -140,6 +140,15 @@ pub fn prompt(dialect: Dialect, message: &Message) -> String {
     }
 }
 
+/// Whether a client's key for a send (`Idempotency-Key`) is free again once its task has failed or was canceled.
+#[must_use]
+pub fn frees_keys(dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::Selectools => false,
+        Dialect::AgentNative => true,
+    }
+}
+
 /// Whether clients of a dialect are told which media types an agent reads and writes. What they cannot know they are not
 /// refused for.
 #[must_use]
