@@ -4,6 +4,8 @@ use super::connection::Reply;
 use super::request::text;
 use super::tasks::Stored;
 
+const SUBMITTED: &str = r#""state":"TASK_STATE_SUBMITTED""#;
+const WORKING: &str = r#""state":"TASK_STATE_WORKING""#;
 const COMPLETED: &str = r#""state":"TASK_STATE_COMPLETED""#;
 
 pub(super) enum Expected<'a> {
@@ -11,6 +13,8 @@ pub(super) enum Expected<'a> {
     Echo(u64),
     /// A stream: the task, the artifact with the text of this serial, the completed status.
     Stream(u64),
+    /// A task that is not over.
+    Begun,
     Stored(&'a Stored),
 }
 
@@ -24,6 +28,8 @@ pub(super) fn reply(reply: &Reply<'_>, expected: &Expected<'_>) -> Result<u64, S
 fn compare(body: &str, expected: &Expected<'_>) -> Result<u64, &'static str> {
     match expected {
         Expected::Echo(serial) => completed_with(body, &text(*serial)).map(|()| 0),
+        Expected::Begun if body.contains(SUBMITTED) || body.contains(WORKING) => Ok(0),
+        Expected::Begun => Err("not at work"),
         Expected::Stored(task) if !body.contains(&*task.id) => Err("another task"),
         Expected::Stored(task) => match &task.text {
             Some(text) => completed_with(body, text).map(|()| 0),

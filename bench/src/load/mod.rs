@@ -33,6 +33,8 @@ pub enum Work {
     Send,
     /// SendStreamingMessage, read to the end of the stream.
     Stream,
+    /// SendMessage that does not wait, with this text in front of a serial; the reply is a task that is not over.
+    Begin(String),
     /// GetTask over these tasks in turn.
     Get(Arc<[Stored]>),
 }
@@ -109,6 +111,7 @@ async fn drive(
     let mut template = match &work {
         Work::Send | Work::Get(_) => Template::send(),
         Work::Stream => Template::stream(),
+        Work::Begin(text) => Template::begin(text),
     };
     let mut begun = Instant::now();
     while limit.allows_one_more(begun) {
@@ -116,6 +119,7 @@ async fn drive(
         let (bytes, expected) = match &work {
             Work::Send => (template.with(serial), Expected::Echo(serial)),
             Work::Stream => (template.with(serial), Expected::Stream(serial)),
+            Work::Begin(_) => (template.with(serial), Expected::Begun),
             Work::Get(tasks) => {
                 let task = &tasks[serial as usize % tasks.len()];
                 (&*task.get_request, Expected::Stored(task))

@@ -30,22 +30,27 @@ pub(super) struct Template {
 
 impl Template {
     pub(super) fn send() -> Template {
-        Template::message("SendMessage", TEXT)
+        Template::message("SendMessage", TEXT, "")
     }
 
     pub(super) fn stream() -> Template {
-        Template::message("SendStreamingMessage", TEXT)
+        Template::message("SendStreamingMessage", TEXT, "")
     }
 
     /// Asks the demo agent for a question: the task stays open until somebody answers.
     pub(super) fn question() -> Template {
-        Template::message("SendMessage", "ask what to do next, ")
+        Template::message("SendMessage", "ask what to do next, ", "")
     }
 
-    fn message(method: &str, text: &str) -> Template {
+    /// Does not wait for the end.
+    pub(super) fn begin(text: &str) -> Template {
+        Template::message("SendMessage", text, r#","configuration":{"returnImmediately":true}"#)
+    }
+
+    fn message(method: &str, text: &str, more: &str) -> Template {
         let (high, low) = (*SESSION >> 32, *SESSION & 0xffff);
         let body = format!(
-            r#"{{"jsonrpc":"2.0","id":"r-{SERIAL}","method":"{method}","params":{{"message":{{"messageId":"{high:08x}-{low:04x}-4000-8000-{SERIAL}","role":"ROLE_USER","parts":[{{"text":"{text}{SERIAL}"}}]}}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":"r-{SERIAL}","method":"{method}","params":{{"message":{{"messageId":"{high:08x}-{low:04x}-4000-8000-{SERIAL}","role":"ROLE_USER","parts":[{{"text":"{text}{SERIAL}"}}]}}{more}}}}}"#
         );
         let bytes = post(&body);
         let places = bytes.windows(SERIAL.len()).enumerate().filter(|(_, window)| *window == SERIAL.as_bytes());

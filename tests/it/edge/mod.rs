@@ -17,6 +17,7 @@ mod headers;
 mod http_json;
 mod jsonrpc;
 mod ops;
+mod outbox;
 mod paths;
 mod reading_across;
 mod routes;

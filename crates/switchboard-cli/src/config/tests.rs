@@ -76,6 +76,8 @@ fn every_setting_has_a_variable() {
         ("SWITCHBOARD_TENANT", "acme, globex"),
         ("SWITCHBOARD_OUTBOUND_ALLOW", "10.0.0.0/8,127.0.0.1:9000"),
         ("SWITCHBOARD_CORS_ORIGIN", "https://app.example"),
+        ("SWITCHBOARD_WEBHOOK_ATTEMPTS", "3"),
+        ("SWITCHBOARD_WEBHOOK_COALESCE", "100"),
         ("SWITCHBOARD_BODY_LIMIT", "4096"),
         ("SWITCHBOARD_REPLY_LIMIT", "2097152"),
         ("SWITCHBOARD_DEFAULT_VERSION", "1.0"),
@@ -105,6 +107,8 @@ fn every_setting_has_a_variable() {
         tenants = ["acme", "globex"]
         outbound_allow = ["10.0.0.0/8", "127.0.0.1:9000"]
         cors_origins = ["https://app.example"]
+        webhook_attempts_max = 3
+        webhook_coalesce_after = 100
         body_bytes_max = 4096
         reply_bytes_max = 2097152
         default_version = "1.0"

@@ -171,7 +171,7 @@ fn wrong_flags_and_variables_are_refused_by_name() {
         (
             &[],
             &[("SWITCHBOARD_TOKENS", "# nothing")],
-            "SWITCHBOARD_TOKENS: no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT]",
+            "SWITCHBOARD_TOKENS: no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT] [+operator]",
         ),
         (
             &[],
