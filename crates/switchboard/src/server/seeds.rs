@@ -9,6 +9,8 @@ mod agent_native;
 mod selectools;
 mod window;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{Method, Response};
 use http_body::Body;
@@ -21,6 +23,7 @@ use super::context::{Head, Mounted, Shared};
 use super::jsonrpc::{self, Envelope};
 
 pub use selectools::SelectoolsOptions;
+pub(crate) use window::Window;
 
 /// An agent's ways with the accents of single systems.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +35,7 @@ pub(crate) struct Accent {
     pub(crate) card: Option<CardForm>,
     pub(crate) selectools: SelectoolsOptions,
     /// Which tasks clients of selectools can still read.
-    pub(crate) window: std::sync::Arc<window::Window>,
+    pub(crate) window: Arc<Window>,
 }
 
 /// A request that is known from its path and headers to be in a dialect.
