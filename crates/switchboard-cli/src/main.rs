@@ -24,7 +24,6 @@ use crate::cli::{Cli, Command, OutboxCommand, ServeArgs};
 use crate::config::{Config, Environment};
 use crate::failure::Failure;
 
-/// Many small pieces of requests are made and dropped on different threads, which the allocator of the system pays for.
 fn main() -> ExitCode {
     let environment = Environment::of_process();
     let done = match Cli::parse().command {
