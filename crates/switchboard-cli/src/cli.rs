@@ -242,7 +242,7 @@ pub(crate) struct ServeArgs {
     /// What a request without A2A-Version means where its method or path does not tell; the specification says 0.3
     #[arg(long, value_name = "VERSION", help_heading = "Access")]
     default_version: Option<String>,
-    /// Whose members the agent cards hold: of all versions side by side, or of A2A 1.0 alone [default: all]
+    /// Whose members the agent cards hold: of all versions side by side, of A2A 1.0 alone, or of one system [default: all]
     #[arg(long, value_name = "FORM", help_heading = "Access")]
     card: Option<Card>,
 

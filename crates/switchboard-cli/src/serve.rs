@@ -4,16 +4,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use switchboard::{
-    AgentBuilder, Backoff, CardForm, Cors, Effects, Limits, Recovery, ServeError, Server, ServerBuilder, ServerLimits,
-    Skill, SqliteOptions, Synchronous, Traits,
+    AgentBuilder, Backoff, CardForm, Cors, Dialect, Effects, Limits, Recovery, SelectoolsOptions, ServeError, Server,
+    ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
 };
 use tokio::sync::Semaphore;
 
 use crate::agents::demo::Demo;
 use crate::agents::exec::{Exec, variables};
 use crate::config::{
-    self, AgentConfig, Card, Config, ConfigError, DATABASE_NAME, Environment, Given, Kind, Lifetimes, Origin,
-    RecoveryConfig, SkillConfig, Storage,
+    self, AccentConfig, AgentConfig, Card, Config, ConfigError, DATABASE_NAME, Environment, Given, Kind, Lifetimes,
+    Origin, RecoveryConfig, Seed, SkillConfig, Storage,
 };
 
 /// What a client is told when a run was interrupted and is not to be tried again.
@@ -64,10 +64,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     if let Some(dialect) = config.default_version {
         builder = builder.default_version(dialect);
     }
-    let card = match config.card {
-        Card::All => CardForm::All,
-        Card::V1_0 => CardForm::V1_0,
-    };
+    let card = card_form(config.card);
     let mut limits = ServerLimits::default();
     limits.body_bytes_max = config.body_bytes_max;
     let Lifetimes { lease_s, queued_s_max, processing_s_max } = config.lifetimes;
@@ -133,7 +130,38 @@ fn agent_of(agent: AgentConfig, data: Option<&Path>, environment: &Environment) 
         .push_notifications(agent.push)
         .input_modes(agent.input_modes)
         .output_modes(agent.output_modes);
+    let builder = with_accent(builder, agent.accent);
     agent.skills.into_iter().fold(builder, |builder, skill| builder.skill(skill_of(skill)))
+}
+
+fn card_form(card: Card) -> CardForm {
+    match card {
+        Card::All => CardForm::All,
+        Card::V1_0 => CardForm::V1_0,
+        Card::AgentNative => CardForm::AgentNative,
+        Card::Selectools => CardForm::Selectools,
+    }
+}
+
+fn with_accent(mut builder: AgentBuilder, accent: AccentConfig) -> AgentBuilder {
+    let dialect = |seed: Seed| match seed {
+        Seed::AgentNative => Dialect::AgentNative,
+        Seed::Selectools => Dialect::Selectools,
+    };
+    if let Some(card) = accent.card {
+        builder = builder.card_form(card_form(card));
+    }
+    if let Some(seed) = accent.dialect {
+        builder = builder.dialect(dialect(seed));
+    }
+    if let Some(seed) = accent.default_dialect {
+        builder = builder.default_dialect(dialect(seed));
+    }
+    let mut options = SelectoolsOptions::default();
+    options.tasks_max = accent.selectools_tasks_max.unwrap_or(options.tasks_max);
+    options.body_bytes_max = accent.selectools_body_bytes_max.unwrap_or(options.body_bytes_max);
+    options.card_url = accent.selectools_card_url.unwrap_or(options.card_url);
+    builder.selectools(options)
 }
 
 fn recovery_of(recovery: RecoveryConfig) -> Recovery {

@@ -1,7 +1,9 @@
-//! HTTP requests through the server's service, no socket: paths and verbs, the bindings, versions, streams, cards, who may
-//! call, and every kind of bad input. gRPC is called over a socket, because half of it is how HTTP/2 carries it.
+//! HTTP requests through the server's service, no socket: paths and verbs, the bindings, versions, the accents of single
+//! systems, streams, cards, who may call, and every kind of bad input. gRPC is called over a socket, because half of it is
+//! how HTTP/2 carries it.
 
 mod accept;
+mod agent_native;
 mod auth;
 mod bad_bodies;
 mod bad_fields;
@@ -22,7 +24,9 @@ mod jsonrpc;
 mod ops;
 mod outbox;
 mod paths;
+mod reading_across;
 mod routes;
+mod selectools;
 mod sse;
 mod sse_resume;
 mod v0_2_workflows;

@@ -25,7 +25,7 @@ use switchboard::Tokens;
 
 use crate::agents::exec::{Invocation, Program};
 
-pub(crate) use choices::{Card, Effects, LogFormat, Synchronous};
+pub(crate) use choices::{Card, Effects, LogFormat, Seed, Synchronous};
 pub(crate) use environment::Environment;
 pub(crate) use layer::{Command, Layer, gather};
 pub(crate) use listen::{is_local, local_url, reachable};
@@ -121,6 +121,18 @@ pub(crate) struct AgentConfig {
     pub(crate) input_modes: Vec<String>,
     pub(crate) output_modes: Vec<String>,
     pub(crate) skills: Vec<SkillConfig>,
+    pub(crate) accent: AccentConfig,
+}
+
+/// How an agent deals with the accents of single systems. What is not said is the server's to decide.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AccentConfig {
+    pub(crate) card: Option<Card>,
+    pub(crate) dialect: Option<Seed>,
+    pub(crate) default_dialect: Option<Seed>,
+    pub(crate) selectools_tasks_max: Option<usize>,
+    pub(crate) selectools_body_bytes_max: Option<usize>,
+    pub(crate) selectools_card_url: Option<String>,
 }
 
 /// What happens to a run that was interrupted. What is not said is the engine's to decide.

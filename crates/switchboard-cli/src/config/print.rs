@@ -95,6 +95,12 @@ fn agent(agent: &AgentConfig) -> AgentTable {
         push: set(agent.push),
         input_modes: set(agent.input_modes.clone()),
         output_modes: set(agent.output_modes.clone()),
+        card: agent.accent.card.and_then(set),
+        dialect: agent.accent.dialect.and_then(set),
+        default_dialect: agent.accent.default_dialect.and_then(set),
+        selectools_tasks_max: agent.accent.selectools_tasks_max.and_then(|number| set(number as u64)),
+        selectools_body_bytes_max: agent.accent.selectools_body_bytes_max.and_then(|number| set(number as u64)),
+        selectools_card_url: agent.accent.selectools_card_url.clone().and_then(set),
         skill: agent.skills.iter().map(skill).collect(),
     }
 }

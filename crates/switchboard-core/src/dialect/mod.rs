@@ -4,11 +4,15 @@
 //!
 //! The functions here only choose: whoever has a [`Dialect`] in hand and something to write need not know the others.
 
+pub mod agent_native;
 pub mod codes;
 pub mod detect;
 pub mod json;
+mod kinds;
 #[cfg(feature = "protobuf")]
 pub mod protobuf;
+pub mod selectools;
+mod shape;
 #[cfg(test)]
 mod testing;
 pub mod v0_3;
@@ -18,7 +22,7 @@ pub use crate::model::{Dialect, Package};
 
 use crate::call::Reply;
 use crate::error::ProtocolError;
-use crate::model::{TaskView, Update};
+use crate::model::{Message, TaskView, Update};
 
 /// Writes the result of a call. A deletion and a stream have none.
 pub fn encode_reply(dialect: Dialect, reply: &Reply, out: &mut Vec<u8>) {
@@ -26,6 +30,8 @@ pub fn encode_reply(dialect: Dialect, reply: &Reply, out: &mut Vec<u8>) {
         Dialect::V1_0 => v1_0::encode_reply(reply, out),
         Dialect::V0_3 => v0_3::rpc::encode_reply(reply, out),
         Dialect::V0_3Rest => v0_3::rest::encode_reply(reply, out),
+        Dialect::AgentNative => agent_native::encode_reply(reply, out),
+        Dialect::Selectools => selectools::encode_reply(reply, out),
     }
 }
 
@@ -35,6 +41,8 @@ pub fn encode_update(dialect: Dialect, update: &Update, out: &mut Vec<u8>) {
         Dialect::V1_0 => v1_0::encode_update(update, out),
         Dialect::V0_3 => v0_3::rpc::encode_update(update, out),
         Dialect::V0_3Rest => v0_3::rest::encode_update(update, out),
+        Dialect::AgentNative => agent_native::encode_update(update, out),
+        Dialect::Selectools => selectools::encode_update(update, out),
     }
 }
 
@@ -87,9 +95,10 @@ pub fn encode_message_error(package: Package, error: &ProtocolError) -> protobuf
 #[must_use]
 pub fn ends_stream(dialect: Dialect, update: &Update) -> bool {
     match dialect {
-        // In 1.0 how the stream was asked for decides, and the engine knows that.
-        Dialect::V1_0 => false,
+        // In 1.0 how the stream was asked for decides, and the engine knows that. Selectools has no streams.
+        Dialect::V1_0 | Dialect::Selectools => false,
         Dialect::V0_3 | Dialect::V0_3Rest => v0_3::is_final(update),
+        Dialect::AgentNative => agent_native::ends_stream(update),
     }
 }
 
@@ -98,6 +107,8 @@ pub fn encode_rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, out: 
     match dialect {
         Dialect::V1_0 => v1_0::encode_rpc_error(error, id, out),
         Dialect::V0_3 | Dialect::V0_3Rest => v0_3::encode_rpc_error(error, id, out),
+        Dialect::AgentNative => agent_native::encode_rpc_error(error, id, out),
+        Dialect::Selectools => selectools::encode_rpc_error(error, id, out),
     }
 }
 
@@ -106,6 +117,8 @@ pub fn encode_http_error(dialect: Dialect, error: &ProtocolError, http: u16, out
     match dialect {
         Dialect::V1_0 => v1_0::encode_http_error_as(error, http, out),
         Dialect::V0_3 | Dialect::V0_3Rest => v0_3::encode_http_error(error, out),
+        Dialect::AgentNative => agent_native::encode_http_error(error, out),
+        Dialect::Selectools => selectools::encode_http_error(error, out),
     }
 }
 
@@ -123,7 +136,7 @@ pub enum PushBody {
 pub fn push_body(dialect: Dialect) -> PushBody {
     match dialect {
         Dialect::V1_0 => PushBody::Update,
-        Dialect::V0_3 | Dialect::V0_3Rest => PushBody::Task,
+        Dialect::V0_3 | Dialect::V0_3Rest | Dialect::AgentNative | Dialect::Selectools => PushBody::Task,
     }
 }
 
@@ -132,6 +145,8 @@ pub fn encode_pushed_task(dialect: Dialect, view: &TaskView, out: &mut Vec<u8>) 
     match dialect {
         Dialect::V1_0 => v1_0::encode_task(view, out),
         Dialect::V0_3 | Dialect::V0_3Rest => v0_3::rpc::encode_task(view, out),
+        Dialect::AgentNative => agent_native::encode_task(view, out),
+        Dialect::Selectools => selectools::encode_task(view, out),
     }
 }
 
@@ -140,6 +155,54 @@ pub fn encode_pushed_task(dialect: Dialect, view: &TaskView, out: &mut Vec<u8>) 
 pub fn push_media_type(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::V1_0 => "application/a2a+json",
-        Dialect::V0_3 | Dialect::V0_3Rest => "application/json",
+        Dialect::V0_3 | Dialect::V0_3Rest | Dialect::AgentNative | Dialect::Selectools => "application/json",
+    }
+}
+
+/// How a task is shown to somebody whose request could be of several dialects (`detect::Verdict::is_open`): in 0.3, with
+/// what a reader of the dialect it was begun in looks for.
+#[must_use]
+pub fn for_open_reader(view: TaskView) -> (Dialect, TaskView) {
+    match view.task.dialect {
+        Dialect::AgentNative => (Dialect::V0_3, agent_native::with_answer_in_status(view)),
+        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::Selectools => (Dialect::V0_3, view),
+    }
+}
+
+/// An id that this house makes, in the form a dialect has for its ids. `uuid` is one in its usual form.
+#[must_use]
+pub fn own_id(dialect: Dialect, uuid: String) -> String {
+    match dialect {
+        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::AgentNative => uuid,
+        Dialect::Selectools => uuid.replace('-', ""),
+    }
+}
+
+/// The text that an agent reads in a message. A dialect may say more of it in words than its text parts.
+#[must_use]
+pub fn prompt(dialect: Dialect, message: &Message) -> String {
+    match dialect {
+        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::AgentNative => message.text(),
+        Dialect::Selectools => selectools::prompt(message),
+    }
+}
+
+/// Whether a client's key for a send (`Idempotency-Key`) is free again once its task has failed or was canceled.
+#[must_use]
+pub fn frees_keys(dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::Selectools => false,
+        Dialect::AgentNative => true,
+    }
+}
+
+/// Whether clients of a dialect are told which media types an agent reads and writes. What they cannot know they are not
+/// refused for.
+#[must_use]
+pub fn tells_modes(dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest => true,
+        // The one card does not list them, the other says that everybody reads plain text and takes the rest as well.
+        Dialect::AgentNative | Dialect::Selectools => false,
     }
 }

@@ -10,11 +10,19 @@ pub enum Dialect {
     V0_3,
     /// A2A 0.3 as protobuf's JSON mapping of its proto has it: HTTP+JSON under `/v1`.
     V0_3Rest,
+    /// What agent-native apps speak among themselves.
+    AgentNative,
+    /// What agents of the selectools library speak.
+    Selectools,
 }
 
 impl Dialect {
-    pub const ALL: [Self; Self::COUNT] = [Self::V1_0, Self::V0_3, Self::V0_3Rest];
-    pub const COUNT: usize = 3;
+    pub const ALL: [Self; Self::COUNT] = [Self::V1_0, Self::V0_3, Self::V0_3Rest, Self::AgentNative, Self::Selectools];
+    pub const COUNT: usize = 5;
+
+    /// The accents of single systems. Each has a mount of its own under `/dialects/{name}`, may claim the paths of an
+    /// agent, and has a card of its own.
+    pub const SEEDS: [Self; 2] = [Self::AgentNative, Self::Selectools];
 
     /// The protocol versions that are served, newest first.
     pub const VERSIONS: [&str; 2] = ["1.0", "0.3"];
@@ -25,16 +33,21 @@ impl Dialect {
             Self::V1_0 => 0,
             Self::V0_3 => 1,
             Self::V0_3Rest => 2,
+            Self::AgentNative => 3,
+            Self::Selectools => 4,
         }
     }
 
-    /// The name kept with stored things (a push config remembers the dialect it was registered in).
+    /// The name kept with stored things (a task and a push config remember the dialect they were begun in), and the name
+    /// in settings and paths.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::V1_0 => "1.0",
             Self::V0_3 => "0.3",
             Self::V0_3Rest => "0.3-rest",
+            Self::AgentNative => "agent-native",
+            Self::Selectools => "selectools",
         }
     }
 
@@ -43,12 +56,19 @@ impl Dialect {
         Self::ALL.into_iter().find(|dialect| dialect.name() == name)
     }
 
-    /// The version of the protocol it spells.
+    /// The accent of this name.
+    #[must_use]
+    pub fn seed(name: &str) -> Option<Self> {
+        Self::SEEDS.into_iter().find(|dialect| dialect.name() == name)
+    }
+
+    /// The version of the protocol it spells, or is an accent of.
     #[must_use]
     pub fn version(self) -> &'static str {
         match self {
             Self::V1_0 => "1.0",
-            Self::V0_3 | Self::V0_3Rest => "0.3",
+            Self::V0_3 | Self::V0_3Rest | Self::AgentNative => "0.3",
+            Self::Selectools => "0.2",
         }
     }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use switchboard_core::call::{Caller, SendMessage};
+use switchboard_core::dialect::own_id;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Inbound, Opening, Refusal, decide};
 use switchboard_core::model::{Json, Message, PushConfig, Task, TaskId};
@@ -56,7 +57,7 @@ pub(crate) fn enter(
         let identity = identify(agent, caller, &send.message);
         // Older versions let a client leave this out.
         if send.message.message_id.is_empty() {
-            send.message.message_id = house.ids.uuid().into();
+            send.message.message_id = own_id(caller.dialect, house.ids.uuid()).into();
         }
         let scope = house.scope(caller, agent);
         let entering = Entering { house, agent, caller, scope, identity };
@@ -103,8 +104,9 @@ impl Entering<'_> {
     /// Everything about a new record that needs no waiting. Boxed: it is passed on through futures.
     fn prepare(&self, send: Box<SendMessage>) -> Result<Box<Prepared>, ProtocolError> {
         let house = self.house;
-        let id = TaskId::from(house.ids.uuid());
-        let context_id = send.message.context_id.clone().unwrap_or_else(|| house.ids.uuid().into());
+        let fresh = || own_id(self.caller.dialect, house.ids.uuid());
+        let id = TaskId::from(fresh());
+        let context_id = send.message.context_id.clone().unwrap_or_else(|| fresh().into());
         let born = self.agent.source.traits().replies == Replies::Task
             || send.return_immediately
             || send.push_config.is_some();
@@ -268,6 +270,7 @@ impl Entering<'_> {
         Arc::new(Inbound {
             turn,
             message: Arc::new(message),
+            dialect: self.caller.dialect,
             metadata,
             accepted_output_modes,
             extensions: self.caller.extensions.clone(),

@@ -32,6 +32,7 @@ impl Record {
             artifacts: task.artifacts.iter().map(show).collect(),
             history: task.history.clone(),
             metadata: task.metadata.clone(),
+            dialect: task.dialect,
         };
         let folded = Folded {
             task: Arc::new(task),

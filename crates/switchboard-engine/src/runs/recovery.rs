@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::lifecycle::{Command, Head, Inbound, RunCommand, TurnEnd};
-use switchboard_core::model::{Message, Part, Role, TaskState, Timestamp};
+use switchboard_core::model::{Message, Part, Role, TIMED_OUT, TaskState, Timestamp};
 
 use super::registry::HeldRun;
 use super::{Backoff, Recovery, Run};
@@ -152,7 +152,7 @@ fn judge(head: &Head, was_released: bool, policy: Option<&Recovery>, limits: &Li
     }
     let is_paused = head.state == TaskState::AuthRequired;
     if head.deadline.is_some_and(|deadline| deadline <= now) && !is_paused {
-        return Verdict::End(End::Failed("Task timed out".to_owned()));
+        return Verdict::End(End::Failed(TIMED_OUT.to_owned()));
     }
     let age_ms = now.ms_since(head.status_at);
     match policy {
@@ -193,7 +193,7 @@ fn judge_unserved(head: &Head, limits: &Limits, age_ms: i64) -> Verdict {
 
 /// What the client of a task reads that nobody has started in time.
 pub(super) fn queued_too_long(max_s: u32) -> String {
-    format!("Task timed out: it was not started within {max_s} s")
+    format!("{TIMED_OUT}: it was not started within {max_s} s")
 }
 
 fn whole_ms(duration: Duration) -> u64 {

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use switchboard_core::lifecycle::{Command, Phase, RunCommand, TurnEnd};
-use switchboard_core::model::{Message, Part, Task, TaskState, Timestamp};
+use switchboard_core::model::{Message, Part, TIMED_OUT, Task, TaskState, Timestamp};
 
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
@@ -159,7 +159,7 @@ impl Run {
                     return;
                 }
                 Ended::By(outcome) => outcome.into_end(&self.house, &self.turn),
-                Ended::TimedOut => self.time_out("Task timed out".to_owned()),
+                Ended::TimedOut => self.time_out(TIMED_OUT.to_owned()),
                 Ended::NotStarted { max_s } => self.time_out(queued_too_long(max_s)),
                 // Somebody has asked for it, so that is how the turn ends.
                 Ended::CancelTimedOut => TurnEnd::Returned,

@@ -21,7 +21,7 @@ use switchboard_engine::{Engine, Registered};
 use tokio::net::TcpListener;
 
 use super::auth::{Door, Tokens};
-use super::cards::{CardForm, ServedCards};
+use super::cards::{CardForm, ServedCards, Subject};
 use super::context::{Mounted, RequestIds, Shared};
 use super::cors::Cors;
 use super::download;
@@ -30,6 +30,7 @@ use super::limits::ServerLimits;
 use super::listener::Bound;
 use super::metrics::Metrics;
 use super::routes::RESERVED;
+use super::seeds::Accent;
 use super::service::A2aService;
 use crate::agent::AgentBuilder;
 use crate::local::Local;
@@ -225,7 +226,8 @@ impl ServerBuilder {
         };
         let mut engine =
             Engine::builder(store).clock(clock.clone()).webhook(Arc::new(webhook)).limits(self.engine_limits);
-        let order: Vec<String> = self.agents.iter().map(|agent| agent.slug_name().to_owned()).collect();
+        let served = |agent: &AgentBuilder| (agent.slug_name().to_owned(), Arc::new(agent.accent().clone()));
+        let order = self.agents.iter().map(served).collect();
         let open = door.is_open();
         for agent in self.agents {
             let registered: Registered = agent.register(|card| declare_security(card, open));
@@ -249,7 +251,8 @@ impl ServerBuilder {
 
 struct Parts {
     engine: Engine,
-    order: Vec<String>,
+    /// Each agent and its ways with accents, the default one first.
+    order: Vec<(String, Arc<Accent>)>,
     door: Door,
     cors: Cors,
     limits: ServerLimits,
@@ -345,9 +348,10 @@ impl Parts {
         let base = base.trim_end_matches('/').to_owned();
         download::announce(&self.engine, &base);
         let base_path = self.public_url.as_ref().map(|url| url.path().trim_end_matches('/').to_owned());
-        let mount = |slug: &String, url: String| self.mount(slug, &base, &url);
-        let root = self.order.first().and_then(|slug| mount(slug, base.clone()));
-        let agents = self.order.iter().filter_map(|slug| mount(slug, format!("{base}/agents/{slug}"))).collect();
+        let mount = |(slug, accent): &(String, Arc<Accent>), url: &str| self.mount(slug, accent, &base, url);
+        let root = self.order.first().and_then(|agent| mount(agent, &base));
+        let under = |agent: &(String, Arc<Accent>)| mount(agent, &format!("{base}/agents/{}", agent.0));
+        let agents = self.order.iter().filter_map(under).collect();
         let prefix: String = RandomIds.uuid().chars().take(8).collect();
         Shared {
             gate: Gate::new(self.host_check, self.public_url.as_ref()),
@@ -366,14 +370,16 @@ impl Parts {
     }
 
     /// An agent at an address below that of the server.
-    fn mount(&self, slug: &str, base: &str, url: &str) -> Option<Mounted> {
+    fn mount(&self, slug: &str, accent: &Arc<Accent>, base: &str, url: &str) -> Option<Mounted> {
         let endpoint = self.engine.endpoint(slug)?;
         let card = endpoint.card();
-        let grpc = self.order.first().filter(|first| *first == slug).and_then(|_| grpc_address(base));
+        let grpc = self.order.first().filter(|(first, _)| first == slug).and_then(|_| grpc_address(base));
         let interfaces = interfaces(url, grpc.as_ref());
-        let cards = ServedCards::new(self.card_form, &card, &interfaces, self.since, self.limits.card_max_age_s);
+        let form = accent.card.unwrap_or(self.card_form);
+        let subject = Subject { card: &card, interfaces: &interfaces, url, accent };
+        let cards = ServedCards::new(form, &subject, self.since, self.limits.card_max_age_s);
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
-        Some(Mounted { name: slug.into(), endpoint, interfaces, cards, extensions })
+        Some(Mounted { name: slug.into(), endpoint, interfaces, cards, extensions, accent: accent.clone() })
     }
 }
 

@@ -131,7 +131,8 @@ where
     let package = called.package;
     // Authentication looks at metadata alone, before a byte of the body is read.
     let identity = shared.door.identify(head.headers)?;
-    let dialect = shared.dialect(head, Door::Grpc(package)).map_err(|Refusal { error, .. }| error)?;
+    let verdict = shared.dialect(agent, head, Door::Grpc(package));
+    let dialect = verdict.map_err(|Refusal { error, .. }| error)?.dialect;
     let deadline = deadline(head.headers)?;
     let message = before(deadline, read_message(shared, head.headers, body)).await;
     let message = message.unwrap_or_else(|| Err(Refused::Unread(Ending::deadline())))?;

@@ -27,6 +27,7 @@ mod ops;
 mod ranges;
 mod respond;
 mod routes;
+mod seeds;
 mod service;
 mod socket;
 mod sse;
@@ -40,6 +41,8 @@ pub use listener::Bound;
 #[cfg(feature = "sqlite")]
 pub use offline::OfflineOutbox;
 pub use routes::RESERVED;
+pub(crate) use seeds::Accent;
+pub use seeds::SelectoolsOptions;
 pub use service::A2aService;
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use switchboard_core::dialect::Dialect;
+
 use super::operator::{self, OutboxPlace};
 
 /// First path segments that are ours and therefore neither tenants nor agents.
@@ -51,7 +53,22 @@ pub(crate) enum Place<'a> {
     },
     /// HTTP+JSON as 0.3 has it.
     RestV1(RestPlace<'a>),
+    /// A place of a single system's accent.
+    Seed {
+        dialect: Dialect,
+        /// Whether it is on the mount that is the dialect's alone, where a version counts for nothing.
+        is_own: bool,
+        place: SeedPlace,
+    },
     Artifact(ArtifactPlace<'a>),
+}
+
+/// What the accents have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SeedPlace {
+    /// Where calls go.
+    Endpoint,
+    Card,
 }
 
 /// `/tasks/{task}/artifacts/{artifact}`, where the bytes of one artifact are.
@@ -119,6 +136,14 @@ fn place<'a>(segments: &[&'a str]) -> Option<Place<'a>> {
         ["agent", "authenticatedExtendedCard"] => Some(Place::RestV1(RestPlace::ExtendedCard)),
         ["v1", "extendedAgentCard"] => None,
         ["v1", rest @ ..] => rest_place(rest).map(Place::RestV1),
+        // Nobody else has this path, so those who name no version mean its owner's dialect.
+        ["_agent-native", "a2a"] => {
+            Some(Place::Seed { dialect: Dialect::AgentNative, is_own: false, place: SeedPlace::Endpoint })
+        }
+        ["dialects", name, rest @ ..] => {
+            let dialect = Dialect::seed(name)?;
+            seed_place(dialect, rest).map(|place| Place::Seed { dialect, is_own: true, place })
+        }
         _ => {
             if let Some(place) = rest_place(segments) {
                 return Some(Place::Rest { tenant: None, place });
@@ -133,6 +158,15 @@ fn place<'a>(segments: &[&'a str]) -> Option<Place<'a>> {
                 _ => Some(Place::Rest { tenant: Some(tenant), place: rest_place(rest)? }),
             }
         }
+    }
+}
+
+/// The places of an accent below its own mount, which a client may take for the root of a server.
+fn seed_place(dialect: Dialect, segments: &[&str]) -> Option<SeedPlace> {
+    match (dialect, segments) {
+        (_, [".well-known", "agent-card.json" | "agent.json"]) => Some(SeedPlace::Card),
+        (_, [] | ["a2a"]) | (Dialect::AgentNative, ["_agent-native", "a2a"]) => Some(SeedPlace::Endpoint),
+        _ => None,
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::call::{PushConfigPage, Reply};
 use crate::error::ProtocolError;
 use crate::model::{
-    Artifact, ArtifactUpdate, AuthenticationInfo, Message, Part, PushConfig, Role, StatusUpdate, Task, TaskState,
-    TaskStatus, TaskView, Timestamp, Update,
+    Artifact, ArtifactUpdate, AuthenticationInfo, Dialect, Message, Part, PushConfig, Role, StatusUpdate, Task,
+    TaskState, TaskStatus, TaskView, Timestamp, Update,
 };
 
 use super::super::{encode_http_error, encode_rpc_error, is_final, rest, rpc};
@@ -45,7 +45,7 @@ fn status(state: TaskState, message: Option<Message>, time: &str) -> TaskStatus 
 
 fn task(id: &str, context_id: &str, status: TaskStatus) -> Task {
     let (id, context_id) = (id.into(), context_id.into());
-    Task { id, context_id, status, artifacts: Vec::new(), history: Vec::new(), metadata: None }
+    Task { id, context_id, status, artifacts: Vec::new(), history: Vec::new(), metadata: None, dialect: Dialect::V1_0 }
 }
 
 fn said(role: Role, id: &str, (task_id, context_id): (&str, &str), text: &str) -> Message {

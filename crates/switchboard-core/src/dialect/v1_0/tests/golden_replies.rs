@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::call::{PushConfigPage, Reply, TaskPage};
 use crate::error::{ProtocolError, Violation};
 use crate::model::{
-    Artifact, ArtifactUpdate, ArtifactView, Message, Part, Role, StatusUpdate, Task, TaskState, TaskStatus, TaskView,
-    Timestamp, Update,
+    Artifact, ArtifactUpdate, ArtifactView, Dialect, Message, Part, Role, StatusUpdate, Task, TaskState, TaskStatus,
+    TaskView, Timestamp, Update,
 };
 
 use super::super::{encode_http_error, encode_reply, encode_rpc_error, encode_update};
@@ -35,7 +35,7 @@ fn status(state: TaskState, message: Option<Message>, time: &str) -> TaskStatus 
 
 fn task(id: &str, context_id: &str, status: TaskStatus) -> Task {
     let (id, context_id) = (id.into(), context_id.into());
-    Task { id, context_id, status, artifacts: Vec::new(), history: Vec::new(), metadata: None }
+    Task { id, context_id, status, artifacts: Vec::new(), history: Vec::new(), metadata: None, dialect: Dialect::V1_0 }
 }
 
 fn whole(task: Task) -> TaskView {
