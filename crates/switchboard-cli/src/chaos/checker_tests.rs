@@ -1,3 +1,5 @@
+//! Each kind of fault, planted in a record of what happened, is found.
+
 use std::collections::BTreeMap;
 
 use super::super::book::Book;

@@ -1,3 +1,5 @@
+//! What the verdict says of runs that saw faults, or too little.
+
 use std::time::Duration;
 
 use super::super::faults::{Faults, Kind};
