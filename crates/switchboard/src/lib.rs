@@ -30,8 +30,8 @@ pub use local::{Local, Sent};
 pub use serve::{Serve, serve};
 #[cfg(feature = "server")]
 pub use server::{
-    A2aService, Bound, CardForm, Cors, RESERVED, SelectoolsOptions, ServeError, Server, ServerBuilder, ServerLimits,
-    Tokens, TokensError,
+    A2aService, Bound, CardForm, Cors, CorvidOptions, RESERVED, SelectoolsOptions, ServeError, Server, ServerBuilder,
+    ServerLimits, Tokens, TokensError,
 };
 #[cfg(feature = "server")]
 pub use switchboard_engine::Engine;

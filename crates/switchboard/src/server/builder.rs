@@ -348,8 +348,9 @@ impl Parts {
         let base = base.trim_end_matches('/').to_owned();
         download::announce(&self.engine, &base);
         let base_path = self.public_url.as_ref().map(|url| url.path().trim_end_matches('/').to_owned());
-        let root = self.order.first().and_then(|(slug, accent)| self.mount(slug, accent, &base));
-        let under = |(slug, accent): &(String, Arc<Accent>)| self.mount(slug, accent, &format!("{base}/agents/{slug}"));
+        let root = self.order.first().and_then(|(slug, accent)| self.mount(slug, accent, &base, &base));
+        let under =
+            |(slug, accent): &(String, Arc<Accent>)| self.mount(slug, accent, &format!("{base}/agents/{slug}"), &base);
         let agents = self.order.iter().filter_map(under).collect();
         let prefix: String = RandomIds.uuid().chars().take(8).collect();
         Shared {
@@ -368,13 +369,14 @@ impl Parts {
         }
     }
 
-    /// An agent at an address.
-    fn mount(&self, slug: &str, accent: &Arc<Accent>, url: &str) -> Option<Mounted> {
+    /// An agent at an address of the server at `base`.
+    fn mount(&self, slug: &str, accent: &Arc<Accent>, url: &str, base: &str) -> Option<Mounted> {
         let endpoint = self.engine.endpoint(slug)?;
         let card = endpoint.card();
         let interfaces = interfaces(url);
         let form = accent.card.unwrap_or(self.card_form);
-        let subject = Subject { card: &card, interfaces: &interfaces, url, accent };
+        let (own_url, api_url) = (&format!("{base}/agents/{slug}"), &format!("{base}/api/agents/{slug}"));
+        let subject = Subject { card: &card, interfaces: &interfaces, url, own_url, api_url, accent };
         let cards = ServedCards::new(form, &subject, self.since, self.limits.card_max_age_s);
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
         Some(Mounted { name: slug.into(), endpoint, interfaces, cards, extensions, accent: accent.clone() })

@@ -34,7 +34,7 @@ pub use limits::ServerLimits;
 pub use listener::Bound;
 pub use routes::RESERVED;
 pub(crate) use seeds::Accent;
-pub use seeds::SelectoolsOptions;
+pub use seeds::{CorvidOptions, SelectoolsOptions};
 pub use service::A2aService;
 
 #[cfg(test)]

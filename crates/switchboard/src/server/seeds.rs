@@ -6,6 +6,9 @@
 //! a file here with the two doors `serve` and `answer`.
 
 mod agent_native;
+mod corvid;
+mod nexus;
+mod rate;
 mod selectools;
 mod window;
 
@@ -20,6 +23,8 @@ use super::cards::CardForm;
 use super::context::{Head, Mounted, Shared};
 use super::jsonrpc::{self, Envelope};
 
+pub use corvid::CorvidOptions;
+pub(crate) use corvid::{At as CorvidAt, serve as serve_corvid};
 pub use selectools::SelectoolsOptions;
 
 /// An agent's ways with the accents of single systems.
@@ -33,6 +38,11 @@ pub(crate) struct Accent {
     pub(crate) selectools: SelectoolsOptions,
     /// Which tasks clients of selectools can still read.
     pub(crate) window: std::sync::Arc<window::Window>,
+    /// Whether it takes calls of corvid that name no agent.
+    pub(crate) default_project: bool,
+    pub(crate) corvid: CorvidOptions,
+    /// How much clients of corvid have sent lately.
+    pub(crate) rate: std::sync::Arc<rate::Rate>,
 }
 
 /// A request that is known from its path and headers to be in a dialect.
@@ -51,8 +61,11 @@ where
     match dialect {
         Dialect::AgentNative => Box::pin(agent_native::serve(shared, agent, head, method, body)).await,
         Dialect::Selectools => Box::pin(selectools::serve(shared, agent, head, method, body)).await,
-        // Nothing claims a path for these: settings take accents alone.
-        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest => jsonrpc::serve(shared, agent, head, body).await,
+        Dialect::Nexus => Box::pin(nexus::serve(shared, agent, head, method, body)).await,
+        // Nothing claims a path for these: settings take accents that travel over JSON-RPC.
+        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::Corvid => {
+            jsonrpc::serve(shared, agent, head, body).await
+        }
     }
 }
 
@@ -69,6 +82,7 @@ pub(crate) async fn answer(
     let asked = Asked { method, params, id };
     match dialect {
         Dialect::Selectools => selectools::answer(shared, agent, identity, head, asked).await,
+        Dialect::Nexus => nexus::answer(shared, agent, identity, head, asked).await,
         _ => agent_native::answer(shared, agent, identity, head, asked).await,
     }
 }
