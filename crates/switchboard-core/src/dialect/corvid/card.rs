@@ -12,13 +12,13 @@ pub fn encode_card(card: &AgentCard, url: &str, endpoint: &str, out: &mut Vec<u8
     object.str("name", &card.name);
     object.str("description", &card.description);
     object.str("url", url);
-    object.str("version", &card.version);
     if let Some(provider) = &card.provider {
         let mut inner = Object::open(object.key("provider"));
         inner.str("organization", &provider.organization);
         inner.str("url", &provider.url);
         inner.close();
     }
+    object.str("version", &card.version);
     object.str_if_set("documentationUrl", card.documentation_url.as_deref());
     let mut capabilities = Object::open(object.key("capabilities"));
     capabilities.bool("streaming", card.capabilities.streaming == Some(true));
