@@ -47,6 +47,7 @@ test_results() {
     awk '
         /^ +Running .*\(.*\)$/  { name = $0; sub(/.*[\/\\]/, "", name); sub(/-[0-9a-f]+(\.exe)?\)$/, "", name) }
         /^ +Doc-tests /         { name = $2 " (doc)" }
+        /^ +Client /            { name = $2 }
         /^test result:/ {
             for (i = 2; i <= NF; i++) {
                 if ($i ~ /^passed/) passed = $(i - 1)
@@ -93,5 +94,37 @@ need_toolchain() {
     need cargo 'Install Rust from https://rustup.rs, open a new shell, and run this again.'
     if ! command -v "${CC:-cc}" >/dev/null; then
         need gcc 'SQLite and the cryptography are compiled from C. Install a C compiler (Debian and Ubuntu: apt install build-essential; Fedora: dnf install gcc; macOS: xcode-select --install) and run this again.'
+    fi
+}
+
+# Fetches a Python with its venv module by the system's package manager, if it is not there and this is allowed. What
+# is still missing then is told by whoever needs it.
+fetch_python() {
+    python3 -c 'import venv, ensurepip' 2>/dev/null && return
+    install 'python3 python3-venv' 'python3 python3-pip' 'python3 py3-pip' 'python'
+}
+
+# Fetches strace, with which system calls of a server are made to fail. It exists on Linux alone.
+fetch_strace() {
+    [[ $(uname) != Linux ]] || command -v strace >/dev/null || install strace strace strace ''
+}
+
+# install APT-NAMES DNF-NAMES APK-NAMES BREW-NAMES   installs packages where this is allowed.
+install() {
+    local as_root=()
+    if ((EUID != 0)) && ! command -v brew >/dev/null; then
+        as_root=(sudo -n)
+        "${as_root[@]}" true 2>/dev/null || return 0
+    fi
+    # The names are lists: they are split on purpose.
+    # shellcheck disable=SC2086
+    if command -v apt-get >/dev/null; then
+        "${as_root[@]}" apt-get update -q && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy $1
+    elif command -v dnf >/dev/null; then
+        "${as_root[@]}" dnf install -qy $2
+    elif command -v apk >/dev/null; then
+        "${as_root[@]}" apk add -q $3
+    elif command -v brew >/dev/null; then
+        brew install --quiet $4
     fi
 }

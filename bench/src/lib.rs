@@ -4,7 +4,8 @@
 //! - [`limit`]: the limit server, which parses, answers and keeps nothing;
 //! - [`load`]: the load generator, our own so that it costs little CPU and checks every reply;
 //! - [`process`]: what the kernel knows of a process: CPU time, memory, cores;
-//! - [`compare`]: starts servers, drives them in interleaved rounds and prints the table.
+//! - [`compare`]: starts servers, drives them in interleaved rounds and prints the table;
+//! - [`restart`]: kills a server with many tasks at work and measures how soon the next one serves.
 //!
 //! Nothing here is a test: timings on a shared machine prove nothing by themselves, ratios taken in one run do.
 
@@ -16,3 +17,4 @@ pub mod load;
 pub mod process;
 
 pub mod compare;
+pub mod restart;

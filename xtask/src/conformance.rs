@@ -7,15 +7,16 @@
 
 mod junit;
 mod known;
-mod server;
 mod summary;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use junit::Verdict;
-use server::Server;
 use summary::{Kit, Run, Summary};
+
+use crate::places::{root, target};
+use crate::server::Server;
 
 const USAGE: &str = "\
 usage: cargo run -p xtask -- conformance --kit PATH [--python PYTHON] [--out DIR] [--server PATH]
@@ -96,9 +97,9 @@ fn measure(options: &Options) -> Result<bool, String> {
     let kit = Kit::inspect(&options.kit)?;
     let agent = match &options.server {
         Some(path) => path.clone(),
-        None => server::build(&root())?,
+        None => build()?,
     };
-    let reports = server::target(&root()).join("conformance").join(kit.name());
+    let reports = target().join("conformance").join(kit.name());
     let mut runs = Vec::new();
     for setting in SETTINGS {
         println!("{}: running", setting.config);
@@ -120,7 +121,11 @@ fn run_kit(options: &Options, kit: &Kit, agent: &Path, reports: &Path, setting: 
     let junit = reports.join("junit.xml");
     // What an earlier run left must not pass for this one's.
     let _ = std::fs::remove_file(&junit);
-    let server = Server::start(agent, setting.config)?;
+    let server = Server::start(|address| {
+        let mut command = Command::new(agent);
+        command.args(["--config", setting.config, "--listen", &address.to_string()]);
+        command
+    })?;
     let log = reports.join("pytest.log");
     let output = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let errors = output.try_clone().map_err(|error| error.to_string())?;
@@ -162,6 +167,16 @@ fn must_share(reports: &Path) -> Option<String> {
     Some(report["summary"]["must_compatibility"].as_str()?.to_owned())
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies one folder below the root").to_owned()
+/// Builds the conformance agent and says where it lies.
+fn build() -> Result<PathBuf, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--release", "-p", "switchboard", "--example", "conformance"])
+        .current_dir(root())
+        .status()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    if !status.success() {
+        return Err("the conformance agent does not build".to_owned());
+    }
+    Ok(target().join("release/examples/conformance"))
 }

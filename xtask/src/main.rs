@@ -2,10 +2,13 @@
 //!
 //! A chore is a module with a `run` that prints for a person and says by its answer whether all is well: `tidy` holds the
 //! tree to the rules written down in `tidy/rules.rs` (the same checks run as a test), `conformance` runs the official test
-//! kit against the conformance agent.
+//! kit against the conformance agent, `clients` the SDKs of other people against the binary.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "chores talk to the person who runs them")]
 
+mod clients;
 mod conformance;
+mod places;
+mod server;
 mod tidy;
 
 use std::process::ExitCode;
@@ -15,13 +18,15 @@ usage: cargo run -p xtask -- <chore>
 
 chores:
   tidy           check the tree against the house rules (imports, texts, links, dependencies)
-  conformance    run the official test kit: --kit PATH [--python PYTHON] [--out DIR]";
+  conformance    run the official test kit: --kit PATH [--python PYTHON] [--out DIR]
+  clients        run other SDKs against the binary: [NAME…] (tests/clients tells more)";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy::run(),
         ["conformance", ..] => return conformance::run(&words[1..]),
+        ["clients", ..] => return clients::run(&words[1..]),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -39,6 +39,8 @@ struct Arguments {
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Mode {
     Send,
+    /// A send in A2A 0.3.
+    SendOld,
     Get,
     Stream,
     IdleStreams,
@@ -58,6 +60,7 @@ async fn main() -> Result<()> {
     let work = match arguments.mode {
         Mode::Get => Work::Get(create(arguments.address, arguments.count, !arguments.stateless).await?.into()),
         Mode::Stream => Work::Stream,
+        Mode::SendOld => Work::SendOld,
         Mode::Send | Mode::Fill | Mode::IdleStreams => Work::Send,
     };
     let until = match arguments.mode {

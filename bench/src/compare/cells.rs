@@ -17,16 +17,27 @@ const WARM_UP: Duration = Duration::from_millis(300);
 #[serde(rename_all = "lowercase")]
 pub(super) enum Cell {
     Send,
+    /// In A2A 0.3.
+    SendOld,
     Get,
     Stream,
 }
 
 impl Cell {
-    pub(super) const ALL: [Cell; 3] = [Cell::Send, Cell::Get, Cell::Stream];
+    pub(super) const ALL: [Cell; 4] = [Cell::Send, Cell::SendOld, Cell::Get, Cell::Stream];
+
+    /// What the limit server does in its place; it speaks JSON-RPC of 1.0 alone.
+    pub(super) fn at_the_limit(self) -> Cell {
+        match self {
+            Cell::Send | Cell::SendOld => Cell::Send,
+            Cell::Get | Cell::Stream => self,
+        }
+    }
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Cell::Send => "send",
+            Cell::SendOld => "send in 0.3",
             Cell::Get => "get",
             Cell::Stream => "stream",
         }
@@ -52,9 +63,11 @@ pub(super) async fn measure(arguments: &Arguments, target: &Target, round: usize
     let server = target.start().await?;
     let mut pool = Pool::open(server.address, arguments.connections).await?;
     let mut samples = Vec::new();
-    for cell in Cell::ALL {
+    let cells = Cell::ALL.into_iter().filter(|cell| target.keeps_tasks() || cell.at_the_limit() == *cell);
+    for cell in cells {
         let work = match cell {
             Cell::Send => Work::Send,
+            Cell::SendOld => Work::SendOld,
             Cell::Stream => Work::Stream,
             // Made last before they are read, so that a bounded store still has them.
             Cell::Get => Work::Get(create(server.address, arguments.tasks, target.keeps_tasks()).await?.into()),

@@ -13,6 +13,8 @@ const STORED_GROWTH_KIB_MAX: u64 = 32 * 1024;
 pub(super) enum Goal {
     CpuAtMost(f64),
     RateAtLeast(f64),
+    /// Not to the limit, but to the same server's send in 1.0.
+    SendsAtMost(f64),
 }
 
 impl Goal {
@@ -21,6 +23,7 @@ impl Goal {
         match (target, cell) {
             ("memory", Cell::Send) => Some(Goal::CpuAtMost(2.0)),
             ("sqlite", Cell::Send) => Some(Goal::CpuAtMost(3.5)),
+            ("memory" | "sqlite", Cell::SendOld) => Some(Goal::SendsAtMost(1.15)),
             ("memory" | "sqlite", Cell::Get) => Some(Goal::CpuAtMost(1.8)),
             ("memory", Cell::Stream) => Some(Goal::RateAtLeast(0.5)),
             ("sqlite", Cell::Stream) => Some(Goal::RateAtLeast(0.25)),
@@ -28,9 +31,10 @@ impl Goal {
         }
     }
 
-    pub(super) fn judge(&self, cpu_ratio: f64, rate_ratio: f64) -> String {
+    pub(super) fn judge(&self, cpu_ratio: f64, rate_ratio: f64, sends: f64) -> String {
         match *self {
             Goal::CpuAtMost(most) => format!("CPU ≤ {most}x: {}", word(cpu_ratio <= most)),
+            Goal::SendsAtMost(most) => format!("{sends:.2} of a send, ≤ {most}: {}", word(sends <= most)),
             Goal::RateAtLeast(least) => format!("rate ≥ {least}x: {}", word(rate_ratio >= least)),
         }
     }

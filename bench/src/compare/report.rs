@@ -84,8 +84,9 @@ impl Report {
     fn write_cell(&self, text: &mut String, target: &str, cell: Cell) -> std::fmt::Result {
         let median = |value: fn(&Sample) -> f64| self.spread(target, cell, value).map_or(0.0, |spread| spread.median);
         let to_limit = |value: fn(&Sample) -> f64| {
-            median(value) / self.spread("limit", cell, value).map_or(f64::NAN, |spread| spread.median)
+            median(value) / self.spread("limit", cell.at_the_limit(), value).map_or(f64::NAN, |spread| spread.median)
         };
+        let own_send = self.spread(target, Cell::Send, |sample| sample.cpu_us).map_or(f64::NAN, |send| send.median);
         let Some(cpu) = self.spread(target, cell, |sample| sample.cpu_us) else { return Ok(()) };
         let cpu_ratio = to_limit(|sample| sample.cpu_us);
         let rate_ratio = to_limit(|sample| sample.outcome.per_second);
@@ -103,7 +104,11 @@ impl Report {
             median(|sample| sample.outcome.reply_bytes),
             median(|sample| sample.server_share) * 100.0,
             self.samples(target, cell).map(|sample| sample.outcome.errors).sum::<u64>(),
-            Goal::of(target, cell).map_or_else(String::new, |goal| goal.judge(cpu_ratio, rate_ratio)),
+            Goal::of(target, cell).map_or_else(String::new, |goal| goal.judge(
+                cpu_ratio,
+                rate_ratio,
+                cpu.median / own_send
+            )),
         )
     }
 

@@ -1,7 +1,7 @@
 //! The servers under comparison: which they are, how each is started, and how it is known to be ready.
 
 use std::fs::File;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::{Arguments, LOAD_CORE, SERVER_CORE};
 use crate::load::create;
-use crate::process::pin_to_core;
+use crate::process::{free_address, pin_to_core};
 
 const START_WAIT: Duration = Duration::from_secs(15);
 
@@ -152,10 +152,4 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// The kernel does not hand out the same port again at once, so the moment until the server binds it is safe enough for
-/// a benchmark.
-fn free_address() -> Result<SocketAddr> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }

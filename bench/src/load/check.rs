@@ -4,13 +4,20 @@ use super::connection::Reply;
 use super::request::text;
 use super::tasks::Stored;
 
+const SUBMITTED: &str = r#""state":"TASK_STATE_SUBMITTED""#;
+const WORKING: &str = r#""state":"TASK_STATE_WORKING""#;
 const COMPLETED: &str = r#""state":"TASK_STATE_COMPLETED""#;
+const COMPLETED_OLD: &str = r#""state":"completed""#;
 
 pub(super) enum Expected<'a> {
     /// A completed task whose artifact holds the text of this serial.
     Echo(u64),
+    /// The same, spelled as 0.3 has it.
+    EchoOld(u64),
     /// A stream: the task, the artifact with the text of this serial, the completed status.
     Stream(u64),
+    /// A task that is not over.
+    Begun,
     Stored(&'a Stored),
 }
 
@@ -23,18 +30,21 @@ pub(super) fn reply(reply: &Reply<'_>, expected: &Expected<'_>) -> Result<u64, S
 
 fn compare(body: &str, expected: &Expected<'_>) -> Result<u64, &'static str> {
     match expected {
-        Expected::Echo(serial) => completed_with(body, &text(*serial)).map(|()| 0),
+        Expected::Echo(serial) => completed_with(body, COMPLETED, &text(*serial)).map(|()| 0),
+        Expected::EchoOld(serial) => completed_with(body, COMPLETED_OLD, &text(*serial)).map(|()| 0),
+        Expected::Begun if body.contains(SUBMITTED) || body.contains(WORKING) => Ok(0),
+        Expected::Begun => Err("not at work"),
         Expected::Stored(task) if !body.contains(&*task.id) => Err("another task"),
         Expected::Stored(task) => match &task.text {
-            Some(text) => completed_with(body, text).map(|()| 0),
-            None => completed_with(body, super::request::TEXT).map(|()| 0),
+            Some(text) => completed_with(body, COMPLETED, text).map(|()| 0),
+            None => completed_with(body, COMPLETED, super::request::TEXT).map(|()| 0),
         },
         Expected::Stream(serial) => stream(body, &text(*serial)),
     }
 }
 
-fn completed_with(body: &str, text: &str) -> Result<(), &'static str> {
-    if !body.contains(COMPLETED) {
+fn completed_with(body: &str, completed: &str, text: &str) -> Result<(), &'static str> {
+    if !body.contains(completed) {
         return Err("not completed");
     }
     let artifacts = body.find(r#""artifacts":"#).ok_or("no artifact")?;

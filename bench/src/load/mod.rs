@@ -31,8 +31,12 @@ use request::Template;
 pub enum Work {
     /// Blocking SendMessage; the reply is the completed task with the text in its artifact.
     Send,
+    /// The same in A2A 0.3: `message/send`.
+    SendOld,
     /// SendStreamingMessage, read to the end of the stream.
     Stream,
+    /// SendMessage that does not wait, with this text in front of a serial; the reply is a task that is not over.
+    Begin(String),
     /// GetTask over these tasks in turn.
     Get(Arc<[Stored]>),
 }
@@ -108,14 +112,18 @@ async fn drive(
     let mut tally = Tally::default();
     let mut template = match &work {
         Work::Send | Work::Get(_) => Template::send(),
+        Work::SendOld => Template::send_old(),
         Work::Stream => Template::stream(),
+        Work::Begin(text) => Template::begin(text),
     };
     let mut begun = Instant::now();
     while limit.allows_one_more(begun) {
         let serial = request::next_serial();
         let (bytes, expected) = match &work {
             Work::Send => (template.with(serial), Expected::Echo(serial)),
+            Work::SendOld => (template.with(serial), Expected::EchoOld(serial)),
             Work::Stream => (template.with(serial), Expected::Stream(serial)),
+            Work::Begin(_) => (template.with(serial), Expected::Begun),
             Work::Get(tasks) => {
                 let task = &tasks[serial as usize % tasks.len()];
                 (&*task.get_request, Expected::Stored(task))

@@ -30,24 +30,41 @@ pub(super) struct Template {
 
 impl Template {
     pub(super) fn send() -> Template {
-        Template::message("SendMessage", TEXT)
+        Template::message("SendMessage", TEXT, "")
+    }
+
+    /// As a client of A2A 0.3 spells it; it names no version.
+    pub(super) fn send_old() -> Template {
+        let id = message_id();
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":"r-{SERIAL}","method":"message/send","params":{{"message":{{"kind":"message","messageId":"{id}","role":"user","parts":[{{"kind":"text","text":"{TEXT}{SERIAL}"}}]}}}}}}"#
+        );
+        Template::of(post_without_version(&body))
     }
 
     pub(super) fn stream() -> Template {
-        Template::message("SendStreamingMessage", TEXT)
+        Template::message("SendStreamingMessage", TEXT, "")
     }
 
     /// Asks the demo agent for a question: the task stays open until somebody answers.
     pub(super) fn question() -> Template {
-        Template::message("SendMessage", "ask what to do next, ")
+        Template::message("SendMessage", "ask what to do next, ", "")
     }
 
-    fn message(method: &str, text: &str) -> Template {
-        let (high, low) = (*SESSION >> 32, *SESSION & 0xffff);
+    /// Does not wait for the end.
+    pub(super) fn begin(text: &str) -> Template {
+        Template::message("SendMessage", text, r#","configuration":{"returnImmediately":true}"#)
+    }
+
+    fn message(method: &str, text: &str, more: &str) -> Template {
+        let id = message_id();
         let body = format!(
-            r#"{{"jsonrpc":"2.0","id":"r-{SERIAL}","method":"{method}","params":{{"message":{{"messageId":"{high:08x}-{low:04x}-4000-8000-{SERIAL}","role":"ROLE_USER","parts":[{{"text":"{text}{SERIAL}"}}]}}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":"r-{SERIAL}","method":"{method}","params":{{"message":{{"messageId":"{id}","role":"ROLE_USER","parts":[{{"text":"{text}{SERIAL}"}}]}}{more}}}}}"#
         );
-        let bytes = post(&body);
+        Template::of(post(&body))
+    }
+
+    fn of(bytes: Vec<u8>) -> Template {
         let places = bytes.windows(SERIAL.len()).enumerate().filter(|(_, window)| *window == SERIAL.as_bytes());
         let places = places.map(|(at, _)| at).collect();
         Template { bytes, places }
@@ -79,9 +96,23 @@ fn of_task(method: &str, id: &str) -> Vec<u8> {
     post(&format!(r#"{{"jsonrpc":"2.0","id":"r-000000000000","method":"{method}","params":{{"id":"{id}"}}}}"#))
 }
 
+/// A UUID with a serial in its last group.
+fn message_id() -> String {
+    let (high, low) = (*SESSION >> 32, *SESSION & 0xffff);
+    format!("{high:08x}-{low:04x}-4000-8000-{SERIAL}")
+}
+
 fn post(body: &str) -> Vec<u8> {
-    let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n";
-    format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    post_with("A2A-Version: 1.0\r\n", body)
+}
+
+fn post_without_version(body: &str) -> Vec<u8> {
+    post_with("", body)
+}
+
+fn post_with(header: &str, body: &str) -> Vec<u8> {
+    let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+    format!("{head}{header}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //! work every time. Taken from the configuration before it is used up, and completed with the address that was got.
 
 use std::fmt::Write;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 
-use crate::config::{Config, DATABASE_NAME, Kind, Storage, is_local};
+use crate::config::{Config, DATABASE_NAME, Kind, Storage, is_local, reachable};
 
 const CARD: &str = "/.well-known/agent-card.json";
 
@@ -88,16 +88,6 @@ impl Banner {
              -d '{{\"message\":{{\"messageId\":\"{FRESH_ID}\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":\"{text}\"}}]}}}}'"
         )
     }
-}
-
-/// A port on all addresses is reached on this machine by the loopback one.
-fn reachable(addr: SocketAddr) -> SocketAddr {
-    let ip = match addr.ip() {
-        ip if !ip.is_unspecified() => ip,
-        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-    };
-    SocketAddr::new(ip, addr.port())
 }
 
 /// The path of a URL that is known to be one.

@@ -1,17 +1,18 @@
 //! The command line: what may be typed, and the help that teaches it. Values are checked later, together with those of
 //! the other layers, so that every layer is refused in the same words.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Card, Effects, Given, Layer, LogFormat, Origin, Synchronous};
+use crate::config::{Card, ConfigError, Effects, Environment, Given, Layer, LogFormat, Origin, Synchronous};
 
 const EXAMPLES: &str = "\
 Examples:
   switchboard serve                         a demo agent on 127.0.0.1:8080, durable
   switchboard serve --exec 'tr a-z A-Z'     any command as an agent
   switchboard serve --config agents.toml    several agents
+  switchboard outbox list                   webhooks that were given up on
   switchboard db backup --to monday.db      copy the database, in use or not
   switchboard db verify                     check that nothing is missing in it
   switchboard db reset --yes                forget every task
@@ -37,7 +38,8 @@ Examples:
   switchboard serve --exec 'fortune | cowsay' --exec-shell
       The same with the help of a shell.
   switchboard serve --listen 0.0.0.0:8080 --tokens tokens.txt
-      For other machines. Each line of the file: TOKEN PRINCIPAL [TENANT,TENANT].
+      For other machines. Each line of the file:
+      TOKEN PRINCIPAL [TENANT,TENANT] [+operator]
   switchboard serve --print-config > switchboard.toml
       A file to begin with.
 
@@ -56,6 +58,24 @@ Exit codes:
   1  failed at run time
   2  wrong usage or configuration";
 
+const OUTBOX_EXAMPLES: &str = "\
+Examples:
+  switchboard outbox list
+  switchboard outbox show 17
+  switchboard outbox redrive 17 18
+  switchboard outbox redrive --endpoint https://hooks.example
+  switchboard outbox purge --all --yes
+
+Which outbox:
+  --url asks a running server, --data opens a database that no server uses.
+  Without either, the server of the configuration is asked and, if nobody
+  listens at its address, its database is opened.
+
+Who may ask:
+  A server with tokens wants one whose line ends with +operator, from
+  SWITCHBOARD_TOKEN or --token-file. A server without tokens answers those on
+  its own machine, unless it has a public URL.";
+
 /// A durable A2A server: agents that call each other and never lose the call.
 #[derive(Parser)]
 #[command(name = "switchboard", version, after_help = EXAMPLES, arg_required_else_help = true)]
@@ -68,9 +88,24 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve agents over A2A
     Serve(Box<ServeArgs>),
+    /// Look after deliveries to webhooks
+    #[command(subcommand, after_help = OUTBOX_EXAMPLES)]
+    Outbox(OutboxCommand),
     /// Look after the database
     #[command(subcommand)]
     Db(DbCommand),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum OutboxCommand {
+    /// List deliveries, dead letters unless told otherwise, and endpoints that are down
+    List(ListArgs),
+    /// Show one delivery and the update it is stuck at
+    Show(ShowArgs),
+    /// Try deliveries again, now
+    Redrive(ChangeArgs),
+    /// Drop what dead letters still had to deliver; the webhooks stay registered
+    Purge(ChangeArgs),
 }
 
 #[derive(Subcommand)]
@@ -148,6 +183,12 @@ pub(crate) struct ServeArgs {
     /// Private address that webhooks may go to, as in 10.0.0.0/8 or 127.0.0.1:9000; may be repeated
     #[arg(long, value_name = "TARGET", help_heading = "Access")]
     outbound_allow: Vec<String>,
+    /// Attempts at a webhook before it becomes a dead letter [default: 12]
+    #[arg(long, value_name = "N", help_heading = "Webhooks")]
+    webhook_attempts: Option<u64>,
+    /// Send a receiver that is further behind than N updates the newest state instead [default: 0, never]
+    #[arg(long, value_name = "N", help_heading = "Webhooks")]
+    webhook_coalesce: Option<u64>,
     /// Size of a request body at most [default: 10485760]
     #[arg(long, value_name = "BYTES", help_heading = "Access")]
     body_limit: Option<u64>,
@@ -173,6 +214,111 @@ pub(crate) struct ServeArgs {
     /// How logs are written to stderr [default: text]
     #[arg(long, value_enum, hide_possible_values = true, value_name = "text|json", help_heading = "Configuration")]
     log_format: Option<LogFormat>,
+}
+
+/// Where the outbox is.
+#[derive(Args)]
+pub(crate) struct OutboxPlace {
+    /// Server to ask, as in http://127.0.0.1:8080 [default: from the configuration]
+    #[arg(long, value_name = "URL", conflicts_with = "data", help_heading = "Which outbox")]
+    pub(crate) url: Option<String>,
+    /// File with an operator's token [default: the variable SWITCHBOARD_TOKEN, if set]
+    #[arg(long, value_name = "FILE", conflicts_with = "data", help_heading = "Which outbox")]
+    token_file: Option<PathBuf>,
+    /// Folder of a database that no server uses at the moment
+    #[arg(long, value_name = "DIR", help_heading = "Which outbox")]
+    data: Option<PathBuf>,
+    /// Configuration file [default: switchboard.toml in the current folder, if there is one]
+    #[arg(long, value_name = "FILE", help_heading = "Which outbox")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct ListArgs {
+    /// Which deliveries
+    #[arg(long, value_enum, default_value = "dead")]
+    pub(crate) state: OutboxStateName,
+    /// Only those of one endpoint, as in https://hooks.example:443
+    #[arg(long, value_name = "URL")]
+    pub(crate) endpoint: Option<String>,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) place: OutboxPlace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum OutboxStateName {
+    Dead,
+    Waiting,
+    UnderWay,
+    All,
+}
+
+impl OutboxStateName {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Dead => "dead",
+            Self::Waiting => "waiting",
+            Self::UnderWay => "under-way",
+            Self::All => "all",
+        }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct ShowArgs {
+    /// The delivery, as `outbox list` names it
+    pub(crate) id: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) place: OutboxPlace,
+}
+
+#[derive(Args)]
+pub(crate) struct ChangeArgs {
+    /// Deliveries, as `outbox list` names them
+    pub(crate) ids: Vec<String>,
+    /// Every dead letter
+    #[arg(long, conflicts_with = "endpoint")]
+    pub(crate) all: bool,
+    /// Every dead letter of one endpoint, as in https://hooks.example:443
+    #[arg(long, value_name = "URL")]
+    pub(crate) endpoint: Option<String>,
+    /// Really do it; purge wants it
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) place: OutboxPlace,
+}
+
+impl OutboxPlace {
+    pub(crate) fn layer(&self) -> Layer {
+        Layer { data: flag("--data", &self.data), ..Layer::default() }
+    }
+
+    pub(crate) fn names_folder(&self) -> bool {
+        self.data.is_some()
+    }
+
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn token(&self, environment: &Environment, folder: &Path) -> Result<Option<String>, ConfigError> {
+        let Some(file) = &self.token_file else { return environment.get("SWITCHBOARD_TOKEN") };
+        let text = std::fs::read_to_string(folder.join(file)).map_err(|error| {
+            Origin::Flag("--token-file").error(format_args!("{} cannot be read: {error}", file.display()))
+        })?;
+        Ok(Some(text.trim().to_owned()))
+    }
 }
 
 /// Which database.
@@ -238,6 +384,8 @@ impl ServeArgs {
             tenants: flags("--tenant", &self.tenant),
             outbound_allow: flags("--outbound-allow", &self.outbound_allow),
             cors_origins: flags("--cors-origin", &self.cors_origin),
+            webhook_attempts_max: flag("--webhook-attempts", &self.webhook_attempts),
+            webhook_coalesce_after: flag("--webhook-coalesce", &self.webhook_coalesce),
             body_bytes_max: flag("--body-limit", &self.body_limit),
             reply_bytes_max: flag("--reply-limit", &self.reply_limit),
             default_version: flag("--default-version", &self.default_version),

@@ -8,6 +8,7 @@ mod config;
 mod db;
 mod failure;
 mod logging;
+mod outbox;
 mod output;
 mod process;
 mod serve;
@@ -19,15 +20,15 @@ use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
 use crate::banner::Banner;
-use crate::cli::{Cli, Command, ServeArgs};
+use crate::cli::{Cli, Command, OutboxCommand, ServeArgs};
 use crate::config::{Config, Environment};
 use crate::failure::Failure;
 
-/// Many small pieces of requests are made and dropped on different threads, which the allocator of the system pays for.
 fn main() -> ExitCode {
     let environment = Environment::of_process();
     let done = match Cli::parse().command {
         Command::Serve(args) => serve(&args, &environment),
+        Command::Outbox(command) => outbox(&command, &environment),
         Command::Db(command) => db::run(&command, &environment, Path::new("")).map(output::say),
     };
     match done {
@@ -37,6 +38,11 @@ fn main() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+fn outbox(command: &OutboxCommand, environment: &Environment) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::runtime)?;
+    runtime.block_on(outbox::run(command, environment, Path::new(""))).map(output::say)
 }
 
 fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {

@@ -67,16 +67,22 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     let mut limits = ServerLimits::default();
     limits.body_bytes_max = config.body_bytes_max;
     let Lifetimes { lease_s, queued_s_max, processing_s_max } = config.lifetimes;
-    let engine_limits =
-        Limits { reply_bytes_max: config.reply_bytes_max, queued_s_max, processing_s_max, ..Limits::default() };
+    let engine_limits = Limits {
+        reply_bytes_max: config.reply_bytes_max,
+        queued_s_max,
+        processing_s_max,
+        delivery_failures_max: config.webhook_attempts_max,
+        delivery_coalesce_after: config.webhook_coalesce_after,
+        ..Limits::default()
+    };
     let engine_limits = engine_limits.with_lease_ms(lease_s * 1000);
     builder
-        .engine_limits(engine_limits)
         .card_form(card)
         .tenants(config.tenants)
         .outbound_allow(config.outbound_allow.value)
         .cors(Cors::origins(config.cors_origins))
         .limits(limits)
+        .engine_limits(engine_limits)
         .host_check(config::is_local(config.listen))
 }
 

@@ -17,7 +17,7 @@ use crate::operations::{cancel_task, card, download, get_task, list_tasks, push_
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use crate::ports::store::StoreStats;
 use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook, WebhookCall, WebhookError};
-use crate::push::deliver_forever;
+use crate::push::{OutboxDesk, deliver_forever, lanes_within};
 use crate::runs::{RunRegistry, give_back, sweep};
 use crate::supervisor::{Kind, Supervisor};
 use crate::system::{RandomIds, SystemClock};
@@ -93,6 +93,7 @@ impl EngineBuilder {
             tails,
             runs: RunRegistry::default(),
             run_slots: Arc::new(Semaphore::new(limits.runs_max.min(Semaphore::MAX_PERMITS))),
+            lanes: lanes_within(&limits),
             limits,
             supervisor: Supervisor::new(),
             counters: Counters::default(),
@@ -192,6 +193,12 @@ impl Engine {
     #[must_use]
     pub fn store_stats(&self) -> StoreStats {
         self.house.store.stats()
+    }
+
+    /// Deliveries to webhooks, of everybody: for operators only.
+    #[must_use]
+    pub fn outbox(&self) -> OutboxDesk {
+        OutboxDesk::new(self.house.clone())
     }
 
     /// Runs at work now.

@@ -16,6 +16,7 @@ use crate::limits::Limits;
 use crate::ports::room::NoLinks;
 use crate::ports::store::{Scope, StoreError, StoredTask};
 use crate::ports::{Clock, Hints, Ids, Links, Room, Store, Webhook};
+use crate::push::SharedLanes;
 use crate::runs::{AgentSource, RunRegistry};
 use crate::supervisor::Supervisor;
 use crate::watching::Tails;
@@ -66,6 +67,8 @@ pub(crate) struct House {
     pub(crate) health: Health,
     /// Where contents that no reply has room for can be had; known once somebody serves them.
     pub(crate) links: OnceLock<Arc<dyn Links>>,
+    /// Which endpoints may be called now.
+    pub(crate) lanes: SharedLanes,
     /// Wakes the delivery loop.
     pub(crate) deliveries_due: Notify,
 }
@@ -147,10 +150,20 @@ pub struct Counters {
     pub deliveries_made: AtomicU64,
     pub deliveries_failed: AtomicU64,
     pub deliveries_parked: AtomicU64,
+    /// Put back because their endpoint was down or busy.
+    pub deliveries_held: AtomicU64,
+    /// Updates that receivers far behind were not sent.
+    pub deliveries_skipped: AtomicU64,
+    pub deliveries_redriven: AtomicU64,
+    pub deliveries_purged: AtomicU64,
 }
 
 impl Counters {
     pub(crate) fn add(counter: &AtomicU64) {
-        counter.fetch_add(1, Ordering::Relaxed);
+        Self::add_many(counter, 1);
+    }
+
+    pub(crate) fn add_many(counter: &AtomicU64, more: usize) {
+        counter.fetch_add(more as u64, Ordering::Relaxed);
     }
 }

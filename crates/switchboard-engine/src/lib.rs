@@ -17,7 +17,7 @@ pub mod limits;
 pub mod memory;
 mod operations;
 pub mod ports;
-mod push;
+pub mod push;
 pub mod runs;
 pub mod supervisor;
 pub mod system;

@@ -58,15 +58,25 @@ pub struct Limits {
     pub list_page_size_default: u32,
     pub list_page_size_max: u32,
     pub push_configs_max: u32,
-    /// Deliveries under way at once.
+    /// Deliveries under way at once, over all endpoints; one endpoint gets a quarter of them at most.
     pub deliveries_max: usize,
     pub delivery_failures_max: u32,
     pub delivery_backoff_ms_min: u32,
     pub delivery_backoff_ms_max: u32,
     pub delivery_timeout_ms: u32,
+    /// A receiver that is further behind than so many updates gets the newest state instead of them; 0 is never.
+    pub delivery_coalesce_after: u32,
+    /// Failures in a row after which an endpoint counts as down: its deliveries wait, and one at a time finds out.
+    pub endpoint_failures_max: u32,
+    pub endpoint_probe_ms_min: u32,
+    pub endpoint_probe_ms_max: u32,
+    /// How long deliveries wait for an endpoint that is down before they are given up on.
+    pub endpoint_down_s_max: u32,
     /// Tasks a message may refer to that are loaded for the agent.
     pub referenced_tasks_max: usize,
     pub idempotency_window_s: u32,
+    /// Tasks that one key may name, one after the other, in dialects where a task that failed frees its key.
+    pub tasks_per_key_max: u32,
     /// How long after a task has ended a client can resume its stream, whatever else retention says.
     pub resume_window_s: u32,
     /// How long the single events of a settled task are kept; a reader further behind gets a snapshot.
@@ -114,13 +124,19 @@ impl Default for Limits {
             list_page_size_default: 50,
             list_page_size_max: 100,
             push_configs_max: 16,
-            deliveries_max: 64,
+            deliveries_max: 1_024,
             delivery_failures_max: 12,
             delivery_backoff_ms_min: 500,
             delivery_backoff_ms_max: 300_000,
             delivery_timeout_ms: 15_000,
+            delivery_coalesce_after: 0,
+            endpoint_failures_max: 5,
+            endpoint_probe_ms_min: 1_000,
+            endpoint_probe_ms_max: 60_000,
+            endpoint_down_s_max: 86_400,
             referenced_tasks_max: 16,
             idempotency_window_s: 86_400,
+            tasks_per_key_max: 16,
             resume_window_s: 86_400,
             retention_events_s: 7 * 86_400,
             retention_tasks_s: 30 * 86_400,

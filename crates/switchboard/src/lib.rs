@@ -28,6 +28,8 @@ pub use agent::{AgentBuilder, Skill};
 pub use local::{Local, Sent};
 #[cfg(feature = "server")]
 pub use serve::{Serve, serve};
+#[cfg(feature = "sqlite")]
+pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
     A2aService, Bound, CardForm, Cors, CorvidOptions, RESERVED, SelectoolsOptions, ServeError, Server, ServerBuilder,

@@ -1,13 +1,14 @@
-//! The disk is full, and then it is not. While it is, nothing is acknowledged, everything acknowledged before is read,
-//! and `/readyz` says why; when there is room again the server notices by itself.
+//! The disk is full or broken, and then it is not. While it is, nothing is acknowledged, everything acknowledged before
+//! is read, and `/readyz` says why; when there is room again the server notices by itself.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use serde_json::{Value, json};
 
 use super::http::{ask, call, message, readiness};
@@ -41,12 +42,17 @@ impl Book {
 
     /// Everything acknowledged is there, and nothing else.
     fn check(&self, addr: SocketAddr) {
+        assert_eq!(self.check_acknowledged(addr), self.acknowledged.len(), "what was refused did not happen");
+    }
+
+    /// Everything acknowledged is there; says how many tasks there are.
+    fn check_acknowledged(&self, addr: SocketAddr) -> usize {
         for (id, text) in &self.acknowledged {
             let task = call(addr, "GetTask", json!({"id": id})).expect("the server is up");
             assert_eq!(task["artifacts"][0]["parts"][0]["text"], *text, "{id}");
         }
         let page = call(addr, "ListTasks", json!({"pageSize": 1})).expect("the server is up");
-        assert_eq!(page["totalSize"], self.acknowledged.len(), "what was refused did not happen");
+        usize::try_from(page["totalSize"].as_u64().unwrap()).unwrap()
     }
 }
 
@@ -156,4 +162,68 @@ fn a_full_file_system_fails_closed_and_recovers() {
     book.check(addr);
     server.interrupt();
     verify(&restored);
+}
+
+/// System calls of a process that fail, as long as this lives.
+struct Failing(Child);
+
+impl Failing {
+    /// None where there is no `strace`, or it may not attach to another process.
+    fn begin(server: &Server, calls: &str) -> Option<Self> {
+        let mut strace = Command::new("strace");
+        strace.args(["--follow-forks", "--output=/dev/null", "--attach", &server.pid().as_raw_nonzero().to_string()]);
+        strace.args([format!("--trace={calls}"), format!("--inject={calls}:error=EIO")]);
+        let mut strace = strace.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().ok()?;
+        let said = BufReader::new(strace.stderr.take().expect("it is piped")).lines().next();
+        match said {
+            Some(Ok(line)) if line.contains("attached") => Some(Self(strace)),
+            _ => {
+                println!("not tried: strace cannot attach: {said:?}");
+                let _ = strace.wait();
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Failing {
+    fn drop(&mut self) {
+        // Interrupted, it lets go of the server; killed, it would take it along.
+        kill_process(Pid::from_child(&self.0), Signal::INT).expect("it runs");
+        self.0.wait().expect("it ends");
+    }
+}
+
+/// The disk takes what is written and then cannot promise to keep it.
+#[test]
+fn a_disk_that_cannot_sync_is_not_believed() {
+    a_disk_that_fails("fsync,fdatasync");
+}
+
+#[test]
+fn a_disk_that_cannot_write_is_not_believed() {
+    a_disk_that_fails("pwrite64");
+}
+
+fn a_disk_that_fails(calls: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, addr) = (folder.path().join("data"), free_addr());
+    let server = Server::start(&data, addr);
+    let mut book = Book::default();
+    for _ in 0..5 {
+        book.send(addr);
+    }
+    let Some(failing) = Failing::begin(&server, calls) else { return };
+    fills_and_recovers(&server, &mut book, "the disk reports an error", || drop(failing));
+    // And once more, but this time it is killed while the disk fails.
+    let Some(failing) = Failing::begin(&server, calls) else { return };
+    fill(addr, &mut book, "the disk reports an error");
+    drop(failing);
+    server.kill();
+    let server = Server::start(&data, addr);
+    // What was written and not synced when the server died may be there or not: nobody was promised either.
+    let most = book.acknowledged.len() + book.refused.len();
+    assert!((book.acknowledged.len()..=most).contains(&book.check_acknowledged(addr)));
+    server.interrupt();
+    verify(&data);
 }

@@ -9,5 +9,7 @@ mod http;
 mod interrupted;
 mod killed;
 mod large;
+mod outbox;
 mod process;
+mod receiver;
 mod restored;

@@ -17,7 +17,7 @@ pub(super) struct Server {
 }
 
 /// The binary that `scripts/test` has built beside this test.
-fn binary() -> PathBuf {
+pub(super) fn binary() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows where it is");
     let built = test.parent().and_then(Path::parent).expect("tests are built in target/PROFILE/deps");
     let binary = built.join("switchboard");

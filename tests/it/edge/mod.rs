@@ -1,7 +1,8 @@
-//! HTTP requests through the server's service, no socket: paths and verbs, both bindings, versions, streams, cards, who may
-//! call, and every kind of bad input.
+//! HTTP requests through the server's service, no socket: paths and verbs, both bindings, versions, the accents of single
+//! systems, streams, cards, who may call, and every kind of bad input.
 
 mod accept;
+mod agent_native;
 mod auth;
 mod bad_bodies;
 mod bad_fields;
@@ -16,8 +17,11 @@ mod headers;
 mod http_json;
 mod jsonrpc;
 mod ops;
+mod outbox;
 mod paths;
+mod reading_across;
 mod routes;
+mod selectools;
 mod sse;
 mod sse_resume;
 mod v0_2_workflows;

@@ -8,6 +8,7 @@ use switchboard_core::model::{Artifact, Part, TaskState};
 use switchboard_engine::runs::{Agent, AgentError, AgentSource, Effects, Traits, Turn, TurnError};
 
 use crate::support::callers::{reply_to, say, soon};
+use crate::support::gated_store::GatedStore;
 use crate::support::on_both_stores;
 use crate::support::pictures::{film, picture};
 use crate::support::puppets::{echo, from_fn, puppet};
@@ -176,4 +177,26 @@ async fn agents_do_not_see_each_others_failures() {
     assert_eq!(soon(sending).await.unwrap().unwrap().state(), TaskState::Failed);
     let task = world.client_of("echo").send(say("hello")).await.unwrap();
     assert_eq!(task.state(), TaskState::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_an_agent_interrupts_it_and_does_not_fail_its_task() {
+    let (agent, acts) = puppet(Traits::default());
+    let mut gate = None;
+    let stock = Stock::given(|clock| gate.insert(GatedStore::open(clock)).clone());
+    let gate = gate.unwrap();
+    let world = Setup::on(stock).agent(registered("puppet", agent)).start();
+    let task = world.client().start("hello").await;
+    let act = acts.next().await;
+    act.turn.answer("half of it").await.unwrap();
+    gate.fail(true);
+    assert_eq!(act.turn.answer("the rest").await, Err(TurnError::Unavailable));
+    act.ends(Err(TurnError::Unavailable.into()));
+    gate.fail(false);
+    let again = acts.next().await;
+    assert_eq!((again.turn.attempt(), again.turn.text().as_str()), (2, "hello"));
+    again.turn.answer("all of it").await.unwrap();
+    again.returns();
+    let done = world.client().task_in(&task.id, TaskState::Completed).await;
+    assert_eq!(picture(&done), "completed\nuser: hello\nartifact-1-1: all of it\n");
 }

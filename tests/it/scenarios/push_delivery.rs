@@ -104,6 +104,10 @@ async fn what_the_receiver_is_sent() {
                 "00000000-0000-4000-8000-000000000001:c:3",
             ),
             (
+                "a2a-delivery-seq",
+                "3",
+            ),
+            (
                 "a2a-delivery-attempt",
                 "1",
             ),

@@ -1,19 +1,19 @@
 //! Repeatable chance.
 
 #[derive(Clone, Debug)]
-pub(super) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// Dice of one's own, so that who rolls first does not change what others roll.
-    pub(super) fn fork(&mut self) -> Self {
+    pub(crate) fn fork(&mut self) -> Self {
         Self(self.roll())
     }
 
-    pub(super) fn roll(&mut self) -> u64 {
+    pub(crate) fn roll(&mut self) -> u64 {
         // SplitMix64: small, fast, and good enough to be unfair with.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -22,20 +22,20 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.roll() % bound.max(1)
     }
 
-    pub(super) fn between(&mut self, from: u64, to: u64) -> u64 {
+    pub(crate) fn between(&mut self, from: u64, to: u64) -> u64 {
         from + self.below(to - from + 1)
     }
 
     /// Below `bound`, for an index.
-    pub(super) fn pick(&mut self, bound: usize) -> usize {
+    pub(crate) fn pick(&mut self, bound: usize) -> usize {
         usize::try_from(self.below(bound as u64)).unwrap()
     }
 
-    pub(super) fn one_in(&mut self, n: u64) -> bool {
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 }

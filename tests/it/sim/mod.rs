@@ -18,7 +18,7 @@ mod blows;
 mod check;
 mod client;
 mod clocks;
-mod dice;
+pub(crate) mod dice;
 mod hints;
 mod hooks;
 mod journal;

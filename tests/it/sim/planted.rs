@@ -12,9 +12,9 @@ use switchboard_engine::memory::MemoryStore;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
     Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
-    LogPage, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, Target, TaskKey,
+    LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, Target, TaskKey,
 };
-use switchboard_engine::ports::{Room, Store};
+use switchboard_engine::ports::{Outbox, Room, Store};
 
 use super::Simulation;
 use super::life::Life;
@@ -230,16 +230,20 @@ impl Store for Doctored {
         self.memory().canceled_runs()
     }
 
-    fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.memory().release_leases(held, due)
+    fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.memory().release_leases(released)
     }
 
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
         self.memory().claim_deliveries(limit, claim_ms)
     }
 
-    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.memory().settle_delivery(key, outcome)
+    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.memory().settle_deliveries(settled)
+    }
+
+    fn outbox(&self) -> &dyn Outbox {
+        self.memory().outbox()
     }
 
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {

@@ -8,9 +8,9 @@ use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
     Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
-    LogPage, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use switchboard_engine::ports::{Room, Store};
+use switchboard_engine::ports::{Outbox, Room, Store};
 
 use super::audit::{Audit, Offer};
 use super::journal::count;
@@ -149,16 +149,20 @@ impl Store for NodeStore {
         self.read("looking for cancels", async { self.below.canceled_runs().await })
     }
 
-    fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.read("releasing leases", async move { self.below.release_leases(held, due).await })
+    fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.read("releasing leases", async move { self.below.release_leases(released).await })
     }
 
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
         self.read("claiming deliveries", async move { self.below.claim_deliveries(limit, claim_ms).await })
     }
 
-    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.read("settling a delivery", async move { self.below.settle_delivery(key, outcome).await })
+    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.read("settling deliveries", async move { self.below.settle_deliveries(settled).await })
+    }
+
+    fn outbox(&self) -> &dyn Outbox {
+        self.below.outbox()
     }
 
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {

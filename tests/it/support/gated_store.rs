@@ -9,9 +9,9 @@ use switchboard_engine::memory::MemoryStore;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
     Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
-    LogPage, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    LogPage, Release, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use switchboard_engine::ports::{Clock, Room};
+use switchboard_engine::ports::{Clock, Outbox, Room};
 use tokio::sync::watch;
 
 pub(crate) struct GatedStore {
@@ -159,16 +159,20 @@ impl Store for GatedStore {
         self.inner.canceled_runs()
     }
 
-    fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.inner.release_leases(held, due)
+    fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.release_leases(released)
     }
 
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
         self.inner.claim_deliveries(limit, claim_ms)
     }
 
-    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.inner.settle_delivery(key, outcome)
+    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.settle_deliveries(settled)
+    }
+
+    fn outbox(&self) -> &dyn Outbox {
+        self.inner.outbox()
     }
 
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {

@@ -36,6 +36,8 @@ pub(super) struct ServerTable {
     pub(super) tenants: Setting<Vec<String>>,
     pub(super) outbound_allow: Setting<Vec<String>>,
     pub(super) cors_origins: Setting<Vec<String>>,
+    pub(super) webhook_attempts_max: Setting<u64>,
+    pub(super) webhook_coalesce_after: Setting<u64>,
     pub(super) body_bytes_max: Setting<u64>,
     pub(super) reply_bytes_max: Setting<u64>,
     pub(super) default_version: Setting<String>,

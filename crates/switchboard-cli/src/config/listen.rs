@@ -1,6 +1,8 @@
 //! Addresses to listen on, and who can reach them.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::{ConfigError, Layer};
 
 pub(super) const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
@@ -29,6 +31,26 @@ pub(super) fn parse_host(text: &str) -> Result<IpAddr, String> {
 /// Reads the port alone, as in `PORT`.
 pub(super) fn parse_port(text: &str) -> Result<u16, String> {
     text.parse().map_err(|_| format!("expected a port from 0 to 65535, got {text:?}"))
+}
+
+/// How a server of these settings is reached on this machine.
+///
+/// # Errors
+/// When its address cannot be read.
+pub(crate) fn local_url(settings: &Layer) -> Result<String, ConfigError> {
+    let given = settings.listen.clone().map(|given| given.try_map(|text| parse(&text))).transpose()?;
+    let addr = given.map_or(DEFAULT, |given| given.value);
+    Ok(format!("http://{}", reachable(addr)))
+}
+
+/// A port on all addresses is reached on this machine by the loopback one.
+pub(crate) fn reachable(addr: SocketAddr) -> SocketAddr {
+    let ip = match addr.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    SocketAddr::new(ip, addr.port())
 }
 
 /// Whether only this machine can reach an address.

@@ -28,7 +28,7 @@ use crate::agents::exec::{Invocation, Program};
 pub(crate) use choices::{Card, Effects, LogFormat, Seed, Synchronous};
 pub(crate) use environment::Environment;
 pub(crate) use layer::{Command, Layer, gather};
-pub(crate) use listen::is_local;
+pub(crate) use listen::{is_local, local_url, reachable};
 pub(crate) use origin::{ConfigError, Given, Origin};
 pub(crate) use print::print;
 pub(crate) use settle::settle;
@@ -53,6 +53,10 @@ pub(crate) struct Config {
     /// Judged by the client that calls them, so it is not known here whether they are good.
     pub(crate) outbound_allow: Given<Vec<String>>,
     pub(crate) cors_origins: Vec<String>,
+    /// Attempts at a webhook before it is given up on.
+    pub(crate) webhook_attempts_max: u32,
+    /// How far behind a receiver gets the newest state instead; 0 is never.
+    pub(crate) webhook_coalesce_after: u32,
     pub(crate) body_bytes_max: usize,
     pub(crate) reply_bytes_max: u64,
     /// What a request that names no version means; none is what the specification says.

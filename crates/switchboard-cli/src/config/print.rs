@@ -42,6 +42,8 @@ fn server(config: &Config) -> ServerTable {
         tenants: set(config.tenants.clone()),
         outbound_allow: set(config.outbound_allow.value.clone()),
         cors_origins: set(config.cors_origins.clone()),
+        webhook_attempts_max: set(config.webhook_attempts_max.into()),
+        webhook_coalesce_after: set(config.webhook_coalesce_after.into()),
         body_bytes_max: set(config.body_bytes_max as u64),
         reply_bytes_max: set(config.reply_bytes_max),
         default_version: config.default_version.and_then(|dialect| set(dialect.version().to_owned())),

@@ -17,6 +17,8 @@ use super::{
 const DATA_DEFAULT: &str = "./switchboard-data";
 const GRACE_S_DEFAULT: u64 = 10;
 const GRACE_S_MAX: u64 = 3_600;
+const ATTEMPTS_MAX: u32 = 1_000;
+const COALESCE_MAX: u32 = 1_000_000;
 const LEASE_S_MAX: u64 = 3_600;
 /// A year.
 const TASK_TIMEOUT_S_MAX: u64 = 365 * 86_400;
@@ -54,6 +56,11 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         Some(given) => given.try_map(|bytes| values::within(bytes, REPLY_BYTES_MIN, REPLY_BYTES_MAX, "bytes"))?.value,
         None => switchboard::Limits::default().reply_bytes_max,
     };
+    let limits = switchboard::Limits::default();
+    let webhook_attempts_max =
+        small(settings.webhook_attempts_max, 1, ATTEMPTS_MAX, "attempts", limits.delivery_failures_max)?;
+    let webhook_coalesce_after =
+        small(settings.webhook_coalesce_after, 0, COALESCE_MAX, "updates", limits.delivery_coalesce_after)?;
     let grace_s = match settings.grace_s {
         Some(given) => given.try_map(|seconds| values::within(seconds, 0, GRACE_S_MAX, "seconds"))?.value,
         None => GRACE_S_DEFAULT,
@@ -69,6 +76,8 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         allow_unauthenticated,
         outbound_allow: outbound_allow.unwrap_or(Given::new(Vec::new(), Origin::Default)),
         cors_origins: each(cors_origins, values::origin)?,
+        webhook_attempts_max,
+        webhook_coalesce_after,
         body_bytes_max: usize::try_from(body_bytes_max).unwrap_or(usize::MAX),
         reply_bytes_max,
         default_version: settings.default_version.map(default_version).transpose()?,
@@ -98,6 +107,13 @@ impl Layer {
         let synchronous = self.synchronous.as_ref().map(|given| given.value).unwrap_or_default();
         Ok(Storage::Sqlite { folder, synchronous })
     }
+}
+
+/// A number within bounds, or what holds without it.
+fn small(given: Option<Given<u64>>, low: u32, high: u32, unit: &str, default: u32) -> Result<u32, ConfigError> {
+    let Some(given) = given else { return Ok(default) };
+    let number = given.try_map(|number| values::within(number, low.into(), high.into(), unit))?.value;
+    Ok(u32::try_from(number).unwrap_or(high))
 }
 
 fn lifetimes(
@@ -143,9 +159,9 @@ fn tokens(
     let place = file.as_ref().map_or_else(String::new, |path| format!("{}, ", path.display()));
     let tokens = Tokens::parse(&text).map_err(|error| from.error(format_args!("{place}{error}")))?;
     if tokens.is_empty() {
-        return Err(
-            from.error(format_args!("{place}no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT]"))
-        );
+        return Err(from.error(format_args!(
+            "{place}no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT] [+operator]"
+        )));
     }
     Ok(Some(KnownTokens { tokens, file }))
 }

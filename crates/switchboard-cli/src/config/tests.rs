@@ -76,6 +76,8 @@ fn every_setting_has_a_variable() {
         ("SWITCHBOARD_TENANT", "acme, globex"),
         ("SWITCHBOARD_OUTBOUND_ALLOW", "10.0.0.0/8,127.0.0.1:9000"),
         ("SWITCHBOARD_CORS_ORIGIN", "https://app.example"),
+        ("SWITCHBOARD_WEBHOOK_ATTEMPTS", "3"),
+        ("SWITCHBOARD_WEBHOOK_COALESCE", "100"),
         ("SWITCHBOARD_BODY_LIMIT", "4096"),
         ("SWITCHBOARD_REPLY_LIMIT", "2097152"),
         ("SWITCHBOARD_DEFAULT_VERSION", "1.0"),
@@ -105,6 +107,8 @@ fn every_setting_has_a_variable() {
         tenants = ["acme", "globex"]
         outbound_allow = ["10.0.0.0/8", "127.0.0.1:9000"]
         cors_origins = ["https://app.example"]
+        webhook_attempts_max = 3
+        webhook_coalesce_after = 100
         body_bytes_max = 4096
         reply_bytes_max = 2097152
         default_version = "1.0"
@@ -206,12 +210,19 @@ fn what_is_printed_can_be_read_back_and_holds_no_secret() {
         attempts_max = 5
         retry_pause_s = 2
         retry_pause_s_max = 4
+        card = "agent-native"
+        dialect = "selectools"
+        default_dialect = "agent-native"
+        selectools_tasks_max = 2
+        selectools_body_bytes_max = 4096
+        selectools_card_url = "https://agents.example/a2a"
     "#;
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("tokens.txt"), format!("{TOKEN} alice\n")).unwrap();
     std::fs::write(folder.path().join(FILE_NAME), file).unwrap();
     let printed = print(&load_in(folder.path(), &[], &[]).unwrap()).unwrap();
     assert!(!printed.contains(TOKEN) && printed.contains("tokens_file = \"tokens.txt\""), "{printed}");
+    assert!(printed.contains("dialect = \"selectools\"\ndefault_dialect = \"agent-native\"\n"), "{printed}");
     std::fs::write(folder.path().join(FILE_NAME), &printed).unwrap();
     assert_eq!(print(&load_in(folder.path(), &[], &[]).unwrap()).unwrap(), printed);
     let hidden = load(&[], &[("SWITCHBOARD_TOKENS", &format!("{TOKEN} bob"))], "").unwrap();

@@ -7,7 +7,7 @@ use switchboard_core::model::TaskState;
 
 use super::Subject;
 use super::given::{LEASE_MS, Pen, anyone, chunk, inbound, now, status};
-use crate::ports::store::{ClaimRuns, ClaimedRun, CommitError, TaskKey};
+use crate::ports::store::{ClaimRuns, ClaimedRun, CommitError, Release, TaskKey};
 
 async fn claim_as(subject: &dyn Subject, at_work: &[(TaskKey, u64)], limit: usize) -> Vec<ClaimedRun> {
     let at_work = at_work.to_vec();
@@ -141,7 +141,7 @@ pub async fn a_lease_that_was_claimed_is_lost_to_its_holder(subject: &mut dyn Su
     assert_eq!(renew(subject, &held).await, [pen.key(), TaskKey(pen.key().0 + 1000)]);
     assert_eq!(renew(subject, &[(pen.key(), pen.head.fence)]).await, []);
     // Nor can the old holder give away what is no longer its own.
-    subject.store().release_leases(vec![(pen.key(), old_fence)], now(subject)).await.expect("answers");
+    release(subject, &[(pen.key(), old_fence)], 0).await;
     assert_eq!(claim(subject).await.len(), 0);
     other.append(subject, vec![status(subject, TaskState::Working, None)]).await;
     other.check(subject).await;
@@ -151,7 +151,7 @@ pub async fn a_lease_that_was_claimed_is_lost_to_its_holder(subject: &mut dyn Su
 pub async fn a_released_run_is_claimed_when_it_is_due(subject: &mut dyn Subject) {
     let mut pen = Pen::opened(subject, "t1").await;
     let held = vec![(pen.key(), pen.head.fence)];
-    subject.store().release_leases(held.clone(), now(subject).plus_ms(5000)).await.expect("answers");
+    release(subject, &held, 5000).await;
     assert_eq!(renew(subject, &held).await, [pen.key()], "released is given up");
     subject.clock().advance_ms(4999);
     assert_eq!(claim(subject).await.len(), 0);
@@ -176,7 +176,7 @@ pub async fn leases_of_a_process_that_is_gone_are_void_at_once(subject: &mut dyn
 pub async fn a_released_run_keeps_its_due_time_over_a_restart(subject: &mut dyn Subject) {
     let mut pen = Pen::opened(subject, "t1").await;
     let held = vec![(pen.key(), pen.head.fence)];
-    subject.store().release_leases(held, now(subject).plus_ms(5000)).await.expect("answers");
+    release(subject, &held, 5000).await;
     subject.restart();
     assert_eq!(claim(subject).await.len(), 0);
     subject.clock().advance_ms(5000);
@@ -188,7 +188,7 @@ pub async fn a_run_given_back_in_order_has_not_been_tried_once_more(subject: &mu
     let mut pen = Pen::opened(subject, "t1").await;
     for _ in 0..3 {
         let held = vec![(pen.key(), pen.head.fence)];
-        subject.store().release_leases(held, now(subject)).await.expect("answers");
+        release(subject, &held, 0).await;
         subject.restart();
         claim_released(subject, &mut pen).await;
         assert_eq!(pen.head.attempt, 1);
@@ -196,7 +196,7 @@ pub async fn a_run_given_back_in_order_has_not_been_tried_once_more(subject: &mu
     subject.restart();
     claim_only(subject, &mut pen).await;
     let held = vec![(pen.key(), pen.head.fence)];
-    subject.store().release_leases(held, now(subject)).await.expect("answers");
+    release(subject, &held, 0).await;
     claim_released(subject, &mut pen).await;
     assert_eq!((pen.head.fence, pen.head.attempt), (6, 2));
     pen.check(subject).await;
@@ -258,4 +258,9 @@ pub async fn a_claim_takes_no_more_than_it_was_asked_for(subject: &mut dyn Subje
     }
     claimed.sort();
     assert_eq!(claimed, pens.iter().map(Pen::key).collect::<Vec<_>>());
+}
+
+async fn release(subject: &mut dyn Subject, held: &[(TaskKey, u64)], pause_ms: i64) {
+    let released = held.iter().map(|&(key, fence)| Release { key, fence, pause_ms }).collect();
+    subject.store().release_leases(released).await.expect("answers");
 }

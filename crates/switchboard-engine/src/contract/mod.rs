@@ -11,6 +11,7 @@ pub mod given;
 pub mod leases;
 pub mod lists;
 pub mod logs;
+pub mod outbox;
 pub mod records;
 pub mod retention;
 pub mod webhooks;
@@ -79,6 +80,12 @@ macro_rules! store_contract {
             webhooks: a_late_outcome_for_a_replaced_config_is_ignored,
             webhooks: deliveries_come_in_the_order_they_fell_due,
             webhooks: a_delivery_under_way_is_due_again_after_a_restart,
+            outbox: the_outbox_shows_what_waits_is_under_way_or_was_given_up_on,
+            outbox: outbox_pages_join_up,
+            outbox: a_redriven_delivery_is_due_and_counts_anew,
+            outbox: a_purged_delivery_drops_its_backlog_and_keeps_its_webhook,
+            outbox: a_postponed_delivery_has_not_failed,
+            outbox: many_deliveries_are_settled_at_once,
             leases: a_lease_taken_in_a_commit_holds_until_it_runs_out,
             leases: a_run_that_begins_without_a_lease_is_due_at_once,
             leases: a_claim_raises_fence_and_attempt_and_is_in_the_log,

@@ -33,7 +33,7 @@ async fn claim(subject: &dyn Subject, limit: usize) -> Vec<Delivery> {
 }
 
 async fn settle(subject: &dyn Subject, delivery: &Delivery, outcome: DeliveryOutcome) {
-    subject.store().settle_delivery(delivery.key, outcome).await.expect("deliveries are settled");
+    subject.store().settle_deliveries(vec![(delivery.key, outcome)]).await.expect("deliveries are settled");
 }
 
 async fn next_at(subject: &dyn Subject) -> Option<i64> {

@@ -7,16 +7,18 @@ use super::tables::Tables;
 use crate::ports::store::{Delivery, DeliveryKey, DeliveryOutcome, PushChange, TaskKey};
 
 pub(super) struct Webhook {
-    key: DeliveryKey,
-    config: PushConfig,
-    dialect: Dialect,
+    pub(super) key: DeliveryKey,
+    pub(super) config: PushConfig,
+    pub(super) dialect: Dialect,
     pub(super) delivered_seq: u64,
-    failures: u32,
+    pub(super) failures: u32,
     /// Set while something waits or is under way: when it may be claimed (again).
     pub(super) claimable_at: Option<Timestamp>,
-    claimed: bool,
-    parked: bool,
-    last_error: Option<String>,
+    pub(super) claimed: bool,
+    pub(super) parked: bool,
+    pub(super) last_error: Option<String>,
+    pub(super) last_attempt_at: Option<Timestamp>,
+    pub(super) created_at: Timestamp,
 }
 
 impl Tables {
@@ -26,7 +28,7 @@ impl Tables {
                 PushChange::Put { config, dialect, after_seq } => {
                     // A replaced config gets a new cursor under a new key, so that a delivery under way cannot move it.
                     self.delete_webhook(key, &config.id);
-                    self.put_webhook(key, config, dialect, after_seq);
+                    self.put_webhook(key, config, dialect, after_seq, now);
                 }
                 PushChange::Delete { id } => self.delete_webhook(key, &id),
             }
@@ -35,7 +37,7 @@ impl Tables {
         self.mark_due(key, now);
     }
 
-    fn put_webhook(&mut self, key: TaskKey, config: PushConfig, dialect: Dialect, after_seq: u64) {
+    fn put_webhook(&mut self, key: TaskKey, config: PushConfig, dialect: Dialect, after_seq: u64, now: Timestamp) {
         self.last_delivery += 1;
         let delivery = DeliveryKey(self.last_delivery);
         let webhook = Webhook {
@@ -48,6 +50,8 @@ impl Tables {
             claimed: false,
             parked: false,
             last_error: None,
+            last_attempt_at: None,
+            created_at: now,
         };
         if let Some(record) = self.records.get_mut(&key) {
             record.webhooks.push(webhook);
@@ -106,6 +110,7 @@ impl Tables {
                 config: webhook.config.clone(),
                 dialect: webhook.dialect,
                 delivered_seq: webhook.delivered_seq,
+                task_seq: record.head.seq,
                 failures: webhook.failures,
             });
             self.due.remove(&(at, delivery));
@@ -121,6 +126,9 @@ impl Tables {
         let Some(webhook) = record.webhooks.iter_mut().find(|webhook| webhook.key == delivery) else { return };
         let was_due = webhook.claimable_at.take();
         webhook.claimed = false;
+        if !matches!(outcome, DeliveryOutcome::Postponed { .. }) {
+            webhook.last_attempt_at = Some(now);
+        }
         match outcome {
             DeliveryOutcome::Delivered { seq: delivered } => {
                 webhook.delivered_seq = webhook.delivered_seq.max(delivered);
@@ -135,6 +143,13 @@ impl Tables {
                 webhook.last_error = Some(error);
                 webhook.claimable_at = Some(due);
             }
+            DeliveryOutcome::Postponed { delivered_seq, due } => {
+                if delivered_seq > webhook.delivered_seq {
+                    webhook.failures = 0;
+                }
+                webhook.delivered_seq = webhook.delivered_seq.max(delivered_seq);
+                webhook.claimable_at = Some(due);
+            }
             DeliveryOutcome::Parked { delivered_seq, error } => {
                 webhook.failures += 1;
                 webhook.delivered_seq = webhook.delivered_seq.max(delivered_seq);
@@ -143,6 +158,17 @@ impl Tables {
             }
         }
         let is_due = webhook.claimable_at;
+        self.moved(key, delivery, was_due, is_due);
+    }
+
+    /// Keeps the ordered sets in step with a cursor that has changed.
+    pub(super) fn moved(
+        &mut self,
+        key: TaskKey,
+        delivery: DeliveryKey,
+        was_due: Option<Timestamp>,
+        is_due: Option<Timestamp>,
+    ) {
         if let Some(at) = was_due {
             self.due.remove(&(at, delivery));
         }

@@ -5,6 +5,7 @@ mod adapters;
 mod artifacts;
 mod deliveries;
 mod list;
+mod outbox;
 mod retain;
 mod runs;
 mod store;

@@ -6,7 +6,7 @@ use switchboard_core::lifecycle::Event;
 use switchboard_core::model::Timestamp;
 
 use super::tables::{Hold, Lease, Tables};
-use crate::ports::store::{ClaimRuns, ClaimedRun, LoggedCommit, StoredHead, TaskKey};
+use crate::ports::store::{ClaimRuns, ClaimedRun, LoggedCommit, Release, StoredHead, TaskKey};
 
 impl Tables {
     /// A commit takes the lease if it says so, leaves it alone if not, and drops it when the run has ended. A run that
@@ -79,10 +79,11 @@ impl Tables {
         asked.map(|(key, _)| *key).collect()
     }
 
-    pub(super) fn release_leases(&mut self, held: &[(TaskKey, u64)], due: Timestamp) {
-        for &(key, fence) in held {
+    pub(super) fn release_leases(&mut self, released: &[Release], now: Timestamp) {
+        for &Release { key, fence, pause_ms } in released {
             if self.holds(key, fence) {
-                self.set_lease(key, Some(Lease { hold: Hold::Released, claimable_at: due }));
+                let claimable_at = now.plus_ms(pause_ms);
+                self.set_lease(key, Some(Lease { hold: Hold::Released, claimable_at }));
             }
         }
     }

@@ -9,11 +9,12 @@ use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
 
 use super::tables::Tables;
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
+use crate::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use crate::ports::store::{
     Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
-    LogPage, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    LogPage, Release, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use crate::ports::{Clock, Room};
+use crate::ports::{Clock, Outbox, Room};
 
 pub const TASKS_MAX_DEFAULT: usize = 10_000;
 
@@ -118,8 +119,9 @@ impl Store for MemoryStore {
         answer(Ok(self.lock().canceled_runs()))
     }
 
-    fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.lock().release_leases(&held, due);
+    fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>> {
+        let now = self.clock.now();
+        self.lock().release_leases(&released, now);
         answer(Ok(()))
     }
 
@@ -128,14 +130,21 @@ impl Store for MemoryStore {
         answer(Ok(self.lock().claim_deliveries(limit, claim_ms, now)))
     }
 
-    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
         let now = self.clock.now();
-        self.lock().settle_delivery(key, outcome, now);
+        let mut tables = self.lock();
+        for (key, outcome) in settled {
+            tables.settle_delivery(key, outcome, now);
+        }
         answer(Ok(()))
     }
 
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
         answer(Ok(self.lock().next_delivery_at()))
+    }
+
+    fn outbox(&self) -> &dyn Outbox {
+        self
     }
 
     fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
@@ -148,5 +157,26 @@ impl Store for MemoryStore {
         stats.batches = stats.commits;
         stats.commit_seconds[0] = stats.commits;
         stats
+    }
+}
+
+impl Outbox for MemoryStore {
+    fn page(&self, query: OutboxQuery) -> BoxFuture<'_, Result<OutboxPage, StoreError>> {
+        answer(Ok(self.lock().list_outbox(query)))
+    }
+
+    fn find(&self, key: DeliveryKey) -> BoxFuture<'_, Result<Option<OutboxEntry>, StoreError>> {
+        answer(Ok(self.lock().find_outbox(key)))
+    }
+
+    fn redrive(&self, keys: Vec<DeliveryKey>) -> BoxFuture<'_, Result<usize, StoreError>> {
+        let now = self.clock.now();
+        let mut tables = self.lock();
+        answer(Ok(keys.into_iter().filter(|key| tables.redrive(*key, now)).count()))
+    }
+
+    fn purge(&self, keys: Vec<DeliveryKey>) -> BoxFuture<'_, Result<usize, StoreError>> {
+        let mut tables = self.lock();
+        answer(Ok(keys.into_iter().filter(|key| tables.purge(*key)).count()))
     }
 }

@@ -59,9 +59,7 @@ async fn send_anew(
 ) -> Result<(Arc<Record>, StoredTask), ProtocolError> {
     let mut caller = caller.clone();
     let key = caller.idempotency_key.take().unwrap_or_default();
-    // A key that has failed this often is answered with its last failure.
-    const TASKS_PER_KEY_MAX: usize = 16;
-    for _ in 1..TASKS_PER_KEY_MAX {
+    for _ in 1..house.limits.tasks_per_key_max {
         caller.idempotency_key = Some(format!("{key}\n{}", earlier.1.head.id));
         match enter(house, agent, &caller, send.clone()).await? {
             Entry::Entered(Entered { record, stored, .. }) => return Ok((record, stored)),

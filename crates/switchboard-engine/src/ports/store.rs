@@ -12,6 +12,7 @@ use switchboard_core::model::{
     AgentName, ArtifactId, ConfigId, ContextId, Dialect, PushConfig, TaskId, TaskState, TaskStatus, Timestamp,
 };
 
+use super::Outbox;
 use super::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use super::room::Room;
 
@@ -75,17 +76,20 @@ pub trait Store: Send + Sync {
     /// before it could tell the run.
     fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>>;
 
-    /// Gives leases back, so that the runs can be claimed once `due` has come. It is no failure of theirs: the claim that
-    /// follows is not another attempt.
-    fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Gives leases back. It is no failure of the runs: the claim that follows is not another attempt.
+    fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Takes deliveries that are due, hiding them from others for `claim_ms`.
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>>;
 
-    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Records how deliveries ended, all of them in one go.
+    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// When the next delivery is due, if any waits.
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>>;
+
+    /// The same deliveries for operators.
+    fn outbox(&self) -> &dyn Outbox;
 
     /// Removes what the policy no longer keeps, at most `limit` records, and says how many.
     fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>>;
@@ -256,6 +260,15 @@ pub struct ClaimRuns {
     pub at_work: Arc<dyn Fn(TaskKey, u64) -> bool + Send + Sync>,
 }
 
+/// A lease given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release {
+    pub key: TaskKey,
+    pub fence: u64,
+    /// How long nobody is to claim the run, by the store's clock: processes do not agree on the time of day.
+    pub pause_ms: i64,
+}
+
 #[derive(Clone, Debug)]
 pub struct ClaimedRun {
     pub stored: StoredHead,
@@ -318,6 +331,8 @@ pub struct Delivery {
     pub dialect: Dialect,
     /// The number of the last update the receiver has taken.
     pub delivered_seq: u64,
+    /// The number of the task's newest update when this was claimed.
+    pub task_seq: u64,
     /// Failed attempts at the next one.
     pub failures: u32,
 }
@@ -328,6 +343,8 @@ pub enum DeliveryOutcome {
     Delivered { seq: u64 },
     /// Keep what was delivered, try the next again at `due`.
     Retry { delivered_seq: u64, due: Timestamp, error: String },
+    /// Not tried, through no fault of its own: keep what was delivered and the count of failures, take it up at `due`.
+    Postponed { delivered_seq: u64, due: Timestamp },
     /// Given up on; it stays visible until somebody redrives it.
     Parked { delivered_seq: u64, error: String },
 }

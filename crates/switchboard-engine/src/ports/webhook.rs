@@ -10,6 +10,9 @@ pub trait Webhook: Send + Sync {
 
     /// Posts once. `Ok` is the receiver's status; whether that counts as delivered is for the caller to say.
     fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<u16, WebhookError>>;
+
+    /// Asked now and then: lets go of what is kept for posts that did not come, such as idle connections.
+    fn tidy(&self) {}
 }
 
 pub struct WebhookCall {

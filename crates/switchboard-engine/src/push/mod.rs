@@ -1,11 +1,39 @@
-//! Posting updates to webhooks. Each (task, config) has a cursor in the store, marked due by the commit itself; a loop
-//! takes what is due, posts it in order, and moves the cursor. A receiver that fails is tried again later and never
-//! holds up a run, a stream or another receiver.
+//! Posting updates to webhooks. Each (task, config) has a cursor in the store, marked due by the commit itself. A loop
+//! (`dispatch`) takes what is due, `lanes` says which endpoint may be called now (`health` whether it is up), `deliver`
+//! posts in order, and the cursor moves. A receiver that fails is tried again later and never holds up a run, a stream
+//! or another receiver. `outbox` is what an operator sees of it.
 
 mod backoff;
-mod deliveries;
+mod coalesce;
+mod deliver;
+mod dispatch;
+mod endpoint;
+mod health;
+mod lanes;
+mod outbox;
 mod registering;
 mod whole_task;
 
-pub(crate) use deliveries::deliver_forever;
+use std::sync::Mutex;
+
+use crate::limits::Limits;
+
+pub use endpoint::Endpoint;
+pub use lanes::EndpointHealth;
+pub use outbox::{Changed, NextUpdate, OutboxDesk, OutboxDetail, OutboxFilter, OutboxList};
+
+pub(crate) use dispatch::deliver_forever;
 pub(crate) use registering::put_config;
+
+/// Who may be called now; shared by the loop and those who look at it.
+pub(crate) type SharedLanes = Mutex<lanes::Lanes<deliver::Claimed>>;
+
+pub(crate) fn lanes_within(limits: &Limits) -> SharedLanes {
+    let rules = health::Rules {
+        failures_max: limits.endpoint_failures_max.max(1),
+        probe_ms_min: limits.endpoint_probe_ms_min,
+        probe_ms_max: limits.endpoint_probe_ms_max,
+    };
+    let down_ms_max = i64::from(limits.endpoint_down_s_max) * 1_000;
+    Mutex::new(lanes::Lanes::new(limits.deliveries_max, rules, down_ms_max))
+}

@@ -13,26 +13,26 @@ use super::{Backoff, Recovery, Run};
 use crate::commit::{Record, WriteError};
 use crate::house::{House, Registered};
 use crate::limits::Limits;
-use crate::ports::store::{ClaimedRun, StoreError};
+use crate::ports::store::{ClaimedRun, Release, StoreError};
 
 /// How often a task is looked at whose agent is not served here: at first, and later a quarter of its age, up to this.
 const UNSERVED_LOOK_MS: i64 = 60_000;
 const UNSERVED_LOOK_MS_MAX: i64 = 3_600_000;
 
-/// Takes up a run that this process has claimed.
-pub(super) async fn take_up(house: &Arc<House>, claimed: ClaimedRun) -> Result<(), StoreError> {
+/// Takes up a run that this process has claimed; a lease comes back if its time has not come.
+pub(super) async fn take_up(house: &Arc<House>, claimed: ClaimedRun) -> Result<Option<Release>, StoreError> {
     let ClaimedRun { stored: claimed, was_released } = claimed;
     let (key, fence, attempt) = (claimed.key, claimed.head.fence, claimed.head.attempt);
     if house.runs.is_at_work(key, fence) {
-        return Ok(());
+        return Ok(None);
     }
     let record = Arc::new(Record::stored(claimed));
-    let Some(stored) = house.stored_task(&record.scope, &record.id).await? else { return Ok(()) };
+    let Some(stored) = house.stored_task(&record.scope, &record.id).await? else { return Ok(None) };
     if stored.head.fence != fence {
         // Claimed again by somebody else while this process stood still: that fence is not ours to run under.
-        return Ok(());
+        return Ok(None);
     }
-    let Some(inbound) = stored.folded.open_turns.first().cloned() else { return Ok(()) };
+    let Some(inbound) = stored.folded.open_turns.first().cloned() else { return Ok(None) };
     let agent = house.agents.get(&record.scope.agent).cloned();
     if let (Some(agent), Some(checkpoint)) = (&agent, &stored.folded.checkpoint) {
         let at_most = Duration::from_millis(u64::from(house.limits.clean_up_ms_max));
@@ -45,30 +45,30 @@ pub(super) async fn take_up(house: &Arc<House>, claimed: ClaimedRun) -> Result<(
     match (verdict, agent) {
         (Verdict::Run, Some(agent)) => {
             house.note_recovered();
-            tracing::info!(task = %record.id, agent = %agent.name, attempt, "run taken up again");
+            tracing::debug!(task = %record.id, agent = %agent.name, attempt, "run taken up again");
             let referenced = house.referenced_tasks(&record.scope, &stored).await;
             if let Some(run) = Run::begin(house.clone(), agent, record, &stored, referenced, true) {
                 run.spawn();
             }
-            Ok(())
+            Ok(None)
         }
         (Verdict::End(end), _) => {
             house.note_recovered();
             if let Err(error) = end_turn(house, &record, fence, inbound, end).await {
                 tracing::warn!(task = %record.id, ?error, "an interrupted run could not be ended");
             }
-            Ok(())
+            Ok(None)
         }
         (Verdict::Wait { ms }, agent) => {
             match agent {
-                Some(_) => tracing::info!(task = %record.id, attempt, wait_ms = ms, "run put off"),
+                Some(_) => tracing::debug!(task = %record.id, attempt, wait_ms = ms, "run put off"),
                 None => tracing::warn!(
                     task = %record.id, agent = %record.scope.agent, "a task waits for an agent that is not served"
                 ),
             }
-            house.store.release_leases(vec![(key, fence)], house.now().plus_ms(ms)).await
+            Ok(Some(Release { key, fence, pause_ms: ms }))
         }
-        (Verdict::Run, None) => Ok(()),
+        (Verdict::Run, None) => Ok(None),
     }
 }
 
@@ -81,13 +81,13 @@ pub(crate) async fn give_back(house: &House, held: Vec<HeldRun>) {
         match agent.map(|agent: &Arc<Registered>| &agent.source.traits().recovery) {
             // If it cannot be ended now, its lease stays, and whoever finds that void will end it.
             Some(Recovery::Fail { reason }) if begun => fail_cut_off(house, &record, fence, reason).await,
-            Some(_) | None => released.push((key, fence)),
+            Some(_) | None => released.push(Release { key, fence, pause_ms: 0 }),
         }
     }
     if released.is_empty() {
         return;
     }
-    if let Err(error) = house.store.release_leases(released, house.now()).await {
+    if let Err(error) = house.store.release_leases(released).await {
         tracing::warn!(?error, "leases could not be released; they run out by themselves");
     }
 }

@@ -138,6 +138,12 @@ impl Run {
             };
             let end = match ended {
                 Ended::LetGo => return,
+                // Not the agent's failure: its words met a store that did not take them. Its lease runs out, and then it
+                // is as if its process had died.
+                Ended::By(Outcome::Failed(error)) if self.turn.has_unwritten() => {
+                    tracing::warn!(task = %self.turn.record().id, ?error, "a run was interrupted by the store");
+                    return;
+                }
                 Ended::By(outcome) => outcome.into_end(&self.house, &self.turn),
                 Ended::TimedOut => self.time_out(TIMED_OUT.to_owned()),
                 Ended::NotStarted { max_s } => self.time_out(queued_too_long(max_s)),

@@ -7,14 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, stream};
 use tokio::time::Instant;
 
 use super::recovery::take_up;
 use crate::house::House;
-use crate::ports::store::{ClaimRuns, StoreError};
+use crate::ports::store::{ClaimRuns, ClaimedRun, StoreError};
 
 /// Runs claimed in one go; more follow at once.
 const CLAIM_BATCH: usize = 256;
+/// Claimed runs looked at side by side.
+const TAKEN_UP_AT_ONCE: usize = 32;
 /// The first pause after a store that did not answer before anything was claimed; it doubles.
 const START_PAUSE: Duration = Duration::from_millis(100);
 
@@ -63,10 +66,30 @@ async fn tend(house: &Arc<House>, renewed: &mut Option<Instant>, pause: Duration
     // Whoever held a lease before this process is gone or will be seen to be: new work need not wait for the old.
     house.health.recovering.store(false, Ordering::Relaxed);
     let found = if claimed.len() < CLAIM_BATCH { Found::All } else { Found::More };
-    for run in claimed {
-        take_up(house, run).await?;
-    }
+    take_up_all(house, claimed).await?;
     Ok(found)
+}
+
+/// Takes up what was claimed, many at a time, because each is read and most wait for the disk meanwhile. One that fails
+/// keeps its lease until that runs out, and the others do not suffer for it.
+async fn take_up_all(house: &Arc<House>, claimed: Vec<ClaimedRun>) -> Result<(), StoreError> {
+    if claimed.is_empty() {
+        return Ok(());
+    }
+    let runs = claimed.len();
+    let mut taken = stream::iter(claimed).map(|run| take_up(house, run)).buffered(TAKEN_UP_AT_ONCE);
+    let (mut released, mut failed) = (Vec::new(), None);
+    while let Some(taken) = taken.next().await {
+        match taken {
+            Ok(release) => released.extend(release),
+            Err(error) => failed = Some(error),
+        }
+    }
+    tracing::info!(runs, put_off = released.len(), "interrupted runs taken up");
+    if !released.is_empty() {
+        house.store.release_leases(released).await?;
+    }
+    failed.map_or(Ok(()), Err)
 }
 
 async fn renew(house: &House) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@
 //! A turn of an agent without effects begins *staged*: what it writes at once is kept here and committed together with
 //! the acceptance of its message. The first time it has to wait, the stage is committed and the turn goes on directly.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -43,6 +43,8 @@ struct Inner {
     /// The task as it was when the turn began.
     task: OnceLock<Arc<Task>>,
     artifacts_made: AtomicU32,
+    /// Whether the store failed to take something the agent said.
+    unwritten: AtomicBool,
     work_time: WorkTime,
     stage: Mutex<Option<Stage>>,
 }
@@ -112,6 +114,7 @@ impl Turn {
             checkpoint,
             task,
             artifacts_made: AtomicU32::new(0),
+            unwritten: AtomicBool::new(false),
             work_time: WorkTime::new(),
             stage: Mutex::new(stage),
         };
@@ -393,7 +396,10 @@ impl Turn {
             Ok(_) => Ok(()),
             Err(WriteError::Refused(refusal)) => Err(refused(refusal)),
             Err(WriteError::Duplicate(_)) => Err(TurnError::Stopped),
-            Err(WriteError::Failed(_)) => Err(TurnError::Unavailable),
+            Err(WriteError::Failed(_)) => {
+                self.inner.unwritten.store(true, Ordering::Relaxed);
+                Err(TurnError::Unavailable)
+            }
         }
     }
 
@@ -441,6 +447,11 @@ impl Turn {
 
     pub(crate) fn fence(&self) -> u64 {
         self.inner.fence
+    }
+
+    /// Whether the store failed to take something the agent said.
+    pub(crate) fn has_unwritten(&self) -> bool {
+        self.inner.unwritten.load(Ordering::Relaxed)
     }
 
     pub(crate) fn work_time(&self) -> &WorkTime {

@@ -4,7 +4,7 @@
 
 use rusqlite::{OptionalExtension, Row, params};
 use switchboard_core::call::Owner;
-use switchboard_core::model::{AuthenticationInfo, Dialect, PushConfig, TaskId};
+use switchboard_core::model::{AuthenticationInfo, Dialect, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::store::{
     Delivery, DeliveryKey, DeliveryOutcome, PushChange, Scope, StoreError, TaskKey,
 };
@@ -94,8 +94,9 @@ impl Ledger<'_> {
     pub(super) fn claim_deliveries(&mut self, limit: usize, claim_ms: u32) -> Result<Vec<Delivery>, Failure> {
         let sql = format!(
             "SELECT {CONFIG_COLUMNS}, push.dialect, push.push_no, push.task_no, push.delivered_seq, push.failures,
-                    task.id, task.context_id, scope.tenant, scope.principal, scope.agent
-               FROM push JOIN task USING (task_no) JOIN scope USING (scope_no) WHERE push.due_at <= ?1 ORDER BY push.due_at LIMIT ?2"
+                    task.id, task.context_id, task.seq, scope.tenant, scope.principal, scope.agent
+               FROM push JOIN task USING (task_no) JOIN scope USING (scope_no)
+              WHERE push.due_at <= ?1 ORDER BY push.due_at LIMIT ?2"
         );
         let mut select = self.connection.prepare_cached(&sql)?;
         let mut rows = select.query(params![self.now.as_ms(), signed(limit as u64)])?;
@@ -104,70 +105,117 @@ impl Ledger<'_> {
             claimed.push(delivery_from(row)?);
         }
         let until = self.now.plus_ms(claim_ms.into()).as_ms();
-        let mut update = self.connection.prepare_cached(
-            "UPDATE push SET due_at = ?2, claimed_until = ?2, last_attempt_at = ?3 WHERE push_no = ?1",
-        )?;
+        let mut update =
+            self.connection.prepare_cached("UPDATE push SET due_at = ?2, claimed_until = ?2 WHERE push_no = ?1")?;
         for delivery in &claimed {
-            update.execute(params![delivery.key.0, until, self.now.as_ms()])?;
+            update.execute([delivery.key.0, until])?;
         }
         self.count_rows(claimed.len(), 0);
         Ok(claimed)
     }
 
-    pub(super) fn settle_delivery(&mut self, key: DeliveryKey, outcome: &DeliveryOutcome) -> Result<(), Failure> {
+    pub(super) fn settle_deliveries(&mut self, settled: &[(DeliveryKey, DeliveryOutcome)]) -> Result<(), Failure> {
         let mut select = self.connection.prepare_cached(
-            "SELECT push.delivered_seq, push.failures, task.seq FROM push JOIN task USING (task_no) WHERE push_no = ?1",
+            "SELECT push.delivered_seq, push.failures, push.last_error, push.last_attempt_at, task.seq
+               FROM push JOIN task USING (task_no) WHERE push_no = ?1",
         )?;
-        let found = select
-            .query_row([key.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))
-            .optional()?;
-        // The config was deleted or replaced meanwhile: nobody waits for this outcome.
-        let Some((delivered_before, failures_before, seq)) = found else { return Ok(()) };
-        let (delivered, failures, due_at, parked, error) = match outcome {
-            DeliveryOutcome::Delivered { seq: delivered } => {
-                let delivered = signed(*delivered).max(delivered_before);
-                (delivered, 0, (delivered < seq).then_some(self.now), false, None)
-            }
-            DeliveryOutcome::Retry { delivered_seq, due, error } => {
-                let delivered = signed(*delivered_seq).max(delivered_before);
-                // A receiver that took something has not failed at what comes next before.
-                let failures = if delivered > delivered_before { 1 } else { failures_before + 1 };
-                (delivered, failures, Some(*due), false, Some(error))
-            }
-            DeliveryOutcome::Parked { delivered_seq, error } => {
-                let delivered = signed(*delivered_seq).max(delivered_before);
-                (delivered, failures_before + 1, None, true, Some(error))
-            }
-        };
         let mut update = self.connection.prepare_cached(
             "UPDATE push SET delivered_seq = ?2, failures = ?3, due_at = ?4, parked = ?5, last_error = ?6,
-                             claimed_until = NULL
+                             last_attempt_at = ?7, claimed_until = NULL
               WHERE push_no = ?1",
         )?;
-        update.execute(params![key.0, delivered, failures, due_at.map(|at| at.as_ms()), parked, error])?;
-        self.count_rows(1, 0);
+        for (key, outcome) in settled {
+            let found = select.query_row([key.0], |row| {
+                let cursor = Cursor {
+                    delivered_seq: row.get(0)?,
+                    failures: row.get(1)?,
+                    due: None,
+                    parked: false,
+                    last_error: row.get(2)?,
+                    last_attempt_at: row.get(3)?,
+                };
+                Ok((cursor, row.get::<_, i64>(4)?))
+            });
+            // The config was deleted or replaced meanwhile: nobody waits for this outcome.
+            let Some((before, seq)) = found.optional()? else { continue };
+            let Cursor { delivered_seq, failures, due, parked, last_error, last_attempt_at } =
+                before.after(outcome, seq, self.now);
+            update.execute(params![key.0, delivered_seq, failures, due, parked, last_error, last_attempt_at])?;
+            self.count_rows(1, 0);
+        }
         Ok(())
     }
 }
 
+/// How far a webhook has come, in the columns' own types.
+struct Cursor {
+    delivered_seq: i64,
+    failures: i64,
+    due: Option<i64>,
+    parked: bool,
+    last_error: Option<String>,
+    last_attempt_at: Option<i64>,
+}
+
+impl Cursor {
+    /// The cursor after a delivery ended; `seq` is the number of the task's newest update.
+    fn after(self, outcome: &DeliveryOutcome, seq: i64, now: Timestamp) -> Self {
+        let now = now.as_ms();
+        let tried = |delivered: u64| Self {
+            delivered_seq: signed(delivered).max(self.delivered_seq),
+            failures: 0,
+            due: None,
+            parked: false,
+            last_error: None,
+            last_attempt_at: Some(now),
+        };
+        match outcome {
+            DeliveryOutcome::Delivered { seq: delivered } => {
+                let cursor = tried(*delivered);
+                Self { due: (cursor.delivered_seq < seq).then_some(now), ..cursor }
+            }
+            DeliveryOutcome::Retry { delivered_seq, due, error } => {
+                let cursor = tried(*delivered_seq);
+                // A receiver that took something has not failed at what comes next before.
+                let failures = if cursor.delivered_seq > self.delivered_seq { 1 } else { self.failures + 1 };
+                Self { failures, due: Some(due.as_ms()), last_error: Some(error.clone()), ..cursor }
+            }
+            DeliveryOutcome::Postponed { delivered_seq, due } => {
+                let cursor = tried(*delivered_seq);
+                let due = Some(due.as_ms());
+                if cursor.delivered_seq > self.delivered_seq { Self { due, ..cursor } } else { Self { due, ..self } }
+            }
+            DeliveryOutcome::Parked { delivered_seq, error } => {
+                let (failures, last_error) = (self.failures + 1, Some(error.clone()));
+                Self { failures, parked: true, last_error, ..tried(*delivered_seq) }
+            }
+        }
+    }
+}
+
 fn delivery_from(row: &Row<'_>) -> Result<Delivery, Failure> {
-    let dialect: String = row.get(5)?;
     let task_id = TaskId::from(row.get::<_, String>(10)?);
-    let known = Dialect::from_name(&dialect);
     Ok(Delivery {
         key: DeliveryKey(row.get(6)?),
-        scope: scope_from(row, 12)?,
+        scope: scope_from(row, 13)?,
         task_key: TaskKey(row.get(7)?),
         context_id: row.get::<_, String>(11)?.into(),
         config: config_from(row, task_id.clone())?,
         task_id,
-        dialect: known.ok_or_else(|| StoreError::Corrupt(format!("dialect {dialect} is unknown")))?,
+        dialect: dialect_from(row, 5)?,
         delivered_seq: unsigned(row.get(8)?),
+        task_seq: unsigned(row.get(12)?),
         failures: row.get(9)?,
     })
 }
 
-fn scope_from(row: &Row<'_>, at: usize) -> rusqlite::Result<Scope> {
+pub(super) fn dialect_from(row: &Row<'_>, at: usize) -> Result<Dialect, Failure> {
+    let name: String = row.get(at)?;
+    let known = Dialect::from_name(&name);
+    known.ok_or_else(|| StoreError::Corrupt(format!("dialect {name} is unknown")).into())
+}
+
+pub(super) fn scope_from(row: &Row<'_>, at: usize) -> rusqlite::Result<Scope> {
     let text = |column: usize| row.get::<_, String>(column);
     let owner = Owner { tenant: text(at)?.into(), principal: text(at + 1)?.into() };
     Ok(Scope { owner, agent: text(at + 2)?.into() })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rusqlite::params;
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{AgentName, Timestamp};
-use switchboard_engine::ports::store::{ClaimRuns, ClaimedRun, Scope, StoredHead, TaskKey};
+use switchboard_engine::ports::store::{ClaimRuns, ClaimedRun, Release, Scope, StoredHead, TaskKey};
 
 use super::commit::{Run, Step, StepRow};
 use super::error::Failure;
@@ -153,15 +153,15 @@ impl Ledger<'_> {
         lost
     }
 
-    pub(super) fn release_leases(&mut self, held: &[(TaskKey, u64)], due: Timestamp) -> Result<(), Failure> {
-        for &(key, fence) in held {
+    pub(super) fn release_leases(&mut self, released: &[Release]) -> Result<(), Failure> {
+        for &Release { key, fence, pause_ms } in released {
             if self.leases.get(key.0).is_none_or(|lease| lease.fence != fence) {
                 continue;
             }
             let mut update = self
                 .connection
                 .prepare_cached("UPDATE task SET holder = 0, lease_until = NULL, run_at = ?2 WHERE task_no = ?1")?;
-            update.execute(params![key.0, due.as_ms()])?;
+            update.execute(params![key.0, self.now.plus_ms(pause_ms).as_ms()])?;
             self.leases.set(key.0, None);
             self.count_rows(1, 0);
         }

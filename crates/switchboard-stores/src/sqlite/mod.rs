@@ -19,6 +19,7 @@ mod list;
 mod lock;
 mod migrate;
 mod open;
+mod outbox;
 mod prune;
 mod read;
 mod readers;

@@ -9,11 +9,12 @@ use rusqlite::Connection;
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
+use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use switchboard_engine::ports::store::{
     Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
-    LogPage, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    LogPage, Release, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use switchboard_engine::ports::{Clock, Room};
+use switchboard_engine::ports::{Clock, Outbox, Room};
 
 use super::FileError;
 use super::accepted::{find_accepted, last_accepted_day};
@@ -23,6 +24,7 @@ use super::download;
 use super::list;
 use super::lock::FileLock;
 use super::open::{Opened, SqliteOptions, open};
+use super::outbox;
 use super::prune::candidates;
 use super::read;
 use super::readers::Readers;
@@ -204,20 +206,24 @@ impl Store for SqliteStore {
         Box::pin(self.readers.run(read::canceled_runs))
     }
 
-    fn release_leases(&self, held: Vec<(TaskKey, u64)>, due: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.writer.run(move |ledger| ledger.release_leases(&held, due)))
+    fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.release_leases(&released)))
     }
 
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
         Box::pin(self.writer.run(move |ledger| ledger.claim_deliveries(limit, claim_ms)))
     }
 
-    fn settle_delivery(&self, key: DeliveryKey, outcome: DeliveryOutcome) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.writer.run(move |ledger| ledger.settle_delivery(key, &outcome)))
+    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.settle_deliveries(&settled)))
     }
 
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
         Box::pin(self.readers.run(read::next_delivery_at))
+    }
+
+    fn outbox(&self) -> &dyn Outbox {
+        self
     }
 
     fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
@@ -233,5 +239,23 @@ impl Store for SqliteStore {
 
     fn stats(&self) -> StoreStats {
         self.stats.read()
+    }
+}
+
+impl Outbox for SqliteStore {
+    fn page(&self, query: OutboxQuery) -> BoxFuture<'_, Result<OutboxPage, StoreError>> {
+        Box::pin(self.readers.run(move |connection| outbox::list(connection, query)))
+    }
+
+    fn find(&self, key: DeliveryKey) -> BoxFuture<'_, Result<Option<OutboxEntry>, StoreError>> {
+        Box::pin(self.readers.run(move |connection| outbox::find(connection, key)))
+    }
+
+    fn redrive(&self, keys: Vec<DeliveryKey>) -> BoxFuture<'_, Result<usize, StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.redrive(&keys)))
+    }
+
+    fn purge(&self, keys: Vec<DeliveryKey>) -> BoxFuture<'_, Result<usize, StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.purge(&keys)))
     }
 }

@@ -283,6 +283,8 @@ fn committed(request: &mut Request) -> Option<Committed<'_>> {
     let Some(Ok(key)) = request.outcome else { return None };
     let commit = &mut request.commit;
     let scope = match &mut commit.target {
+        // Begun and over in one commit: its caller is given all of it now, and few ask again. Who does brings it in.
+        Target::New { .. } if commit.head.is_closed() => return None,
         Target::New { scope } => Some(scope.clone()),
         Target::Existing { .. } => None,
     };

@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::USER_AGENT;
-use http::{HeaderName, HeaderValue, Request};
+use http::header::{HOST, USER_AGENT};
+use http::{HeaderName, HeaderValue, Request, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use hyper::client::conn::http1;
 use hyper_rustls::ConfigBuilderExt;
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::ClientConfig;
 use rustls::crypto::aws_lc_rs;
 use switchboard_core::call::BoxFuture;
@@ -19,12 +18,11 @@ use tokio::time::timeout;
 
 use super::connector::{Connector, Resolve, SystemResolver};
 use super::policy::OutboundPolicy;
+use super::pool::{Key, Line, Pool};
 use super::target::check_url;
-use super::trouble::DialError;
+use super::trouble::{DialError, broke};
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
-const IDLE_PER_HOST_MAX: usize = 2;
-const IDLE: Duration = Duration::from_secs(30);
 const ANSWER_HEAD_BYTES_MAX: usize = 32 * 1_024;
 /// A short answer is read to its end, so that the connection can serve the next call; a long one costs its connection.
 const ANSWER_BODY_BYTES_MAX: usize = 4 * 1_024;
@@ -35,7 +33,8 @@ const ANSWER_BODY_WAIT: Duration = Duration::from_millis(500);
 /// Connections are kept for a while and shared by calls to the same scheme, host and port. None of them can get round
 /// the policy: each was dialled under it, the policy never changes, and the peer of an open socket does not either.
 pub(crate) struct GuardedClient {
-    http: Client<Connector, Full<Bytes>>,
+    connector: Connector,
+    pool: Pool,
 }
 
 impl GuardedClient {
@@ -51,27 +50,45 @@ impl GuardedClient {
     }
 
     pub(super) fn assemble(policy: OutboundPolicy, resolver: Arc<dyn Resolve>, tls: ClientConfig) -> Self {
-        // The executor drives open connections and sweeps idle ones. The pool owns them: they end with the client, or
-        // with the call that was dropped, so none is left for a shutdown to wait for.
-        let http = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(IDLE_PER_HOST_MAX)
-            .http1_max_buf_size(ANSWER_HEAD_BYTES_MAX)
-            .build(Connector::new(policy, resolver, tls));
-        Self { http }
+        Self { connector: Connector::new(policy, resolver, tls), pool: Pool::default() }
     }
 
     async fn post_once(&self, call: WebhookCall) -> Result<u16, WebhookError> {
-        let answer = self.http.request(request(call).map_err(WebhookError::Refused)?).await;
-        let answer = answer.map_err(|error| match DialError::from_client(&error) {
+        let uri = check_url(&call.url).map_err(WebhookError::Refused)?;
+        let key = Key::of(&uri).ok_or_else(|| WebhookError::Refused("URL has no host".to_owned()))?;
+        let request = request(&uri, call).map_err(WebhookError::Refused)?;
+        if let Some(line) = self.pool.take(&key).await
+            && let Ok(status) = self.send(key.clone(), line, request.clone()).await
+        {
+            return Ok(status);
+        }
+        // Nothing was kept, or what was kept broke before an answer came, as it does when the other side closes it at
+        // that very moment. A receiver that took the call all the same sees its delivery id again.
+        let dialled = self.dial(&uri).await.map_err(|error| match error {
             DialError::Refused(why) => WebhookError::Refused(why),
             DialError::Failed(why) => WebhookError::Failed(why),
         })?;
+        self.send(key, dialled, request).await.map_err(|error| WebhookError::Failed(broke(&error).to_owned()))
+    }
+
+    async fn dial(&self, uri: &Uri) -> Result<Line, DialError> {
+        let stream = self.connector.open(uri).await?;
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(ANSWER_HEAD_BYTES_MAX);
+        let shaken = builder.handshake(stream).await;
+        let (sender, connection) = shaken.map_err(|error| DialError::Failed(broke(&error).to_owned()))?;
+        Ok(Line::new(sender, connection))
+    }
+
+    async fn send(&self, key: Key, mut line: Line, request: Request<Full<Bytes>>) -> hyper::Result<u16> {
+        let answer = line.send(request).await?;
         // A redirect is a status like any other: to follow it would carry the credentials to a place nobody chose.
         let status = answer.status().as_u16();
         // The status is known, and with it the outcome; whatever becomes of the body does not change it.
-        let _ = timeout(ANSWER_BODY_WAIT, discard(answer.into_body())).await;
+        let reading = line.drive(discard(answer.into_body()));
+        if timeout(ANSWER_BODY_WAIT, reading).await.unwrap_or(false) {
+            let _ = timeout(ANSWER_BODY_WAIT, self.pool.give(key, line)).await;
+        }
         Ok(status)
     }
 }
@@ -84,14 +101,19 @@ impl Webhook for GuardedClient {
     fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<u16, WebhookError>> {
         Box::pin(self.post_once(call))
     }
+
+    fn tidy(&self) {
+        self.pool.tidy();
+    }
 }
 
 /// The errors name no value: among them are credentials, and a URL often is one.
-fn request(call: WebhookCall) -> Result<Request<Full<Bytes>>, String> {
-    let mut request = Request::post(check_url(&call.url)?)
-        .header(USER_AGENT, AGENT)
-        .body(Full::new(call.body))
-        .map_err(|_| "the call could not be written as HTTP".to_owned())?;
+fn request(uri: &Uri, call: WebhookCall) -> Result<Request<Full<Bytes>>, String> {
+    let unwritable = || "the call could not be written as HTTP".to_owned();
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let host = uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+    let mut request =
+        Request::post(path).header(USER_AGENT, AGENT).body(Full::new(call.body)).map_err(|_| unwritable())?;
     for (name, value) in call.headers {
         let unfit = || format!("header {name} cannot be sent");
         let mut value = HeaderValue::try_from(value).map_err(|_| unfit())?;
@@ -99,16 +121,20 @@ fn request(call: WebhookCall) -> Result<Request<Full<Bytes>>, String> {
         let name = HeaderName::try_from(name).map_err(|_| unfit())?;
         request.headers_mut().insert(name, value);
     }
+    request.headers_mut().insert(HOST, host.ok_or_else(unwritable)?);
     Ok(request)
 }
 
-async fn discard(mut body: Incoming) {
+/// Reads an answer that nobody will look at; says whether it was read to its end.
+async fn discard(mut body: Incoming) -> bool {
     let mut room = ANSWER_BODY_BYTES_MAX;
-    while let Some(Ok(frame)) = body.frame().await {
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return false };
         let read = frame.data_ref().map_or(0, Bytes::len);
         if read >= room {
-            return;
+            return false;
         }
         room -= read;
     }
+    true
 }

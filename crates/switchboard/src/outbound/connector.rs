@@ -14,7 +14,7 @@ use rustls::ClientConfig;
 use switchboard_core::call::BoxFuture;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tower::Service;
+use tower::{Service, ServiceExt};
 
 use super::policy::OutboundPolicy;
 use super::target::{host_and_port, literal};
@@ -23,8 +23,7 @@ use super::trouble::DialError;
 const LOOKUP: Duration = Duration::from_secs(5);
 /// For all addresses of a name together.
 const CONNECT: Duration = Duration::from_secs(5);
-/// From the lookup to the end of the TLS handshake. Callers have limits of their own; this one also ends a dial that
-/// the pool carries on for a request that meanwhile got another connection.
+/// From the lookup to the end of the TLS handshake. Callers have limits of their own, which may be longer.
 const DIAL: Duration = Duration::from_secs(15);
 /// A name may have hundreds of addresses. All are checked, few are tried.
 const ADDRESSES_TRIED_MAX: usize = 4;
@@ -43,6 +42,9 @@ impl Resolve for SystemResolver {
     }
 }
 
+/// What a connection is made of.
+pub(super) type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+
 /// Opens connections for the HTTP client, with TLS where the URL asks for it.
 #[derive(Clone)]
 pub(super) struct Connector {
@@ -56,25 +58,14 @@ impl Connector {
         let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
         Self { https: https.wrap_connector(dialler) }
     }
-}
 
-impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
-    type Error = DialError;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.https.poll_ready(cx).map_err(DialError::from_handshake)
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let connecting = self.https.call(uri);
-        Box::pin(async move {
-            match timeout(DIAL, connecting).await {
-                Ok(connected) => connected.map_err(DialError::from_handshake),
-                Err(_) => Err(DialError::Failed("TLS handshake took too long".to_owned())),
-            }
-        })
+    /// Resolves, checks and dials, with TLS where the URL asks for it.
+    pub(super) async fn open(&self, uri: &Uri) -> Result<Stream, DialError> {
+        let connecting = self.https.clone().oneshot(uri.clone());
+        match timeout(DIAL, connecting).await {
+            Ok(connected) => connected.map_err(DialError::from_handshake),
+            Err(_) => Err(DialError::Failed("TLS handshake took too long".to_owned())),
+        }
     }
 }
 

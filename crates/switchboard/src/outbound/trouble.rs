@@ -4,7 +4,6 @@
 use std::error::Error;
 use std::io;
 
-use hyper_util::client::legacy;
 use rustls::CertificateError;
 
 /// Why no connection was made.
@@ -33,24 +32,15 @@ impl DialError {
             Err(other) => Self::Failed(handshake(&*other)),
         }
     }
-
-    /// Reads what the HTTP client returns.
-    pub(super) fn from_client(error: &legacy::Error) -> Self {
-        match error.source() {
-            Some(source) => match source.downcast_ref::<Self>() {
-                Some(Self::Refused(why)) => Self::Refused(why.clone()),
-                Some(Self::Failed(why)) => Self::Failed(why.clone()),
-                None => Self::Failed(source.downcast_ref().map_or(BROKE, exchange).to_owned()),
-            },
-            None => Self::Failed(BROKE.to_owned()),
-        }
-    }
 }
 
-const BROKE: &str = "the connection broke before an answer came";
-
-fn exchange(error: &hyper::Error) -> &'static str {
-    if error.is_parse() { "the answer was not HTTP, or its head was too large" } else { BROKE }
+/// What became of a call that was sent and not answered.
+pub(super) fn broke(error: &hyper::Error) -> &'static str {
+    if error.is_parse() || error.is_parse_too_large() {
+        "the answer was not HTTP, or its head was too large"
+    } else {
+        "the connection broke before an answer came"
+    }
 }
 
 fn handshake(error: &(dyn Error + 'static)) -> String {

@@ -12,11 +12,12 @@ use switchboard_core::model::{Principal, Tenant};
 /// A set of bearer tokens.
 ///
 /// One per line: the token, the principal it proves, and optionally the tenants it may act for, separated by commas (the
-/// first is the default one). `#` begins a comment.
+/// first is the default one). `+operator` at the end makes its holder an operator, who may look after everybody's
+/// deliveries. `#` begins a comment.
 ///
 /// ```
-/// let tokens = switchboard::Tokens::parse("s3cret-token-of-alice alice acme,globex\n# nobody else").unwrap();
-/// assert_eq!(tokens.len(), 1);
+/// let lines = "s3cret-token-of-alice alice acme,globex\ns3cret-token-of-ops ops +operator # nobody else";
+/// assert_eq!(switchboard::Tokens::parse(lines).unwrap().len(), 2);
 /// ```
 #[derive(Clone, Default)]
 pub struct Tokens {
@@ -31,6 +32,8 @@ pub(crate) struct Identity {
     /// Tenants this identity may act for; the first is used when a request names none.
     pub(crate) tenants: Vec<Tenant>,
     pub(crate) authenticated: bool,
+    /// Whether its holder may look after what belongs to others.
+    pub(crate) operator: bool,
 }
 
 /// Why a list of tokens cannot be used.
@@ -50,6 +53,9 @@ impl std::error::Error for TokensError {}
 
 /// Shorter tokens can be guessed.
 const TOKEN_BYTES_MIN: usize = 16;
+/// Marks the line of an operator.
+const OPERATOR: &str = "+operator";
+const LINE: &str = "expected TOKEN PRINCIPAL [TENANT,TENANT] [+operator]";
 
 impl Tokens {
     /// Reads a list of tokens.
@@ -61,12 +67,18 @@ impl Tokens {
         for (index, line) in text.lines().enumerate() {
             let error = |reason: &str| TokensError { line: index + 1, reason: reason.to_owned() };
             let line = line.split('#').next().unwrap_or_default();
-            let words: Vec<&str> = line.split_whitespace().collect();
+            let mut words: Vec<&str> = line.split_whitespace().collect();
+            let operator = words.len() > 2 && words.last() == Some(&OPERATOR);
+            if operator {
+                words.pop();
+            }
             let (token, principal, tenants) = match words.as_slice() {
                 [] => continue,
+                // A mark that is not known must not become a tenant, and its right must not be lost in silence.
+                [_, mark] | [_, _, mark] if mark.starts_with('+') => return Err(error(LINE)),
                 [token, principal] => (*token, *principal, ""),
                 [token, principal, tenants] => (*token, *principal, *tenants),
-                _ => return Err(error("expected TOKEN PRINCIPAL [TENANT,TENANT]")),
+                _ => return Err(error(LINE)),
             };
             if token.len() < TOKEN_BYTES_MIN {
                 return Err(error("the token is shorter than 16 characters; use a long random one"));
@@ -76,7 +88,8 @@ impl Tokens {
                 return Err(error("the same token appears twice"));
             }
             let tenants = tenants.split(',').map(Tenant::from).collect();
-            tokens.entries.push((digest, Identity { principal: principal.into(), tenants, authenticated: true }));
+            let identity = Identity { principal: principal.into(), tenants, authenticated: true, operator };
+            tokens.entries.push((digest, identity));
         }
         Ok(tokens)
     }
@@ -120,7 +133,7 @@ pub(crate) enum Door {
 impl Door {
     pub(crate) fn open(tenants: Vec<Tenant>) -> Self {
         let tenants = if tenants.is_empty() { vec![Tenant::default()] } else { tenants };
-        Self::Open(Identity { principal: Principal::default(), tenants, authenticated: false })
+        Self::Open(Identity { principal: Principal::default(), tenants, authenticated: false, operator: false })
     }
 
     pub(crate) fn is_open(&self) -> bool {

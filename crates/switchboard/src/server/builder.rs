@@ -41,7 +41,7 @@ use crate::outbound::{GuardedClient, OutboundPolicy};
 pub struct ServeError(String);
 
 impl ServeError {
-    fn new(text: impl Into<String>) -> Self {
+    pub(super) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 }

@@ -25,6 +25,9 @@ use super::names::{
 use super::routes::query_pairs;
 use super::seeds::Accent;
 
+/// What proxies add.
+const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
+
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     /// The default agent, at the root; none on a server without agents.
@@ -84,6 +87,25 @@ impl Shared {
             last_event_id: text(LAST_EVENT_ID).or_else(|| head.query("after")),
             trace_parent: text(TRACEPARENT),
         })
+    }
+
+    /// Whether a request comes from an operator: somebody with a token that says so or, where there are no tokens,
+    /// somebody on this machine. A server that others reach through a proxy cannot tell the two apart, so there nobody
+    /// is one without a token.
+    pub(crate) fn operator(&self, headers: &HeaderMap) -> Result<(), ProtocolError> {
+        let denied = |reason: &str| Err(ProtocolError::PermissionDenied { reason: reason.to_owned() });
+        let identity = self.door.identify(headers)?;
+        match &self.door {
+            _ if identity.operator => Ok(()),
+            auth::Door::Tokens(_) => denied("the token is not an operator's; its line must end with +operator"),
+            auth::Door::Open(_) if !self.gate.is_for_this_machine() => {
+                denied("without tokens, only a server for this machine alone has operators")
+            }
+            auth::Door::Open(_) if FORWARDED.iter().any(|name| headers.contains_key(*name)) => {
+                denied("without tokens, operators are on this machine, and this request was forwarded")
+            }
+            auth::Door::Open(_) => Ok(()),
+        }
     }
 
     /// Which dialect a request to this agent is in.

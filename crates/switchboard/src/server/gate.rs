@@ -19,6 +19,15 @@ impl Gate {
         Self { checks, own_host: public_url.and_then(Uri::host).map(str::to_ascii_lowercase) }
     }
 
+    /// Whether nobody elsewhere is meant to reach this server: it is on loopback, and no public URL says otherwise.
+    pub(crate) fn is_for_this_machine(&self) -> bool {
+        let loopback = |host: &str| {
+            let host = host.trim_matches(['[', ']']);
+            host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        };
+        self.checks && self.own_host.as_deref().is_none_or(loopback)
+    }
+
     /// Whether a request may come in. `public` is the card, which any page may read.
     pub(crate) fn admits(&self, uri: &Uri, headers: &HeaderMap, cors: &Cors, public: bool) -> Result<(), &'static str> {
         if !self.checks {

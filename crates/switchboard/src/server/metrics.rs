@@ -65,8 +65,8 @@ impl Metrics {
         self.connections.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Everything in Prometheus' text form.
-    pub(crate) fn render(&self, engine: &Engine) -> String {
+    /// Everything in Prometheus' text form; endpoints by name only if asked for.
+    pub(crate) fn render(&self, engine: &Engine, with_endpoints: bool) -> String {
         let mut out = String::with_capacity(4096);
         family(&mut out, "requests_total", "counter", "Requests by operation and outcome.");
         for (name, outcomes) in OPERATIONS.iter().zip(&self.requests) {
@@ -93,16 +93,38 @@ impl Metrics {
         single(&mut out, "runs_failed_total", "counter", "Runs that failed.", read(&counters.runs_failed));
         let timed_out = read(&counters.runs_timed_out);
         single(&mut out, "runs_timed_out_total", "counter", "Runs ended by their deadline.", timed_out);
-        let made = read(&counters.deliveries_made);
-        single(&mut out, "deliveries_made_total", "counter", "Updates delivered to webhooks.", made);
-        let failed = read(&counters.deliveries_failed);
-        single(&mut out, "deliveries_failed_total", "counter", "Webhook attempts that failed.", failed);
-        let parked = read(&counters.deliveries_parked);
-        single(&mut out, "deliveries_parked_total", "counter", "Webhooks given up on.", parked);
+        render_deliveries(&mut out, engine, with_endpoints);
         render_store(&mut out, engine);
         let ready = u64::from(engine.readiness() == Readiness::Ready);
         single(&mut out, "ready", "gauge", "Whether this process should be given work.", ready);
         out
+    }
+}
+
+fn render_deliveries(out: &mut String, engine: &Engine, with_endpoints: bool) {
+    let counters = engine.counters();
+    for (name, help, counter) in [
+        ("deliveries_made_total", "Updates delivered to webhooks.", &counters.deliveries_made),
+        ("deliveries_failed_total", "Webhook attempts that failed.", &counters.deliveries_failed),
+        ("deliveries_parked_total", "Webhooks given up on.", &counters.deliveries_parked),
+        ("deliveries_held_total", "Put back because an endpoint was down or busy.", &counters.deliveries_held),
+        ("deliveries_skipped_total", "Updates not sent to receivers far behind.", &counters.deliveries_skipped),
+        ("deliveries_redriven_total", "Deliveries an operator made due.", &counters.deliveries_redriven),
+        ("deliveries_purged_total", "Dead letters an operator dropped.", &counters.deliveries_purged),
+    ] {
+        single(out, name, "counter", help, counter.load(Ordering::Relaxed));
+    }
+    let (under_way, down) = engine.outbox().gauges();
+    single(out, "deliveries_under_way", "gauge", "Deliveries under way now.", under_way as u64);
+    single(out, "delivery_endpoints_down", "gauge", "Endpoints whose deliveries wait for a probe.", down as u64);
+    if with_endpoints {
+        family(out, "delivery_endpoint_up", "gauge", "Whether an endpoint that was called lately takes deliveries.");
+        for health in engine.outbox().endpoints() {
+            let up = u8::from(!health.open);
+            // The host of a checked URL holds nothing that would have to be escaped here.
+            let endpoint = health.endpoint.as_str().replace(['"', '\\', '\n'], "?");
+            let _ = writeln!(out, "switchboard_delivery_endpoint_up{{endpoint=\"{endpoint}\"}} {up}");
+        }
     }
 }
 

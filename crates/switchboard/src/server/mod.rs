@@ -18,6 +18,9 @@ mod limits;
 mod listener;
 mod metrics;
 mod names;
+#[cfg(feature = "sqlite")]
+mod offline;
+mod operator;
 mod ops;
 mod ranges;
 mod respond;
@@ -32,6 +35,8 @@ pub use cards::CardForm;
 pub use cors::Cors;
 pub use limits::ServerLimits;
 pub use listener::Bound;
+#[cfg(feature = "sqlite")]
+pub use offline::OfflineOutbox;
 pub use routes::RESERVED;
 pub(crate) use seeds::Accent;
 pub use seeds::{CorvidOptions, SelectoolsOptions};

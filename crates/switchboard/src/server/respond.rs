@@ -73,7 +73,7 @@ pub(crate) fn http_error(dialect: Dialect, error: &ProtocolError, content_type: 
 }
 
 /// A refusal that has another status than its kind usually has.
-fn http_error_as(
+pub(crate) fn http_error_as(
     dialect: Dialect,
     status: StatusCode,
     error: &ProtocolError,

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use switchboard_core::dialect::Dialect;
 
+use super::operator::{self, OutboxPlace};
+
 /// First path segments that are ours and therefore neither tenants nor agents.
 pub const RESERVED: &[&str] = &[
     "tasks",
@@ -29,6 +31,8 @@ pub(crate) enum Route<'a> {
     Health,
     Ready,
     Metrics,
+    /// For operators.
+    Outbox(OutboxPlace<'a>),
     /// A place of one agent; none is the default agent.
     Agent {
         agent: Option<Cow<'a, str>>,
@@ -124,6 +128,7 @@ pub(crate) fn route<'a>(path: &'a str, base: &str) -> Route<'a> {
         ["healthz"] => Route::Health,
         ["readyz"] => Route::Ready,
         ["metrics"] => Route::Metrics,
+        ["api", rest @ ..] => operator::place(rest).map_or(Route::Unknown, Route::Outbox),
         ["agents", name, rest @ ..] => match (decode(name), place(rest)) {
             (Some(name), Some(place)) => Route::Agent { agent: Some(name), place },
             _ => Route::Unknown,

@@ -12,6 +12,8 @@ mod rate;
 mod selectools;
 mod window;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{Method, Response};
 use http_body::Body;
@@ -26,6 +28,7 @@ use super::jsonrpc::{self, Envelope};
 pub use corvid::CorvidOptions;
 pub(crate) use corvid::{At as CorvidAt, serve as serve_corvid};
 pub use selectools::SelectoolsOptions;
+pub(crate) use window::Window;
 
 /// An agent's ways with the accents of single systems.
 #[derive(Clone, Debug, Default)]
@@ -37,12 +40,12 @@ pub(crate) struct Accent {
     pub(crate) card: Option<CardForm>,
     pub(crate) selectools: SelectoolsOptions,
     /// Which tasks clients of selectools can still read.
-    pub(crate) window: std::sync::Arc<window::Window>,
+    pub(crate) window: Arc<Window>,
     /// Whether it takes calls of corvid that name no agent.
     pub(crate) default_project: bool,
     pub(crate) corvid: CorvidOptions,
     /// How much clients of corvid have sent lately.
-    pub(crate) rate: std::sync::Arc<rate::Rate>,
+    pub(crate) rate: Arc<rate::Rate>,
 }
 
 /// A request that is known from its path and headers to be in a dialect.

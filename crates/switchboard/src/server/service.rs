@@ -16,9 +16,9 @@ use super::body::ReplyBody;
 use super::context::{Head, Shared, card_dialect, claimed};
 use super::cors::Cors;
 use super::names::X_REQUEST_ID;
-use super::respond::{A2A_JSON, http_error, takes};
+use super::respond::{A2A_JSON, JSON, http_error, takes};
 use super::routes::{CorvidPlace, Place, Route, SeedPlace, route};
-use super::{download, http_json, jsonrpc, ops, seeds};
+use super::{download, http_json, jsonrpc, operator, ops, seeds};
 
 /// The whole server as a tower service: serve it yourself, or mount it in an axum router.
 #[derive(Clone)]
@@ -110,6 +110,12 @@ where
         Route::Ready if reads => return ops::ready(shared),
         Route::Metrics if reads => return metrics(shared, head),
         Route::Health | Route::Ready | Route::Metrics => return takes("GET"),
+        Route::Outbox(place) => {
+            return match shared.operator(head.headers) {
+                Ok(()) => operator::serve(&shared.engine, head, method, place, body).await,
+                Err(error) => http_error(Dialect::V1_0, &error, JSON),
+            };
+        }
         Route::Unknown => return not_found(head),
         Route::Agent { agent, place } => (agent, place),
     };
@@ -153,7 +159,8 @@ where
 /// Numbers about everybody's traffic are for those who may call.
 fn metrics(shared: &Shared, head: &Head<'_>) -> Response<ReplyBody> {
     match shared.door.identify(head.headers) {
-        Ok(_) => ops::metrics(shared),
+        // Where others' webhooks go is for operators alone.
+        Ok(_) => ops::metrics(shared, shared.operator(head.headers).is_ok()),
         Err(error) => http_error(Dialect::V1_0, &error, A2A_JSON),
     }
 }

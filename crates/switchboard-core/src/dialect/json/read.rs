@@ -157,7 +157,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
 
             #[inline]
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<List<T>, A::Error> {
-                let mut items = Vec::new();
+                // Most lists have one item.
+                let mut items = Vec::with_capacity(1);
                 while items.len() < LIST_ITEMS_KEPT {
                     match seq.next_element()? {
                         Some(item) => items.push(item),

@@ -9,7 +9,7 @@ use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{
     Pen, anyone, chunk, inbound, message, now, scope, status, webhook, write_parts,
 };
-use switchboard_engine::ports::store::{Accept, ClaimRuns, DeliveryOutcome, PushChange};
+use switchboard_engine::ports::store::{Accept, ClaimRuns, DeliveryOutcome, PushChange, Release};
 
 pub(super) struct Story {
     pub(super) pens: Vec<Pen>,
@@ -54,7 +54,7 @@ pub(super) async fn write(subject: &dyn Subject) -> Story {
             "good" => DeliveryOutcome::Delivered { seq: 2 },
             _ => DeliveryOutcome::Parked { delivered_seq: 1, error: "410".to_owned() },
         };
-        subject.store().settle_delivery(delivery.key, outcome).await.unwrap();
+        subject.store().settle_deliveries(vec![(delivery.key, outcome)]).await.unwrap();
     }
     pushing.append(subject, vec![status(subject, TaskState::Canceled, None)]).await;
 
@@ -63,9 +63,8 @@ pub(super) async fn write(subject: &dyn Subject) -> Story {
     let mut commit = unborn.commit(subject, vec![received.clone()]);
     commit.lease_ms = Some(30_000);
     unborn.write(subject, commit).await;
-    let fence = unborn.head.fence;
-    let due = now(subject).plus_ms(60_000);
-    subject.store().release_leases(vec![(unborn.key(), fence)], due).await.unwrap();
+    let released = Release { key: unborn.key(), fence: unborn.head.fence, pause_ms: 60_000 };
+    subject.store().release_leases(vec![released]).await.unwrap();
 
     let mut replied = Pen::new(anyone(), "record-replied", "talk");
     replied.append(subject, vec![received, Event::Replied { message: message(Role::Agent, "r", "hm?") }]).await;

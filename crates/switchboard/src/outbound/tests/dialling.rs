@@ -73,6 +73,22 @@ async fn a_name_is_resolved_once_and_the_checked_address_is_dialled() {
 }
 
 #[tokio::test]
+async fn a_kept_connection_stays_where_it_was_checked_and_a_new_one_is_checked_anew() {
+    let first = Receiver::start(NO_CONTENT).await;
+    let answers = vec![vec![loopback(first.port)], vec![SocketAddr::from(([10, 0, 0, 1], first.port))]];
+    let names = Names { answers, ..Names::default() };
+    let client = client_with(&["127.0.0.0/8"], names.clone(), RootCertStore::empty());
+    // The name leads elsewhere from the second look on, but nobody looks while the connection is there.
+    for _ in 0..3 {
+        assert_eq!(post(&client, "http://hooks.example/").await.unwrap(), 204);
+    }
+    assert_eq!((first.connections(), names.asked.load(Ordering::SeqCst)), (1, 1));
+    // Another port is another endpoint, so it is a new connection.
+    assert_refused(post(&client, "http://hooks.example:81/").await, "hooks.example (10.0.0.1)");
+    assert_eq!(names.asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
 async fn an_address_is_not_looked_up() {
     let receiver = Receiver::start(NO_CONTENT).await;
     let client = client_with(&["127.0.0.1"], Silent, RootCertStore::empty());

@@ -141,6 +141,59 @@ async fn calls_in_a_row_share_a_connection() {
 }
 
 #[tokio::test]
+async fn calls_at_once_have_their_own_connections_and_leave_them_for_the_next() {
+    let receiver = Receiver::start("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+    let url = format!("http://127.0.0.1:{}/", receiver.port);
+    let client = client(&["127.0.0.0/8"]);
+    for _ in 0..5 {
+        let posts = futures_join(&client, &url, 20).await;
+        assert!(posts.iter().all(|posted| *posted == 200), "{posts:?}");
+    }
+    assert!(receiver.connections() <= 20, "{} connections for 20 at once", receiver.connections());
+}
+
+/// So many posts at the same time.
+async fn futures_join(client: &super::GuardedClient, url: &str, count: usize) -> Vec<u16> {
+    let mut posts: Vec<_> = (0..count).map(|_| Box::pin(post(client, url))).collect();
+    let mut statuses = vec![None; count];
+    std::future::poll_fn(|cx| {
+        for (posting, status) in posts.iter_mut().zip(&mut statuses) {
+            if status.is_none()
+                && let std::task::Poll::Ready(posted) = posting.as_mut().poll(cx)
+            {
+                *status = Some(posted.unwrap());
+            }
+        }
+        if statuses.iter().all(Option::is_some) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    statuses.into_iter().flatten().collect()
+}
+
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the server ends with the runtime of its test")]
+async fn a_kept_connection_that_was_closed_meanwhile_fails_no_call() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://127.0.0.1:{}/", listener.local_addr().unwrap().port());
+    let server = tokio::spawn(async move {
+        for round in 0..6 {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            // It promises to stay open and does not; every second one even takes the next call before it goes.
+            read_request(&mut stream).await.unwrap();
+            stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+            if round % 2 == 0 {
+                read_request(&mut stream).await.unwrap();
+            }
+        }
+    });
+    let client = client(&["127.0.0.0/8"]);
+    for _ in 0..6 {
+        assert_eq!(post(&client, &url).await.unwrap(), 204);
+    }
+    server.await.unwrap();
+}
+
+#[tokio::test]
 async fn a_failure_quotes_neither_the_answer_nor_the_call() {
     let receiver = Receiver::start("SSH-2.0-inside-banner\r\n\r\n").await;
     let client = client(&["127.0.0.0/8"]);

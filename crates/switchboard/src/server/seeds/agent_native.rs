@@ -123,15 +123,15 @@ fn begin<'a>(
     Ok((Calling::begin(agent, caller, call.request), call.is_async))
 }
 
-/// A reply to a send as this dialect has it: a run that failed while its caller waited is an error, and a task that was
-/// only just accepted is said to be working.
+/// A reply as this dialect has it: a run that failed while its caller waited is an error, and a task that was only just
+/// accepted is said to be working from the first answer on.
 fn as_told(reply: Reply, is_async: bool) -> Result<Reply, ProtocolError> {
     match reply {
         Reply::SentTask(view) if !is_async && is_failure(view.task.state()) => Err(failed(&view.task)),
-        Reply::SentTask(view) if view.task.state() == TaskState::Submitted => {
+        Reply::SentTask(view) | Reply::Task(view) if view.task.state() == TaskState::Submitted => {
             let mut task = Task::clone(&view.task);
             task.status.state = TaskState::Working;
-            Ok(Reply::SentTask(TaskView { task: task.into(), ..view }))
+            Ok(Reply::Task(TaskView { task: task.into(), ..view }))
         }
         reply => Ok(reply),
     }

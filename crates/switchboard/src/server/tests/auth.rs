@@ -26,9 +26,11 @@ fn a_list_of_tokens_is_read_line_by_line() {
     let tokens = Tokens::parse("# a comment\n\n  a-token-of-alice-for-tests   alice\t acme,globex # hers\n").unwrap();
     assert_eq!((tokens.len(), tokens.is_empty()), (1, false));
     assert!(Tokens::parse("").unwrap().is_empty());
+    for words in ["", " alice acme globex", " +operator", " alice +admin", " alice +operator acme", " alice a,b + x"] {
+        let error = Tokens::parse(&format!("{ALICE}{words}")).unwrap_err();
+        assert_eq!(error.to_string(), "line 1: expected TOKEN PRINCIPAL [TENANT,TENANT] [+operator]", "{words}");
+    }
     for (text, expected) in [
-        ("a-token-of-alice-for-tests", "line 1: expected TOKEN PRINCIPAL [TENANT,TENANT]"),
-        ("a-token-of-alice-for-tests alice acme globex", "line 1: expected TOKEN PRINCIPAL [TENANT,TENANT]"),
         ("\nshort alice", "line 2: the token is shorter than 16 characters; use a long random one"),
         ("a-token-of-alice-for-tests alice\na-token-of-alice-for-tests bob", "line 2: the same token appears twice"),
     ] {
@@ -71,6 +73,19 @@ fn everything_else_is_refused_with_the_fix() {
         (&[twice.as_str(), twice.as_str()][..], "Authentication required: more than one Authorization header"),
     ] {
         assert_eq!(identified(values).unwrap_err().to_string(), expected, "{values:?}");
+    }
+}
+
+#[test]
+fn only_a_marked_token_is_an_operators() {
+    for (words, operator) in
+        [("ops +operator", true), ("ops acme,globex +operator", true), ("ops", false), ("ops acme", false)]
+    {
+        let door = Door::Tokens(Tokens::parse(&format!("{ALICE} {words}")).unwrap());
+        let mut headers = HeaderMap::new();
+        headers.insert(header::AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {ALICE}")).unwrap());
+        let identity = door.identify(&headers).unwrap();
+        assert_eq!((identity.operator, identity.principal.as_str()), (operator, "ops"), "{words}");
     }
 }
 

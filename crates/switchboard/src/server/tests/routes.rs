@@ -2,6 +2,7 @@
 
 use switchboard_core::dialect::Dialect;
 
+use crate::server::operator::{Change, OutboxPlace};
 use crate::server::routes::{
     ArtifactPlace, Place, RESERVED, RestPlace, Route, SeedPlace, decode, encode, query_pairs, route,
 };
@@ -93,6 +94,12 @@ fn each_path_names_its_place() {
         ("/healthz", Route::Health),
         ("/readyz", Route::Ready),
         ("/metrics/", Route::Metrics),
+        ("/api/outbox", Route::Outbox(OutboxPlace::List)),
+        ("/api/outbox/", Route::Outbox(OutboxPlace::List)),
+        ("/api/outbox/endpoints", Route::Outbox(OutboxPlace::Endpoints)),
+        ("/api/outbox/7", Route::Outbox(OutboxPlace::One("7"))),
+        ("/api/outbox/7:redrive", Route::Outbox(OutboxPlace::ChangeOne("7", Change::Redrive))),
+        ("/api/outbox:purge", Route::Outbox(OutboxPlace::Change(Change::Purge))),
         ("/message:send", rest(RestPlace::SendMessage)),
         ("/message:stream", rest(RestPlace::StreamMessage)),
         ("/tasks", rest(RestPlace::Tasks)),
@@ -151,6 +158,12 @@ fn what_names_no_place_is_unknown() {
         "//tasks",
         "/%FF/tasks",
         "/tasks/%zz",
+        "/api",
+        "/api/outbox:burn",
+        "/api/outbox/7:burn",
+        "/api/outbox/7/8",
+        "/api/tasks",
+        "/agents/echo/api/outbox",
     ] {
         assert_eq!(route(path, ""), Route::Unknown, "{path}");
     }

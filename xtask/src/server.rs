@@ -1,8 +1,7 @@
-//! The conformance agent as a process: built, started on a free port, ready, and stopped again.
+//! A server of ours as a process: started on a free port, ready, and stopped again.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -10,52 +9,36 @@ const POLL: Duration = Duration::from_millis(50);
 const POLLS_MAX: u32 = 300;
 const CARD: &str = "/.well-known/agent-card.json";
 
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     address: SocketAddr,
 }
 
-/// Builds the example and says where it lies.
-pub(super) fn build(root: &Path) -> Result<PathBuf, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args(["build", "--release", "-p", "switchboard", "--example", "conformance"])
-        .current_dir(root)
-        .status()
-        .map_err(|error| format!("cannot run cargo: {error}"))?;
-    if !status.success() {
-        return Err("the conformance agent does not build".to_owned());
-    }
-    Ok(target(root).join("release/examples/conformance"))
-}
-
-pub(super) fn target(root: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder))
-}
-
 impl Server {
-    pub(super) fn start(agent: &Path, config: &str) -> Result<Server, String> {
+    /// Runs the command that `serving` makes for an address, and waits until it serves a card there.
+    pub(crate) fn start(serving: impl FnOnce(SocketAddr) -> Command) -> Result<Server, String> {
         let address = free_address().map_err(|error| format!("no free port: {error}"))?;
-        let child = Command::new(agent)
-            .args(["--config", config, "--listen", &address.to_string()])
+        let mut command = serving(address);
+        let name = command.get_program().to_string_lossy().into_owned();
+        let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
-            .map_err(|error| format!("cannot start {}: {error}", agent.display()))?;
+            .map_err(|error| format!("cannot start {name}: {error}"))?;
         let mut server = Server { child, address };
         for _ in 0..POLLS_MAX {
             if serves_card(address) {
                 return Ok(server);
             }
             if let Ok(Some(status)) = server.child.try_wait() {
-                return Err(format!("the conformance agent ended at once ({status})"));
+                return Err(format!("{name} ended at once ({status})"));
             }
             std::thread::sleep(POLL);
         }
-        Err(format!("the conformance agent serves no card at http://{address}{CARD}"))
+        Err(format!("{name} serves no card at http://{address}{CARD}"))
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 }

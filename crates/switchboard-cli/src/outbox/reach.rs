@@ -1,0 +1,163 @@
+//! How the outbox is reached: over HTTP, or in the data folder.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Uri, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use rustls::ClientConfig;
+use rustls::crypto::aws_lc_rs;
+use serde_json::Value;
+use switchboard::OfflineOutbox;
+
+use crate::cli::OutboxPlace;
+use crate::config::{DATABASE_NAME, Environment, Storage, gather, local_url};
+use crate::failure::Failure;
+
+/// An answer that takes longer, or is larger, is none.
+const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_BYTES_MAX: usize = 4 << 20;
+
+pub(super) enum Reach {
+    Server(Box<Server>),
+    Folder(Box<OfflineOutbox>),
+}
+
+pub(super) struct Server {
+    url: String,
+    token: Option<String>,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+/// Why there is no answer.
+enum Trouble {
+    /// Nobody listens there.
+    NobodyThere(String),
+    Other(String),
+}
+
+impl Reach {
+    /// The folder if it is named, the server if it is named; else the server of the configuration, and if nobody answers
+    /// at its address, its folder.
+    pub(super) async fn find(place: &OutboxPlace, environment: &Environment, folder: &Path) -> Result<Self, Failure> {
+        let layers = gather(place.layer(), place.config.as_deref(), environment, folder)?;
+        let database = match layers.settings.storage()? {
+            Storage::Sqlite { folder: data, .. } => Some(folder.join(data).join(DATABASE_NAME)),
+            Storage::Memory => None,
+        };
+        if place.names_folder() {
+            let database = database.ok_or_else(|| Failure::Usage("there is no database in memory".to_owned()))?;
+            return Self::open(&database);
+        }
+        let url = match &place.url {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None => local_url(&layers.settings)?,
+        };
+        let server = Server::new(url, place.token(environment, folder)?)?;
+        match server.ask(Method::GET, "/healthz", None).await {
+            Err(Trouble::NobodyThere(why)) => {
+                match database.filter(|database| place.url.is_none() && database.exists()) {
+                    Some(database) => Self::open(&database),
+                    None => Err(Failure::Runtime(why)),
+                }
+            }
+            Err(Trouble::Other(why)) => Err(Failure::Runtime(why)),
+            Ok(_) => Ok(Self::Server(Box::new(server))),
+        }
+    }
+
+    fn open(database: &Path) -> Result<Self, Failure> {
+        if !database.exists() {
+            return Err(Failure::Runtime(format!("there is no database at {}", database.display())));
+        }
+        Ok(Self::Folder(Box::new(OfflineOutbox::open(database).map_err(Failure::runtime)?)))
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {
+        self.ask(Method::GET, path, None).await
+    }
+
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.ask(Method::POST, path, Some(body)).await
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
+        let (status, body) = match self {
+            Self::Server(server) => server.ask(method, path, body).await.map_err(|trouble| match trouble {
+                Trouble::NobodyThere(why) | Trouble::Other(why) => Failure::Runtime(why),
+            })?,
+            Self::Folder(outbox) => {
+                let answer = outbox.answer(request(method, path, body, None)?).await;
+                (answer.status().as_u16(), answer.into_body())
+            }
+        };
+        let value: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if (200..300).contains(&status) && !value.is_null() {
+            return Ok(value);
+        }
+        let why = value["error"]["message"].as_str().unwrap_or("there is no outbox at this address");
+        Err(Failure::Runtime(format!("refused with status {status}: {why}")))
+    }
+}
+
+fn request(method: Method, url: &str, body: Option<&Value>, token: Option<&str>) -> Result<Request<Bytes>, Failure> {
+    let mut request = Request::builder().method(method).uri(url);
+    if body.is_some() {
+        request = request.header(header::CONTENT_TYPE, "application/json");
+    }
+    if let Some(token) = token {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+    }
+    let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+    // The token is not quoted: it may be what is wrong.
+    request.body(body).map_err(|_| Failure::Usage("the URL or the token cannot be sent over HTTP".to_owned()))
+}
+
+impl Server {
+    fn new(url: String, token: Option<String>) -> Result<Self, Failure> {
+        let parsed: Option<Uri> = url.parse().ok();
+        if !parsed.is_some_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()) {
+            return Err(Failure::Usage(format!("--url: expected http://HOST:PORT or https://HOST, got {url:?}")));
+        }
+        let tls = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(Failure::runtime)?
+            .with_webpki_roots()
+            .with_no_client_auth();
+        let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
+        Ok(Self { url, token, client: Client::builder(TokioExecutor::new()).build(https) })
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Bytes), Trouble> {
+        let request = request(method, &format!("{}{path}", self.url), body, self.token.as_deref());
+        let request = request.map_err(|failure| Trouble::Other(failure.to_string()))?.map(Full::new);
+        let asking = async {
+            let answer = self.client.request(request).await.map_err(|error| {
+                let why = format!("no answer from {}: {}", self.url, innermost(&error));
+                if error.is_connect() { Trouble::NobodyThere(why) } else { Trouble::Other(why) }
+            })?;
+            let status = answer.status().as_u16();
+            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+            let body =
+                body.map_err(|error| Trouble::Other(format!("the answer of {} broke off: {error}", self.url)))?;
+            Ok((status, body.to_bytes()))
+        };
+        let late = || Trouble::Other(format!("{} did not answer within {} seconds", self.url, PATIENCE.as_secs()));
+        tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| Err(late()))
+    }
+}
+
+/// The cause behind the causes, which says most.
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}

@@ -1,0 +1,254 @@
+//! One delivery: reads what the receiver has not taken yet and posts it, one update after another, or the task as it
+//! stands, as the receiver's dialect has it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use switchboard_core::dialect::{Dialect, PushBody, encode_update, push_body, push_media_type};
+use switchboard_core::lifecycle::updates;
+use switchboard_core::model::Update;
+use tokio::time::Instant;
+
+use super::backoff::backoff_ms;
+use super::coalesce::newest_state;
+use super::lanes::Finding;
+use super::whole_task::whole_task;
+use crate::house::{Counters, House};
+use crate::limits::Limits;
+use crate::ports::store::{Delivery, DeliveryOutcome, StoreError};
+use crate::ports::{WebhookCall, WebhookError};
+
+/// Commits read for one delivery before its cursor is moved.
+const PAGE_COMMITS: usize = 32;
+
+/// A delivery that is ours for a while.
+pub(crate) struct Claimed {
+    pub(super) delivery: Delivery,
+    pub(super) at: Instant,
+}
+
+impl Claimed {
+    /// How long a claim is asked for. It outlasts every post that begins while it is fresh, so nobody else delivers
+    /// meanwhile.
+    pub(super) fn lasts_ms(limits: &Limits) -> u32 {
+        limits.delivery_timeout_ms.saturating_mul(4)
+    }
+
+    /// Whether it has waited too long to begin; the claim is then better given back.
+    pub(super) fn is_stale(&self, limits: &Limits) -> bool {
+        self.at.elapsed() > Duration::from_millis(limits.delivery_timeout_ms.into())
+    }
+
+    /// Whether one more post can end within the claim.
+    fn is_fresh(&self, limits: &Limits) -> bool {
+        self.at.elapsed() < 2 * Duration::from_millis(limits.delivery_timeout_ms.into())
+    }
+}
+
+/// One numbered update on its way.
+pub(super) struct Letter {
+    pub(super) seq: u64,
+    /// Updates before it that the receiver will not be sent.
+    pub(super) skipped: u64,
+    pub(super) body: Bytes,
+}
+
+/// Posts what is due; a probe posts one update only, since others wait for what it finds out.
+pub(super) async fn deliver(house: &House, claimed: &Claimed, probe: bool, dice: u64) -> (DeliveryOutcome, Finding) {
+    let mut trip = Trip {
+        house,
+        claimed,
+        delivered_seq: claimed.delivery.delivered_seq,
+        posts_left: if probe { 1 } else { usize::MAX },
+        finding: Finding::default(),
+    };
+    let outcome = match trip.go().await {
+        Ok(()) => DeliveryOutcome::Delivered { seq: trip.delivered_seq },
+        Err(Stop::Store(error)) => unreadable(house, &claimed.delivery, trip.delivered_seq, &error, dice),
+        Err(Stop::Post(WebhookError::Failed(error))) => {
+            failed(house, &claimed.delivery, trip.delivered_seq, error, dice)
+        }
+        // The address will not become allowed by waiting.
+        Err(Stop::Post(WebhookError::Refused(error))) => parked(house, &claimed.delivery, trip.delivered_seq, error),
+    };
+    (outcome, trip.finding)
+}
+
+struct Trip<'a> {
+    house: &'a House,
+    claimed: &'a Claimed,
+    delivered_seq: u64,
+    posts_left: usize,
+    finding: Finding,
+}
+
+enum Stop {
+    Store(StoreError),
+    Post(WebhookError),
+}
+
+impl Trip<'_> {
+    async fn go(&mut self) -> Result<(), Stop> {
+        match push_body(self.claimed.delivery.dialect) {
+            PushBody::Update => self.post_updates().await,
+            PushBody::Task => self.post_task().await,
+        }
+    }
+
+    /// Posts the task as it stands: changes that come together are one call.
+    async fn post_task(&mut self) -> Result<(), Stop> {
+        let whole = whole_task(self.house, &self.claimed.delivery).await.map_err(Stop::Store)?;
+        match whole {
+            Some((seq, body)) if seq > self.delivered_seq => self.post(Letter { seq, skipped: 0, body }).await,
+            // It is gone, and with it the reason to say anything; or all has been said.
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    async fn post_updates(&mut self) -> Result<(), Stop> {
+        let delivery = &self.claimed.delivery;
+        if let Some(letter) = newest_state(self.house, delivery).await.map_err(Stop::Store)? {
+            self.post(letter).await?;
+        }
+        let page = self.house.store.log(delivery.task_key, self.delivered_seq, PAGE_COMMITS);
+        for commit in page.await.map_err(Stop::Store)?.commits {
+            let events = &commit.events;
+            for (seq, update) in updates(&delivery.task_id, &delivery.context_id, commit.first_seq, events) {
+                if seq <= self.delivered_seq {
+                    continue;
+                }
+                if self.posts_left == 0 || !self.claimed.is_fresh(&self.house.limits) {
+                    return Ok(());
+                }
+                self.post(Letter { seq, skipped: 0, body: encode(delivery.dialect, &update) }).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn post(&mut self, letter: Letter) -> Result<(), Stop> {
+        let Claimed { delivery, .. } = self.claimed;
+        // The failures on record are those of the first update; the ones behind it have not been tried.
+        let first = self.delivered_seq == delivery.delivered_seq;
+        let attempt = if first { delivery.failures + 1 } else { 1 };
+        self.posts_left -= 1;
+        let Letter { seq, skipped, .. } = letter;
+        let call = WebhookCall {
+            url: delivery.config.url.clone(),
+            headers: headers(delivery, &letter, attempt),
+            body: letter.body,
+        };
+        let patience = Duration::from_millis(u64::from(self.house.limits.delivery_timeout_ms));
+        let error = match tokio::time::timeout(patience, self.house.webhook.post(call)).await {
+            Ok(Ok(status @ 200..=299)) => {
+                tracing::trace!(status, "a webhook took an update");
+                self.finding = Finding { answered: true, failed: None };
+                Counters::add(&self.house.counters.deliveries_made);
+                Counters::add_many(
+                    &self.house.counters.deliveries_skipped,
+                    usize::try_from(skipped).unwrap_or(usize::MAX),
+                );
+                self.delivered_seq = seq;
+                return Ok(());
+            }
+            Ok(Ok(status)) => {
+                let error = format!("the receiver answered {status}");
+                if speaks_of_trouble(status) {
+                    self.finding.failed = Some(error.clone());
+                } else {
+                    self.finding.answered = true;
+                }
+                WebhookError::Failed(error)
+            }
+            Ok(Err(WebhookError::Refused(error))) => WebhookError::Refused(error),
+            Ok(Err(WebhookError::Failed(error))) => {
+                self.finding.failed = Some(error.clone());
+                WebhookError::Failed(error)
+            }
+            Err(_) => {
+                let error = "the receiver did not answer in time".to_owned();
+                self.finding.failed = Some(error.clone());
+                WebhookError::Failed(error)
+            }
+        };
+        Err(Stop::Post(error))
+    }
+}
+
+/// Whether a status is about the whole receiver. Others are about this one webhook: a path that is gone or a token that
+/// is refused says nothing about its neighbours.
+fn speaks_of_trouble(status: u16) -> bool {
+    status >= 500 || matches!(status, 408 | 429)
+}
+
+fn unreadable(
+    house: &House,
+    delivery: &Delivery,
+    delivered_seq: u64,
+    error: &StoreError,
+    dice: u64,
+) -> DeliveryOutcome {
+    if *error == StoreError::Pruned {
+        let error = "the updates that were not delivered are no longer kept".to_owned();
+        return parked(house, delivery, delivered_seq, error);
+    }
+    tracing::error!(task = %delivery.task_id, config = %delivery.config.id, ?error, "a delivery could not be read");
+    let due = house.now().plus_ms(backoff_ms(4, 500, 60_000, dice));
+    DeliveryOutcome::Postponed { delivered_seq, due }
+}
+
+fn failed(house: &House, delivery: &Delivery, delivered_seq: u64, error: String, dice: u64) -> DeliveryOutcome {
+    let limits = &house.limits;
+    Counters::add(&house.counters.deliveries_failed);
+    // Whatever was delivered on the way starts the count anew.
+    let failures = if delivered_seq > delivery.delivered_seq { 1 } else { delivery.failures + 1 };
+    let (task, config) = (&delivery.task_id, &delivery.config.id);
+    if failures >= limits.delivery_failures_max {
+        return parked(house, delivery, delivered_seq, error);
+    }
+    tracing::info!(%task, %config, failures, error, "a webhook failed and will be tried again");
+    let wait_ms = backoff_ms(failures, limits.delivery_backoff_ms_min, limits.delivery_backoff_ms_max, dice);
+    DeliveryOutcome::Retry { delivered_seq, due: house.now().plus_ms(wait_ms), error }
+}
+
+pub(super) fn parked(house: &House, delivery: &Delivery, delivered_seq: u64, error: String) -> DeliveryOutcome {
+    Counters::add(&house.counters.deliveries_parked);
+    let (task, config, failures) = (&delivery.task_id, &delivery.config.id, delivery.failures + 1);
+    tracing::warn!(%task, %config, failures, error, "a webhook is given up on");
+    DeliveryOutcome::Parked { delivered_seq, error }
+}
+
+/// What the receiver is told about an update. The same id in every attempt: who has seen it has seen the update.
+#[must_use]
+pub(super) fn delivery_id(task_id: &str, config_id: &str, seq: u64) -> String {
+    format!("{task_id}:{config_id}:{seq}")
+}
+
+fn headers(delivery: &Delivery, letter: &Letter, attempt: u32) -> Vec<(&'static str, String)> {
+    let Delivery { config, task_id, dialect, .. } = delivery;
+    let mut headers = vec![
+        ("content-type", push_media_type(*dialect).to_owned()),
+        ("a2a-delivery-id", delivery_id(task_id.as_str(), config.id.as_str(), letter.seq)),
+        ("a2a-delivery-seq", letter.seq.to_string()),
+        ("a2a-delivery-attempt", attempt.to_string()),
+    ];
+    if letter.skipped > 0 {
+        headers.push(("a2a-delivery-skipped", letter.skipped.to_string()));
+    }
+    if let Some(authentication) = &config.authentication {
+        let credentials = authentication.credentials.as_deref().unwrap_or_default();
+        headers.push(("authorization", format!("{} {credentials}", authentication.scheme).trim_end().to_owned()));
+    }
+    if let Some(token) = &config.token {
+        // The spec names no header; these are the two that other SDKs use.
+        headers.push(("x-a2a-notification-token", token.clone()));
+        headers.push(("a2a-notification-token", token.clone()));
+    }
+    headers
+}
+
+pub(super) fn encode(dialect: Dialect, update: &Update) -> Bytes {
+    let mut body = Vec::with_capacity(512);
+    encode_update(dialect, update, &mut body);
+    body.into()
+}

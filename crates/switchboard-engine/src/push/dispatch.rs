@@ -1,0 +1,256 @@
+//! The delivery loop. It takes what is due in batches, starts what may start, and records how deliveries ended, as many
+//! as have ended by then in one write. While nothing is due and nothing ends, it sleeps.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, Hash};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use switchboard_core::model::Timestamp;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::deliver::{Claimed, deliver, parked};
+use super::endpoint::Endpoint;
+use super::lanes::{Finding, Lanes, Place};
+use crate::house::{Counters, House};
+use crate::id_hash::IdHash;
+use crate::ports::store::{Delivery, DeliveryKey, DeliveryOutcome};
+use crate::supervisor::Kind;
+
+/// Deliveries taken in one go.
+const CLAIM_BATCH: usize = 256;
+/// How long the loop sleeps although nobody woke it.
+const IDLE: Duration = Duration::from_secs(2);
+/// How long it sleeps when the store fails.
+const AFTER_FAILURE: Duration = Duration::from_millis(500);
+/// How often endpoints that need no remembering are forgotten.
+const TIDY: Duration = Duration::from_secs(1);
+
+pub(crate) async fn deliver_forever(house: Arc<House>) {
+    let (done, finished) = mpsc::channel(house.limits.deliveries_max.max(1));
+    let dispatcher = Dispatcher {
+        house,
+        in_hand: HashSet::default(),
+        settled: Vec::new(),
+        done,
+        finished,
+        soonest: None,
+        timer_fired: true,
+        tidied: Instant::now(),
+    };
+    dispatcher.run().await;
+}
+
+struct Dispatcher {
+    house: Arc<House>,
+    /// Claimed by this process: under way, or waiting for a place. A claim that ran out although its delivery is still
+    /// under way (a frozen process) is not started twice.
+    in_hand: HashSet<DeliveryKey, IdHash>,
+    /// What has ended or was put back, and is not recorded yet.
+    settled: Vec<(DeliveryKey, DeliveryOutcome)>,
+    done: mpsc::Sender<Finished>,
+    finished: mpsc::Receiver<Finished>,
+    /// When the next delivery is due, as far as is known.
+    soonest: Option<Timestamp>,
+    timer_fired: bool,
+    tidied: Instant,
+}
+
+/// A delivery that has ended, somehow.
+struct Finished {
+    key: DeliveryKey,
+    endpoint: Endpoint,
+    probe: bool,
+    began: Instant,
+    /// None if it was lost on the way; its claim then runs out.
+    outcome: Option<DeliveryOutcome>,
+    finding: Finding,
+}
+
+/// Sends a delivery's end whatever becomes of it, so that no place is lost to a panic.
+struct Return {
+    done: mpsc::Sender<Finished>,
+    finished: Option<Finished>,
+}
+
+impl Drop for Return {
+    fn drop(&mut self) {
+        if let Some(finished) = self.finished.take() {
+            // There is room for as many as may be under way.
+            let _ = self.done.try_send(finished);
+        }
+    }
+}
+
+impl Dispatcher {
+    async fn run(mut self) {
+        loop {
+            while let Ok(finished) = self.finished.try_recv() {
+                self.take_in(finished);
+            }
+            let moved = self.lanes().advance(self.house.now());
+            for (endpoint, place) in moved {
+                self.act(endpoint, place);
+            }
+            let is_good = self.settle_and_claim().await;
+            self.tidy();
+            if !is_good {
+                tokio::time::sleep(AFTER_FAILURE).await;
+            } else if self.settled.is_empty() {
+                self.wait().await;
+            }
+        }
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, Lanes<Claimed>> {
+        self.house.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records what has ended and takes what is due, both in one go; says whether the store did its part.
+    async fn settle_and_claim(&mut self) -> bool {
+        let settled = std::mem::take(&mut self.settled);
+        let dues = settled.iter().filter_map(|(_, outcome)| due_of(outcome));
+        self.soonest = self.soonest.into_iter().chain(dues).min();
+        let limits = &self.house.limits;
+        let limit = if self.lanes().has_room() { CLAIM_BATCH } else { 0 };
+        let settling =
+            async { if settled.is_empty() { Ok(()) } else { self.house.store.settle_deliveries(settled).await } };
+        let claiming = async {
+            if limit == 0 {
+                return Ok(Vec::new());
+            }
+            self.house.store.claim_deliveries(limit, Claimed::lasts_ms(limits)).await
+        };
+        let (settling, claiming) = tokio::join!(settling, claiming);
+        if let Err(error) = &settling {
+            // The claims run out and the updates are posted again: at least once, as promised.
+            tracing::error!(?error, "ended deliveries could not be recorded");
+        }
+        let claimed = match claiming {
+            Ok(claimed) => claimed,
+            Err(error) => {
+                tracing::error!(?error, "due deliveries could not be read");
+                return false;
+            }
+        };
+        let more = limit > 0 && claimed.len() == limit;
+        for delivery in claimed {
+            self.offer(delivery);
+        }
+        if more {
+            self.house.deliveries_due.notify_one();
+        } else if std::mem::take(&mut self.timer_fired) {
+            self.soonest = self.house.store.next_delivery_at().await.unwrap_or_default();
+        }
+        settling.is_ok()
+    }
+
+    fn offer(&mut self, delivery: Delivery) {
+        if !self.in_hand.insert(delivery.key) {
+            return;
+        }
+        let endpoint = Endpoint::of(&delivery.config.url);
+        let claimed = Claimed { delivery, at: Instant::now() };
+        let place = self.lanes().offer(&endpoint, claimed, self.house.now());
+        if let Some(place) = place {
+            self.act(endpoint, place);
+        }
+    }
+
+    fn act(&mut self, endpoint: Endpoint, place: Place<Claimed>) {
+        match place {
+            Place::Start { item, probe } => self.start(endpoint, item, probe),
+            Place::Hold { item, due } => {
+                Counters::add(&self.house.counters.deliveries_held);
+                self.put_back(&item.delivery, due);
+            }
+            Place::GiveUp { item, down_since } => {
+                let delivery = item.delivery;
+                let since = down_since.to_rfc3339();
+                let error = format!("{endpoint} has not answered since {}", String::from_utf8_lossy(&since));
+                let outcome = parked(&self.house, &delivery, delivery.delivered_seq, error);
+                self.settle(delivery.key, outcome);
+            }
+        }
+    }
+
+    fn start(&mut self, endpoint: Endpoint, claimed: Claimed, probe: bool) {
+        let key = claimed.delivery.key;
+        let finished =
+            Finished { key, endpoint, probe, began: Instant::now(), outcome: None, finding: Finding::default() };
+        let mut back = Return { done: self.done.clone(), finished: Some(finished) };
+        let dice = dice((key, claimed.delivery.failures));
+        let courier = self.house.clone();
+        self.house.supervisor.spawn(Kind::Delivery, async move {
+            let (outcome, finding) = if claimed.is_stale(&courier.limits) {
+                let delivered_seq = claimed.delivery.delivered_seq;
+                (DeliveryOutcome::Postponed { delivered_seq, due: courier.now() }, Finding::default())
+            } else {
+                deliver(&courier, &claimed, probe, dice).await
+            };
+            if let Some(finished) = &mut back.finished {
+                finished.outcome = Some(outcome);
+                finished.finding = finding;
+            }
+        });
+    }
+
+    fn take_in(&mut self, finished: Finished) {
+        let Finished { key, endpoint, probe, began, outcome, finding } = finished;
+        let dice = dice((key, began.elapsed().subsec_nanos()));
+        self.lanes().finished(&endpoint, probe, finding, began.elapsed(), self.house.now(), dice);
+        match outcome {
+            Some(outcome) => self.settle(key, outcome),
+            None => drop(self.in_hand.remove(&key)),
+        }
+    }
+
+    fn put_back(&mut self, delivery: &Delivery, due: Timestamp) {
+        self.settle(delivery.key, DeliveryOutcome::Postponed { delivered_seq: delivery.delivered_seq, due });
+    }
+
+    fn settle(&mut self, key: DeliveryKey, outcome: DeliveryOutcome) {
+        self.in_hand.remove(&key);
+        self.settled.push((key, outcome));
+    }
+
+    fn tidy(&mut self) {
+        if self.tidied.elapsed() >= TIDY {
+            self.tidied = Instant::now();
+            self.lanes().tidy(self.house.now());
+            self.house.webhook.tidy();
+        }
+    }
+
+    /// Until something has ended, somebody says that something is due, or the next one is.
+    async fn wait(&mut self) {
+        let wait = match self.soonest {
+            Some(due) => Duration::from_millis(due.ms_since(self.house.now()).max(5).unsigned_abs()).min(IDLE),
+            None => IDLE,
+        };
+        let has_room = self.lanes().has_room();
+        tokio::select! {
+            biased;
+            finished = self.finished.recv() => {
+                if let Some(finished) = finished {
+                    self.take_in(finished);
+                }
+            }
+            () = self.house.deliveries_due.notified(), if has_room => {}
+            () = tokio::time::sleep(if has_room { wait } else { IDLE }) => self.timer_fired = true,
+        }
+    }
+}
+
+/// Different for each delivery, and the same each time: a simulation must be able to repeat it.
+fn dice(what: impl Hash) -> u64 {
+    IdHash::default().hash_one(what)
+}
+
+fn due_of(outcome: &DeliveryOutcome) -> Option<Timestamp> {
+    match outcome {
+        DeliveryOutcome::Retry { due, .. } | DeliveryOutcome::Postponed { due, .. } => Some(*due),
+        DeliveryOutcome::Delivered { .. } | DeliveryOutcome::Parked { .. } => None,
+    }
+}

@@ -1,0 +1,300 @@
+//! Who may start: deliveries sorted by endpoint, so that a sick or slow one never takes the places of the others. Pure:
+//! decides and counts; the loop in `dispatch` acts.
+//!
+//! - Half of the places are shared: an endpoint may have as many deliveries under way as there are of those left. The
+//!   other half is for endpoints that have hardly any under way: however many are slow, the next one is served.
+//! - A few more wait here, under the same rule, so that an endpoint that is merely busy never stands idle.
+//! - Whatever is beyond that, or belongs to an endpoint whose circuit is open, is held: put back into the store, to come
+//!   up again when there may be room, a row after the other and not all at once.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use switchboard_core::model::Timestamp;
+
+use super::endpoint::Endpoint;
+use super::health::{Admission, Health, Rules};
+
+/// What an endpoint gets whatever the others take.
+const SHARE_MIN: usize = 2;
+/// Endpoints remembered because they failed. With more, those that nobody calls are forgotten.
+const SICK_MAX: usize = 10_000;
+/// How long a sick endpoint is remembered without anything to deliver there.
+const SICK_KEPT_MS: i64 = 3_600_000;
+/// Rows that are held come up again one by one, no quicker than this.
+const PACE_MICROS_MIN: i64 = 1_000;
+/// A row is held for so long at most; then it asks again.
+const HOLD_MS_MAX: i64 = 60_000;
+
+pub(crate) struct Lanes<T> {
+    /// Deliveries that may be under way in all; half as many may wait.
+    places: usize,
+    rules: Rules,
+    down_ms_max: i64,
+    lanes: BTreeMap<Endpoint, Lane<T>>,
+    under_way: usize,
+    waiting: usize,
+    /// The lanes in which somebody waits.
+    queued: BTreeSet<Endpoint>,
+}
+
+struct Lane<T> {
+    under_way: usize,
+    waiting: VecDeque<T>,
+    health: Health,
+    /// How long a delivery takes there, smoothed.
+    took_micros: i64,
+    /// Up to when rows are held: the next one comes up after it.
+    held_until_micros: i64,
+}
+
+impl<T> Default for Lane<T> {
+    fn default() -> Self {
+        let health = Health::default();
+        Self { under_way: 0, waiting: VecDeque::new(), health, took_micros: 0, held_until_micros: 0 }
+    }
+}
+
+/// What becomes of a delivery.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Place<T> {
+    Start {
+        item: T,
+        probe: bool,
+    },
+    /// Back into the store until then.
+    Hold {
+        item: T,
+        due: Timestamp,
+    },
+    /// The endpoint has been down for so long that nobody waits for it any more.
+    GiveUp {
+        item: T,
+        down_since: Timestamp,
+    },
+}
+
+/// What a delivery found out about its endpoint.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Finding {
+    /// Whether somebody answered there, whatever the answer.
+    pub(super) answered: bool,
+    /// How it ended, if not with an answer.
+    pub(super) failed: Option<String>,
+}
+
+/// How an endpoint does, for operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointHealth {
+    pub endpoint: Endpoint,
+    /// Whether its deliveries wait for a probe to succeed.
+    pub open: bool,
+    pub failures: u32,
+    pub down_since: Option<Timestamp>,
+    pub next_probe_at: Option<Timestamp>,
+    pub last_error: Option<String>,
+    pub under_way: usize,
+    pub waiting: usize,
+}
+
+impl<T> Lanes<T> {
+    pub(super) fn new(places: usize, rules: Rules, down_ms_max: i64) -> Self {
+        let (lanes, queued) = (BTreeMap::new(), BTreeSet::new());
+        Self { places: places.max(1), rules, down_ms_max, lanes, under_way: 0, waiting: 0, queued }
+    }
+
+    /// Whether anything could start at all.
+    pub(super) fn has_room(&self) -> bool {
+        self.under_way < self.places
+    }
+
+    fn free(&self) -> Free {
+        Free::of(self.places, self.under_way)
+    }
+
+    pub(super) fn under_way(&self) -> usize {
+        self.under_way
+    }
+
+    /// Takes a claimed delivery in; nothing comes back if it waits here.
+    pub(super) fn offer(&mut self, endpoint: &Endpoint, item: T, now: Timestamp) -> Option<Place<T>> {
+        let (free, room) = (self.free(), self.places.div_ceil(2).saturating_sub(self.waiting));
+        let lane = self.lanes.entry(endpoint.clone()).or_default();
+        match lane.admit(free, now, &self.rules) {
+            Some(probe) => {
+                lane.under_way += 1;
+                self.under_way += 1;
+                Some(Place::Start { item, probe })
+            }
+            None if !lane.health.is_open() && lane.waiting.len() < room => {
+                lane.waiting.push_back(item);
+                self.waiting += 1;
+                self.queued.insert(endpoint.clone());
+                None
+            }
+            None => Some(lane.turn_away(item, now, &self.rules, self.down_ms_max)),
+        }
+    }
+
+    /// A delivery has ended.
+    pub(super) fn finished(
+        &mut self,
+        endpoint: &Endpoint,
+        probe: bool,
+        finding: Finding,
+        took: Duration,
+        now: Timestamp,
+        dice: u64,
+    ) {
+        let Some(lane) = self.lanes.get_mut(endpoint) else { return };
+        lane.under_way = lane.under_way.saturating_sub(1);
+        self.under_way = self.under_way.saturating_sub(1);
+        let took = i64::try_from(took.as_micros()).unwrap_or(i64::MAX / 8);
+        lane.took_micros = if lane.took_micros == 0 { took } else { (lane.took_micros * 7 + took) / 8 };
+        let Finding { answered, failed } = finding;
+        if answered {
+            if lane.health.is_open() {
+                // What was held for its sake is no reason to hold what comes now.
+                lane.held_until_micros = 0;
+            }
+            lane.health.answered();
+        }
+        match failed {
+            Some(error) => lane.health.failed(probe, error, now, &self.rules, dice),
+            None if probe && !answered => lane.health.probe_lost(),
+            None => {}
+        }
+    }
+
+    /// Those that waited and need not any more, because there is room, or because their circuit has opened.
+    pub(super) fn advance(&mut self, now: Timestamp) -> Vec<(Endpoint, Place<T>)> {
+        let mut moved = Vec::new();
+        let mut queued = std::mem::take(&mut self.queued);
+        queued.retain(|endpoint| {
+            let Some(lane) = self.lanes.get_mut(endpoint) else { return false };
+            while !lane.waiting.is_empty() {
+                let free = Free::of(self.places, self.under_way);
+                let admitted = lane.admit(free, now, &self.rules);
+                if admitted.is_none() && !lane.health.is_open() {
+                    return true;
+                }
+                let Some(item) = lane.waiting.pop_front() else { break };
+                self.waiting -= 1;
+                let place = match admitted {
+                    Some(probe) => {
+                        lane.under_way += 1;
+                        self.under_way += 1;
+                        Place::Start { item, probe }
+                    }
+                    None => lane.turn_away(item, now, &self.rules, self.down_ms_max),
+                };
+                moved.push((endpoint.clone(), place));
+            }
+            false
+        });
+        self.queued = queued;
+        moved
+    }
+
+    /// Forgets endpoints that there is nothing to say about, and sick ones that nobody calls any more.
+    pub(super) fn tidy(&mut self, now: Timestamp) {
+        let too_many = self.lanes.len() > SICK_MAX;
+        self.lanes.retain(|_, lane| {
+            let idle = lane.under_way == 0 && lane.waiting.is_empty();
+            let forgotten = lane.health.probe_at().or(lane.health.down_since());
+            let old = forgotten.is_none_or(|at| now.ms_since(at) > SICK_KEPT_MS);
+            !(idle && (lane.health.is_spotless() || old || too_many))
+        });
+    }
+
+    /// The next delivery to an endpoint is let through at once; to all of them, if none is named.
+    pub(super) fn probe_now(&mut self, endpoint: Option<&Endpoint>, now: Timestamp) {
+        for (_, lane) in self.lanes.iter_mut().filter(|(known, _)| endpoint.is_none_or(|one| one == *known)) {
+            lane.health.probe_now(now);
+            lane.held_until_micros = 0;
+        }
+    }
+
+    /// How the endpoints do that something is to be said about: open ones first, at most `limit`.
+    pub(super) fn report(&self, limit: usize) -> Vec<EndpointHealth> {
+        let (open, others): (Vec<_>, Vec<_>) = self.lanes.iter().partition(|(_, lane)| lane.health.is_open());
+        let others = others.into_iter().filter(|(_, lane)| !lane.health.is_spotless() || lane.under_way > 0);
+        open.into_iter().chain(others).take(limit).map(|(endpoint, lane)| lane.report(endpoint)).collect()
+    }
+
+    pub(super) fn open_circuits(&self) -> usize {
+        self.lanes.values().filter(|lane| lane.health.is_open()).count()
+    }
+}
+
+/// The places that are left.
+#[derive(Clone, Copy)]
+struct Free {
+    shared: usize,
+    any: usize,
+}
+
+impl Free {
+    fn of(places: usize, under_way: usize) -> Self {
+        Self { shared: (places / 2).saturating_sub(under_way), any: places.saturating_sub(under_way) }
+    }
+
+    /// Whether an endpoint that has so many under way may have one more.
+    fn admits(self, under_way: usize) -> bool {
+        self.any > 0 && (under_way < self.shared || under_way < SHARE_MIN)
+    }
+}
+
+impl<T> Lane<T> {
+    /// Whether one more may start here now, and if so, whether it is the probe.
+    fn admit(&mut self, free: Free, now: Timestamp, rules: &Rules) -> Option<bool> {
+        match self.health.admission(now, rules) {
+            Admission::Free => free.admits(self.under_way).then_some(false),
+            Admission::Probe if free.any > 0 => {
+                self.health.probing();
+                Some(true)
+            }
+            Admission::Probe | Admission::NotBefore(_) => None,
+        }
+    }
+
+    fn turn_away(&mut self, item: T, now: Timestamp, rules: &Rules, down_ms_max: i64) -> Place<T> {
+        let down_since = self.health.down_since().filter(|_| self.health.is_open());
+        if let Some(down_since) = down_since.filter(|since| now.ms_since(*since) > down_ms_max) {
+            return Place::GiveUp { item, down_since };
+        }
+        let now_micros = now.as_ms().saturating_mul(1_000);
+        let (earliest, pace) = match self.health.admission(now, rules) {
+            Admission::NotBefore(at) => (at.as_ms().saturating_mul(1_000), PACE_MICROS_MIN),
+            // As fast as it takes them, as far as can be told.
+            Admission::Free | Admission::Probe => {
+                let under_way = i64::try_from(self.under_way.max(1)).unwrap_or(i64::MAX);
+                (now_micros + self.took_micros, (self.took_micros / under_way).max(PACE_MICROS_MIN / 10))
+            }
+        };
+        self.held_until_micros = self.held_until_micros.max(earliest).saturating_add(pace);
+        // Whoever is beyond the longest wait begins at the end of the line again, so the line stays in step.
+        if self.held_until_micros > now_micros.max(earliest) + HOLD_MS_MAX * 1_000 {
+            self.held_until_micros = earliest;
+        }
+        let due_ms = self.held_until_micros / 1_000 + 1;
+        Place::Hold { item, due: Timestamp::from_ms(due_ms) }
+    }
+
+    fn report(&self, endpoint: &Endpoint) -> EndpointHealth {
+        EndpointHealth {
+            endpoint: endpoint.clone(),
+            open: self.health.is_open(),
+            failures: self.health.failures(),
+            down_since: self.health.down_since(),
+            next_probe_at: self.health.probe_at(),
+            last_error: self.health.last_error().map(str::to_owned),
+            under_way: self.under_way,
+            waiting: self.waiting.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "lanes_tests.rs"]
+mod tests;

@@ -1,0 +1,175 @@
+//! Endpoints that are slow, busy or down, and what becomes of deliveries to them and to others.
+
+use std::time::Duration;
+
+use super::{EndpointHealth, Finding, HOLD_MS_MAX, Lanes, Place, Rules, SICK_KEPT_MS};
+use crate::push::endpoint::Endpoint;
+use switchboard_core::model::Timestamp;
+
+const RULES: Rules = Rules { failures_max: 3, probe_ms_min: 1_000, probe_ms_max: 60_000 };
+const DAY_MS: i64 = 86_400_000;
+
+fn lanes(places: usize) -> Lanes<u32> {
+    Lanes::new(places, RULES, DAY_MS)
+}
+
+fn at(ms: i64) -> Timestamp {
+    Timestamp::from_ms(1_000_000 + ms)
+}
+
+fn endpoint(name: &str) -> Endpoint {
+    Endpoint::of(&format!("https://{name}.example/"))
+}
+
+fn answered() -> Finding {
+    Finding { answered: true, failed: None }
+}
+
+fn failed() -> Finding {
+    Finding { answered: false, failed: Some("no answer".to_owned()) }
+}
+
+fn end(lanes: &mut Lanes<u32>, name: &str, probe: bool, finding: Finding, ms: i64) {
+    lanes.finished(&endpoint(name), probe, finding, Duration::from_millis(10), at(ms), 0);
+}
+
+/// Offers so many and says how many started, how many wait here, and how many were held.
+fn offer_many(lanes: &mut Lanes<u32>, name: &str, count: u32, ms: i64) -> (usize, usize, usize) {
+    let mut sums = (0, 0, 0);
+    for item in 0..count {
+        match lanes.offer(&endpoint(name), item, at(ms)) {
+            Some(Place::Start { .. }) => sums.0 += 1,
+            None => sums.1 += 1,
+            Some(Place::Hold { .. }) => sums.2 += 1,
+            Some(Place::GiveUp { .. }) => panic!("nothing was down for a day"),
+        }
+    }
+    sums
+}
+
+/// Opens the circuit of an endpoint at this time.
+fn break_down(lanes: &mut Lanes<u32>, name: &str, ms: i64) {
+    for _ in 0..3 {
+        assert!(matches!(lanes.offer(&endpoint(name), 0, at(ms)), Some(Place::Start { probe: false, .. })));
+        end(lanes, name, false, failed(), ms);
+    }
+}
+
+#[test]
+fn however_many_endpoints_are_slow_the_next_one_has_a_place() {
+    let mut lanes = lanes(128);
+    assert_eq!(offer_many(&mut lanes, "slow-0", 1_000, 0), (32, 32, 936));
+    for number in 1..20 {
+        let (started, ..) = offer_many(&mut lanes, &format!("slow-{number}"), 1_000, 0);
+        assert!(started >= 2, "endpoint {number} got {started}");
+    }
+    assert!(lanes.has_room());
+    assert_eq!(offer_many(&mut lanes, "healthy", 1, 0).0, 1);
+}
+
+#[test]
+fn who_waits_starts_in_order_as_soon_as_there_is_room() {
+    let mut lanes = lanes(8);
+    assert_eq!(offer_many(&mut lanes, "busy", 4, 0), (2, 2, 0));
+    assert!(lanes.advance(at(0)).is_empty());
+    end(&mut lanes, "busy", false, answered(), 5);
+    let started = |moved: Vec<(Endpoint, Place<u32>)>| moved.into_iter().map(|(_, place)| place).collect::<Vec<_>>();
+    assert_eq!(started(lanes.advance(at(5))), [Place::Start { item: 2, probe: false }]);
+    end(&mut lanes, "busy", false, answered(), 6);
+    assert_eq!(started(lanes.advance(at(6))), [Place::Start { item: 3, probe: false }]);
+    assert!(lanes.advance(at(7)).is_empty());
+}
+
+#[test]
+fn a_delivery_to_an_endpoint_that_is_down_waits_for_the_probe_and_one_probe_goes() {
+    let mut lanes = lanes(8);
+    break_down(&mut lanes, "sick", 0);
+    let Some(Place::Hold { due, .. }) = lanes.offer(&endpoint("sick"), 1, at(0)) else { panic!("it is down") };
+    assert!((500..=1_100).contains(&due.ms_since(at(0))), "{due:?}");
+    assert_eq!(offer_many(&mut lanes, "healthy", 1, 0), (1, 0, 0), "others are not concerned");
+    assert_eq!(lanes.offer(&endpoint("sick"), 7, due), Some(Place::Start { item: 7, probe: true }));
+    assert!(matches!(lanes.offer(&endpoint("sick"), 8, due), Some(Place::Hold { .. })), "one at a time");
+    lanes.finished(&endpoint("sick"), true, answered(), Duration::from_millis(1), due, 0);
+    assert_eq!(lanes.offer(&endpoint("sick"), 8, due), Some(Place::Start { item: 8, probe: false }));
+}
+
+#[test]
+fn who_waits_for_an_endpoint_that_goes_down_is_put_back() {
+    let mut lanes = lanes(16);
+    assert_eq!(offer_many(&mut lanes, "sick", 8, 0), (4, 4, 0));
+    for _ in 0..3 {
+        end(&mut lanes, "sick", false, failed(), 0);
+    }
+    let moved = lanes.advance(at(0));
+    assert_eq!(moved.len(), 4);
+    assert!(moved.iter().all(|(_, place)| matches!(place, Place::Hold { .. })), "{moved:?}");
+    assert_eq!(lanes.report(10)[0].waiting, 0);
+}
+
+#[test]
+fn those_held_come_up_again_one_after_the_other_within_bounds() {
+    let mut lanes = lanes(8);
+    break_down(&mut lanes, "sick", 0);
+    let mut dues: Vec<i64> = Vec::new();
+    for item in 0..100_000 {
+        let Some(Place::Hold { due, .. }) = lanes.offer(&endpoint("sick"), item, at(0)) else { panic!("it is down") };
+        dues.push(due.ms_since(at(0)));
+    }
+    assert!(dues.iter().all(|due| (500..=1_001 + HOLD_MS_MAX).contains(due)));
+    dues.sort_unstable();
+    let busiest = dues.chunk_by(|a, b| a == b).map(<[i64]>::len).max();
+    assert!(busiest <= Some(3), "{busiest:?} at the same millisecond");
+}
+
+#[test]
+fn an_endpoint_that_is_down_for_too_long_is_given_up_on() {
+    let mut lanes = lanes(8);
+    break_down(&mut lanes, "sick", 0);
+    end(&mut lanes, "sick", true, failed(), DAY_MS);
+    assert!(matches!(lanes.offer(&endpoint("sick"), 1, at(DAY_MS)), Some(Place::Hold { .. })));
+    let later = DAY_MS + 1;
+    assert_eq!(lanes.offer(&endpoint("sick"), 1, at(later)), Some(Place::GiveUp { item: 1, down_since: at(0) }));
+}
+
+#[test]
+fn an_operator_can_have_a_probe_now() {
+    let mut lanes = lanes(8);
+    break_down(&mut lanes, "sick", 0);
+    lanes.probe_now(Some(&endpoint("other")), at(1));
+    assert!(matches!(lanes.offer(&endpoint("sick"), 1, at(1)), Some(Place::Hold { .. })));
+    lanes.probe_now(Some(&endpoint("sick")), at(1));
+    assert_eq!(lanes.offer(&endpoint("sick"), 1, at(1)), Some(Place::Start { item: 1, probe: true }));
+}
+
+#[test]
+fn only_what_is_worth_it_is_remembered() {
+    let mut lanes = lanes(8);
+    offer_many(&mut lanes, "healthy", 1, 0);
+    break_down(&mut lanes, "sick", 0);
+    lanes.tidy(at(0));
+    let names = |lanes: &Lanes<u32>| lanes.report(10).into_iter().map(|health| health.endpoint).collect::<Vec<_>>();
+    assert_eq!(names(&lanes), [endpoint("sick"), endpoint("healthy")]);
+    end(&mut lanes, "healthy", false, answered(), 1);
+    lanes.tidy(at(1));
+    assert_eq!(names(&lanes), [endpoint("sick")]);
+    lanes.tidy(at(SICK_KEPT_MS + 10_000));
+    assert_eq!(names(&lanes), []);
+}
+
+#[test]
+fn the_report_says_what_an_operator_asks() {
+    let mut lanes = lanes(8);
+    break_down(&mut lanes, "sick", 0);
+    let expected = EndpointHealth {
+        endpoint: endpoint("sick"),
+        open: true,
+        failures: 3,
+        down_since: Some(at(0)),
+        next_probe_at: Some(at(500)),
+        last_error: Some("no answer".to_owned()),
+        under_way: 0,
+        waiting: 0,
+    };
+    assert_eq!(lanes.report(10), [expected]);
+    assert_eq!(lanes.open_circuits(), 1);
+}

@@ -1,0 +1,113 @@
+//! `clients`: runs the SDKs that other people wrote against the binary that people run.
+//!
+//! The programs lie in `tests/clients`, one folder each, with the exact versions of everything they import. Here is the
+//! list of them and of what each must have done. `packages` fetches what they import into the target folder, `program`
+//! runs one and reads what it says. The output is like that of cargo's test runner, so that `scripts/test` can count it.
+
+mod packages;
+mod program;
+mod within;
+
+use std::process::{Command, ExitCode, Stdio};
+
+use packages::{Language, Packages};
+
+use crate::places::target;
+use crate::server::Server;
+
+const USAGE: &str = "\
+usage: cargo run -p xtask -- clients [NAME…]
+
+Runs the clients of tests/clients, or those named, against target/release/switchboard. What they import is fetched into
+target/clients once and kept there.";
+
+/// A program in `tests/clients`, and what it must have done.
+struct Client {
+    name: &'static str,
+    language: Language,
+    /// What it connects over; each of its steps is taken over each of them.
+    transports: &'static [&'static str],
+    steps: &'static [&'static str],
+}
+
+const EVERYTHING: &[&str] =
+    &["card", "send", "question", "file", "data", "stream", "get", "cancel", "resubscribe", "push"];
+
+const CLIENTS: &[Client] = &[
+    Client {
+        name: "python-0.2",
+        language: Language::Python,
+        transports: &["jsonrpc"],
+        // Its client has no method for resubscribing.
+        steps: &["card", "send", "question", "file", "data", "stream", "get", "cancel", "push"],
+    },
+    Client { name: "python-0.3", language: Language::Python, transports: &["jsonrpc", "http_json"], steps: EVERYTHING },
+    Client { name: "python-1", language: Language::Python, transports: &["jsonrpc", "http_json"], steps: EVERYTHING },
+    Client { name: "js-0.2", language: Language::JavaScript, transports: &["jsonrpc"], steps: EVERYTHING },
+    Client { name: "js-0.3", language: Language::JavaScript, transports: &["jsonrpc", "http_json"], steps: EVERYTHING },
+    Client { name: "js-1", language: Language::JavaScript, transports: &["jsonrpc", "http_json"], steps: EVERYTHING },
+    Client {
+        name: "selectools",
+        language: Language::Python,
+        transports: &["jsonrpc"],
+        steps: &["card", "send", "failure", "data", "get"],
+    },
+];
+
+/// Runs the clients named, or all. Fails if one of them fails, and on anything that keeps one from running.
+pub(crate) fn run(names: &[String]) -> ExitCode {
+    if names.iter().any(|name| matches!(name.as_str(), "--help" | "-h")) {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    match chosen(names).and_then(|clients| run_all(&clients)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("clients: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn chosen(names: &[String]) -> Result<Vec<&'static Client>, String> {
+    if names.is_empty() {
+        return Ok(CLIENTS.iter().collect());
+    }
+    let find = |name: &String| {
+        let known = || CLIENTS.iter().map(|client| client.name).collect::<Vec<_>>().join(", ");
+        CLIENTS
+            .iter()
+            .find(|client| client.name == name)
+            .ok_or_else(|| format!("no client {name}; there are {}", known()))
+    };
+    names.iter().map(find).collect()
+}
+
+fn run_all(clients: &[&Client]) -> Result<bool, String> {
+    let folder = target().join("clients");
+    let packages = Packages::fetch(&folder, clients)?;
+
+    let data = folder.join("data");
+    let log = folder.join("server.log");
+    let _ = std::fs::remove_dir_all(&data);
+    let told = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+    let server = Server::start(|address| {
+        let mut command = Command::new(target().join("release/switchboard"));
+        command.args(["serve", "--listen", &address.to_string(), "--outbound-allow", "127.0.0.0/8", "--data"]);
+        // Away from any switchboard.toml.
+        command.arg(&data).current_dir(&folder).stderr(Stdio::from(told));
+        command
+    })
+    .map_err(|message| {
+        format!("{message}; build the workspace first, as scripts/test does, and see {}", log.display())
+    })?;
+
+    let mut all_well = true;
+    for client in clients {
+        all_well &= program::run(client, &packages, &server.url())?;
+    }
+    drop(server);
+    let _ = std::fs::remove_dir_all(&data);
+    Ok(all_well)
+}

@@ -1,0 +1,13 @@
+//! Where things lie, whatever folder a chore is started in.
+
+use std::path::{Path, PathBuf};
+
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies one folder below the root").to_owned()
+}
+
+/// What cargo builds goes here, and so does whatever a chore leaves behind.
+pub(crate) fn target() -> PathBuf {
+    let root = root();
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder))
+}
