@@ -128,13 +128,13 @@ pub(crate) fn route<'a>(path: &'a str, base: &str) -> Route<'a> {
         ["healthz"] => Route::Health,
         ["readyz"] => Route::Ready,
         ["metrics"] => Route::Metrics,
+        ["api", "agents", name, "agent-card"] => decode(name)
+            .map_or(Route::Unknown, |name| Route::Agent { agent: Some(name), place: Place::Corvid(CorvidPlace::Card) }),
         ["api", rest @ ..] => operator::place(rest).map_or(Route::Unknown, Route::Outbox),
         ["agents", name, rest @ ..] => match (decode(name), place(rest)) {
             (Some(name), Some(place)) => Route::Agent { agent: Some(name), place },
             _ => Route::Unknown,
         },
-        ["api", "agents", name, "agent-card"] => decode(name)
-            .map_or(Route::Unknown, |name| Route::Agent { agent: Some(name), place: Place::Corvid(CorvidPlace::Card) }),
         rest => place(rest).map_or(Route::Unknown, |place| Route::Agent { agent: None, place }),
     }
 }

@@ -271,7 +271,8 @@ fn no_bytes_make_the_door_panic() {
     let samples = ["request-send", "request-send-flat"].map(golden);
     let mut dice = Dice::new(0xc0_41d0_15ee_d001);
     for _ in 0..10_000 {
-        let body = mutate(&mut dice, &samples[dice.roll(samples.len())]);
+        let sample = &samples[dice.roll(samples.len())];
+        let body = mutate(&mut dice, sample);
         if let Err(error) = decode_send(&body, &DecodeLimits::default()) {
             let text = encoded(|out| encode_http_error(&error, out));
             assert!(serde_json::from_str::<Value>(&text).unwrap()["error"].is_string(), "{text}");

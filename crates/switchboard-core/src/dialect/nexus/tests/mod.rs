@@ -267,7 +267,8 @@ fn no_bytes_make_the_door_panic() {
     });
     let mut dice = Dice::new(0x0e_c5a5_15ee_d001);
     for _ in 0..10_000 {
-        let bytes = mutate(&mut dice, &samples[dice.roll(samples.len())]);
+        let sample = &samples[dice.roll(samples.len())];
+        let bytes = mutate(&mut dice, sample);
         let Ok(params) = String::from_utf8(bytes) else { continue };
         // The envelope is read first, so what comes here is JSON.
         if serde_json::from_str::<Value>(&params).is_err() {
