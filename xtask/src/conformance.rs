@@ -27,7 +27,7 @@ usage: cargo run -p xtask -- conformance --kit PATH [--python PYTHON] [--out DIR
   --server PATH    the conformance agent (default: built from the example `conformance`)";
 
 /// The kit's names of the bindings that are served.
-pub(crate) const BINDINGS: &str = "jsonrpc,http_json";
+pub(crate) const BINDINGS: &str = "jsonrpc,http_json,grpc";
 
 /// One configuration of the agent, and what of the kit makes sense against it.
 struct Setting {

@@ -6,6 +6,7 @@
 
 mod check;
 mod connection;
+mod grpc;
 mod outcome;
 mod request;
 mod tasks;
@@ -19,6 +20,7 @@ use anyhow::Result;
 use tokio::task::JoinSet;
 
 pub use connection::Connection;
+pub use grpc::GrpcPool;
 pub use outcome::Outcome;
 pub use tasks::{HeldStreams, Stored, create, hold_streams};
 

@@ -22,6 +22,11 @@ pub(super) fn text(serial: u64) -> String {
     format!("{TEXT}{serial:012}")
 }
 
+/// The text with the place of its serial.
+pub(super) fn text_template() -> String {
+    format!("{TEXT}{SERIAL}")
+}
+
 /// A request with room for a serial in its JSON-RPC id, message id and text.
 pub(super) struct Template {
     bytes: Vec<u8>,
@@ -64,7 +69,8 @@ impl Template {
         Template::of(post(&body))
     }
 
-    fn of(bytes: Vec<u8>) -> Template {
+    /// Of bytes with the places of a serial marked.
+    pub(super) fn of(bytes: Vec<u8>) -> Template {
         let places = bytes.windows(SERIAL.len()).enumerate().filter(|(_, window)| *window == SERIAL.as_bytes());
         let places = places.map(|(at, _)| at).collect();
         Template { bytes, places }
@@ -96,8 +102,8 @@ fn of_task(method: &str, id: &str) -> Vec<u8> {
     post(&format!(r#"{{"jsonrpc":"2.0","id":"r-000000000000","method":"{method}","params":{{"id":"{id}"}}}}"#))
 }
 
-/// A UUID with a serial in its last group.
-fn message_id() -> String {
+/// A UUID with the place of a serial in its last group.
+pub(super) fn message_id() -> String {
     let (high, low) = (*SESSION >> 32, *SESSION & 0xffff);
     format!("{high:08x}-{low:04x}-4000-8000-{SERIAL}")
 }

@@ -1,5 +1,6 @@
 //! From a checked configuration to a server: each agent of it, the store, and the rules for callers.
 
+use std::path::Path;
 use std::time::Duration;
 
 use switchboard::{
@@ -52,7 +53,7 @@ pub(crate) fn rehearse(config: &Config, environment: &Environment) -> Result<(),
 
 fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environment) -> ServerBuilder {
     for agent in config.agents {
-        builder = builder.agent(agent_of(agent, environment));
+        builder = builder.agent(agent_of(agent, config.storage.folder(), environment));
     }
     if let Some(url) = config.public_url {
         builder = builder.public_url(url);
@@ -86,7 +87,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
         .host_check(config::is_local(config.listen))
 }
 
-fn agent_of(agent: AgentConfig, environment: &Environment) -> AgentBuilder {
+fn agent_of(agent: AgentConfig, data: Option<&Path>, environment: &Environment) -> AgentBuilder {
     let AgentConfig { kind, effects, recovery, run_timeout, run_timeout_max, .. } = agent;
     let recovery = recovery_of(recovery);
     let builder = match kind {
@@ -106,6 +107,7 @@ fn agent_of(agent: AgentConfig, environment: &Environment) -> AgentBuilder {
         Kind::Exec { program, env, processes_max, .. } => {
             let exec = Exec {
                 program,
+                data: data.map(Path::to_path_buf),
                 environment: variables(&env, |name| environment.raw(name)),
                 run_max: run_timeout.unwrap_or(Duration::from_secs(u64::from(Limits::default().run_s_max))),
                 run_max_per_call: run_timeout_max,

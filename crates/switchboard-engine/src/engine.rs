@@ -100,6 +100,7 @@ impl EngineBuilder {
             health: Health::recovering(),
             links: OnceLock::new(),
             deliveries_due: Notify::new(),
+            runs_due: Notify::new(),
         };
         Engine { house: Arc::new(house) }
     }

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use switchboard::{
-    Agent, AgentBuilder, AgentError, Artifact, Json, Part, Replies, Server, ServerBuilder, Skill, TaskState, Traits,
-    Turn,
+    Agent, AgentBuilder, AgentError, Artifact, CardForm, Json, Part, Replies, Server, ServerBuilder, Skill, TaskState,
+    Traits, Turn,
 };
 
 struct Conformance;
@@ -101,8 +101,8 @@ fn server(config: &str) -> anyhow::Result<ServerBuilder> {
         "required-extension" => agent.extension("urn:a2a:tck:required-extension", "Must be asked for", true),
         other => anyhow::bail!("--config {other}: expected full, minimal or required-extension"),
     };
-    // The kit's own webhook receiver is on this machine.
-    Ok(Server::builder().agent(agent).outbound_allow(["127.0.0.0/8", "::1/128"]))
+    // The kit's own webhook receiver is on this machine, and its schema of the card is closed.
+    Ok(Server::builder().agent(agent).outbound_allow(["127.0.0.0/8", "::1/128"]).card_form(CardForm::V1_0))
 }
 
 #[tokio::main]

@@ -1,5 +1,6 @@
-//! HTTP requests through the server's service, no socket: paths and verbs, both bindings, versions, the accents of single
-//! systems, streams, cards, who may call, and every kind of bad input.
+//! HTTP requests through the server's service, no socket: paths and verbs, the bindings, versions, the accents of single
+//! systems, streams, cards, who may call, and every kind of bad input. gRPC is called over a socket, because half of it is
+//! how HTTP/2 carries it.
 
 mod accept;
 mod agent_native;
@@ -14,6 +15,10 @@ mod every_card;
 mod extended_cards;
 mod fanout;
 mod gate;
+mod grpc_bodies;
+mod grpc_calls;
+mod grpc_refusals;
+mod grpc_streams;
 mod headers;
 mod http_json;
 mod jsonrpc;
@@ -27,6 +32,7 @@ mod selectools;
 mod sse;
 mod sse_resume;
 mod v0_2_workflows;
+mod v0_3_grpc;
 mod v0_3_http_json;
 mod v0_3_jsonrpc;
 mod versions;

@@ -18,7 +18,7 @@ mod settle;
 mod values;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use switchboard::Tokens;
@@ -83,6 +83,16 @@ pub(crate) struct Lifetimes {
 pub(crate) enum Storage {
     Memory,
     Sqlite { folder: PathBuf, synchronous: Synchronous },
+}
+
+impl Storage {
+    /// The data folder, if there is one.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Memory => None,
+            Self::Sqlite { folder, .. } => Some(folder),
+        }
+    }
 }
 
 /// Tokens and where they were found. Their text is not kept.

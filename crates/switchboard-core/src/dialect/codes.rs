@@ -97,6 +97,13 @@ pub fn facts(error: &ProtocolError, state_name: fn(TaskState) -> &'static str) -
     }
 }
 
+/// A call was not answered before the time its caller set. Only gRPC has callers say so.
+pub const DEADLINE_EXCEEDED: u8 = 4;
+/// A call whose framing or encoding is not served.
+pub const GRPC_UNIMPLEMENTED: u8 = UNIMPLEMENTED.0;
+/// Bytes that belie what their headers say.
+pub const GRPC_INTERNAL: u8 = INTERNAL.0;
+
 const INVALID_ARGUMENT: (u8, &str) = (3, "INVALID_ARGUMENT");
 const NOT_FOUND: (u8, &str) = (5, "NOT_FOUND");
 const PERMISSION_DENIED: (u8, &str) = (7, "PERMISSION_DENIED");

@@ -11,7 +11,7 @@
 //! as a system's own, they are 0.3's: its answers say everything the others need.
 
 use crate::error::ProtocolError;
-use crate::model::Dialect;
+use crate::model::{Dialect, Package};
 
 use super::json::excerpt;
 use super::shape::{Shape, shape};
@@ -66,6 +66,8 @@ pub enum Door<'a> {
     Http,
     /// A path of HTTP+JSON under `/v1`, as 0.3 has it.
     HttpV1,
+    /// The gRPC service of this package.
+    Grpc(Package),
 }
 
 /// A request that is in no dialect, and the one in which to say so.
@@ -176,6 +178,8 @@ impl Door<'_> {
             Self::JsonRpc { .. } => None,
             Self::Http => Some(Family::V1_0),
             Self::HttpV1 => Some(Family::V0),
+            Self::Grpc(Package::V1_0) => Some(Family::V1_0),
+            Self::Grpc(Package::V0_3) => Some(Family::V0),
         }
     }
 
@@ -183,7 +187,7 @@ impl Door<'_> {
         match (family, self) {
             (Family::V1_0, _) => Dialect::V1_0,
             (Family::V0, Self::JsonRpc { .. }) => Dialect::V0_3,
-            (Family::V0, Self::Http | Self::HttpV1) => Dialect::V0_3Rest,
+            (Family::V0, Self::Http | Self::HttpV1 | Self::Grpc(_)) => Dialect::V0_3Rest,
         }
     }
 
@@ -201,6 +205,11 @@ impl Door<'_> {
                 let hint = "paths under /v1 are A2A 0.3's: in 1.0 they have no /v1; \
                             to speak 0.3 instead, leave the header A2A-Version out";
                 ("/v1".to_owned(), Some(hint.to_owned()))
+            }
+            Self::Grpc(_) => {
+                let hint = "the service of A2A 1.0 is lf.a2a.v1.A2AService; \
+                            to speak 0.3 instead, leave the metadata a2a-version out";
+                ("a2a.v1.A2AService".to_owned(), Some(hint.to_owned()))
             }
         };
         ProtocolError::MethodNotFound { method, hint }
@@ -221,6 +230,9 @@ fn without_version(door: Door<'_>) -> Refusal {
         }
         Door::Http | Door::HttpV1 => "This path is of A2A 1.0: send header A2A-Version: 1.0 \
                                       (a request without it means 0.3, whose paths begin with /v1)"
+            .to_owned(),
+        Door::Grpc(_) => "This service is of A2A 1.0: send metadata a2a-version: 1.0 \
+                          (a call without it means 0.3, whose service is a2a.v1.A2AService)"
             .to_owned(),
     };
     let error = ProtocolError::VersionNotSupported {

@@ -3,6 +3,7 @@
 
 use crate::error::ProtocolError;
 use crate::model::Dialect::{self, AgentNative, Selectools, V0_3, V0_3Rest, V1_0};
+use crate::model::Package;
 
 use super::{Clues, Door, Mount, Refusal, Verdict, claimed, spelling};
 
@@ -74,6 +75,9 @@ fn every_combination_of_version_and_door_has_one_reading() {
         let read = |door| verdict(clues(header, default, door));
         let readings = [read(NEW), read(OLD), read(ODD), read(Door::Http), read(Door::HttpV1)];
         assert_eq!(readings, [new, old, odd, http, http_v1], "{header:?} {default:?}");
+        // A gRPC service is as decided as a path.
+        let services = [Package::V1_0, Package::V0_3].map(|package| read(Door::Grpc(package)));
+        assert_eq!(services, [http, http_v1], "{header:?} {default:?}");
     }
 }
 

@@ -12,6 +12,8 @@ pub mod detect;
 pub mod json;
 mod kinds;
 pub mod nexus;
+#[cfg(feature = "protobuf")]
+pub mod protobuf;
 pub mod selectools;
 mod shape;
 #[cfg(test)]
@@ -19,7 +21,7 @@ mod testing;
 pub mod v0_3;
 pub mod v1_0;
 
-pub use crate::model::Dialect;
+pub use crate::model::{Dialect, Package};
 
 use crate::call::Reply;
 use crate::error::ProtocolError;
@@ -48,6 +50,51 @@ pub fn encode_update(dialect: Dialect, update: &Update, out: &mut Vec<u8>) {
         Dialect::Selectools => selectools::encode_update(update, out),
         Dialect::Corvid => corvid::encode_update(update, out),
         Dialect::Nexus => nexus::encode_update(update, out),
+    }
+}
+
+/// Decodes a gRPC call.
+///
+/// # Errors
+/// As the dialects' own.
+#[cfg(feature = "protobuf")]
+pub fn decode_message(
+    package: Package,
+    method: &str,
+    message: bytes::Bytes,
+    limits: &json::DecodeLimits,
+) -> Result<json::Decoded, ProtocolError> {
+    match package {
+        Package::V1_0 => v1_0::proto::decode_call(method, message, limits),
+        Package::V0_3 => v0_3::proto::decode_call(method, message, limits),
+    }
+}
+
+/// Appends the result of a gRPC call. A stream has none.
+#[cfg(feature = "protobuf")]
+pub fn encode_message_reply(package: Package, reply: &Reply, out: &mut Vec<u8>) {
+    match package {
+        Package::V1_0 => v1_0::proto::encode_reply(reply, out),
+        Package::V0_3 => v0_3::proto::encode_reply(reply, out),
+    }
+}
+
+/// Appends one update of a gRPC stream.
+#[cfg(feature = "protobuf")]
+pub fn encode_message_update(package: Package, update: &Update, out: &mut Vec<u8>) {
+    match package {
+        Package::V1_0 => v1_0::proto::encode_update(update, out),
+        Package::V0_3 => v0_3::proto::encode_update(update, out),
+    }
+}
+
+/// A refusal of a gRPC call.
+#[cfg(feature = "protobuf")]
+#[must_use]
+pub fn encode_message_error(package: Package, error: &ProtocolError) -> protobuf::Status {
+    match package {
+        Package::V1_0 => v1_0::proto::encode_error(error),
+        Package::V0_3 => v0_3::proto::encode_error(error),
     }
 }
 

@@ -90,3 +90,25 @@ impl Dialect {
         [Self::V1_0, Self::V0_3].into_iter().find(|dialect| dialect.version() == version)
     }
 }
+
+/// The protobuf packages this build knows: what gRPC carries is spelled by one of them, and each is a form of its own beside
+/// those of [`Dialect`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Package {
+    /// `lf.a2a.v1`.
+    V1_0,
+    /// `a2a.v1`.
+    V0_3,
+}
+
+impl Package {
+    pub const COUNT: usize = 2;
+
+    #[must_use]
+    pub fn index(self) -> usize {
+        match self {
+            Self::V1_0 => 0,
+            Self::V0_3 => 1,
+        }
+    }
+}

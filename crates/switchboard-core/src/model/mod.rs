@@ -19,7 +19,7 @@ pub use artifact::Artifact;
 pub use card::{
     AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill,
 };
-pub use dialect::Dialect;
+pub use dialect::{Dialect, Package};
 pub use ids::{AgentName, ArtifactId, ConfigId, ContextId, MessageId, Principal, TaskId, Tenant};
 pub use json::{Json, JsonError, JsonLimits};
 pub use message::{Message, Role};

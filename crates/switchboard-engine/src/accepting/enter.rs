@@ -163,13 +163,14 @@ impl Entering<'_> {
     /// Commits what an agent without effects was asked and has answered so far.
     async fn commit_asked(&self, asked: Asked, is_chosen: bool) -> Result<Entry, ProtocolError> {
         let Asked { record, before, events, folded, extras, turn, run } = asked;
+        let leased_at = self.house.now();
         if let Err(error) = self.house.append(&record, *before, events.clone(), None, *extras).await {
             // The run was for nothing, and it knows: it had no effects.
             turn.cancel_token().cancel();
             return self.not_entered(error)?.ok_or_else(|| not_opened(&record.id, is_chosen));
         }
         if let Some(future) = run {
-            Run::new(self.house.clone(), self.agent.clone(), turn, future).spawn();
+            Run::new(self.house.clone(), self.agent.clone(), turn, future, leased_at).spawn();
         }
         Ok(Entry::Entered(entered(record, folded, events, true)))
     }
@@ -187,6 +188,7 @@ impl Entering<'_> {
         let begins = opened || !before.running;
         extras.folded = Some(folded.clone());
         let events: Arc<[Event]> = events.into();
+        let leased_at = self.house.now();
         if let Err(error) = self.house.append(&record, before, events.clone(), None, extras).await {
             return self.not_entered(error);
         }
@@ -195,7 +197,8 @@ impl Entering<'_> {
             let stored = &entered.stored;
             let referenced = self.house.referenced_tasks(&self.scope, stored).await;
             let (house, agent) = (self.house.clone(), self.agent.clone());
-            if let Some(run) = Run::begin(house, agent, entered.record.clone(), stored, referenced, false) {
+            let record = entered.record.clone();
+            if let Some(run) = Run::begin(house, agent, record, stored, referenced, leased_at, false) {
                 run.spawn();
             }
         }

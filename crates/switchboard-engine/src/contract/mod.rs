@@ -96,6 +96,7 @@ macro_rules! store_contract {
             leases: a_released_run_is_claimed_when_it_is_due,
             leases: leases_of_a_process_that_is_gone_are_void_at_once,
             leases: a_released_run_keeps_its_due_time_over_a_restart,
+            leases: a_run_that_waits_and_is_canceled_is_due_at_once,
             leases: a_run_given_back_in_order_has_not_been_tried_once_more,
             leases: a_process_does_not_claim_what_it_is_at_work_on,
             leases: a_commit_of_the_run_leaves_its_lease_alone,

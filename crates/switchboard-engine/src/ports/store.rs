@@ -76,7 +76,8 @@ pub trait Store: Send + Sync {
     /// before it could tell the run.
     fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>>;
 
-    /// Gives leases back. It is no failure of the runs: the claim that follows is not another attempt.
+    /// Gives leases back. It is no failure of the runs: the claim that follows is not another attempt. One that somebody has
+    /// asked to cancel, before or after this, waits for nothing: it is due at once.
     fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Takes deliveries that are due, hiding them from others for `claim_ms`.

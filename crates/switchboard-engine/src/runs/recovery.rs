@@ -19,8 +19,12 @@ use crate::ports::store::{ClaimedRun, Release, StoreError};
 const UNSERVED_LOOK_MS: i64 = 60_000;
 const UNSERVED_LOOK_MS_MAX: i64 = 3_600_000;
 
-/// Takes up a run that this process has claimed; a lease comes back if its time has not come.
-pub(super) async fn take_up(house: &Arc<House>, claimed: ClaimedRun) -> Result<Option<Release>, StoreError> {
+/// Takes up a run that this process has claimed, at `claimed_at` or later; a lease comes back if its time has not come.
+pub(super) async fn take_up(
+    house: &Arc<House>,
+    claimed: ClaimedRun,
+    claimed_at: Timestamp,
+) -> Result<Option<Release>, StoreError> {
     let ClaimedRun { stored: claimed, was_released } = claimed;
     let (key, fence, attempt) = (claimed.key, claimed.head.fence, claimed.head.attempt);
     if house.runs.is_at_work(key, fence) {
@@ -47,7 +51,7 @@ pub(super) async fn take_up(house: &Arc<House>, claimed: ClaimedRun) -> Result<O
             house.note_recovered();
             tracing::debug!(task = %record.id, agent = %agent.name, attempt, "run taken up again");
             let referenced = house.referenced_tasks(&record.scope, &stored).await;
-            if let Some(run) = Run::begin(house.clone(), agent, record, &stored, referenced, true) {
+            if let Some(run) = Run::begin(house.clone(), agent, record, &stored, referenced, claimed_at, true) {
                 run.spawn();
             }
             Ok(None)

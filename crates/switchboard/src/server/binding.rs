@@ -1,4 +1,4 @@
-//! What both HTTP bindings do with a decoded request: say who calls, call the agent, count it.
+//! What all bindings do with a decoded request: say who calls, call the agent, count it.
 
 use http::{HeaderMap, HeaderValue, Response, header};
 use switchboard_core::call::{BoxFuture, Caller, Reply, Request};
@@ -44,6 +44,12 @@ impl<'a> Calling<'a> {
             tracing::debug!(operation = self.operation, agent = %self.agent.name, %error, "request refused");
         }
         reply
+    }
+
+    /// Counts a call whose caller would not wait for the reply.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn gave_up(&self, shared: &Shared) {
+        shared.metrics.request(self.operation, Outcome::Refused);
     }
 }
 

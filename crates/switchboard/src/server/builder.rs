@@ -348,9 +348,9 @@ impl Parts {
         let base = base.trim_end_matches('/').to_owned();
         download::announce(&self.engine, &base);
         let base_path = self.public_url.as_ref().map(|url| url.path().trim_end_matches('/').to_owned());
-        let root = self.order.first().and_then(|(slug, accent)| self.mount(slug, accent, &base, &base));
-        let under =
-            |(slug, accent): &(String, Arc<Accent>)| self.mount(slug, accent, &format!("{base}/agents/{slug}"), &base);
+        let mount = |(slug, accent): &(String, Arc<Accent>), url: &str| self.mount(slug, accent, &base, url);
+        let root = self.order.first().and_then(|agent| mount(agent, &base));
+        let under = |agent: &(String, Arc<Accent>)| mount(agent, &format!("{base}/agents/{}", agent.0));
         let agents = self.order.iter().filter_map(under).collect();
         let prefix: String = RandomIds.uuid().chars().take(8).collect();
         Shared {
@@ -369,11 +369,12 @@ impl Parts {
         }
     }
 
-    /// An agent at an address of the server at `base`.
-    fn mount(&self, slug: &str, accent: &Arc<Accent>, url: &str, base: &str) -> Option<Mounted> {
+    /// An agent at an address below that of the server.
+    fn mount(&self, slug: &str, accent: &Arc<Accent>, base: &str, url: &str) -> Option<Mounted> {
         let endpoint = self.engine.endpoint(slug)?;
         let card = endpoint.card();
-        let interfaces = interfaces(url);
+        let grpc = self.order.first().filter(|(first, _)| first == slug).and_then(|_| grpc_address(base));
+        let interfaces = interfaces(url, grpc.as_ref());
         let form = accent.card.unwrap_or(self.card_form);
         let (own_url, api_url) = (&format!("{base}/agents/{slug}"), &format!("{base}/api/agents/{slug}"));
         let subject = Subject { card: &card, interfaces: &interfaces, url, own_url, api_url, accent };
@@ -384,20 +385,42 @@ impl Parts {
 }
 
 /// Every interface that is really served, and no other.
-fn interfaces(url: &str) -> Vec<AgentInterface> {
+fn interfaces(url: &str, grpc: Option<&(&str, String)>) -> Vec<AgentInterface> {
     let interface = |url: &str, binding: &str, version: &str| AgentInterface {
         url: url.to_owned(),
         protocol_binding: binding.to_owned(),
         protocol_version: version.to_owned(),
         tenant: None,
     };
-    vec![
-        interface(url, "JSONRPC", "1.0"),
-        interface(url, "HTTP+JSON", "1.0"),
-        // 0.2 looks for the extended card beside the endpoint, so the endpoint is one step below the agent.
-        interface(&format!("{url}/rpc"), "JSONRPC", "0.3"),
-        interface(url, "HTTP+JSON", "0.3"),
-    ]
+    let mut all = vec![interface(url, "JSONRPC", "1.0"), interface(url, "HTTP+JSON", "1.0")];
+    all.extend(grpc.map(|(_, authority)| interface(authority, "GRPC", "1.0")));
+    // 0.2 looks for the extended card beside the endpoint, so the endpoint is one step below the agent.
+    all.push(interface(&format!("{url}/rpc"), "JSONRPC", "0.3"));
+    all.push(interface(url, "HTTP+JSON", "0.3"));
+    // 1.0 names a target, 0.3 wants every address to be a URL.
+    all.extend(grpc.map(|(scheme, authority)| interface(&format!("{scheme}://{authority}"), "GRPC", "0.3")));
+    all
+}
+
+/// Where a server at this URL is reached by gRPC: scheme, and host with port. A gRPC client knows no path to put before its
+/// own, so behind a path there is nothing to declare, and only the default agent is declared at all.
+fn grpc_address(url: &str) -> Option<(&str, String)> {
+    if !cfg!(feature = "grpc") {
+        return None;
+    }
+    let (scheme, authority) = url.split_once("://")?;
+    if authority.contains('/') {
+        return None;
+    }
+    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+    let port = if has_port {
+        ""
+    } else if scheme == "https" {
+        ":443"
+    } else {
+        ":80"
+    };
+    Some((scheme, format!("{authority}{port}")))
 }
 
 /// The card states what is really enforced.

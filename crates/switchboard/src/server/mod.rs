@@ -12,6 +12,8 @@ mod cors;
 mod download;
 mod filenames;
 mod gate;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod http_json;
 mod jsonrpc;
 mod limits;

@@ -1,4 +1,4 @@
-//! One request through the edge: gate, route, binding.
+//! One request through the edge: gate, route, binding. A gRPC call is known by its content type and goes its own way.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,6 +15,8 @@ use switchboard_core::error::ProtocolError;
 use super::body::ReplyBody;
 use super::context::{Head, Shared, card_dialect, claimed};
 use super::cors::Cors;
+#[cfg(feature = "grpc")]
+use super::grpc;
 use super::names::X_REQUEST_ID;
 use super::respond::{A2A_JSON, JSON, http_error, takes};
 use super::routes::{CorvidPlace, Place, Route, SeedPlace, route};
@@ -65,7 +67,10 @@ where
         }
         _ => false,
     };
-    let mut response = match shared.gate.admits(&parts.uri, &parts.headers, &shared.cors, public) {
+    let gate = shared.gate.admits(&parts.uri, &parts.headers, &shared.cors, public);
+    let mut response = match gate {
+        #[cfg(feature = "grpc")]
+        gate if grpc::is_call(&parts.headers) => grpc::answer(shared, &parts, gate, body).await,
         Err(why) => {
             let error = ProtocolError::PermissionDenied { reason: why.to_owned() };
             http_error(Dialect::V1_0, &error, A2A_JSON)

@@ -106,8 +106,8 @@ impl Sent {
     pub fn into_send(self, timeout_ms_default: u32) -> SendMessage {
         let metadata = self.metadata(timeout_ms_default);
         SendMessage {
-            message: Message::new(Role::User, "", vec![Part::text(self.message)]),
             open_as: None,
+            message: Message::new(Role::User, "", vec![Part::text(self.message)]),
             accepted_output_modes: Vec::new(),
             push_config: None,
             history_length: None,

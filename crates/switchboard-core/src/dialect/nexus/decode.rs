@@ -75,8 +75,8 @@ fn send_message(check: &mut Check<'_>, params: SendParams<'_>) -> Call {
         }
     };
     let send = SendMessage {
-        message,
         open_as: None,
+        message,
         accepted_output_modes: Vec::new(),
         push_config: None,
         history_length: None,

@@ -5,6 +5,8 @@
 mod cards;
 mod hostile;
 mod properties;
+#[cfg(feature = "protobuf")]
+mod proto;
 mod refusals;
 mod replies;
 mod requests;
