@@ -61,6 +61,13 @@ impl Template {
         Template::message("SendMessage", text, r#","configuration":{"returnImmediately":true}"#)
     }
 
+    /// Does not wait for the end, and has the task's updates posted to this URL.
+    pub(super) fn begin_with_webhook(text: &str, url: &str) -> Template {
+        let config = format!(r#"{{"url":"{url}"}}"#);
+        let more = format!(r#","configuration":{{"returnImmediately":true,"taskPushNotificationConfig":{config}}}"#);
+        Template::message("SendMessage", text, &more)
+    }
+
     fn message(method: &str, text: &str, more: &str) -> Template {
         let id = message_id();
         let body = format!(

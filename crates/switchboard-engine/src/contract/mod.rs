@@ -78,6 +78,8 @@ macro_rules! store_contract {
             webhooks: a_failed_delivery_waits_and_counts,
             webhooks: a_parked_delivery_waits_for_nobody,
             webhooks: a_late_outcome_for_a_replaced_config_is_ignored,
+            webhooks: a_late_outcome_of_a_lost_claim_tells_only_what_was_taken,
+            webhooks: a_claim_that_ran_out_and_that_nobody_took_still_settles,
             webhooks: deliveries_come_in_the_order_they_fell_due,
             webhooks: a_delivery_under_way_is_due_again_after_a_restart,
             outbox: the_outbox_shows_what_waits_is_under_way_or_was_given_up_on,

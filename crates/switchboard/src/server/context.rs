@@ -189,7 +189,7 @@ impl RequestIds {
     pub(crate) fn name(&self, headers: &HeaderMap) -> HeaderValue {
         let own = headers.get(X_REQUEST_ID);
         let fit = |id: &&HeaderValue| id.len() <= 128 && id.as_bytes().iter().all(u8::is_ascii_graphic);
-        match own.filter(fit) {
+        let mut named = match own.filter(fit) {
             Some(id) => id.clone(),
             None => {
                 let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -200,6 +200,9 @@ impl RequestIds {
                 HeaderValue::from_maybe_shared(Bytes::from(name))
                     .unwrap_or_else(|_| HeaderValue::from_static("unnamed"))
             }
-        }
+        };
+        // Not a secret: this says that it never comes again, so that HTTP/2 does not file it in its table.
+        named.set_sensitive(true);
+        named
     }
 }

@@ -29,6 +29,7 @@ mod respond;
 mod routes;
 mod seeds;
 mod service;
+mod socket;
 mod sse;
 
 pub use auth::{Tokens, TokensError};
