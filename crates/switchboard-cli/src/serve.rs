@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use switchboard::{
-    AgentBuilder, Backoff, CardForm, Cors, Dialect, Effects, Limits, Recovery, SelectoolsOptions, ServeError, Server,
-    ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
+    AgentBuilder, Backoff, CardForm, Cors, CorvidOptions, Dialect, Effects, Limits, Recovery, SelectoolsOptions,
+    ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
 };
 use tokio::sync::Semaphore;
 
@@ -140,6 +140,8 @@ fn card_form(card: Card) -> CardForm {
         Card::V1_0 => CardForm::V1_0,
         Card::AgentNative => CardForm::AgentNative,
         Card::Selectools => CardForm::Selectools,
+        Card::Corvid => CardForm::Corvid,
+        Card::Nexus => CardForm::Nexus,
     }
 }
 
@@ -147,6 +149,7 @@ fn with_accent(mut builder: AgentBuilder, accent: AccentConfig) -> AgentBuilder 
     let dialect = |seed: Seed| match seed {
         Seed::AgentNative => Dialect::AgentNative,
         Seed::Selectools => Dialect::Selectools,
+        Seed::Nexus => Dialect::Nexus,
     };
     if let Some(card) = accent.card {
         builder = builder.card_form(card_form(card));
@@ -161,7 +164,11 @@ fn with_accent(mut builder: AgentBuilder, accent: AccentConfig) -> AgentBuilder 
     options.tasks_max = accent.selectools_tasks_max.unwrap_or(options.tasks_max);
     options.body_bytes_max = accent.selectools_body_bytes_max.unwrap_or(options.body_bytes_max);
     options.card_url = accent.selectools_card_url.unwrap_or(options.card_url);
-    builder.selectools(options)
+    let mut corvid = CorvidOptions::default();
+    corvid.sends_per_min = accent.corvid_sends_per_min.unwrap_or(corvid.sends_per_min);
+    corvid.depth_max = accent.corvid_depth_max.unwrap_or(corvid.depth_max);
+    corvid.timeout_ms = accent.corvid_timeout_s.map_or(corvid.timeout_ms, |seconds| seconds * 1000);
+    builder.selectools(options).corvid(corvid).default_project(accent.default_project)
 }
 
 fn recovery_of(recovery: RecoveryConfig) -> Recovery {

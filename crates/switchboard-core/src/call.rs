@@ -104,6 +104,9 @@ impl Request {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SendMessage {
     pub message: Message,
+    /// The id that a new task is to have, for dialects in which clients choose it; none is for the engine to choose. If
+    /// it is taken, the message is refused.
+    pub open_as: Option<TaskId>,
     pub accepted_output_modes: Vec<String>,
     pub push_config: Option<PushConfig>,
     pub history_length: Option<u32>,

@@ -36,6 +36,7 @@ fn view(artifacts: Vec<Artifact>, history: &[usize]) -> TaskView {
         artifacts,
         history: history.iter().map(message).collect(),
         metadata: None,
+        created_at: Timestamp::default(),
         dialect: Dialect::V1_0,
     };
     TaskView::whole(Arc::new(task))

@@ -11,7 +11,7 @@ use switchboard_core::model::{
 use switchboard_engine::Registered;
 use switchboard_engine::runs::{Agent, AgentError, AgentSource, Recovery, Traits, Turn};
 
-use crate::server::{Accent, CardForm, SelectoolsOptions};
+use crate::server::{Accent, CardForm, CorvidOptions, SelectoolsOptions};
 
 /// An agent and its card, ready to be served.
 ///
@@ -202,10 +202,11 @@ impl AgentBuilder {
     }
 
     /// Answers those who name no version in this dialect, with its own checks, limits and texts, wherever the agent has a
-    /// JSON-RPC endpoint. Without it, a dialect has these only on its own mount, `/dialects/{name}`.
+    /// JSON-RPC endpoint. Without it, a dialect has these only on its own mount, `/dialects/{name}`. Only accents that
+    /// travel over JSON-RPC ([`Dialect::RPC_SEEDS`]) can claim an endpoint; others leave it as it is.
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
-        self.accent.claim = Some(dialect);
+        self.accent.claim = Some(dialect).filter(|dialect| Dialect::RPC_SEEDS.contains(dialect));
         self
     }
 
@@ -228,6 +229,20 @@ impl AgentBuilder {
     #[must_use]
     pub fn selectools(mut self, options: SelectoolsOptions) -> Self {
         self.accent.selectools = options;
+        self
+    }
+
+    /// Takes the calls of corvid that name no agent, at `/a2a/tasks/send`. If several agents do, the first one gets them.
+    #[must_use]
+    pub fn default_project(mut self, on: bool) -> Self {
+        self.accent.default_project = on;
+        self
+    }
+
+    /// How this agent behaves towards corvid-agents.
+    #[must_use]
+    pub fn corvid(mut self, options: CorvidOptions) -> Self {
+        self.accent.corvid = options;
         self
     }
 

@@ -24,6 +24,12 @@ const SELECTOOLS_TASKS_MAX: u64 = 1_000_000;
 const SELECTOOLS_BODY_BYTES_MIN: u64 = 1 << 10;
 const SELECTOOLS_BODY_BYTES_MAX: u64 = 1 << 30;
 
+/// Each source that is heard of takes as many times of its own.
+const CORVID_SENDS_PER_MIN_MAX: u64 = 10_000;
+/// Requests name no greater depth, and no longer time.
+const CORVID_DEPTH_MAX: u64 = 10;
+const CORVID_TIMEOUT_S_MAX: u64 = 600;
+
 /// Takes the settings of the default agent out of the layers.
 pub(super) fn settle_agents(
     settings: &mut Layer,
@@ -88,6 +94,10 @@ impl AgentLayer {
             selectools_tasks_max: None,
             selectools_body_bytes_max: None,
             selectools_card_url: None,
+            default_project: None,
+            corvid_sends_per_min: None,
+            corvid_depth_max: None,
+            corvid_timeout_s: None,
             skills: Vec::new(),
         }
     }
@@ -133,6 +143,12 @@ impl AgentLayer {
         let number = |given: Given<u64>, check: fn(u64) -> Result<u64, String>| {
             given.try_map(check).map(|given| usize::try_from(given.value).unwrap_or(usize::MAX))
         };
+        let sends = |number| values::within(number, 1, CORVID_SENDS_PER_MIN_MAX, "sends a minute");
+        let depth = |number| values::within(number, 1, CORVID_DEPTH_MAX, "agents");
+        let seconds = |number| values::within(number, 1, CORVID_TIMEOUT_S_MAX, "seconds");
+        let small = |given: Given<u64>, check: fn(u64) -> Result<u64, String>| {
+            given.try_map(check).map(|given| u32::try_from(given.value).unwrap_or(u32::MAX))
+        };
         Ok(AccentConfig {
             card: self.card.take().map(|given| given.value),
             dialect: self.dialect.take().map(|given| given.value),
@@ -145,6 +161,10 @@ impl AgentLayer {
                 let url = self.selectools_card_url.take().map(|given| given.try_map(values::public_url));
                 url.transpose()?.map(|given| given.value)
             },
+            default_project: self.default_project.take().is_some_and(|given| given.value),
+            corvid_sends_per_min: self.corvid_sends_per_min.take().map(|given| number(given, sends)).transpose()?,
+            corvid_depth_max: self.corvid_depth_max.take().map(|given| small(given, depth)).transpose()?,
+            corvid_timeout_s: self.corvid_timeout_s.take().map(|given| small(given, seconds)).transpose()?,
         })
     }
 

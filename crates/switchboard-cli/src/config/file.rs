@@ -78,6 +78,10 @@ pub(super) struct AgentTable {
     pub(super) selectools_tasks_max: Setting<u64>,
     pub(super) selectools_body_bytes_max: Setting<u64>,
     pub(super) selectools_card_url: Setting<String>,
+    pub(super) default_project: Setting<bool>,
+    pub(super) corvid_sends_per_min: Setting<u64>,
+    pub(super) corvid_depth_max: Setting<u64>,
+    pub(super) corvid_timeout_s: Setting<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) skill: Vec<SkillTable>,
 }

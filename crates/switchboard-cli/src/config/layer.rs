@@ -77,6 +77,10 @@ pub(super) struct AgentLayer {
     pub(super) selectools_tasks_max: Option<Given<u64>>,
     pub(super) selectools_body_bytes_max: Option<Given<u64>>,
     pub(super) selectools_card_url: Option<Given<String>>,
+    pub(super) default_project: Option<Given<bool>>,
+    pub(super) corvid_sends_per_min: Option<Given<u64>>,
+    pub(super) corvid_depth_max: Option<Given<u64>>,
+    pub(super) corvid_timeout_s: Option<Given<u64>>,
     pub(super) skills: Vec<Given<SkillConfig>>,
 }
 
@@ -330,6 +334,10 @@ fn of_agent(place: &Place<'_>, table: AgentTable) -> AgentLayer {
         selectools_tasks_max: place.get("selectools_tasks_max", table.selectools_tasks_max),
         selectools_body_bytes_max: place.get("selectools_body_bytes_max", table.selectools_body_bytes_max),
         selectools_card_url: place.get("selectools_card_url", table.selectools_card_url),
+        default_project: place.get("default_project", table.default_project),
+        corvid_sends_per_min: place.get("corvid_sends_per_min", table.corvid_sends_per_min),
+        corvid_depth_max: place.get("corvid_depth_max", table.corvid_depth_max),
+        corvid_timeout_s: place.get("corvid_timeout_s", table.corvid_timeout_s),
         skills: skills.map(|(index, skill)| of_skill(place, index, skill)).collect(),
     }
 }

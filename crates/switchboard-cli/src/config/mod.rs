@@ -133,6 +133,10 @@ pub(crate) struct AccentConfig {
     pub(crate) selectools_tasks_max: Option<usize>,
     pub(crate) selectools_body_bytes_max: Option<usize>,
     pub(crate) selectools_card_url: Option<String>,
+    pub(crate) default_project: bool,
+    pub(crate) corvid_sends_per_min: Option<usize>,
+    pub(crate) corvid_depth_max: Option<u32>,
+    pub(crate) corvid_timeout_s: Option<u32>,
 }
 
 /// What happens to a run that was interrupted. What is not said is the engine's to decide.

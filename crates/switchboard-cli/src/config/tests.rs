@@ -285,6 +285,10 @@ fn the_example_file_shows_every_setting() {
         "selectools_tasks_max",
         "selectools_body_bytes_max",
         "selectools_card_url",
+        "default_project",
+        "corvid_sends_per_min",
+        "corvid_depth_max",
+        "corvid_timeout_s",
     ];
     let printed = print(&config).unwrap();
     let keys = printed.lines().filter_map(|line| Some(line.split_once(" = ")?.0));

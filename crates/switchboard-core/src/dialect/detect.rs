@@ -156,7 +156,7 @@ impl<'a> Clues<'a> {
 
     /// Which of 0.3's family it is, where no version is named and nobody claims the path.
     fn accent(&self) -> Verdict {
-        let default = self.default.filter(|default| Dialect::SEEDS.contains(default));
+        let default = self.default.filter(|default| Dialect::RPC_SEEDS.contains(default));
         let family = self.door.spelling(Family::V0);
         let Door::JsonRpc { method, params } = self.door else { return Verdict { dialect: family, is_open: false } };
         match shape(method, params) {

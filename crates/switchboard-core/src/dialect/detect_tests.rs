@@ -199,6 +199,7 @@ fn a_refusal_before_the_method_is_known_is_spelled_by_version_and_path() {
 fn the_shape_of_a_message_tells_where_it_differs() {
     const TYPE: &str = r#"{"type":"text","text":"x"}"#;
     const KIND: &str = r#"{"kind":"text","text":"x"}"#;
+    const NEXUS: &str = r#"{"type":"text","data":"x"}"#;
     let parts = |parts: &str| format!(r#"{{"message":{{"role":"user","parts":[{parts}]}}}}"#);
     let with = |message: &str, beside: &str| format!(r#"{{"message":{{"role":"user",{message}}}{beside}}}"#);
     for (method, params, expected) in [
@@ -206,6 +207,20 @@ fn the_shape_of_a_message_tells_where_it_differs() {
         ("message/stream", parts(TYPE), "agent-native"),
         ("message/send", parts(&format!("{TYPE},{TYPE}")), "agent-native"),
         ("message/send", parts(r#"{"type":"data","data":{"a":1}}"#), "agent-native"),
+        // What is not data and yet lies in `data`, and data whose task has a name.
+        ("message/send", parts(NEXUS), "nexus"),
+        ("message/stream", parts(NEXUS), "nexus"),
+        ("message/send", parts(r#"{"type":"image","data":"iVBOR"}"#), "nexus"),
+        ("message/send", parts(r#"{"type":"file","data":{"uri":"x"}}"#), "nexus"),
+        ("message/send", parts(&format!(r#"{NEXUS},{{"type":"data","data":{{}}}}"#)), "nexus"),
+        ("message/send", with(r#""parts":[{"type":"data","data":{}}]"#, r#","id":"t""#), "nexus"),
+        ("message/send", with(&format!(r#""parts":[{TYPE}]"#), r#","id":"t""#), "agent-native"),
+        ("message/send", with(&format!(r#""parts":[{KIND}]"#), r#","id":"t""#), "0.3"),
+        ("message/send", with(&format!(r#""messageId":"m","parts":[{NEXUS}]"#), ""), "0.3"),
+        // Some parts as one system has them and some as another: 0.3, which refuses that.
+        ("message/send", parts(&format!("{NEXUS},{TYPE}")), "0.3"),
+        ("message/send", parts(&format!("{NEXUS},{KIND}")), "0.3"),
+        ("message/send", parts(r#"{"type":"text","kind":"text","data":"x"}"#), "0.3"),
         ("message/send", parts(KIND), "0.3"),
         // Both names, or some parts with the one and some with the other: 0.3, whose samples have that.
         ("message/send", parts(r#"{"kind":"text","type":"text","text":"x"}"#), "0.3"),

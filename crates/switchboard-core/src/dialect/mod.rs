@@ -6,9 +6,12 @@
 
 pub mod agent_native;
 pub mod codes;
+mod conversation;
+pub mod corvid;
 pub mod detect;
 pub mod json;
 mod kinds;
+pub mod nexus;
 #[cfg(feature = "protobuf")]
 pub mod protobuf;
 pub mod selectools;
@@ -32,6 +35,8 @@ pub fn encode_reply(dialect: Dialect, reply: &Reply, out: &mut Vec<u8>) {
         Dialect::V0_3Rest => v0_3::rest::encode_reply(reply, out),
         Dialect::AgentNative => agent_native::encode_reply(reply, out),
         Dialect::Selectools => selectools::encode_reply(reply, out),
+        Dialect::Corvid => corvid::encode_reply(reply, out),
+        Dialect::Nexus => nexus::encode_reply(reply, out),
     }
 }
 
@@ -43,6 +48,8 @@ pub fn encode_update(dialect: Dialect, update: &Update, out: &mut Vec<u8>) {
         Dialect::V0_3Rest => v0_3::rest::encode_update(update, out),
         Dialect::AgentNative => agent_native::encode_update(update, out),
         Dialect::Selectools => selectools::encode_update(update, out),
+        Dialect::Corvid => corvid::encode_update(update, out),
+        Dialect::Nexus => nexus::encode_update(update, out),
     }
 }
 
@@ -95,8 +102,8 @@ pub fn encode_message_error(package: Package, error: &ProtocolError) -> protobuf
 #[must_use]
 pub fn ends_stream(dialect: Dialect, update: &Update) -> bool {
     match dialect {
-        // In 1.0 how the stream was asked for decides, and the engine knows that. Selectools has no streams.
-        Dialect::V1_0 | Dialect::Selectools => false,
+        // In 1.0 how the stream was asked for decides, and the engine knows that. The others have no streams.
+        Dialect::V1_0 | Dialect::Selectools | Dialect::Corvid | Dialect::Nexus => false,
         Dialect::V0_3 | Dialect::V0_3Rest => v0_3::is_final(update),
         Dialect::AgentNative => agent_native::ends_stream(update),
     }
@@ -106,9 +113,10 @@ pub fn ends_stream(dialect: Dialect, update: &Update) -> bool {
 pub fn encode_rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
     match dialect {
         Dialect::V1_0 => v1_0::encode_rpc_error(error, id, out),
-        Dialect::V0_3 | Dialect::V0_3Rest => v0_3::encode_rpc_error(error, id, out),
+        Dialect::V0_3 | Dialect::V0_3Rest | Dialect::Corvid => v0_3::encode_rpc_error(error, id, out),
         Dialect::AgentNative => agent_native::encode_rpc_error(error, id, out),
         Dialect::Selectools => selectools::encode_rpc_error(error, id, out),
+        Dialect::Nexus => nexus::encode_rpc_error(error, id, out),
     }
 }
 
@@ -119,6 +127,8 @@ pub fn encode_http_error(dialect: Dialect, error: &ProtocolError, http: u16, out
         Dialect::V0_3 | Dialect::V0_3Rest => v0_3::encode_http_error(error, out),
         Dialect::AgentNative => agent_native::encode_http_error(error, out),
         Dialect::Selectools => selectools::encode_http_error(error, out),
+        Dialect::Corvid => corvid::encode_http_error(error, out),
+        Dialect::Nexus => nexus::encode_http_error(error, out),
     }
 }
 
@@ -136,7 +146,12 @@ pub enum PushBody {
 pub fn push_body(dialect: Dialect) -> PushBody {
     match dialect {
         Dialect::V1_0 => PushBody::Update,
-        Dialect::V0_3 | Dialect::V0_3Rest | Dialect::AgentNative | Dialect::Selectools => PushBody::Task,
+        Dialect::V0_3
+        | Dialect::V0_3Rest
+        | Dialect::AgentNative
+        | Dialect::Selectools
+        | Dialect::Corvid
+        | Dialect::Nexus => PushBody::Task,
     }
 }
 
@@ -147,6 +162,8 @@ pub fn encode_pushed_task(dialect: Dialect, view: &TaskView, out: &mut Vec<u8>) 
         Dialect::V0_3 | Dialect::V0_3Rest => v0_3::rpc::encode_task(view, out),
         Dialect::AgentNative => agent_native::encode_task(view, out),
         Dialect::Selectools => selectools::encode_task(view, out),
+        Dialect::Corvid => corvid::encode_task(view, out),
+        Dialect::Nexus => nexus::encode_task(view, out),
     }
 }
 
@@ -155,17 +172,26 @@ pub fn encode_pushed_task(dialect: Dialect, view: &TaskView, out: &mut Vec<u8>) 
 pub fn push_media_type(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::V1_0 => "application/a2a+json",
-        Dialect::V0_3 | Dialect::V0_3Rest | Dialect::AgentNative | Dialect::Selectools => "application/json",
+        Dialect::V0_3
+        | Dialect::V0_3Rest
+        | Dialect::AgentNative
+        | Dialect::Selectools
+        | Dialect::Corvid
+        | Dialect::Nexus => "application/json",
     }
 }
 
 /// How a task is shown to somebody whose request could be of several dialects (`detect::Verdict::is_open`): in 0.3, with
-/// what a reader of the dialect it was begun in looks for.
+/// what a reader of the dialect it was begun in looks for. Where that is something 0.3 has no room for, such as a status
+/// that is a word, in the dialect it was begun in.
 #[must_use]
 pub fn for_open_reader(view: TaskView) -> (Dialect, TaskView) {
     match view.task.dialect {
         Dialect::AgentNative => (Dialect::V0_3, agent_native::with_answer_in_status(view)),
-        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::Selectools => (Dialect::V0_3, view),
+        Dialect::Nexus => (Dialect::Nexus, view),
+        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::Selectools | Dialect::Corvid => {
+            (Dialect::V0_3, view)
+        }
     }
 }
 
@@ -173,7 +199,9 @@ pub fn for_open_reader(view: TaskView) -> (Dialect, TaskView) {
 #[must_use]
 pub fn own_id(dialect: Dialect, uuid: String) -> String {
     match dialect {
-        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::AgentNative => uuid,
+        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::AgentNative | Dialect::Corvid | Dialect::Nexus => {
+            uuid
+        }
         Dialect::Selectools => uuid.replace('-', ""),
     }
 }
@@ -182,7 +210,9 @@ pub fn own_id(dialect: Dialect, uuid: String) -> String {
 #[must_use]
 pub fn prompt(dialect: Dialect, message: &Message) -> String {
     match dialect {
-        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::AgentNative => message.text(),
+        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::AgentNative | Dialect::Corvid | Dialect::Nexus => {
+            message.text()
+        }
         Dialect::Selectools => selectools::prompt(message),
     }
 }
@@ -191,7 +221,9 @@ pub fn prompt(dialect: Dialect, message: &Message) -> String {
 #[must_use]
 pub fn frees_keys(dialect: Dialect) -> bool {
     match dialect {
-        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::Selectools => false,
+        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::Selectools | Dialect::Corvid | Dialect::Nexus => {
+            false
+        }
         Dialect::AgentNative => true,
     }
 }
@@ -202,7 +234,22 @@ pub fn frees_keys(dialect: Dialect) -> bool {
 pub fn tells_modes(dialect: Dialect) -> bool {
     match dialect {
         Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest => true,
-        // The one card does not list them, the other says that everybody reads plain text and takes the rest as well.
-        Dialect::AgentNative | Dialect::Selectools => false,
+        // Their cards do not list them, or say the same of every agent.
+        Dialect::AgentNative | Dialect::Selectools | Dialect::Corvid | Dialect::Nexus => false,
+    }
+}
+
+/// Whether a client that asks for its own limit of time means "no longer than this", rather than "this long". Then an agent
+/// that gives less is no reason to refuse.
+#[must_use]
+pub fn asks_for_at_most(dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::Corvid => true,
+        Dialect::V1_0
+        | Dialect::V0_3
+        | Dialect::V0_3Rest
+        | Dialect::AgentNative
+        | Dialect::Selectools
+        | Dialect::Nexus => false,
     }
 }

@@ -43,6 +43,8 @@ struct Params<'a> {
     message_id: Option<IgnoredAny>,
     #[serde(borrow, rename = "async")]
     is_async: Option<&'a RawValue>,
+    /// The task's, which one system lets its clients choose.
+    id: Option<IgnoredAny>,
 }
 
 #[derive(serde::Deserialize)]
@@ -63,7 +65,8 @@ impl Params<'_> {
         match method {
             "tasks/send" if parts.all_have_kind && parts.has_text_of_kind => Shape::Of(Dialect::Selectools),
             "message/send" | "message/stream" if parts.all_have_type_alone && !has_id => {
-                Shape::Of(Dialect::AgentNative)
+                let is_nexus = parts.all_have_data && (parts.has_data_not_named_so || self.id.is_some());
+                Shape::Of(if is_nexus { Dialect::Nexus } else { Dialect::AgentNative })
             }
             _ => Shape::Plain,
         }
@@ -84,8 +87,12 @@ struct Part<'a> {
 struct Parts {
     all_have_kind: bool,
     has_text_of_kind: bool,
-    /// Each has a `type` and no `kind`, and none is a text that lies in `data`.
+    /// Each has a `type` and no `kind`.
     all_have_type_alone: bool,
+    /// Each holds what it holds in `data`.
+    all_have_data: bool,
+    /// One holds something in `data` that is of another type.
+    has_data_not_named_so: bool,
 }
 
 impl<'de> Deserialize<'de> for Parts {
@@ -100,18 +107,28 @@ impl<'de> Deserialize<'de> for Parts {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Parts, A::Error> {
-                let (mut all_have_kind, mut has_text_of_kind, mut all_have_type_alone) = (true, false, true);
+                let mut found = Parts {
+                    all_have_kind: true,
+                    has_text_of_kind: false,
+                    all_have_type_alone: true,
+                    all_have_data: true,
+                    has_data_not_named_so: false,
+                };
                 let mut is_empty = true;
                 while let Some(Obj(part)) = parts.next_element::<Obj<Part<'_>>>()? {
                     is_empty = false;
-                    let is_text = |kind: &Text<'_>| kind.0 == "text";
-                    all_have_kind &= part.kind.is_some();
-                    has_text_of_kind |= part.kind.as_ref().is_some_and(is_text) && part.text.is_some();
-                    let text_in_data = part.old_kind.as_ref().is_some_and(is_text) && part.data.is_some();
-                    all_have_type_alone &= part.old_kind.is_some() && part.kind.is_none() && !text_in_data;
+                    let is = |kind: &Option<Text<'_>>, name: &str| kind.as_ref().is_some_and(|kind| kind.0 == name);
+                    let has_data = part.data.is_some();
+                    found.all_have_kind &= part.kind.is_some();
+                    found.has_text_of_kind |= is(&part.kind, "text") && part.text.is_some();
+                    found.all_have_type_alone &= part.old_kind.is_some() && part.kind.is_none();
+                    found.all_have_data &= has_data;
+                    found.has_data_not_named_so |= has_data && !is(&part.old_kind, "data");
                 }
-                all_have_type_alone &= !is_empty;
-                Ok(Parts { all_have_kind, has_text_of_kind, all_have_type_alone })
+                found.all_have_type_alone &= !is_empty;
+                // Some parts as one system has them and some as another: nobody's, which is for 0.3 to refuse.
+                found.all_have_type_alone &= found.all_have_data || !found.has_data_not_named_so;
+                Ok(found)
             }
         }
 

@@ -22,8 +22,16 @@ impl Folded {
     #[must_use]
     pub fn empty(id: TaskId, context_id: ContextId) -> Self {
         let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: Timestamp::default() };
-        let (artifacts, history) = (Vec::new(), Vec::new());
-        let task = Task { id, context_id, status, artifacts, history, metadata: None, dialect: Dialect::V1_0 };
+        let task = Task {
+            id,
+            context_id,
+            status,
+            artifacts: Vec::new(),
+            history: Vec::new(),
+            metadata: None,
+            created_at: Timestamp::default(),
+            dialect: Dialect::V1_0,
+        };
         Self { task: Arc::new(task), open_turns: Vec::new(), reply: None, checkpoint: None }
     }
 
@@ -42,6 +50,7 @@ impl Folded {
             }
             Event::Opened { inbound, at, .. } => {
                 task.status.timestamp = *at;
+                task.created_at = *at;
                 task.metadata.clone_from(&inbound.metadata);
                 task.dialect = inbound.dialect;
                 // A record that was received first already has its message.

@@ -14,15 +14,23 @@ pub enum Dialect {
     AgentNative,
     /// What agents of the selectools library speak.
     Selectools,
+    /// What corvid-agents speak among themselves, over plain HTTP.
+    Corvid,
+    /// What the NEXUS gateway speaks with its agents.
+    Nexus,
 }
 
 impl Dialect {
-    pub const ALL: [Self; Self::COUNT] = [Self::V1_0, Self::V0_3, Self::V0_3Rest, Self::AgentNative, Self::Selectools];
-    pub const COUNT: usize = 5;
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::V1_0, Self::V0_3, Self::V0_3Rest, Self::AgentNative, Self::Selectools, Self::Corvid, Self::Nexus];
+    pub const COUNT: usize = 7;
 
-    /// The accents of single systems. Each has a mount of its own under `/dialects/{name}`, may claim the paths of an
-    /// agent, and has a card of its own.
-    pub const SEEDS: [Self; 2] = [Self::AgentNative, Self::Selectools];
+    /// The accents of single systems. Each has a mount of its own under `/dialects/{name}` and a card of its own.
+    pub const SEEDS: [Self; 4] = [Self::AgentNative, Self::Selectools, Self::Corvid, Self::Nexus];
+
+    /// Those of them that travel over JSON-RPC, and so may claim the endpoint of an agent. Corvid has paths that nobody
+    /// else has, and needs no claim.
+    pub const RPC_SEEDS: [Self; 3] = [Self::AgentNative, Self::Selectools, Self::Nexus];
 
     /// The protocol versions that are served, newest first.
     pub const VERSIONS: [&str; 2] = ["1.0", "0.3"];
@@ -35,6 +43,8 @@ impl Dialect {
             Self::V0_3Rest => 2,
             Self::AgentNative => 3,
             Self::Selectools => 4,
+            Self::Corvid => 5,
+            Self::Nexus => 6,
         }
     }
 
@@ -48,6 +58,8 @@ impl Dialect {
             Self::V0_3Rest => "0.3-rest",
             Self::AgentNative => "agent-native",
             Self::Selectools => "selectools",
+            Self::Corvid => "corvid",
+            Self::Nexus => "nexus",
         }
     }
 
@@ -68,7 +80,7 @@ impl Dialect {
         match self {
             Self::V1_0 => "1.0",
             Self::V0_3 | Self::V0_3Rest | Self::AgentNative => "0.3",
-            Self::Selectools => "0.2",
+            Self::Selectools | Self::Corvid | Self::Nexus => "0.2",
         }
     }
 

@@ -89,6 +89,8 @@ pub struct Task {
     pub artifacts: Vec<Artifact>,
     pub history: Vec<Arc<Message>>,
     pub metadata: Option<Json>,
+    /// When it was begun.
+    pub created_at: Timestamp,
     /// The dialect it was begun in. Not shown; a reader who says nothing about their own is answered with it in mind.
     pub dialect: Dialect,
 }

@@ -60,7 +60,12 @@ pub(crate) fn echo_extensions(dialect: Dialect, extensions: &[String], response:
     {
         let name = match dialect {
             Dialect::V1_0 => A2A_EXTENSIONS,
-            Dialect::V0_3 | Dialect::V0_3Rest | Dialect::AgentNative | Dialect::Selectools => X_A2A_EXTENSIONS,
+            Dialect::V0_3
+            | Dialect::V0_3Rest
+            | Dialect::AgentNative
+            | Dialect::Selectools
+            | Dialect::Corvid
+            | Dialect::Nexus => X_A2A_EXTENSIONS,
         };
         response.headers_mut().insert(name, value);
     }

@@ -376,7 +376,8 @@ impl Parts {
         let grpc = self.order.first().filter(|(first, _)| first == slug).and_then(|_| grpc_address(base));
         let interfaces = interfaces(url, grpc.as_ref());
         let form = accent.card.unwrap_or(self.card_form);
-        let subject = Subject { card: &card, interfaces: &interfaces, url, accent };
+        let (own_url, api_url) = (&format!("{base}/agents/{slug}"), &format!("{base}/api/agents/{slug}"));
+        let subject = Subject { card: &card, interfaces: &interfaces, url, own_url, api_url, accent };
         let cards = ServedCards::new(form, &subject, self.since, self.limits.card_max_age_s);
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
         Some(Mounted { name: slug.into(), endpoint, interfaces, cards, extensions, accent: accent.clone() })

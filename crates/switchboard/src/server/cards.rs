@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sha2::{Digest, Sha256};
 use switchboard_core::dialect::json::merge_objects;
-use switchboard_core::dialect::{Dialect, agent_native, selectools, v0_3, v1_0};
+use switchboard_core::dialect::{Dialect, agent_native, corvid, nexus, selectools, v0_3, v1_0};
 use switchboard_core::model::{AgentCard, AgentInterface, Timestamp};
 
 use super::body::ReplyBody;
@@ -25,6 +25,10 @@ pub enum CardForm {
     AgentNative,
     /// The card that selectools generates.
     Selectools,
+    /// The card that corvid-agents generate.
+    Corvid,
+    /// The card that agents of NEXUS have.
+    Nexus,
 }
 
 impl CardForm {
@@ -34,6 +38,8 @@ impl CardForm {
             Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest => None,
             Dialect::AgentNative => Some(Self::AgentNative),
             Dialect::Selectools => Some(Self::Selectools),
+            Dialect::Corvid => Some(Self::Corvid),
+            Dialect::Nexus => Some(Self::Nexus),
         }
     }
 }
@@ -44,6 +50,8 @@ pub(crate) struct ServedCards {
     v1_0: ServedCard,
     /// What each accent has on its own mount.
     seeds: Vec<(Dialect, ServedCard)>,
+    /// What corvid has at `/api/agents/{name}/agent-card`.
+    pub(crate) api: ServedCard,
 }
 
 /// What a card is made of.
@@ -52,6 +60,10 @@ pub(crate) struct Subject<'a> {
     pub(crate) interfaces: &'a [AgentInterface],
     /// The address of the agent itself.
     pub(crate) url: &'a str,
+    /// The address that names it among the agents of the server.
+    pub(crate) own_url: &'a str,
+    /// The address that corvid has for it.
+    pub(crate) api_url: &'a str,
     pub(crate) accent: &'a Accent,
 }
 
@@ -63,7 +75,10 @@ impl ServedCards {
             let url = format!("{}/dialects/{}", subject.url, dialect.name());
             Some((dialect, served(subject.encode(form, &url))))
         };
+        let mut api = Vec::with_capacity(1024);
+        subject.encode_corvid(subject.api_url, subject.own_url, &mut api);
         Self {
+            api: served(api.into()),
             all: served(subject.encode(form, subject.url)),
             v1_0: served(subject.encode(CardForm::V1_0, subject.url)),
             seeds: Dialect::SEEDS.into_iter().filter_map(own).collect(),
@@ -79,7 +94,12 @@ impl ServedCards {
     pub(crate) fn of(&self, dialect: Dialect) -> &ServedCard {
         match dialect {
             Dialect::V1_0 => &self.v1_0,
-            Dialect::V0_3 | Dialect::V0_3Rest | Dialect::AgentNative | Dialect::Selectools => &self.all,
+            Dialect::V0_3
+            | Dialect::V0_3Rest
+            | Dialect::AgentNative
+            | Dialect::Selectools
+            | Dialect::Corvid
+            | Dialect::Nexus => &self.all,
         }
     }
 }
@@ -144,9 +164,12 @@ impl ServedCard {
 pub(crate) fn encode_reply(dialect: Dialect, card: &AgentCard, interfaces: &[AgentInterface]) -> Bytes {
     match dialect {
         Dialect::V1_0 => encode(card, interfaces, v1_0::encode_card),
-        Dialect::V0_3 | Dialect::V0_3Rest | Dialect::AgentNative | Dialect::Selectools => {
-            encode(card, interfaces, v0_3::encode_card)
-        }
+        Dialect::V0_3
+        | Dialect::V0_3Rest
+        | Dialect::AgentNative
+        | Dialect::Selectools
+        | Dialect::Corvid
+        | Dialect::Nexus => encode(card, interfaces, v0_3::encode_card),
     }
 }
 
@@ -163,8 +186,17 @@ impl Subject<'_> {
             CardForm::V1_0 => return encode(card, interfaces, v1_0::encode_card),
             CardForm::AgentNative => agent_native::encode_card(card, &format!("{base}/_agent-native/a2a"), &mut body),
             CardForm::Selectools => selectools::encode_card(card, &accent.selectools.card_url, &mut body),
+            CardForm::Corvid => self.encode_corvid(base, base, &mut body),
+            CardForm::Nexus => nexus::encode_card(card, base, &mut body),
         }
         body.into()
+    }
+
+    /// The card of corvid. What is sent to the root of the server goes to the agent that takes such calls, so any other
+    /// names the place that is its own.
+    fn encode_corvid(&self, url: &str, base: &str, out: &mut Vec<u8>) {
+        let base = if self.accent.default_project { base } else { self.own_url };
+        corvid::encode_card(self.card, url, &format!("{base}/a2a/tasks/send"), out);
     }
 }
 

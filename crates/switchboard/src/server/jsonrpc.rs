@@ -60,7 +60,7 @@ where
         Ok(verdict) => verdict,
         Err(Refusal { dialect, error }) => return refuse_in(dialect, error, id),
     };
-    if Dialect::SEEDS.contains(&dialect) {
+    if Dialect::RPC_SEEDS.contains(&dialect) {
         // Boxed, so that others do not carry the room for it.
         return Box::pin(seeds::answer(shared, agent, identity, head, dialect, &envelope)).await;
     }
@@ -99,9 +99,12 @@ fn begin<'a>(
     let decoded = match dialect {
         Dialect::V1_0 => v1_0::decode_call(&envelope.method, envelope.params, limits),
         // The accents of single systems have been answered elsewhere.
-        Dialect::V0_3 | Dialect::V0_3Rest | Dialect::AgentNative | Dialect::Selectools => {
-            v0_3::rpc::decode_call(&envelope.method, envelope.params, limits)
-        }
+        Dialect::V0_3
+        | Dialect::V0_3Rest
+        | Dialect::AgentNative
+        | Dialect::Selectools
+        | Dialect::Corvid
+        | Dialect::Nexus => v0_3::rpc::decode_call(&envelope.method, envelope.params, limits),
     }?;
     let caller = shared.caller(agent, identity, decoded.tenant.as_deref(), dialect, head)?;
     Ok(Calling::begin(agent, caller, decoded.request))

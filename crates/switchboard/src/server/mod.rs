@@ -42,7 +42,7 @@ pub use listener::Bound;
 pub use offline::OfflineOutbox;
 pub use routes::RESERVED;
 pub(crate) use seeds::Accent;
-pub use seeds::SelectoolsOptions;
+pub use seeds::{CorvidOptions, SelectoolsOptions};
 pub use service::A2aService;
 
 #[cfg(test)]

@@ -104,7 +104,9 @@ pub(crate) fn takes(allowed: &'static str) -> Response<ReplyBody> {
 
 fn http_status(dialect: Dialect, error: &ProtocolError) -> StatusCode {
     let number = match dialect {
-        Dialect::V1_0 | Dialect::AgentNative | Dialect::Selectools => codes::of(error).http,
+        Dialect::V1_0 | Dialect::AgentNative | Dialect::Selectools | Dialect::Corvid | Dialect::Nexus => {
+            codes::of(error).http
+        }
         Dialect::V0_3 | Dialect::V0_3Rest => codes::http_of_0_3(error),
     };
     StatusCode::from_u16(number).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)

@@ -60,7 +60,19 @@ pub(crate) enum Place<'a> {
         is_own: bool,
         place: SeedPlace,
     },
+    Corvid(CorvidPlace<'a>),
     Artifact(ArtifactPlace<'a>),
+}
+
+/// The places of corvid, which nobody else has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CorvidPlace<'a> {
+    Send,
+    Task {
+        id: Cow<'a, str>,
+    },
+    /// The card of one agent among others.
+    Card,
 }
 
 /// What the accents have.
@@ -116,6 +128,8 @@ pub(crate) fn route<'a>(path: &'a str, base: &str) -> Route<'a> {
         ["healthz"] => Route::Health,
         ["readyz"] => Route::Ready,
         ["metrics"] => Route::Metrics,
+        ["api", "agents", name, "agent-card"] => decode(name)
+            .map_or(Route::Unknown, |name| Route::Agent { agent: Some(name), place: Place::Corvid(CorvidPlace::Card) }),
         ["api", rest @ ..] => operator::place(rest).map_or(Route::Unknown, Route::Outbox),
         ["agents", name, rest @ ..] => match (decode(name), place(rest)) {
             (Some(name), Some(place)) => Route::Agent { agent: Some(name), place },
@@ -140,6 +154,10 @@ fn place<'a>(segments: &[&'a str]) -> Option<Place<'a>> {
         ["_agent-native", "a2a"] => {
             Some(Place::Seed { dialect: Dialect::AgentNative, is_own: false, place: SeedPlace::Endpoint })
         }
+        ["a2a", "tasks", rest] | ["dialects", "corvid", "a2a", "tasks", rest] => match *rest {
+            "send" => Some(Place::Corvid(CorvidPlace::Send)),
+            id => Some(Place::Corvid(CorvidPlace::Task { id: decode(id)? })),
+        },
         ["dialects", name, rest @ ..] => {
             let dialect = Dialect::seed(name)?;
             seed_place(dialect, rest).map(|place| Place::Seed { dialect, is_own: true, place })
@@ -165,7 +183,11 @@ fn place<'a>(segments: &[&'a str]) -> Option<Place<'a>> {
 fn seed_place(dialect: Dialect, segments: &[&str]) -> Option<SeedPlace> {
     match (dialect, segments) {
         (_, [".well-known", "agent-card.json" | "agent.json"]) => Some(SeedPlace::Card),
-        (_, [] | ["a2a"]) | (Dialect::AgentNative, ["_agent-native", "a2a"]) => Some(SeedPlace::Endpoint),
+        // All that corvid has beside its card is found without a mount, too.
+        (Dialect::Corvid, _) => None,
+        (Dialect::Nexus, ["rpc"]) | (_, [] | ["a2a"]) | (Dialect::AgentNative, ["_agent-native", "a2a"]) => {
+            Some(SeedPlace::Endpoint)
+        }
         _ => None,
     }
 }

@@ -6,6 +6,9 @@
 //! a file here with the two doors `serve` and `answer`.
 
 mod agent_native;
+mod corvid;
+mod nexus;
+mod rate;
 mod selectools;
 mod window;
 
@@ -22,6 +25,8 @@ use super::cards::CardForm;
 use super::context::{Head, Mounted, Shared};
 use super::jsonrpc::{self, Envelope};
 
+pub use corvid::CorvidOptions;
+pub(crate) use corvid::{At as CorvidAt, serve as serve_corvid};
 pub use selectools::SelectoolsOptions;
 pub(crate) use window::Window;
 
@@ -36,6 +41,11 @@ pub(crate) struct Accent {
     pub(crate) selectools: SelectoolsOptions,
     /// Which tasks clients of selectools can still read.
     pub(crate) window: Arc<Window>,
+    /// Whether it takes calls of corvid that name no agent.
+    pub(crate) default_project: bool,
+    pub(crate) corvid: CorvidOptions,
+    /// How much clients of corvid have sent lately.
+    pub(crate) rate: Arc<rate::Rate>,
 }
 
 /// A request that is known from its path and headers to be in a dialect.
@@ -54,8 +64,11 @@ where
     match dialect {
         Dialect::AgentNative => Box::pin(agent_native::serve(shared, agent, head, method, body)).await,
         Dialect::Selectools => Box::pin(selectools::serve(shared, agent, head, method, body)).await,
-        // Nothing claims a path for these: settings take accents alone.
-        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest => jsonrpc::serve(shared, agent, head, body).await,
+        Dialect::Nexus => Box::pin(nexus::serve(shared, agent, head, method, body)).await,
+        // Nothing claims a path for these: settings take accents that travel over JSON-RPC.
+        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::Corvid => {
+            jsonrpc::serve(shared, agent, head, body).await
+        }
     }
 }
 
@@ -72,6 +85,7 @@ pub(crate) async fn answer(
     let asked = Asked { method, params, id };
     match dialect {
         Dialect::Selectools => selectools::answer(shared, agent, identity, head, asked).await,
+        Dialect::Nexus => nexus::answer(shared, agent, identity, head, asked).await,
         _ => agent_native::answer(shared, agent, identity, head, asked).await,
     }
 }

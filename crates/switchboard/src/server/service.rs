@@ -19,7 +19,7 @@ use super::cors::Cors;
 use super::grpc;
 use super::names::X_REQUEST_ID;
 use super::respond::{A2A_JSON, JSON, http_error, takes};
-use super::routes::{Place, Route, SeedPlace, route};
+use super::routes::{CorvidPlace, Place, Route, SeedPlace, route};
 use super::{download, http_json, jsonrpc, operator, ops, seeds};
 
 /// The whole server as a tower service: serve it yourself, or mount it in an axum router.
@@ -61,7 +61,12 @@ where
     let (parts, body) = request.into_parts();
     let head = Head { uri: &parts.uri, headers: &parts.headers };
     let route = route(parts.uri.path(), &shared.base_path);
-    let public = matches!(route, Route::Agent { place: Place::Card | Place::Seed { place: SeedPlace::Card, .. }, .. });
+    let public = match &route {
+        Route::Agent { place, .. } => {
+            matches!(place, Place::Card | Place::Seed { place: SeedPlace::Card, .. } | Place::Corvid(CorvidPlace::Card))
+        }
+        _ => false,
+    };
     let gate = shared.gate.admits(&parts.uri, &parts.headers, &shared.cors, public);
     let mut response = match gate {
         #[cfg(feature = "grpc")]
@@ -119,6 +124,10 @@ where
         Route::Unknown => return not_found(head),
         Route::Agent { agent, place } => (agent, place),
     };
+    if let Place::Corvid(place) = place {
+        let at = seeds::CorvidAt { agent: name.as_deref(), place };
+        return Box::pin(seeds::serve_corvid(shared, head, method, at, body)).await;
+    }
     let Some(agent) = shared.agent(name.as_deref()) else { return not_found(head) };
     let mount = match place {
         Place::Seed { dialect, is_own: true, .. } => Mount::Own(dialect),
@@ -138,6 +147,8 @@ where
         },
         Place::Card if reads => agent.cards.of(card_dialect(head)).answer(head.headers, *method == Method::HEAD),
         Place::Card => takes("GET"),
+        // Answered above, since it need not be an agent of this name that is meant.
+        Place::Corvid(_) => not_found(head),
         Place::Artifact(place) => download::serve(shared, agent, head, method, place).await,
         Place::Rest { tenant, place } => {
             let at = http_json::At { door: Door::Http, tenant, place };

@@ -126,6 +126,7 @@ fn send_message(check: &mut Check<'_>, params: SendParams<'_>) -> Result<Call, P
     // Only the member of the params counts: what stands in metadata is passed on from elsewhere.
     let is_async = params.is_async.is_some_and(|value| value.get() == "true");
     let send = SendMessage {
+        open_as: None,
         message,
         accepted_output_modes: Vec::new(),
         push_config: None,

@@ -97,6 +97,7 @@ fn send_message(params: &Found<'_>, limits: &DecodeLimits) -> Result<SendMessage
     sent.context_id = id(&message, "contextId").or_else(|| id(params, "contextId")).map(Into::into);
     sent.metadata = object(&mut check, &message);
     check.finish(SendMessage {
+        open_as: None,
         message: sent,
         accepted_output_modes: Vec::new(),
         push_config: None,

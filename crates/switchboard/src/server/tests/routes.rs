@@ -4,7 +4,7 @@ use switchboard_core::dialect::Dialect;
 
 use crate::server::operator::{Change, OutboxPlace};
 use crate::server::routes::{
-    ArtifactPlace, Place, RESERVED, RestPlace, Route, SeedPlace, decode, encode, query_pairs, route,
+    ArtifactPlace, CorvidPlace, Place, RESERVED, RestPlace, Route, SeedPlace, decode, encode, query_pairs, route,
 };
 
 fn agent<'a>(agent: Option<&'a str>, place: Place<'a>) -> Route<'a> {
@@ -25,6 +25,10 @@ fn rest_of<'a>(tenant: &'a str, place: RestPlace<'a>) -> Route<'a> {
 
 fn seed(dialect: Dialect, is_own: bool, place: SeedPlace) -> Place<'static> {
     Place::Seed { dialect, is_own, place }
+}
+
+fn corvid<'a>(name: Option<&'a str>, place: CorvidPlace<'a>) -> Route<'a> {
+    agent(name, Place::Corvid(place))
 }
 
 fn task<'a>(id: &'a str, verb: Option<&'a str>) -> RestPlace<'a> {
@@ -84,6 +88,21 @@ fn each_path_names_its_place() {
             "/dialects/agent-native/.well-known/agent-card.json",
             agent(None, seed(Dialect::AgentNative, true, SeedPlace::Card)),
         ),
+        ("/dialects/nexus", agent(None, seed(Dialect::Nexus, true, SeedPlace::Endpoint))),
+        ("/dialects/nexus/rpc", agent(None, seed(Dialect::Nexus, true, SeedPlace::Endpoint))),
+        ("/dialects/selectools/rpc", Route::Unknown),
+        ("/a2a/tasks/send", corvid(None, CorvidPlace::Send)),
+        ("/dialects/corvid/a2a/tasks/send/", corvid(None, CorvidPlace::Send)),
+        ("/agents/echo/a2a/tasks/send", corvid(Some("echo"), CorvidPlace::Send)),
+        ("/a2a/tasks/a%20b", corvid(None, CorvidPlace::Task { id: "a b".into() })),
+        ("/a2a/tasks/t:cancel", corvid(None, CorvidPlace::Task { id: "t:cancel".into() })),
+        ("/a2a/tasks", Route::Unknown),
+        ("/a2a/tasks/t/pushNotificationConfigs", Route::Unknown),
+        ("/api/agents/echo/agent-card", corvid(Some("echo"), CorvidPlace::Card)),
+        ("/api/agents/echo", Route::Unknown),
+        ("/dialects/corvid/.well-known/agent-card.json", agent(None, seed(Dialect::Corvid, true, SeedPlace::Card))),
+        ("/dialects/corvid", Route::Unknown),
+        ("/dialects/corvid/a2a", Route::Unknown),
         ("/dialects", Route::Unknown),
         ("/dialects/1.0/a2a", Route::Unknown),
         ("/dialects/0.3-rest", Route::Unknown),

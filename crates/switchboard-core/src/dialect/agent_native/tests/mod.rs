@@ -66,6 +66,7 @@ fn task(state: TaskState) -> Task {
         artifacts: Vec::new(),
         history: vec![says(Role::User, "question")],
         metadata: None,
+        created_at: Timestamp::default(),
         dialect: Dialect::AgentNative,
     }
 }

@@ -71,6 +71,7 @@ fn task(reply: &Value, message: Message, status: TaskStatus) -> Task {
         artifacts: Vec::new(),
         history: vec![Arc::new(message)],
         metadata: None,
+        created_at: Timestamp::default(),
         dialect: Dialect::Selectools,
     }
 }

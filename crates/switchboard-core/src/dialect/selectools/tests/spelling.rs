@@ -93,6 +93,7 @@ fn states_and_messages_of_a_status_are_those_the_original_has() {
             artifacts: Vec::new(),
             history: Vec::new(),
             metadata: None,
+            created_at: Timestamp::default(),
             dialect: Dialect::V1_0,
         };
         let view = TaskView::whole(Arc::new(task));

@@ -88,6 +88,7 @@ fn send_message(check: &mut Check<'_>, sent: wire::SendMessageRequest) -> SendMe
         }
     };
     let mut send = SendMessage {
+        open_as: None,
         message,
         accepted_output_modes: Vec::new(),
         push_config: None,

@@ -45,7 +45,9 @@ fn status(state: TaskState, message: Option<Message>, time: &str) -> TaskStatus 
 
 fn task(id: &str, context_id: &str, status: TaskStatus) -> Task {
     let (id, context_id) = (id.into(), context_id.into());
-    Task { id, context_id, status, artifacts: Vec::new(), history: Vec::new(), metadata: None, dialect: Dialect::V1_0 }
+    let created_at = Timestamp::default();
+    let (artifacts, history) = (Vec::new(), Vec::new());
+    Task { id, context_id, status, artifacts, history, metadata: None, created_at, dialect: Dialect::V1_0 }
 }
 
 fn said(role: Role, id: &str, (task_id, context_id): (&str, &str), text: &str) -> Message {

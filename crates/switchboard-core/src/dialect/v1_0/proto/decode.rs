@@ -108,6 +108,7 @@ fn send_message(check: &mut Check<'_>, sent: wire::SendMessageRequest) -> (Optio
         }
     };
     let mut send = SendMessage {
+        open_as: None,
         message,
         accepted_output_modes: Vec::new(),
         push_config: None,

@@ -34,6 +34,7 @@ fn check(name: &str, expected: Request) {
 
 fn send_of(message: Message) -> SendMessage {
     SendMessage {
+        open_as: None,
         message,
         accepted_output_modes: Vec::new(),
         push_config: None,

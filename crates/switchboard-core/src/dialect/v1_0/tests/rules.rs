@@ -23,6 +23,7 @@ fn task() -> Task {
         artifacts: Vec::new(),
         history: Vec::new(),
         metadata: None,
+        created_at: Timestamp::default(),
         dialect: Dialect::V1_0,
     }
 }
