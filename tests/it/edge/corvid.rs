@@ -21,15 +21,23 @@ async fn send(edge: &Edge, body: Value) -> Answer {
 }
 
 async fn look(edge: &Edge, id: &Value) -> Value {
-    let answer = edge.ask(unversioned(get(&format!("/a2a/tasks/{}", id.as_str().unwrap())))).await;
+    look_at(edge, "/a2a/tasks", id).await
+}
+
+async fn look_at(edge: &Edge, tasks: &str, id: &Value) -> Value {
+    let answer = edge.ask(unversioned(get(&format!("{tasks}/{}", id.as_str().unwrap())))).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()
 }
 
 /// Looks every three seconds, as its client does, until the task has ended.
 async fn poll(edge: &Edge, id: &Value) -> Value {
+    poll_at(edge, "/a2a/tasks", id).await
+}
+
+async fn poll_at(edge: &Edge, tasks: &str, id: &Value) -> Value {
     loop {
-        let task = look(edge, id).await;
+        let task = look_at(edge, tasks, id).await;
         if ["completed", "failed"].contains(&task["state"].as_str().unwrap()) {
             return task;
         }
@@ -143,16 +151,16 @@ async fn the_first_agent_that_takes_calls_gets_them() {
     let server = Server::builder().agent(says("None"));
     let server = server.agent(says("First").default_project(true)).agent(says("Second").default_project(true));
     let edge = Edge::new(server);
-    for (path, expected) in [
-        ("/a2a/tasks/send", "First"),
-        ("/dialects/corvid/a2a/tasks/send", "First"),
+    for (tasks, expected) in [
+        ("/a2a/tasks", "First"),
+        ("/dialects/corvid/a2a/tasks", "First"),
         // A path that names an agent means it.
-        ("/agents/none/a2a/tasks/send", "None"),
-        ("/agents/second/dialects/corvid/a2a/tasks/send", "Second"),
+        ("/agents/none/a2a/tasks", "None"),
+        ("/agents/second/dialects/corvid/a2a/tasks", "Second"),
     ] {
-        let task = edge.post(path, r#"{"message":"who?"}"#).await.json();
-        let there = edge.get(&path.replace("send", task["id"].as_str().unwrap())).await.json();
-        assert_eq!(there["messages"][1]["parts"][0]["text"], expected, "{path}");
+        let task = edge.post(&format!("{tasks}/send"), r#"{"message":"who?"}"#).await.json();
+        let done = poll_at(&edge, tasks, &task["id"]).await;
+        assert_eq!(done["messages"][1]["parts"][0]["text"], expected, "{tasks}");
     }
     let nobody = edge.post("/agents/nobody/a2a/tasks/send", r#"{"message":"who?"}"#).await;
     assert_eq!(error(&nobody), (404, "Agent not found".to_owned()));
@@ -246,6 +254,7 @@ async fn a_task_is_read_in_other_dialects_and_theirs_are_read_here() {
     let edge = edge();
     let task = send(&edge, json!({"message": "hello"})).await.json();
     let id = task["id"].as_str().unwrap();
+    poll(&edge, &task["id"]).await;
     let new = edge.get(&format!("/tasks/{id}")).await.json();
     assert_eq!(new["status"]["state"], "TASK_STATE_COMPLETED");
     assert_eq!(new["artifacts"][0]["parts"][0]["text"], "hello");
