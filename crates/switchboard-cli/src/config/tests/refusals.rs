@@ -41,7 +41,7 @@ fn a_wrong_file_is_refused_with_line_and_key() {
         ),
         (
             "[[agent]]\nname = \"X\"\ndialect = \"0.3\"",
-            "3: agent[0].dialect: unknown variant `0.3`, expected `agent-native` or `selectools`",
+            "3: agent[0].dialect: unknown variant `0.3`, expected one of `agent-native`, `selectools`, `nexus`",
         ),
         (
             "[[agent]]\nname = \"X\"\ncard = \"old\"",
