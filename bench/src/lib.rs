@@ -5,7 +5,8 @@
 //! - [`load`]: the load generator, our own so that it costs little CPU and checks every reply;
 //! - [`process`]: what the kernel knows of a process: CPU time, memory, cores;
 //! - [`compare`]: starts servers, drives them in interleaved rounds and prints the table;
-//! - [`restart`]: kills a server with many tasks at work and measures how soon the next one serves.
+//! - [`restart`]: kills a server with many tasks at work and measures how soon the next one serves;
+//! - [`webhooks`]: tasks with webhooks at a steady rate, and a receiver that counts what arrives.
 //!
 //! Nothing here is a test: timings on a shared machine prove nothing by themselves, ratios taken in one run do.
 
@@ -18,3 +19,5 @@ pub mod process;
 
 pub mod compare;
 pub mod restart;
+mod server;
+pub mod webhooks;

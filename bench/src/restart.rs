@@ -2,17 +2,15 @@
 //! starts it on the same data, and measures from that start: when `/readyz` says yes, when a new send is answered, and
 //! when every task that was at work has an owner again.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 
-use crate::load::{Connection, Pool, Until, Work, create};
-use crate::process::{self, free_address};
+use crate::load::{Pool, Until, Work, create};
+use crate::process;
+use crate::server::Server;
 
-const READY_WAIT: Duration = Duration::from_secs(60);
 const DRAIN_WAIT: Duration = Duration::from_secs(600);
 
 /// Kills a durable server with tasks at work and measures how soon its next start serves.
@@ -46,7 +44,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 async fn measure(arguments: &Arguments, program: &Path, folder: &Path) -> Result<()> {
-    let first = Server::start(program, folder)?;
+    let first = Server::start(program, folder, &[])?;
     first.until_ready().await?;
     let mut pool = Pool::open(first.address, 64).await?;
     let opened = pool.run(&Work::Begin(arguments.text.clone()), Until::Requests(arguments.tasks)).await;
@@ -55,7 +53,7 @@ async fn measure(arguments: &Arguments, program: &Path, folder: &Path) -> Result
     first.kill();
 
     let started = Instant::now();
-    let second = Server::start(program, folder)?;
+    let second = Server::start(program, folder, &[])?;
     second.until_ready().await?;
     println!("ready after {:.3} s", started.elapsed().as_secs_f64());
     create(second.address, 1, true).await.context("a new send")?;
@@ -77,70 +75,7 @@ async fn measure(arguments: &Arguments, program: &Path, folder: &Path) -> Result
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     println!("every task has an owner after {:.1} s", started.elapsed().as_secs_f64());
-    let memory = process::memory(second.child.id())?;
+    let memory = process::memory(second.pid())?;
     println!("memory then: {} MiB", memory.rss_kib / 1024);
     Ok(())
-}
-
-/// A server process; killed when dropped.
-struct Server {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Server {
-    fn start(program: &Path, folder: &Path) -> Result<Server> {
-        let address = free_address()?;
-        let output = std::fs::File::create(folder.join("output"))?;
-        let mut command = Command::new(program);
-        if program.file_stem().is_some_and(|name| name == "switchboard") {
-            command.arg("serve");
-        }
-        let child = command
-            .args(["--listen", &address.to_string(), "--data"])
-            .arg(folder.join("data"))
-            .current_dir(folder)
-            .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
-            .stderr(output)
-            .spawn()
-            .with_context(|| format!("cannot start {}", program.display()))?;
-        Ok(Server { child, address })
-    }
-
-    async fn until_ready(&self) -> Result<()> {
-        let deadline = Instant::now() + READY_WAIT;
-        loop {
-            if let Ok(mut connection) = Connection::open(self.address).await
-                && connection.exchange(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n").await?.status == 200
-            {
-                return Ok(());
-            }
-            if Instant::now() > deadline {
-                bail!("not ready after {READY_WAIT:?}");
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-
-    async fn metric(&self, name: &str) -> Result<u64> {
-        let mut connection = Connection::open(self.address).await?;
-        let reply = connection.exchange(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await?;
-        let text = std::str::from_utf8(reply.body)?;
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-        value.with_context(|| format!("no metric {name}"))
-    }
-
-    fn kill(mut self) {
-        // Both fail only for a process that has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

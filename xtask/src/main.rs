@@ -2,12 +2,15 @@
 //!
 //! A chore is a module with a `run` that prints for a person and says by its answer whether all is well: `tidy` holds the
 //! tree to the rules written down in `tidy/rules.rs` (the same checks run as a test), `conformance` runs the official test
-//! kit against the conformance agent, `clients` the SDKs of other people against the binary.
+//! kit against the conformance agent, `clients` the SDKs of other people against the binary, `proto` writes the Rust code
+//! of the protobuf messages.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "chores talk to the person who runs them")]
 
 mod clients;
 mod conformance;
 mod places;
+#[cfg(any(test, feature = "proto"))]
+mod proto;
 mod server;
 mod tidy;
 
@@ -19,7 +22,8 @@ usage: cargo run -p xtask -- <chore>
 chores:
   tidy           check the tree against the house rules (imports, texts, links, dependencies)
   conformance    run the official test kit: --kit PATH [--version 1.0|0.3] [--python PYTHON] [--out DIR]
-  clients        run other SDKs against the binary: [NAME…] (tests/clients tells more)";
+  clients        run other SDKs against the binary: [NAME…] (tests/clients tells more)
+  proto          write the code of the protobuf messages: [--check]; needs --features proto";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -27,6 +31,10 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["conformance", ..] => return conformance::run(&words[1..]),
         ["clients", ..] => return clients::run(&words[1..]),
+        #[cfg(feature = "proto")]
+        ["proto"] => proto::write(),
+        #[cfg(feature = "proto")]
+        ["proto", "--check"] => proto::check(),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Result;
-use bench::load::{Outcome, Pool, Until, Work, create, hold_streams};
+use bench::load::{GrpcPool, Outcome, Pool, Until, Work, create, hold_streams};
 use bench::process;
 use clap::{Parser, ValueEnum};
 
@@ -41,10 +41,17 @@ enum Mode {
     Send,
     /// A send in A2A 0.3.
     SendOld,
+    /// A send over gRPC.
+    SendGrpc,
     Get,
     Stream,
     IdleStreams,
     Fill,
+}
+
+enum Pools {
+    Http(Pool),
+    Grpc(GrpcPool),
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -61,15 +68,21 @@ async fn main() -> Result<()> {
         Mode::Get => Work::Get(create(arguments.address, arguments.count, !arguments.stateless).await?.into()),
         Mode::Stream => Work::Stream,
         Mode::SendOld => Work::SendOld,
-        Mode::Send | Mode::Fill | Mode::IdleStreams => Work::Send,
+        Mode::Send | Mode::SendGrpc | Mode::Fill | Mode::IdleStreams => Work::Send,
     };
     let until = match arguments.mode {
         Mode::Fill => Until::Requests(arguments.count as u64),
         _ => Until::Elapsed(Duration::from_secs_f64(arguments.seconds)),
     };
-    let mut pool = Pool::open(arguments.address, arguments.connections).await?;
+    let mut pools = match arguments.mode {
+        Mode::SendGrpc => Pools::Grpc(GrpcPool::open(arguments.address, arguments.connections).await?),
+        _ => Pools::Http(Pool::open(arguments.address, arguments.connections).await?),
+    };
     let before = arguments.pid.map(process::cpu_time).transpose()?;
-    let outcome = pool.run(&work, until).await;
+    let outcome = match &mut pools {
+        Pools::Grpc(pool) => pool.run(until).await,
+        Pools::Http(pool) => pool.run(&work, until).await,
+    };
     print(&outcome);
     if let (Some(pid), Some(before)) = (arguments.pid, before) {
         let spent = process::cpu_time(pid)?.saturating_sub(before);

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Arguments;
 use super::target::{Server, Target};
-use crate::load::{Outcome, Pool, Until, Work, create};
+use crate::load::{GrpcPool, Outcome, Pool, Until, Work, create};
 use crate::process::{self, Memory};
 
 /// Connections, caches and branch predictors warm up outside of the measurement.
@@ -19,17 +19,19 @@ pub(super) enum Cell {
     Send,
     /// In A2A 0.3.
     SendOld,
+    /// Over gRPC.
+    SendGrpc,
     Get,
     Stream,
 }
 
 impl Cell {
-    pub(super) const ALL: [Cell; 4] = [Cell::Send, Cell::SendOld, Cell::Get, Cell::Stream];
+    pub(super) const ALL: [Cell; 5] = [Cell::Send, Cell::SendOld, Cell::SendGrpc, Cell::Get, Cell::Stream];
 
     /// What the limit server does in its place; it speaks JSON-RPC of 1.0 alone.
     pub(super) fn at_the_limit(self) -> Cell {
         match self {
-            Cell::Send | Cell::SendOld => Cell::Send,
+            Cell::Send | Cell::SendOld | Cell::SendGrpc => Cell::Send,
             Cell::Get | Cell::Stream => self,
         }
     }
@@ -38,6 +40,7 @@ impl Cell {
         match self {
             Cell::Send => "send",
             Cell::SendOld => "send in 0.3",
+            Cell::SendGrpc => "send over gRPC",
             Cell::Get => "get",
             Cell::Stream => "stream",
         }
@@ -62,19 +65,27 @@ pub(super) struct Sample {
 pub(super) async fn measure(arguments: &Arguments, target: &Target, round: usize) -> Result<Vec<Sample>> {
     let server = target.start().await?;
     let mut pool = Pool::open(server.address, arguments.connections).await?;
+    let time = Duration::from_secs_f64(arguments.seconds);
     let mut samples = Vec::new();
     let cells = Cell::ALL.into_iter().filter(|cell| target.keeps_tasks() || cell.at_the_limit() == *cell);
     for cell in cells {
         let work = match cell {
             Cell::Send => Work::Send,
             Cell::SendOld => Work::SendOld,
+            Cell::SendGrpc => {
+                let mut pool = GrpcPool::open(server.address, arguments.connections).await?;
+                pool.run(Until::Elapsed(WARM_UP)).await;
+                let running = pool.run(Until::Elapsed(time));
+                samples.push(sample(target, &server, running, cell, round).await?);
+                continue;
+            }
             Cell::Stream => Work::Stream,
             // Made last before they are read, so that a bounded store still has them.
             Cell::Get => Work::Get(create(server.address, arguments.tasks, target.keeps_tasks()).await?.into()),
         };
         pool.run(&work, Until::Elapsed(WARM_UP)).await;
-        let time = Duration::from_secs_f64(arguments.seconds);
-        samples.push(sample(target, &server, &mut pool, &work, time, cell, round).await?);
+        let running = pool.run(&work, Until::Elapsed(time));
+        samples.push(sample(target, &server, running, cell, round).await?);
     }
     Ok(samples)
 }
@@ -82,15 +93,13 @@ pub(super) async fn measure(arguments: &Arguments, target: &Target, round: usize
 async fn sample(
     target: &Target,
     server: &Server,
-    pool: &mut Pool,
-    work: &Work,
-    time: Duration,
+    running: impl Future<Output = Outcome>,
     cell: Cell,
     round: usize,
 ) -> Result<Sample> {
     let own = std::process::id();
     let (server_before, load_before) = (process::cpu_time(server.pid())?, process::cpu_time(own)?);
-    let outcome = pool.run(work, Until::Elapsed(time)).await;
+    let outcome = running.await;
     let server_spent = process::cpu_time(server.pid())?.saturating_sub(server_before).as_secs_f64();
     let load_spent = process::cpu_time(own)?.saturating_sub(load_before).as_secs_f64();
     if outcome.requests == 0 {

@@ -24,6 +24,7 @@ impl Goal {
             ("memory", Cell::Send) => Some(Goal::CpuAtMost(2.0)),
             ("sqlite", Cell::Send) => Some(Goal::CpuAtMost(3.5)),
             ("memory" | "sqlite", Cell::SendOld) => Some(Goal::SendsAtMost(1.15)),
+            ("memory" | "sqlite", Cell::SendGrpc) => Some(Goal::SendsAtMost(1.3)),
             ("memory" | "sqlite", Cell::Get) => Some(Goal::CpuAtMost(1.8)),
             ("memory", Cell::Stream) => Some(Goal::RateAtLeast(0.5)),
             ("sqlite", Cell::Stream) => Some(Goal::RateAtLeast(0.25)),

@@ -6,6 +6,7 @@
 
 mod check;
 mod connection;
+mod grpc;
 mod outcome;
 mod request;
 mod tasks;
@@ -19,6 +20,7 @@ use anyhow::Result;
 use tokio::task::JoinSet;
 
 pub use connection::Connection;
+pub use grpc::GrpcPool;
 pub use outcome::Outcome;
 pub use tasks::{HeldStreams, Stored, create, hold_streams};
 
@@ -37,6 +39,8 @@ pub enum Work {
     Stream,
     /// SendMessage that does not wait, with this text in front of a serial; the reply is a task that is not over.
     Begin(String),
+    /// The same, with a webhook.
+    BeginWithWebhook { text: String, url: String },
     /// GetTask over these tasks in turn.
     Get(Arc<[Stored]>),
 }
@@ -48,6 +52,8 @@ pub enum Until {
     Elapsed(Duration),
     /// Exactly so many requests.
     Requests(u64),
+    /// So many per second, spread evenly over this time, as far as the server keeps up.
+    Paced { per_second: f64, time: Duration },
 }
 
 /// Open connections that outlive a run, so that connecting is never part of what is measured.
@@ -85,16 +91,29 @@ impl Pool {
 
 /// The shared end of a run.
 struct Limit {
+    started: Instant,
     deadline: Option<Instant>,
     left: AtomicU64,
+    per_second: Option<f64>,
+    begun: AtomicU64,
 }
 
 impl Limit {
     fn new(until: Until) -> Limit {
-        match until {
-            Until::Elapsed(time) => Limit { deadline: Some(Instant::now() + time), left: AtomicU64::new(u64::MAX) },
-            Until::Requests(count) => Limit { deadline: None, left: AtomicU64::new(count) },
-        }
+        let (time, count, per_second) = match until {
+            Until::Elapsed(time) => (Some(time), u64::MAX, None),
+            Until::Requests(count) => (None, count, None),
+            Until::Paced { per_second, time } => (Some(time), u64::MAX, Some(per_second)),
+        };
+        let started = Instant::now();
+        let deadline = time.map(|time| started + time);
+        Limit { started, deadline, left: AtomicU64::new(count), per_second, begun: AtomicU64::new(0) }
+    }
+
+    /// When the next request is to begin, if there is a pace to keep.
+    fn next_turn(&self) -> Option<Instant> {
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
+        Some(self.started + Duration::from_secs_f64(number as f64 / self.per_second?))
     }
 
     fn allows_one_more(&self, now: Instant) -> bool {
@@ -115,15 +134,23 @@ async fn drive(
         Work::SendOld => Template::send_old(),
         Work::Stream => Template::stream(),
         Work::Begin(text) => Template::begin(text),
+        Work::BeginWithWebhook { text, url } => Template::begin_with_webhook(text, url),
     };
     let mut begun = Instant::now();
     while limit.allows_one_more(begun) {
+        if let Some(turn) = limit.next_turn() {
+            if limit.deadline.is_some_and(|deadline| turn >= deadline) {
+                break;
+            }
+            tokio::time::sleep_until(turn.into()).await;
+            begun = Instant::now();
+        }
         let serial = request::next_serial();
         let (bytes, expected) = match &work {
             Work::Send => (template.with(serial), Expected::Echo(serial)),
             Work::SendOld => (template.with(serial), Expected::EchoOld(serial)),
             Work::Stream => (template.with(serial), Expected::Stream(serial)),
-            Work::Begin(_) => (template.with(serial), Expected::Begun),
+            Work::Begin(_) | Work::BeginWithWebhook { .. } => (template.with(serial), Expected::Begun),
             Work::Get(tasks) => {
                 let task = &tasks[serial as usize % tasks.len()];
                 (&*task.get_request, Expected::Stored(task))

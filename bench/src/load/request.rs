@@ -22,6 +22,11 @@ pub(super) fn text(serial: u64) -> String {
     format!("{TEXT}{serial:012}")
 }
 
+/// The text with the place of its serial.
+pub(super) fn text_template() -> String {
+    format!("{TEXT}{SERIAL}")
+}
+
 /// A request with room for a serial in its JSON-RPC id, message id and text.
 pub(super) struct Template {
     bytes: Vec<u8>,
@@ -56,6 +61,13 @@ impl Template {
         Template::message("SendMessage", text, r#","configuration":{"returnImmediately":true}"#)
     }
 
+    /// Does not wait for the end, and has the task's updates posted to this URL.
+    pub(super) fn begin_with_webhook(text: &str, url: &str) -> Template {
+        let config = format!(r#"{{"url":"{url}"}}"#);
+        let more = format!(r#","configuration":{{"returnImmediately":true,"taskPushNotificationConfig":{config}}}"#);
+        Template::message("SendMessage", text, &more)
+    }
+
     fn message(method: &str, text: &str, more: &str) -> Template {
         let id = message_id();
         let body = format!(
@@ -64,7 +76,8 @@ impl Template {
         Template::of(post(&body))
     }
 
-    fn of(bytes: Vec<u8>) -> Template {
+    /// Of bytes with the places of a serial marked.
+    pub(super) fn of(bytes: Vec<u8>) -> Template {
         let places = bytes.windows(SERIAL.len()).enumerate().filter(|(_, window)| *window == SERIAL.as_bytes());
         let places = places.map(|(at, _)| at).collect();
         Template { bytes, places }
@@ -96,8 +109,8 @@ fn of_task(method: &str, id: &str) -> Vec<u8> {
     post(&format!(r#"{{"jsonrpc":"2.0","id":"r-000000000000","method":"{method}","params":{{"id":"{id}"}}}}"#))
 }
 
-/// A UUID with a serial in its last group.
-fn message_id() -> String {
+/// A UUID with the place of a serial in its last group.
+pub(super) fn message_id() -> String {
     let (high, low) = (*SESSION >> 32, *SESSION & 0xffff);
     format!("{high:08x}-{low:04x}-4000-8000-{SERIAL}")
 }

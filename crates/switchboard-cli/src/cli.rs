@@ -16,6 +16,8 @@ Examples:
   switchboard db backup --to monday.db      copy the database, in use or not
   switchboard db verify                     check that nothing is missing in it
   switchboard db reset --yes                forget every task
+  switchboard chaos --minutes 5             kill a server for five minutes, and prove
+                                            that nothing it acknowledged was lost
 
 Exit codes:
   0  it did what was asked, or was stopped in order
@@ -76,6 +78,43 @@ Who may ask:
   SWITCHBOARD_TOKEN or --token-file. A server without tokens answers those on
   its own machine, unless it has a public URL.";
 
+const CHAOS_HELP: &str = "\
+What it does:
+  1. Tests itself: after a short run in peace it erases one acknowledged event
+     from a copy of the database. If its own checker does not notice, it stops.
+  2. Starts a server of its own (this binary, a demo agent and two command
+     agents, data in a temporary folder) and clients that send, stream, resume,
+     answer and cancel, and a receiver of webhooks that often fails.
+  3. Kills (SIGKILL), freezes (SIGSTOP, some longer than a lease) and restarts
+     the server all the while. What the server acknowledged is written to a
+     ledger in this process, and counts once it is synced to disk.
+  4. Lets everything come to rest, asks the server for every task and its whole
+     log, holds that against the ledger, and runs `db verify`.
+
+Every number after acknowledged_events is a count of faults:
+  lost           acknowledged, and not there
+  duplicated     shown twice to a reader, or one message that became two tasks
+  out_of_order   shown or delivered before an earlier one
+  two_terminals  tasks that ended twice, or went on after their end
+  stuck          tasks that did not end, messages that were never answered
+  webhooks_lost  updates that no webhook brought
+  wrong_content  answers that contradict each other, or what was asked for
+  orphans        processes of commands that outlived their run
+
+The verdict is `pass`, `fail` (a fault), or `not enough`: less than one kill per
+5 s or 10,000 acknowledged events per minute, or, per 5 minutes, 100 resumed
+streams, 100 webhook retries, 20 kills while a send was unanswered.
+
+Examples:
+  switchboard chaos                         one minute
+  switchboard chaos --minutes 5 --json      for a script: the last line is JSON
+  switchboard chaos --seed 42 --data ./run  the same plan again, and keep the data
+
+Exit codes:
+  0  pass
+  1  a fault, too little seen, or the self-test failed
+  2  wrong usage";
+
 /// A durable A2A server: agents that call each other and never lose the call.
 #[derive(Parser)]
 #[command(name = "switchboard", version, after_help = EXAMPLES, arg_required_else_help = true)]
@@ -94,6 +133,11 @@ pub(crate) enum Command {
     /// Look after the database
     #[command(subcommand)]
     Db(DbCommand),
+    /// Prove on this machine that nothing acknowledged is lost: kill a server under load, and check
+    Chaos(ChaosArgs),
+    /// What the command agents of `chaos` run
+    #[command(hide = true)]
+    ChaosAgent(ChaosAgentArgs),
 }
 
 #[derive(Subcommand)]
@@ -198,7 +242,7 @@ pub(crate) struct ServeArgs {
     /// What a request without A2A-Version means where its method or path does not tell; the specification says 0.3
     #[arg(long, value_name = "VERSION", help_heading = "Access")]
     default_version: Option<String>,
-    /// Whose members the agent cards hold: of all versions side by side, or of A2A 1.0 alone [default: all]
+    /// Whose members the agent cards hold: of all versions side by side, of A2A 1.0 alone, or of one system [default: all]
     #[arg(long, value_name = "FORM", help_heading = "Access")]
     card: Option<Card>,
 
@@ -366,6 +410,33 @@ pub(crate) struct ResetArgs {
     /// Really do it
     #[arg(long)]
     pub(crate) yes: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = CHAOS_HELP)]
+pub(crate) struct ChaosArgs {
+    /// How long, in minutes
+    #[arg(long, value_name = "M", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_080))]
+    pub(crate) minutes: u64,
+    /// How long, in seconds
+    #[arg(long, value_name = "S", conflicts_with = "minutes", value_parser = clap::value_parser!(u64).range(5..=604_800))]
+    pub(crate) seconds: Option<u64>,
+    /// What is drawn: the same number draws the same plan [default: a new one]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Empty folder to keep the data, the ledger and the logs in [default: a temporary one, kept after a fault]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// End with one line of JSON on standard output; everything else goes to standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ChaosAgentArgs {
+    /// Do nothing, for a long time
+    #[arg(long)]
+    pub(crate) linger: bool,
 }
 
 impl ServeArgs {

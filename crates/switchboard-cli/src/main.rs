@@ -3,6 +3,7 @@
 
 mod agents;
 mod banner;
+mod chaos;
 mod cli;
 mod config;
 mod db;
@@ -30,6 +31,8 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve(&args, &environment),
         Command::Outbox(command) => outbox(&command, &environment),
         Command::Db(command) => db::run(&command, &environment, Path::new("")).map(output::say),
+        Command::Chaos(args) => chaos::run(&args),
+        Command::ChaosAgent(args) => chaos::command::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -69,7 +72,11 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
     let signals = process::StopSignals::listen().map_err(Failure::runtime)?;
     process::outlive_file_size_limit().map_err(Failure::runtime)?;
     let (listen, grace, banner) = (config.listen, config.grace, Banner::of(&config));
+    let data = config.storage.folder().map(Path::to_path_buf);
     let server = serve::assemble(config, environment).map_err(Failure::runtime)?;
+    if let Some(data) = data {
+        agents::exec::clear_leftovers(&data).await;
+    }
     let bound = server.bind(listen).await.map_err(Failure::runtime)?;
     tracing::info!(address = %bound.local_addr(), "serving");
     output::say(banner.text(bound.local_addr()));

@@ -12,3 +12,8 @@ pub(crate) fn say(text: impl Display) {
 pub(crate) fn complain(text: impl Display) {
     let _ = writeln!(std::io::stderr().lock(), "switchboard: {text}");
 }
+
+/// What is worth knowing beside a result.
+pub(crate) fn remark(text: impl Display) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}

@@ -1,8 +1,9 @@
-//! The process itself: how many files it may open and how large, and the signals that tell it to stop.
+//! The process itself: how many files it may open and how large, the signals that tell it to stop, and what dies with it.
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::process::Command;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -43,7 +44,8 @@ impl StopSignals {
         self.next().await;
     }
 
-    async fn next(&mut self) {
+    /// Waits for one of them.
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             biased;
             _ = self.terminate.recv() => {}
@@ -51,3 +53,24 @@ impl StopSignals {
         }
     }
 }
+
+/// Has the system kill a process when the thread that starts it, and so this process, dies. What that one has started is
+/// not reached.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "the closure runs between fork and exec: it makes two system calls and touches nothing")]
+pub(crate) fn die_with_us(command: &mut Command) {
+    use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+    let us = getpid();
+    let before_exec = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // This process may have died before anybody listened for it.
+        if getppid() == Some(us) { Ok(()) } else { Err(rustix::io::Errno::SRCH.into()) }
+    };
+    // SAFETY: nothing is allocated and no lock is taken, so it does not matter what other threads were doing at the fork.
+    unsafe {
+        command.pre_exec(before_exec);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn die_with_us(_: &mut Command) {}

@@ -1,18 +1,19 @@
 //! From a checked configuration to a server: each agent of it, the store, and the rules for callers.
 
+use std::path::Path;
 use std::time::Duration;
 
 use switchboard::{
-    AgentBuilder, Backoff, CardForm, Cors, Effects, Limits, Recovery, ServeError, Server, ServerBuilder, ServerLimits,
-    Skill, SqliteOptions, Synchronous, Traits,
+    AgentBuilder, Backoff, CardForm, Cors, CorvidOptions, Dialect, Effects, Limits, Recovery, SelectoolsOptions,
+    ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
 };
 use tokio::sync::Semaphore;
 
 use crate::agents::demo::Demo;
 use crate::agents::exec::{Exec, variables};
 use crate::config::{
-    self, AgentConfig, Card, Config, ConfigError, DATABASE_NAME, Environment, Given, Kind, Lifetimes, Origin,
-    RecoveryConfig, SkillConfig, Storage,
+    self, AccentConfig, AgentConfig, Card, Config, ConfigError, DATABASE_NAME, Environment, Given, Kind, Lifetimes,
+    Origin, RecoveryConfig, Seed, SkillConfig, Storage,
 };
 
 /// What a client is told when a run was interrupted and is not to be tried again.
@@ -52,7 +53,7 @@ pub(crate) fn rehearse(config: &Config, environment: &Environment) -> Result<(),
 
 fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environment) -> ServerBuilder {
     for agent in config.agents {
-        builder = builder.agent(agent_of(agent, environment));
+        builder = builder.agent(agent_of(agent, config.storage.folder(), environment));
     }
     if let Some(url) = config.public_url {
         builder = builder.public_url(url);
@@ -63,10 +64,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     if let Some(dialect) = config.default_version {
         builder = builder.default_version(dialect);
     }
-    let card = match config.card {
-        Card::All => CardForm::All,
-        Card::V1_0 => CardForm::V1_0,
-    };
+    let card = card_form(config.card);
     let mut limits = ServerLimits::default();
     limits.body_bytes_max = config.body_bytes_max;
     let Lifetimes { lease_s, queued_s_max, processing_s_max } = config.lifetimes;
@@ -89,7 +87,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
         .host_check(config::is_local(config.listen))
 }
 
-fn agent_of(agent: AgentConfig, environment: &Environment) -> AgentBuilder {
+fn agent_of(agent: AgentConfig, data: Option<&Path>, environment: &Environment) -> AgentBuilder {
     let AgentConfig { kind, effects, recovery, run_timeout, run_timeout_max, .. } = agent;
     let recovery = recovery_of(recovery);
     let builder = match kind {
@@ -109,6 +107,7 @@ fn agent_of(agent: AgentConfig, environment: &Environment) -> AgentBuilder {
         Kind::Exec { program, env, processes_max, .. } => {
             let exec = Exec {
                 program,
+                data: data.map(Path::to_path_buf),
                 environment: variables(&env, |name| environment.raw(name)),
                 run_max: run_timeout.unwrap_or(Duration::from_secs(u64::from(Limits::default().run_s_max))),
                 run_max_per_call: run_timeout_max,
@@ -131,7 +130,45 @@ fn agent_of(agent: AgentConfig, environment: &Environment) -> AgentBuilder {
         .push_notifications(agent.push)
         .input_modes(agent.input_modes)
         .output_modes(agent.output_modes);
+    let builder = with_accent(builder, agent.accent);
     agent.skills.into_iter().fold(builder, |builder, skill| builder.skill(skill_of(skill)))
+}
+
+fn card_form(card: Card) -> CardForm {
+    match card {
+        Card::All => CardForm::All,
+        Card::V1_0 => CardForm::V1_0,
+        Card::AgentNative => CardForm::AgentNative,
+        Card::Selectools => CardForm::Selectools,
+        Card::Corvid => CardForm::Corvid,
+        Card::Nexus => CardForm::Nexus,
+    }
+}
+
+fn with_accent(mut builder: AgentBuilder, accent: AccentConfig) -> AgentBuilder {
+    let dialect = |seed: Seed| match seed {
+        Seed::AgentNative => Dialect::AgentNative,
+        Seed::Selectools => Dialect::Selectools,
+        Seed::Nexus => Dialect::Nexus,
+    };
+    if let Some(card) = accent.card {
+        builder = builder.card_form(card_form(card));
+    }
+    if let Some(seed) = accent.dialect {
+        builder = builder.dialect(dialect(seed));
+    }
+    if let Some(seed) = accent.default_dialect {
+        builder = builder.default_dialect(dialect(seed));
+    }
+    let mut options = SelectoolsOptions::default();
+    options.tasks_max = accent.selectools_tasks_max.unwrap_or(options.tasks_max);
+    options.body_bytes_max = accent.selectools_body_bytes_max.unwrap_or(options.body_bytes_max);
+    options.card_url = accent.selectools_card_url.unwrap_or(options.card_url);
+    let mut corvid = CorvidOptions::default();
+    corvid.sends_per_min = accent.corvid_sends_per_min.unwrap_or(corvid.sends_per_min);
+    corvid.depth_max = accent.corvid_depth_max.unwrap_or(corvid.depth_max);
+    corvid.timeout_ms = accent.corvid_timeout_s.map_or(corvid.timeout_ms, |seconds| seconds * 1000);
+    builder.selectools(options).corvid(corvid).default_project(accent.default_project)
 }
 
 fn recovery_of(recovery: RecoveryConfig) -> Recovery {

@@ -11,8 +11,8 @@ use futures_core::Stream;
 
 use crate::error::ProtocolError;
 use crate::model::{
-    AgentCard, ConfigId, ContextId, Dialect, Json, Message, Principal, PushConfig, TaskId, TaskState, TaskView, Tenant,
-    Timestamp, Update,
+    AgentCard, ConfigId, ContextId, Dialect, Json, Message, Package, Principal, PushConfig, TaskId, TaskState,
+    TaskView, Tenant, Timestamp, Update,
 };
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -104,6 +104,9 @@ impl Request {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SendMessage {
     pub message: Message,
+    /// The id that a new task is to have, for dialects in which clients choose it; none is for the engine to choose. If
+    /// it is taken, the message is refused.
+    pub open_as: Option<TaskId>,
     pub accepted_output_modes: Vec<String>,
     pub push_config: Option<PushConfig>,
     pub history_length: Option<u32>,
@@ -168,16 +171,23 @@ pub struct Frame {
 pub struct SharedUpdate {
     pub update: Update,
     encoded: [OnceLock<Bytes>; Dialect::COUNT],
+    messages: [OnceLock<Bytes>; Package::COUNT],
 }
 
 impl SharedUpdate {
     #[must_use]
     pub fn new(update: Update) -> Arc<Self> {
-        Arc::new(Self { update, encoded: std::array::from_fn(|_| OnceLock::new()) })
+        let (encoded, messages) = (Default::default(), Default::default());
+        Arc::new(Self { update, encoded, messages })
     }
 
     /// The encoded form, made by the first who asks.
     pub fn encoded(&self, dialect: Dialect, encode: impl FnOnce(&Update) -> Bytes) -> &Bytes {
         self.encoded[dialect.index()].get_or_init(|| encode(&self.update))
+    }
+
+    /// As [`SharedUpdate::encoded`], for what gRPC carries.
+    pub fn message(&self, package: Package, encode: impl FnOnce(&Update) -> Bytes) -> &Bytes {
+        self.messages[package.index()].get_or_init(|| encode(&self.update))
     }
 }

@@ -9,6 +9,11 @@ use crate::model::{TaskId, TaskState};
 /// One refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProtocolError {
+    /// The agent failed at what it was asked. Only for dialects that answer a failed run with an error; others are
+    /// answered with the failed task.
+    AgentFailed {
+        reason: String,
+    },
     /// There is no such task, or it is not the caller's: the two must look the same. Also a missing push config.
     TaskNotFound {
         id: TaskId,
@@ -106,6 +111,7 @@ impl ProtocolError {
 impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::AgentFailed { reason } => f.write_str(reason),
             Self::TaskNotFound { .. } => f.write_str("Task not found"),
             Self::TaskNotCancelable { state, .. } => write!(f, "Task cannot be canceled: it is {}", state.word()),
             Self::PushNotificationNotSupported => f.write_str("Push notifications are not supported by this agent"),

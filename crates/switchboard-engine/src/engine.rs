@@ -16,7 +16,7 @@ use crate::memory::LocalHints;
 use crate::operations::{cancel_task, card, download, get_task, list_tasks, push_configs, send_message, subscribe};
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use crate::ports::store::StoreStats;
-use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook, WebhookCall, WebhookError};
+use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook, WebhookAnswer, WebhookCall, WebhookError};
 use crate::push::{OutboxDesk, deliver_forever, lanes_within};
 use crate::runs::{RunRegistry, give_back, sweep};
 use crate::supervisor::{Kind, Supervisor};
@@ -100,6 +100,7 @@ impl EngineBuilder {
             health: Health::recovering(),
             links: OnceLock::new(),
             deliveries_due: Notify::new(),
+            runs_due: Notify::new(),
         };
         Engine { house: Arc::new(house) }
     }
@@ -305,7 +306,7 @@ impl Webhook for NoWebhook {
         Ok(())
     }
 
-    fn post(&self, _: WebhookCall) -> BoxFuture<'_, Result<u16, WebhookError>> {
+    fn post(&self, _: WebhookCall) -> BoxFuture<'_, Result<WebhookAnswer, WebhookError>> {
         let refused = WebhookError::Refused("this process has no webhook client".to_owned());
         Box::pin(std::future::ready(Err(refused)))
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use switchboard_core::model::{
-    Artifact, ArtifactId, ArtifactView, Message, Part, PartContent, Role, Task, TaskId, TaskState, TaskStatus,
+    Artifact, ArtifactId, ArtifactView, Dialect, Message, Part, PartContent, Role, Task, TaskId, TaskState, TaskStatus,
     TaskView, Timestamp,
 };
 
@@ -36,6 +36,8 @@ fn view(artifacts: Vec<Artifact>, history: &[usize]) -> TaskView {
         artifacts,
         history: history.iter().map(message).collect(),
         metadata: None,
+        created_at: Timestamp::default(),
+        dialect: Dialect::V1_0,
     };
     TaskView::whole(Arc::new(task))
 }

@@ -71,6 +71,8 @@ pub(crate) struct House {
     pub(crate) lanes: SharedLanes,
     /// Wakes the delivery loop.
     pub(crate) deliveries_due: Notify,
+    /// Wakes the sweeper.
+    pub(crate) runs_due: Notify,
 }
 
 impl House {

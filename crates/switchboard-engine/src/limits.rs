@@ -75,6 +75,8 @@ pub struct Limits {
     /// Tasks a message may refer to that are loaded for the agent.
     pub referenced_tasks_max: usize,
     pub idempotency_window_s: u32,
+    /// Tasks that one key may name, one after the other, in dialects where a task that failed frees its key.
+    pub tasks_per_key_max: u32,
     /// How long after a task has ended a client can resume its stream, whatever else retention says.
     pub resume_window_s: u32,
     /// How long the single events of a settled task are kept; a reader further behind gets a snapshot.
@@ -134,6 +136,7 @@ impl Default for Limits {
             endpoint_down_s_max: 86_400,
             referenced_tasks_max: 16,
             idempotency_window_s: 86_400,
+            tasks_per_key_max: 16,
             resume_window_s: 86_400,
             retention_events_s: 7 * 86_400,
             retention_tasks_s: 30 * 86_400,

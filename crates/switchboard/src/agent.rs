@@ -4,11 +4,14 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use switchboard_core::dialect::Dialect;
 use switchboard_core::model::{
     AgentCapabilities, AgentCard, AgentExtension, AgentProvider, AgentSkill, Json, SecurityRequirement,
 };
 use switchboard_engine::Registered;
 use switchboard_engine::runs::{Agent, AgentError, AgentSource, Recovery, Traits, Turn};
+
+use crate::server::{Accent, CardForm, CorvidOptions, SelectoolsOptions};
 
 /// An agent and its card, ready to be served.
 ///
@@ -29,6 +32,7 @@ pub struct AgentBuilder {
     card: AgentCard,
     extended: Option<AgentCard>,
     extended_for_anyone: bool,
+    accent: Accent,
 }
 
 impl AgentBuilder {
@@ -66,7 +70,7 @@ impl AgentBuilder {
             name: name.clone(),
             ..AgentCard::default()
         };
-        Self { slug: slug(&name), source, card, extended: None, extended_for_anyone: false }
+        Self { slug: slug(&name), source, card, extended: None, extended_for_anyone: false, accent: Accent::default() }
     }
 
     /// The name in the URL, `/agents/{slug}/…`. Made from the agent's name if not given.
@@ -197,6 +201,55 @@ impl AgentBuilder {
         self.traits(|traits| traits.with_recovery(recovery))
     }
 
+    /// Answers those who name no version in this dialect, with its own checks, limits and texts, wherever the agent has a
+    /// JSON-RPC endpoint. Without it, a dialect has these only on its own mount, `/dialects/{name}`. Only accents that
+    /// travel over JSON-RPC ([`Dialect::RPC_SEEDS`]) can claim an endpoint; others leave it as it is.
+    #[must_use]
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.accent.claim = Some(dialect).filter(|dialect| Dialect::RPC_SEEDS.contains(dialect));
+        self
+    }
+
+    /// The dialect of requests that nothing else decides.
+    #[must_use]
+    pub fn default_dialect(mut self, dialect: Dialect) -> Self {
+        self.accent.default = Some(dialect);
+        self
+    }
+
+    /// What this agent's card holds for those who do not say which version they speak, if not what
+    /// [`ServerBuilder::card_form`](crate::ServerBuilder::card_form) says.
+    #[must_use]
+    pub fn card_form(mut self, form: CardForm) -> Self {
+        self.accent.card = Some(form);
+        self
+    }
+
+    /// How this agent behaves towards clients of selectools.
+    #[must_use]
+    pub fn selectools(mut self, options: SelectoolsOptions) -> Self {
+        self.accent.selectools = options;
+        self
+    }
+
+    /// Takes the calls of corvid that name no agent, at `/a2a/tasks/send`. If several agents do, the first one gets them.
+    #[must_use]
+    pub fn default_project(mut self, on: bool) -> Self {
+        self.accent.default_project = on;
+        self
+    }
+
+    /// How this agent behaves towards corvid-agents.
+    #[must_use]
+    pub fn corvid(mut self, options: CorvidOptions) -> Self {
+        self.accent.corvid = options;
+        self
+    }
+
+    pub(crate) fn accent(&self) -> &Accent {
+        &self.accent
+    }
+
     /// Overrides what the agent declares about itself.
     #[must_use]
     pub fn traits(mut self, change: impl FnOnce(Traits) -> Traits) -> Self {
@@ -206,7 +259,7 @@ impl AgentBuilder {
 
     /// The finished registration; `requirements` is how callers must authenticate, if at all.
     pub(crate) fn register(self, finish: impl Fn(&mut AgentCard)) -> Registered {
-        let Self { slug, source, mut card, mut extended, extended_for_anyone } = self;
+        let Self { slug, source, mut card, mut extended, extended_for_anyone, accent: _ } = self;
         if card.skills.is_empty() {
             tracing::warn!(agent = slug, "the card lists no skills; other agents will not know what to ask for");
         }

@@ -32,7 +32,8 @@ pub use serve::{Serve, serve};
 pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
-    A2aService, Bound, CardForm, Cors, RESERVED, ServeError, Server, ServerBuilder, ServerLimits, Tokens, TokensError,
+    A2aService, Bound, CardForm, Cors, CorvidOptions, RESERVED, SelectoolsOptions, ServeError, Server, ServerBuilder,
+    ServerLimits, Tokens, TokensError,
 };
 #[cfg(feature = "server")]
 pub use switchboard_engine::Engine;

@@ -174,6 +174,7 @@ fn text_message(text: &str, task: Option<&TaskId>) -> Message {
 
 fn request(message: Message) -> SendMessage {
     SendMessage {
+        open_as: None,
         message,
         accepted_output_modes: Vec::new(),
         push_config: None,

@@ -2,8 +2,11 @@
 
 use expect_test::expect;
 use switchboard::{CardForm, Dialect, Server, Tokens};
+use switchboard_core::dialect::v0_3::proto::generated as v0_3;
+use switchboard_core::dialect::v1_0::proto::generated as v1_0;
 
 use crate::support::edge::{Answer, Edge, echo, get, unversioned, with};
+use crate::support::grpc::{V0_3, V1_0, grpc_request};
 
 const PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 
@@ -152,18 +155,45 @@ async fn every_declared_interface_answers() {
         let card = edge.ask(unversioned(get(&format!("{path}{}", PATHS[0])))).await.json();
         for interface in card["supportedInterfaces"].as_array().unwrap() {
             let text = |name: &str| interface[name].as_str().unwrap();
-            let at = text("url").strip_prefix("http://agents.example").unwrap().to_owned();
+            let at = text("url").trim_start_matches("http://").strip_prefix("agents.example").unwrap().to_owned();
             let request = match (text("protocolBinding"), text("protocolVersion")) {
                 ("JSONRPC", "1.0") => post_rpc(&at, "GetTask", "1.0"),
                 ("JSONRPC", "0.3") => post_rpc(&at, "tasks/get", ""),
                 ("HTTP+JSON", "1.0") => get(&format!("{at}/tasks/x")),
                 ("HTTP+JSON", "0.3") => unversioned(get(&format!("{at}/v1/tasks/x"))),
+                ("GRPC", "1.0") if at == ":80" => {
+                    let get = v1_0::GetTaskRequest { id: "x".to_owned(), ..Default::default() };
+                    grpc_request(&format!("{V1_0}/GetTask"), &get)
+                }
+                ("GRPC", "0.3") if at == ":80" => {
+                    let get = v0_3::GetTaskRequest { name: "tasks/x".to_owned(), ..Default::default() };
+                    unversioned(grpc_request(&format!("{V0_3}/GetTask"), &get))
+                }
                 other => panic!("{other:?}"),
             };
-            let gist = edge.ask(request).await.gist();
-            assert!(gist.ends_with("TASK_NOT_FOUND"), "{interface}: {gist}");
+            let answer = edge.ask(request).await;
+            let found = answer.gist().ends_with("TASK_NOT_FOUND") || answer.header("grpc-status") == "5";
+            assert!(found, "{interface}: {answer:?}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn grpc_is_declared_where_host_and_port_are_enough() {
+    let urls = async |public_url: &str, path: &str| {
+        let other = switchboard::AgentBuilder::from_fn("Other", |_| async { Ok(()) });
+        let edge = Edge::new(Server::builder().agent(echo()).agent(other).public_url(public_url));
+        let card = edge.get(&format!("{path}{}", PATHS[0])).await.json();
+        let interfaces = card["supportedInterfaces"].as_array().unwrap().clone();
+        let grpc = interfaces.into_iter().filter(|interface| interface["protocolBinding"] == "GRPC");
+        grpc.map(|interface| interface["url"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(urls("https://a.example", "").await, ["a.example:443", "https://a.example:443"]);
+    assert_eq!(urls("http://a.example:8080/", "").await, ["a.example:8080", "http://a.example:8080"]);
+    assert_eq!(urls("http://[::1]", "").await, ["[::1]:80", "http://[::1]:80"]);
+    assert_eq!(urls("https://a.example", "/agents/echo").await.len(), 2, "the same agent");
+    assert_eq!(urls("https://a.example", "/agents/other").await, [""; 0], "another one would answer");
+    assert_eq!(urls("https://a.example/a2a", "").await, [""; 0], "gRPC knows no path");
 }
 
 fn post_rpc(at: &str, method: &str, version: &str) -> http::Request<http_body_util::Full<bytes::Bytes>> {

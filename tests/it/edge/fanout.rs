@@ -7,10 +7,13 @@ use futures_util::future::join_all;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use switchboard::{AgentBuilder, Server, Turn};
+use switchboard_core::dialect::v0_3::proto::generated as v0_3;
+use switchboard_core::dialect::v1_0::proto::generated as v1_0;
 use tokio::sync::Semaphore;
 
 use crate::support::callers::soon;
 use crate::support::edge::{Edge, get, message, post, rpc_body, unversioned};
+use crate::support::grpc::{V0_3, V1_0, grpc_request};
 
 /// Writes a chunk for each permit the test gives out, and ends when there are no more to come.
 fn paced() -> (AgentBuilder, Arc<Semaphore>) {
@@ -31,7 +34,7 @@ fn paced() -> (AgentBuilder, Arc<Semaphore>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_update_is_encoded_once_per_dialect_for_ten_thousand_followers() {
+async fn an_update_is_encoded_once_per_spelling_for_ten_thousand_followers() {
     let (agent, pace) = paced();
     let edge = Edge::new(Server::builder().agent(agent));
     let mut body = message("hello");
@@ -40,7 +43,8 @@ async fn an_update_is_encoded_once_per_dialect_for_ten_thousand_followers() {
     let id = sent["task"]["id"].as_str().unwrap();
     let mut followers = Vec::new();
     for number in 0..10_000 {
-        let mut body = edge.open(follow(number, id)).await.into_body();
+        let request = FOLLOWED[number % FOLLOWED.len()].subscribe(id);
+        let mut body = edge.open(request).await.into_body();
         // The first frame is each follower's own: the task as it was when they came.
         soon(body.frame()).await.unwrap().unwrap();
         followers.push(body);
@@ -56,20 +60,56 @@ async fn an_update_is_encoded_once_per_dialect_for_ten_thousand_followers() {
     }
     pace.close();
     let films = soon(reading).await.unwrap();
-    for film in films {
+    for (number, film) in films.into_iter().enumerate() {
         let film = film.unwrap().to_bytes();
-        assert_eq!(film.windows(4).filter(|window| window == b"id: ").count(), 21);
+        assert_eq!(FOLLOWED[number % FOLLOWED.len()].updates(&film), 21, "follower {number}");
     }
     let encodes = edge.metric("switchboard_update_encodes_total").await - before;
-    assert_eq!(encodes, 3 * 21, "twenty chunks and the end in three spellings, whoever follows");
+    assert_eq!(encodes, 5 * 21, "twenty chunks and the end in five spellings, whoever follows");
 }
 
-/// A subscription: every third in 1.0, in 0.3 over JSON-RPC, in 0.3 over HTTP+JSON.
-fn follow(number: usize, id: &str) -> Request<Full<Bytes>> {
-    match number % 3 {
-        0 => get(&format!("/tasks/{id}:subscribe")),
-        1 => unversioned(post("/", rpc_body("tasks/resubscribe", serde_json::json!({"id": id})))),
-        _ => unversioned(get(&format!("/v1/tasks/{id}:subscribe"))),
+/// How a task is followed, one for each spelling that there is.
+#[derive(Clone, Copy)]
+enum Followed {
+    Json1,
+    Grpc1,
+    Rpc03,
+    Rest03,
+    Grpc03,
+}
+
+const FOLLOWED: [Followed; 5] = [Followed::Json1, Followed::Grpc1, Followed::Rpc03, Followed::Rest03, Followed::Grpc03];
+
+impl Followed {
+    fn subscribe(self, id: &str) -> Request<Full<Bytes>> {
+        match self {
+            Self::Json1 => get(&format!("/tasks/{id}:subscribe")),
+            Self::Grpc1 => {
+                let subscribe = v1_0::SubscribeToTaskRequest { id: id.to_owned(), ..Default::default() };
+                grpc_request(&format!("{V1_0}/SubscribeToTask"), &subscribe)
+            }
+            Self::Rpc03 => unversioned(post("/", rpc_body("tasks/resubscribe", serde_json::json!({"id": id})))),
+            Self::Rest03 => unversioned(get(&format!("/v1/tasks/{id}:subscribe"))),
+            Self::Grpc03 => {
+                let subscribe = v0_3::TaskSubscriptionRequest { name: format!("tasks/{id}") };
+                unversioned(grpc_request(&format!("{V0_3}/TaskSubscription"), &subscribe))
+            }
+        }
+    }
+
+    /// How many updates such a follower was sent.
+    fn updates(self, mut film: &[u8]) -> usize {
+        match self {
+            Self::Json1 | Self::Rpc03 | Self::Rest03 => film.windows(4).filter(|window| window == b"id: ").count(),
+            Self::Grpc1 | Self::Grpc03 => {
+                let mut count = 0;
+                while let Some(([_, length @ ..], rest)) = film.split_first_chunk::<5>() {
+                    film = &rest[u32::from_be_bytes(*length) as usize..];
+                    count += 1;
+                }
+                count
+            }
+        }
     }
 }
 

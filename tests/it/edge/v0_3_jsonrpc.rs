@@ -111,7 +111,7 @@ async fn webhooks_are_set_read_listed_and_deleted() {
 #[tokio::test(start_paused = true)]
 async fn a_message_without_an_id_is_given_one() {
     let edge = Edge::usual();
-    let params = json!({"message": {"role": "user", "parts": [{"type": "text", "text": "hello"}]}});
+    let params = json!({"message": {"role": "user", "parts": [{"kind": "text", "text": "hello"}]}});
     let task = edge.old_rpc("message/send", params).await.json();
     assert_eq!(task["result"]["history"][0]["messageId"].as_str().unwrap().len(), 36);
 }

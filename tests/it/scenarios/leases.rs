@@ -6,6 +6,7 @@ use switchboard_core::model::TaskState;
 use switchboard_engine::runs::{Traits, TurnError};
 
 use crate::support::callers::{reply_to, say, soon};
+use crate::support::gated_store::GatedStore;
 use crate::support::pictures::{film, picture};
 use crate::support::puppets::{Acts, puppet};
 use crate::support::world::{Setup, Stock, World, registered};
@@ -84,6 +85,28 @@ async fn a_lease_that_ran_out_unclaimed_is_taken_again_by_its_holder() {
     let task = world.client().task_in(&task.id, TaskState::Completed).await;
     assert_eq!(picture(&task), "completed\nuser: hello\nartifact-1-1: slept well\n");
     assert!(acts.is_empty().await, "and it was executed once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_taken_over_before_it_is_known_here_is_executed_once() {
+    // The process stands still between the commit that accepts a message and the start of its run.
+    let mut gate = None;
+    let stock = Stock::given(|clock| gate.insert(GatedStore::open(clock)).clone());
+    let gate = gate.unwrap();
+    let (setup, acts) = setup_on(stock);
+    let world = setup.start();
+    gate.hold();
+    let sending = world.client().sending(say("hello"));
+    tokio::time::sleep(LEASE_AND_A_SWEEP).await;
+    let act = acts.next().await;
+    assert_eq!(act.turn.attempt(), 2, "its lease ran out, and nobody was at work on it");
+    gate.release();
+    act.turn.answer("once").await.unwrap();
+    act.returns();
+    let task = soon(sending).await.unwrap().unwrap();
+    assert_eq!(picture(&task), "completed\nuser: hello\nartifact-1-1: once\n");
+    assert!(acts.is_empty().await, "the run that came late did not begin");
+    assert_eq!(world.engine.runs_alive(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use switchboard_core::call::{BoxFuture, SendMessage};
 use switchboard_core::model::{PushConfig, TaskState};
 use switchboard_engine::ports::outbox::OutboxState;
-use switchboard_engine::ports::{Webhook, WebhookCall, WebhookError};
+use switchboard_engine::ports::{Webhook, WebhookAnswer, WebhookCall, WebhookError};
 use switchboard_engine::push::OutboxFilter;
 use switchboard_engine::runs::{AgentSource, Traits};
 
@@ -90,7 +90,7 @@ impl Webhook for Receiver {
         Ok(())
     }
 
-    fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<u16, WebhookError>> {
+    fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<WebhookAnswer, WebhookError>> {
         let header = |name: &str| call.headers.iter().find(|(known, _)| *known == name).unwrap().1.clone();
         let (id, seq) = (header("a2a-delivery-id"), header("a2a-delivery-seq").parse().unwrap());
         let mood = self.mood(&call.url);
@@ -99,9 +99,9 @@ impl Webhook for Receiver {
             match mood {
                 Mood::Fine => {
                     self.take(&id, seq);
-                    Ok(200)
+                    Ok(200.into())
                 }
-                Mood::Status(status) => Ok(status),
+                Mood::Status(status) => Ok(status.into()),
                 Mood::TakesAndBreaks => {
                     self.take(&id, seq);
                     broken()
@@ -110,7 +110,7 @@ impl Webhook for Receiver {
                 Mood::Slow(ms) => {
                     self.take(&id, seq);
                     tokio::time::sleep(Duration::from_millis(ms)).await;
-                    Ok(200)
+                    Ok(200.into())
                 }
                 Mood::Silent => std::future::pending().await,
             }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use expect_test::expect;
 use switchboard_core::call::SendMessage;
+use switchboard_core::dialect::Dialect;
 use switchboard_engine::limits::Limits;
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxState};
 use switchboard_engine::push::{Endpoint, NextUpdate, OutboxFilter};
@@ -83,6 +84,25 @@ async fn a_purged_dead_letter_is_not_sent(stock: Stock) {
     act.returns();
     // The numbers tell the receiver that 1 and 2 are missing.
     assert_eq!(ids(&hooks.calls(3).await), ["1", "3", "4"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_of_an_older_version_is_shown_to_get_the_task_as_it_stands() {
+    let hooks = Hooks::answering([Answer::Status(500)]);
+    let (world, acts) = world(Stock::memory(), &hooks, |limits| limits.delivery_failures_max = 1);
+    let client = world.client().with(|caller| caller.dialect = Dialect::V0_3);
+    let task = client.send(at_once(with_hook("hello"))).await.unwrap();
+    let act = acts.next().await;
+    let key = dead(&world, 1).await[0].key;
+    act.turn.working("").await.unwrap();
+    act.turn.answer("done").await.unwrap();
+    // Not the first update it missed, but the newest: that is the number the next call carries.
+    let detail = world.engine.outbox().show(key).await.unwrap().unwrap();
+    assert_eq!((detail.entry.delivered_seq, detail.entry.task_seq), (0, 3));
+    let delivery_id = format!("{}:c:3", task.id);
+    assert_eq!(detail.next, Some(NextUpdate { seq: 3, delivery_id: delivery_id.clone(), kind: "task" }));
+    assert!(world.engine.outbox().redrive(key).await.unwrap());
+    assert_eq!(hooks.calls(2).await[1].header("a2a-delivery-id"), Some(delivery_id.as_str()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -130,6 +130,20 @@ async fn what_the_receiver_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_scheme_without_credentials_is_not_sent() {
+    for credentials in [None, Some(String::new())] {
+        let hooks = Hooks::new();
+        let world = Setup::new().webhook(hooks.clone()).agent(registered("echo", echo())).start();
+        let authentication = Some(AuthenticationInfo { scheme: "Bearer".to_owned(), credentials });
+        let config = PushConfig { authentication, ..hook("", "c") };
+        world.client().send(SendMessage { push_config: Some(config), ..say("hello") }).await.unwrap();
+        for call in hooks.calls(3).await {
+            assert_eq!(call.header("authorization"), None);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_receiver_that_fails_is_tried_again_with_growing_pauses_and_misses_nothing() {
     let fails = [Answer::Status(500), Answer::Breaks, Answer::Status(302), Answer::NeverAnswers];
     let hooks = Hooks::answering(fails);
@@ -167,6 +181,49 @@ async fn a_receiver_that_fails_is_tried_again_with_growing_pauses_and_misses_not
     let counters = world.engine.counters();
     assert_eq!(counters.deliveries_failed.load(Ordering::Relaxed), 4);
     assert_eq!(counters.deliveries_made.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_says_when_to_come_back_is_left_alone_so_long_within_bounds() {
+    let answers = [
+        Answer::Busy(429, 60_000),
+        Answer::Busy(503, 1),
+        Answer::Busy(503, u64::MAX),
+        // This status has no say in it.
+        Answer::Busy(500, 60_000),
+    ];
+    let hooks = Hooks::answering(answers);
+    let (world, acts) = world(&hooks, |limits| {
+        limits.delivery_backoff_ms_min = 1_000;
+        limits.delivery_backoff_ms_max = 100_000;
+    });
+    world.client().send(SendMessage { return_immediately: true, ..with_hook("hello") }).await.unwrap();
+    acts.next().await.returns();
+    let calls = hooks.calls(5).await;
+    let pauses = calls.windows(2).map(|pair| pair[1].at_ms - pair[0].at_ms);
+    let bounds = [(60_000, 60_000), (1_000, 2_000), (100_000, 100_000), (4_000, 8_000)];
+    for (pause, (least, most)) in pauses.zip(bounds) {
+        // The loop looks every two seconds at the latest.
+        assert!((least..=most + 2_000).contains(&pause), "{pause} is not between {least} and {most}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delivery_whose_claim_runs_out_under_way_is_not_doubled_and_its_end_counts() {
+    let hooks = Hooks::answering([Answer::Late(500)]);
+    let world = Setup::new().webhook(hooks.clone()).agent(registered("echo", echo())).start();
+    let first = world.client().send(with_hook("first")).await.unwrap();
+    hooks.calls(1).await;
+    // As after a sleep of the whole machine; the next delivery makes the loop look, and it takes the first one again.
+    world.stock().clock.jump(3600);
+    world.client().send(with_hook("second")).await.unwrap();
+    let calls = hooks.calls(7).await;
+    let of_first: Vec<(&str, &str)> = calls
+        .iter()
+        .filter(|call| call.header("a2a-delivery-id").unwrap().starts_with(first.id.as_str()))
+        .map(|call| (call.header("a2a-delivery-seq").unwrap(), call.header("a2a-delivery-attempt").unwrap()))
+        .collect();
+    assert_eq!(of_first, [("1", "1"), ("1", "2"), ("2", "1"), ("3", "1")]);
 }
 
 #[tokio::test(start_paused = true)]

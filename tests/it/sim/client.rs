@@ -267,6 +267,7 @@ impl Client {
         let mut message = Message::new(Role::User, id, vec![Part::text(text)]);
         message.task_id = task.cloned();
         SendMessage {
+            open_as: None,
             message,
             accepted_output_modes: Vec::new(),
             push_config: None,

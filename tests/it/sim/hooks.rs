@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ConfigId, TaskId};
-use switchboard_engine::ports::{Webhook, WebhookCall, WebhookError};
+use switchboard_engine::ports::{Webhook, WebhookAnswer, WebhookCall, WebhookError};
 
 use super::audit::Audit;
 use super::journal::count;
@@ -83,7 +83,7 @@ impl Webhook for NodeWebhook {
         Ok(())
     }
 
-    fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<u16, WebhookError>> {
+    fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<WebhookAnswer, WebhookError>> {
         Box::pin(async move {
             let weather = &self.weather;
             weather.step(&self.life, "before a webhook");
@@ -97,7 +97,7 @@ impl Webhook for NodeWebhook {
             }
             match fault {
                 Some(0) => return Err(WebhookError::Failed("connection refused".to_owned())),
-                Some(1) => return Ok(500),
+                Some(1) => return Ok(500.into()),
                 Some(2) => pending().await,
                 _ => self.receiver.take(&call, &self.audit, weather),
             }
@@ -106,7 +106,7 @@ impl Webhook for NodeWebhook {
             match fault {
                 Some(3) => Err(WebhookError::Failed("connection reset".to_owned())),
                 Some(_) => pending().await,
-                None => Ok(200),
+                None => Ok(200.into()),
             }
         })
     }

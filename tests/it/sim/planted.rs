@@ -11,8 +11,8 @@ use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::memory::MemoryStore;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
-    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
-    LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, Target, TaskKey,
+    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome, ListPage,
+    ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, Target, TaskKey,
 };
 use switchboard_engine::ports::{Outbox, Room, Store};
 
@@ -238,7 +238,10 @@ impl Store for Doctored {
         self.memory().claim_deliveries(limit, claim_ms)
     }
 
-    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn settle_deliveries(
+        &self,
+        settled: Vec<(DeliveryClaim, DeliveryOutcome)>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
         self.memory().settle_deliveries(settled)
     }
 

@@ -7,8 +7,8 @@ use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
-    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
-    LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome, ListPage,
+    ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
 use switchboard_engine::ports::{Outbox, Room, Store};
 
@@ -157,7 +157,10 @@ impl Store for NodeStore {
         self.read("claiming deliveries", async move { self.below.claim_deliveries(limit, claim_ms).await })
     }
 
-    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn settle_deliveries(
+        &self,
+        settled: Vec<(DeliveryClaim, DeliveryOutcome)>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
         self.read("settling deliveries", async move { self.below.settle_deliveries(settled).await })
     }
 

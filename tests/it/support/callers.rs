@@ -154,6 +154,7 @@ impl Client {
 /// A message of one text part. Its id is made from the text, so the same text is the same message.
 pub(crate) fn say(text: &str) -> SendMessage {
     SendMessage {
+        open_as: None,
         message: Message::new(Role::User, format!("m-{text}"), vec![Part::text(text)]),
         accepted_output_modes: Vec::new(),
         push_config: None,

@@ -8,8 +8,8 @@ use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::memory::MemoryStore;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
-    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
-    LogPage, Release, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome, ListPage,
+    ListQuery, LogPage, Release, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
 use switchboard_engine::ports::{Clock, Outbox, Room};
 use tokio::sync::watch;
@@ -167,7 +167,10 @@ impl Store for GatedStore {
         self.inner.claim_deliveries(limit, claim_ms)
     }
 
-    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn settle_deliveries(
+        &self,
+        settled: Vec<(DeliveryClaim, DeliveryOutcome)>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
         self.inner.settle_deliveries(settled)
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::TaskId;
-use switchboard_engine::ports::{Webhook, WebhookCall, WebhookError};
+use switchboard_engine::ports::{Webhook, WebhookAnswer, WebhookCall, WebhookError};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -72,6 +72,8 @@ pub(crate) enum Answer {
     Status(u16),
     /// The status, after a second.
     Late(u16),
+    /// The status, and how many milliseconds it wants to be left alone.
+    Busy(u16, u64),
     Breaks,
     NeverAnswers,
 }
@@ -156,7 +158,7 @@ impl Webhook for Hooks {
         if url.contains("private") { Err("points to a private address".to_owned()) } else { Ok(()) }
     }
 
-    fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<u16, WebhookError>> {
+    fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<WebhookAnswer, WebhookError>> {
         let at_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap();
         let WebhookCall { url, headers, body } = call;
         let rule = self.rules.lock().unwrap().iter().find(|(part, _)| url.contains(part)).map(|(_, answer)| *answer);
@@ -168,10 +170,11 @@ impl Webhook for Hooks {
         Box::pin(async move {
             let _waiting = waiting;
             match answer {
-                Answer::Status(status) => Ok(status),
+                Answer::Status(status) => Ok(status.into()),
+                Answer::Busy(status, ms) => Ok(WebhookAnswer { status, retry_after_ms: Some(ms) }),
                 Answer::Late(status) => {
                     tokio::time::sleep(Duration::from_secs(1)).await;
-                    Ok(status)
+                    Ok(status.into())
                 }
                 Answer::Breaks => Err(WebhookError::Failed("connection reset".to_owned())),
                 Answer::NeverAnswers => std::future::pending().await,

@@ -5,6 +5,7 @@ pub(crate) mod bodies;
 pub(crate) mod callers;
 pub(crate) mod edge;
 pub(crate) mod gated_store;
+pub(crate) mod grpc;
 pub(crate) mod hooks;
 pub(crate) mod pictures;
 pub(crate) mod puppets;

@@ -60,10 +60,7 @@ impl Packages {
         let fetched = std::thread::scope(|scope| {
             let fetches: Vec<_> =
                 clients.iter().map(|client| scope.spawn(|| packages.fetch_one(client, &python))).collect();
-            fetches
-                .into_iter()
-                .map(|fetch| fetch.join().expect("fetching does not panic"))
-                .collect::<Result<(), String>>()
+            fetches.into_iter().try_for_each(|fetch| fetch.join().expect("fetching does not panic"))
         });
         fetched.map(|()| packages)
     }

@@ -36,6 +36,20 @@ pub(super) const OF_1_0: &[KnownFailure] = &[
         "http_json/test_http_status.py::TestHttpJsonStatusCodes::test_content_type_not_supported_returns_415",
         "1.0.0 only: since 1.0.1 ContentTypeNotSupportedError is 400 (5.4)",
     ),
+    everywhere(
+        "grpc/test_status_codes.py::TestGrpcStatusCodes::test_version_not_supported_returns_unimplemented",
+        "1.0.0 only: since 1.0.1 VersionNotSupportedError is FAILED_PRECONDITION (5.4)",
+    ),
+    KnownFailure {
+        id: "grpc/test_status_codes.py::TestGrpcStatusCodes::test_unsupported_operation_returns_unimplemented",
+        only_in: Some("minimal"),
+        reason: "1.0.0 only: since 1.0.1 UnsupportedOperationError is FAILED_PRECONDITION (5.4) (minimal only)",
+    },
+    KnownFailure {
+        id: "grpc/test_status_codes.py::TestGrpcStatusCodes::test_push_not_supported_returns_unimplemented",
+        only_in: Some("minimal"),
+        reason: "1.0.0 only: since 1.0.1 PushNotificationNotSupportedError is FAILED_PRECONDITION (5.4) (minimal only)",
+    },
     KnownFailure {
         id: "core_operations/test_transport_behavior.py::TestRestStreaming::test_streaming_content_type",
         only_in: Some("minimal"),

@@ -22,6 +22,7 @@ fn the_reader_sees_the_real_tree() {
     assert!(tree.files.iter().any(|file| file.path == "xtask/src/tidy/tests.rs"));
     assert!(tree.paths.contains("crates/switchboard-core"));
     assert!(!tree.paths.iter().any(|path| path.starts_with("target") || path.starts_with(".git/")));
+    assert!(!tree.paths.contains(".git"), "neither the folder nor, in a worktree, the file");
 }
 
 /// Where the breaches are, as `file:line what`.

@@ -61,7 +61,7 @@ impl Tree {
             if kind.is_dir() && !is_foreign(&entry.path(), name) {
                 self.paths.insert(path.clone());
                 self.enter(&entry.path(), &format!("{path}/"))?;
-            } else if kind.is_file() {
+            } else if kind.is_file() && name != POINTER {
                 self.paths.insert(path.clone());
                 let bytes =
                     std::fs::read(entry.path()).with_context(|| format!("cannot read {}", entry.path().display()))?;
@@ -86,6 +86,9 @@ impl Tree {
         tree
     }
 }
+
+/// In a worktree, where git keeps the rest: a file with a path of this machine.
+const POINTER: &str = ".git";
 
 /// Folders that are not ours to judge: what git, cargo and a running server leave behind. Cargo marks its own.
 fn is_foreign(folder: &Path, name: &str) -> bool {

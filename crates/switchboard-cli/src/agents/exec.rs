@@ -4,13 +4,14 @@
 //!
 //! The first process decides when the command has ended; what it leaves running in its group is killed. The whole group
 //! is asked to end, and killed a moment later, when the task is canceled, when its time is up, and when the run is
-//! dropped. If the server dies, the first process is killed by the system; the group is written down with the run, and
-//! what is left of it is killed before the next attempt.
+//! dropped. If the server dies, the first process is killed by the system, and what is left of the group by the next
+//! server with the same data, before it begins. The group is also written down with the run, for whoever takes that up.
 //!
 //! Nothing of a request ever becomes part of the command line. A command that was interrupted by a crash of the server
 //! is started again, with `A2A_ATTEMPT` one higher, unless the configuration says otherwise.
 
 mod launcher;
+mod leftovers;
 mod message_file;
 mod output;
 mod process;
@@ -22,6 +23,7 @@ mod words;
 use std::ffi::OsString;
 use std::future::Future;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -49,6 +51,8 @@ const LINGER: Duration = Duration::from_millis(500);
 
 pub(crate) struct Exec {
     pub(crate) program: Program,
+    /// The folder of the database, if there is one.
+    pub(crate) data: Option<PathBuf>,
     /// The whole environment of the command, but for what is said about the message.
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) run_max: Duration,
@@ -71,7 +75,7 @@ impl Agent for Exec {
         if place.is_none() {
             return self.conclude(&turn, Stop::OutOfTime).await;
         }
-        let file = MessageFile::write(turn.message()).await?;
+        let file = MessageFile::write(turn.message(), self.data.as_deref()).await?;
         match launcher::start(self.command(&turn, &file)).await {
             Ok(process) => self.follow(&turn, process, deadline).await,
             Err(error) => {
@@ -96,6 +100,11 @@ impl Agent for Exec {
             None => traits,
         }
     }
+}
+
+/// Clears away what an earlier server with this data folder has left: for a server that has the folder and has not begun.
+pub(crate) async fn clear_leftovers(data: &Path) {
+    leftovers::clear(data).await;
 }
 
 /// Ends every command and removes what was written for it: for a process that is about to leave without unwinding.

@@ -106,6 +106,7 @@ pub(crate) fn user(parts: Vec<Part>) -> Message {
 
 fn sending(message: Message, return_immediately: bool) -> SendMessage {
     SendMessage {
+        open_as: None,
         message,
         accepted_output_modes: Vec::new(),
         push_config: None,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::choices::KindName;
 use super::layer::AgentLayer;
-use super::{AgentConfig, Command, ConfigError, Given, Kind, Layer, Origin, SkillConfig, values};
+use super::{AccentConfig, AgentConfig, Command, ConfigError, Given, Kind, Layer, Origin, SkillConfig, values};
 use crate::agents::demo::GUIDE;
 use crate::agents::exec::{Invocation, Program, split_words};
 
@@ -18,6 +18,17 @@ const RUN_TIMEOUT_S_MAX: u64 = 7 * 86_400;
 /// Enough to keep a machine busy, and not enough to bring it down.
 const PROCESSES_MAX_DEFAULT: u64 = 64;
 const PROCESSES_MAX: u64 = 10_000;
+
+/// Each takes some memory.
+const SELECTOOLS_TASKS_MAX: u64 = 1_000_000;
+const SELECTOOLS_BODY_BYTES_MIN: u64 = 1 << 10;
+const SELECTOOLS_BODY_BYTES_MAX: u64 = 1 << 30;
+
+/// Each source that is heard of takes as many times of its own.
+const CORVID_SENDS_PER_MIN_MAX: u64 = 10_000;
+/// Requests name no greater depth, and no longer time.
+const CORVID_DEPTH_MAX: u64 = 10;
+const CORVID_TIMEOUT_S_MAX: u64 = 600;
 
 /// Takes the settings of the default agent out of the layers.
 pub(super) fn settle_agents(
@@ -77,6 +88,16 @@ impl AgentLayer {
             push: None,
             input_modes: None,
             output_modes: None,
+            card: None,
+            dialect: None,
+            default_dialect: None,
+            selectools_tasks_max: None,
+            selectools_body_bytes_max: None,
+            selectools_card_url: None,
+            default_project: None,
+            corvid_sends_per_min: None,
+            corvid_depth_max: None,
+            corvid_timeout_s: None,
             skills: Vec::new(),
         }
     }
@@ -115,8 +136,41 @@ impl AgentLayer {
         }
     }
 
+    /// How the agent deals with the accents of single systems.
+    fn settle_accent(&mut self) -> Result<AccentConfig, ConfigError> {
+        let tasks = |number| values::within(number, 1, SELECTOOLS_TASKS_MAX, "tasks");
+        let bytes = |number| values::within(number, SELECTOOLS_BODY_BYTES_MIN, SELECTOOLS_BODY_BYTES_MAX, "bytes");
+        let number = |given: Given<u64>, check: fn(u64) -> Result<u64, String>| {
+            given.try_map(check).map(|given| usize::try_from(given.value).unwrap_or(usize::MAX))
+        };
+        let sends = |number| values::within(number, 1, CORVID_SENDS_PER_MIN_MAX, "sends a minute");
+        let depth = |number| values::within(number, 1, CORVID_DEPTH_MAX, "agents");
+        let seconds = |number| values::within(number, 1, CORVID_TIMEOUT_S_MAX, "seconds");
+        let small = |given: Given<u64>, check: fn(u64) -> Result<u64, String>| {
+            given.try_map(check).map(|given| u32::try_from(given.value).unwrap_or(u32::MAX))
+        };
+        Ok(AccentConfig {
+            card: self.card.take().map(|given| given.value),
+            dialect: self.dialect.take().map(|given| given.value),
+            default_dialect: self.default_dialect.take().map(|given| given.value),
+            selectools_tasks_max: self.selectools_tasks_max.take().map(|given| number(given, tasks)).transpose()?,
+            selectools_body_bytes_max: {
+                self.selectools_body_bytes_max.take().map(|given| number(given, bytes)).transpose()?
+            },
+            selectools_card_url: {
+                let url = self.selectools_card_url.take().map(|given| given.try_map(values::public_url));
+                url.transpose()?.map(|given| given.value)
+            },
+            default_project: self.default_project.take().is_some_and(|given| given.value),
+            corvid_sends_per_min: self.corvid_sends_per_min.take().map(|given| number(given, sends)).transpose()?,
+            corvid_depth_max: self.corvid_depth_max.take().map(|given| small(given, depth)).transpose()?,
+            corvid_timeout_s: self.corvid_timeout_s.take().map(|given| small(given, seconds)).transpose()?,
+        })
+    }
+
     fn settle(mut self, search: &OsStr) -> Result<AgentConfig, ConfigError> {
         let recovery = self.settle_recovery()?;
+        let accent = self.settle_accent()?;
         let kind = match self.command_of()? {
             Some(command) => settle_exec(command, self.shell, self.env, self.processes_max, search)?,
             None => Kind::Demo,
@@ -155,6 +209,7 @@ impl AgentLayer {
             input_modes: modes(self.input_modes, traits.input_modes)?,
             output_modes: modes(self.output_modes, traits.output_modes)?,
             skills: if skills.is_empty() { traits.skills } else { skills },
+            accent,
             kind,
         })
     }

@@ -33,6 +33,24 @@ pub(crate) enum Card {
     #[value(name = "1.0")]
     #[serde(rename = "1.0")]
     V1_0,
+    /// The card that agent-native generates.
+    #[serde(rename = "agent-native")]
+    AgentNative,
+    /// The card that selectools generates.
+    Selectools,
+    /// The card that corvid-agents generate.
+    Corvid,
+    /// The card that agents of NEXUS have.
+    Nexus,
+}
+
+/// An accent of a single system, of those that travel over JSON-RPC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Seed {
+    AgentNative,
+    Selectools,
+    Nexus,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]

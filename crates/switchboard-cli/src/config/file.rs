@@ -9,7 +9,7 @@ use serde_path_to_error::Segment;
 use toml::Spanned;
 
 use super::ConfigError;
-use super::choices::{Card, Effects, KindName, LogFormat, Recovery, Synchronous};
+use super::choices::{Card, Effects, KindName, LogFormat, Recovery, Seed, Synchronous};
 
 /// A setting that may be there, and where.
 pub(super) type Setting<T> = Option<Spanned<T>>;
@@ -72,6 +72,16 @@ pub(super) struct AgentTable {
     pub(super) push: Setting<bool>,
     pub(super) input_modes: Setting<Vec<String>>,
     pub(super) output_modes: Setting<Vec<String>>,
+    pub(super) card: Setting<Card>,
+    pub(super) dialect: Setting<Seed>,
+    pub(super) default_dialect: Setting<Seed>,
+    pub(super) selectools_tasks_max: Setting<u64>,
+    pub(super) selectools_body_bytes_max: Setting<u64>,
+    pub(super) selectools_card_url: Setting<String>,
+    pub(super) default_project: Setting<bool>,
+    pub(super) corvid_sends_per_min: Setting<u64>,
+    pub(super) corvid_depth_max: Setting<u64>,
+    pub(super) corvid_timeout_s: Setting<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) skill: Vec<SkillTable>,
 }

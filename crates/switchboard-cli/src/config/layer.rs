@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use toml::Spanned;
 
-use super::choices::{Card, Effects, KindName, LogFormat, Recovery, Synchronous};
+use super::choices::{Card, Effects, KindName, LogFormat, Recovery, Seed, Synchronous};
 use super::file::{AgentTable, CommandForm, File, ServerTable, Setting, SkillTable, Source};
 use super::{ConfigError, Environment, FILE_NAME, Given, Origin, SkillConfig, listen, values};
 
@@ -71,6 +71,16 @@ pub(super) struct AgentLayer {
     pub(super) push: Option<Given<bool>>,
     pub(super) input_modes: Option<Given<Vec<String>>>,
     pub(super) output_modes: Option<Given<Vec<String>>>,
+    pub(super) card: Option<Given<Card>>,
+    pub(super) dialect: Option<Given<Seed>>,
+    pub(super) default_dialect: Option<Given<Seed>>,
+    pub(super) selectools_tasks_max: Option<Given<u64>>,
+    pub(super) selectools_body_bytes_max: Option<Given<u64>>,
+    pub(super) selectools_card_url: Option<Given<String>>,
+    pub(super) default_project: Option<Given<bool>>,
+    pub(super) corvid_sends_per_min: Option<Given<u64>>,
+    pub(super) corvid_depth_max: Option<Given<u64>>,
+    pub(super) corvid_timeout_s: Option<Given<u64>>,
     pub(super) skills: Vec<Given<SkillConfig>>,
 }
 
@@ -318,6 +328,16 @@ fn of_agent(place: &Place<'_>, table: AgentTable) -> AgentLayer {
         push: place.get("push", table.push),
         input_modes: place.get("input_modes", table.input_modes),
         output_modes: place.get("output_modes", table.output_modes),
+        card: place.get("card", table.card),
+        dialect: place.get("dialect", table.dialect),
+        default_dialect: place.get("default_dialect", table.default_dialect),
+        selectools_tasks_max: place.get("selectools_tasks_max", table.selectools_tasks_max),
+        selectools_body_bytes_max: place.get("selectools_body_bytes_max", table.selectools_body_bytes_max),
+        selectools_card_url: place.get("selectools_card_url", table.selectools_card_url),
+        default_project: place.get("default_project", table.default_project),
+        corvid_sends_per_min: place.get("corvid_sends_per_min", table.corvid_sends_per_min),
+        corvid_depth_max: place.get("corvid_depth_max", table.corvid_depth_max),
+        corvid_timeout_s: place.get("corvid_timeout_s", table.corvid_timeout_s),
         skills: skills.map(|(index, skill)| of_skill(place, index, skill)).collect(),
     }
 }

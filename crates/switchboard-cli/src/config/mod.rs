@@ -18,14 +18,14 @@ mod settle;
 mod values;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use switchboard::Tokens;
 
 use crate::agents::exec::{Invocation, Program};
 
-pub(crate) use choices::{Card, Effects, LogFormat, Synchronous};
+pub(crate) use choices::{Card, Effects, LogFormat, Seed, Synchronous};
 pub(crate) use environment::Environment;
 pub(crate) use layer::{Command, Layer, gather};
 pub(crate) use listen::{is_local, local_url, reachable};
@@ -85,6 +85,16 @@ pub(crate) enum Storage {
     Sqlite { folder: PathBuf, synchronous: Synchronous },
 }
 
+impl Storage {
+    /// The data folder, if there is one.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Memory => None,
+            Self::Sqlite { folder, .. } => Some(folder),
+        }
+    }
+}
+
 /// Tokens and where they were found. Their text is not kept.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownTokens {
@@ -111,6 +121,22 @@ pub(crate) struct AgentConfig {
     pub(crate) input_modes: Vec<String>,
     pub(crate) output_modes: Vec<String>,
     pub(crate) skills: Vec<SkillConfig>,
+    pub(crate) accent: AccentConfig,
+}
+
+/// How an agent deals with the accents of single systems. What is not said is the server's to decide.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AccentConfig {
+    pub(crate) card: Option<Card>,
+    pub(crate) dialect: Option<Seed>,
+    pub(crate) default_dialect: Option<Seed>,
+    pub(crate) selectools_tasks_max: Option<usize>,
+    pub(crate) selectools_body_bytes_max: Option<usize>,
+    pub(crate) selectools_card_url: Option<String>,
+    pub(crate) default_project: bool,
+    pub(crate) corvid_sends_per_min: Option<usize>,
+    pub(crate) corvid_depth_max: Option<u32>,
+    pub(crate) corvid_timeout_s: Option<u32>,
 }
 
 /// What happens to a run that was interrupted. What is not said is the engine's to decide.

@@ -210,12 +210,19 @@ fn what_is_printed_can_be_read_back_and_holds_no_secret() {
         attempts_max = 5
         retry_pause_s = 2
         retry_pause_s_max = 4
+        card = "agent-native"
+        dialect = "selectools"
+        default_dialect = "agent-native"
+        selectools_tasks_max = 2
+        selectools_body_bytes_max = 4096
+        selectools_card_url = "https://agents.example/a2a"
     "#;
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("tokens.txt"), format!("{TOKEN} alice\n")).unwrap();
     std::fs::write(folder.path().join(FILE_NAME), file).unwrap();
     let printed = print(&load_in(folder.path(), &[], &[]).unwrap()).unwrap();
     assert!(!printed.contains(TOKEN) && printed.contains("tokens_file = \"tokens.txt\""), "{printed}");
+    assert!(printed.contains("dialect = \"selectools\"\ndefault_dialect = \"agent-native\"\n"), "{printed}");
     std::fs::write(folder.path().join(FILE_NAME), &printed).unwrap();
     assert_eq!(print(&load_in(folder.path(), &[], &[]).unwrap()).unwrap(), printed);
     let hidden = load(&[], &[("SWITCHBOARD_TOKENS", &format!("{TOKEN} bob"))], "").unwrap();
@@ -266,8 +273,23 @@ fn the_example_file_shows_every_setting() {
     let example = include_str!("../../switchboard.example.toml");
     let config = load(&[], &[], example).unwrap();
     assert_eq!(config.agents.len(), 2);
-    let optional =
-        ["public_url", "tokens_file", "default_version", "queued_timeout_s", "processing_timeout_s", "recovery_reason"];
+    let optional = [
+        "public_url",
+        "tokens_file",
+        "default_version",
+        "queued_timeout_s",
+        "processing_timeout_s",
+        "recovery_reason",
+        "dialect",
+        "default_dialect",
+        "selectools_tasks_max",
+        "selectools_body_bytes_max",
+        "selectools_card_url",
+        "default_project",
+        "corvid_sends_per_min",
+        "corvid_depth_max",
+        "corvid_timeout_s",
+    ];
     let printed = print(&config).unwrap();
     let keys = printed.lines().filter_map(|line| Some(line.split_once(" = ")?.0));
     for key in keys.chain(optional) {

@@ -1,8 +1,9 @@
 //! The one table that turns a [`ProtocolError`] into numbers: JSON-RPC code, HTTP status, gRPC code and name, and the
 //! reason of its `ErrorInfo`. Everything else in the house speaks in names.
 //!
-//! The spec's table covers the A2A errors and the JSON-RPC ones. It leaves four to the server: -31401 and -31403 follow
-//! the Go SDK; -32050 (try again later) and -32051 (too large) are ours, inside the range A2A keeps for such codes.
+//! The spec's table covers the A2A errors and the JSON-RPC ones. It leaves five to the server: -31401 and -31403 follow
+//! the Go SDK; -32050 (try again later) and -32051 (too large) are ours, inside the range A2A keeps for such codes; -32000
+//! (the agent failed) is agent-native's.
 
 use crate::error::ProtocolError;
 use crate::model::TaskState;
@@ -28,6 +29,7 @@ pub fn of(error: &ProtocolError) -> Codes {
     use ProtocolError as E;
     let row = |jsonrpc, http, (grpc, status), reason| Codes { jsonrpc, http, grpc, status, reason };
     match error {
+        E::AgentFailed { .. } => row(-32000, 500, INTERNAL, "AGENT_FAILED"),
         E::TaskNotFound { .. } => row(-32001, 404, NOT_FOUND, "TASK_NOT_FOUND"),
         E::TaskNotCancelable { .. } => row(-32002, 400, FAILED_PRECONDITION, "TASK_NOT_CANCELABLE"),
         E::PushNotificationNotSupported => row(-32003, 400, FAILED_PRECONDITION, "PUSH_NOTIFICATION_NOT_SUPPORTED"),
@@ -80,7 +82,8 @@ pub fn facts(error: &ProtocolError, state_name: fn(TaskState) -> &'static str) -
         E::MethodNotFound { method, .. } => vec![("method", method.clone())],
         E::Internal { incident } => vec![("incident", incident.clone())],
         E::TooLarge { bytes_max, .. } => vec![("bytesMax", bytes_max.to_string())],
-        E::PushNotificationNotSupported
+        E::AgentFailed { .. }
+        | E::PushNotificationNotSupported
         | E::UnsupportedOperation { .. }
         | E::ContentTypeNotSupported { .. }
         | E::InvalidAgentResponse { .. }
@@ -93,6 +96,13 @@ pub fn facts(error: &ProtocolError, state_name: fn(TaskState) -> &'static str) -
         | E::Unavailable { .. } => Vec::new(),
     }
 }
+
+/// A call was not answered before the time its caller set. Only gRPC has callers say so.
+pub const DEADLINE_EXCEEDED: u8 = 4;
+/// A call whose framing or encoding is not served.
+pub const GRPC_UNIMPLEMENTED: u8 = UNIMPLEMENTED.0;
+/// Bytes that belie what their headers say.
+pub const GRPC_INTERNAL: u8 = INTERNAL.0;
 
 const INVALID_ARGUMENT: (u8, &str) = (3, "INVALID_ARGUMENT");
 const NOT_FOUND: (u8, &str) = (5, "NOT_FOUND");

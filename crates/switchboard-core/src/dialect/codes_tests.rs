@@ -10,6 +10,7 @@ use super::of;
 fn every_error() -> Vec<E> {
     let text = String::new;
     vec![
+        E::AgentFailed { reason: text() },
         E::TaskNotFound { id: "t".into() },
         E::TaskNotCancelable { id: "t".into(), state: TaskState::Completed },
         E::PushNotificationNotSupported,
@@ -39,6 +40,7 @@ fn every_error_has_its_row() {
         .map(|c| format!("{} {} {} {} {}\n", c.jsonrpc, c.http, c.grpc, c.status, c.reason))
         .collect();
     expect![[r#"
+        -32000 500 13 INTERNAL AGENT_FAILED
         -32001 404 5 NOT_FOUND TASK_NOT_FOUND
         -32002 400 9 FAILED_PRECONDITION TASK_NOT_CANCELABLE
         -32003 400 9 FAILED_PRECONDITION PUSH_NOTIFICATION_NOT_SUPPORTED

@@ -1,14 +1,20 @@
-//! Which dialect a request is in. Decided once, at the door, from what the binding knows before it reads fields: the
-//! version the request names, and the method or the path it asks for.
+//! Which dialect a request is in. Decided once, at the door, in this order:
 //!
-//! Methods and paths of 1.0 and 0.3 differ, so a request says twice what it is, and both must agree. What names no version
-//! means 0.3, as the spec has it; a configured default replaces that reading where the method leaves it open. A mix is
-//! refused with what to change, never read as the other version.
+//! 1. its mount, if that is a dialect's own (`/dialects/{name}/…`): nothing else is looked at;
+//! 2. the version it names and the method or path it asks for, which must agree. A mix is refused with what to change,
+//!    never read as the other version;
+//! 3. without a version, the dialect that claims the path: by a setting of the agent, or because the path is its own;
+//! 4. the shape of its message, where that is one system's own (`shape`);
+//! 5. the default of the agent or the server, and then 0.3, as the spec has it.
+//!
+//! A method of 1.0 is decided by header and method alone; its body is not looked at. Where the bytes could be 0.3's as well
+//! as a system's own, they are 0.3's: its answers say everything the others need.
 
 use crate::error::ProtocolError;
-use crate::model::Dialect;
+use crate::model::{Dialect, Package};
 
 use super::json::excerpt;
+use super::shape::{Shape, shape};
 
 /// What is known of a request when its dialect is decided.
 #[derive(Clone, Copy, Debug)]
@@ -17,9 +23,36 @@ pub struct Clues<'a> {
     pub header: Option<&'a str>,
     /// The query parameter of that name, which counts where there is no header.
     pub query: Option<&'a str>,
-    /// What a request without a version means on this server, if not 0.3.
+    /// What a request that nothing else decides means here, if not 0.3.
     pub default: Option<Dialect>,
+    pub mount: Mount,
     pub door: Door<'a>,
+}
+
+/// Whose path a request came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mount {
+    /// A dialect's alone.
+    Own(Dialect),
+    /// Everybody's.
+    Shared {
+        /// Whose it is for those who name no version.
+        claim: Option<Dialect>,
+    },
+}
+
+impl Mount {
+    /// A path that nobody claims.
+    pub const FREE: Self = Self::Shared { claim: None };
+}
+
+/// What a request is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub dialect: Dialect,
+    /// True if nothing in the request told 0.3 from the accents of its family: then a task is shown with the dialect in
+    /// mind that it was begun in.
+    pub is_open: bool,
 }
 
 /// Where a request came in.
@@ -27,11 +60,14 @@ pub struct Clues<'a> {
 pub enum Door<'a> {
     JsonRpc {
         method: &'a str,
+        params: Option<&'a str>,
     },
     /// A path of HTTP+JSON as 1.0 has it.
     Http,
     /// A path of HTTP+JSON under `/v1`, as 0.3 has it.
     HttpV1,
+    /// The gRPC service of this package.
+    Grpc(Package),
 }
 
 /// A request that is in no dialect, and the one in which to say so.
@@ -41,12 +77,27 @@ pub struct Refusal {
     pub error: ProtocolError,
 }
 
+/// The dialect whose ways a request is treated in from the first check on: known from path and headers, before a byte of
+/// the body is read.
+#[must_use]
+pub fn claimed(clues: &Clues<'_>) -> Option<Dialect> {
+    match (clues.mount, clues.family()) {
+        (Mount::Own(dialect), _) => Some(dialect),
+        (Mount::Shared { claim }, Named::Absent) => claim,
+        (Mount::Shared { .. }, Named::Known(_) | Named::Unknown(_)) => None,
+    }
+}
+
 /// The dialect of a request.
 ///
 /// # Errors
 /// When its version is not served or not a version, or belies its method or path.
-pub fn dialect(clues: &Clues<'_>) -> Result<Dialect, Refusal> {
+pub fn dialect(clues: &Clues<'_>) -> Result<Verdict, Refusal> {
+    if let Some(dialect) = claimed(clues) {
+        return Ok(Verdict { dialect, is_open: false });
+    }
     let asked = clues.door.asks_for();
+    let sure = |dialect| Ok(Verdict { dialect, is_open: false });
     match (clues.family(), asked) {
         (Named::Unknown(version), _) => {
             let requested = excerpt(&version.replace(char::is_control, "?"), 32);
@@ -59,14 +110,18 @@ pub fn dialect(clues: &Clues<'_>) -> Result<Dialect, Refusal> {
         }
         (Named::Known(Family::V0), Some(Family::V1_0)) => Err(without_version(clues.door)),
         (Named::Absent, Some(Family::V1_0)) if clues.default != Some(Dialect::V1_0) => Err(without_version(clues.door)),
-        (Named::Known(family), _) | (Named::Absent, Some(family)) => Ok(clues.door.spelling(family)),
-        (Named::Absent, None) => Ok(clues.default.unwrap_or(Dialect::V0_3)),
+        (Named::Known(family), _) | (Named::Absent, Some(family @ Family::V1_0)) => sure(clues.door.spelling(family)),
+        (Named::Absent, Some(Family::V0)) => Ok(clues.accent()),
+        (Named::Absent, None) => sure(clues.default.unwrap_or(Dialect::V0_3)),
     }
 }
 
 /// The dialect to refuse a request in before its method is known: by its version and path alone.
 #[must_use]
 pub fn spelling(clues: &Clues<'_>) -> Dialect {
+    if let Some(dialect) = claimed(clues) {
+        return dialect;
+    }
     let family = match clues.family() {
         Named::Known(family) => Some(family),
         Named::Absent | Named::Unknown(_) => clues.door.asks_for(),
@@ -98,19 +153,33 @@ impl<'a> Clues<'a> {
             Some(_) | None => Named::Unknown(version),
         }
     }
+
+    /// Which of 0.3's family it is, where no version is named and nobody claims the path.
+    fn accent(&self) -> Verdict {
+        let default = self.default.filter(|default| Dialect::RPC_SEEDS.contains(default));
+        let family = self.door.spelling(Family::V0);
+        let Door::JsonRpc { method, params } = self.door else { return Verdict { dialect: family, is_open: false } };
+        match shape(method, params) {
+            Shape::Of(dialect) => Verdict { dialect, is_open: false },
+            Shape::Plain => Verdict { dialect: family, is_open: false },
+            Shape::Open => Verdict { dialect: default.unwrap_or(family), is_open: true },
+        }
+    }
 }
 
 impl Door<'_> {
     /// The family whose method or path this is; none if it could be either's.
     fn asks_for(self) -> Option<Family> {
         match self {
-            Self::JsonRpc { method } if method.contains('/') => Some(Family::V0),
-            Self::JsonRpc { method } if method.starts_with(|first: char| first.is_ascii_uppercase()) => {
+            Self::JsonRpc { method, .. } if method.contains('/') => Some(Family::V0),
+            Self::JsonRpc { method, .. } if method.starts_with(|first: char| first.is_ascii_uppercase()) => {
                 Some(Family::V1_0)
             }
             Self::JsonRpc { .. } => None,
             Self::Http => Some(Family::V1_0),
             Self::HttpV1 => Some(Family::V0),
+            Self::Grpc(Package::V1_0) => Some(Family::V1_0),
+            Self::Grpc(Package::V0_3) => Some(Family::V0),
         }
     }
 
@@ -118,14 +187,14 @@ impl Door<'_> {
         match (family, self) {
             (Family::V1_0, _) => Dialect::V1_0,
             (Family::V0, Self::JsonRpc { .. }) => Dialect::V0_3,
-            (Family::V0, Self::Http | Self::HttpV1) => Dialect::V0_3Rest,
+            (Family::V0, Self::Http | Self::HttpV1 | Self::Grpc(_)) => Dialect::V0_3Rest,
         }
     }
 
     /// The refusal of what 0.3 has, to somebody who speaks 1.0.
     fn not_in_1_0(self) -> ProtocolError {
         let (method, hint) = match self {
-            Self::JsonRpc { method } => {
+            Self::JsonRpc { method, .. } => {
                 let own = METHODS.iter().find(|(old, _)| *old == method).map(|(_, new)| new);
                 let hint = own.map(|own| {
                     format!("A2A 1.0 calls it {own}; to speak 0.3 instead, leave the header A2A-Version out")
@@ -137,6 +206,11 @@ impl Door<'_> {
                             to speak 0.3 instead, leave the header A2A-Version out";
                 ("/v1".to_owned(), Some(hint.to_owned()))
             }
+            Self::Grpc(_) => {
+                let hint = "the service of A2A 1.0 is lf.a2a.v1.A2AService; \
+                            to speak 0.3 instead, leave the metadata a2a-version out";
+                ("a2a.v1.A2AService".to_owned(), Some(hint.to_owned()))
+            }
         };
         ProtocolError::MethodNotFound { method, hint }
     }
@@ -145,7 +219,7 @@ impl Door<'_> {
 /// The refusal of what 1.0 has, to somebody who does not say that they speak it.
 fn without_version(door: Door<'_>) -> Refusal {
     let fix = match door {
-        Door::JsonRpc { method } => {
+        Door::JsonRpc { method, .. } => {
             let old = METHODS.iter().find(|(_, new)| *new == method).map(|(old, _)| format!(": {old}"));
             format!(
                 "{} is a method of A2A 1.0: send header A2A-Version: 1.0 \
@@ -156,6 +230,9 @@ fn without_version(door: Door<'_>) -> Refusal {
         }
         Door::Http | Door::HttpV1 => "This path is of A2A 1.0: send header A2A-Version: 1.0 \
                                       (a request without it means 0.3, whose paths begin with /v1)"
+            .to_owned(),
+        Door::Grpc(_) => "This service is of A2A 1.0: send metadata a2a-version: 1.0 \
+                          (a call without it means 0.3, whose service is a2a.v1.A2AService)"
             .to_owned(),
     };
     let error = ProtocolError::VersionNotSupported {

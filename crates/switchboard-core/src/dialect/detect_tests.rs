@@ -2,17 +2,22 @@
 //! its winner.
 
 use crate::error::ProtocolError;
-use crate::model::Dialect::{self, V0_3, V0_3Rest, V1_0};
+use crate::model::Dialect::{self, AgentNative, Selectools, V0_3, V0_3Rest, V1_0};
+use crate::model::Package;
 
-use super::{Clues, Door, Refusal, dialect, spelling};
+use super::{Clues, Door, Mount, Refusal, Verdict, claimed, spelling};
 
-const NEW: Door<'_> = Door::JsonRpc { method: "SendMessage" };
-const OLD: Door<'_> = Door::JsonRpc { method: "message/send" };
+const NEW: Door<'_> = Door::JsonRpc { method: "SendMessage", params: None };
+const OLD: Door<'_> = Door::JsonRpc { method: "message/send", params: None };
 /// A method whose grammar is neither's.
-const ODD: Door<'_> = Door::JsonRpc { method: "send" };
+const ODD: Door<'_> = Door::JsonRpc { method: "send", params: None };
 
 fn clues<'a>(header: Option<&'a str>, default: Option<Dialect>, door: Door<'a>) -> Clues<'a> {
-    Clues { header, query: None, default, door }
+    Clues { header, query: None, default, mount: Mount::FREE, door }
+}
+
+fn dialect(clues: &Clues<'_>) -> Result<Dialect, Refusal> {
+    super::dialect(clues).map(|verdict| verdict.dialect)
 }
 
 /// What comes of it: the dialect, or the kind of refusal and the dialect it is spelled in.
@@ -70,6 +75,9 @@ fn every_combination_of_version_and_door_has_one_reading() {
         let read = |door| verdict(clues(header, default, door));
         let readings = [read(NEW), read(OLD), read(ODD), read(Door::Http), read(Door::HttpV1)];
         assert_eq!(readings, [new, old, odd, http, http_v1], "{header:?} {default:?}");
+        // A gRPC service is as decided as a path.
+        let services = [Package::V1_0, Package::V0_3].map(|package| read(Door::Grpc(package)));
+        assert_eq!(services, [http, http_v1], "{header:?} {default:?}");
     }
 }
 
@@ -91,7 +99,7 @@ fn what_means_a_version_is_that_version() {
 
 #[test]
 fn the_query_counts_where_there_is_no_header() {
-    let asked = |header, query| dialect(&Clues { header, query, default: None, door: NEW });
+    let asked = |header, query| dialect(&Clues { query, ..clues(header, None, NEW) });
     assert_eq!(asked(None, Some("1.0")), Ok(V1_0));
     assert_eq!(asked(Some(""), Some("1.0")), Ok(V1_0));
     assert_eq!(asked(Some("1.0"), Some("0.3")), Ok(V1_0));
@@ -142,7 +150,7 @@ fn what_is_repeated_to_the_sender_is_short_and_printable() {
     assert!(requested.chars().count() <= 33, "{requested}");
     assert_eq!(refused("1\u{7}0"), "1?0");
     let method = format!("X{}", "y".repeat(10_000));
-    let error = dialect(&clues(None, None, Door::JsonRpc { method: &method })).unwrap_err().error;
+    let error = dialect(&clues(None, None, Door::JsonRpc { method: &method, params: None })).unwrap_err().error;
     assert!(error.to_string().len() < 300, "{error}");
 }
 
@@ -184,4 +192,125 @@ fn a_refusal_before_the_method_is_known_is_spelled_by_version_and_path() {
     ] {
         assert_eq!(spelling(&clues(header, default, door)), expected, "{header:?} {default:?} {door:?}");
     }
+}
+
+/// Where no version is named and nobody claims the path, the message tells. `open` is what has none.
+#[test]
+fn the_shape_of_a_message_tells_where_it_differs() {
+    const TYPE: &str = r#"{"type":"text","text":"x"}"#;
+    const KIND: &str = r#"{"kind":"text","text":"x"}"#;
+    const NEXUS: &str = r#"{"type":"text","data":"x"}"#;
+    let parts = |parts: &str| format!(r#"{{"message":{{"role":"user","parts":[{parts}]}}}}"#);
+    let with = |message: &str, beside: &str| format!(r#"{{"message":{{"role":"user",{message}}}{beside}}}"#);
+    for (method, params, expected) in [
+        ("message/send", parts(TYPE), "agent-native"),
+        ("message/stream", parts(TYPE), "agent-native"),
+        ("message/send", parts(&format!("{TYPE},{TYPE}")), "agent-native"),
+        ("message/send", parts(r#"{"type":"data","data":{"a":1}}"#), "agent-native"),
+        // What is not data and yet lies in `data`, and data whose task has a name.
+        ("message/send", parts(NEXUS), "nexus"),
+        ("message/stream", parts(NEXUS), "nexus"),
+        ("message/send", parts(r#"{"type":"image","data":"iVBOR"}"#), "nexus"),
+        ("message/send", parts(r#"{"type":"file","data":{"uri":"x"}}"#), "nexus"),
+        ("message/send", parts(&format!(r#"{NEXUS},{{"type":"data","data":{{}}}}"#)), "nexus"),
+        ("message/send", with(r#""parts":[{"type":"data","data":{}}]"#, r#","id":"t""#), "nexus"),
+        ("message/send", with(&format!(r#""parts":[{TYPE}]"#), r#","id":"t""#), "agent-native"),
+        ("message/send", with(&format!(r#""parts":[{KIND}]"#), r#","id":"t""#), "0.3"),
+        ("message/send", with(&format!(r#""messageId":"m","parts":[{NEXUS}]"#), ""), "0.3"),
+        // Some parts as one system has them and some as another: 0.3, which refuses that.
+        ("message/send", parts(&format!("{NEXUS},{TYPE}")), "0.3"),
+        ("message/send", parts(&format!("{NEXUS},{KIND}")), "0.3"),
+        ("message/send", parts(r#"{"type":"text","kind":"text","data":"x"}"#), "0.3"),
+        ("message/send", parts(KIND), "0.3"),
+        // Both names, or some parts with the one and some with the other: 0.3, whose samples have that.
+        ("message/send", parts(r#"{"kind":"text","type":"text","text":"x"}"#), "0.3"),
+        ("message/send", parts(&format!("{TYPE},{KIND}")), "0.3"),
+        ("message/send", parts(&format!("{KIND},{TYPE}")), "0.3"),
+        // Neither: 0.3, which can tell a part by what it holds.
+        ("message/send", parts(r#"{"text":"x"}"#), "0.3"),
+        // A message with an id is 0.3's however its parts are spelled, also where a sample has that id.
+        ("message/send", with(&format!(r#""messageId":"m","parts":[{TYPE}]"#), ""), "0.3"),
+        ("message/send", with(&format!(r#""parts":[{TYPE}]"#), r#","messageId":"m""#), "0.3"),
+        // Nobody else has this member, so it outranks the parts; only true counts, and only beside the message.
+        ("message/send", with(&format!(r#""parts":[{KIND}]"#), r#","async":true"#), "agent-native"),
+        ("message/send", with(&format!(r#""messageId":"m","parts":[{KIND}]"#), r#","async":true"#), "agent-native"),
+        ("message/send", with(&format!(r#""parts":[{KIND}]"#), r#","async":false"#), "0.3"),
+        ("message/send", with(&format!(r#""parts":[{KIND}]"#), r#","async":"true""#), "0.3"),
+        ("message/send", with(&format!(r#""parts":[{KIND}]"#), r#","metadata":{"async":true}"#), "0.3"),
+        // An old name that one system still has. What it would refuse is 0.1's, and so 0.3's.
+        ("tasks/send", parts(KIND), "selectools"),
+        ("tasks/send", parts(TYPE), "0.3"),
+        ("tasks/send", parts(r#"{"kind":"data","data":{}}"#), "0.3"),
+        ("tasks/sendSubscribe", parts(TYPE), "0.3"),
+        // A word that only looks like a member that matters.
+        ("message/send", with(&format!(r#""parts":[{KIND}],"metadata":{{"type":"x","async":true}}"#), ""), "0.3"),
+        // What cannot be read is for 0.3 to refuse.
+        ("message/send", parts(""), "0.3"),
+        ("message/send", r#"{"type":1}"#.to_owned(), "0.3"),
+        ("message/send", r#"{"message":{"parts":{"type":"text"}}}"#.to_owned(), "0.3"),
+        ("message/send", r#"{"message":{"parts":[{"type":5}]}}"#.to_owned(), "0.3"),
+        ("message/send", r#"["type"]"#.to_owned(), "0.3"),
+        ("message/send", "{\"type\"".to_owned(), "0.3"),
+        ("tasks/get", r#"{"id":"t"}"#.to_owned(), "0.3 open"),
+        ("tasks/cancel", r#"{"id":"t","type":"text"}"#.to_owned(), "0.3 open"),
+        ("tasks/resubscribe", r#"{"id":"t"}"#.to_owned(), "0.3 open"),
+    ] {
+        let door = Door::JsonRpc { method, params: Some(&params) };
+        let Verdict { dialect, is_open } = super::dialect(&clues(None, None, door)).unwrap();
+        let verdict = format!("{}{}", dialect.name(), if is_open { " open" } else { "" });
+        assert_eq!(verdict, expected, "{method} {params}");
+        // Whoever names a version is believed, and 1.0 is not looked at.
+        assert_eq!(super::dialect(&clues(Some("0.3"), None, door)), Ok(Verdict { dialect: V0_3, is_open: false }));
+        assert!(super::dialect(&clues(Some("1.0"), None, door)).is_err());
+    }
+}
+
+#[test]
+fn a_default_decides_only_what_nothing_else_does() {
+    let open = Door::JsonRpc { method: "tasks/get", params: Some(r#"{"id":"t"}"#) };
+    let plain = Door::JsonRpc { method: "message/send", params: Some(r#"{"message":{"parts":[{"kind":"text"}]}}"#) };
+    let told = Door::JsonRpc {
+        method: "message/send",
+        params: Some(r#"{"message":{"role":"user","parts":[{"type":"text","text":"x"}]}}"#),
+    };
+    for (header, door, expected) in [
+        (None, open, Ok(Selectools)),
+        (None, ODD, Ok(Selectools)),
+        (None, plain, Ok(V0_3)),
+        (None, told, Ok(AgentNative)),
+        (Some("0.3"), open, Ok(V0_3)),
+        (Some("1.0"), NEW, Ok(V1_0)),
+    ] {
+        assert_eq!(dialect(&clues(header, Some(Selectools), door)), expected, "{header:?} {door:?}");
+    }
+    assert!(dialect(&clues(None, Some(Selectools), NEW)).is_err());
+}
+
+#[test]
+fn a_mount_outranks_the_version_and_the_version_outranks_a_claim() {
+    let own = Mount::Own(Selectools);
+    let claim = Mount::Shared { claim: Some(Selectools) };
+    for (mount, header, door, expected) in [
+        (own, None, OLD, "selectools"),
+        (own, None, NEW, "selectools"),
+        (own, Some("1.0"), NEW, "selectools"),
+        (own, Some("9.9"), OLD, "selectools"),
+        (claim, None, OLD, "selectools"),
+        // A method of 1.0 without its header is one that selectools does not know.
+        (claim, None, NEW, "selectools"),
+        (claim, Some(" "), OLD, "selectools"),
+        (claim, Some("1.0"), NEW, "1.0"),
+        (claim, Some("0.3"), OLD, "0.3"),
+        (claim, Some("9.9"), OLD, "version in 0.3"),
+        (Mount::Shared { claim: Some(AgentNative) }, None, OLD, "agent-native"),
+    ] {
+        let clues = Clues { mount, ..clues(header, None, door) };
+        assert_eq!(verdict(clues), expected, "{mount:?} {header:?} {door:?}");
+        let is_claimed = ["selectools", "agent-native"].contains(&expected);
+        assert_eq!(claimed(&clues).map(Dialect::name), is_claimed.then_some(expected));
+        if is_claimed {
+            assert_eq!(spelling(&clues).name(), expected);
+        }
+    }
+    assert_eq!(claimed(&clues(None, Some(Selectools), OLD)), None);
 }

@@ -23,6 +23,21 @@ impl Dice {
     }
 }
 
+/// As [`mutate`], of a protobuf message: bits flipped, ends cut, and bytes put in that mean much in a length.
+#[cfg(feature = "protobuf")]
+pub(super) fn mutate_message(dice: &mut Dice, sample: &[u8]) -> Vec<u8> {
+    let mut bytes = sample.to_vec();
+    for _ in 0..=dice.roll(4) {
+        let at = dice.roll(bytes.len() + 1);
+        match dice.roll(3) {
+            0 if at < bytes.len() => bytes[at] ^= 1 << dice.roll(8),
+            1 => bytes.truncate(at),
+            _ => bytes.insert(at, [0x00, 0x7f, 0x80, 0xff][dice.roll(4)]),
+        }
+    }
+    bytes
+}
+
 /// Changes a few places of a valid request: bytes flipped, cut, doubled or replaced by what parsers trip over.
 pub(super) fn mutate(dice: &mut Dice, sample: &str) -> Vec<u8> {
     const TRAPS: [&str; 17] = [

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Head;
-use crate::model::{Artifact, ContextId, Json, Message, TaskState, Timestamp};
+use crate::model::{Artifact, ContextId, Dialect, Json, Message, TaskState, Timestamp};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
@@ -77,6 +77,8 @@ pub struct Inbound {
     /// The number of the turn it begins; 1 for the message that opened the task.
     pub turn: u32,
     pub message: Arc<Message>,
+    /// The dialect it was said in.
+    pub dialect: Dialect,
     pub metadata: Option<Json>,
     pub accepted_output_modes: Vec<String>,
     pub extensions: Vec<String>,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{ContextId, Json, Message, Task, TaskId, TaskState, TaskStatus, Timestamp};
+use crate::model::{ContextId, Dialect, Json, Message, Task, TaskId, TaskState, TaskStatus, Timestamp};
 
 use super::{Event, Inbound};
 
@@ -22,7 +22,16 @@ impl Folded {
     #[must_use]
     pub fn empty(id: TaskId, context_id: ContextId) -> Self {
         let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: Timestamp::default() };
-        let task = Task { id, context_id, status, artifacts: Vec::new(), history: Vec::new(), metadata: None };
+        let task = Task {
+            id,
+            context_id,
+            status,
+            artifacts: Vec::new(),
+            history: Vec::new(),
+            metadata: None,
+            created_at: Timestamp::default(),
+            dialect: Dialect::V1_0,
+        };
         Self { task: Arc::new(task), open_turns: Vec::new(), reply: None, checkpoint: None }
     }
 
@@ -41,7 +50,9 @@ impl Folded {
             }
             Event::Opened { inbound, at, .. } => {
                 task.status.timestamp = *at;
+                task.created_at = *at;
                 task.metadata.clone_from(&inbound.metadata);
+                task.dialect = inbound.dialect;
                 // A record that was received first already has its message.
                 if task.history.is_empty() {
                     task.history.push(inbound.message.clone());

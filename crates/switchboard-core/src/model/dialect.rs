@@ -10,11 +10,27 @@ pub enum Dialect {
     V0_3,
     /// A2A 0.3 as protobuf's JSON mapping of its proto has it: HTTP+JSON under `/v1`.
     V0_3Rest,
+    /// What agent-native apps speak among themselves.
+    AgentNative,
+    /// What agents of the selectools library speak.
+    Selectools,
+    /// What corvid-agents speak among themselves, over plain HTTP.
+    Corvid,
+    /// What the NEXUS gateway speaks with its agents.
+    Nexus,
 }
 
 impl Dialect {
-    pub const ALL: [Self; Self::COUNT] = [Self::V1_0, Self::V0_3, Self::V0_3Rest];
-    pub const COUNT: usize = 3;
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::V1_0, Self::V0_3, Self::V0_3Rest, Self::AgentNative, Self::Selectools, Self::Corvid, Self::Nexus];
+    pub const COUNT: usize = 7;
+
+    /// The accents of single systems. Each has a mount of its own under `/dialects/{name}` and a card of its own.
+    pub const SEEDS: [Self; 4] = [Self::AgentNative, Self::Selectools, Self::Corvid, Self::Nexus];
+
+    /// Those of them that travel over JSON-RPC, and so may claim the endpoint of an agent. Corvid has paths that nobody
+    /// else has, and needs no claim.
+    pub const RPC_SEEDS: [Self; 3] = [Self::AgentNative, Self::Selectools, Self::Nexus];
 
     /// The protocol versions that are served, newest first.
     pub const VERSIONS: [&str; 2] = ["1.0", "0.3"];
@@ -25,16 +41,25 @@ impl Dialect {
             Self::V1_0 => 0,
             Self::V0_3 => 1,
             Self::V0_3Rest => 2,
+            Self::AgentNative => 3,
+            Self::Selectools => 4,
+            Self::Corvid => 5,
+            Self::Nexus => 6,
         }
     }
 
-    /// The name kept with stored things (a push config remembers the dialect it was registered in).
+    /// The name kept with stored things (a task and a push config remember the dialect they were begun in), and the name
+    /// in settings and paths.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::V1_0 => "1.0",
             Self::V0_3 => "0.3",
             Self::V0_3Rest => "0.3-rest",
+            Self::AgentNative => "agent-native",
+            Self::Selectools => "selectools",
+            Self::Corvid => "corvid",
+            Self::Nexus => "nexus",
         }
     }
 
@@ -43,12 +68,19 @@ impl Dialect {
         Self::ALL.into_iter().find(|dialect| dialect.name() == name)
     }
 
-    /// The version of the protocol it spells.
+    /// The accent of this name.
+    #[must_use]
+    pub fn seed(name: &str) -> Option<Self> {
+        Self::SEEDS.into_iter().find(|dialect| dialect.name() == name)
+    }
+
+    /// The version of the protocol it spells, or is an accent of.
     #[must_use]
     pub fn version(self) -> &'static str {
         match self {
             Self::V1_0 => "1.0",
-            Self::V0_3 | Self::V0_3Rest => "0.3",
+            Self::V0_3 | Self::V0_3Rest | Self::AgentNative => "0.3",
+            Self::Selectools | Self::Corvid | Self::Nexus => "0.2",
         }
     }
 
@@ -56,5 +88,27 @@ impl Dialect {
     #[must_use]
     pub fn of_version(version: &str) -> Option<Self> {
         [Self::V1_0, Self::V0_3].into_iter().find(|dialect| dialect.version() == version)
+    }
+}
+
+/// The protobuf packages this build knows: what gRPC carries is spelled by one of them, and each is a form of its own beside
+/// those of [`Dialect`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Package {
+    /// `lf.a2a.v1`.
+    V1_0,
+    /// `a2a.v1`.
+    V0_3,
+}
+
+impl Package {
+    pub const COUNT: usize = 2;
+
+    #[must_use]
+    pub fn index(self) -> usize {
+        match self {
+            Self::V1_0 => 0,
+            Self::V0_3 => 1,
+        }
     }
 }

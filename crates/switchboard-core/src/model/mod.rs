@@ -19,14 +19,14 @@ pub use artifact::Artifact;
 pub use card::{
     AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill,
 };
-pub use dialect::Dialect;
+pub use dialect::{Dialect, Package};
 pub use ids::{AgentName, ArtifactId, ConfigId, ContextId, MessageId, Principal, TaskId, Tenant};
 pub use json::{Json, JsonError, JsonLimits};
 pub use message::{Message, Role};
 pub use part::{Part, PartContent};
 pub use push::{AuthenticationInfo, PushConfig};
 pub use security::{OAuthFlow, OAuthFlowKind, SecurityRequirement, SecurityScheme};
-pub use task::{Task, TaskState, TaskStatus};
+pub use task::{FAILED_UNTOLD, TIMED_OUT, Task, TaskState, TaskStatus};
 pub use timestamp::Timestamp;
 pub use update::{ArtifactUpdate, ArtifactView, StatusUpdate, TaskView, Update};
 pub use weight::outweighs;

@@ -2,7 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Artifact, ContextId, Json, Message, TaskId, Timestamp};
+use super::{Artifact, ContextId, Dialect, Json, Message, TaskId, Timestamp};
+
+/// What a client is told of a failure whose cause is not for them.
+pub const FAILED_UNTOLD: &str = "The agent failed";
+
+/// What a client is told, with or without more behind it, when an agent took too long.
+pub const TIMED_OUT: &str = "Task timed out";
 
 /// Where a task stands. "Unspecified" is a spelling, not a state, so it is not here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -83,6 +89,10 @@ pub struct Task {
     pub artifacts: Vec<Artifact>,
     pub history: Vec<Arc<Message>>,
     pub metadata: Option<Json>,
+    /// When it was begun.
+    pub created_at: Timestamp,
+    /// The dialect it was begun in. Not shown; a reader who says nothing about their own is answered with it in mind.
+    pub dialect: Dialect,
 }
 
 impl Task {

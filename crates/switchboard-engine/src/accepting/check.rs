@@ -2,6 +2,7 @@
 //! for this.
 
 use switchboard_core::call::{Caller, SendMessage};
+use switchboard_core::dialect::{asks_for_at_most, tells_modes};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::AgentCard;
 
@@ -24,7 +25,12 @@ pub(crate) fn check(
         let field = "configuration.taskPushNotificationConfig.url";
         house.webhook.check(&config.url).map_err(|why| ProtocolError::invalid(field, why))?;
     }
-    house.check_asked_run_time(agent, send.metadata.as_ref())?;
+    if !asks_for_at_most(caller.dialect) {
+        house.check_asked_run_time(agent, send.metadata.as_ref())?;
+    }
+    if !tells_modes(caller.dialect) {
+        return Ok(());
+    }
     check_input(card, send)?;
     check_output(card, &send.accepted_output_modes)
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use switchboard_core::call::{Caller, SendMessage};
+use switchboard_core::dialect::own_id;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Inbound, Opening, Refusal, decide};
 use switchboard_core::model::{Json, Message, PushConfig, Task, TaskId};
@@ -56,7 +57,7 @@ pub(crate) fn enter(
         let identity = identify(agent, caller, &send.message);
         // Older versions let a client leave this out.
         if send.message.message_id.is_empty() {
-            send.message.message_id = house.ids.uuid().into();
+            send.message.message_id = own_id(caller.dialect, house.ids.uuid()).into();
         }
         let scope = house.scope(caller, agent);
         let entering = Entering { house, agent, caller, scope, identity };
@@ -78,6 +79,7 @@ struct Entering<'a> {
 impl Entering<'_> {
     /// Opens a new record.
     async fn open(self, send: Box<SendMessage>) -> Result<Entry, ProtocolError> {
+        let is_chosen = send.open_as.is_some();
         let opening = self.prepare(send)?;
         match self.agent.source.traits().effects {
             Effects::None => {
@@ -85,7 +87,7 @@ impl Entering<'_> {
                     true => Vec::new(),
                     false => Box::pin(self.house.referenced_by(&self.scope, &opening.inbound.message)).await,
                 };
-                self.commit_asked(self.ask(opening, referenced)?).await
+                self.commit_asked(self.ask(opening, referenced)?, is_chosen).await
             }
             Effects::Some => {
                 let Prepared { record, before, events, extras, .. } = *opening;
@@ -95,7 +97,7 @@ impl Entering<'_> {
                 let entering = self.commit_and_run(record, before, events, Arc::new(folded), extras, true);
                 // Boxed, so that a message to an agent without effects does not carry the room for this.
                 let entry = Box::pin(entering).await?;
-                entry.ok_or_else(|| contended(&id))
+                entry.ok_or_else(|| not_opened(&id, is_chosen))
             }
         }
     }
@@ -103,10 +105,12 @@ impl Entering<'_> {
     /// Everything about a new record that needs no waiting. Boxed: it is passed on through futures.
     fn prepare(&self, send: Box<SendMessage>) -> Result<Box<Prepared>, ProtocolError> {
         let house = self.house;
-        let id = TaskId::from(house.ids.uuid());
-        let context_id = send.message.context_id.clone().unwrap_or_else(|| house.ids.uuid().into());
+        let fresh = || own_id(self.caller.dialect, house.ids.uuid());
+        let id = send.open_as.clone().unwrap_or_else(|| TaskId::from(fresh()));
+        let context_id = send.message.context_id.clone().unwrap_or_else(|| fresh().into());
         let born = self.agent.source.traits().replies == Replies::Task
             || send.return_immediately
+            || send.open_as.is_some()
             || send.push_config.is_some();
         let record = Arc::new(Record::unopened(self.scope.clone(), id.clone(), context_id.clone()));
         let push = self.push_change(&send, &id, 0, &[])?;
@@ -157,15 +161,16 @@ impl Entering<'_> {
     }
 
     /// Commits what an agent without effects was asked and has answered so far.
-    async fn commit_asked(&self, asked: Asked) -> Result<Entry, ProtocolError> {
+    async fn commit_asked(&self, asked: Asked, is_chosen: bool) -> Result<Entry, ProtocolError> {
         let Asked { record, before, events, folded, extras, turn, run } = asked;
+        let leased_at = self.house.now();
         if let Err(error) = self.house.append(&record, *before, events.clone(), None, *extras).await {
             // The run was for nothing, and it knows: it had no effects.
             turn.cancel_token().cancel();
-            return self.not_entered(error)?.ok_or_else(|| contended(&record.id));
+            return self.not_entered(error)?.ok_or_else(|| not_opened(&record.id, is_chosen));
         }
         if let Some(future) = run {
-            Run::new(self.house.clone(), self.agent.clone(), turn, future).spawn();
+            Run::new(self.house.clone(), self.agent.clone(), turn, future, leased_at).spawn();
         }
         Ok(Entry::Entered(entered(record, folded, events, true)))
     }
@@ -183,6 +188,7 @@ impl Entering<'_> {
         let begins = opened || !before.running;
         extras.folded = Some(folded.clone());
         let events: Arc<[Event]> = events.into();
+        let leased_at = self.house.now();
         if let Err(error) = self.house.append(&record, before, events.clone(), None, extras).await {
             return self.not_entered(error);
         }
@@ -191,7 +197,8 @@ impl Entering<'_> {
             let stored = &entered.stored;
             let referenced = self.house.referenced_tasks(&self.scope, stored).await;
             let (house, agent) = (self.house.clone(), self.agent.clone());
-            if let Some(run) = Run::begin(house, agent, entered.record.clone(), stored, referenced, false) {
+            let record = entered.record.clone();
+            if let Some(run) = Run::begin(house, agent, record, stored, referenced, leased_at, false) {
                 run.spawn();
             }
         }
@@ -265,6 +272,7 @@ impl Entering<'_> {
         Arc::new(Inbound {
             turn,
             message: Arc::new(message),
+            dialect: self.caller.dialect,
             metadata,
             accepted_output_modes,
             extensions: self.caller.extensions.clone(),
@@ -323,6 +331,14 @@ fn entered(record: Arc<Record>, folded: Arc<Folded>, events: Arc<[Event]>, opene
     let key = record.key().expect("a committed record has a key");
     let head = record.head();
     Entered { record, stored: StoredTask { key, head, folded }, events, opened }
+}
+
+/// Why a record was not opened: its id was taken. One of ours never is, unless the store is in doubt about its own write.
+fn not_opened(id: &TaskId, is_chosen: bool) -> ProtocolError {
+    if is_chosen {
+        return ProtocolError::invalid("id", "is taken; choose another, or leave it out");
+    }
+    contended(id)
 }
 
 fn refused(refusal: Refusal) -> ProtocolError {

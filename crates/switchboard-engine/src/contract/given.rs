@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use switchboard_core::call::Owner;
 use switchboard_core::lifecycle::{Event, Folded, Head, Inbound, is_needed_to_fold};
-use switchboard_core::model::{Artifact, AuthenticationInfo, Message, Part, PushConfig, Role, TaskState, Timestamp};
+use switchboard_core::model::{
+    Artifact, AuthenticationInfo, Dialect, Message, Part, PushConfig, Role, TaskState, Timestamp,
+};
 
 use super::Subject;
 use crate::ports::Room;
@@ -195,6 +197,7 @@ pub fn inbound(turn: u32, text: &str) -> Arc<Inbound> {
     Arc::new(Inbound {
         turn,
         message: message(Role::User, &format!("m{turn}"), text),
+        dialect: Dialect::V1_0,
         metadata: None,
         accepted_output_modes: Vec::new(),
         extensions: Vec::new(),

@@ -183,6 +183,25 @@ pub async fn a_released_run_keeps_its_due_time_over_a_restart(subject: &mut dyn 
     claim_released(subject, &mut pen).await;
 }
 
+pub async fn a_run_that_waits_and_is_canceled_is_due_at_once(subject: &mut dyn Subject) {
+    let asks = |subject: &dyn Subject| Event::CancelRequested { metadata: None, at: now(subject) };
+    // Asked while it waits, and asked before it was given back.
+    for asked_first in [false, true] {
+        let mut pen = Pen::opened(subject, if asked_first { "t1" } else { "t2" }).await;
+        if asked_first {
+            pen.append(subject, vec![asks(subject)]).await;
+        }
+        let held = [(pen.key(), pen.head.fence)];
+        release(subject, &held, 5000).await;
+        if !asked_first {
+            assert_eq!(claim(subject).await.len(), 0);
+            pen.append(subject, vec![asks(subject)]).await;
+        }
+        claim_released(subject, &mut pen).await;
+        pen.check(subject).await;
+    }
+}
+
 /// However often it is given back and taken again; a death counts, before and after.
 pub async fn a_run_given_back_in_order_has_not_been_tried_once_more(subject: &mut dyn Subject) {
     let mut pen = Pen::opened(subject, "t1").await;

@@ -5,7 +5,7 @@ use switchboard_core::model::{Dialect, TaskState};
 use super::Subject;
 use super::given::{Pen, now, status, webhook};
 use crate::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery, OutboxState};
-use crate::ports::store::{Delivery, DeliveryKey, DeliveryOutcome, PushChange};
+use crate::ports::store::{Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange};
 
 /// A task with one webhook that has one update to deliver.
 async fn due(subject: &dyn Subject, id: &str) -> Pen {
@@ -32,7 +32,7 @@ async fn dead(subject: &dyn Subject, id: &str) -> (Pen, DeliveryKey) {
 }
 
 async fn settle(subject: &dyn Subject, delivery: &Delivery, outcome: DeliveryOutcome) {
-    subject.store().settle_deliveries(vec![(delivery.key, outcome)]).await.expect("deliveries are settled");
+    subject.store().settle_deliveries(vec![(delivery.claim(), outcome)]).await.expect("deliveries are settled");
 }
 
 async fn page(
@@ -200,10 +200,10 @@ pub async fn many_deliveries_are_settled_at_once(subject: &mut dyn Subject) {
             "t1" => DeliveryOutcome::Postponed { delivered_seq: 0, due: now(subject).plus_ms(5) },
             _ => DeliveryOutcome::Delivered { seq: 1 },
         };
-        (delivery.key, outcome)
+        (delivery.claim(), outcome)
     });
     // One whose config has gone meanwhile is no trouble for the others.
-    let gone = (DeliveryKey(9_999), DeliveryOutcome::Delivered { seq: 1 });
+    let gone = (DeliveryClaim { key: DeliveryKey(9_999), until: now(subject) }, DeliveryOutcome::Delivered { seq: 1 });
     let settled = std::iter::once(gone).chain(settled).collect();
     subject.store().settle_deliveries(settled).await.expect("deliveries are settled");
     let left = page(subject, None, None, 100).await.entries;

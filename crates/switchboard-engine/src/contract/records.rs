@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use switchboard_core::lifecycle::{Event, Inbound};
-use switchboard_core::model::{Artifact, Json, Message, Part, Role, TaskState, Timestamp};
+use switchboard_core::model::{Artifact, Dialect, Json, Message, Part, Role, TaskState, Timestamp};
 
 use super::Subject;
 use super::given::{Pen, anyone, chunk, inbound, message, now, scope, status, write_parts};
@@ -250,6 +250,7 @@ pub async fn odd_texts_and_numbers_come_back_as_they_were(subject: &mut dyn Subj
         let inbound = Arc::new(Inbound {
             turn: 1,
             message: Arc::new(message.clone()),
+            dialect: Dialect::AgentNative,
             metadata: Some(json.clone()),
             accepted_output_modes: vec![text.to_owned()],
             extensions: vec![text.to_owned()],

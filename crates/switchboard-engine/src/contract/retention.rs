@@ -159,7 +159,7 @@ pub async fn an_unfinished_delivery_keeps_the_task_and_its_log(subject: &mut dyn
 
     // Given up on, it can still be redriven: the log stays until the task itself goes.
     let parked = DeliveryOutcome::Parked { delivered_seq: 1, error: "no".to_owned() };
-    store.settle_deliveries(vec![(delivery.key, parked)]).await.expect("answers");
+    store.settle_deliveries(vec![(delivery.claim(), parked)]).await.expect("answers");
     let keep_tasks = Retention { tasks_ms: i64::MAX, ..retention(subject) };
     assert_eq!(prune(subject, keep_tasks).await, 0);
     pen.check(subject).await;

@@ -4,6 +4,7 @@ use switchboard_core::model::{ConfigId, Dialect, TaskState};
 
 use super::Subject;
 use super::given::{Pen, now, status, webhook};
+use crate::ports::outbox::{OutboxEntry, OutboxState};
 use crate::ports::store::{Delivery, DeliveryOutcome, PushChange};
 
 const CLAIM_MS: u32 = 20_000;
@@ -33,7 +34,7 @@ async fn claim(subject: &dyn Subject, limit: usize) -> Vec<Delivery> {
 }
 
 async fn settle(subject: &dyn Subject, delivery: &Delivery, outcome: DeliveryOutcome) {
-    subject.store().settle_deliveries(vec![(delivery.key, outcome)]).await.expect("deliveries are settled");
+    subject.store().settle_deliveries(vec![(delivery.claim(), outcome)]).await.expect("deliveries are settled");
 }
 
 async fn next_at(subject: &dyn Subject) -> Option<i64> {
@@ -196,6 +197,60 @@ pub async fn a_late_outcome_for_a_replaced_config_is_ignored(subject: &mut dyn S
     delete(subject, &mut pen, "p1").await;
     settle(subject, &new, DeliveryOutcome::Delivered { seq: 1 }).await;
     assert_eq!(next_at(subject).await, None);
+}
+
+pub async fn a_late_outcome_of_a_lost_claim_tells_only_what_was_taken(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    put(subject, &mut pen, "p1", 0).await;
+    progress(subject, &mut pen).await;
+    progress(subject, &mut pen).await;
+    let lost = claim(subject, 1).await.remove(0);
+    subject.clock().advance_ms(CLAIM_MS.into());
+    let held = claim(subject, 1).await.remove(0);
+    let found = async |subject: &dyn Subject| {
+        subject.store().outbox().find(held.key).await.expect("answers").expect("it is not over")
+    };
+    let under_way = found(subject).await;
+    assert_eq!((under_way.state, under_way.due), (OutboxState::UnderWay, Some(held.claimed_until)));
+    let due = now(subject).plus_ms(5);
+    let late = |delivered_seq| {
+        [
+            DeliveryOutcome::Parked { delivered_seq, error: "gone".to_owned() },
+            DeliveryOutcome::Retry { delivered_seq, due, error: "500".to_owned() },
+            DeliveryOutcome::Postponed { delivered_seq, due },
+            DeliveryOutcome::Delivered { seq: delivered_seq },
+        ]
+    };
+    for outcome in late(0) {
+        settle(subject, &lost, outcome).await;
+        assert_eq!(found(subject).await, under_way);
+    }
+    settle(subject, &lost, DeliveryOutcome::Delivered { seq: 1 }).await;
+    assert_eq!(found(subject).await, OutboxEntry { delivered_seq: 1, ..under_way.clone() });
+
+    // Whoever holds the claim settles it as if nothing had been said.
+    let due = now(subject).plus_ms(60_000);
+    settle(subject, &held, DeliveryOutcome::Retry { delivered_seq: 0, due, error: "reset".to_owned() }).await;
+    let waiting = found(subject).await;
+    assert_eq!((waiting.state, waiting.delivered_seq, waiting.failures), (OutboxState::Waiting, 1, 1));
+    assert_eq!(waiting.due, Some(due));
+    for outcome in late(2) {
+        settle(subject, &lost, outcome).await;
+        assert_eq!(found(subject).await, OutboxEntry { delivered_seq: 2, ..waiting.clone() });
+    }
+    pen.check(subject).await;
+}
+
+pub async fn a_claim_that_ran_out_and_that_nobody_took_still_settles(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
+    put(subject, &mut pen, "p1", 0).await;
+    let delivery = claim(subject, 1).await.remove(0);
+    subject.clock().advance_ms(10 * i64::from(CLAIM_MS));
+    let due = now(subject).plus_ms(5_000);
+    settle(subject, &delivery, DeliveryOutcome::Retry { delivered_seq: 0, due, error: "500".to_owned() }).await;
+    assert_eq!(next_at(subject).await, Some(5_000));
+    subject.clock().advance_ms(5_000);
+    assert_eq!(claim(subject, 1).await.remove(0).failures, 1);
 }
 
 pub async fn deliveries_come_in_the_order_they_fell_due(subject: &mut dyn Subject) {

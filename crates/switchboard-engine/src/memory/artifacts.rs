@@ -32,6 +32,8 @@ impl Record {
             artifacts: task.artifacts.iter().map(show).collect(),
             history: task.history.clone(),
             metadata: task.metadata.clone(),
+            created_at: task.created_at,
+            dialect: task.dialect,
         };
         let folded = Folded {
             task: Arc::new(task),

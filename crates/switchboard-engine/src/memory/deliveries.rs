@@ -4,7 +4,7 @@
 use switchboard_core::model::{ConfigId, Dialect, PushConfig, Timestamp};
 
 use super::tables::Tables;
-use crate::ports::store::{Delivery, DeliveryKey, DeliveryOutcome, PushChange, TaskKey};
+use crate::ports::store::{Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, TaskKey};
 
 pub(super) struct Webhook {
     pub(super) key: DeliveryKey,
@@ -14,7 +14,8 @@ pub(super) struct Webhook {
     pub(super) failures: u32,
     /// Set while something waits or is under way: when it may be claimed (again).
     pub(super) claimable_at: Option<Timestamp>,
-    pub(super) claimed: bool,
+    /// Set while a delivery is under way.
+    pub(super) claimed_until: Option<Timestamp>,
     pub(super) parked: bool,
     pub(super) last_error: Option<String>,
     pub(super) last_attempt_at: Option<Timestamp>,
@@ -47,7 +48,7 @@ impl Tables {
             delivered_seq: after_seq,
             failures: 0,
             claimable_at: None,
-            claimed: false,
+            claimed_until: None,
             parked: false,
             last_error: None,
             last_attempt_at: None,
@@ -100,7 +101,7 @@ impl Tables {
             let Some(webhook) = record.webhooks.iter_mut().find(|webhook| webhook.key == delivery) else { continue };
             let until = now.plus_ms(claim_ms.into());
             webhook.claimable_at = Some(until);
-            webhook.claimed = true;
+            webhook.claimed_until = Some(until);
             claimed.push(Delivery {
                 key: delivery,
                 scope: (*record.scope).clone(),
@@ -112,6 +113,7 @@ impl Tables {
                 delivered_seq: webhook.delivered_seq,
                 task_seq: record.head.seq,
                 failures: webhook.failures,
+                claimed_until: until,
             });
             self.due.remove(&(at, delivery));
             self.due.insert((until, delivery));
@@ -119,13 +121,20 @@ impl Tables {
         claimed
     }
 
-    pub(super) fn settle_delivery(&mut self, delivery: DeliveryKey, outcome: DeliveryOutcome, now: Timestamp) {
+    pub(super) fn settle_delivery(&mut self, claim: DeliveryClaim, outcome: DeliveryOutcome, now: Timestamp) {
+        let delivery = claim.key;
         let Some(key) = self.webhooks.get(&delivery).copied() else { return };
         let Some(record) = self.records.get_mut(&key) else { return };
         let seq = record.head.seq;
         let Some(webhook) = record.webhooks.iter_mut().find(|webhook| webhook.key == delivery) else { return };
+        if webhook.claimed_until != Some(claim.until) {
+            // Another has claimed it since: what the receiver took it took, the rest is the other's to say.
+            webhook.delivered_seq = webhook.delivered_seq.max(outcome.delivered_seq());
+            self.stats.rows_written += 1;
+            return;
+        }
         let was_due = webhook.claimable_at.take();
-        webhook.claimed = false;
+        webhook.claimed_until = None;
         if !matches!(outcome, DeliveryOutcome::Postponed { .. }) {
             webhook.last_attempt_at = Some(now);
         }
@@ -186,8 +195,8 @@ impl Tables {
     /// Deliveries under way are due again, as if the process that posted them had died.
     pub(super) fn void_delivery_claims(&mut self, now: Timestamp) {
         for record in self.records.values_mut() {
-            for webhook in record.webhooks.iter_mut().filter(|webhook| webhook.claimed) {
-                webhook.claimed = false;
+            for webhook in record.webhooks.iter_mut().filter(|webhook| webhook.claimed_until.is_some()) {
+                webhook.claimed_until = None;
                 if let Some(at) = webhook.claimable_at.replace(now) {
                     self.due.remove(&(at, webhook.key));
                     self.due.insert((now, webhook.key));

@@ -37,7 +37,7 @@ impl Tables {
         let state = match webhook {
             Webhook { parked: true, .. } => OutboxState::Dead,
             Webhook { claimable_at: None, .. } => return None,
-            Webhook { claimed: true, .. } => OutboxState::UnderWay,
+            Webhook { claimed_until: Some(_), .. } => OutboxState::UnderWay,
             Webhook { .. } => OutboxState::Waiting,
         };
         Some(OutboxEntry {
@@ -61,7 +61,7 @@ impl Tables {
 
     pub(super) fn redrive(&mut self, key: DeliveryKey, now: Timestamp) -> bool {
         self.change(key, |webhook, _| {
-            let waits = webhook.claimable_at.is_some() && !webhook.claimed;
+            let waits = webhook.claimable_at.is_some() && webhook.claimed_until.is_none();
             if !webhook.parked && !waits {
                 return false;
             }

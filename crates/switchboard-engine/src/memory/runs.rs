@@ -10,13 +10,19 @@ use crate::ports::store::{ClaimRuns, ClaimedRun, LoggedCommit, Release, StoredHe
 
 impl Tables {
     /// A commit takes the lease if it says so, leaves it alone if not, and drops it when the run has ended. A run that
-    /// begins without a lease is due at once.
+    /// begins without a lease is due at once, and so is one that waits and is canceled.
     pub(super) fn lease_after_commit(&mut self, key: TaskKey, lease_ms: Option<u32>, now: Timestamp) {
         let Some(record) = self.records.get(&key) else { return };
         let lease = match (record.head.running, lease_ms) {
             (false, _) => None,
             (true, Some(ms)) => Some(Lease { hold: Hold::Held, claimable_at: now.plus_ms(ms.into()) }),
-            (true, None) => Some(record.lease.unwrap_or(Lease { hold: Hold::Released, claimable_at: now })),
+            (true, None) => match record.lease {
+                Some(lease) if lease.hold == Hold::Released && record.head.cancel_requested => {
+                    Some(Lease { claimable_at: lease.claimable_at.min(now), ..lease })
+                }
+                Some(lease) => Some(lease),
+                None => Some(Lease { hold: Hold::Released, claimable_at: now }),
+            },
         };
         if lease.is_some() || record.lease.is_some() {
             self.set_lease(key, lease);
@@ -82,7 +88,8 @@ impl Tables {
     pub(super) fn release_leases(&mut self, released: &[Release], now: Timestamp) {
         for &Release { key, fence, pause_ms } in released {
             if self.holds(key, fence) {
-                let claimable_at = now.plus_ms(pause_ms);
+                let canceled = self.records.get(&key).is_some_and(|record| record.head.cancel_requested);
+                let claimable_at = if canceled { now } else { now.plus_ms(pause_ms) };
                 self.set_lease(key, Some(Lease { hold: Hold::Released, claimable_at }));
             }
         }

@@ -11,8 +11,9 @@ use super::tables::Tables;
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use crate::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use crate::ports::store::{
-    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
-    LogPage, Release, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome,
+    ListPage, ListQuery, LogPage, Release, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask,
+    TaskKey,
 };
 use crate::ports::{Clock, Outbox, Room};
 
@@ -130,11 +131,14 @@ impl Store for MemoryStore {
         answer(Ok(self.lock().claim_deliveries(limit, claim_ms, now)))
     }
 
-    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn settle_deliveries(
+        &self,
+        settled: Vec<(DeliveryClaim, DeliveryOutcome)>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
         let now = self.clock.now();
         let mut tables = self.lock();
-        for (key, outcome) in settled {
-            tables.settle_delivery(key, outcome, now);
+        for (claim, outcome) in settled {
+            tables.settle_delivery(claim, outcome, now);
         }
         answer(Ok(()))
     }

@@ -18,7 +18,8 @@ use crate::ports::store::{
 pub(super) struct Tables {
     pub(super) tasks_max: usize,
     pub(super) records: HashMap<TaskKey, Record, IdHash>,
-    by_id: HashMap<TaskId, TaskKey, IdHash>,
+    /// By the standard hash: in some dialects clients choose ids.
+    by_id: HashMap<TaskId, TaskKey>,
     accepted: HashMap<[u8; 32], (TaskKey, Accept), IdHash>,
     /// Born tasks of each scope, by status time.
     pub(super) listed: HashMap<Arc<Scope>, BTreeSet<(Timestamp, TaskKey)>, IdHash>,
@@ -105,7 +106,6 @@ impl Tables {
     /// Finds a reason to refuse. For a new task this also makes room.
     fn check(&mut self, commit: &Commit, now: Timestamp) -> Result<TaskKey, CommitError> {
         let existing = match &commit.target {
-            Target::New { .. } if self.by_id.contains_key(&commit.head.id) => return Err(CommitError::Conflict),
             Target::New { .. } => None,
             Target::Existing { key, expected_version } => {
                 let record = self.records.get(key).ok_or(CommitError::Conflict)?;
@@ -120,6 +120,9 @@ impl Tables {
         };
         if let Some(accepted) = commit.accept.as_ref().and_then(|accept| self.find_accepted(&accept.key, now)) {
             return Err(CommitError::Duplicate(accepted));
+        }
+        if existing.is_none() && self.by_id.contains_key(&commit.head.id) {
+            return Err(CommitError::Conflict);
         }
         match existing {
             Some(key) => Ok(key),

@@ -56,12 +56,15 @@ async fn cancel(house: Arc<House>, scope: Scope, id: TaskId, metadata: Option<Js
 }
 
 /// Tells the run to stop and waits until it has; false if it has not in time. A run that is about to begin cannot be told
-/// yet, so it is told again.
+/// yet, so it is told again; one that waits for its next attempt is due now, and the sweeper ends it.
 async fn tell_and_wait(house: &House, record: &Record) -> Result<bool, ProtocolError> {
     // The runner cuts a run off after the grace period; a run on a node that does not answer is cut off by the caller.
     let until = Instant::now() + Duration::from_millis(u64::from(house.limits.cancel_grace_ms) + 1_000);
     loop {
         let told = record.key().is_some_and(|key| house.runs.cancel(key));
+        if !told {
+            house.runs_due.notify_one();
+        }
         let left = until.saturating_duration_since(Instant::now());
         let patience = if told { left } else { left.min(TELL_AGAIN) };
         if wait_until(house, record, Until::Ended, patience).await? {

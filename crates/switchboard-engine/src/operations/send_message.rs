@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::call::{Caller, Frame, Reply, SendMessage, SharedUpdate};
+use switchboard_core::dialect::frees_keys;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Folded, Phase, StreamEnd, StreamKind, after_state};
-use switchboard_core::model::{Message, TaskView, Update};
+use switchboard_core::model::{Message, TaskState, TaskView, Update};
 
 use crate::accepting::{Entered, Entry, check, enter, identify};
 use crate::commit::{Record, WriteError};
@@ -23,9 +24,16 @@ pub(crate) async fn send_message(
 ) -> Result<Reply, ProtocolError> {
     check(house, agent, caller, &send)?;
     let (history_length, return_immediately) = (send.history_length, send.return_immediately);
+    let again = (frees_keys(caller.dialect) && caller.idempotency_key.is_some()).then(|| send.clone());
     let (record, stored) = match enter(house, agent, caller, send).await? {
         Entry::Entered(Entered { record, stored, .. }) => (record, stored),
-        Entry::Repeated(accepted) => Box::pin(recall(house, house.scope(caller, agent), &accepted)).await?,
+        Entry::Repeated(accepted) => {
+            let earlier = Box::pin(recall(house, house.scope(caller, agent), &accepted)).await?;
+            match again.filter(|_| has_freed_its_key(&earlier.1)) {
+                Some(send) => Box::pin(send_anew(house, agent, caller, send, earlier)).await?,
+                None => earlier,
+            }
+        }
     };
     let may_answer = stored.head.is_settled() || (return_immediately && stored.head.phase == Phase::Live);
     if may_answer {
@@ -33,6 +41,35 @@ pub(crate) async fn send_message(
     }
     // Boxed, because most sends never get here and should not carry the room for it.
     Box::pin(wait_for_answer(house, record, stored, history_length)).await
+}
+
+/// In some dialects a key whose task did not complete is free again.
+fn has_freed_its_key(stored: &StoredTask) -> bool {
+    stored.head.state.is_terminal() && stored.head.state != TaskState::Completed
+}
+
+/// Sends under a key that an earlier task had and has freed: under the same key with that task's id behind it, so that it
+/// is again a key which one task has.
+async fn send_anew(
+    house: &Arc<House>,
+    agent: &Arc<Registered>,
+    caller: &Caller,
+    send: Box<SendMessage>,
+    mut earlier: (Arc<Record>, StoredTask),
+) -> Result<(Arc<Record>, StoredTask), ProtocolError> {
+    let mut caller = caller.clone();
+    let key = caller.idempotency_key.take().unwrap_or_default();
+    for _ in 1..house.limits.tasks_per_key_max {
+        caller.idempotency_key = Some(format!("{key}\n{}", earlier.1.head.id));
+        match enter(house, agent, &caller, send.clone()).await? {
+            Entry::Entered(Entered { record, stored, .. }) => return Ok((record, stored)),
+            Entry::Repeated(accepted) => earlier = recall(house, house.scope(&caller, agent), &accepted).await?,
+        }
+        if !has_freed_its_key(&earlier.1) {
+            break;
+        }
+    }
+    Ok(earlier)
 }
 
 async fn wait_for_answer(

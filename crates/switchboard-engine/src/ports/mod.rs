@@ -16,4 +16,4 @@ pub use ids::Ids;
 pub use outbox::Outbox;
 pub use room::{Links, Room};
 pub use store::Store;
-pub use webhook::{Webhook, WebhookCall, WebhookError};
+pub use webhook::{Webhook, WebhookAnswer, WebhookCall, WebhookError};

@@ -76,14 +76,19 @@ pub trait Store: Send + Sync {
     /// before it could tell the run.
     fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>>;
 
-    /// Gives leases back. It is no failure of the runs: the claim that follows is not another attempt.
+    /// Gives leases back. It is no failure of the runs: the claim that follows is not another attempt. One that somebody has
+    /// asked to cancel, before or after this, waits for nothing: it is due at once.
     fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Takes deliveries that are due, hiding them from others for `claim_ms`.
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>>;
 
-    /// Records how deliveries ended, all of them in one go.
-    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Records how deliveries ended, all of them in one go. Of one whose claim ran out and was taken by another, only
+    /// what the receiver has taken is recorded.
+    fn settle_deliveries(
+        &self,
+        settled: Vec<(DeliveryClaim, DeliveryOutcome)>,
+    ) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// When the next delivery is due, if any waits.
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>>;
@@ -335,6 +340,22 @@ pub struct Delivery {
     pub task_seq: u64,
     /// Failed attempts at the next one.
     pub failures: u32,
+    pub claimed_until: Timestamp,
+}
+
+impl Delivery {
+    #[must_use]
+    pub fn claim(&self) -> DeliveryClaim {
+        DeliveryClaim { key: self.key, until: self.claimed_until }
+    }
+}
+
+/// Which claim of which delivery. One that has not been settled is claimed again only when it has run out, so the time
+/// it holds until tells it from every later one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliveryClaim {
+    pub key: DeliveryKey,
+    pub until: Timestamp,
 }
 
 #[derive(Clone, Debug)]
@@ -347,6 +368,19 @@ pub enum DeliveryOutcome {
     Postponed { delivered_seq: u64, due: Timestamp },
     /// Given up on; it stays visible until somebody redrives it.
     Parked { delivered_seq: u64, error: String },
+}
+
+impl DeliveryOutcome {
+    /// The number of the last update the receiver has taken.
+    #[must_use]
+    pub fn delivered_seq(&self) -> u64 {
+        match self {
+            Self::Delivered { seq } => *seq,
+            Self::Retry { delivered_seq, .. }
+            | Self::Postponed { delivered_seq, .. }
+            | Self::Parked { delivered_seq, .. } => *delivered_seq,
+        }
+    }
 }
 
 /// What is kept, in milliseconds since a task settled. Active tasks are never pruned.

@@ -8,8 +8,8 @@ pub trait Webhook: Send + Sync {
     /// shown to whoever registers it.
     fn check(&self, url: &str) -> Result<(), String>;
 
-    /// Posts once. `Ok` is the receiver's status; whether that counts as delivered is for the caller to say.
-    fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<u16, WebhookError>>;
+    /// Posts once. `Ok` is the receiver's answer; whether that counts as delivered is for the caller to say.
+    fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<WebhookAnswer, WebhookError>>;
 
     /// Asked now and then: lets go of what is kept for posts that did not come, such as idle connections.
     fn tidy(&self) {}
@@ -20,6 +20,21 @@ pub struct WebhookCall {
     /// Names and values are free of control characters: they were checked when the config was accepted.
     pub headers: Vec<(&'static str, String)>,
     pub body: Bytes,
+}
+
+/// What a receiver said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WebhookAnswer {
+    pub status: u16,
+    /// How long it wants to be left alone, if it said so.
+    pub retry_after_ms: Option<u64>,
+}
+
+/// A status and nothing more.
+impl From<u16> for WebhookAnswer {
+    fn from(status: u16) -> Self {
+        Self { status, retry_after_ms: None }
+    }
 }
 
 /// Why nothing was posted. The text is for operators and never shown to a client.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use switchboard_core::dialect::{Dialect, PushBody, encode_update, push_body, push_media_type};
 use switchboard_core::lifecycle::updates;
-use switchboard_core::model::Update;
+use switchboard_core::model::{AuthenticationInfo, Update};
 use tokio::time::Instant;
 
 use super::backoff::backoff_ms;
@@ -16,7 +16,7 @@ use super::whole_task::whole_task;
 use crate::house::{Counters, House};
 use crate::limits::Limits;
 use crate::ports::store::{Delivery, DeliveryOutcome, StoreError};
-use crate::ports::{WebhookCall, WebhookError};
+use crate::ports::{WebhookAnswer, WebhookCall, WebhookError};
 
 /// Commits read for one delivery before its cursor is moved.
 const PAGE_COMMITS: usize = 32;
@@ -60,14 +60,13 @@ pub(super) async fn deliver(house: &House, claimed: &Claimed, probe: bool, dice:
         claimed,
         delivered_seq: claimed.delivery.delivered_seq,
         posts_left: if probe { 1 } else { usize::MAX },
+        retry_after_ms: 0,
         finding: Finding::default(),
     };
     let outcome = match trip.go().await {
         Ok(()) => DeliveryOutcome::Delivered { seq: trip.delivered_seq },
         Err(Stop::Store(error)) => unreadable(house, &claimed.delivery, trip.delivered_seq, &error, dice),
-        Err(Stop::Post(WebhookError::Failed(error))) => {
-            failed(house, &claimed.delivery, trip.delivered_seq, error, dice)
-        }
+        Err(Stop::Post(WebhookError::Failed(error))) => failed(&trip, error, dice),
         // The address will not become allowed by waiting.
         Err(Stop::Post(WebhookError::Refused(error))) => parked(house, &claimed.delivery, trip.delivered_seq, error),
     };
@@ -79,6 +78,8 @@ struct Trip<'a> {
     claimed: &'a Claimed,
     delivered_seq: u64,
     posts_left: usize,
+    /// How long the receiver wants to be left alone.
+    retry_after_ms: u64,
     finding: Finding,
 }
 
@@ -140,7 +141,7 @@ impl Trip<'_> {
         };
         let patience = Duration::from_millis(u64::from(self.house.limits.delivery_timeout_ms));
         let error = match tokio::time::timeout(patience, self.house.webhook.post(call)).await {
-            Ok(Ok(status @ 200..=299)) => {
+            Ok(Ok(WebhookAnswer { status: status @ 200..=299, .. })) => {
                 tracing::trace!(status, "a webhook took an update");
                 self.finding = Finding { answered: true, failed: None };
                 Counters::add(&self.house.counters.deliveries_made);
@@ -151,7 +152,10 @@ impl Trip<'_> {
                 self.delivered_seq = seq;
                 return Ok(());
             }
-            Ok(Ok(status)) => {
+            Ok(Ok(WebhookAnswer { status, retry_after_ms })) => {
+                if says_when_to_come_back(status) {
+                    self.retry_after_ms = retry_after_ms.unwrap_or(0);
+                }
                 let error = format!("the receiver answered {status}");
                 if speaks_of_trouble(status) {
                     self.finding.failed = Some(error.clone());
@@ -181,6 +185,11 @@ fn speaks_of_trouble(status: u16) -> bool {
     status >= 500 || matches!(status, 408 | 429)
 }
 
+/// With other statuses `Retry-After` means something else, or nothing.
+fn says_when_to_come_back(status: u16) -> bool {
+    matches!(status, 429 | 503)
+}
+
 fn unreadable(
     house: &House,
     delivery: &Delivery,
@@ -197,8 +206,9 @@ fn unreadable(
     DeliveryOutcome::Postponed { delivered_seq, due }
 }
 
-fn failed(house: &House, delivery: &Delivery, delivered_seq: u64, error: String, dice: u64) -> DeliveryOutcome {
-    let limits = &house.limits;
+fn failed(trip: &Trip<'_>, error: String, dice: u64) -> DeliveryOutcome {
+    let Trip { house, delivered_seq, retry_after_ms, .. } = *trip;
+    let (delivery, limits) = (&trip.claimed.delivery, &house.limits);
     Counters::add(&house.counters.deliveries_failed);
     // Whatever was delivered on the way starts the count anew.
     let failures = if delivered_seq > delivery.delivered_seq { 1 } else { delivery.failures + 1 };
@@ -208,6 +218,9 @@ fn failed(house: &House, delivery: &Delivery, delivered_seq: u64, error: String,
     }
     tracing::info!(%task, %config, failures, error, "a webhook failed and will be tried again");
     let wait_ms = backoff_ms(failures, limits.delivery_backoff_ms_min, limits.delivery_backoff_ms_max, dice);
+    // A receiver may ask for a longer pause than ours, and not for one that has no end.
+    let asked_ms = retry_after_ms.min(limits.delivery_backoff_ms_max.into());
+    let wait_ms = wait_ms.max(i64::try_from(asked_ms).unwrap_or(i64::MAX));
     DeliveryOutcome::Retry { delivered_seq, due: house.now().plus_ms(wait_ms), error }
 }
 
@@ -235,9 +248,11 @@ fn headers(delivery: &Delivery, letter: &Letter, attempt: u32) -> Vec<(&'static 
     if letter.skipped > 0 {
         headers.push(("a2a-delivery-skipped", letter.skipped.to_string()));
     }
-    if let Some(authentication) = &config.authentication {
-        let credentials = authentication.credentials.as_deref().unwrap_or_default();
-        headers.push(("authorization", format!("{} {credentials}", authentication.scheme).trim_end().to_owned()));
+    // A scheme alone proves nothing, and receivers take it for a broken credential.
+    if let Some(AuthenticationInfo { scheme, credentials: Some(credentials) }) = &config.authentication
+        && !credentials.is_empty()
+    {
+        headers.push(("authorization", format!("{scheme} {credentials}")));
     }
     if let Some(token) = &config.token {
         // The spec names no header; these are the two that other SDKs use.

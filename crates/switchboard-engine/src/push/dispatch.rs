@@ -1,7 +1,8 @@
 //! The delivery loop. It takes what is due in batches, starts what may start, and records how deliveries ended, as many
 //! as have ended by then in one write. While nothing is due and nothing ends, it sleeps.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use super::endpoint::Endpoint;
 use super::lanes::{Finding, Lanes, Place};
 use crate::house::{Counters, House};
 use crate::id_hash::IdHash;
-use crate::ports::store::{Delivery, DeliveryKey, DeliveryOutcome};
+use crate::ports::store::{Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome};
 use crate::supervisor::Kind;
 
 /// Deliveries taken in one go.
@@ -31,7 +32,7 @@ pub(crate) async fn deliver_forever(house: Arc<House>) {
     let (done, finished) = mpsc::channel(house.limits.deliveries_max.max(1));
     let dispatcher = Dispatcher {
         house,
-        in_hand: HashSet::default(),
+        in_hand: HashMap::default(),
         settled: Vec::new(),
         done,
         finished,
@@ -44,17 +45,37 @@ pub(crate) async fn deliver_forever(house: Arc<House>) {
 
 struct Dispatcher {
     house: Arc<House>,
-    /// Claimed by this process: under way, or waiting for a place. A claim that ran out although its delivery is still
-    /// under way (a frozen process) is not started twice.
-    in_hand: HashSet<DeliveryKey, IdHash>,
+    /// Claimed by this process: under way, or waiting for a place.
+    in_hand: HashMap<DeliveryKey, Held, IdHash>,
     /// What has ended or was put back, and is not recorded yet.
-    settled: Vec<(DeliveryKey, DeliveryOutcome)>,
+    settled: Vec<(DeliveryClaim, DeliveryOutcome)>,
     done: mpsc::Sender<Finished>,
     finished: mpsc::Receiver<Finished>,
     /// When the next delivery is due, as far as is known.
     soonest: Option<Timestamp>,
     timer_fired: bool,
     tidied: Instant,
+}
+
+/// What a delivery's end is recorded under.
+struct Held {
+    claim: DeliveryClaim,
+    delivered_seq: u64,
+    failures: u32,
+}
+
+impl Held {
+    fn of(delivery: &Delivery) -> Self {
+        Self { claim: delivery.claim(), delivered_seq: delivery.delivered_seq, failures: delivery.failures }
+    }
+
+    /// The claim ran out while the delivery was under way (a frozen process), and this process has taken it again: the
+    /// delivery goes on under the new claim. If others have moved the cursor in between, its end is not for them.
+    fn renew(&mut self, claimed: &Delivery) {
+        if (self.delivered_seq, self.failures) == (claimed.delivered_seq, claimed.failures) {
+            self.claim = claimed.claim();
+        }
+    }
 }
 
 /// A delivery that has ended, somehow.
@@ -147,8 +168,9 @@ impl Dispatcher {
     }
 
     fn offer(&mut self, delivery: Delivery) {
-        if !self.in_hand.insert(delivery.key) {
-            return;
+        match self.in_hand.entry(delivery.key) {
+            Entry::Occupied(mut held) => return held.get_mut().renew(&delivery),
+            Entry::Vacant(place) => drop(place.insert(Held::of(&delivery))),
         }
         let endpoint = Endpoint::of(&delivery.config.url);
         let claimed = Claimed { delivery, at: Instant::now() };
@@ -211,8 +233,9 @@ impl Dispatcher {
     }
 
     fn settle(&mut self, key: DeliveryKey, outcome: DeliveryOutcome) {
-        self.in_hand.remove(&key);
-        self.settled.push((key, outcome));
+        if let Some(held) = self.in_hand.remove(&key) {
+            self.settled.push((held.claim, outcome));
+        }
     }
 
     fn tidy(&mut self) {

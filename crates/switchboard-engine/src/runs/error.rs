@@ -3,6 +3,7 @@
 use std::fmt;
 
 use switchboard_core::error::ProtocolError;
+use switchboard_core::model::FAILED_UNTOLD;
 
 /// Why an agent's run failed.
 ///
@@ -22,7 +23,7 @@ impl AgentError {
     /// What the client may read.
     #[must_use]
     pub fn client_text(&self) -> &str {
-        self.told.as_deref().unwrap_or("The agent failed")
+        self.told.as_deref().unwrap_or(FAILED_UNTOLD)
     }
 }
 

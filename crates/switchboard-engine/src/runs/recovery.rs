@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::lifecycle::{Command, Head, Inbound, RunCommand, TurnEnd};
-use switchboard_core::model::{Message, Part, Role, TaskState, Timestamp};
+use switchboard_core::model::{Message, Part, Role, TIMED_OUT, TaskState, Timestamp};
 
 use super::registry::HeldRun;
 use super::{Backoff, Recovery, Run};
@@ -19,8 +19,12 @@ use crate::ports::store::{ClaimedRun, Release, StoreError};
 const UNSERVED_LOOK_MS: i64 = 60_000;
 const UNSERVED_LOOK_MS_MAX: i64 = 3_600_000;
 
-/// Takes up a run that this process has claimed; a lease comes back if its time has not come.
-pub(super) async fn take_up(house: &Arc<House>, claimed: ClaimedRun) -> Result<Option<Release>, StoreError> {
+/// Takes up a run that this process has claimed, at `claimed_at` or later; a lease comes back if its time has not come.
+pub(super) async fn take_up(
+    house: &Arc<House>,
+    claimed: ClaimedRun,
+    claimed_at: Timestamp,
+) -> Result<Option<Release>, StoreError> {
     let ClaimedRun { stored: claimed, was_released } = claimed;
     let (key, fence, attempt) = (claimed.key, claimed.head.fence, claimed.head.attempt);
     if house.runs.is_at_work(key, fence) {
@@ -47,7 +51,7 @@ pub(super) async fn take_up(house: &Arc<House>, claimed: ClaimedRun) -> Result<O
             house.note_recovered();
             tracing::debug!(task = %record.id, agent = %agent.name, attempt, "run taken up again");
             let referenced = house.referenced_tasks(&record.scope, &stored).await;
-            if let Some(run) = Run::begin(house.clone(), agent, record, &stored, referenced, true) {
+            if let Some(run) = Run::begin(house.clone(), agent, record, &stored, referenced, claimed_at, true) {
                 run.spawn();
             }
             Ok(None)
@@ -148,7 +152,7 @@ fn judge(head: &Head, was_released: bool, policy: Option<&Recovery>, limits: &Li
     }
     let is_paused = head.state == TaskState::AuthRequired;
     if head.deadline.is_some_and(|deadline| deadline <= now) && !is_paused {
-        return Verdict::End(End::Failed("Task timed out".to_owned()));
+        return Verdict::End(End::Failed(TIMED_OUT.to_owned()));
     }
     let age_ms = now.ms_since(head.status_at);
     match policy {
@@ -189,7 +193,7 @@ fn judge_unserved(head: &Head, limits: &Limits, age_ms: i64) -> Verdict {
 
 /// What the client of a task reads that nobody has started in time.
 pub(super) fn queued_too_long(max_s: u32) -> String {
-    format!("Task timed out: it was not started within {max_s} s")
+    format!("{TIMED_OUT}: it was not started within {max_s} s")
 }
 
 fn whole_ms(duration: Duration) -> u64 {

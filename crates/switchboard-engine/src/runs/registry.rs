@@ -42,10 +42,14 @@ pub(crate) struct HeldRun {
 }
 
 impl RunRegistry {
-    /// Enters a run until the guard is dropped.
+    /// Enters a run until the guard is dropped. One whose task is at work under a later fence has come too late to be found.
     pub(crate) fn enter(&self, record: Arc<Record>, key: TaskKey, fence: u64, cancel: CancellationToken) -> Guard {
         let (lost, begun) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
-        self.lock().insert(key, Entry { fence, record, cancel, lost: lost.clone(), begun: begun.clone() });
+        let mut runs = self.lock();
+        if runs.get(&key).is_none_or(|entry| entry.fence <= fence) {
+            runs.insert(key, Entry { fence, record, cancel, lost: lost.clone(), begun: begun.clone() });
+        }
+        drop(runs);
         Guard { registry: self.clone(), key, fence, lost, begun }
     }
 

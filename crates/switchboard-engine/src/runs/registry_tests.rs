@@ -44,6 +44,20 @@ fn a_run_that_lost_its_lease_is_dropped_and_its_successor_is_not() {
 }
 
 #[test]
+fn a_run_that_comes_after_its_successor_does_not_take_its_place() {
+    let runs = RunRegistry::default();
+    let (successor, cancel) = enter(&runs, KEY, 2);
+    let (late, late_cancel) = enter(&runs, KEY, 1);
+    assert_eq!(runs.held(), [(KEY, 2)]);
+    runs.cancel(KEY);
+    assert_eq!((cancel.is_cancelled(), late_cancel.is_cancelled()), (true, false));
+    drop(late);
+    assert_eq!(runs.held(), [(KEY, 2)]);
+    drop(successor);
+    assert_eq!(runs.len(), 0);
+}
+
+#[test]
 fn a_run_that_has_ended_its_turn_holds_no_lease_and_loses_none() {
     let runs = RunRegistry::default();
     let tidying = runs.enter(record(KEY, 1, false), KEY, 1, CancellationToken::new());

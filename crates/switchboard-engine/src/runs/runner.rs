@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use switchboard_core::lifecycle::{Command, Phase, RunCommand, TurnEnd};
-use switchboard_core::model::{Message, Part, Task, TaskState};
+use switchboard_core::model::{Message, Part, TIMED_OUT, Task, TaskState, Timestamp};
 
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
@@ -72,6 +72,8 @@ pub(crate) struct Run {
     future: AgentFuture,
     /// None for a record that was never committed.
     guard: Option<Guard>,
+    /// It entered the register so long after its lease was taken that another may have been taken meanwhile.
+    is_late: bool,
 }
 
 enum Ended {
@@ -87,13 +89,15 @@ enum Ended {
 }
 
 impl Run {
-    /// Starts the current turn of a record; `interrupted` if it may have been worked on before.
+    /// Starts the current turn of a record, whose lease was taken at `leased_at` or later; `interrupted` if it may have
+    /// been worked on before.
     pub(crate) fn begin(
         house: Arc<House>,
         agent: Arc<Registered>,
         record: Arc<Record>,
         stored: &StoredTask,
         referenced: Vec<Arc<Task>>,
+        leased_at: Timestamp,
         interrupted: bool,
     ) -> Option<Self> {
         let inbound = stored.folded.open_turns.first()?.clone();
@@ -106,15 +110,22 @@ impl Run {
             turn.cancel_token().cancel();
         }
         let future = agent.source.start(turn.clone());
-        Some(Self::new(house, agent, turn, future))
+        Some(Self::new(house, agent, turn, future, leased_at))
     }
 
     /// A turn whose agent has been started. It is in the register from here on, so that a cancel finds it.
-    pub(crate) fn new(house: Arc<House>, agent: Arc<Registered>, turn: Turn, future: AgentFuture) -> Self {
+    pub(crate) fn new(
+        house: Arc<House>,
+        agent: Arc<Registered>,
+        turn: Turn,
+        future: AgentFuture,
+        leased_at: Timestamp,
+    ) -> Self {
         let record = turn.record();
         let enter = |key| house.runs.enter(record.clone(), key, turn.fence(), turn.cancel_token().clone());
         let guard = record.key().map(enter);
-        Self { house, agent, turn, future, guard }
+        let is_late = house.now().ms_since(leased_at) >= i64::from(house.limits.lease_ms) / 2;
+        Self { house, agent, turn, future, guard, is_late }
     }
 
     pub(crate) fn spawn(self) {
@@ -125,6 +136,9 @@ impl Run {
     async fn drive(mut self) {
         loop {
             let Some(guard) = self.guard.take() else { return };
+            if self.is_late && !holds_lease(&self.house, &self.turn).await {
+                return;
+            }
             let ended = match place(&self.house, &self.turn, guard.lost()).await {
                 Place::LetGo => return,
                 // Nothing has been begun, so there is nothing to stop.
@@ -145,7 +159,7 @@ impl Run {
                     return;
                 }
                 Ended::By(outcome) => outcome.into_end(&self.house, &self.turn),
-                Ended::TimedOut => self.time_out("Task timed out".to_owned()),
+                Ended::TimedOut => self.time_out(TIMED_OUT.to_owned()),
                 Ended::NotStarted { max_s } => self.time_out(queued_too_long(max_s)),
                 // Somebody has asked for it, so that is how the turn ends.
                 Ended::CancelTimedOut => TurnEnd::Returned,
@@ -154,6 +168,7 @@ impl Run {
             // that took its place has its own time.
             let (fence, inbound) = (self.turn.fence(), self.turn.inbound().clone());
             let command = Command::Run { fence, inbound, command: RunCommand::EndTurn(end) };
+            let ended_at = self.house.now();
             if !record_end(&self.house, &self.turn, command).await {
                 return;
             }
@@ -162,7 +177,7 @@ impl Run {
             if !running || turn <= self.turn.number() {
                 return;
             }
-            match next_turn(&self.house, &self.agent, &self.turn).await {
+            match next_turn(&self.house, &self.agent, &self.turn, ended_at).await {
                 Some(next) => self = next,
                 None => return,
             }
@@ -195,6 +210,20 @@ impl Run {
             () = canceled_too_long => Ended::CancelTimedOut,
             // An agent that has said its last word may tidy up for as long as it might have worked; then it is let go.
             () = out_of_time => if turn.record().with_head(|head| head.running) { Ended::TimedOut } else { Ended::LetGo },
+        }
+    }
+}
+
+/// Whether nobody has claimed the run while this process stood still before it had entered the register. From then on
+/// nobody in this process can.
+async fn holds_lease(house: &House, turn: &Turn) -> bool {
+    let Some(key) = turn.record().key() else { return false };
+    match house.store.renew_leases(vec![(key, turn.fence())], house.limits.lease_ms).await {
+        Ok(lost) => lost.is_empty(),
+        Err(error) => {
+            // The lease runs out and the sweeper takes the turn up again.
+            let _ = house.store_failed(&error);
+            false
         }
     }
 }
@@ -249,14 +278,14 @@ async fn record_end(house: &House, turn: &Turn, command: Command) -> bool {
     }
 }
 
-async fn next_turn(house: &Arc<House>, agent: &Arc<Registered>, turn: &Turn) -> Option<Run> {
+async fn next_turn(house: &Arc<House>, agent: &Arc<Registered>, turn: &Turn, leased_at: Timestamp) -> Option<Run> {
     let record = turn.record();
     // The turn was begun under the fence after this one's; if another stands there, somebody else has claimed it.
     let fence = turn.fence() + 1;
     match house.stored_task(&record.scope, &record.id).await {
         Ok(Some(stored)) if stored.head.running && stored.head.fence == fence => {
             let referenced = house.referenced_tasks(&record.scope, &stored).await;
-            Run::begin(house.clone(), agent.clone(), record.clone(), &stored, referenced, false)
+            Run::begin(house.clone(), agent.clone(), record.clone(), &stored, referenced, leased_at, false)
         }
         Ok(_) => None,
         Err(error) => {

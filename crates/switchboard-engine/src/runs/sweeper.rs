@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
+use switchboard_core::model::Timestamp;
 use tokio::time::Instant;
 
 use super::recovery::take_up;
@@ -40,7 +41,8 @@ pub(crate) async fn sweep(house: Arc<House>) {
             polled = Instant::now();
             poll_followed(&house).await;
         }
-        tokio::time::sleep(next).await;
+        // Woken before its time when somebody waits for a run that nobody holds.
+        let _ = tokio::time::timeout(next, house.runs_due.notified()).await;
     }
 }
 
@@ -62,22 +64,23 @@ async fn tend(house: &Arc<House>, renewed: &mut Option<Instant>, pause: Duration
     let runs = house.runs.clone();
     let at_work = Arc::new(move |key, fence| runs.is_at_work(key, fence));
     let claim = ClaimRuns { limit: CLAIM_BATCH, lease_ms: house.limits.lease_ms, at_work };
+    let claimed_at = house.now();
     let claimed = house.store.claim_runs(claim).await?;
     // Whoever held a lease before this process is gone or will be seen to be: new work need not wait for the old.
     house.health.recovering.store(false, Ordering::Relaxed);
     let found = if claimed.len() < CLAIM_BATCH { Found::All } else { Found::More };
-    take_up_all(house, claimed).await?;
+    take_up_all(house, claimed, claimed_at).await?;
     Ok(found)
 }
 
 /// Takes up what was claimed, many at a time, because each is read and most wait for the disk meanwhile. One that fails
 /// keeps its lease until that runs out, and the others do not suffer for it.
-async fn take_up_all(house: &Arc<House>, claimed: Vec<ClaimedRun>) -> Result<(), StoreError> {
+async fn take_up_all(house: &Arc<House>, claimed: Vec<ClaimedRun>, claimed_at: Timestamp) -> Result<(), StoreError> {
     if claimed.is_empty() {
         return Ok(());
     }
     let runs = claimed.len();
-    let mut taken = stream::iter(claimed).map(|run| take_up(house, run)).buffered(TAKEN_UP_AT_ONCE);
+    let mut taken = stream::iter(claimed).map(|run| take_up(house, run, claimed_at)).buffered(TAKEN_UP_AT_ONCE);
     let (mut released, mut failed) = (Vec::new(), None);
     while let Some(taken) = taken.next().await {
         match taken {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use switchboard_core::call::Owner;
+use switchboard_core::dialect::prompt;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{
     Command, Event, Folded, Head, Inbound, Refusal, RunCommand, StatusWrite, TurnEnd, decide,
@@ -126,10 +127,11 @@ impl Turn {
         &self.inner.inbound.message
     }
 
-    /// The text of the message: all its text parts, joined by line breaks.
+    /// The text of the message: all its text parts, joined by line breaks. (Of a message in the dialect of selectools also
+    /// its data, as JSON.)
     #[must_use]
     pub fn text(&self) -> String {
-        self.message().text()
+        prompt(self.inner.inbound.dialect, self.message())
     }
 
     /// The task as it was when this turn began: its history, its artifacts so far.

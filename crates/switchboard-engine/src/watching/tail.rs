@@ -16,7 +16,8 @@ use crate::ports::{Hint, HintSink};
 
 const SHARDS: usize = 16;
 
-type Shard = HashMap<TaskId, Weak<Tail>, IdHash>;
+/// By the standard hash: in some dialects clients choose ids.
+type Shard = HashMap<TaskId, Weak<Tail>>;
 
 /// All tails of this process.
 pub(crate) struct Tails {

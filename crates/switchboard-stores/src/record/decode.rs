@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use switchboard_core::lifecycle::{Event, Inbound};
-use switchboard_core::model::{Artifact, Json, Message, Part, PartContent, Role, TaskState, Timestamp};
+use switchboard_core::model::{Artifact, Dialect, Json, Message, Part, PartContent, Role, TaskState, Timestamp};
 use switchboard_engine::ports::store::StoreError;
 
 use super::FORMAT;
@@ -136,6 +136,8 @@ impl StoredEvent {
 pub(super) struct StoredInbound {
     turn: u32,
     message: StoredMessage,
+    #[serde(default)]
+    dialect: StoredDialect,
     #[serde(default, deserialize_with = "present")]
     metadata: Option<Json>,
     #[serde(default)]
@@ -150,6 +152,7 @@ impl StoredInbound {
         Ok(Arc::new(Inbound {
             turn: self.turn,
             message: self.message.into_message(chunks)?,
+            dialect: self.dialect.0,
             metadata: self.metadata,
             accepted_output_modes: self.accepted_output_modes,
             extensions: self.extensions,
@@ -295,6 +298,23 @@ impl<'de> Deserialize<'de> for StoredTime {
         let text = <&str>::deserialize(deserializer)?;
         let time = Timestamp::parse_rfc3339(text);
         time.map(Self).ok_or_else(|| serde::de::Error::custom(format_args!("`{text}` is not a time")))
+    }
+}
+
+/// Not stored for the dialect that most speak.
+struct StoredDialect(Dialect);
+
+impl Default for StoredDialect {
+    fn default() -> Self {
+        Self(Dialect::V1_0)
+    }
+}
+
+impl<'de> Deserialize<'de> for StoredDialect {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = <&str>::deserialize(deserializer)?;
+        let dialect = Dialect::from_name(name);
+        dialect.map(Self).ok_or_else(|| serde::de::Error::custom(format_args!("`{name}` is not a dialect")))
     }
 }
 

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use switchboard_core::lifecycle::{Event, Head, Inbound};
-use switchboard_core::model::{Artifact, ArtifactId, Message, Part, PartContent, Role};
+use switchboard_core::model::{Artifact, ArtifactId, Dialect, Message, Part, PartContent, Role};
 
 use super::json::JsonText;
 use super::{CHUNK_BYTES_MAX, FORMAT, INLINE_BYTES_MAX};
@@ -149,6 +149,10 @@ impl Encoder<'_> {
     fn inbound(&mut self, inbound: &Inbound) {
         self.json.key("inbound").open('{').key("turn").number(inbound.turn.into()).key("message");
         self.message(&inbound.message);
+        // The dialect that most speak goes without saying.
+        if inbound.dialect != Dialect::V1_0 {
+            self.json.key("dialect").string(inbound.dialect.name());
+        }
         if let Some(metadata) = &inbound.metadata {
             self.json.key("metadata").raw(metadata);
         }

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use switchboard_core::lifecycle::{Event, Folded, Head, Inbound};
 use switchboard_core::model::{Artifact, Json, Message, Part, TaskId};
-use switchboard_engine::id_hash::IdHash;
 use switchboard_engine::ports::store::{Scope, StoredHead, StoredTask, TaskKey};
 
 /// A larger record is read from the file each time.
@@ -20,7 +19,8 @@ pub(super) struct Cache {
 struct State {
     records_max: usize,
     bytes_max: usize,
-    records: HashMap<TaskId, Entry, IdHash>,
+    /// By the standard hash: in some dialects clients choose ids.
+    records: HashMap<TaskId, Entry>,
     /// In the order they came in; an entry that was used since gets another round.
     queue: VecDeque<(TaskId, u64)>,
     bytes: usize,

@@ -169,7 +169,7 @@ impl Ledger<'_> {
     }
 
     /// A commit takes the lease if it says so, leaves it alone if not, and drops it when the run has ended. A run that
-    /// begins without a lease is due at once.
+    /// begins without a lease is due at once, and so is one that waits and is canceled.
     fn run_after(&self, commit: &Commit, before: Option<&(i64, StepRow)>) -> Run {
         match (commit.head.running, commit.lease_ms, before) {
             (false, _, _) => Run::NONE,
@@ -179,7 +179,9 @@ impl Ledger<'_> {
             }
             (true, None, Some((task_no, row))) if row.run.running => {
                 let renewed = self.leases.get(*task_no).map(|lease| lease.until);
-                Run { lease_until: renewed.or(row.run.lease_until), ..row.run }
+                let canceled = commit.head.cancel_requested;
+                let run_at = row.run.run_at.map(|due| if canceled { due.min(self.now) } else { due });
+                Run { lease_until: renewed.or(row.run.lease_until), run_at, ..row.run }
             }
             (true, None, _) => Run { running: true, holder: 0, lease_until: None, run_at: Some(self.now) },
         }

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use switchboard_core::call::Owner;
 use switchboard_core::model::{AuthenticationInfo, Dialect, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::store::{
-    Delivery, DeliveryKey, DeliveryOutcome, PushChange, Scope, StoreError, TaskKey,
+    Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, Scope, StoreError, TaskKey,
 };
 
 use super::error::Failure;
@@ -100,23 +100,24 @@ impl Ledger<'_> {
         );
         let mut select = self.connection.prepare_cached(&sql)?;
         let mut rows = select.query(params![self.now.as_ms(), signed(limit as u64)])?;
+        let until = self.now.plus_ms(claim_ms.into());
         let mut claimed = Vec::new();
         while let Some(row) = rows.next()? {
-            claimed.push(delivery_from(row)?);
+            claimed.push(delivery_from(row, until)?);
         }
-        let until = self.now.plus_ms(claim_ms.into()).as_ms();
         let mut update =
             self.connection.prepare_cached("UPDATE push SET due_at = ?2, claimed_until = ?2 WHERE push_no = ?1")?;
         for delivery in &claimed {
-            update.execute([delivery.key.0, until])?;
+            update.execute([delivery.key.0, until.as_ms()])?;
         }
         self.count_rows(claimed.len(), 0);
         Ok(claimed)
     }
 
-    pub(super) fn settle_deliveries(&mut self, settled: &[(DeliveryKey, DeliveryOutcome)]) -> Result<(), Failure> {
+    pub(super) fn settle_deliveries(&mut self, settled: &[(DeliveryClaim, DeliveryOutcome)]) -> Result<(), Failure> {
         let mut select = self.connection.prepare_cached(
-            "SELECT push.delivered_seq, push.failures, push.last_error, push.last_attempt_at, task.seq
+            "SELECT push.delivered_seq, push.failures, push.last_error, push.last_attempt_at, push.claimed_until,
+                    task.seq
                FROM push JOIN task USING (task_no) WHERE push_no = ?1",
         )?;
         let mut update = self.connection.prepare_cached(
@@ -124,7 +125,11 @@ impl Ledger<'_> {
                              last_attempt_at = ?7, claimed_until = NULL
               WHERE push_no = ?1",
         )?;
-        for (key, outcome) in settled {
+        let mut raise = self
+            .connection
+            .prepare_cached("UPDATE push SET delivered_seq = max(delivered_seq, ?2) WHERE push_no = ?1")?;
+        for (claim, outcome) in settled {
+            let key = claim.key;
             let found = select.query_row([key.0], |row| {
                 let cursor = Cursor {
                     delivered_seq: row.get(0)?,
@@ -134,14 +139,19 @@ impl Ledger<'_> {
                     last_error: row.get(2)?,
                     last_attempt_at: row.get(3)?,
                 };
-                Ok((cursor, row.get::<_, i64>(4)?))
+                Ok((cursor, row.get::<_, Option<i64>>(4)?, row.get::<_, i64>(5)?))
             });
             // The config was deleted or replaced meanwhile: nobody waits for this outcome.
-            let Some((before, seq)) = found.optional()? else { continue };
+            let Some((before, claimed_until, seq)) = found.optional()? else { continue };
+            self.count_rows(1, 0);
+            if claimed_until != Some(claim.until.as_ms()) {
+                // Another has claimed it since: what the receiver took it took, the rest is the other's to say.
+                raise.execute([key.0, signed(outcome.delivered_seq())])?;
+                continue;
+            }
             let Cursor { delivered_seq, failures, due, parked, last_error, last_attempt_at } =
                 before.after(outcome, seq, self.now);
             update.execute(params![key.0, delivered_seq, failures, due, parked, last_error, last_attempt_at])?;
-            self.count_rows(1, 0);
         }
         Ok(())
     }
@@ -193,7 +203,7 @@ impl Cursor {
     }
 }
 
-fn delivery_from(row: &Row<'_>) -> Result<Delivery, Failure> {
+fn delivery_from(row: &Row<'_>, claimed_until: Timestamp) -> Result<Delivery, Failure> {
     let task_id = TaskId::from(row.get::<_, String>(10)?);
     Ok(Delivery {
         key: DeliveryKey(row.get(6)?),
@@ -206,6 +216,7 @@ fn delivery_from(row: &Row<'_>) -> Result<Delivery, Failure> {
         delivered_seq: unsigned(row.get(8)?),
         task_seq: unsigned(row.get(12)?),
         failures: row.get(9)?,
+        claimed_until,
     })
 }
 

@@ -158,10 +158,10 @@ impl Ledger<'_> {
             if self.leases.get(key.0).is_none_or(|lease| lease.fence != fence) {
                 continue;
             }
-            let mut update = self
-                .connection
-                .prepare_cached("UPDATE task SET holder = 0, lease_until = NULL, run_at = ?2 WHERE task_no = ?1")?;
-            update.execute(params![key.0, self.now.plus_ms(pause_ms).as_ms()])?;
+            let mut update = self.connection.prepare_cached(
+                "UPDATE task SET holder = 0, lease_until = NULL, run_at = iif(cancel_requested, ?3, ?2) WHERE task_no = ?1",
+            )?;
+            update.execute(params![key.0, self.now.plus_ms(pause_ms).as_ms(), self.now.as_ms()])?;
             self.leases.set(key.0, None);
             self.count_rows(1, 0);
         }

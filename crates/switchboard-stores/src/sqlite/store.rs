@@ -11,8 +11,9 @@ use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use switchboard_engine::ports::store::{
-    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryKey, DeliveryOutcome, ListPage, ListQuery,
-    LogPage, Release, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome,
+    ListPage, ListQuery, LogPage, Release, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask,
+    TaskKey,
 };
 use switchboard_engine::ports::{Clock, Outbox, Room};
 
@@ -214,7 +215,10 @@ impl Store for SqliteStore {
         Box::pin(self.writer.run(move |ledger| ledger.claim_deliveries(limit, claim_ms)))
     }
 
-    fn settle_deliveries(&self, settled: Vec<(DeliveryKey, DeliveryOutcome)>) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn settle_deliveries(
+        &self,
+        settled: Vec<(DeliveryClaim, DeliveryOutcome)>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(self.writer.run(move |ledger| ledger.settle_deliveries(&settled)))
     }
 

@@ -1,4 +1,5 @@
-//! The HTTP client behind the Webhook port: posts once, follows nothing, keeps nothing of the answer but its status.
+//! The HTTP client behind the Webhook port: posts once, follows nothing, keeps nothing of the answer but its status and
+//! when to come back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +14,13 @@ use hyper_rustls::ConfigBuilderExt;
 use rustls::ClientConfig;
 use rustls::crypto::aws_lc_rs;
 use switchboard_core::call::BoxFuture;
-use switchboard_engine::ports::{Webhook, WebhookCall, WebhookError};
+use switchboard_engine::ports::{Webhook, WebhookAnswer, WebhookCall, WebhookError};
 use tokio::time::timeout;
 
 use super::connector::{Connector, Resolve, SystemResolver};
 use super::policy::OutboundPolicy;
 use super::pool::{Key, Line, Pool};
+use super::retry_after::retry_after_ms;
 use super::target::check_url;
 use super::trouble::{DialError, broke};
 
@@ -53,14 +55,14 @@ impl GuardedClient {
         Self { connector: Connector::new(policy, resolver, tls), pool: Pool::default() }
     }
 
-    async fn post_once(&self, call: WebhookCall) -> Result<u16, WebhookError> {
+    async fn post_once(&self, call: WebhookCall) -> Result<WebhookAnswer, WebhookError> {
         let uri = check_url(&call.url).map_err(WebhookError::Refused)?;
         let key = Key::of(&uri).ok_or_else(|| WebhookError::Refused("URL has no host".to_owned()))?;
         let request = request(&uri, call).map_err(WebhookError::Refused)?;
         if let Some(line) = self.pool.take(&key).await
-            && let Ok(status) = self.send(key.clone(), line, request.clone()).await
+            && let Ok(answer) = self.send(key.clone(), line, request.clone()).await
         {
-            return Ok(status);
+            return Ok(answer);
         }
         // Nothing was kept, or what was kept broke before an answer came, as it does when the other side closes it at
         // that very moment. A receiver that took the call all the same sees its delivery id again.
@@ -80,16 +82,17 @@ impl GuardedClient {
         Ok(Line::new(sender, connection))
     }
 
-    async fn send(&self, key: Key, mut line: Line, request: Request<Full<Bytes>>) -> hyper::Result<u16> {
-        let answer = line.send(request).await?;
+    async fn send(&self, key: Key, mut line: Line, request: Request<Full<Bytes>>) -> hyper::Result<WebhookAnswer> {
+        let response = line.send(request).await?;
         // A redirect is a status like any other: to follow it would carry the credentials to a place nobody chose.
-        let status = answer.status().as_u16();
+        let status = response.status().as_u16();
+        let answer = WebhookAnswer { status, retry_after_ms: retry_after_ms(response.headers()) };
         // The status is known, and with it the outcome; whatever becomes of the body does not change it.
-        let reading = line.drive(discard(answer.into_body()));
+        let reading = line.drive(discard(response.into_body()));
         if timeout(ANSWER_BODY_WAIT, reading).await.unwrap_or(false) {
             let _ = timeout(ANSWER_BODY_WAIT, self.pool.give(key, line)).await;
         }
-        Ok(status)
+        Ok(answer)
     }
 }
 
@@ -98,7 +101,7 @@ impl Webhook for GuardedClient {
         check_url(url).map(drop)
     }
 
-    fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<u16, WebhookError>> {
+    fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<WebhookAnswer, WebhookError>> {
         Box::pin(self.post_once(call))
     }
 

@@ -2,13 +2,15 @@
 //!
 //! A client may name any URL for its webhook, so each call out is an offer to reach, from inside, what it cannot reach
 //! from outside. `target` judges the text of a URL, `policy` judges an address, `connector` resolves, asks the policy
-//! and dials, `pool` keeps connections for the next call, and `client` posts over it. Whatever else fetches something on behalf of others goes through here too.
+//! and dials, `pool` keeps connections for the next call, `client` posts over it, and `retry_after` reads when to come back.
+//! Whatever else fetches something on behalf of others goes through here too.
 
 mod client;
 mod connector;
 mod policy;
 mod pool;
 mod ranges;
+mod retry_after;
 pub(crate) mod target;
 #[cfg(test)]
 mod tests;

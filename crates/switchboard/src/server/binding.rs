@@ -1,4 +1,4 @@
-//! What both HTTP bindings do with a decoded request: say who calls, call the agent, count it.
+//! What all bindings do with a decoded request: say who calls, call the agent, count it.
 
 use http::{HeaderMap, HeaderValue, Response, header};
 use switchboard_core::call::{BoxFuture, Caller, Reply, Request};
@@ -45,6 +45,12 @@ impl<'a> Calling<'a> {
         }
         reply
     }
+
+    /// Counts a call whose caller would not wait for the reply.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn gave_up(&self, shared: &Shared) {
+        shared.metrics.request(self.operation, Outcome::Refused);
+    }
 }
 
 /// Spec, extensions: what was activated is said in the answer, under the name the version has for it.
@@ -54,7 +60,12 @@ pub(crate) fn echo_extensions(dialect: Dialect, extensions: &[String], response:
     {
         let name = match dialect {
             Dialect::V1_0 => A2A_EXTENSIONS,
-            Dialect::V0_3 | Dialect::V0_3Rest => X_A2A_EXTENSIONS,
+            Dialect::V0_3
+            | Dialect::V0_3Rest
+            | Dialect::AgentNative
+            | Dialect::Selectools
+            | Dialect::Corvid
+            | Dialect::Nexus => X_A2A_EXTENSIONS,
         };
         response.headers_mut().insert(name, value);
     }

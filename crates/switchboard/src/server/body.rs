@@ -12,9 +12,11 @@ use http_body_util::BodyExt;
 use switchboard_core::error::ProtocolError;
 
 use super::download::DownloadBody;
+#[cfg(feature = "grpc")]
+use super::grpc::GrpcBody;
 use super::sse::SseBody;
 
-/// The body of an answer: all of it, a stream of events, or a file piece by piece.
+/// The body of an answer: all of it, a stream of events, a file piece by piece, or what gRPC frames.
 #[derive(Default)]
 pub enum ReplyBody {
     #[default]
@@ -24,6 +26,9 @@ pub enum ReplyBody {
     Events(Box<SseBody>),
     #[doc(hidden)]
     Download(Box<DownloadBody>),
+    #[doc(hidden)]
+    #[cfg(feature = "grpc")]
+    Grpc(Box<GrpcBody>),
 }
 
 impl Body for ReplyBody {
@@ -37,10 +42,12 @@ impl Body for ReplyBody {
             Self::Empty => Poll::Ready(None),
             Self::Whole(_) => match std::mem::take(this) {
                 Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
-                Self::Empty | Self::Events(_) | Self::Download(_) => Poll::Ready(None),
+                _ => Poll::Ready(None),
             },
             Self::Download(download) => download.poll(cx).map(|piece| piece.map(|bytes| bytes.map(Frame::data))),
             Self::Events(events) => events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
+            #[cfg(feature = "grpc")]
+            Self::Grpc(body) => body.poll(cx).map(|frame| frame.map(Ok)),
         }
     }
 
@@ -50,6 +57,8 @@ impl Body for ReplyBody {
             Self::Whole(_) => false,
             Self::Events(events) => events.is_done(),
             Self::Download(download) => download.left() == 0,
+            #[cfg(feature = "grpc")]
+            Self::Grpc(body) => body.is_done(),
         }
     }
 
@@ -59,6 +68,8 @@ impl Body for ReplyBody {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Events(_) => SizeHint::default(),
             Self::Download(download) => SizeHint::with_exact(download.left()),
+            #[cfg(feature = "grpc")]
+            Self::Grpc(_) => SizeHint::default(),
         }
     }
 }
@@ -67,9 +78,24 @@ impl Body for ReplyBody {
 /// before it is read.
 pub(crate) async fn read<B>(
     headers: &HeaderMap,
+    body: B,
+    bytes_max: usize,
+    patience: Duration,
+) -> Result<Bytes, ProtocolError>
+where
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: std::fmt::Display,
+{
+    read_while(headers, body, bytes_max, patience, |_| Ok(())).await
+}
+
+/// As [`read`], but shows `watch` what has come so far, whenever more of it comes: what it refuses is not read further.
+pub(crate) async fn read_while<B>(
+    headers: &HeaderMap,
     mut body: B,
     bytes_max: usize,
     patience: Duration,
+    watch: impl Fn(&[u8]) -> Result<(), ProtocolError>,
 ) -> Result<Bytes, ProtocolError>
 where
     B: Body<Data = Bytes> + Send + Unpin,
@@ -100,6 +126,7 @@ where
                 }
                 pieces.extend_from_slice(&data);
             }
+            watch(if pieces.is_empty() { &whole } else { &pieces })?;
         }
         Ok(if pieces.is_empty() { whole } else { pieces.freeze() })
     };

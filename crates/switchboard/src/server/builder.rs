@@ -21,7 +21,7 @@ use switchboard_engine::{Engine, Registered};
 use tokio::net::TcpListener;
 
 use super::auth::{Door, Tokens};
-use super::cards::{CardForm, ServedCards};
+use super::cards::{CardForm, ServedCards, Subject};
 use super::context::{Mounted, RequestIds, Shared};
 use super::cors::Cors;
 use super::download;
@@ -30,6 +30,7 @@ use super::limits::ServerLimits;
 use super::listener::Bound;
 use super::metrics::Metrics;
 use super::routes::RESERVED;
+use super::seeds::Accent;
 use super::service::A2aService;
 use crate::agent::AgentBuilder;
 use crate::local::Local;
@@ -225,7 +226,8 @@ impl ServerBuilder {
         };
         let mut engine =
             Engine::builder(store).clock(clock.clone()).webhook(Arc::new(webhook)).limits(self.engine_limits);
-        let order: Vec<String> = self.agents.iter().map(|agent| agent.slug_name().to_owned()).collect();
+        let served = |agent: &AgentBuilder| (agent.slug_name().to_owned(), Arc::new(agent.accent().clone()));
+        let order = self.agents.iter().map(served).collect();
         let open = door.is_open();
         for agent in self.agents {
             let registered: Registered = agent.register(|card| declare_security(card, open));
@@ -249,7 +251,8 @@ impl ServerBuilder {
 
 struct Parts {
     engine: Engine,
-    order: Vec<String>,
+    /// Each agent and its ways with accents, the default one first.
+    order: Vec<(String, Arc<Accent>)>,
     door: Door,
     cors: Cors,
     limits: ServerLimits,
@@ -345,9 +348,10 @@ impl Parts {
         let base = base.trim_end_matches('/').to_owned();
         download::announce(&self.engine, &base);
         let base_path = self.public_url.as_ref().map(|url| url.path().trim_end_matches('/').to_owned());
-        let mount = |slug: &String, url: String| self.mount(slug, &url);
-        let root = self.order.first().and_then(|slug| mount(slug, base.clone()));
-        let agents = self.order.iter().filter_map(|slug| mount(slug, format!("{base}/agents/{slug}"))).collect();
+        let mount = |(slug, accent): &(String, Arc<Accent>), url: &str| self.mount(slug, accent, &base, url);
+        let root = self.order.first().and_then(|agent| mount(agent, &base));
+        let under = |agent: &(String, Arc<Accent>)| mount(agent, &format!("{base}/agents/{}", agent.0));
+        let agents = self.order.iter().filter_map(under).collect();
         let prefix: String = RandomIds.uuid().chars().take(8).collect();
         Shared {
             gate: Gate::new(self.host_check, self.public_url.as_ref()),
@@ -365,32 +369,58 @@ impl Parts {
         }
     }
 
-    /// An agent at an address.
-    fn mount(&self, slug: &str, url: &str) -> Option<Mounted> {
+    /// An agent at an address below that of the server.
+    fn mount(&self, slug: &str, accent: &Arc<Accent>, base: &str, url: &str) -> Option<Mounted> {
         let endpoint = self.engine.endpoint(slug)?;
         let card = endpoint.card();
-        let interfaces = interfaces(url);
-        let cards = ServedCards::new(self.card_form, &card, &interfaces, self.since, self.limits.card_max_age_s);
+        let grpc = self.order.first().filter(|(first, _)| first == slug).and_then(|_| grpc_address(base));
+        let interfaces = interfaces(url, grpc.as_ref());
+        let form = accent.card.unwrap_or(self.card_form);
+        let (own_url, api_url) = (&format!("{base}/agents/{slug}"), &format!("{base}/api/agents/{slug}"));
+        let subject = Subject { card: &card, interfaces: &interfaces, url, own_url, api_url, accent };
+        let cards = ServedCards::new(form, &subject, self.since, self.limits.card_max_age_s);
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
-        Some(Mounted { name: slug.into(), endpoint, interfaces, cards, extensions })
+        Some(Mounted { name: slug.into(), endpoint, interfaces, cards, extensions, accent: accent.clone() })
     }
 }
 
 /// Every interface that is really served, and no other.
-fn interfaces(url: &str) -> Vec<AgentInterface> {
+fn interfaces(url: &str, grpc: Option<&(&str, String)>) -> Vec<AgentInterface> {
     let interface = |url: &str, binding: &str, version: &str| AgentInterface {
         url: url.to_owned(),
         protocol_binding: binding.to_owned(),
         protocol_version: version.to_owned(),
         tenant: None,
     };
-    vec![
-        interface(url, "JSONRPC", "1.0"),
-        interface(url, "HTTP+JSON", "1.0"),
-        // 0.2 looks for the extended card beside the endpoint, so the endpoint is one step below the agent.
-        interface(&format!("{url}/rpc"), "JSONRPC", "0.3"),
-        interface(url, "HTTP+JSON", "0.3"),
-    ]
+    let mut all = vec![interface(url, "JSONRPC", "1.0"), interface(url, "HTTP+JSON", "1.0")];
+    all.extend(grpc.map(|(_, authority)| interface(authority, "GRPC", "1.0")));
+    // 0.2 looks for the extended card beside the endpoint, so the endpoint is one step below the agent.
+    all.push(interface(&format!("{url}/rpc"), "JSONRPC", "0.3"));
+    all.push(interface(url, "HTTP+JSON", "0.3"));
+    // 1.0 names a target, 0.3 wants every address to be a URL.
+    all.extend(grpc.map(|(scheme, authority)| interface(&format!("{scheme}://{authority}"), "GRPC", "0.3")));
+    all
+}
+
+/// Where a server at this URL is reached by gRPC: scheme, and host with port. A gRPC client knows no path to put before its
+/// own, so behind a path there is nothing to declare, and only the default agent is declared at all.
+fn grpc_address(url: &str) -> Option<(&str, String)> {
+    if !cfg!(feature = "grpc") {
+        return None;
+    }
+    let (scheme, authority) = url.split_once("://")?;
+    if authority.contains('/') {
+        return None;
+    }
+    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+    let port = if has_port {
+        ""
+    } else if scheme == "https" {
+        ":443"
+    } else {
+        ":80"
+    };
+    Some((scheme, format!("{authority}{port}")))
 }
 
 /// The card states what is really enforced.

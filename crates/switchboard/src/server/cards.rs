@@ -7,10 +7,11 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sha2::{Digest, Sha256};
 use switchboard_core::dialect::json::merge_objects;
-use switchboard_core::dialect::{Dialect, v0_3, v1_0};
+use switchboard_core::dialect::{Dialect, agent_native, corvid, nexus, selectools, v0_3, v1_0};
 use switchboard_core::model::{AgentCard, AgentInterface, Timestamp};
 
 use super::body::ReplyBody;
+use super::seeds::Accent;
 
 /// What the public card holds for those who do not say which version they speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,36 +21,85 @@ pub enum CardForm {
     All,
     /// Those of 1.0 alone.
     V1_0,
+    /// The card that agent-native generates.
+    AgentNative,
+    /// The card that selectools generates.
+    Selectools,
+    /// The card that corvid-agents generate.
+    Corvid,
+    /// The card that agents of NEXUS have.
+    Nexus,
+}
+
+impl CardForm {
+    /// The form that a single system's accent has.
+    fn of_seed(dialect: Dialect) -> Option<Self> {
+        match dialect {
+            Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest => None,
+            Dialect::AgentNative => Some(Self::AgentNative),
+            Dialect::Selectools => Some(Self::Selectools),
+            Dialect::Corvid => Some(Self::Corvid),
+            Dialect::Nexus => Some(Self::Nexus),
+        }
+    }
 }
 
 /// An agent's card in its forms.
 pub(crate) struct ServedCards {
     all: ServedCard,
     v1_0: ServedCard,
+    /// What each accent has on its own mount.
+    seeds: Vec<(Dialect, ServedCard)>,
+    /// What corvid has at `/api/agents/{name}/agent-card`.
+    pub(crate) api: ServedCard,
+}
+
+/// What a card is made of.
+pub(crate) struct Subject<'a> {
+    pub(crate) card: &'a AgentCard,
+    pub(crate) interfaces: &'a [AgentInterface],
+    /// The address of the agent itself.
+    pub(crate) url: &'a str,
+    /// The address that names it among the agents of the server.
+    pub(crate) own_url: &'a str,
+    /// The address that corvid has for it.
+    pub(crate) api_url: &'a str,
+    pub(crate) accent: &'a Accent,
 }
 
 impl ServedCards {
-    pub(crate) fn new(
-        form: CardForm,
-        card: &AgentCard,
-        interfaces: &[AgentInterface],
-        since: Timestamp,
-        max_age_s: u32,
-    ) -> Self {
-        let v1_0 = encode(card, interfaces, v1_0::encode_card);
-        let all = match form {
-            CardForm::All => merged(&v1_0, &encode(card, interfaces, v0_3::encode_card)),
-            CardForm::V1_0 => v1_0.clone(),
-        };
+    pub(crate) fn new(form: CardForm, subject: &Subject<'_>, since: Timestamp, max_age_s: u32) -> Self {
         let served = |body| ServedCard::new(body, since, max_age_s);
-        Self { all: served(all), v1_0: served(v1_0) }
+        let own = |dialect: Dialect| {
+            let form = CardForm::of_seed(dialect)?;
+            let url = format!("{}/dialects/{}", subject.url, dialect.name());
+            Some((dialect, served(subject.encode(form, &url))))
+        };
+        let mut api = Vec::with_capacity(1024);
+        subject.encode_corvid(subject.api_url, subject.own_url, &mut api);
+        Self {
+            api: served(api.into()),
+            all: served(subject.encode(form, subject.url)),
+            v1_0: served(subject.encode(CardForm::V1_0, subject.url)),
+            seeds: Dialect::SEEDS.into_iter().filter_map(own).collect(),
+        }
+    }
+
+    /// The card on the own mount of an accent.
+    pub(crate) fn on_mount(&self, dialect: Dialect) -> &ServedCard {
+        self.seeds.iter().find(|(seed, _)| *seed == dialect).map_or(&self.all, |(_, card)| card)
     }
 
     /// The card for somebody who speaks this dialect.
     pub(crate) fn of(&self, dialect: Dialect) -> &ServedCard {
         match dialect {
             Dialect::V1_0 => &self.v1_0,
-            Dialect::V0_3 | Dialect::V0_3Rest => &self.all,
+            Dialect::V0_3
+            | Dialect::V0_3Rest
+            | Dialect::AgentNative
+            | Dialect::Selectools
+            | Dialect::Corvid
+            | Dialect::Nexus => &self.all,
         }
     }
 }
@@ -114,7 +164,39 @@ impl ServedCard {
 pub(crate) fn encode_reply(dialect: Dialect, card: &AgentCard, interfaces: &[AgentInterface]) -> Bytes {
     match dialect {
         Dialect::V1_0 => encode(card, interfaces, v1_0::encode_card),
-        Dialect::V0_3 | Dialect::V0_3Rest => encode(card, interfaces, v0_3::encode_card),
+        Dialect::V0_3
+        | Dialect::V0_3Rest
+        | Dialect::AgentNative
+        | Dialect::Selectools
+        | Dialect::Corvid
+        | Dialect::Nexus => encode(card, interfaces, v0_3::encode_card),
+    }
+}
+
+impl Subject<'_> {
+    /// The card in one form, for whoever takes `base` for the root of the agent.
+    fn encode(&self, form: CardForm, base: &str) -> Bytes {
+        let Self { card, interfaces, accent, .. } = self;
+        let mut body = Vec::with_capacity(1024);
+        match form {
+            CardForm::All => {
+                let v1_0 = encode(card, interfaces, v1_0::encode_card);
+                return merged(&v1_0, &encode(card, interfaces, v0_3::encode_card));
+            }
+            CardForm::V1_0 => return encode(card, interfaces, v1_0::encode_card),
+            CardForm::AgentNative => agent_native::encode_card(card, &format!("{base}/_agent-native/a2a"), &mut body),
+            CardForm::Selectools => selectools::encode_card(card, &accent.selectools.card_url, &mut body),
+            CardForm::Corvid => self.encode_corvid(base, base, &mut body),
+            CardForm::Nexus => nexus::encode_card(card, base, &mut body),
+        }
+        body.into()
+    }
+
+    /// The card of corvid. What is sent to the root of the server goes to the agent that takes such calls, so any other
+    /// names the place that is its own.
+    fn encode_corvid(&self, url: &str, base: &str, out: &mut Vec<u8>) {
+        let base = if self.accent.default_project { base } else { self.own_url };
+        corvid::encode_card(self.card, url, &format!("{base}/a2a/tasks/send"), out);
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use switchboard_core::call::{Caller, Endpoint};
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::detect::{self, Clues, Door, Refusal};
+use switchboard_core::dialect::detect::{self, Clues, Door, Mount, Refusal, Verdict};
 use switchboard_core::dialect::json::{DecodeLimits, write_u64};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentInterface, AgentName};
@@ -23,6 +23,7 @@ use super::names::{
     A2A_EXTENSIONS, A2A_VERSION, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS, X_REQUEST_ID,
 };
 use super::routes::query_pairs;
+use super::seeds::Accent;
 
 /// What proxies add.
 const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
@@ -53,6 +54,7 @@ pub(crate) struct Mounted {
     pub(crate) interfaces: Vec<AgentInterface>,
     pub(crate) cards: ServedCards,
     pub(crate) extensions: Vec<String>,
+    pub(crate) accent: Arc<Accent>,
 }
 
 impl Shared {
@@ -106,27 +108,46 @@ impl Shared {
         }
     }
 
-    /// Which dialect a request is in.
-    pub(crate) fn dialect(&self, head: &Head<'_>, door: Door<'_>) -> Result<Dialect, Refusal> {
-        with_clues(head, door, self.default_version, detect::dialect)
+    /// Which dialect a request to this agent is in.
+    pub(crate) fn dialect(&self, agent: &Mounted, head: &Head<'_>, door: Door<'_>) -> Result<Verdict, Refusal> {
+        with_clues(head, door, Mount::FREE, self.default_of(agent), detect::dialect)
     }
 
     /// The dialect to refuse a request in before it is known what it asks for.
-    pub(crate) fn spelling(&self, head: &Head<'_>, door: Door<'_>) -> Dialect {
-        with_clues(head, door, self.default_version, detect::spelling)
+    pub(crate) fn spelling(&self, agent: &Mounted, head: &Head<'_>, door: Door<'_>) -> Dialect {
+        with_clues(head, door, Mount::FREE, self.default_of(agent), detect::spelling)
+    }
+
+    fn default_of(&self, agent: &Mounted) -> Option<Dialect> {
+        agent.accent.default.or(self.default_version)
     }
 }
 
-/// The dialect of somebody who reads a card: by what they say alone. A default is about calls, and cards are for everybody.
-pub(crate) fn card_dialect(head: &Head<'_>) -> Dialect {
-    with_clues(head, Door::JsonRpc { method: "" }, None, detect::spelling)
+/// The dialect in whose ways a request is treated from the first check on, if it is one's own.
+pub(crate) fn claimed(head: &Head<'_>, mount: Mount) -> Option<Dialect> {
+    // Most paths are nobody's, and then there is nothing to look for.
+    if mount == Mount::FREE { None } else { with_clues(head, NO_METHOD, mount, None, detect::claimed) }
 }
 
-fn with_clues<T>(head: &Head<'_>, door: Door<'_>, default: Option<Dialect>, decide: impl FnOnce(&Clues<'_>) -> T) -> T {
+/// A call whose method is not known yet.
+pub(crate) const NO_METHOD: Door<'static> = Door::JsonRpc { method: "", params: None };
+
+/// The dialect of somebody who reads a card: by what they say alone. A default is about calls, and cards are for everybody.
+pub(crate) fn card_dialect(head: &Head<'_>) -> Dialect {
+    with_clues(head, NO_METHOD, Mount::FREE, None, detect::spelling)
+}
+
+fn with_clues<T>(
+    head: &Head<'_>,
+    door: Door<'_>,
+    mount: Mount,
+    default: Option<Dialect>,
+    decide: impl FnOnce(&Clues<'_>) -> T,
+) -> T {
     let header = head.headers.get(A2A_VERSION).map(|value| value.to_str().unwrap_or("?"));
     let is_named = header.is_some_and(|header| !header.trim().is_empty());
     let query = if is_named { None } else { head.query("A2A-Version") };
-    decide(&Clues { header, query: query.as_deref(), default, door })
+    decide(&Clues { header, query: query.as_deref(), default, mount, door })
 }
 
 /// The part of a request that is there before its body.
@@ -168,7 +189,7 @@ impl RequestIds {
     pub(crate) fn name(&self, headers: &HeaderMap) -> HeaderValue {
         let own = headers.get(X_REQUEST_ID);
         let fit = |id: &&HeaderValue| id.len() <= 128 && id.as_bytes().iter().all(u8::is_ascii_graphic);
-        match own.filter(fit) {
+        let mut named = match own.filter(fit) {
             Some(id) => id.clone(),
             None => {
                 let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -179,6 +200,9 @@ impl RequestIds {
                 HeaderValue::from_maybe_shared(Bytes::from(name))
                     .unwrap_or_else(|_| HeaderValue::from_static("unnamed"))
             }
-        }
+        };
+        // Not a secret: this says that it never comes again, so that HTTP/2 does not file it in its table.
+        named.set_sensitive(true);
+        named
     }
 }

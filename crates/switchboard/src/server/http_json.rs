@@ -49,10 +49,10 @@ where
     };
     let identity = match shared.door.identify(head.headers) {
         Ok(identity) => identity,
-        Err(error) => return refuse_in(shared.spelling(head, door), error),
+        Err(error) => return refuse_in(shared.spelling(agent, head, door), error),
     };
-    let dialect = match shared.dialect(head, door) {
-        Ok(dialect) => dialect,
+    let dialect = match shared.dialect(agent, head, door) {
+        Ok(verdict) => verdict.dialect,
         Err(Refusal { dialect, error }) => return refuse_in(dialect, error),
     };
     let refuse = |error: ProtocolError| refuse_in(dialect, error);
@@ -79,7 +79,12 @@ where
         let pairs = query_pairs(query).ok_or_else(|| ProtocolError::invalid("query", "is not valid UTF-8"))?;
         let (named, request) = match dialect {
             Dialect::V1_0 => v1_0::decode(method, place, &pairs, &body, &shared.decode_limits),
-            Dialect::V0_3 | Dialect::V0_3Rest => v0_3::decode(method, place, &pairs, &body, &shared.decode_limits),
+            Dialect::V0_3
+            | Dialect::V0_3Rest
+            | Dialect::AgentNative
+            | Dialect::Selectools
+            | Dialect::Corvid
+            | Dialect::Nexus => v0_3::decode(method, place, &pairs, &body, &shared.decode_limits),
         }?;
         let tenant = tenant.map(Cow::into_owned).or(named);
         let caller = shared.caller(agent, identity, tenant.as_deref(), dialect, head)?;

@@ -10,16 +10,17 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use switchboard_core::call::Reply;
-use switchboard_core::dialect::detect::{Door, Refusal};
-use switchboard_core::dialect::{Dialect, encode_reply, v0_3, v1_0};
+use switchboard_core::dialect::detect::{Door, Refusal, Verdict};
+use switchboard_core::dialect::{Dialect, encode_reply, for_open_reader, v0_3, v1_0};
 use switchboard_core::error::ProtocolError;
 
 use super::auth::Identity;
 use super::binding::{Calling, check_content_type, echo_extensions};
 use super::body::{ReplyBody, read};
 use super::cards;
-use super::context::{Head, Mounted, Shared};
+use super::context::{Head, Mounted, NO_METHOD, Shared};
 use super::respond::{JSON, events, json, outcome, rpc_error};
+use super::seeds;
 use super::sse::{Framing, SseBody};
 
 pub(crate) async fn serve<B>(shared: &Shared, agent: &Mounted, head: &Head<'_>, body: B) -> Response<ReplyBody>
@@ -33,7 +34,7 @@ where
     };
     // Until the method is known, which may be never.
     let refuse = |error: ProtocolError, id: &str| {
-        let dialect = shared.spelling(head, Door::JsonRpc { method: "" });
+        let dialect = shared.spelling(agent, head, NO_METHOD);
         refuse_in(dialect, error, id)
     };
     // Authentication looks at headers alone, before a byte of the body is read.
@@ -54,10 +55,15 @@ where
         Err((error, id)) => return refuse(error, &id),
     };
     let id = envelope.id;
-    let dialect = match shared.dialect(head, Door::JsonRpc { method: &envelope.method }) {
-        Ok(dialect) => dialect,
+    let door = Door::JsonRpc { method: &envelope.method, params: envelope.params };
+    let Verdict { dialect, is_open } = match shared.dialect(agent, head, door) {
+        Ok(verdict) => verdict,
         Err(Refusal { dialect, error }) => return refuse_in(dialect, error, id),
     };
+    if Dialect::RPC_SEEDS.contains(&dialect) {
+        // Boxed, so that others do not carry the room for it.
+        return Box::pin(seeds::answer(shared, agent, identity, head, dialect, &envelope)).await;
+    }
     let mut calling = match begin(shared, agent, identity, head, dialect, &envelope) {
         Ok(calling) => calling,
         Err(error) => return refuse_in(dialect, error, id),
@@ -68,6 +74,10 @@ where
             let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
             let metrics = shared.metrics.clone();
             events(SseBody::new(updates, framing, dialect, keep_alive, shared.limits.stream_write_bytes, metrics))
+        }
+        Ok(Reply::Task(view)) if is_open => {
+            let (dialect, view) = for_open_reader(view);
+            json(StatusCode::OK, JSON, result(agent, dialect, &Reply::Task(view), id))
         }
         Ok(reply) => json(StatusCode::OK, JSON, result(agent, dialect, &reply, id)),
         Err(error) => rpc_error(dialect, &error, id, head.headers),
@@ -88,7 +98,13 @@ fn begin<'a>(
     let limits = &shared.decode_limits;
     let decoded = match dialect {
         Dialect::V1_0 => v1_0::decode_call(&envelope.method, envelope.params, limits),
-        Dialect::V0_3 | Dialect::V0_3Rest => v0_3::rpc::decode_call(&envelope.method, envelope.params, limits),
+        // The accents of single systems have been answered elsewhere.
+        Dialect::V0_3
+        | Dialect::V0_3Rest
+        | Dialect::AgentNative
+        | Dialect::Selectools
+        | Dialect::Corvid
+        | Dialect::Nexus => v0_3::rpc::decode_call(&envelope.method, envelope.params, limits),
     }?;
     let caller = shared.caller(agent, identity, decoded.tenant.as_deref(), dialect, head)?;
     Ok(Calling::begin(agent, caller, decoded.request))
@@ -109,11 +125,11 @@ fn result(agent: &Mounted, dialect: Dialect, reply: &Reply, id: &str) -> Vec<u8>
 }
 
 /// A request around its parameters, borrowed from the body.
-struct Envelope<'a> {
+pub(crate) struct Envelope<'a> {
     /// The id as it was written, `null` if there was none.
-    id: &'a str,
-    method: Cow<'a, str>,
-    params: Option<&'a str>,
+    pub(crate) id: &'a str,
+    pub(crate) method: Cow<'a, str>,
+    pub(crate) params: Option<&'a str>,
 }
 
 #[derive(Deserialize)]
@@ -137,7 +153,7 @@ struct IdOnly<'a> {
 
 impl<'a> Envelope<'a> {
     /// Reads the envelope; a refusal comes with the id to answer it under.
-    fn parse(body: &'a [u8]) -> Result<Self, (ProtocolError, String)> {
+    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, (ProtocolError, String)> {
         let parse_error = |reason: String| (ProtocolError::ParseError { reason }, "null".to_owned());
         let text = std::str::from_utf8(body).map_err(|error| parse_error(error.to_string()))?;
         if !text.trim_start().starts_with('{') {

@@ -20,6 +20,8 @@ pub struct ServerLimits {
     pub keep_alive_s: u32,
     /// Updates of a stream that are written together when they are there together.
     pub stream_write_bytes: usize,
+    /// How long a resumed gRPC stream waits for its first update before its answer begins: the head has that update's number.
+    pub first_update_wait_ms: u32,
     /// Bytes of a download that are read at once, and held until the client has taken them.
     pub download_read_bytes: usize,
     /// How long clients may keep a card.
@@ -37,6 +39,7 @@ impl Default for ServerLimits {
             parts_max: 1_000,
             keep_alive_s: 15,
             stream_write_bytes: 64 << 10,
+            first_update_wait_ms: 1_000,
             download_read_bytes: 256 << 10,
             card_max_age_s: 300,
         }

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::context::Shared;
 use super::service::A2aService;
+use super::socket::Socket;
 
 /// A server that has its port.
 pub struct Bound {
@@ -78,7 +79,7 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, slot: OwnedSemaphorePermit) {
     let builder = builder(shared);
     let draining = shared.engine.supervisor().draining().clone();
     shared.engine.supervisor().spawn(Kind::Connection, async move {
-        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        let connection = builder.serve_connection(TokioIo::new(Socket::new(stream)), service);
         let mut connection = std::pin::pin!(connection);
         let served = tokio::select! {
             biased;

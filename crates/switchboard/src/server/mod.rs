@@ -12,6 +12,8 @@ mod cors;
 mod download;
 mod filenames;
 mod gate;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod http_json;
 mod jsonrpc;
 mod limits;
@@ -25,7 +27,9 @@ mod ops;
 mod ranges;
 mod respond;
 mod routes;
+mod seeds;
 mod service;
+mod socket;
 mod sse;
 
 pub use auth::{Tokens, TokensError};
@@ -37,6 +41,8 @@ pub use listener::Bound;
 #[cfg(feature = "sqlite")]
 pub use offline::OfflineOutbox;
 pub use routes::RESERVED;
+pub(crate) use seeds::Accent;
+pub use seeds::{CorvidOptions, SelectoolsOptions};
 pub use service::A2aService;
 
 #[cfg(test)]

@@ -96,16 +96,24 @@ pub(crate) fn not_allowed(
     response
 }
 
+/// The refusal of a verb at a place that belongs to no version.
+pub(crate) fn takes(allowed: &'static str) -> Response<ReplyBody> {
+    let error = ProtocolError::InvalidRequest { reason: format!("this path takes {allowed}") };
+    not_allowed(Dialect::V1_0, &error, allowed, A2A_JSON)
+}
+
 fn http_status(dialect: Dialect, error: &ProtocolError) -> StatusCode {
     let number = match dialect {
-        Dialect::V1_0 => codes::of(error).http,
+        Dialect::V1_0 | Dialect::AgentNative | Dialect::Selectools | Dialect::Corvid | Dialect::Nexus => {
+            codes::of(error).http
+        }
         Dialect::V0_3 | Dialect::V0_3Rest => codes::http_of_0_3(error),
     };
     StatusCode::from_u16(number).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 /// Headers that tell a client what to do about a refusal.
-fn with_hints(mut response: Response<ReplyBody>, error: &ProtocolError) -> Response<ReplyBody> {
+pub(crate) fn with_hints(mut response: Response<ReplyBody>, error: &ProtocolError) -> Response<ReplyBody> {
     let headers = response.headers_mut();
     match error {
         ProtocolError::Unauthenticated { .. } => {

@@ -1,4 +1,4 @@
-//! One request through the edge: gate, route, binding.
+//! One request through the edge: gate, route, binding. A gRPC call is known by its content type and goes its own way.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -6,19 +6,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::detect::Door;
+use switchboard_core::dialect::detect::{Door, Mount};
 use switchboard_core::error::ProtocolError;
 
 use super::body::ReplyBody;
-use super::context::{Head, Shared, card_dialect};
+use super::context::{Head, Shared, card_dialect, claimed};
 use super::cors::Cors;
+#[cfg(feature = "grpc")]
+use super::grpc;
 use super::names::X_REQUEST_ID;
-use super::respond::{A2A_JSON, JSON, http_error, not_allowed};
-use super::routes::{Place, Route, route};
-use super::{download, http_json, jsonrpc, operator, ops};
+use super::respond::{A2A_JSON, JSON, http_error, takes};
+use super::routes::{CorvidPlace, Place, Route, SeedPlace, route};
+use super::{download, http_json, jsonrpc, operator, ops, seeds};
 
 /// The whole server as a tower service: serve it yourself, or mount it in an axum router.
 #[derive(Clone)]
@@ -59,19 +61,34 @@ where
     let (parts, body) = request.into_parts();
     let head = Head { uri: &parts.uri, headers: &parts.headers };
     let route = route(parts.uri.path(), &shared.base_path);
-    let public = matches!(route, Route::Agent { place: Place::Card, .. });
-    let mut response = match shared.gate.admits(&parts.uri, &parts.headers, &shared.cors, public) {
+    let public = match &route {
+        Route::Agent { place, .. } => {
+            matches!(place, Place::Card | Place::Seed { place: SeedPlace::Card, .. } | Place::Corvid(CorvidPlace::Card))
+        }
+        _ => false,
+    };
+    let gate = shared.gate.admits(&parts.uri, &parts.headers, &shared.cors, public);
+    let mut response = match gate {
+        #[cfg(feature = "grpc")]
+        gate if grpc::is_call(&parts.headers) => grpc::answer(shared, &parts, gate, body).await,
         Err(why) => {
             let error = ProtocolError::PermissionDenied { reason: why.to_owned() };
             http_error(Dialect::V1_0, &error, A2A_JSON)
         }
-        Ok(()) if parts.method == Method::OPTIONS => preflight(),
+        Ok(()) if parts.method == Method::OPTIONS && !is_probe(&route, &parts.headers) => preflight(),
         Ok(()) => dispatch(shared, &head, &parts.method, route, body).await,
     };
     let headers = response.headers_mut();
     shared.cors.mark(parts.headers.get(header::ORIGIN), public, headers);
     headers.insert(X_REQUEST_ID, shared.request_ids.name(&parts.headers));
     response
+}
+
+/// Whether this is somebody who looks if there is an endpoint of agent-native here, which one tells by the refusal of a
+/// verb, and not a browser that asks for a page.
+fn is_probe(route: &Route<'_>, headers: &HeaderMap) -> bool {
+    matches!(route, Route::Agent { place: Place::Seed { dialect: Dialect::AgentNative, .. }, .. })
+        && !headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 fn preflight() -> Response<ReplyBody> {
@@ -107,13 +124,31 @@ where
         Route::Unknown => return not_found(head),
         Route::Agent { agent, place } => (agent, place),
     };
+    if let Place::Corvid(place) = place {
+        let at = seeds::CorvidAt { agent: name.as_deref(), place };
+        return Box::pin(seeds::serve_corvid(shared, head, method, at, body)).await;
+    }
     let Some(agent) = shared.agent(name.as_deref()) else { return not_found(head) };
+    let mount = match place {
+        Place::Seed { dialect, is_own: true, .. } => Mount::Own(dialect),
+        Place::Seed { dialect, is_own: false, .. } => Mount::Shared { claim: Some(dialect) },
+        _ => Mount::Shared { claim: agent.accent.claim },
+    };
     match place {
-        Place::Root | Place::JsonRpc if *method == Method::POST => jsonrpc::serve(shared, agent, head, body).await,
         Place::Root if reads => ops::welcome(shared),
-        Place::Root | Place::JsonRpc => takes("POST"),
+        Place::Seed { dialect, place: SeedPlace::Card, .. } if reads => {
+            agent.cards.on_mount(dialect).answer(head.headers, *method == Method::HEAD)
+        }
+        Place::Seed { place: SeedPlace::Card, .. } => takes("GET"),
+        Place::Root | Place::JsonRpc | Place::Seed { .. } => match claimed(head, mount) {
+            Some(dialect) => seeds::serve(shared, agent, head, dialect, method, body).await,
+            None if *method == Method::POST => jsonrpc::serve(shared, agent, head, body).await,
+            None => takes("POST"),
+        },
         Place::Card if reads => agent.cards.of(card_dialect(head)).answer(head.headers, *method == Method::HEAD),
         Place::Card => takes("GET"),
+        // Answered above, since it need not be an agent of this name that is meant.
+        Place::Corvid(_) => not_found(head),
         Place::Artifact(place) => download::serve(shared, agent, head, method, place).await,
         Place::Rest { tenant, place } => {
             let at = http_json::At { door: Door::Http, tenant, place };
@@ -140,9 +175,4 @@ fn not_found(head: &Head<'_>) -> Response<ReplyBody> {
     let mut response = http_error(Dialect::V1_0, &error, A2A_JSON);
     *response.status_mut() = StatusCode::NOT_FOUND;
     response
-}
-
-fn takes(allowed: &'static str) -> Response<ReplyBody> {
-    let error = ProtocolError::InvalidRequest { reason: format!("this path takes {allowed}") };
-    not_allowed(Dialect::V1_0, &error, allowed, A2A_JSON)
 }

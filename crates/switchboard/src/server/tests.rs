@@ -1,4 +1,4 @@
-//! Tables of the edge's pure parts: paths, names and origins, pages, tokens. What they do together is tested from outside.
+//! Tables of the edge's pure parts: paths, names and origins, pages, tokens, which tasks are shown. What they do together is tested from outside.
 
 mod auth;
 mod cors;
@@ -6,3 +6,4 @@ mod filenames;
 mod gate;
 mod ranges;
 mod routes;
+mod window;

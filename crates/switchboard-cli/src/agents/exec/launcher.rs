@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::TERM_GRACE;
 use super::process::{Group, Process};
+use crate::process::die_with_us;
 
 /// How often a command that was asked to end is looked at.
 const LOOK: Duration = Duration::from_millis(20);
@@ -127,24 +128,3 @@ impl Dying {
         }
     }
 }
-
-/// Has the system kill the first process of a command when this thread, and so this process, dies. What that one has
-/// started is not reached; it is found by its traces at the next start.
-#[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "the closure runs between fork and exec: it makes two system calls and touches nothing")]
-fn die_with_us(command: &mut Command) {
-    use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
-    let us = getpid();
-    let before_exec = move || {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The server may have died before anybody listened for it.
-        if getppid() == Some(us) { Ok(()) } else { Err(rustix::io::Errno::SRCH.into()) }
-    };
-    // SAFETY: nothing is allocated and no lock is taken, so it does not matter what other threads were doing at the fork.
-    unsafe {
-        command.pre_exec(before_exec);
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn die_with_us(_: &mut Command) {}

@@ -1,5 +1,5 @@
 //! The message as a file, for the command to read: in a folder of its own that nobody else may enter, gone when the
-//! command has ended.
+//! command has ended. It is in the data folder, if there is one, so that the next server finds what a dead one has left.
 
 use std::collections::BTreeSet;
 use std::fs::DirBuilder;
@@ -13,6 +13,8 @@ use switchboard::Message;
 use tokio::fs::OpenOptions;
 use tokio::io::AsyncWriteExt;
 
+use super::leftovers::message_folder;
+
 static FOLDERS_MADE: AtomicU64 = AtomicU64::new(0);
 
 /// The folders that are in use.
@@ -24,8 +26,9 @@ pub(super) struct MessageFile {
 }
 
 impl MessageFile {
-    pub(super) async fn write(message: &Message) -> io::Result<Self> {
-        let folder = private_folder(&std::env::temp_dir())?;
+    pub(super) async fn write(message: &Message, data: Option<&Path>) -> io::Result<Self> {
+        let within = data.map_or_else(|| Ok(std::env::temp_dir()), message_folder)?;
+        let folder = private_folder(&within)?;
         FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.clone());
         let file = Self { path: folder.join("message.json"), folder };
         let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file.path).await?;

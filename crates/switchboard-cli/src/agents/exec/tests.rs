@@ -20,6 +20,7 @@ fn find(invocation: &Invocation) -> Result<Program, String> {
 fn exec(program: Program) -> Exec {
     Exec {
         program,
+        data: None,
         environment: variables(&[], |name| (name == "PATH").then(|| SEARCH.into())),
         run_max: Duration::from_secs(60),
         run_max_per_call: None,

@@ -40,6 +40,22 @@ fn a_wrong_file_is_refused_with_line_and_key() {
             "3: agent[0].recovery_reason: this goes with recovery = \"fail\"",
         ),
         (
+            "[[agent]]\nname = \"X\"\ndialect = \"0.3\"",
+            "3: agent[0].dialect: unknown variant `0.3`, expected one of `agent-native`, `selectools`, `nexus`",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\ncard = \"old\"",
+            "3: agent[0].card: unknown variant `old`, expected one of `all`, `1.0`, `agent-native`, `selectools`",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\nselectools_tasks_max = 0",
+            "3: agent[0].selectools_tasks_max: expected 1 to 1000000 tasks, got 0",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\nselectools_body_bytes_max = 9",
+            "3: agent[0].selectools_body_bytes_max: expected 1024 to 1073741824 bytes, got 9",
+        ),
+        (
             "[[agent]]\nname = \"X\"\nrun_timeout_s_max = 0",
             "3: agent[0].run_timeout_s_max: expected 1 to 604800 seconds, got 0",
         ),

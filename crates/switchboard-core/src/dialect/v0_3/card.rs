@@ -43,7 +43,7 @@ pub fn encode_card(card: &AgentCard, out: &mut Vec<u8>) {
     object.close();
 }
 
-fn is_ours(interface: &AgentInterface) -> bool {
+pub(super) fn is_ours(interface: &AgentInterface) -> bool {
     ["0.3", "0.2"].iter().any(|version| interface.protocol_version.starts_with(version))
 }
 

@@ -1,6 +1,7 @@
-//! A2A 0.3, and 0.2 as the same family. It is spelled in two ways that must not be mixed: [`rpc`] as its JSON schema has
+//! A2A 0.3, and 0.2 as the same family. It is spelled in ways that must not be mixed: [`rpc`] as its JSON schema has
 //! it (JSON-RPC, webhooks, cards: `kind`, small states, nested files), and [`rest`] as protobuf's JSON mapping of its proto
-//! has it (HTTP+JSON under `/v1`: `content`, `ROLE_USER`, no `kind`). Both are read into the one model and written from it.
+//! has it (HTTP+JSON under `/v1`: `content`, `ROLE_USER`, no `kind`); with the feature `protobuf`, `proto` is that proto itself
+//! (gRPC). All are read into the one model and written from it.
 //! - Requests: [`rpc::decode_call`]; [`rest::decode_send_body`], [`rest::decode_cancel_body`],
 //!   [`rest::decode_push_config_body`], [`rest::decode_history_length`].
 //! - Replies: `encode_reply` and `encode_update` of either; [`encode_card`] of both.
@@ -14,7 +15,7 @@
 //! LOSSES, outwards (the model has it, 0.3 cannot say it):
 //! - the file name and media type of a text or data part;
 //! - the `tenant` of a push config or an interface; how many pages a list has;
-//! - through [`rest`] also the tasks a message refers to, and an empty `metadata` beside data that is no object;
+//! - through [`rest`] and `proto` also the tasks a message refers to, and an empty `metadata` beside data that is no object;
 //! - of a card: interfaces of other versions, the device-code flow, `pkceRequired`; its signatures, which were made over
 //!   another form.
 //!
@@ -29,6 +30,8 @@ mod card;
 mod data_part;
 mod error;
 mod names;
+#[cfg(feature = "protobuf")]
+pub mod proto;
 mod push;
 pub mod rest;
 pub mod rpc;

@@ -32,6 +32,7 @@ pub(super) fn send_message(
         }
     };
     let mut send = SendMessage {
+        open_as: None,
         message,
         accepted_output_modes: Vec::new(),
         push_config: None,

@@ -5,6 +5,8 @@
 //! - Replies: [`encode_reply`], [`encode_update`], [`encode_card`].
 //! - Refusals: [`encode_rpc_error`], [`encode_http_error`].
 //!
+//! With the feature `protobuf`, `proto` has the same for what travels over gRPC.
+//!
 //! LOSSES: none; the model was made after this dialect. Unknown members are ignored on the way in.
 
 mod card;
@@ -13,6 +15,8 @@ mod decode;
 mod encode;
 mod error;
 mod names;
+#[cfg(feature = "protobuf")]
+pub mod proto;
 mod query;
 mod wire;
 

@@ -16,7 +16,7 @@ pub(super) fn state_name(state: TaskState) -> &'static str {
     }
 }
 
-fn state_number(state: TaskState) -> i64 {
+pub(super) fn state_number(state: TaskState) -> i32 {
     match state {
         TaskState::Submitted => 1,
         TaskState::Working => 2,
@@ -46,7 +46,9 @@ pub(super) fn read_state(sent: &NameOrNumber<'_>) -> Result<Option<TaskState>, U
         NameOrNumber::Name(name) if name == "TASK_STATE_UNSPECIFIED" => return Ok(None),
         NameOrNumber::Number(0) => return Ok(None),
         NameOrNumber::Name(name) => TaskState::ALL.into_iter().find(|state| state_name(*state) == name),
-        NameOrNumber::Number(number) => TaskState::ALL.into_iter().find(|state| state_number(*state) == *number),
+        NameOrNumber::Number(number) => {
+            TaskState::ALL.into_iter().find(|state| i64::from(state_number(*state)) == *number)
+        }
     };
     known.map(Some).ok_or(Unknown)
 }

@@ -11,7 +11,7 @@ mod visibility;
 use std::sync::Arc;
 
 use crate::error::ProtocolError;
-use crate::model::{Json, Message, Part, Role, TaskState, Timestamp};
+use crate::model::{Dialect, Json, Message, Part, Role, TaskState, Timestamp};
 
 use super::{
     Bounds, Command, Event, Folded, Head, Inbound, Opening, Refusal, RunCommand, StatusWrite, TurnEnd, decide,
@@ -115,6 +115,7 @@ fn inbound(turn: u32, text: &str) -> Arc<Inbound> {
     Arc::new(Inbound {
         turn,
         message: says(Role::User, text),
+        dialect: Dialect::V1_0,
         metadata: (turn == 1).then(|| Json::from_trusted(r#"{"from":"first"}"#)),
         accepted_output_modes: Vec::new(),
         extensions: Vec::new(),

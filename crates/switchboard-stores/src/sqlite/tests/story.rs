@@ -54,7 +54,7 @@ pub(super) async fn write(subject: &dyn Subject) -> Story {
             "good" => DeliveryOutcome::Delivered { seq: 2 },
             _ => DeliveryOutcome::Parked { delivered_seq: 1, error: "410".to_owned() },
         };
-        subject.store().settle_deliveries(vec![(delivery.key, outcome)]).await.unwrap();
+        subject.store().settle_deliveries(vec![(delivery.claim(), outcome)]).await.unwrap();
     }
     pushing.append(subject, vec![status(subject, TaskState::Canceled, None)]).await;
 

@@ -34,7 +34,7 @@ fn call(url: impl Into<String>) -> WebhookCall {
 }
 
 async fn post(client: &GuardedClient, url: impl Into<String>) -> Result<u16, WebhookError> {
-    client.post(call(url)).await
+    client.post(call(url)).await.map(|answer| answer.status)
 }
 
 #[track_caller]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use switchboard_engine::ports::{Webhook, WebhookError};
+use switchboard_engine::ports::{Webhook, WebhookAnswer, WebhookError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -29,13 +29,22 @@ async fn an_open_range_is_called_with_all_that_was_given() {
     let port = receiver.port;
     let mut call = call(format!("http://127.0.0.1:{port}/hook?x=1"));
     call.headers.push(("authorization", "Bearer abc".to_owned()));
-    assert_eq!(client(&["127.0.0.0/8"]).post(call).await.unwrap(), 204);
+    assert_eq!(client(&["127.0.0.0/8"]).post(call).await.unwrap(), 204.into());
     let version = env!("CARGO_PKG_VERSION");
     let expected = format!(
         "POST /hook?x=1 HTTP/1.1\r\nuser-agent: switchboard/{version}\r\ncontent-type: a/b\r\n\
          authorization: Bearer abc\r\nhost: 127.0.0.1:{port}\r\ncontent-length: 2\r\n\r\n{{}}"
     );
     assert_eq!(receiver.request().await, expected);
+}
+
+#[tokio::test]
+async fn an_answer_says_when_to_come_back() {
+    let busy = "HTTP/1.1 503 Busy\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n";
+    let receiver = Receiver::start(busy).await;
+    let call = call(format!("http://127.0.0.1:{}/", receiver.port));
+    let answer = client(&["127.0.0.0/8"]).post(call).await.unwrap();
+    assert_eq!(answer, WebhookAnswer { status: 503, retry_after_ms: Some(7_000) });
 }
 
 #[tokio::test]

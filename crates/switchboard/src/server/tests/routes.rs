@@ -1,7 +1,11 @@
 //! Paths and the places they name.
 
+use switchboard_core::dialect::Dialect;
+
 use crate::server::operator::{Change, OutboxPlace};
-use crate::server::routes::{ArtifactPlace, Place, RESERVED, RestPlace, Route, decode, encode, query_pairs, route};
+use crate::server::routes::{
+    ArtifactPlace, CorvidPlace, Place, RESERVED, RestPlace, Route, SeedPlace, decode, encode, query_pairs, route,
+};
 
 fn agent<'a>(agent: Option<&'a str>, place: Place<'a>) -> Route<'a> {
     Route::Agent { agent: agent.map(Into::into), place }
@@ -17,6 +21,14 @@ fn old(place: RestPlace<'_>) -> Route<'_> {
 
 fn rest_of<'a>(tenant: &'a str, place: RestPlace<'a>) -> Route<'a> {
     agent(None, Place::Rest { tenant: Some(tenant.into()), place })
+}
+
+fn seed(dialect: Dialect, is_own: bool, place: SeedPlace) -> Place<'static> {
+    Place::Seed { dialect, is_own, place }
+}
+
+fn corvid<'a>(name: Option<&'a str>, place: CorvidPlace<'a>) -> Route<'a> {
+    agent(name, Place::Corvid(place))
 }
 
 fn task<'a>(id: &'a str, verb: Option<&'a str>) -> RestPlace<'a> {
@@ -55,6 +67,49 @@ fn each_path_names_its_place() {
         ("/agent/authenticatedExtendedCard", old(RestPlace::ExtendedCard)),
         ("/agents/echo/v1/tasks/1", agent(Some("echo"), Place::RestV1(task("1", None)))),
         ("/agents/echo/agent/authenticatedExtendedCard", agent(Some("echo"), Place::RestV1(RestPlace::ExtendedCard))),
+        ("/_agent-native/a2a", agent(None, seed(Dialect::AgentNative, false, SeedPlace::Endpoint))),
+        (
+            "/agents/echo/_agent-native/a2a/",
+            agent(Some("echo"), seed(Dialect::AgentNative, false, SeedPlace::Endpoint)),
+        ),
+        ("/dialects/selectools", agent(None, seed(Dialect::Selectools, true, SeedPlace::Endpoint))),
+        ("/dialects/selectools/a2a", agent(None, seed(Dialect::Selectools, true, SeedPlace::Endpoint))),
+        (
+            "/agents/echo/dialects/selectools/a2a",
+            agent(Some("echo"), seed(Dialect::Selectools, true, SeedPlace::Endpoint)),
+        ),
+        ("/dialects/selectools/.well-known/agent.json", agent(None, seed(Dialect::Selectools, true, SeedPlace::Card))),
+        (
+            "/dialects/agent-native/_agent-native/a2a",
+            agent(None, seed(Dialect::AgentNative, true, SeedPlace::Endpoint)),
+        ),
+        ("/dialects/agent-native/a2a", agent(None, seed(Dialect::AgentNative, true, SeedPlace::Endpoint))),
+        (
+            "/dialects/agent-native/.well-known/agent-card.json",
+            agent(None, seed(Dialect::AgentNative, true, SeedPlace::Card)),
+        ),
+        ("/dialects/nexus", agent(None, seed(Dialect::Nexus, true, SeedPlace::Endpoint))),
+        ("/dialects/nexus/rpc", agent(None, seed(Dialect::Nexus, true, SeedPlace::Endpoint))),
+        ("/dialects/selectools/rpc", Route::Unknown),
+        ("/a2a/tasks/send", corvid(None, CorvidPlace::Send)),
+        ("/dialects/corvid/a2a/tasks/send/", corvid(None, CorvidPlace::Send)),
+        ("/agents/echo/a2a/tasks/send", corvid(Some("echo"), CorvidPlace::Send)),
+        ("/a2a/tasks/a%20b", corvid(None, CorvidPlace::Task { id: "a b".into() })),
+        ("/a2a/tasks/t:cancel", corvid(None, CorvidPlace::Task { id: "t:cancel".into() })),
+        ("/a2a/tasks", Route::Unknown),
+        ("/a2a/tasks/t/pushNotificationConfigs", Route::Unknown),
+        ("/api/agents/echo/agent-card", corvid(Some("echo"), CorvidPlace::Card)),
+        ("/api/agents/echo", Route::Unknown),
+        ("/dialects/corvid/.well-known/agent-card.json", agent(None, seed(Dialect::Corvid, true, SeedPlace::Card))),
+        ("/dialects/corvid", Route::Unknown),
+        ("/dialects/corvid/a2a", Route::Unknown),
+        ("/dialects", Route::Unknown),
+        ("/dialects/1.0/a2a", Route::Unknown),
+        ("/dialects/0.3-rest", Route::Unknown),
+        ("/dialects/selectools/_agent-native/a2a", Route::Unknown),
+        ("/dialects/selectools/tasks/1", Route::Unknown),
+        ("/_agent-native", Route::Unknown),
+        ("/_agent-native/a2a/_process-task", Route::Unknown),
         ("/healthz", Route::Health),
         ("/readyz", Route::Ready),
         ("/metrics/", Route::Metrics),

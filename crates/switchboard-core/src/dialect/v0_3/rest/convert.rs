@@ -20,6 +20,7 @@ pub(super) fn send_message(check: &mut Check<'_>, body: wire::SendBody<'_>) -> (
         }
     };
     let mut send = SendMessage {
+        open_as: None,
         message,
         accepted_output_modes: Vec::new(),
         push_config: None,

@@ -25,6 +25,7 @@ pub(super) fn send_message(check: &mut Check<'_>, params: wire::SendParams<'_>) 
         }
     };
     let mut send = SendMessage {
+        open_as: None,
         message,
         accepted_output_modes: Vec::new(),
         push_config: None,

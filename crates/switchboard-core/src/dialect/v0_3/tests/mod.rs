@@ -6,6 +6,8 @@ mod cards;
 mod hostile;
 mod losses;
 mod properties;
+#[cfg(feature = "protobuf")]
+mod proto;
 mod refusals;
 mod replies;
 mod requests;

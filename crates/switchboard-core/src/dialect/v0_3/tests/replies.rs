@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::call::{PushConfigPage, Reply};
 use crate::error::ProtocolError;
 use crate::model::{
-    Artifact, ArtifactUpdate, AuthenticationInfo, Message, Part, PushConfig, Role, StatusUpdate, Task, TaskState,
-    TaskStatus, TaskView, Timestamp, Update,
+    Artifact, ArtifactUpdate, AuthenticationInfo, Dialect, Message, Part, PushConfig, Role, StatusUpdate, Task,
+    TaskState, TaskStatus, TaskView, Timestamp, Update,
 };
 
 use super::super::{encode_http_error, encode_rpc_error, is_final, rest, rpc};
@@ -25,6 +25,8 @@ fn check_reply(name: &str, reply: &Reply) {
 fn check_rest_reply(name: &str, reply: &Reply) {
     let ours = serde_json::from_str(&encoded(|out| rest::encode_reply(reply, out))).unwrap();
     assert_covers(&ours, &golden_value(&format!("rest-reply-{name}")), &MORE_OVER_HTTP);
+    #[cfg(feature = "protobuf")]
+    super::proto::check_reply(name, reply);
 }
 
 fn check_update(name: &str, update: &Update) {
@@ -32,6 +34,8 @@ fn check_update(name: &str, update: &Update) {
     assert_covers(&ours, &golden_value(&format!("update-{name}")), &MORE);
     let ours = serde_json::from_str(&encoded(|out| rest::encode_update(update, out))).unwrap();
     assert_covers(&ours, &golden_value(&format!("rest-update-{name}")), &MORE_OVER_HTTP);
+    #[cfg(feature = "protobuf")]
+    super::proto::check_update(name, update);
 }
 
 fn status(state: TaskState, message: Option<Message>, time: &str) -> TaskStatus {
@@ -41,7 +45,9 @@ fn status(state: TaskState, message: Option<Message>, time: &str) -> TaskStatus 
 
 fn task(id: &str, context_id: &str, status: TaskStatus) -> Task {
     let (id, context_id) = (id.into(), context_id.into());
-    Task { id, context_id, status, artifacts: Vec::new(), history: Vec::new(), metadata: None }
+    let created_at = Timestamp::default();
+    let (artifacts, history) = (Vec::new(), Vec::new());
+    Task { id, context_id, status, artifacts, history, metadata: None, created_at, dialect: Dialect::V1_0 }
 }
 
 fn said(role: Role, id: &str, (task_id, context_id): (&str, &str), text: &str) -> Message {
@@ -80,7 +86,7 @@ fn a_message_with_every_kind_of_part_is_written_as_the_sdk_does() {
     let parts = vec![
         Part::text("Look").with_metadata(json(r#"{"tone":"calm"}"#)),
         Part::url("https://files.example/large.csv").with_media_type("text/csv").with_filename("large.csv"),
-        Part::data(json(r#"{"stop":"Harbour","metres":310.5}"#)),
+        Part::data(json(r#"{"metres":310.5,"stop":"Harbour"}"#)),
     ];
     let mut message = Message::new(Role::Agent, "msg-5", parts);
     message.context_id = Some("ctx-5".into());

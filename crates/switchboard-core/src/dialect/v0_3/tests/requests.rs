@@ -47,6 +47,7 @@ fn sheet() -> SendMessage {
     message.metadata = Some(json(r#"{"trace":"abc"}"#));
     let authentication = AuthenticationInfo { scheme: "Bearer".to_owned(), credentials: Some("hush".to_owned()) };
     SendMessage {
+        open_as: None,
         message,
         accepted_output_modes: vec!["text/plain".to_owned()],
         push_config: Some(PushConfig { authentication: Some(authentication), ..hook("", "") }),
@@ -61,6 +62,7 @@ fn four(return_immediately: bool) -> SendMessage {
     message.task_id = Some("task-1".into());
     message.context_id = Some("ctx-1".into());
     SendMessage {
+        open_as: None,
         message,
         accepted_output_modes: Vec::new(),
         push_config: None,

@@ -125,6 +125,8 @@ fn full_card() -> AgentCard {
 #[test]
 fn a_card_with_everything_is_written_whole() {
     super::goldens::check_written("card-full", &encoded(|out| encode_card(&full_card(), out)));
+    #[cfg(feature = "protobuf")]
+    super::proto::check_card("card-full", &full_card());
 }
 
 #[test]

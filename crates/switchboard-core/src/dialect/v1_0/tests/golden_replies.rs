@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::call::{PushConfigPage, Reply, TaskPage};
 use crate::error::{ProtocolError, Violation};
 use crate::model::{
-    Artifact, ArtifactUpdate, ArtifactView, Message, Part, Role, StatusUpdate, Task, TaskState, TaskStatus, TaskView,
-    Timestamp, Update,
+    Artifact, ArtifactUpdate, ArtifactView, Dialect, Message, Part, Role, StatusUpdate, Task, TaskState, TaskStatus,
+    TaskView, Timestamp, Update,
 };
 
 use super::super::{encode_http_error, encode_reply, encode_rpc_error, encode_update};
@@ -15,10 +15,14 @@ use super::goldens::{check_written, hook, json};
 
 fn check_reply(name: &str, reply: Reply) {
     check_written(name, &encoded(|out| encode_reply(&reply, out)));
+    #[cfg(feature = "protobuf")]
+    super::proto::check_written(name, |out| super::super::proto::encode_reply(&reply, out));
 }
 
 fn check_update(name: &str, update: Update) {
     check_written(name, &encoded(|out| encode_update(&update, out)));
+    #[cfg(feature = "protobuf")]
+    super::proto::check_written(name, |out| super::super::proto::encode_update(&update, out));
 }
 
 fn at(text: &str) -> Timestamp {
@@ -31,7 +35,9 @@ fn status(state: TaskState, message: Option<Message>, time: &str) -> TaskStatus 
 
 fn task(id: &str, context_id: &str, status: TaskStatus) -> Task {
     let (id, context_id) = (id.into(), context_id.into());
-    Task { id, context_id, status, artifacts: Vec::new(), history: Vec::new(), metadata: None }
+    let created_at = Timestamp::default();
+    let (artifacts, history) = (Vec::new(), Vec::new());
+    Task { id, context_id, status, artifacts, history, metadata: None, created_at, dialect: Dialect::V1_0 }
 }
 
 fn whole(task: Task) -> TaskView {
@@ -68,7 +74,7 @@ fn replies_to_sends_are_written() {
     asking.history.push(Arc::new(said(Role::User, "msg-4", ids, "Reserve a table")));
     check_reply("reply-send-question", Reply::SentTask(whole(asking)));
 
-    let mut located = Message::new(Role::Agent, "msg-5", vec![Part::data(json(r#"{"stop":"Harbour","metres":310}"#))]);
+    let mut located = Message::new(Role::Agent, "msg-5", vec![Part::data(json(r#"{"metres":310,"stop":"Harbour"}"#))]);
     located.context_id = Some("ctx-5".into());
     located.extensions.push("https://ext.example/geo/v1".to_owned());
     located.metadata = Some(json(r#"{"https://ext.example/geo/v1":{"lat":54.3}}"#));

@@ -23,6 +23,8 @@ fn decoded(name: &str) -> Decoded {
     let call: Call<'_> = serde_json::from_str(&text).unwrap();
     let decoded = decode_call(call.method, call.params.map(RawValue::get), &DecodeLimits::default()).unwrap();
     assert_eq!(decoded.request.operation(), call.method);
+    #[cfg(feature = "protobuf")]
+    super::proto::check_read(name, call.method, &decoded);
     decoded
 }
 
@@ -32,6 +34,7 @@ fn check(name: &str, expected: Request) {
 
 fn send_of(message: Message) -> SendMessage {
     SendMessage {
+        open_as: None,
         message,
         accepted_output_modes: Vec::new(),
         push_config: None,

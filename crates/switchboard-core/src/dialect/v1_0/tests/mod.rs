@@ -1,6 +1,6 @@
 //! What a 1.0 client relies on: the golden files (`goldens`), the rules of protobuf's JSON mapping (`rules`), which field
 //! is blamed (`fields`), limits on hostile input (`hostile`), query parameters (`queries`), cards (`cards`), refusals
-//! (`errors`), and properties over generated input (`properties`).
+//! (`errors`), the same in protobuf (`proto`), and properties over generated input (`properties`).
 
 mod cards;
 mod errors;
@@ -10,6 +10,8 @@ mod golden_requests;
 mod goldens;
 mod hostile;
 mod properties;
+#[cfg(feature = "protobuf")]
+mod proto;
 mod queries;
 mod rules;
 mod samples;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::call::{PushConfigPage, Reply, Request, TaskPage};
 use crate::model::{
-    Artifact, ArtifactView, Message, Part, PartContent, PushConfig, Role, Task, TaskState, TaskStatus, TaskView,
-    Timestamp,
+    Artifact, ArtifactView, Dialect, Message, Part, PartContent, PushConfig, Role, Task, TaskState, TaskStatus,
+    TaskView, Timestamp,
 };
 
 use super::super::{encode_message, encode_reply, encode_task};
@@ -23,6 +23,8 @@ fn task() -> Task {
         artifacts: Vec::new(),
         history: Vec::new(),
         metadata: None,
+        created_at: Timestamp::default(),
+        dialect: Dialect::V1_0,
     }
 }
 

@@ -1,0 +1,81 @@
+//! A durable server as a process of its own, for the benchmarks that ask it about itself.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::load::Connection;
+use crate::process::free_address;
+
+const READY_WAIT: Duration = Duration::from_secs(60);
+
+/// Killed when dropped.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Server {
+    /// Its data and what it prints are kept in the folder.
+    pub(crate) fn start(program: &Path, folder: &Path, more: &[&str]) -> Result<Server> {
+        let address = free_address()?;
+        let output = std::fs::File::create(folder.join("output"))?;
+        let mut command = Command::new(program);
+        if program.file_stem().is_some_and(|name| name == "switchboard") {
+            command.arg("serve");
+        }
+        let child = command
+            .args(["--listen", &address.to_string(), "--data"])
+            .arg(folder.join("data"))
+            .args(more)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        Ok(Server { child, address })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) async fn until_ready(&self) -> Result<()> {
+        let deadline = Instant::now() + READY_WAIT;
+        loop {
+            if let Ok(mut connection) = Connection::open(self.address).await
+                && connection.exchange(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n").await?.status == 200
+            {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                bail!("not ready after {READY_WAIT:?}");
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    pub(crate) async fn metric(&self, name: &str) -> Result<u64> {
+        let mut connection = Connection::open(self.address).await?;
+        let reply = connection.exchange(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await?;
+        let text = std::str::from_utf8(reply.body)?;
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        value.with_context(|| format!("no metric {name}"))
+    }
+
+    pub(crate) fn kill(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only for a process that has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,170 @@
+//! The server under test: this same binary as a child, with a folder of its own, always on the same port.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child as Process, Command};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::client::Client;
+use super::dice::Dice;
+use super::processes::MARK;
+use super::wish::FRAGILE_REASON;
+use crate::config::DATABASE_NAME;
+use crate::process::die_with_us;
+
+/// How long a run belongs to a server that gives no sign of life: as short as it can be set.
+pub(super) const LEASE: Duration = Duration::from_secs(1);
+/// How long it may take until it is ready.
+const READY_WAIT_MAX: Duration = Duration::from_secs(60);
+/// How long an orderly stop may take: the grace period, a command's own, and room for a machine that is busy.
+const STOP_WAIT_MAX: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Where a server lives.
+#[derive(Clone, Debug)]
+pub(super) struct Home {
+    folder: PathBuf,
+    program: PathBuf,
+    pub(super) addr: SocketAddr,
+    /// What its commands can be told by.
+    pub(super) mark: String,
+}
+
+pub(super) struct Child {
+    process: Process,
+    pid: Pid,
+}
+
+impl Home {
+    /// Makes the folder and writes the configuration.
+    pub(super) fn make(folder: &Path, hooks: SocketAddr, dice: &mut Dice) -> io::Result<Self> {
+        std::fs::create_dir_all(folder.join("tmp"))?;
+        let folder = folder.canonicalize()?;
+        let program = std::env::current_exe()?;
+        let addr = free_addr(dice)?;
+        std::fs::write(folder.join("switchboard.toml"), configuration(&program, addr, hooks))?;
+        let mark = folder.display().to_string();
+        Ok(Self { folder, program, addr, mark })
+    }
+
+    pub(super) fn database(&self) -> PathBuf {
+        self.folder.join("data").join(DATABASE_NAME)
+    }
+
+    /// Starts a server and does not wait for it.
+    pub(super) fn start(&self) -> io::Result<Child> {
+        let log = OpenOptions::new().append(true).create(true).open(self.folder.join("server.log"))?;
+        let mut command = Command::new(&self.program);
+        // Nothing that is set for other servers on this machine may change this one.
+        command
+            .args(["serve", "--config", "switchboard.toml"])
+            .current_dir(&self.folder)
+            .env_clear()
+            .envs(["PATH", "HOME", "LANG", "TZ"].iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
+            .env("TMPDIR", self.folder.join("tmp"))
+            .env("RUST_LOG", "warn")
+            .env(MARK, &self.mark)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true);
+        die_with_us(&mut command);
+        let process = command.spawn()?;
+        let pid = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        Ok(Child { process, pid: pid.ok_or_else(|| io::Error::other("the server has no process number"))? })
+    }
+
+    /// Waits until a server that was started can be given work.
+    pub(super) async fn ready(&self, child: &mut Child, client: &Client) -> Result<(), String> {
+        let deadline = Instant::now() + READY_WAIT_MAX;
+        while !client.is_ready().await {
+            if let Some(status) = child.ended() {
+                return Err(format!("the server ended while it was starting: {status}; its log says why"));
+            }
+            if Instant::now() > deadline {
+                return Err(format!("the server was not ready after {} s", READY_WAIT_MAX.as_secs()));
+            }
+            sleep(LOOK).await;
+        }
+        Ok(())
+    }
+}
+
+impl Child {
+    /// How it ended, if it has.
+    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+        self.process.try_wait().ok().flatten()
+    }
+
+    pub(super) fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub(super) fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Kills it where it stands. It is dead when this returns, and buried by [`Child::buried`].
+    pub(super) fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    pub(super) async fn buried(mut self) {
+        let _ = self.process.wait().await;
+    }
+
+    /// Asks it to stop and waits until it has.
+    pub(super) async fn stop(mut self) -> Result<(), String> {
+        self.signal(Signal::TERM);
+        match timeout(STOP_WAIT_MAX, self.process.wait()).await {
+            Ok(Ok(status)) if status.success() => Ok(()),
+            Ok(Ok(status)) => Err(format!("the server was asked to stop and ended with {status}")),
+            Ok(Err(error)) => Err(format!("the server could not be waited for: {error}")),
+            Err(_) => Err(format!("the server was asked to stop and had not after {} s", STOP_WAIT_MAX.as_secs())),
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Not waited for yet, so the number is still its own, even if it has ended.
+        let _ = kill_process(self.pid, signal);
+    }
+}
+
+/// An address that nobody has at the moment; if somebody takes it before the server does, the server will say so. It is
+/// below those that the system gives to whoever calls: a client that calls a port of those while nobody listens may be
+/// given that very port, and is then connected to itself.
+fn free_addr(dice: &mut Dice) -> io::Result<SocketAddr> {
+    // The same plan may be played twice at once.
+    let mut dice = Dice::new(dice.roll() ^ u64::from(std::process::id()));
+    let mut last_error = None;
+    for _ in 0..100 {
+        let port = u16::try_from(dice.between(10_000, 30_000)).unwrap_or(10_000);
+        match TcpListener::bind(("127.0.0.1", port)) {
+            Ok(listener) => return listener.local_addr(),
+            Err(error) => last_error = Some(error),
+        }
+    }
+    Err(last_error.unwrap_or_else(|| io::Error::other("no port is free")))
+}
+
+fn configuration(program: &Path, addr: SocketAddr, hooks: SocketAddr) -> String {
+    let lease_s = LEASE.as_secs();
+    // Written as TOML writes text.
+    let program = toml::Value::String(program.display().to_string());
+    let again = "attempts_max = 1000\nretry_pause_s = 0\nretry_pause_s_max = 0\n";
+    let command = format!("kind = \"exec\"\ncommand = [{program}, \"chaos-agent\"]\nenv = [\"{MARK}\"]\n");
+    format!(
+        "[server]\nlisten = \"{addr}\"\ndata = \"data\"\noutbound_allow = [\"{hooks}\"]\nlease_s = {lease_s}\n\
+         grace_s = 1\nwebhook_attempts_max = 1000\n\n\
+         [[agent]]\nname = \"Demo\"\nslug = \"demo\"\nkind = \"demo\"\n{again}\n\
+         [[agent]]\nname = \"Command\"\nslug = \"command\"\n{command}{again}\n\
+         [[agent]]\nname = \"Fragile\"\nslug = \"fragile\"\n{command}recovery = \"fail\"\n\
+         recovery_reason = \"{FRAGILE_REASON}\"\n"
+    )
+}

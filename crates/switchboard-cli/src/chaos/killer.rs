@@ -1,0 +1,133 @@
+//! What is done to the server: round after round it is started, let live for a while, frozen now and then, and killed.
+//! Some are killed while they start, some while frozen, and some are stopped in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::child::{Child, Home, LEASE};
+use super::dice::Dice;
+use super::load::World;
+
+/// What was done.
+#[derive(Debug, Default)]
+pub(super) struct Deeds {
+    pub(super) kills: u64,
+    pub(super) freezes: u64,
+    /// Of the freezes, those that lasted longer than a lease.
+    pub(super) long_freezes: u64,
+    pub(super) stops: u64,
+    /// What the server did that it should not: ended by itself, did not start, did not stop.
+    pub(super) misdeeds: Vec<String>,
+}
+
+/// How long a server lives after it is ready.
+const LIFE_MS: (u64, u64) = (150, 2_600);
+/// The same when kills are behind the plan.
+const SHORT_LIFE_MS: (u64, u64) = (100, 600);
+/// At least one kill in so long is what the verdict wants; this leaves room.
+const KILL_EVERY: Duration = Duration::from_secs(3);
+/// A server that misbehaves so often is given up.
+const MISDEEDS_MAX: usize = 5;
+/// How long a kill waits for somebody to be in the middle of a send.
+const VICTIM_WAIT: Duration = Duration::from_millis(300);
+
+/// Does it until the time is up, and leaves a server that runs; none, if there is none any more that would.
+pub(super) async fn rage(home: &Home, world: &Arc<World>, mut dice: Dice, until: Instant) -> (Option<Child>, Deeds) {
+    let mut deeds = Deeds::default();
+    let begun = Instant::now();
+    while Instant::now() < until {
+        let behind = begun.elapsed() > KILL_EVERY * u32::try_from(deeds.kills + 1).unwrap_or(u32::MAX);
+        if let Err(misdeed) = round(home, world, &mut dice, behind, until, &mut deeds).await {
+            deeds.misdeeds.push(misdeed);
+            // One that does not start will not start the next time either.
+            if deeds.misdeeds.len() >= MISDEEDS_MAX {
+                return (None, deeds);
+            }
+        }
+    }
+    match start_and_wait(home, world).await {
+        Ok(child) => (Some(child), deeds),
+        Err(misdeed) => {
+            deeds.misdeeds.push(misdeed);
+            (None, deeds)
+        }
+    }
+}
+
+pub(super) async fn start_and_wait(home: &Home, world: &World) -> Result<Child, String> {
+    let mut child = start(home)?;
+    home.ready(&mut child, &world.client).await?;
+    Ok(child)
+}
+
+fn start(home: &Home) -> Result<Child, String> {
+    home.start().map_err(|error| format!("the server could not be started: {error}"))
+}
+
+async fn round(
+    home: &Home,
+    world: &World,
+    dice: &mut Dice,
+    behind: bool,
+    until: Instant,
+    deeds: &mut Deeds,
+) -> Result<(), String> {
+    let mut child = start(home)?;
+    if dice.one_in(7) {
+        // Somewhere between being started and being ready.
+        sleep(Duration::from_millis(dice.below(120))).await;
+        kill(world, child, deeds).await;
+        return Ok(());
+    }
+    home.ready(&mut child, &world.client).await?;
+    let (least, most) = if behind { SHORT_LIFE_MS } else { LIFE_MS };
+    let life = Duration::from_millis(dice.between(least, most));
+    let end = Instant::now() + life;
+    let freezes = !behind && dice.one_in(3);
+    if freezes {
+        sleep(life.mul_f64(0.5)).await;
+        if freeze(dice, &child, deeds).await {
+            kill(world, child, deeds).await;
+            return Ok(());
+        }
+    }
+    sleep_until(end.min(until)).await;
+    if let Some(status) = child.ended() {
+        return Err(format!("the server ended by itself: {status}; its log says why"));
+    }
+    if dice.one_in(9) {
+        deeds.stops += 1;
+        return child.stop().await;
+    }
+    let patience = Instant::now() + VICTIM_WAIT;
+    while !world.has_unanswered_send() && Instant::now() < patience {
+        sleep(Duration::from_millis(1)).await;
+    }
+    kill(world, child, deeds).await;
+    Ok(())
+}
+
+/// Freezes the server for a while. True if it is to die without being thawed.
+async fn freeze(dice: &mut Dice, child: &Child, deeds: &mut Deeds) -> bool {
+    let lease_ms = u64::try_from(LEASE.as_millis()).unwrap_or(u64::MAX);
+    let is_long = dice.one_in(3);
+    let (least, most) = if is_long { (lease_ms * 6 / 5, lease_ms * 3) } else { (20, lease_ms * 7 / 10) };
+    let dies_frozen = dice.one_in(5);
+    child.freeze();
+    deeds.freezes += 1;
+    deeds.long_freezes += u64::from(is_long);
+    sleep(Duration::from_millis(dice.between(least, most))).await;
+    if !dies_frozen {
+        child.thaw();
+    }
+    dies_frozen
+}
+
+async fn kill(world: &World, child: Child, deeds: &mut Deeds) {
+    child.kill();
+    world.note_kill();
+    deeds.kills += 1;
+    child.buried().await;
+}

@@ -1,0 +1,131 @@
+//! `switchboard chaos`: proves on this machine that nothing acknowledged is lost. A child server is put under a real load
+//! and killed, frozen and restarted all the while; a ledger in this process keeps what it acknowledged, and in the end
+//! everything it says is held against that.
+//!
+//! The order of things is in [`run`]. [`stage`] plays one performance: [`child`] is the server, [`killer`] what is done to
+//! it, [`load`] its clients, [`hooks`] the receiver of webhooks, [`command`] what its command agents run. [`ledger`] is
+//! written meanwhile and read back as a [`book`]; [`inspect`] asks the server, [`checker`] compares, [`verdict`] tells.
+
+mod book;
+mod checker;
+mod child;
+mod client;
+pub(crate) mod command;
+mod crew;
+mod dice;
+mod faults;
+mod hooks;
+mod inspect;
+mod killer;
+mod ledger;
+mod load;
+mod processes;
+mod selftest;
+mod stage;
+mod verdict;
+mod wish;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use switchboard::database;
+
+use self::book::Book;
+use self::dice::Dice;
+use self::faults::{Faults, Kind};
+use self::stage::{Performance, Script, ledger_of, perform};
+use self::verdict::Verdict;
+use crate::cli::ChaosArgs;
+use crate::failure::Failure;
+use crate::output;
+use crate::process::StopSignals;
+
+/// # Errors
+/// When anything was lost or wrong, when too little was seen to tell, and when the checker does not notice a loss.
+pub(crate) fn run(args: &ChaosArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::runtime)?;
+    let folder = Folder::make(args.data.as_deref())?;
+    let outcome = runtime.block_on(async {
+        let mut signals = StopSignals::listen().map_err(Failure::runtime)?;
+        tokio::select! {
+            biased;
+            () = signals.next() => Err(Failure::Runtime("interrupted".to_owned())),
+            outcome = prove(args, &folder.path) => outcome,
+        }
+    });
+    match &outcome {
+        Ok(()) if args.data.is_none() => folder.remove(),
+        _ => output::remark(format_args!("the data, the ledger and the server's log are in {}", folder.path.display())),
+    }
+    outcome
+}
+
+async fn prove(args: &ChaosArgs, folder: &Path) -> Result<(), Failure> {
+    let tell = |line: String| if args.json { output::remark(line) } else { output::say(line) };
+    let (seed, length) = (args.seed.unwrap_or_else(Dice::fresh_seed), args.length());
+    let mut dice = Dice::new(seed);
+    tell(format!("seed {seed}"));
+    let trusted = selftest::run(&folder.join("self-test"), dice.fork()).await?;
+    tell(format!("self-test: {trusted}"));
+    tell(format!("killing a server for {} s", length.as_secs()));
+    let folder = folder.join("run");
+    let script = Script { folder: folder.clone(), dice, length, violent: true };
+    let (seen, home) = perform(script, tell).await?;
+    let faults = faults(&seen, &folder, &home.database())?;
+    let verdict = Verdict { seed, seen: &seen, faults: &faults };
+    if !processes::can_be_listed() {
+        tell("this system does not list processes with their environment, so orphans were not looked for".to_owned());
+    }
+    tell(verdict.text());
+    if args.json {
+        output::say(verdict.json());
+    }
+    if verdict.is_good() {
+        return Ok(());
+    }
+    let why = if faults.total() > 0 { "promises were broken" } else { "too little was seen to tell" };
+    Err(Failure::Runtime(format!("{why}; once more with the same plan: switchboard chaos --seed {seed}")))
+}
+
+/// Everything that is wrong: by the ledger, and by the database's own check.
+fn faults(seen: &Performance, folder: &Path, database: &Path) -> Result<Faults, Failure> {
+    let book = Book::read(&ledger_of(folder)).map_err(Failure::runtime)?;
+    let mut faults = checker::check(&book, &seen.evidence);
+    let mut found = |fault: database::Fault| faults.add(Kind::WrongContent, 1, || format!("db verify: {fault}"));
+    database::verify(database, &mut found).map_err(Failure::runtime)?;
+    Ok(faults)
+}
+
+/// Where everything is kept.
+struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// The one that was asked for, if it can be made and is empty, or one of our own.
+    fn make(asked: Option<&Path>) -> Result<Self, Failure> {
+        let path = asked.map_or_else(
+            || std::env::temp_dir().join(format!("switchboard-chaos-{}", std::process::id())),
+            Path::to_path_buf,
+        );
+        let refused = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
+        std::fs::create_dir_all(&path).map_err(|error| refused(error.to_string()))?;
+        let mut inside = std::fs::read_dir(&path).map_err(|error| refused(error.to_string()))?;
+        if inside.next().is_some() {
+            return Err(refused("expected an empty folder, or one that does not exist yet".to_owned()));
+        }
+        Ok(Self { path })
+    }
+
+    fn remove(&self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.path) {
+            output::complain(format_args!("{} could not be removed: {error}", self.path.display()));
+        }
+    }
+}
+
+impl ChaosArgs {
+    fn length(&self) -> Duration {
+        Duration::from_secs(self.seconds.unwrap_or(self.minutes * 60))
+    }
+}

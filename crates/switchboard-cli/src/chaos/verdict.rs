@@ -1,0 +1,131 @@
+//! The verdict: what was seen, whether it was enough, and every fault; for people and as one line for programs.
+
+use std::time::Duration;
+
+use super::faults::{Faults, Kind};
+use super::stage::Performance;
+
+/// What a run must have seen to prove anything: so many in so long, in proportion for other lengths.
+struct Minimum {
+    what: &'static str,
+    count: u64,
+    within: Duration,
+    of: fn(&Performance) -> u64,
+}
+
+const MINIMUMS: [Minimum; 5] = [
+    Minimum { what: "kills", count: 1, within: Duration::from_secs(5), of: |seen| seen.deeds.kills },
+    Minimum {
+        what: "acknowledged events",
+        count: 10_000,
+        within: Duration::from_secs(60),
+        of: |seen| seen.acknowledged,
+    },
+    Minimum { what: "resumed streams", count: 100, within: Duration::from_secs(300), of: |seen| seen.resumed },
+    Minimum {
+        what: "webhook retries",
+        count: 100,
+        within: Duration::from_secs(300),
+        of: |seen| seen.webhooks_repeated,
+    },
+    Minimum {
+        what: "kills while a send was unanswered",
+        count: 20,
+        within: Duration::from_secs(300),
+        of: |seen| seen.kills_felt,
+    },
+];
+
+impl Minimum {
+    /// How many it takes for a run that has lasted so long: at least one.
+    fn needed(&self, length: Duration) -> u64 {
+        (self.count * length.as_secs() / self.within.as_secs()).max(1)
+    }
+}
+
+pub(super) struct Verdict<'a> {
+    pub(super) seed: u64,
+    pub(super) seen: &'a Performance,
+    pub(super) faults: &'a Faults,
+}
+
+impl Verdict<'_> {
+    pub(super) fn is_good(&self) -> bool {
+        self.word() == "pass"
+    }
+
+    /// A fault is a fault, however little was seen.
+    fn word(&self) -> &'static str {
+        match (self.faults.total(), self.shortfalls().is_empty()) {
+            (0, true) => "pass",
+            (0, false) => "not enough",
+            _ => "fail",
+        }
+    }
+
+    /// What was not seen often enough.
+    pub(super) fn shortfalls(&self) -> Vec<String> {
+        let mut shortfalls = Vec::new();
+        for minimum in &MINIMUMS {
+            let (seen, needed) = ((minimum.of)(self.seen), minimum.needed(self.seen.length));
+            if seen < needed {
+                shortfalls.push(format!("{seen} {}, and it takes {needed}", minimum.what));
+            }
+        }
+        shortfalls
+    }
+
+    /// One line of JSON, its keys always in this order.
+    pub(super) fn json(&self) -> String {
+        let seen = self.seen;
+        let mut line = format!(
+            "{{\"seed\":{},\"seconds\":{},\"kills\":{},\"freezes\":{},\"requests\":{},\"acknowledged_events\":{}",
+            self.seed,
+            seen.length.as_secs(),
+            seen.deeds.kills,
+            seen.deeds.freezes,
+            seen.requests,
+            seen.acknowledged
+        );
+        for kind in Kind::ALL {
+            line.push_str(&format!(",\"{}\":{}", kind.key(), self.faults.count(kind)));
+        }
+        line.push_str(&format!(",\"verdict\":\"{}\"}}", self.word()));
+        line
+    }
+
+    pub(super) fn text(&self) -> String {
+        let Performance { deeds, .. } = self.seen;
+        let mut text = format!(
+            "In {} s the server was killed {} times, {} of them while a send was unanswered, frozen {} times, {} of them \
+             longer than its lease, and stopped in order {} times.\n\
+             Its clients made {} requests, wrote down {} acknowledged events, and resumed {} streams; {} webhooks were \
+             delivered again.\n\n",
+            self.seen.length.as_secs(),
+            deeds.kills,
+            self.seen.kills_felt,
+            deeds.freezes,
+            deeds.long_freezes,
+            deeds.stops,
+            self.seen.requests,
+            self.seen.acknowledged,
+            self.seen.resumed,
+            self.seen.webhooks_repeated
+        );
+        for kind in Kind::ALL {
+            text.push_str(&format!("  {:<14}{:>6}  {}\n", kind.key(), self.faults.count(kind), kind.meaning()));
+        }
+        for line in &self.faults.lines {
+            text.push_str(&format!("\nfault: {line}"));
+        }
+        for line in self.shortfalls() {
+            text.push_str(&format!("\ntoo little was seen to tell: {line}"));
+        }
+        text.push_str(&format!("\nverdict: {} (seed {})", self.word(), self.seed));
+        text
+    }
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

@@ -1,0 +1,81 @@
+//! What the verdict says of runs that saw faults, or too little.
+
+use std::time::Duration;
+
+use super::super::faults::{Faults, Kind};
+use super::super::killer::Deeds;
+use super::super::stage::Performance;
+use super::Verdict;
+
+/// Just enough for five minutes.
+fn enough() -> Performance {
+    Performance {
+        length: Duration::from_millis(300_400),
+        deeds: Deeds { kills: 60, freezes: 7, long_freezes: 2, stops: 3, misdeeds: Vec::new() },
+        requests: 70_000,
+        acknowledged: 50_000,
+        resumed: 100,
+        webhooks_repeated: 100,
+        kills_felt: 20,
+        ..Performance::default()
+    }
+}
+
+fn verdict<'a>(seen: &'a Performance, faults: &'a Faults) -> Verdict<'a> {
+    Verdict { seed: 42, seen, faults }
+}
+
+#[test]
+fn the_line_has_these_keys_in_this_order() {
+    let (seen, mut faults) = (enough(), Faults::default());
+    faults.add(Kind::OutOfOrder, 2, || "two of them".to_owned());
+    let line = verdict(&seen, &faults).json();
+    let expected = "{\"seed\":42,\"seconds\":300,\"kills\":60,\"freezes\":7,\"requests\":70000,\
+                    \"acknowledged_events\":50000,\"lost\":0,\"duplicated\":0,\"out_of_order\":2,\"two_terminals\":0,\
+                    \"stuck\":0,\"webhooks_lost\":0,\"wrong_content\":0,\"orphans\":0,\"verdict\":\"fail\"}";
+    assert_eq!(line, expected);
+}
+
+#[test]
+fn enough_without_faults_is_a_pass() {
+    let (seen, faults) = (enough(), Faults::default());
+    assert_eq!(verdict(&seen, &faults).word(), "pass");
+}
+
+#[test]
+fn a_single_fault_of_any_kind_is_none() {
+    for kind in Kind::ALL {
+        let (seen, mut faults) = (enough(), Faults::default());
+        faults.add(kind, 1, String::new);
+        assert!(!verdict(&seen, &faults).is_good(), "{kind:?}");
+    }
+}
+
+#[test]
+fn too_little_of_anything_proves_nothing() {
+    let spoils: [fn(&mut Performance); 5] = [
+        |seen| seen.deeds.kills -= 1,
+        |seen| seen.acknowledged -= 1,
+        |seen| seen.resumed -= 1,
+        |seen| seen.webhooks_repeated -= 1,
+        |seen| seen.kills_felt -= 1,
+    ];
+    for (number, spoil) in spoils.into_iter().enumerate() {
+        let (mut seen, faults) = (enough(), Faults::default());
+        spoil(&mut seen);
+        let verdict = verdict(&seen, &faults);
+        assert_eq!(verdict.word(), "not enough", "{number}");
+        assert_eq!(verdict.shortfalls().len(), 1, "{:?}", verdict.shortfalls());
+    }
+}
+
+#[test]
+fn shorter_runs_need_less_in_proportion() {
+    let (mut seen, faults) = (enough(), Faults::default());
+    (seen.deeds.kills, seen.acknowledged, seen.resumed, seen.webhooks_repeated, seen.kills_felt) = (2, 2_000, 4, 4, 1);
+    seen.length = Duration::from_secs(12);
+    assert_eq!(verdict(&seen, &faults).word(), "pass");
+    seen.length = Duration::from_secs(24);
+    let shortfalls = verdict(&seen, &faults).shortfalls();
+    assert_eq!(shortfalls.len(), 4, "{shortfalls:?}");
+}

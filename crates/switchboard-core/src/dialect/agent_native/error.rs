@@ -1,0 +1,62 @@
+//! Refusals: a code and a text, no data. Where the original has a text, it is that one, to the letter. -32001 means a task
+//! that is not there and, with HTTP 401, somebody who may not call.
+
+use crate::dialect::codes;
+use crate::dialect::json::{Object, write_i64};
+use crate::error::ProtocolError;
+use crate::model::TaskId;
+
+/// The refusal of a stream by an agent that has none.
+#[must_use]
+pub fn no_streaming() -> ProtocolError {
+    ProtocolError::MethodNotFound {
+        method: "message/stream".to_owned(),
+        hint: Some("Streaming not supported".to_owned()),
+    }
+}
+
+/// Writes a whole JSON-RPC error response. `id` is the request's id as it stood in the request, `null` if it had none.
+pub fn encode_rpc_error(error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
+    let mut object = Object::open(out);
+    object.str("jsonrpc", "2.0");
+    object.key("id").extend_from_slice(id.as_bytes());
+    let mut inner = Object::open(object.key("error"));
+    write_i64(inner.key("code"), code(error).into());
+    inner.str("message", &text(error));
+    inner.close();
+    object.close();
+}
+
+/// Writes the body of a refusal that has nothing to do with JSON-RPC, such as that of a verb.
+pub fn encode_http_error(error: &ProtocolError, out: &mut Vec<u8>) {
+    let mut object = Object::open(out);
+    object.str("error", &text(error));
+    object.close();
+}
+
+fn code(error: &ProtocolError) -> i32 {
+    let stands_for = match error {
+        ProtocolError::Unauthenticated { .. } | ProtocolError::PermissionDenied { .. } => {
+            ProtocolError::TaskNotFound { id: TaskId::default() }
+        }
+        ProtocolError::ParseError { .. } => ProtocolError::InvalidRequest { reason: String::new() },
+        error => return codes::of(error).jsonrpc,
+    };
+    codes::of(&stands_for).jsonrpc
+}
+
+fn text(error: &ProtocolError) -> String {
+    match error {
+        ProtocolError::Unauthenticated { .. } => "Authentication required".to_owned(),
+        ProtocolError::ParseError { .. } | ProtocolError::InvalidRequest { .. } => {
+            "Invalid JSON-RPC request".to_owned()
+        }
+        ProtocolError::MethodNotFound { hint: Some(hint), .. } => hint.clone(),
+        ProtocolError::InvalidParams { violations } => match violations.first() {
+            Some(first) if first.field.is_empty() => format!("Invalid params: {}", first.description),
+            Some(first) => format!("Invalid params: {}: {}", first.field, first.description),
+            None => "Invalid params".to_owned(),
+        },
+        error => error.to_string(),
+    }
+}

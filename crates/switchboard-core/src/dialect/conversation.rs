@@ -1,0 +1,62 @@
+//! All that was said and written in a task as one list of messages, for dialects whose readers look for the answer in the
+//! last of them.
+
+use std::sync::Arc;
+
+use crate::model::{Artifact, ArtifactView, Message, Part, PartContent, Role, Task, TaskState, TaskView};
+
+/// The messages of a task. What a task has written is the answer once it has completed; until then, and where it did not
+/// complete, the last word is what its status says.
+pub(super) fn conversation(view: &TaskView) -> Vec<Arc<Message>> {
+    let task = &*view.task;
+    let mut messages = view.history().to_vec();
+    let written = written(task).filter(|_| view.artifacts != ArtifactView::Omitted);
+    let status = task.status.message.clone();
+    if task.state() == TaskState::Completed {
+        messages.extend(status);
+        messages.extend(written);
+    } else {
+        messages.extend(written);
+        messages.extend(status);
+    }
+    messages
+}
+
+/// What the artifacts say, as one message: readers look at the last message alone.
+fn written(task: &Task) -> Option<Arc<Message>> {
+    let texts: Vec<String> = task.artifacts.iter().map(words).filter(|text| !text.is_empty()).collect();
+    if texts.is_empty() {
+        return None;
+    }
+    let mut message = Message::new(Role::Agent, format!("{}-answer", task.id), vec![Part::text(texts.join("\n"))]);
+    message.context_id = Some(task.context_id.clone());
+    message.task_id = Some(task.id.clone());
+    Some(Arc::new(message))
+}
+
+/// An artifact in words. Chunks of a streamed text are one text; data and links have lines of their own.
+fn words(artifact: &Artifact) -> String {
+    let mut words = String::new();
+    let mut was_text = true;
+    for part in &artifact.parts {
+        let Some(text) = in_words(part) else { continue };
+        let is_text = matches!(part.content, PartContent::Text(_));
+        let goes_on = is_text && was_text;
+        if !goes_on && !words.is_empty() {
+            words.push('\n');
+        }
+        words.push_str(text);
+        was_text = is_text;
+    }
+    words
+}
+
+/// A part in words: a text, data as JSON, the address of a file. Bytes have none.
+pub(super) fn in_words(part: &Part) -> Option<&str> {
+    match &part.content {
+        PartContent::Text(text) => Some(text),
+        PartContent::Data(data) => Some(data.as_str()),
+        PartContent::Url(url) => Some(url),
+        PartContent::Raw(_) => None,
+    }
+}

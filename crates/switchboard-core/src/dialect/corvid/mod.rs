@@ -1,0 +1,27 @@
+//! What corvid-agents speak among themselves: two paths over plain HTTP, a message that is a text, a task with a flat
+//! `state`. A send is answered at once, and the caller looks again until the task has ended.
+//! - Requests: [`decode_send`]; there is nothing else to decode, a task is asked for by its path.
+//! - Replies: [`encode_reply`], [`encode_task`]; cards: [`encode_card`]; refusals: [`encode_http_error`].
+//!
+//! LOSSES, outwards (the model has it, corvid cannot say it):
+//! - four states: `canceled` and `rejected` are failed, `input-required` and `auth-required` are working;
+//! - everything but text: data is told as JSON, a file by its address, bytes not at all; a message of which nothing is left
+//!   is left out;
+//! - artifacts: what they say is one message of the agent, the last one once the task has completed;
+//! - ids, metadata, references and extensions of messages; metadata of the task;
+//! - `updatedAt` is when the state last changed; an artifact does not move it.
+//!
+//! LOSSES, inwards: `method`. A message of this dialect is one text, begins a task, and goes on with none.
+
+mod card;
+mod decode;
+mod encode;
+mod error;
+
+pub use card::encode_card;
+pub use decode::{DEPTH_MAX, Sent, TIMEOUT_MS_DEFAULT, decode_send};
+pub use encode::{encode_reply, encode_task, encode_update};
+pub use error::{NO_AGENT, RATE_EXCEEDED, TOO_DEEP, encode_http_error, encode_text};
+
+#[cfg(test)]
+mod tests;

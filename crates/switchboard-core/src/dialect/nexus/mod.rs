@@ -1,0 +1,30 @@
+//! What the NEXUS gateway speaks with its agents: JSON-RPC with parts of `{type, data}`, a status that is a word, and the
+//! conversation in `messages`. A client may choose the id of its task.
+//! - Requests: [`decode_call`]. Replies: [`encode_reply`], [`encode_task`]; cards: [`encode_card`]; refusals:
+//!   [`encode_rpc_error`], with the four codes of JSON-RPC and few others.
+//!
+//! LOSSES, outwards (the model has it, NEXUS cannot say it):
+//! - `rejected` is failed, `auth-required` is input-required; the time of a status;
+//! - the context; metadata of the task; ids, metadata, references and extensions of messages;
+//! - ids, metadata and extensions of artifacts; what they say in words is also the last message of a completed task;
+//! - metadata of parts, and file name and media type of text and data;
+//! - a direct reply is shown as a completed task, which cannot be read again;
+//! - streams, lists and webhooks.
+//!
+//! LOSSES, inwards: everything in params but `id` and `message`, and in a message but `role` and `parts`. A part whose
+//! `type` the house has no word for is data, and keeps its type in its metadata ([`TYPE_KEY`]).
+
+mod card;
+mod decode;
+mod encode;
+mod error;
+mod part;
+
+pub use card::encode_card;
+pub use decode::{Call, decode_call};
+pub use encode::{encode_message, encode_reply, encode_task, encode_update};
+pub use error::{encode_http_error, encode_rpc_error};
+pub use part::TYPE_KEY;
+
+#[cfg(test)]
+mod tests;

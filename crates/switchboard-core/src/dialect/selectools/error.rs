@@ -1,0 +1,69 @@
+//! Refusals: a code and a text, no data. Where the original has a text, it is that one, to the letter.
+
+use crate::dialect::codes;
+use crate::dialect::json::{Object, write_i64};
+use crate::error::ProtocolError;
+use crate::model::TaskId;
+
+/// Writes a whole JSON-RPC error response. `id` is the request's id as it stood in the request, `null` if it had none.
+pub fn encode_rpc_error(error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
+    if matches!(error, ProtocolError::Unauthenticated { .. } | ProtocolError::PermissionDenied { .. }) {
+        return encode_http_error(error, out);
+    }
+    let mut object = Object::open(out);
+    object.str("jsonrpc", "2.0");
+    object.key("id").extend_from_slice(id.as_bytes());
+    let mut inner = Object::open(object.key("error"));
+    write_i64(inner.key("code"), code(error).into());
+    inner.str("message", &text(error));
+    inner.close();
+    object.close();
+}
+
+/// Writes the body of a refusal that comes before JSON-RPC.
+pub fn encode_http_error(error: &ProtocolError, out: &mut Vec<u8>) {
+    let mut object = Object::open(out);
+    let mut inner = Object::open(object.key("error"));
+    inner.str("message", &text(error));
+    inner.close();
+    object.close();
+}
+
+fn code(error: &ProtocolError) -> i32 {
+    match error {
+        // A body that is too large is no valid request here.
+        ProtocolError::TooLarge { .. } => codes::of(&ProtocolError::InvalidRequest { reason: String::new() }).jsonrpc,
+        error => codes::of(error).jsonrpc,
+    }
+}
+
+fn text(error: &ProtocolError) -> String {
+    match error {
+        ProtocolError::TooLarge { bytes_max, .. } => format!("Invalid request: body exceeds {bytes_max} bytes"),
+        ProtocolError::ParseError { .. } => "Parse error: request body is not valid JSON".to_owned(),
+        ProtocolError::MethodNotFound { method, .. } => format!("Method not found: {}", quoted(method)),
+        ProtocolError::InvalidParams { violations } => {
+            let first = violations.first();
+            format!("Invalid params: {}", first.map_or("", |violation| violation.description.as_str()))
+        }
+        ProtocolError::TaskNotFound { id } => format!("Task not found: {}", quoted_id(id)),
+        ProtocolError::TaskNotCancelable { id, .. } => format!("Task {} is in a terminal state", quoted_id(id)),
+        ProtocolError::Unauthenticated { .. } => "Missing or invalid Authorization bearer token".to_owned(),
+        error => error.to_string(),
+    }
+}
+
+/// An id that was not sent is what Python calls None.
+fn quoted_id(id: &TaskId) -> String {
+    if id.is_empty() { "None".to_owned() } else { quoted(id.as_str()) }
+}
+
+/// A text as Python shows it.
+fn quoted(text: &str) -> String {
+    let text = crate::dialect::json::excerpt(text, 256).replace('\\', "\\\\").replace(char::is_control, "?");
+    if text.contains('\'') && !text.contains('"') {
+        format!("\"{text}\"")
+    } else {
+        format!("'{}'", text.replace('\'', "\\'"))
+    }
+}

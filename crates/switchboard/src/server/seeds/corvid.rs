@@ -1,0 +1,197 @@
+//! Corvid: two paths, no envelope, an HTTP status and a text for what is refused. A send that names no agent goes to the
+//! first one that takes such calls.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use http_body::Body;
+use switchboard_core::call::Request;
+use switchboard_core::dialect::Dialect;
+use switchboard_core::dialect::corvid::{
+    DEPTH_MAX, NO_AGENT, RATE_EXCEEDED, Sent, TIMEOUT_MS_DEFAULT, TOO_DEEP, decode_send, encode_reply, encode_text,
+};
+use switchboard_core::error::ProtocolError;
+use tokio::time::Instant;
+
+use crate::server::auth::Identity;
+use crate::server::binding::{Calling, check_content_type};
+use crate::server::body::{ReplyBody, read};
+use crate::server::context::{Head, Mounted, Shared};
+use crate::server::metrics::Outcome;
+use crate::server::names::X_SOURCE_AGENT;
+use crate::server::respond::{JSON, http_error, json, outcome};
+use crate::server::routes::CorvidPlace;
+
+/// How an agent behaves towards corvid-agents.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CorvidOptions {
+    /// How many sends a minute each source may make.
+    pub sends_per_min: usize,
+    /// How often a call may have been passed on from agent to agent.
+    pub depth_max: u32,
+    /// How long a task may take whose caller names no limit, as far as the agent itself allows.
+    pub timeout_ms: u32,
+}
+
+impl Default for CorvidOptions {
+    fn default() -> Self {
+        Self { sends_per_min: 5, depth_max: DEPTH_MAX, timeout_ms: TIMEOUT_MS_DEFAULT }
+    }
+}
+
+/// Where a request came to.
+pub(crate) struct At<'a> {
+    /// The agent that its path names, if it names one.
+    pub(crate) agent: Option<&'a str>,
+    pub(crate) place: CorvidPlace<'a>,
+}
+
+impl At<'_> {
+    fn agent<'s>(&self, shared: &'s Shared) -> Option<&'s Mounted> {
+        shared.agents.iter().find(|mounted| match self.agent {
+            Some(name) => mounted.name.as_str() == name,
+            None => mounted.accent.default_project,
+        })
+    }
+
+    /// The verb that the place takes.
+    fn verb(&self) -> &'static str {
+        match self.place {
+            CorvidPlace::Send => "POST",
+            CorvidPlace::Task { .. } | CorvidPlace::Card => "GET",
+        }
+    }
+}
+
+/// A refusal, by an error of the house or by a text of the original's.
+enum Refusal {
+    Error(ProtocolError),
+    Text(StatusCode, &'static str),
+    RateExceeded { retry_after_s: u64 },
+}
+
+impl From<ProtocolError> for Refusal {
+    fn from(error: ProtocolError) -> Self {
+        Self::Error(error)
+    }
+}
+
+pub(crate) async fn serve<B>(
+    shared: &Shared,
+    head: &Head<'_>,
+    method: &Method,
+    at: At<'_>,
+    body: B,
+) -> Response<ReplyBody>
+where
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: std::fmt::Display,
+{
+    let is_head = *method == Method::HEAD && matches!(at.place, CorvidPlace::Card);
+    if method.as_str() != at.verb() && !is_head {
+        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed");
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(at.verb()));
+        return response;
+    }
+    let answered = match &at.place {
+        CorvidPlace::Card => {
+            return match at.agent(shared) {
+                Some(agent) => agent.cards.api.answer(head.headers, is_head),
+                None => text(StatusCode::NOT_FOUND, "Agent not found"),
+            };
+        }
+        CorvidPlace::Send => send(shared, head, &at, body).await,
+        CorvidPlace::Task { id } => get(shared, head, &at, id).await,
+    };
+    match answered {
+        Ok(response) => response,
+        Err(Refusal::Error(error)) => http_error(Dialect::Corvid, &error, JSON),
+        Err(Refusal::Text(status, why)) => {
+            shared.metrics.request("SendMessage", Outcome::Refused);
+            text(status, why)
+        }
+        Err(Refusal::RateExceeded { retry_after_s }) => {
+            shared.metrics.request("SendMessage", Outcome::Refused);
+            let mut response = text(StatusCode::TOO_MANY_REQUESTS, RATE_EXCEEDED);
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry_after_s));
+            response
+        }
+    }
+}
+
+async fn send<B>(shared: &Shared, head: &Head<'_>, at: &At<'_>, body: B) -> Result<Response<ReplyBody>, Refusal>
+where
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: std::fmt::Display,
+{
+    let (identity, sent) = match receive(shared, head, body).await {
+        Ok(received) => received,
+        Err(error) => {
+            shared.metrics.request("unknown", outcome(&error));
+            return Err(error.into());
+        }
+    };
+    let Some(agent) = at.agent(shared) else {
+        let why = if at.agent.is_none() { NO_AGENT } else { "Agent not found" };
+        return Err(Refusal::Text(StatusCode::NOT_FOUND, why));
+    };
+    let options = &agent.accent.corvid;
+    let source = sent.source_agent.as_deref().unwrap_or_default();
+    let admitted = agent.accent.rate.admit(source, options.sends_per_min, Instant::now());
+    admitted.map_err(|retry_after_s| Refusal::RateExceeded { retry_after_s })?;
+    if sent.depth > options.depth_max {
+        return Err(Refusal::Text(StatusCode::BAD_REQUEST, TOO_DEEP));
+    }
+    let request = Request::SendMessage(Box::new(sent.into_send(options.timeout_ms)));
+    Ok(call(shared, head, agent, identity, request).await?)
+}
+
+/// Who sends, and what.
+async fn receive<'s, B>(shared: &'s Shared, head: &Head<'_>, body: B) -> Result<(&'s Identity, Sent), ProtocolError>
+where
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: std::fmt::Display,
+{
+    let identity = shared.door.identify(head.headers)?;
+    check_content_type(head.headers)?;
+    let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
+    let body = read(head.headers, body, shared.limits.body_bytes_max, patience).await?;
+    let mut sent = decode_send(&body, &shared.decode_limits)?;
+    sent.source_agent = sent.source_agent.or_else(|| named_source(head.headers, shared.decode_limits.id_bytes_max));
+    Ok((identity, sent))
+}
+
+fn named_source(headers: &HeaderMap, bytes_max: usize) -> Option<String> {
+    let name = headers.get(X_SOURCE_AGENT)?.to_str().ok()?.trim();
+    (!name.is_empty() && name.len() <= bytes_max).then(|| name.to_owned())
+}
+
+async fn get(shared: &Shared, head: &Head<'_>, at: &At<'_>, id: &str) -> Result<Response<ReplyBody>, Refusal> {
+    let identity = shared.door.identify(head.headers)?;
+    let agent = at.agent(shared).ok_or_else(|| ProtocolError::task_not_found(&id.into()))?;
+    let request = Request::GetTask { id: id.into(), history_length: None };
+    Ok(call(shared, head, agent, identity, request).await?)
+}
+
+async fn call(
+    shared: &Shared,
+    head: &Head<'_>,
+    agent: &Mounted,
+    identity: &Identity,
+    request: Request,
+) -> Result<Response<ReplyBody>, ProtocolError> {
+    let mut caller = shared.caller(agent, identity, None, Dialect::Corvid, head)?;
+    caller.last_event_id = None;
+    let reply = Calling::begin(agent, caller, request).reply(shared).await?;
+    let mut body = Vec::with_capacity(1024);
+    encode_reply(&reply, &mut body);
+    Ok(json(StatusCode::OK, JSON, body))
+}
+
+fn text(status: StatusCode, why: &str) -> Response<ReplyBody> {
+    let mut body = Vec::with_capacity(64);
+    encode_text(why, &mut body);
+    json(status, JSON, body)
+}

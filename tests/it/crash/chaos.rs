@@ -1,0 +1,70 @@
+//! The proof that users can run, run here: the same command, for as long as there is time. What it must see is in proportion
+//! to how long it runs; its load sees several times that, so that it holds on a machine that has other things to do.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::process::{binary, verify};
+
+const KEYS: [&str; 15] = [
+    "seed",
+    "seconds",
+    "kills",
+    "freezes",
+    "requests",
+    "acknowledged_events",
+    "lost",
+    "duplicated",
+    "out_of_order",
+    "two_terminals",
+    "stuck",
+    "webhooks_lost",
+    "wrong_content",
+    "orphans",
+    "verdict",
+];
+
+#[test]
+fn chaos_wants_a_folder_that_is_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("mine"), "").unwrap();
+    let output = Command::new(binary()).args(["chaos", "--data"]).arg(folder.path()).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("expected an empty folder"), "{told}");
+}
+
+#[test]
+fn chaos_finds_no_fault_and_says_so_in_one_line() {
+    let long = std::env::var_os("SWITCHBOARD_TEST_LONG").is_some();
+    let length: [&str; 2] = if long { ["--minutes", "5"] } else { ["--seconds", "20"] };
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("kept");
+    let mut command = Command::new(binary());
+    command.args(["chaos", "--json", "--seed", "7"]).args(length).arg("--data").arg(&data);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    println!("{told}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    println!("{said}");
+    let [line] = said.lines().collect::<Vec<_>>()[..] else { panic!("one line: {said:?}") };
+    let mut from = 0;
+    for key in KEYS {
+        let at = line.find(&format!("\"{key}\":")).unwrap_or_else(|| panic!("{key} is missing: {line}"));
+        assert!(at >= from, "{key} comes too early: {line}");
+        from = at;
+    }
+    let verdict: Value = serde_json::from_str(line).unwrap();
+    assert_eq!(verdict.as_object().unwrap().len(), KEYS.len(), "{line}");
+    for fault in &KEYS[6..14] {
+        assert_eq!(verdict[fault], 0, "{line}");
+    }
+    assert_eq!((verdict["seed"].as_u64(), verdict["verdict"].as_str()), (Some(7), Some("pass")), "{line}");
+    assert!(output.status.success(), "{}", output.status);
+    assert!(told.contains("was erased from a copy, and reported as lost"), "it has tested itself first");
+    // What was asked to be kept is there: a ledger anybody can read, and a database in order.
+    let ledger = std::fs::read_to_string(data.join("run/ledger.jsonl")).unwrap();
+    assert!(ledger.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+    verify(&data.join("run/data"));
+}

@@ -1,0 +1,71 @@
+//! `proto`: the Rust code of the protobuf messages, from the files in `proto/`. It is committed, so that nobody needs a
+//! generator who does not change those files, and it bears a mark of the file it was made from, so that a test can say
+//! without a generator that both still belong together.
+
+#[cfg(feature = "proto")]
+mod generate;
+
+use std::path::PathBuf;
+
+#[cfg(feature = "proto")]
+pub(crate) use generate::{check, write};
+
+use crate::places::root;
+
+/// One package: its file, and where the code goes.
+struct Package {
+    file: &'static str,
+    out: &'static str,
+}
+
+const PACKAGES: &[Package] = &[
+    Package { file: "lf/a2a/v1/a2a.proto", out: "crates/switchboard-core/src/dialect/v1_0/proto/generated.rs" },
+    Package { file: "a2a/v1/a2a.proto", out: "crates/switchboard-core/src/dialect/v0_3/proto/generated.rs" },
+    Package { file: "google/rpc/error.proto", out: "crates/switchboard-core/src/dialect/protobuf/generated.rs" },
+];
+
+impl Package {
+    /// What the code has above it.
+    fn head(&self, source: &str, code: &str) -> String {
+        let made = "Made by `cargo run -p xtask --features proto -- proto`, not by hand.";
+        format!("//! {made}\n//! From `proto/{}`; mark of both: {:016x}.\n\n", self.file, mark(source, code))
+    }
+
+    /// Whether the code in the tree is marked as made from the file in the tree, and neither was changed since.
+    #[cfg(test)]
+    fn is_marked(&self) -> bool {
+        let read =
+            |path: PathBuf| std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+        let (source, found) = (read(self.source()), read(root().join(self.out)));
+        let code = found.split_once("\n\n").map_or("", |(_, code)| code);
+        found == self.head(&source, code) + code
+    }
+
+    fn source(&self) -> PathBuf {
+        root().join("proto").join(self.file)
+    }
+}
+
+/// FNV-1a: it has to notice a change, not an adversary.
+fn mark(source: &str, code: &str) -> u64 {
+    let bytes = source.bytes().chain(code.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |mark, byte| (mark ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PACKAGES;
+
+    #[test]
+    fn the_code_belongs_to_the_files_it_was_made_from() {
+        for package in PACKAGES {
+            assert!(package.is_marked(), "{} and proto/{}: run the chore `proto`", package.out, package.file);
+        }
+    }
+
+    #[cfg(feature = "proto")]
+    #[test]
+    fn the_files_make_the_code_that_is_committed() {
+        assert!(super::check().unwrap());
+    }
+}
