@@ -2,45 +2,32 @@
 //!
 //! In: a checkout of the kit (`a2aproject/a2a-tck`, with its requirements installed for the Python named), which is no
 //! part of this project and is left as it was. Out: `NAME.json` for machines and `NAME.md` for people, named after the
-//! kit's commit. The kit runs three times, once per configuration of the agent, because no single agent card unlocks
-//! all of its tests. All is well when every failure is one that `known` explains.
+//! kit's commit. A kit runs several times (`suites`): no single agent card unlocks all tests of 1.0, and the kit of 0.3
+//! takes one binding at a time. All is well when every failure is one that `known` explains.
 
 mod junit;
 mod known;
+mod suites;
 mod summary;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use junit::Verdict;
+use suites::{SUITES, Setting, Suite};
 use summary::{Kit, Run, Summary};
 
 use crate::places::{root, target};
 use crate::server::Server;
 
 const USAGE: &str = "\
-usage: cargo run -p xtask -- conformance --kit PATH [--python PYTHON] [--out DIR] [--server PATH]
+usage: cargo run -p xtask -- conformance --kit PATH [--version 1.0|0.3] [--python PYTHON] [--out DIR] [--server PATH]
 
-  --kit PATH       checkout of a2aproject/a2a-tck, branch 1.0-dev
+  --kit PATH       checkout of a2aproject/a2a-tck, branch 1.0-dev, or 0.3.x for --version 0.3
+  --version V      which kit it is: 1.0 (default) or 0.3
   --python PYTHON  a Python with the kit's requirements (default: python3)
   --out DIR        where the summary goes (default: docs/conformance)
   --server PATH    the conformance agent (default: built from the example `conformance`)";
-
-/// The kit's names of the bindings that are served.
-pub(crate) const BINDINGS: &str = "jsonrpc,http_json,grpc";
-
-/// One configuration of the agent, and what of the kit makes sense against it.
-struct Setting {
-    config: &'static str,
-    pytest: &'static [&'static str],
-}
-
-const SETTINGS: &[Setting] = &[
-    Setting { config: "full", pytest: &[] },
-    Setting { config: "minimal", pytest: &[] },
-    // The agent refuses every call that does not name the extension, so the kit's other tests mean nothing here.
-    Setting { config: "required-extension", pytest: &["-k", "extension"] },
-];
 
 /// Runs the kit in all configurations. Fails on a failure of the kit that nothing explains, and on anything that keeps
 /// the kit from running.
@@ -60,6 +47,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
 }
 
 struct Options {
+    suite: &'static Suite,
     kit: PathBuf,
     python: PathBuf,
     out: PathBuf,
@@ -68,9 +56,15 @@ struct Options {
 
 impl Options {
     fn parse(args: &[String]) -> Result<Options, String> {
-        let (mut kit, mut python, mut out, mut server) = (None, None, None, None);
+        let (mut suite, mut kit, mut python, mut out, mut server) = (&SUITES[0], None, None, None, None);
         let mut args = args.iter();
         while let Some(name) = args.next() {
+            if name == "--version" {
+                let asked = args.next().map_or("", String::as_str);
+                let found = SUITES.iter().find(|suite| suite.version == asked);
+                suite = found.ok_or_else(|| format!("--version wants 1.0 or 0.3\n{USAGE}"))?;
+                continue;
+            }
             let slot = match name.as_str() {
                 "--kit" => &mut kit,
                 "--python" => &mut python,
@@ -85,6 +79,7 @@ impl Options {
             *slot = Some(path.map_err(|error| format!("{name} {value}: {error}"))?);
         }
         Ok(Options {
+            suite,
             kit: kit.ok_or_else(|| format!("--kit is missing\n{USAGE}"))?,
             python: python.unwrap_or_else(|| "python3".into()),
             out: out.unwrap_or_else(|| root().join("docs/conformance")),
@@ -101,13 +96,13 @@ fn measure(options: &Options) -> Result<bool, String> {
     };
     let reports = target().join("conformance").join(kit.name());
     let mut runs = Vec::new();
-    for setting in SETTINGS {
-        println!("{}: running", setting.config);
+    for setting in options.suite.settings {
+        println!("{}: running", setting.name);
         let run = run_kit(options, &kit, &agent, &reports, setting)?;
         println!("{}", run.line());
         runs.push(run);
     }
-    let summary = Summary { kit, runs };
+    let summary = Summary { suite: options.suite, kit, runs };
     summary.write(&options.out)?;
     for unexplained in summary.unexplained() {
         println!("unexplained: {unexplained}");
@@ -115,8 +110,15 @@ fn measure(options: &Options) -> Result<bool, String> {
     Ok(summary.unexplained().next().is_none())
 }
 
-fn run_kit(options: &Options, kit: &Kit, agent: &Path, reports: &Path, setting: &Setting) -> Result<Run, String> {
-    let reports = reports.join(setting.config);
+fn run_kit(
+    options: &Options,
+    kit: &Kit,
+    agent: &Path,
+    reports: &Path,
+    setting: &'static Setting,
+) -> Result<Run, String> {
+    let suite = options.suite;
+    let reports = reports.join(setting.name);
     std::fs::create_dir_all(&reports).map_err(|error| format!("{}: {error}", reports.display()))?;
     let junit = reports.join("junit.xml");
     // What an earlier run left must not pass for this one's.
@@ -130,14 +132,17 @@ fn run_kit(options: &Options, kit: &Kit, agent: &Path, reports: &Path, setting: 
     let output = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let errors = output.try_clone().map_err(|error| error.to_string())?;
     // The exit status says only whether anything failed, which the report says better.
-    Command::new(&options.python)
-        .args(["-m", "pytest", "tests/compatibility/", "-q", "--tb=short", "-p", "no:cacheprovider"])
-        .args(["-o", "junit_family=xunit1"])
-        .arg(format!("--sut-host={}", server.url()))
-        .arg(format!("--transport={BINDINGS}"))
+    let mut pytest = Command::new(&options.python);
+    pytest
+        .args(["-m", "pytest", &format!("{}{}", suite.tests, setting.tests)])
+        .args(["-q", "--tb=short", "-p", "no:cacheprovider", "-o", "junit_family=xunit1"])
+        .arg(format!("{}={}", suite.address, server.url()))
         .arg(format!("--junitxml={}", junit.display()))
-        .arg(format!("--compatibility-report={}", reports.join("compatibility").display()))
-        .args(setting.pytest)
+        .args(setting.pytest);
+    if suite.reports_requirements {
+        pytest.arg(format!("--compatibility-report={}", reports.join("compatibility").display()));
+    }
+    pytest
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .current_dir(&options.kit)
         .stdin(Stdio::null())
@@ -150,14 +155,14 @@ fn run_kit(options: &Options, kit: &Kit, agent: &Path, reports: &Path, setting: 
     let url = server.url();
     // Ports and paths differ from run to run and from machine to machine; the summary must not.
     let plain = |text: &str| text.replace(&url, "http://agent").replace(&*options.kit.to_string_lossy(), "kit");
-    let cases = junit::cases(&report).map(|mut case| {
+    let cases = junit::cases(&report, suite.tests).map(|mut case| {
         match &mut case.verdict {
             Verdict::Passed => {}
             Verdict::Failed(text) | Verdict::Skipped(text) | Verdict::ExpectedFailure(text) => *text = plain(text),
         }
         case
     });
-    Ok(Run::new(setting.config, setting.pytest, kit.is_corrected(), must_share(&reports), cases))
+    Ok(Run::new(suite, setting, kit.is_corrected(), must_share(&reports), cases))
 }
 
 /// The kit's own figure: the share of MUST requirements that hold on every binding run.

@@ -21,7 +21,7 @@ usage: cargo run -p xtask -- <chore>
 
 chores:
   tidy           check the tree against the house rules (imports, texts, links, dependencies)
-  conformance    run the official test kit: --kit PATH [--python PYTHON] [--out DIR]
+  conformance    run the official test kit: --kit PATH [--version 1.0|0.3] [--python PYTHON] [--out DIR]
   clients        run other SDKs against the binary: [NAME…] (tests/clients tells more)
   proto          write the code of the protobuf messages: [--check]; needs --features proto";
 

@@ -1,6 +1,7 @@
-//! The agent that the official test kit wants to talk to: the beginning of a message's id says what it should do.
+//! The agent that the official test kits want to talk to: the beginning of a message's id says what it should do.
 //!
-//! `--config full|minimal|required-extension` chooses what its card offers, `--listen ADDR` where.
+//! `--config full|minimal|required-extension` chooses what its card offers to the kit of A2A 1.0, `--config 0.3` makes it
+//! the agent that the kit of 0.3 expects. `--listen ADDR` says where.
 
 #![expect(clippy::print_stderr, reason = "whoever runs the kit waits for the address")]
 
@@ -12,11 +13,16 @@ use switchboard::{
     Traits, Turn,
 };
 
+/// For the kit of 1.0.
 struct Conformance;
+
+/// For the kit of 0.3, which sends anything and wants a task that can still be canceled, answered and followed.
+struct Conversation;
 
 /// Twice the kit's own patience with a stream.
 const STAY_ACTIVE: Duration = Duration::from_secs(4);
 const DELAY: Duration = Duration::from_secs(2);
+const THOUGHT: Duration = Duration::from_secs(1);
 
 impl Agent for Conformance {
     async fn run(&self, turn: Turn) -> Result<(), AgentError> {
@@ -70,6 +76,24 @@ impl Agent for Conformance {
     }
 }
 
+impl Agent for Conversation {
+    async fn run(&self, turn: Turn) -> Result<(), AgentError> {
+        let id = turn.message().message_id.clone();
+        turn.working("").await?;
+        if id.as_str().starts_with("test-resubscribe-message-id") {
+            tokio::time::sleep(STAY_ACTIVE).await;
+            return Ok(());
+        }
+        tokio::time::sleep(THOUGHT).await;
+        turn.ask("What else do you want me to know?").await?;
+        Ok(())
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::pure()
+    }
+}
+
 fn stream_text(id: &str) -> Option<&'static str> {
     [
         ("tck-stream-001", "Stream hello from TCK"),
@@ -91,18 +115,27 @@ async fn artifact(turn: &Turn, part: Part) -> Result<(), AgentError> {
 }
 
 fn server(config: &str) -> anyhow::Result<ServerBuilder> {
-    let agent = AgentBuilder::new("Conformance", Conformance)
+    let agent = if config == "0.3" {
+        AgentBuilder::new("Conformance", Conversation)
+    } else {
+        AgentBuilder::new("Conformance", Conformance)
+    };
+    let agent = agent
         .description("Does what the official test kit expects")
         .output_modes(["text/plain", "application/json"])
         .skill(Skill::new("tck", "Test kit", "Answers by the beginning of a message's id").tag("test"));
     let agent = match config {
         "full" => agent.extended_card(|card| card.description.push_str(", extended")).extended_card_for_anyone(),
+        // This kit wants the extended card refused with -32007 or -32603 to those who are nobody, not with 401.
+        "0.3" => agent,
         "minimal" => agent.streaming(false).push_notifications(false),
         "required-extension" => agent.extension("urn:a2a:tck:required-extension", "Must be asked for", true),
-        other => anyhow::bail!("--config {other}: expected full, minimal or required-extension"),
+        other => anyhow::bail!("--config {other}: expected full, minimal, required-extension or 0.3"),
     };
-    // The kit's own webhook receiver is on this machine, and its schema of the card is closed.
-    Ok(Server::builder().agent(agent).outbound_allow(["127.0.0.0/8", "::1/128"]).card_form(CardForm::V1_0))
+    // The kit of 1.0 refuses members it does not know.
+    let card = if config == "0.3" { CardForm::All } else { CardForm::V1_0 };
+    // The kit's own webhook receiver is on this machine.
+    Ok(Server::builder().agent(agent).card_form(card).outbound_allow(["127.0.0.0/8", "::1/128"]))
 }
 
 #[tokio::main]

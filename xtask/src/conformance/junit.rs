@@ -2,7 +2,7 @@
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Case {
-    /// As pytest names it, relative to the kit's `tests/compatibility/`.
+    /// As pytest names it, relative to where the kit's tests are.
     pub(super) id: String,
     pub(super) verdict: Verdict,
 }
@@ -16,20 +16,20 @@ pub(super) enum Verdict {
     ExpectedFailure(String),
 }
 
-pub(super) fn cases(report: &str) -> impl Iterator<Item = Case> {
-    report.split("<testcase ").skip(1).map(|rest| {
+pub(super) fn cases(report: &str, tests: &str) -> impl Iterator<Item = Case> {
+    report.split("<testcase ").skip(1).map(move |rest| {
         let tag = Tag::read(rest);
         let inside = if tag.is_empty { "" } else { tag.rest.split("</testcase>").next().unwrap_or_default() };
-        Case { id: node_id(&tag), verdict: verdict(inside) }
+        Case { id: node_id(&tag, tests), verdict: verdict(inside) }
     })
 }
 
 /// `file.py::Class::test[parameter]`, put together again from the parts that the report keeps apart.
-fn node_id(tag: &Tag<'_>) -> String {
+fn node_id(tag: &Tag<'_>, tests: &str) -> String {
     let (file, class_path, name) = (tag.get("file"), tag.get("classname"), tag.get("name"));
     let module = file.trim_end_matches(".py").replace('/', ".");
     let class = class_path.strip_prefix(&module).unwrap_or_default().trim_start_matches('.');
-    let file = file.trim_start_matches("tests/compatibility/");
+    let file = file.trim_start_matches(tests);
     if class.is_empty() { format!("{file}::{name}") } else { format!("{file}::{}::{name}", class.replace('.', "::")) }
 }
 
@@ -90,7 +90,7 @@ mod tests {
         let report = r#"<testsuite tests="4"><testcase classname="tests.compatibility.a.test_x.TestY" name="t[j]" file="tests/compatibility/a/test_x.py" line="1" time="0.1" /><testcase classname="tests.compatibility.a.test_x" name="m[&quot;k&quot;]" file="tests/compatibility/a/test_x.py"><failure message="want 1 &lt; 2&#10;more">trace</failure></testcase><testcase classname="tests.compatibility.a.test_x" name="s" file="tests/compatibility/a/test_x.py"><skipped type="pytest.skip" message="no grpc">x</skipped></testcase><testcase classname="tests.compatibility.a.test_x" name="f" file="tests/compatibility/a/test_x.py"><skipped type="pytest.xfail" message="should" /></testcase></testsuite>"#;
         let case = |id: &str, verdict| Case { id: id.to_owned(), verdict };
         assert_eq!(
-            cases(report).collect::<Vec<_>>(),
+            cases(report, "tests/compatibility/").collect::<Vec<_>>(),
             [
                 case("a/test_x.py::TestY::t[j]", Verdict::Passed),
                 case("a/test_x.py::m[\"k\"]", Verdict::Failed("want 1 < 2".to_owned())),

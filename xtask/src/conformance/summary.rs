@@ -8,9 +8,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::BINDINGS;
 use super::junit::{Case, Verdict};
 use super::known;
+use super::suites::{Setting, Suite};
 
 /// Which kit it was.
 pub(super) struct Kit {
@@ -45,14 +45,13 @@ impl Kit {
 }
 
 pub(super) struct Run {
-    config: &'static str,
-    pytest: &'static [&'static str],
+    setting: &'static Setting,
     must: Option<String>,
     passed: usize,
     failures: Vec<Failure>,
     expected_failures: BTreeMap<String, Vec<String>>,
     skips: BTreeMap<String, Vec<String>>,
-    skips_floor: Option<usize>,
+    skips_floor: usize,
 }
 
 struct Failure {
@@ -63,27 +62,26 @@ struct Failure {
 
 impl Run {
     pub(super) fn new(
-        config: &'static str,
-        pytest: &'static [&'static str],
+        suite: &Suite,
+        setting: &'static Setting,
         corrected: bool,
         must: Option<String>,
         cases: impl Iterator<Item = Case>,
     ) -> Run {
         let mut run = Run {
-            config,
-            pytest,
+            setting,
             must,
             passed: 0,
             failures: Vec::new(),
             expected_failures: BTreeMap::new(),
             skips: BTreeMap::new(),
-            skips_floor: known::skips(config, corrected),
+            skips_floor: if corrected { setting.skips.corrected } else { setting.skips.as_published },
         };
         for Case { id, verdict } in cases {
             match verdict {
                 Verdict::Passed => run.passed += 1,
                 Verdict::Failed(message) => {
-                    let reason = known::reason(config, corrected, &id);
+                    let reason = known::reason(suite.failures, setting.name, corrected, &id);
                     run.failures.push(Failure { id, message, reason });
                 }
                 Verdict::Skipped(why) => run.skips.entry(why).or_default().push(id),
@@ -94,7 +92,13 @@ impl Run {
     }
 
     pub(super) fn line(&self) -> String {
-        format!("{}: {} passed, {} failed, {} skipped", self.config, self.passed, self.failures.len(), self.skipped())
+        format!(
+            "{}: {} passed, {} failed, {} skipped",
+            self.setting.name,
+            self.passed,
+            self.failures.len(),
+            self.skipped()
+        )
     }
 
     fn skipped(&self) -> usize {
@@ -107,8 +111,10 @@ impl Run {
         };
         let failure = |failure: &Failure| json!({ "id": failure.id, "said": failure.message, "known": failure.reason });
         json!({
-            "config": self.config,
-            "pytest": self.pytest,
+            "run": self.setting.name,
+            "config": self.setting.config,
+            "tests": self.setting.tests,
+            "pytest": self.setting.pytest,
             "passed": self.passed,
             "failed": self.failures.len(),
             "skipped": self.skipped(),
@@ -122,6 +128,7 @@ impl Run {
 }
 
 pub(super) struct Summary {
+    pub(super) suite: &'static Suite,
     pub(super) kit: Kit,
     pub(super) runs: Vec<Run>,
 }
@@ -131,9 +138,10 @@ impl Summary {
     pub(super) fn unexplained(&self) -> impl Iterator<Item = String> {
         self.runs.iter().flat_map(|run| {
             let failed = run.failures.iter().filter(|failure| failure.reason.is_none());
-            let failed = failed.map(|failure| format!("{}: {} failed: {}", run.config, failure.id, failure.message));
-            let (skipped, floor) = (run.skipped(), run.skips_floor.unwrap_or(usize::MAX));
-            let skipped = (skipped > floor).then(|| format!("{}: {skipped} skipped, not {floor}", run.config));
+            let failed =
+                failed.map(|failure| format!("{}: {} failed: {}", run.setting.name, failure.id, failure.message));
+            let (skipped, floor) = (run.skipped(), run.skips_floor);
+            let skipped = (skipped > floor).then(|| format!("{}: {skipped} skipped, not {floor}", run.setting.name));
             failed.chain(skipped)
         })
     }
@@ -153,7 +161,8 @@ impl Summary {
     fn to_json(&self) -> Value {
         json!({
             "kit": { "repository": "a2aproject/a2a-tck", "commit": self.kit.commit, "corrected": self.kit.changed },
-            "bindings": BINDINGS.split(',').collect::<Vec<_>>(),
+            "version": self.suite.version,
+            "bindings": self.suite.bindings.split(',').collect::<Vec<_>>(),
             "runs": self.runs.iter().map(Run::to_json).collect::<Vec<_>>(),
         })
     }
@@ -167,15 +176,16 @@ impl Summary {
 
     fn write_markdown(&self, text: &mut String) -> std::fmt::Result {
         let which = if self.kit.is_corrected() { "corrected for specification 1.0.1" } else { "as published" };
-        writeln!(text, "# Official test kit, {which}\n")?;
-        writeln!(text, "Kit a2aproject/a2a-tck at `{}`, bindings {BINDINGS}.\n", self.kit.commit)?;
-        writeln!(text, "| configuration | passed | failed | skipped | MUST | failures not explained below |")?;
+        let Suite { version, bindings, .. } = self.suite;
+        writeln!(text, "# Official test kit of A2A {version}, {which}\n")?;
+        writeln!(text, "Kit a2aproject/a2a-tck at `{}`, bindings {bindings}.\n", self.kit.commit)?;
+        writeln!(text, "| run | passed | failed | skipped | MUST | failures not explained below |")?;
         writeln!(text, "|---|--:|--:|--:|--:|--:|")?;
         for run in &self.runs {
             let unexplained = run.failures.iter().filter(|failure| failure.reason.is_none()).count();
-            let must = run.must.as_deref().filter(|_| run.pytest.is_empty()).unwrap_or("–");
-            let (config, passed, failed, skipped) = (run.config, run.passed, run.failures.len(), run.skipped());
-            writeln!(text, "| {config} | {passed} | {failed} | {skipped} | {must} | {unexplained} |")?;
+            let must = run.must.as_deref().filter(|_| !run.setting.is_part).unwrap_or("–");
+            let (name, passed, failed, skipped) = (run.setting.name, run.passed, run.failures.len(), run.skipped());
+            writeln!(text, "| {name} | {passed} | {failed} | {skipped} | {must} | {unexplained} |")?;
         }
         self.write_failures(text)?;
         self.write_skips(text)?;
@@ -190,17 +200,17 @@ impl Summary {
         for run in &self.runs {
             for failure in &run.failures {
                 let reason = failure.reason.map_or_else(|| format!("**ours**: {}", failure.message), str::to_owned);
-                writeln!(text, "- {} `{}`: {reason}", run.config, failure.id)?;
+                writeln!(text, "- {} `{}`: {reason}", run.setting.name, failure.id)?;
             }
         }
         Ok(())
     }
 
     fn write_skips(&self, text: &mut String) -> std::fmt::Result {
-        writeln!(text, "\n## Skips by reason\n\n| configuration | tests | the kit's reason |\n|---|--:|---|")?;
+        writeln!(text, "\n## Skips by reason\n\n| run | tests | the kit's reason |\n|---|--:|---|")?;
         for run in &self.runs {
             for (why, ids) in &run.skips {
-                writeln!(text, "| {} | {} | {} |", run.config, ids.len(), why.replace('|', "\\|"))?;
+                writeln!(text, "| {} | {} | {} |", run.setting.name, ids.len(), why.replace('|', "\\|"))?;
             }
         }
         Ok(())

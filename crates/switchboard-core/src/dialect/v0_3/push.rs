@@ -29,16 +29,22 @@ pub(super) fn convert(
     task_id: TaskId,
     config: WirePushConfig<'_>,
 ) -> PushConfig {
-    let authentication = config.authentication.map(|Obj(authentication)| {
+    let authentication = config.authentication.and_then(|Obj(authentication)| {
         let schemes = check.lines(format_args!("{at}.authentication.schemes"), authentication.schemes);
-        let scheme = schemes.into_iter().find(|scheme| !scheme.is_empty());
-        if scheme.is_none() {
-            check.violation(format_args!("{at}.authentication.schemes"), "needs at least one scheme, such as Bearer");
-        }
         let credentials = authentication.credentials;
-        AuthenticationInfo {
-            scheme: scheme.unwrap_or_default(),
-            credentials: check.optional_line(format_args!("{at}.authentication.credentials"), credentials),
+        let credentials = check.optional_line(format_args!("{at}.authentication.credentials"), credentials);
+        let scheme = schemes.into_iter().find(|scheme| !scheme.is_empty());
+        match (scheme, credentials) {
+            (Some(scheme), credentials) => Some(AuthenticationInfo { scheme, credentials }),
+            // An empty message is how a proto says nothing.
+            (None, None) => None,
+            (None, Some(_)) => {
+                check.violation(
+                    format_args!("{at}.authentication.schemes"),
+                    "needs at least one scheme, such as Bearer",
+                );
+                None
+            }
         }
     });
     PushConfig {

@@ -4,6 +4,7 @@
 
 mod cards;
 mod hostile;
+mod losses;
 mod properties;
 #[cfg(feature = "protobuf")]
 mod proto;

@@ -120,7 +120,7 @@ fn calls_about_tasks_and_webhooks_name_what_is_missing() {
         ),
         (
             "tasks/pushNotificationConfig/set",
-            r#"{"taskId":"t","pushNotificationConfig":{"url":"https://x","authentication":{"schemes":[]}}}"#,
+            r#"{"taskId":"t","pushNotificationConfig":{"url":"https://x","authentication":{"schemes":[],"credentials":"c"}}}"#,
             "pushNotificationConfig.authentication.schemes: needs at least one scheme, such as Bearer",
         ),
         (

@@ -147,3 +147,15 @@ fn every_sample_request_of_the_0_2_specification_is_read() {
         assert_eq!((send.message.message_id.as_str(), send.message.parts.len()), (id, parts), "{name}");
     }
 }
+
+#[test]
+fn an_authentication_that_says_nothing_is_none() {
+    for authentication in ["{}", r#"{"schemes":[]}"#, r#"{"schemes":[""],"credentials":""}"#] {
+        let config = format!(r#"{{"url":"https://h.example/","authentication":{authentication}}}"#);
+        let body = format!(
+            r#"{{"message":{{"messageId":"m","role":"ROLE_USER","content":[{{"text":"t"}}]}},"configuration":{{"pushNotification":{config}}}}}"#
+        );
+        let hook = sent_over_http(&body).push_config.unwrap();
+        assert_eq!(hook.authentication, None, "{authentication}");
+    }
+}

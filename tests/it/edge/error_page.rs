@@ -1,0 +1,151 @@
+//! `docs/errors.md` says what the code does: each row of its tables is found in the code, and the other way round.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+use serde_json::json;
+use switchboard::{AgentBuilder, Limits, Part, Server, Turn};
+use switchboard_core::dialect::codes;
+use switchboard_core::error::ProtocolError as E;
+use switchboard_core::model::TaskState;
+
+use crate::support::edge::{Edge, echo, get, message, post, request, with};
+
+const PAGE: &str = include_str!("../../../docs/errors.md");
+
+/// The first cells of each row of the table under a heading, without code marks.
+fn rows(heading: &str, cells: usize) -> BTreeSet<Vec<String>> {
+    let section = PAGE.split("\n## ").find(|section| section.starts_with(heading)).expect("the page has this heading");
+    let table = section.lines().filter(|line| line.starts_with("| ")).skip(2);
+    let row = |line: &str| line.split('|').skip(1).take(cells).map(|cell| cell.trim().replace('`', "")).collect();
+    table.map(row).collect()
+}
+
+/// One of each kind. A new kind does not compile until it has a line here.
+fn every_error() -> Vec<E> {
+    let text = String::new;
+    let all = vec![
+        E::TaskNotFound { id: "t".into() },
+        E::TaskNotCancelable { id: "t".into(), state: TaskState::Completed },
+        E::PushNotificationNotSupported,
+        E::UnsupportedOperation { reason: text() },
+        E::ContentTypeNotSupported { reason: text() },
+        E::InvalidAgentResponse { reason: text() },
+        E::ExtendedAgentCardNotConfigured,
+        E::ExtensionSupportRequired { uri: text() },
+        E::VersionNotSupported { requested: text(), supported: Vec::new(), fix: None },
+        E::ParseError { reason: text() },
+        E::InvalidRequest { reason: text() },
+        E::MethodNotFound { method: text(), hint: None },
+        E::InvalidParams { violations: Vec::new() },
+        E::Internal { incident: text() },
+        E::Unauthenticated { reason: text() },
+        E::PermissionDenied { reason: text() },
+        E::Unavailable { reason: text(), retry_after_s: 1 },
+        E::TooLarge { what: "body", bytes_max: 1 },
+    ];
+    for error in &all {
+        match error {
+            E::TaskNotFound { .. }
+            | E::TaskNotCancelable { .. }
+            | E::PushNotificationNotSupported
+            | E::UnsupportedOperation { .. }
+            | E::ContentTypeNotSupported { .. }
+            | E::InvalidAgentResponse { .. }
+            | E::ExtendedAgentCardNotConfigured
+            | E::ExtensionSupportRequired { .. }
+            | E::VersionNotSupported { .. }
+            | E::ParseError { .. }
+            | E::InvalidRequest { .. }
+            | E::MethodNotFound { .. }
+            | E::InvalidParams { .. }
+            | E::Internal { .. }
+            | E::Unauthenticated { .. }
+            | E::PermissionDenied { .. }
+            | E::Unavailable { .. }
+            | E::TooLarge { .. } => {}
+        }
+    }
+    all
+}
+
+/// The HTTP status of a JSON-RPC reply, as this page has it: what has to do with the connection keeps its own.
+fn with_status(error: &E, http: u16) -> u16 {
+    let is_about_the_connection = matches!(
+        error,
+        E::Unauthenticated { .. } | E::PermissionDenied { .. } | E::TooLarge { .. } | E::Unavailable { .. }
+    );
+    if is_about_the_connection { http } else { 200 }
+}
+
+#[test]
+fn the_table_of_1_0_is_the_code_s() {
+    let expected = every_error().into_iter().map(|error| {
+        let row = codes::of(&error);
+        let status = with_status(&error, row.http);
+        [&row.jsonrpc.to_string(), &status.to_string(), &row.http.to_string(), row.status, row.reason]
+            .map(str::to_owned)
+            .to_vec()
+    });
+    assert_eq!(rows("A2A 1.0", 5), expected.collect());
+}
+
+#[test]
+fn the_table_of_0_3_is_the_code_s() {
+    let expected = every_error().into_iter().map(|error| {
+        let (row, http) = (codes::of(&error), codes::http_of_0_3(&error));
+        let status = with_status(&error, http);
+        [&row.jsonrpc.to_string(), &status.to_string(), &http.to_string(), row.reason].map(str::to_owned).to_vec()
+    });
+    assert_eq!(rows("A2A 0.3 and 0.2", 4), expected.collect());
+}
+
+/// Writes more than a reply holds, so that there is something to download.
+fn writer() -> AgentBuilder {
+    AgentBuilder::from_fn("Writer", |turn: Turn| async move {
+        let mut writer = turn.artifact_writer();
+        for _ in 0..15 {
+            writer.parts(vec![Part::raw(vec![7; 100_000])]).await?;
+        }
+        Ok(())
+    })
+}
+
+#[tokio::test]
+async fn the_table_of_plain_http_is_what_is_answered() {
+    let edge = Edge::new(Server::builder().agent(echo()).host_check(true).outbound_allow(["127.0.0.0/8"]));
+    let local = |asked| with(asked, "host", "localhost");
+    let mut seen = BTreeSet::new();
+    let mut note = |gist: String| seen.insert(gist);
+    for asked in [
+        with(get("/tasks"), "host", "evil.example"),
+        local(get("/nothing/at/all")),
+        local(get("/agents/nobody/rpc")),
+        local(get("/rpc")),
+        local(request(Method::PUT, "/.well-known/agent-card.json", "")),
+        local(request(Method::POST, "/healthz", "")),
+        local(request(Method::PUT, "/message:send", "")),
+        local(get("/v1/message:send")),
+        local(get("/api/outbox/9")),
+    ] {
+        note(edge.ask(asked).await.gist());
+    }
+    // Nobody listens there, so the delivery waits to be tried again.
+    let mut hooked = message("hello");
+    hooked["configuration"] = json!({"taskPushNotificationConfig": {"url": "http://127.0.0.1:9/"}});
+    edge.ask(local(post("/message:send", hooked.to_string()))).await;
+    note(edge.ask(local(post("/api/outbox/1:purge", ""))).await.gist());
+    edge.engine.begin_drain();
+    note(edge.ask(local(get("/readyz"))).await.gist());
+
+    let limits = Limits { reply_bytes_max: 1 << 20, ..Limits::default() };
+    let edge = Edge::new(Server::builder().agent(writer()).engine_limits(limits).public_url("https://agents.example"));
+    let task = edge.post("/message:send", message("").to_string()).await.json();
+    let url = task["task"]["artifacts"][0]["parts"][0]["url"].as_str().expect("too large for a reply").to_owned();
+    let path = url.strip_prefix("https://agents.example").expect("a link to this server");
+    note(edge.ask(with(get(path), "if-match", "\"another\"")).await.gist());
+    note(edge.ask(with(get(path), "range", "bytes=99999999-")).await.gist());
+
+    let page = rows("Plain HTTP", 2).into_iter().map(|row| row.join(" ").trim_end_matches(" –").to_owned());
+    assert_eq!(seen, page.collect());
+}
