@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use http::Method;
-use serde_json::json;
+use bytes::Bytes;
+use http::{Method, Request, Version};
+use http_body_util::Full;
+use serde_json::{Value, json};
 use switchboard::{AgentBuilder, Limits, Part, Server, Turn};
-use switchboard_core::dialect::codes;
+use switchboard_core::dialect::{Dialect, codes, encode_rpc_error};
 use switchboard_core::error::ProtocolError as E;
 use switchboard_core::model::TaskState;
 
@@ -25,6 +27,7 @@ fn rows(heading: &str, cells: usize) -> BTreeSet<Vec<String>> {
 fn every_error() -> Vec<E> {
     let text = String::new;
     let all = vec![
+        E::AgentFailed { reason: text() },
         E::TaskNotFound { id: "t".into() },
         E::TaskNotCancelable { id: "t".into(), state: TaskState::Completed },
         E::PushNotificationNotSupported,
@@ -46,7 +49,8 @@ fn every_error() -> Vec<E> {
     ];
     for error in &all {
         match error {
-            E::TaskNotFound { .. }
+            E::AgentFailed { .. }
+            | E::TaskNotFound { .. }
             | E::TaskNotCancelable { .. }
             | E::PushNotificationNotSupported
             | E::UnsupportedOperation { .. }
@@ -69,6 +73,29 @@ fn every_error() -> Vec<E> {
     all
 }
 
+/// Those that A2A itself can answer with: a task that failed is no refusal there.
+fn in_a2a() -> impl Iterator<Item = E> {
+    every_error().into_iter().filter(|error| !matches!(error, E::AgentFailed { .. }))
+}
+
+/// The code of a JSON-RPC refusal in a dialect; none if it has only an HTTP status.
+fn code(dialect: Dialect, error: &E) -> String {
+    let mut out = Vec::new();
+    encode_rpc_error(dialect, error, "1", &mut out);
+    let reply: Value = serde_json::from_slice(&out).unwrap();
+    reply["error"]["code"].as_i64().map_or_else(|| "–".to_owned(), |code| code.to_string())
+}
+
+#[test]
+fn the_table_of_accents_is_the_code_s() {
+    let expected = every_error().into_iter().map(|error| {
+        let row = codes::of(&error);
+        let accents = [Dialect::AgentNative, Dialect::Selectools, Dialect::Nexus].map(|dialect| code(dialect, &error));
+        [&[row.reason.to_owned()], &accents[..], &[row.http.to_string()]].concat()
+    });
+    assert_eq!(rows("Accents", 5), expected.collect());
+}
+
 /// The HTTP status of a JSON-RPC reply, as this page has it: what has to do with the connection keeps its own.
 fn with_status(error: &E, http: u16) -> u16 {
     let is_about_the_connection = matches!(
@@ -80,7 +107,7 @@ fn with_status(error: &E, http: u16) -> u16 {
 
 #[test]
 fn the_table_of_1_0_is_the_code_s() {
-    let expected = every_error().into_iter().map(|error| {
+    let expected = in_a2a().map(|error| {
         let row = codes::of(&error);
         let status = with_status(&error, row.http);
         [&row.jsonrpc.to_string(), &status.to_string(), &row.http.to_string(), row.status, row.reason]
@@ -92,7 +119,7 @@ fn the_table_of_1_0_is_the_code_s() {
 
 #[test]
 fn the_table_of_0_3_is_the_code_s() {
-    let expected = every_error().into_iter().map(|error| {
+    let expected = in_a2a().map(|error| {
         let (row, http) = (codes::of(&error), codes::http_of_0_3(&error));
         let status = with_status(&error, http);
         [&row.jsonrpc.to_string(), &status.to_string(), &http.to_string(), row.reason].map(str::to_owned).to_vec()
@@ -111,12 +138,36 @@ fn writer() -> AgentBuilder {
     })
 }
 
+/// What accents and gRPC refuse before it is a call.
+fn gone_astray() -> Vec<Request<Full<Bytes>>> {
+    let grpc = |method, kind: &str, version| {
+        let mut asked = with(request(method, "/lf.a2a.v1.A2AService/GetTask", ""), "content-type", kind);
+        *asked.version_mut() = version;
+        asked
+    };
+    let corvid =
+        |depth: u32| post("/a2a/tasks/send", json!({"params": {"message": "hello", "depth": depth}}).to_string());
+    let mut asked = vec![
+        grpc(Method::POST, "application/grpc", Version::HTTP_11),
+        grpc(Method::GET, "application/grpc", Version::HTTP_2),
+        grpc(Method::POST, "application/grpc+json", Version::HTTP_2),
+        get("/a2a/tasks/send"),
+        get("/api/agents/nobody/agent-card"),
+        corvid(9),
+    ];
+    asked.extend((0..6).map(|_| corvid(1)));
+    asked
+}
+
 #[tokio::test]
 async fn the_table_of_plain_http_is_what_is_answered() {
-    let edge = Edge::new(Server::builder().agent(echo()).host_check(true).outbound_allow(["127.0.0.0/8"]));
+    let edge = Edge::new(
+        Server::builder().agent(echo().default_project(true)).host_check(true).outbound_allow(["127.0.0.0/8"]),
+    );
     let local = |asked| with(asked, "host", "localhost");
     let mut seen = BTreeSet::new();
-    let mut note = |gist: String| seen.insert(gist);
+    // A send of corvid's that is taken is no refusal.
+    let mut note = |gist: String| gist != "200" && seen.insert(gist);
     for asked in [
         with(get("/tasks"), "host", "evil.example"),
         local(get("/nothing/at/all")),
@@ -129,6 +180,9 @@ async fn the_table_of_plain_http_is_what_is_answered() {
         local(get("/api/outbox/9")),
     ] {
         note(edge.ask(asked).await.gist());
+    }
+    for asked in gone_astray() {
+        note(edge.ask(local(asked)).await.gist());
     }
     // Nobody listens there, so the delivery waits to be tried again.
     let mut hooked = message("hello");
