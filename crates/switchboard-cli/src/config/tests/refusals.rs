@@ -45,7 +45,7 @@ fn a_wrong_file_is_refused_with_line_and_key() {
         ),
         (
             "[[agent]]\nname = \"X\"\ncard = \"old\"",
-            "3: agent[0].card: unknown variant `old`, expected one of `all`, `1.0`, `agent-native`, `selectools`",
+            "3: agent[0].card: unknown variant `old`, expected one of `all`, `1.0`, `agent-native`, `selectools`, `corvid`, `nexus`",
         ),
         (
             "[[agent]]\nname = \"X\"\nselectools_tasks_max = 0",
