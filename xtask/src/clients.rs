@@ -69,7 +69,8 @@ const CLIENTS: &[Client] = &[
     Client {
         name: "selectools",
         language: Language::Python,
-        transports: &["jsonrpc"],
+        // The agent itself, and the mount where its accent is spoken.
+        transports: &["jsonrpc", "mount"],
         steps: &["card", "send", "failure", "data", "get"],
     },
 ];
