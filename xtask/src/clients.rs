@@ -41,15 +41,36 @@ const CLIENTS: &[Client] = &[
         // Its client has no method for resubscribing.
         steps: &["card", "send", "question", "file", "data", "stream", "get", "cancel", "push"],
     },
-    Client { name: "python-0.3", language: Language::Python, transports: &["jsonrpc", "http_json"], steps: EVERYTHING },
-    Client { name: "python-1", language: Language::Python, transports: &["jsonrpc", "http_json"], steps: EVERYTHING },
+    Client {
+        name: "python-0.3",
+        language: Language::Python,
+        transports: &["jsonrpc", "http_json", "grpc"],
+        steps: EVERYTHING,
+    },
+    Client {
+        name: "python-1",
+        language: Language::Python,
+        transports: &["jsonrpc", "http_json", "grpc"],
+        steps: EVERYTHING,
+    },
     Client { name: "js-0.2", language: Language::JavaScript, transports: &["jsonrpc"], steps: EVERYTHING },
-    Client { name: "js-0.3", language: Language::JavaScript, transports: &["jsonrpc", "http_json"], steps: EVERYTHING },
-    Client { name: "js-1", language: Language::JavaScript, transports: &["jsonrpc", "http_json"], steps: EVERYTHING },
+    Client {
+        name: "js-0.3",
+        language: Language::JavaScript,
+        transports: &["jsonrpc", "http_json", "grpc"],
+        steps: EVERYTHING,
+    },
+    Client {
+        name: "js-1",
+        language: Language::JavaScript,
+        transports: &["jsonrpc", "http_json", "grpc"],
+        steps: EVERYTHING,
+    },
     Client {
         name: "selectools",
         language: Language::Python,
-        transports: &["jsonrpc"],
+        // The agent itself, and the mount where its accent is spoken.
+        transports: &["jsonrpc", "mount"],
         steps: &["card", "send", "failure", "data", "get"],
     },
 ];

@@ -119,7 +119,8 @@ await run(async (url, transport) => {
       same([headers['x-a2a-notification-token'], headers.authorization], ['a-token', 'Bearer a-secret']);
       same(body.statusUpdate.taskId, begun.id);
       await client.deleteTaskPushNotificationConfig(which);
-      const left = await client.listTaskPushNotificationConfig({ tenant: '', taskId: begun.id, pageToken: '' });
+      const all = { tenant: '', taskId: begun.id, pageSize: 0, pageToken: '' };
+      const left = await client.listTaskPushNotificationConfig(all);
       same(left.configs, []);
     },
   };

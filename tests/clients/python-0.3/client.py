@@ -112,7 +112,7 @@ class Client:
         canceled = await self.blocking.cancel_task(TaskIdParams(id=begun.id))
         same((canceled.id, canceled.status.state), (begun.id, TaskState.canceled))
         done = await self.ask("too late")
-        await refused(self.blocking.cancel_task(TaskIdParams(id=done.id)), -32002, 409)
+        await refused(self.blocking.cancel_task(TaskIdParams(id=done.id)), -32002, 409, "FAILED_PRECONDITION")
 
     async def resubscribe(self):
         stream = self.streaming.send_message(message("stream 20"))

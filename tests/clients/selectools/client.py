@@ -1,16 +1,23 @@
-"""selectools: discovery, send and get, which is all its A2A client does."""
+"""selectools: discovery, send and get, which is all its A2A client does, at the agent itself and at the mount where the
+server speaks selectools to the letter.
+"""
 
 from selectools.a2a import A2AClient, A2AError, TaskState
 from steps import run, same
 
 
+MOUNT = "/dialects/selectools"
+
+
 class Client:
-    def __init__(self, url):
-        self.client = A2AClient(url, timeout=15)
+    def __init__(self, url, mounted):
+        self.client = A2AClient(url + MOUNT if mounted else url, timeout=15)
+        self.mounted = mounted
 
     async def check_card(self):
         card = await self.client.discover()
-        same((card.name, card.capabilities["streaming"]), ("Demo", True))
+        # The original's own cards offer no streams.
+        same((card.name, card.capabilities["streaming"]), ("Demo", not self.mounted))
         same("echo" in [skill.id for skill in card.skills], True)
 
     async def send(self):
@@ -19,7 +26,9 @@ class Client:
 
     async def failure(self):
         task = await self.client.send_task("fail out of tea")
-        same((task.state, task.text, task.error), (TaskState.FAILED, "", "out of tea"))
+        # The original tells what broke and not why.
+        reason = "Agent execution failed (AgentError)" if self.mounted else "out of tea"
+        same((task.state, task.text, task.error), (TaskState.FAILED, "", reason))
 
     async def data(self):
         task = await self.client.send_task("data two words")
@@ -38,8 +47,7 @@ class Client:
 
 
 async def steps(url, transport):
-    same(transport, "jsonrpc")
-    client = Client(url)
+    client = Client(url, mounted=transport == "mount")
     yield "card", client.check_card()
     yield "send", client.send()
     yield "failure", client.failure()

@@ -34,6 +34,6 @@ async fn what_0_3_has_is_there_for_0_2() {
     let edge = Edge::usual();
     let asked = edge.old_rpc("agent/getAuthenticatedExtendedCard", json!({})).await;
     assert_eq!(asked.json()["error"]["code"], -32007);
-    let strange = with(unversioned(post("/rpc", rpc_body("tasks/get", json!({"id": "t"})))), "a2a-version", "0.9");
+    let strange = with(unversioned(post("/rpc", rpc_body("message/send", old_message("hello")))), "a2a-version", "0.9");
     assert_eq!(edge.ask(strange).await.json()["error"]["code"], -32009);
 }

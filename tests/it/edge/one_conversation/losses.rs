@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use switchboard_core::lifecycle::{Event, Inbound};
-use switchboard_core::model::{Message, Part, PartContent};
+use switchboard_core::model::{Dialect, Message, Part, PartContent};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
@@ -13,14 +13,14 @@ pub(super) enum Loss {
     References,
 }
 
-/// The event as it is stored when this was lost on the way in. The agent gives back what it got, so its parts lose the
-/// same.
-pub(super) fn without(event: Event, losses: &[Loss]) -> Event {
+/// The event as it is stored when it was said in a dialect, which a task remembers, and this was lost on the way in. The
+/// agent gives back what it got, so its parts lose the same.
+pub(super) fn said_in(dialect: Dialect, event: Event, losses: &[Loss]) -> Event {
     match event {
         Event::Opened { inbound, context_id, at } => {
-            Event::Opened { inbound: lossy_inbound(&inbound, losses), context_id, at }
+            Event::Opened { inbound: lossy_inbound(dialect, &inbound, losses), context_id, at }
         }
-        Event::MessageAdded { inbound } => Event::MessageAdded { inbound: lossy_inbound(&inbound, losses) },
+        Event::MessageAdded { inbound } => Event::MessageAdded { inbound: lossy_inbound(dialect, &inbound, losses) },
         Event::ArtifactWritten { artifact, append, last_chunk, metadata, attempt } => {
             let mut artifact = Arc::unwrap_or_clone(artifact);
             artifact.parts.iter_mut().for_each(|part| lossy_part(part, losses));
@@ -37,13 +37,13 @@ pub(super) fn without(event: Event, losses: &[Loss]) -> Event {
     }
 }
 
-fn lossy_inbound(inbound: &Inbound, losses: &[Loss]) -> Arc<Inbound> {
+fn lossy_inbound(dialect: Dialect, inbound: &Inbound, losses: &[Loss]) -> Arc<Inbound> {
     let mut message = Message::clone(&inbound.message);
     message.parts.iter_mut().for_each(|part| lossy_part(part, losses));
     if losses.contains(&Loss::References) {
         message.reference_task_ids.clear();
     }
-    Arc::new(Inbound { message: Arc::new(message), ..inbound.clone() })
+    Arc::new(Inbound { message: Arc::new(message), dialect, ..inbound.clone() })
 }
 
 fn lossy_part(part: &mut Part, losses: &[Loss]) {
