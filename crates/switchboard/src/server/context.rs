@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use http::{HeaderMap, HeaderValue, Uri};
 use switchboard_core::call::{Caller, Endpoint};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::{self, Clues, Door, Mount, Refusal, Verdict};
@@ -74,18 +74,26 @@ impl Shared {
         dialect: Dialect,
         head: &Head<'_>,
     ) -> Result<Caller, ProtocolError> {
-        // A value that is not ASCII is a value all the same: dropping it would turn a resume or a repeat into a new send.
-        let text = |name: HeaderName| {
-            head.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
-        };
+        // One pass finds all three, of which most requests have none. The first of a name counts. A value that is not
+        // ASCII is a value all the same: dropping it would turn a resume or a repeat into a new send.
+        let (mut idempotency_key, mut last_event_id, mut trace_parent) = (None, None, None);
+        for (name, value) in head.headers {
+            let wanted = match name {
+                name if *name == IDEMPOTENCY_KEY => &mut idempotency_key,
+                name if *name == LAST_EVENT_ID => &mut last_event_id,
+                name if *name == TRACEPARENT => &mut trace_parent,
+                _ => continue,
+            };
+            wanted.get_or_insert_with(|| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        }
         Ok(Caller {
             owner: identity.owner(tenant)?,
             authenticated: identity.authenticated,
             dialect,
             extensions: activated(&agent.extensions, head.headers),
-            idempotency_key: text(IDEMPOTENCY_KEY),
-            last_event_id: text(LAST_EVENT_ID).or_else(|| head.query("after")),
-            trace_parent: text(TRACEPARENT),
+            idempotency_key,
+            last_event_id: last_event_id.or_else(|| head.query("after")),
+            trace_parent,
         })
     }
 
