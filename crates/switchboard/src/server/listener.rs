@@ -1,13 +1,14 @@
 //! The port: accepts connections within bounds, serves HTTP/1.1 and HTTP/2 on each, and ends in order.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::service::TowerToHyperService;
 use switchboard_engine::supervisor::Kind;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -75,7 +76,12 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, slot: OwnedSemaphorePermit) {
     // Without this an event waits up to 40 ms for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
     shared.metrics.connected();
-    let service = TowerToHyperService::new(A2aService::new(shared.clone()));
+    let service = A2aService::new(shared.clone());
+    let service = service_fn(move |request| {
+        let service = service.clone();
+        // Boxed, so that a connection that waits or streams does not carry the room for this.
+        Box::pin(async move { Ok::<_, Infallible>(service.answer(request).await) })
+    });
     let builder = builder(shared);
     let draining = shared.engine.supervisor().draining().clone();
     shared.engine.supervisor().spawn(Kind::Connection, async move {

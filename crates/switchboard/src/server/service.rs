@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
 use http_body::Body;
+use hyper::body::Incoming;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::{Door, Mount};
 use switchboard_core::error::ProtocolError;
@@ -17,6 +18,7 @@ use super::context::{Head, Shared, card_dialect, claimed};
 use super::cors::Cors;
 #[cfg(feature = "grpc")]
 use super::grpc;
+use super::linger::linger;
 use super::names::X_REQUEST_ID;
 use super::respond::{A2A_JSON, JSON, http_error, takes};
 use super::routes::{CorvidPlace, Place, Route, SeedPlace, route};
@@ -31,6 +33,18 @@ pub struct A2aService {
 impl A2aService {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self { shared }
+    }
+
+    /// Answers on a connection of our own, and hears out a client that is still sending.
+    pub(crate) async fn answer(self, request: Request<Incoming>) -> Response<ReplyBody> {
+        let (parts, mut body) = request.into_parts();
+        // HTTP/2 ends a single request without its connection. Who expects to be told to go on has not begun to send.
+        let lingers = parts.version < Version::HTTP_2 && !parts.headers.contains_key(header::EXPECT);
+        let response = answer(&self.shared, Request::from_parts(parts, &mut body)).await;
+        if lingers {
+            linger(&self.shared, body);
+        }
+        response
     }
 }
 
