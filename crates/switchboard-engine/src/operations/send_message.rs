@@ -14,9 +14,7 @@ use crate::accepting::{Entered, Entry, check, enter, identify};
 use crate::commit::{Record, WriteError};
 use crate::house::{House, Registered};
 use crate::ports::store::{Accepted, Scope, StoreError, StoredHead, StoredTask};
-use crate::watching::{
-    Finished, Following, Until, follow, frames, replay, resume_turn, shorten, snapshot, wait_until,
-};
+use crate::watching::{Finished, Following, Until, follow, frames, replay, resume_turn, shorten, snapshot, wait_until};
 
 pub(crate) async fn send_message(
     house: &Arc<House>,

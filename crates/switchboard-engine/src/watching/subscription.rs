@@ -78,7 +78,9 @@ enum Step {
     /// The log no longer reaches back to the cursor: the task as it is now stands for what is gone.
     Snapshot(Option<StoredTask>),
     /// Whether the question just shown was the last word for the message that this stream is about.
-    Asked { settled: bool },
+    Asked {
+        settled: bool,
+    },
 }
 
 impl Subscription {

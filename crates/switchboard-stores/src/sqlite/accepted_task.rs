@@ -56,14 +56,13 @@ impl Accepting {
     fn find(connection: &Connection, row: &TaskRow, accepted: &Accepted) -> Result<Self, Failure> {
         let (task_no, after_seq) = (row.task_no, signed(accepted.after_seq));
         let mut floor = connection.prepare_cached("SELECT floor_seq, floor_version FROM task WHERE task_no = ?1")?;
-        let (floor_seq, floor_version): (i64, i64) = floor.query_row([task_no], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (floor_seq, floor_version): (i64, i64) =
+            floor.query_row([task_no], |row| Ok((row.get(0)?, row.get(1)?)))?;
         if after_seq < floor_seq {
             return Err(StoreError::Pruned.into());
         }
         let mut version = match accepted.after_seq < row.head.seq {
-            true => {
-                first_version_after(connection, task_no, after_seq, floor_version + 1..=signed(row.head.version))?
-            }
+            true => first_version_after(connection, task_no, after_seq, floor_version + 1..=signed(row.head.version))?,
             false => row.chains.story,
         };
         let mut select = connection
