@@ -1,6 +1,5 @@
 //! The port: accepts connections within bounds, serves HTTP/1.1 and HTTP/2 on each, and ends in order.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,8 +12,10 @@ use switchboard_engine::supervisor::Kind;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+use tower::Service;
 
 use super::context::Shared;
+use super::linger::RequestBody;
 use super::service::A2aService;
 use super::socket::Socket;
 
@@ -76,12 +77,8 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, slot: OwnedSemaphorePermit) {
     // Without this an event waits up to 40 ms for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
     shared.metrics.connected();
-    let service = A2aService::new(shared.clone());
-    let service = service_fn(move |request| {
-        let service = service.clone();
-        // Boxed, so that a connection that waits or streams does not carry the room for this.
-        Box::pin(async move { Ok::<_, Infallible>(service.answer(request).await) })
-    });
+    let (of, service) = (shared.clone(), A2aService::new(shared.clone()));
+    let service = service_fn(move |request| service.clone().call(RequestBody::of(request, &of)));
     let builder = builder(shared);
     let draining = shared.engine.supervisor().draining().clone();
     shared.engine.supervisor().spawn(Kind::Connection, async move {
