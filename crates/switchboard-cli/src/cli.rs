@@ -465,6 +465,7 @@ impl ServeArgs {
             lease_s: None,
             queued_timeout_s: None,
             processing_timeout_s: None,
+            retention: None,
             name: flag("--name", &self.name),
             description: flag("--description", &self.description),
             agent_version: flag("--agent-version", &self.agent_version),

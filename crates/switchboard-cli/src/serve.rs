@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use switchboard::{
-    AgentBuilder, Backoff, CardForm, Cors, CorvidOptions, Dialect, Effects, Limits, Recovery, SelectoolsOptions,
-    ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
+    AgentBuilder, Backoff, CardForm, Cors, CorvidOptions, Dialect, Effects, Idempotency, Limits, Recovery,
+    SelectoolsOptions, ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
 };
 use tokio::sync::Semaphore;
 
@@ -76,7 +76,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
         delivery_coalesce_after: config.webhook_coalesce_after,
         ..Limits::default()
     };
-    let engine_limits = engine_limits.with_lease_ms(lease_s * 1000);
+    let engine_limits = config.retention.limit(engine_limits).with_lease_ms(lease_s * 1000);
     builder
         .card_form(card)
         .tenants(config.tenants)
@@ -88,7 +88,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
 }
 
 fn agent_of(agent: AgentConfig, data: Option<&Path>, environment: &Environment) -> AgentBuilder {
-    let AgentConfig { kind, effects, recovery, run_timeout, run_timeout_max, .. } = agent;
+    let AgentConfig { kind, effects, idempotency, recovery, run_timeout, run_timeout_max, .. } = agent;
     let recovery = recovery_of(recovery);
     let builder = match kind {
         Kind::Demo => {
@@ -122,6 +122,10 @@ fn agent_of(agent: AgentConfig, data: Option<&Path>, environment: &Environment) 
         Some(config::Effects::None) => builder.traits(|traits| traits.with_effects(Effects::None)),
         Some(config::Effects::Some) => builder.traits(|traits| traits.with_effects(Effects::Some)),
     };
+    let builder = match idempotency.map(idempotency_of) {
+        None => builder,
+        Some(idempotency) => builder.traits(|traits| traits.with_idempotency(idempotency)),
+    };
     let builder = builder
         .slug(agent.slug)
         .description(agent.description)
@@ -132,6 +136,14 @@ fn agent_of(agent: AgentConfig, data: Option<&Path>, environment: &Environment) 
         .output_modes(agent.output_modes);
     let builder = with_accent(builder, agent.accent);
     agent.skills.into_iter().fold(builder, |builder, skill| builder.skill(skill_of(skill)))
+}
+
+fn idempotency_of(idempotency: config::Idempotency) -> Idempotency {
+    match idempotency {
+        config::Idempotency::MessageId => Idempotency::MessageId,
+        config::Idempotency::Key => Idempotency::Key,
+        config::Idempotency::Off => Idempotency::Off,
+    }
 }
 
 fn card_form(card: Card) -> CardForm {

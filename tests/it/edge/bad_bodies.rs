@@ -8,9 +8,13 @@ use expect_test::expect;
 use http::Request;
 use serde_json::json;
 use switchboard::{Server, ServerLimits};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::support::bodies::{Chunks, Untouched};
+use crate::support::callers::soon;
 use crate::support::edge::{Edge, echo, message, post, rpc_body};
+use crate::support::grpc::Served;
 
 #[tokio::test(start_paused = true)]
 async fn a_gigabyte_that_is_announced_is_refused_unread() {
@@ -31,6 +35,33 @@ async fn an_endless_body_is_read_up_to_the_limit() {
         assert_eq!(edge.open(request).await.status(), 413, "{path}");
         let read = taken.load(Ordering::SeqCst) * (64 << 10);
         assert!((10 << 20..=(10 << 20) + (128 << 10)).contains(&read), "{read} bytes were read");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_is_still_sending_gets_to_read_its_refusal() {
+    let served = Served::start(Server::builder().agent(echo())).await;
+    let piece = vec![b' '; 64 << 10];
+    let pieces = 512;
+    let chunk = [format!("{:x}\r\n", piece.len()).as_bytes(), &piece, b"\r\n"].concat();
+    for path in ["/", "/message:send", "/nowhere"] {
+        for (line, piece, end) in [
+            (format!("content-length: {}", piece.len() * pieces), &piece, &b""[..]),
+            ("transfer-encoding: chunked".to_owned(), &chunk, b"0\r\n\r\n"),
+        ] {
+            let mut stream = TcpStream::connect(served.address).await.unwrap();
+            let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\na2a-version: 1.0\r\n");
+            stream.write_all(format!("{head}{line}\r\n\r\n").as_bytes()).await.unwrap();
+            // All of it is sent before a word of the answer is read, which was written long ago.
+            for _ in 0..pieces {
+                stream.write_all(piece).await.unwrap_or_else(|error| panic!("{path}, {line}: {error}"));
+            }
+            stream.write_all(end).await.unwrap();
+            let mut answer = String::new();
+            soon(stream.read_to_string(&mut answer)).await.unwrap();
+            let status = if path == "/nowhere" { "HTTP/1.1 404 " } else { "HTTP/1.1 413 " };
+            assert!(answer.starts_with(status), "{path}, {line}: {answer}");
+        }
     }
 }
 

@@ -75,7 +75,7 @@ async fn a_repeated_stream_is_played_again_from_its_turns_beginning(stock: Stock
     assert_eq!(film(answer).await, "4 task submitted said [hello, which?, red] made []\n5 completed\n");
     assert_eq!(film(alice.stream(say("hello")).await.unwrap()).await, film_of_first, "the first turn, not the second");
     let again = alice.stream(reply_to(&id, "red")).await.unwrap();
-    assert_eq!(film(again).await, "5 task completed said [hello, which?, red] made []\n");
+    assert_eq!(film(again).await, "4 task submitted said [hello, which?, red] made []\n5 completed\n");
     assert!(acts.is_empty().await);
 }
 

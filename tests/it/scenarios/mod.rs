@@ -24,6 +24,7 @@ mod push_delivery;
 mod push_endpoints;
 mod recovery;
 mod references;
+mod replaying;
 mod resuming;
 mod resuming_sends;
 mod sending;

@@ -11,8 +11,9 @@ use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::memory::MemoryStore;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
-    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome, ListPage,
-    ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, Target, TaskKey,
+    Accepted, AcceptedTask, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome,
+    ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, Target,
+    TaskKey,
 };
 use switchboard_engine::ports::{Outbox, Room, Store};
 
@@ -178,6 +179,15 @@ impl Store for Doctored {
         room: &'a Room,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
         self.memory().task(scope, id, room)
+    }
+
+    fn task_as_accepted<'a>(
+        &'a self,
+        scope: &'a Scope,
+        accepted: &'a Accepted,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>> {
+        self.memory().task_as_accepted(scope, accepted, room)
     }
 
     fn artifact<'a>(

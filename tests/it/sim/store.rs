@@ -7,8 +7,8 @@ use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
-    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome, ListPage,
-    ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    Accepted, AcceptedTask, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome,
+    ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
 use switchboard_engine::ports::{Outbox, Room, Store};
 
@@ -91,6 +91,15 @@ impl Store for NodeStore {
         room: &'a Room,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
         self.read("reading a task", async { self.below.task(scope, id, room).await })
+    }
+
+    fn task_as_accepted<'a>(
+        &'a self,
+        scope: &'a Scope,
+        accepted: &'a Accepted,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>> {
+        self.read("reading an earlier task", async { self.below.task_as_accepted(scope, accepted, room).await })
     }
 
     fn artifact<'a>(

@@ -8,8 +8,9 @@ use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::memory::MemoryStore;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
-    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome, ListPage,
-    ListQuery, LogPage, Release, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    Accepted, AcceptedTask, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome,
+    ListPage, ListQuery, LogPage, Release, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask,
+    TaskKey,
 };
 use switchboard_engine::ports::{Clock, Outbox, Room};
 use tokio::sync::watch;
@@ -106,6 +107,15 @@ impl Store for GatedStore {
         room: &'a Room,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
         self.inner.task(scope, id, room)
+    }
+
+    fn task_as_accepted<'a>(
+        &'a self,
+        scope: &'a Scope,
+        accepted: &'a Accepted,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>> {
+        self.inner.task_as_accepted(scope, accepted, room)
     }
 
     fn artifact<'a>(

@@ -161,6 +161,8 @@ impl Exec {
         let traces = process.traces(&env_value(turn.task().id.as_str()));
         let stop = {
             let work = async {
+                // Until here it may have waited for a place.
+                turn.working("").await?;
                 let ((), last_words, status) = tokio::try_join!(
                     output::publish(stdout, turn, &ended),
                     async { Ok(stderr::last_words(stderr, &ended).await) },

@@ -44,6 +44,18 @@ pub(crate) enum Card {
     Nexus,
 }
 
+/// What a message that is sent again is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Idempotency {
+    /// Its id and its content.
+    MessageId,
+    /// The header Idempotency-Key alone.
+    Key,
+    /// As key: the header always counts.
+    Off,
+}
+
 /// An accent of a single system, of those that travel over JSON-RPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -9,7 +9,7 @@ use serde_path_to_error::Segment;
 use toml::Spanned;
 
 use super::ConfigError;
-use super::choices::{Card, Effects, KindName, LogFormat, Recovery, Seed, Synchronous};
+use super::choices::{Card, Effects, Idempotency, KindName, LogFormat, Recovery, Seed, Synchronous};
 
 /// A setting that may be there, and where.
 pub(super) type Setting<T> = Option<Spanned<T>>;
@@ -46,6 +46,10 @@ pub(super) struct ServerTable {
     pub(super) lease_s: Setting<u64>,
     pub(super) queued_timeout_s: Setting<u64>,
     pub(super) processing_timeout_s: Setting<u64>,
+    pub(super) resume_window_s: Setting<u64>,
+    pub(super) retention_events_s: Setting<u64>,
+    pub(super) retention_tasks_s: Setting<u64>,
+    pub(super) retention_tasks_max: Setting<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -61,6 +65,7 @@ pub(super) struct AgentTable {
     pub(super) env: Setting<Vec<String>>,
     pub(super) processes_max: Setting<u64>,
     pub(super) effects: Setting<Effects>,
+    pub(super) idempotency: Setting<Idempotency>,
     pub(super) recovery: Setting<Recovery>,
     pub(super) recovery_reason: Setting<String>,
     pub(super) attempts_max: Setting<u64>,

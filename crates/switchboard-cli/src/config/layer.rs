@@ -6,11 +6,20 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use toml::Spanned;
 
-use super::choices::{Card, Effects, KindName, LogFormat, Recovery, Seed, Synchronous};
+use super::choices::{Card, Effects, Idempotency, KindName, LogFormat, Recovery, Seed, Synchronous};
 use super::file::{AgentTable, CommandForm, File, ServerTable, Setting, SkillTable, Source};
 use super::{ConfigError, Environment, FILE_NAME, Given, Origin, SkillConfig, listen, values};
 
 /// The settings of the server, and those of its default agent that have a flag.
+/// What is said about tasks that have ended.
+#[derive(Clone, Default)]
+pub(crate) struct RetentionLayer {
+    pub(super) resume_window_s: Option<Given<u64>>,
+    pub(super) events_s: Option<Given<u64>>,
+    pub(super) tasks_s: Option<Given<u64>>,
+    pub(super) tasks_max: Option<Given<u64>>,
+}
+
 #[derive(Default)]
 pub(crate) struct Layer {
     pub(crate) listen: Option<Given<String>>,
@@ -33,10 +42,11 @@ pub(crate) struct Layer {
     pub(crate) default_version: Option<Given<String>>,
     pub(crate) card: Option<Given<Card>>,
     pub(crate) grace_s: Option<Given<u64>>,
-    /// Only in the file, like the next two.
+    /// Only in the file, like the next three.
     pub(crate) lease_s: Option<Given<u64>>,
     pub(crate) queued_timeout_s: Option<Given<u64>>,
     pub(crate) processing_timeout_s: Option<Given<u64>>,
+    pub(crate) retention: Option<RetentionLayer>,
     /// Of the default agent, like those below.
     pub(crate) name: Option<Given<String>>,
     pub(crate) description: Option<Given<String>>,
@@ -60,6 +70,7 @@ pub(super) struct AgentLayer {
     pub(super) env: Option<Given<Vec<String>>>,
     pub(super) processes_max: Option<Given<u64>>,
     pub(super) effects: Option<Given<Effects>>,
+    pub(super) idempotency: Option<Given<Idempotency>>,
     pub(super) recovery: Option<Given<Recovery>>,
     pub(super) recovery_reason: Option<Given<String>>,
     pub(super) attempts_max: Option<Given<u64>>,
@@ -165,6 +176,7 @@ impl Layer {
             lease_s: self.lease_s.or(below.lease_s),
             queued_timeout_s: self.queued_timeout_s.or(below.queued_timeout_s),
             processing_timeout_s: self.processing_timeout_s.or(below.processing_timeout_s),
+            retention: self.retention.or(below.retention),
             name: self.name.or(below.name),
             description: self.description.or(below.description),
             agent_version: self.agent_version.or(below.agent_version),
@@ -217,6 +229,7 @@ fn of_environment(environment: &Environment) -> Result<Layer, ConfigError> {
         lease_s: None,
         queued_timeout_s: None,
         processing_timeout_s: None,
+        retention: None,
     })
 }
 
@@ -293,6 +306,12 @@ fn of_server(place: &Place<'_>, table: ServerTable) -> Layer {
         lease_s: place.get("lease_s", table.lease_s),
         queued_timeout_s: place.get("queued_timeout_s", table.queued_timeout_s),
         processing_timeout_s: place.get("processing_timeout_s", table.processing_timeout_s),
+        retention: Some(RetentionLayer {
+            resume_window_s: place.get("resume_window_s", table.resume_window_s),
+            events_s: place.get("retention_events_s", table.retention_events_s),
+            tasks_s: place.get("retention_tasks_s", table.retention_tasks_s),
+            tasks_max: place.get("retention_tasks_max", table.retention_tasks_max),
+        }),
         ..Layer::default()
     }
 }
@@ -317,6 +336,7 @@ fn of_agent(place: &Place<'_>, table: AgentTable) -> AgentLayer {
         env: place.get("env", table.env),
         processes_max: place.get("processes_max", table.processes_max),
         effects: place.get("effects", table.effects),
+        idempotency: place.get("idempotency", table.idempotency),
         recovery: place.get("recovery", table.recovery),
         recovery_reason: place.get("recovery_reason", table.recovery_reason),
         attempts_max: place.get("attempts_max", table.attempts_max),

@@ -21,11 +21,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use switchboard::Tokens;
+use switchboard::{Limits, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
-pub(crate) use choices::{Card, Effects, LogFormat, Seed, Synchronous};
+pub(crate) use choices::{Card, Effects, Idempotency, LogFormat, Seed, Synchronous};
 pub(crate) use environment::Environment;
 pub(crate) use layer::{Command, Layer, gather};
 pub(crate) use listen::{is_local, local_url, reachable};
@@ -65,8 +65,31 @@ pub(crate) struct Config {
     pub(crate) card: Card,
     pub(crate) grace: Duration,
     pub(crate) lifetimes: Lifetimes,
+    pub(crate) retention: Retention,
     /// The first is the default one. Never empty.
     pub(crate) agents: Vec<AgentConfig>,
+}
+
+/// What is kept of tasks that have ended, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Retention {
+    pub(crate) resume_window_s: u32,
+    pub(crate) events_s: u32,
+    pub(crate) tasks_s: u32,
+    pub(crate) tasks_max: u64,
+}
+
+impl Retention {
+    /// The limits of an engine that keeps so much.
+    pub(crate) fn limit(self, limits: Limits) -> Limits {
+        Limits {
+            resume_window_s: self.resume_window_s,
+            retention_events_s: self.events_s,
+            retention_tasks_s: self.tasks_s,
+            retention_tasks_max: self.tasks_max,
+            ..limits
+        }
+    }
 }
 
 /// How long things about runs last.
@@ -112,6 +135,8 @@ pub(crate) struct AgentConfig {
     pub(crate) kind: Kind,
     /// None is what the kind of agent declares.
     pub(crate) effects: Option<Effects>,
+    /// None is by message id for callers who have a name, by key for the others.
+    pub(crate) idempotency: Option<Idempotency>,
     pub(crate) recovery: RecoveryConfig,
     pub(crate) run_timeout: Option<Duration>,
     /// The most that a call may ask for; none is `run_timeout`.

@@ -52,6 +52,10 @@ fn server(config: &Config) -> ServerTable {
         lease_s: set(config.lifetimes.lease_s.into()),
         queued_timeout_s: config.lifetimes.queued_s_max.and_then(|seconds| set(seconds.into())),
         processing_timeout_s: config.lifetimes.processing_s_max.and_then(|seconds| set(seconds.into())),
+        resume_window_s: set(config.retention.resume_window_s.into()),
+        retention_events_s: set(config.retention.events_s.into()),
+        retention_tasks_s: set(config.retention.tasks_s.into()),
+        retention_tasks_max: set(config.retention.tasks_max),
     }
 }
 
@@ -84,6 +88,7 @@ fn agent(agent: &AgentConfig) -> AgentTable {
         env,
         processes_max,
         effects: agent.effects.and_then(set),
+        idempotency: agent.idempotency.and_then(set),
         recovery: set(recovery),
         recovery_reason: reason.and_then(set),
         attempts_max: number(attempts_max),

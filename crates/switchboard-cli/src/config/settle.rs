@@ -5,13 +5,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use switchboard::{Dialect, Tokens};
+use switchboard::{Dialect, Limits, Tokens};
 
 use super::agents::settle_agents;
-use super::layer::Layers;
+use super::layer::{Layers, RetentionLayer};
 use super::{
-    Card, Config, ConfigError, Environment, Given, KnownTokens, Layer, Lifetimes, LogFormat, Origin, Storage, listen,
-    values,
+    Card, Config, ConfigError, Environment, Given, KnownTokens, Layer, Lifetimes, LogFormat, Origin, Retention,
+    Storage, listen, values,
 };
 
 const DATA_DEFAULT: &str = "./switchboard-data";
@@ -22,6 +22,9 @@ const COALESCE_MAX: u32 = 1_000_000;
 const LEASE_S_MAX: u64 = 3_600;
 /// A year.
 const TASK_TIMEOUT_S_MAX: u64 = 365 * 86_400;
+/// Ten years.
+const RETENTION_S_MAX: u32 = 3_650 * 86_400;
+const RETENTION_TASKS_MAX: u64 = 1_000_000_000;
 const BODY_BYTES_MIN: u64 = 1 << 10;
 const BODY_BYTES_MAX: u64 = 1 << 30;
 /// What an agent writes at once must fit a reply, so it cannot be very little.
@@ -35,6 +38,7 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
     let search = environment.raw("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
     let agents = settle_agents(&mut settings, agents, &search)?;
     let storage = settings.storage()?;
+    let retention = settings.retention()?;
     let Layer { listen, public_url, log_format, allow_unauthenticated, tenants, outbound_allow, cors_origins, .. } =
         settings;
     let listen = listen.map(|given| given.try_map(|text| listen::parse(&text))).transpose()?;
@@ -54,9 +58,9 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
     };
     let reply_bytes_max = match settings.reply_bytes_max {
         Some(given) => given.try_map(|bytes| values::within(bytes, REPLY_BYTES_MIN, REPLY_BYTES_MAX, "bytes"))?.value,
-        None => switchboard::Limits::default().reply_bytes_max,
+        None => Limits::default().reply_bytes_max,
     };
-    let limits = switchboard::Limits::default();
+    let limits = Limits::default();
     let webhook_attempts_max =
         small(settings.webhook_attempts_max, 1, ATTEMPTS_MAX, "attempts", limits.delivery_failures_max)?;
     let webhook_coalesce_after =
@@ -84,6 +88,7 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         card: settings.card.map_or(Card::default(), |given| given.value),
         grace: Duration::from_secs(grace_s),
         lifetimes,
+        retention,
         agents,
     })
 }
@@ -107,6 +112,27 @@ impl Layer {
         let synchronous = self.synchronous.as_ref().map(|given| given.value).unwrap_or_default();
         Ok(Storage::Sqlite { folder, synchronous })
     }
+
+    /// What is kept of tasks that have ended.
+    ///
+    /// # Errors
+    /// When a number is out of bounds.
+    pub(crate) fn retention(&self) -> Result<Retention, ConfigError> {
+        let RetentionLayer { resume_window_s, events_s, tasks_s, tasks_max } =
+            self.retention.clone().unwrap_or_default();
+        let limits = Limits::default();
+        let seconds = |given, low, default| small(given, low, RETENTION_S_MAX, "seconds", default);
+        let tasks_max = match tasks_max {
+            Some(given) => given.try_map(|number| values::within(number, 1, RETENTION_TASKS_MAX, "tasks"))?.value,
+            None => limits.retention_tasks_max,
+        };
+        Ok(Retention {
+            resume_window_s: seconds(resume_window_s, 0, limits.resume_window_s)?,
+            events_s: seconds(events_s, 0, limits.retention_events_s)?,
+            tasks_s: seconds(tasks_s, 0, limits.retention_tasks_s)?,
+            tasks_max,
+        })
+    }
 }
 
 /// A number within bounds, or what holds without it.
@@ -127,7 +153,7 @@ fn lifetimes(
         Ok(u32::try_from(seconds).ok())
     };
     Ok(Lifetimes {
-        lease_s: seconds(lease_s, LEASE_S_MAX)?.unwrap_or(switchboard::Limits::default().lease_ms / 1000),
+        lease_s: seconds(lease_s, LEASE_S_MAX)?.unwrap_or(Limits::default().lease_ms / 1000),
         queued_s_max: seconds(queued_s, TASK_TIMEOUT_S_MAX)?,
         processing_s_max: seconds(processing_s, TASK_TIMEOUT_S_MAX)?,
     })

@@ -115,6 +115,10 @@ fn every_setting_has_a_variable() {
         card = "1.0"
         grace_s = 0
         lease_s = 30
+        resume_window_s = 86400
+        retention_events_s = 604800
+        retention_tasks_s = 2592000
+        retention_tasks_max = 1000000
 
         [[agent]]
         name = "Upper Case"
@@ -190,8 +194,13 @@ fn what_is_printed_can_be_read_back_and_holds_no_secret() {
         lease_s = 7
         queued_timeout_s = 180
         processing_timeout_s = 1800
+        resume_window_s = 0
+        retention_events_s = 60
+        retention_tasks_s = 120
+        retention_tasks_max = 5
         [[agent]]
         name = "Demo \"quoted\""
+        idempotency = "off"
         slug = "one"
         [[agent]]
         name = "Two"
@@ -280,6 +289,7 @@ fn the_example_file_shows_every_setting() {
         "queued_timeout_s",
         "processing_timeout_s",
         "recovery_reason",
+        "idempotency",
         "dialect",
         "default_dialect",
         "selectools_tasks_max",

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use switchboard::database::FileError;
 
 use crate::cli::{DataArgs, DbCommand};
-use crate::config::{DATABASE_NAME, Environment, Storage, gather};
+use crate::config::{DATABASE_NAME, Environment, Layer, Storage, gather};
 use crate::failure::Failure;
 
 /// Does what was asked, and gives back what to say about it.
@@ -25,20 +25,26 @@ pub(crate) fn run(command: &DbCommand, environment: &Environment, folder: &Path)
             let file = args.file.as_ref().map_or_else(|| database(&args.of), |file| Ok(folder.join(file)))?;
             verify::verify(&file, args.json)
         }
-        DbCommand::Compact(args) => compact::compact(&database(&args.of)?),
+        DbCommand::Compact(args) => {
+            let retention = settings(&args.of, environment, folder)?.retention()?;
+            compact::compact(&database(&args.of)?, retention)
+        }
         DbCommand::Reset(args) => reset::reset(&database(&args.of)?, args.yes),
     }
 }
 
 /// The database that flags, environment and configuration name, in this order.
 fn database(args: &DataArgs, environment: &Environment, folder: &Path) -> Result<PathBuf, Failure> {
-    let layers = gather(args.layer(), args.config.as_deref(), environment, folder)?;
-    match layers.settings.storage()? {
+    match settings(args, environment, folder)?.storage()? {
         Storage::Sqlite { folder: data, .. } => Ok(folder.join(data).join(DATABASE_NAME)),
         Storage::Memory => {
             Err(Failure::Usage("the configuration keeps tasks in memory; name a folder with --data".to_owned()))
         }
     }
+}
+
+fn settings(args: &DataArgs, environment: &Environment, folder: &Path) -> Result<Layer, Failure> {
+    Ok(gather(args.layer(), args.config.as_deref(), environment, folder)?.settings)
 }
 
 /// What cannot be done while a server runs says so.

@@ -21,7 +21,7 @@ impl Links for Here {
     }
 }
 
-fn room(bytes_max: u64) -> Room {
+pub(super) fn room(bytes_max: u64) -> Room {
     Room { bytes_max, links: Arc::new(Here) }
 }
 

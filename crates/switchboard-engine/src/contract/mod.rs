@@ -5,6 +5,7 @@
 //! Behaviours write through a [`given::Pen`], which knows what the store must then answer: after whatever a behaviour
 //! does, the stored task equals the fold of the stored log.
 
+pub mod accepted_tasks;
 pub mod accepts;
 pub mod artifacts;
 pub mod given;
@@ -70,6 +71,9 @@ macro_rules! store_contract {
             accepts: a_refused_duplicate_changes_nothing,
             accepts: a_key_is_free_again_after_its_window,
             accepts: a_key_far_in_the_future_is_found,
+            accepted_tasks: a_task_is_shown_as_it_stood_when_a_message_was_accepted,
+            accepted_tasks: what_is_too_large_now_was_a_link_then,
+            accepted_tasks: a_compacted_task_no_longer_knows_how_it_stood,
             webhooks: a_config_is_read_back_and_replaced_and_deleted,
             webhooks: a_commit_makes_a_webhook_due_and_a_delivery_settles_it,
             webhooks: a_cursor_starts_after_what_it_is_told,

@@ -9,9 +9,9 @@ use super::lists::everything;
 use crate::ports::Room;
 use crate::ports::store::{Accept, DeliveryOutcome, PushChange, Retention, StoreError};
 
-const DAY_MS: i64 = 86_400_000;
+pub(super) const DAY_MS: i64 = 86_400_000;
 
-fn retention(subject: &dyn Subject) -> Retention {
+pub(super) fn retention(subject: &dyn Subject) -> Retention {
     Retention {
         now: now(subject),
         events_ms: 7 * DAY_MS,
@@ -22,7 +22,7 @@ fn retention(subject: &dyn Subject) -> Retention {
 }
 
 /// Prunes until nothing is left to do.
-async fn prune(subject: &dyn Subject, retention: Retention) -> usize {
+pub(super) async fn prune(subject: &dyn Subject, retention: Retention) -> usize {
     let mut done = 0;
     for _ in 0..1000 {
         let some = subject.store().prune(retention, 100).await.expect("pruning works");

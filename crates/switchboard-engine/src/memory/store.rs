@@ -11,9 +11,9 @@ use super::tables::Tables;
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use crate::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use crate::ports::store::{
-    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome,
-    ListPage, ListQuery, LogPage, Release, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask,
-    TaskKey,
+    Accepted, AcceptedTask, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey,
+    DeliveryOutcome, ListPage, ListQuery, LogPage, Release, Retention, Scope, Store, StoreError, StoreStats,
+    StoredHead, StoredTask, TaskKey,
 };
 use crate::ports::{Clock, Outbox, Room};
 
@@ -65,6 +65,15 @@ impl Store for MemoryStore {
         room: &'a Room,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
         answer(Ok(self.lock().task(scope, id, room)))
+    }
+
+    fn task_as_accepted<'a>(
+        &'a self,
+        scope: &'a Scope,
+        accepted: &'a Accepted,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>> {
+        answer(self.lock().task_as_accepted(scope, accepted, room))
     }
 
     fn artifact<'a>(

@@ -52,9 +52,9 @@ pub(super) struct Record {
 }
 
 pub(super) struct LogEntry {
-    last_seq: u64,
+    pub(super) last_seq: u64,
     visible: bool,
-    commit: LoggedCommit,
+    pub(super) commit: LoggedCommit,
 }
 
 #[derive(Clone, Copy)]

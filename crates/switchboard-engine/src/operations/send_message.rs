@@ -14,7 +14,7 @@ use crate::accepting::{Entered, Entry, check, enter, identify};
 use crate::commit::{Record, WriteError};
 use crate::house::{House, Registered};
 use crate::ports::store::{Accepted, Scope, StoreError, StoredHead, StoredTask};
-use crate::watching::{Finished, Following, Until, follow, frames, resume, snapshot, wait_until};
+use crate::watching::{Finished, Following, Until, follow, frames, replay, resume_turn, shorten, snapshot, wait_until};
 
 pub(crate) async fn send_message(
     house: &Arc<House>,
@@ -101,7 +101,9 @@ pub(crate) async fn send_streaming_message(
     let history_length = send.history_length;
     let entered = match enter(house, agent, caller, send).await? {
         Entry::Entered(entered) => entered,
-        Entry::Repeated(accepted) => return replay(house, house.scope(caller, agent), &accepted, history_length).await,
+        Entry::Repeated(accepted) => {
+            return Box::pin(stream_again(house, house.scope(caller, agent), &accepted, history_length)).await;
+        }
     };
     if entered.stored.head.phase != Phase::Live {
         return stream_unborn(house, &entered, history_length).await;
@@ -110,7 +112,7 @@ pub(crate) async fn send_streaming_message(
     let first = if *opened {
         let mut first = frames(&record.id, &record.context_id, entered.first_seq(), &entered.events);
         if let (Some(frame), Some(_)) = (first.front_mut(), history_length) {
-            trim_task(frame, history_length);
+            shorten(frame, history_length);
         }
         first
     } else {
@@ -192,27 +194,34 @@ async fn recall(
 }
 
 /// Streams an accepted turn again, from its first event.
-async fn replay(
+async fn stream_again(
     house: &Arc<House>,
     scope: Scope,
     accepted: &Accepted,
     history_length: Option<u32>,
 ) -> Result<Reply, ProtocolError> {
     let (record, stored) = recall(house, scope.clone(), accepted).await?;
+    match stream_of_no_task(house, record, &stored, history_length).await? {
+        Some(reply) => Ok(reply),
+        None => replay(house, scope, &stored, accepted, history_length).await,
+    }
+}
+
+/// What a repeated message gets that was answered directly, or may be.
+async fn stream_of_no_task(
+    house: &Arc<House>,
+    record: Arc<Record>,
+    stored: &StoredTask,
+    history_length: Option<u32>,
+) -> Result<Option<Reply>, ProtocolError> {
     if let Some(message) = &stored.folded.reply {
-        return Ok(message_stream(message.clone()));
+        return Ok(Some(message_stream(message.clone())));
     }
     if stored.head.phase == Phase::Unborn {
-        let entered = Entered { record, stored, events: Arc::from([]), opened: true };
-        return stream_unborn(house, &entered, history_length).await;
+        let entered = Entered { record, stored: stored.clone(), events: Arc::from([]), opened: true };
+        return stream_unborn(house, &entered, history_length).await.map(Some);
     }
-    if accepted.after_seq == 0 {
-        return follow(house, Following::of(scope, &stored), StreamKind::Send, VecDeque::new(), 0).await;
-    }
-    // A stream begins with the task; for a later turn that is the task as it is now, and nothing before it is repeated.
-    let cursor = stored.head.seq;
-    let first = VecDeque::from([snapshot(house, &scope, &stored, history_length)]);
-    follow(house, Following::of(scope, &stored), StreamKind::Send, first, cursor).await
+    Ok(None)
 }
 
 /// Re-posting a streaming message with `Last-Event-ID` resumes its turn; it never starts a new one.
@@ -236,26 +245,14 @@ async fn resume_send(
     };
     let scope = house.scope(caller, agent);
     let (record, stored) = recall(house, scope.clone(), &accepted).await?;
-    if let Some(message) = &stored.folded.reply {
-        return Ok(message_stream(message.clone()));
+    match stream_of_no_task(house, record, &stored, None).await? {
+        Some(reply) => Ok(reply),
+        None => resume_turn(house, scope, &stored, &accepted, last_event_id).await,
     }
-    if stored.head.phase == Phase::Unborn {
-        let entered = Entered { record, stored, events: Arc::from([]), opened: true };
-        return stream_unborn(house, &entered, None).await;
-    }
-    // What came before this turn is not part of it: a question that ended an earlier one would end this stream, too.
-    resume(house, scope, &stored, StreamKind::Send, last_event_id, accepted.after_seq).await
 }
 
 async fn read(house: &House, scope: &Scope, record: &Record) -> Result<StoredTask, ProtocolError> {
     let failed = |error: StoreError| house.store_failed(&error);
     let stored = house.stored_task(scope, &record.id).await.map_err(failed)?;
     stored.ok_or_else(|| ProtocolError::task_not_found(&record.id))
-}
-
-fn trim_task(frame: &mut Frame, history_length: Option<u32>) {
-    if let Update::Task(view) = &frame.update.update {
-        let view = TaskView { history_length, ..view.clone() };
-        frame.update = SharedUpdate::new(Update::Task(view));
-    }
 }

@@ -22,7 +22,7 @@ pub(crate) async fn subscribe(
     let scope = house.scope(caller, agent);
     let stored = house.live_task(&scope, id).await?;
     if let Some(cursor) = &caller.last_event_id {
-        return resume(house, scope, &stored, StreamKind::Subscribe, cursor, 0).await;
+        return resume(house, scope, &stored, StreamKind::Subscribe, cursor).await;
     }
     if stored.head.state.is_terminal() {
         let reason = format!(

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use switchboard_core::call::{BoxFuture, Owner};
 use switchboard_core::lifecycle::{Event, Folded, Head};
 use switchboard_core::model::{
-    AgentName, ArtifactId, ConfigId, ContextId, Dialect, PushConfig, TaskId, TaskState, TaskStatus, Timestamp,
+    AgentName, ArtifactId, ConfigId, ContextId, Dialect, PushConfig, Task, TaskId, TaskState, TaskStatus, Timestamp,
 };
 
 use super::Outbox;
@@ -30,6 +30,15 @@ pub trait Store: Send + Sync {
         id: &'a TaskId,
         room: &'a Room,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>>;
+
+    /// The task as it stood right after the commit that accepted a further message: where a replay of its turn begins.
+    /// Reads what a reader would have read then, and nothing that came later. Fails with `Pruned` below what is kept.
+    fn task_as_accepted<'a>(
+        &'a self,
+        scope: &'a Scope,
+        accepted: &'a Accepted,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>>;
 
     /// Commits that hold visible events numbered above `after_seq`, in order, at most `limit` of them: fewer where they
     /// are large, none only if there are none. A key is proof that its holder was shown the head. Fails with `Pruned`
@@ -208,6 +217,26 @@ pub struct Accepted {
     pub digest: [u8; 32],
     pub turn: u32,
     pub after_seq: u64,
+}
+
+impl Accepted {
+    /// Whether the message had to wait for its turn, if these are the events that accepted it as a further message.
+    #[must_use]
+    pub fn waited_in(&self, events: &[Event]) -> Option<bool> {
+        let added = |event: &Event| matches!(event, Event::MessageAdded { inbound } if inbound.turn == self.turn);
+        let began = |event: &Event| matches!(event, Event::TurnBegan { turn, .. } if *turn == self.turn);
+        events.iter().any(added).then(|| !events.iter().any(began))
+    }
+}
+
+/// A task at the moment when a message was accepted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AcceptedTask {
+    pub task: Arc<Task>,
+    /// The number of the task's last visible event then.
+    pub seq: u64,
+    /// Whether the message had to wait for its turn.
+    pub waited: bool,
 }
 
 /// Why a commit did not happen. Each asks for another reaction.

@@ -2,12 +2,14 @@
 //! is served from a channel: followers of one task share a tail of its newest updates, and whoever is further behind
 //! reads the store.
 
+mod replay;
 mod resume;
 mod settle;
 mod subscription;
 mod tail;
 
+pub(crate) use replay::{replay, resume_turn, shorten};
 pub(crate) use resume::{follow, resume};
 pub(crate) use settle::{Until, wait_until};
-pub(crate) use subscription::{Finished, Following, Subscription, frames, snapshot};
+pub(crate) use subscription::{Finished, Following, Subscription, frames, snapshot, snapshot_at};
 pub(crate) use tail::{Tail, TailRead, Tails};

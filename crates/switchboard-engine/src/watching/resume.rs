@@ -23,20 +23,20 @@ pub(crate) async fn follow(
     Ok(Reply::Stream(Box::pin(subscription)))
 }
 
-/// Shows exactly what comes after a client's `Last-Event-ID`, and nothing up to `floor`.
+/// Shows exactly what comes after a client's `Last-Event-ID`.
 pub(crate) async fn resume(
     house: &Arc<House>,
     scope: Scope,
     stored: &StoredTask,
     kind: StreamKind,
     last_event_id: &str,
-    floor: u64,
 ) -> Result<Reply, ProtocolError> {
-    let cursor = parse_cursor(last_event_id, stored)?.max(floor);
+    let cursor = cursor_of(last_event_id, stored)?;
     follow(house, Following::of(scope, stored), kind, VecDeque::new(), cursor).await
 }
 
-fn parse_cursor(text: &str, stored: &StoredTask) -> Result<u64, ProtocolError> {
+/// The number that a `Last-Event-ID` stands for, if the task has come that far.
+pub(super) fn cursor_of(text: &str, stored: &StoredTask) -> Result<u64, ProtocolError> {
     let invalid = |why: String| ProtocolError::invalid("Last-Event-ID", why);
     let cursor = text.trim().parse::<u64>().map_err(|_| invalid("must be the number of an event, or 0".to_owned()))?;
     if cursor > stored.head.seq {

@@ -9,11 +9,11 @@ use futures_core::Stream;
 use switchboard_core::call::{BoxFuture, Frame, SharedUpdate};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Event, StreamEnd, StreamKind, after_state, updates};
-use switchboard_core::model::{ContextId, TaskId, TaskView, Update};
+use switchboard_core::model::{ContextId, Task, TaskId, TaskView, Update};
 
 use super::{Tail, TailRead};
 use crate::house::{Counters, House};
-use crate::ports::store::{LogPage, Scope, StoreError, StoredHead, StoredTask, TaskKey};
+use crate::ports::store::{LogPage, Scope, StoreError, StoredTask, TaskKey};
 
 /// The frames of commits that the caller has at hand.
 pub(crate) fn frames(task_id: &TaskId, context_id: &ContextId, first_seq: u64, events: &[Event]) -> VecDeque<Frame> {
@@ -24,9 +24,19 @@ pub(crate) fn frames(task_id: &TaskId, context_id: &ContextId, first_seq: u64, e
 
 /// The frame of a task as it stands.
 pub(crate) fn snapshot(house: &House, scope: &Scope, stored: &StoredTask, history_length: Option<u32>) -> Frame {
-    let view = TaskView { history_length, ..TaskView::whole(stored.folded.task.clone()) };
-    let view = house.fitted(scope, view);
-    Frame { seq: Some(stored.head.seq), truncated: false, update: SharedUpdate::new(Update::Task(view)) }
+    snapshot_at(house, scope, stored.folded.task.clone(), stored.head.seq, history_length)
+}
+
+/// The frame of a task as it stood after its event `seq`.
+pub(crate) fn snapshot_at(
+    house: &House,
+    scope: &Scope,
+    task: Arc<Task>,
+    seq: u64,
+    history_length: Option<u32>,
+) -> Frame {
+    let view = house.fitted(scope, TaskView { history_length, ..TaskView::whole(task) });
+    Frame { seq: Some(seq), truncated: false, update: SharedUpdate::new(Update::Task(view)) }
 }
 
 /// What a subscription follows.
@@ -35,14 +45,17 @@ pub(crate) struct Following {
     pub(crate) key: TaskKey,
     pub(crate) id: TaskId,
     pub(crate) context_id: ContextId,
-    /// Whether the message this stream is about waits behind another: then a question of the one before does not end it.
+    /// Whether the message this stream is about waits behind another, or did: then a question of the one before does not
+    /// end it.
     pub(crate) waits: bool,
+    /// What the client has already: not shown again, but it may be what ended the stream.
+    pub(crate) shown: u64,
 }
 
 impl Following {
     pub(crate) fn of(scope: Scope, stored: &StoredTask) -> Self {
         let (id, context_id) = (stored.head.id.clone(), stored.head.context_id.clone());
-        Self { scope, key: stored.key, id, context_id, waits: false }
+        Self { scope, key: stored.key, id, context_id, waits: false, shown: 0 }
     }
 }
 
@@ -64,8 +77,10 @@ enum Step {
     Page(LogPage),
     /// The log no longer reaches back to the cursor: the task as it is now stands for what is gone.
     Snapshot(Option<StoredTask>),
-    /// Where the task stood after a question had been shown.
-    Asked(Option<StoredHead>),
+    /// Whether the question just shown was the last word for the message that this stream is about.
+    Asked {
+        settled: bool,
+    },
 }
 
 impl Subscription {
@@ -107,18 +122,27 @@ impl Subscription {
     }
 
     /// Whether the question just shown was asked before this stream's own message had its turn.
-    fn read_head(&self) -> BoxFuture<'static, Result<Step, StoreError>> {
-        let house = self.house.clone();
+    fn read_past_question(&self, question: u64) -> BoxFuture<'static, Result<Step, StoreError>> {
+        let (house, key) = (self.house.clone(), self.following.key);
         let (scope, id) = (self.following.scope.clone(), self.following.id.clone());
-        Box::pin(async move { house.store.head(&scope, &id).await.map(Step::Asked) })
+        Box::pin(async move {
+            let Some(stored) = house.store.head(&scope, &id).await? else { return Ok(Step::Asked { settled: true }) };
+            if stored.head.seq <= question {
+                return Ok(Step::Asked { settled: stored.head.is_settled() });
+            }
+            let next = match house.store.log(key, question, 1).await {
+                Ok(page) => page.commits,
+                Err(StoreError::Pruned) => Vec::new(),
+                Err(error) => return Err(error),
+            };
+            Ok(Step::Asked { settled: next.first().is_some_and(|commit| ends_a_pause(&commit.events)) })
+        })
     }
 
     fn take_step(&mut self, step: Step) {
         match step {
-            // Something followed the question, or will: a message waits.
-            Step::Asked(stored) => {
-                self.ended = stored.is_none_or(|stored| stored.head.seq <= self.cursor && stored.head.is_settled());
-            }
+            Step::Asked { settled: true } => self.end(),
+            Step::Asked { settled: false } => {}
             Step::Page(page) => {
                 for commit in page.commits {
                     let (id, context_id) = (&self.following.id, &self.following.context_id);
@@ -147,6 +171,12 @@ impl Subscription {
         }
     }
 
+    /// Shows nothing more, whatever is at hand.
+    fn end(&mut self) {
+        self.ended = true;
+        self.ready.clear();
+    }
+
     fn ends_after(&self, frame: &Frame) -> bool {
         let state = match &frame.update.update {
             Update::Status(update) => update.status.state,
@@ -156,6 +186,12 @@ impl Subscription {
         };
         after_state(self.kind, state) == StreamEnd::Close
     }
+}
+
+/// Whether what followed a question came from outside, to a task that was waiting for somebody; a run that has another
+/// message to read goes on by itself.
+fn ends_a_pause(events: &[Event]) -> bool {
+    events.iter().any(|event| matches!(event, Event::MessageAdded { .. } | Event::CancelRequested { .. }))
 }
 
 fn is_terminal(frame: &Frame) -> bool {
@@ -172,27 +208,13 @@ impl Stream for Subscription {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         loop {
-            if let Some(frame) = this.ready.pop_front() {
-                if this.ends_after(&frame) {
-                    if this.following.waits && !is_terminal(&frame) {
-                        this.reading = Some(this.read_head());
-                    } else {
-                        this.ended = true;
-                        this.ready.clear();
-                    }
-                }
-                return Poll::Ready(Some(Ok(frame)));
-            }
-            if this.ended {
-                return Poll::Ready(None);
-            }
             if let Some(reading) = &mut this.reading {
                 let step = ready!(reading.as_mut().poll(cx));
                 this.reading = None;
                 match step {
                     Ok(step) => {
                         let before = this.cursor;
-                        let reads_on = matches!(step, Step::Asked(_));
+                        let reads_on = matches!(step, Step::Asked { .. });
                         this.take_step(step);
                         if !reads_on && this.cursor == before && this.ready.is_empty() {
                             // The tail knows of updates that the store does not show. Ending the stream lets the
@@ -201,11 +223,28 @@ impl Stream for Subscription {
                         }
                     }
                     Err(error) => {
-                        this.ended = true;
+                        this.end();
                         return Poll::Ready(Some(Err(this.house.store_failed(&error))));
                     }
                 }
                 continue;
+            }
+            if let Some(frame) = this.ready.pop_front() {
+                if this.ends_after(&frame) {
+                    match frame.seq {
+                        Some(seq) if this.following.waits && !is_terminal(&frame) => {
+                            this.reading = Some(this.read_past_question(seq));
+                        }
+                        _ => this.end(),
+                    }
+                }
+                if frame.seq.is_some_and(|seq| seq <= this.following.shown) {
+                    continue;
+                }
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            if this.ended {
+                return Poll::Ready(None);
             }
             let limit = this.house.limits.tail_updates_max;
             match ready!(this.tail.poll_after(this.cursor, limit, this.reader, cx)) {

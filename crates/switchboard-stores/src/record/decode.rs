@@ -32,6 +32,16 @@ pub(crate) fn decode(record: &str, want: Want, chunks: &dyn ChunkSource) -> Resu
     stored.events.into_iter().filter(wanted).map(|event| event.into_event(chunks)).collect()
 }
 
+/// Whether a commit set the task's status, told without reading any contents.
+pub(crate) fn sets_status(record: &str) -> Result<bool, StoreError> {
+    // Most do not, and that can be seen without parsing them.
+    if !record.contains("\"status\"") && !record.contains("\"opened\"") {
+        return Ok(false);
+    }
+    let sets = |event: &StoredEvent| matches!(event, StoredEvent::Status { .. } | StoredEvent::Opened { .. });
+    Ok(parse_commit(record)?.events.iter().any(sets))
+}
+
 pub(super) fn parse_commit(record: &str) -> Result<StoredCommit, StoreError> {
     let stored: StoredCommit = serde_json::from_str(record).map_err(corrupt)?;
     if stored.format != FORMAT {

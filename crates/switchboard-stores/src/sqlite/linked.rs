@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use switchboard_core::lifecycle::ArtifactHead;
-use switchboard_core::model::{Artifact, TaskId};
+use switchboard_core::model::{Artifact, ArtifactId, TaskId};
 use switchboard_engine::ports::Room;
 use switchboard_engine::ports::room::{Outline, OutlinedPart, PARTS_APART_MAX};
 use switchboard_engine::ports::store::{Scope, StoredTask};
@@ -20,6 +20,9 @@ use crate::record::{Want, Write, decode_writes, is_named};
 const WRITES_MAX: usize = 65_536;
 const RECORD_BYTES_MAX: usize = 64 << 20;
 
+/// Stands for the parts of an artifact at an earlier moment: nobody has counted those.
+const PARTS_UNKNOWN: u64 = u64::MAX;
+
 /// Folds a task as far as there is room for it.
 pub(super) fn fold_within(
     connection: &Connection,
@@ -27,11 +30,38 @@ pub(super) fn fold_within(
     scope: &Scope,
     room: &Room,
 ) -> Result<StoredTask, Failure> {
-    let too_large: Vec<ArtifactHead> = room.too_large(&row.head).into_iter().cloned().collect();
+    let too_large = ids(room.too_large(&row.head));
+    fold_without(connection, row, scope, room, &too_large)
+}
+
+/// The same from the chains of an earlier moment. What is too large now counts as too large then.
+pub(super) fn fold_earlier_within(
+    connection: &Connection,
+    mut row: TaskRow,
+    scope: &Scope,
+    room: &Room,
+) -> Result<StoredTask, Failure> {
+    let too_large = ids(room.too_large(&row.head));
+    let unknown = |head: &ArtifactHead| ArtifactHead { parts: PARTS_UNKNOWN, ..head.clone() };
+    row.head.artifacts = row.head.artifacts.iter().map(unknown).collect();
+    fold_without(connection, row, scope, room, &too_large)
+}
+
+fn ids(heads: Vec<&ArtifactHead>) -> Vec<ArtifactId> {
+    heads.into_iter().map(|head| head.id.clone()).collect()
+}
+
+fn fold_without(
+    connection: &Connection,
+    row: TaskRow,
+    scope: &Scope,
+    room: &Room,
+    too_large: &[ArtifactId],
+) -> Result<StoredTask, Failure> {
     if too_large.is_empty() {
         return fold(connection, row, Want::Everything);
     }
-    let artifacts = artifacts(connection, &row, scope, room, &too_large)?;
+    let artifacts = artifacts(connection, &row, scope, room, too_large)?;
     let mut stored = fold(connection, row, Want::NoArtifacts)?;
     let folded = Arc::make_mut(&mut stored.folded);
     Arc::make_mut(&mut folded.task).artifacts = artifacts;
@@ -44,11 +74,11 @@ fn artifacts(
     row: &TaskRow,
     scope: &Scope,
     room: &Room,
-    too_large: &[ArtifactHead],
+    too_large: &[ArtifactId],
 ) -> Result<Vec<Artifact>, Failure> {
     let gathering = |head: &ArtifactHead| Gathered {
         parts_left: head.parts,
-        writes: if too_large.contains(head) { Writes::outlined(head) } else { Writes::Whole(Vec::new()) },
+        writes: if too_large.contains(&head.id) { Writes::outlined(head) } else { Writes::Whole(Vec::new()) },
         head: head.clone(),
     };
     let mut gathered: Vec<Gathered> = row.head.artifacts.iter().map(gathering).collect();
@@ -66,6 +96,7 @@ fn artifacts(
             }
         }
     }
+    gathered.retain(|artifact| !artifact.is_of_later());
     gathered.into_iter().map(|artifact| artifact.finish(connection, row, scope, room)).collect()
 }
 
@@ -93,6 +124,15 @@ impl Writes {
 }
 
 impl Gathered {
+    /// Whether nobody had written to it at the moment that is looked at.
+    fn is_of_later(&self) -> bool {
+        let has_writes = match &self.writes {
+            Writes::Whole(writes) => !writes.is_empty(),
+            Writes::Outlined { writes, .. } => !writes.is_empty(),
+        };
+        self.head.parts == PARTS_UNKNOWN && !has_writes
+    }
+
     fn take(&mut self, write: Write, connection: &Connection) -> Result<(), Failure> {
         if self.parts_left == 0 {
             return Ok(());

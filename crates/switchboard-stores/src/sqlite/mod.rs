@@ -3,6 +3,7 @@
 //! sound because nobody else may write the file: a lock beside it sees to that.
 
 mod accepted;
+mod accepted_task;
 mod answers;
 mod backup;
 mod cache;

@@ -150,7 +150,7 @@ pub(super) fn records_to_fold(
     }
 }
 
-fn missing(task_no: i64, version: i64) -> StoreError {
+pub(super) fn missing(task_no: i64, version: i64) -> StoreError {
     StoreError::Corrupt(format!("commit {version} of task number {task_no} is missing"))
 }
 
@@ -201,7 +201,7 @@ fn artifact_bytes(event: &Event) -> usize {
 
 /// The first commit after which the task's seq is above `after_seq`. Seq never falls from one commit to the next, so
 /// it is found by halving; a task of a million commits takes twenty looks.
-fn first_version_after(
+pub(super) fn first_version_after(
     connection: &Connection,
     task_no: i64,
     after_seq: i64,

@@ -11,14 +11,15 @@ use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use switchboard_engine::ports::store::{
-    Accepted, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome,
-    ListPage, ListQuery, LogPage, Release, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask,
-    TaskKey,
+    Accepted, AcceptedTask, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey,
+    DeliveryOutcome, ListPage, ListQuery, LogPage, Release, Retention, Scope, Store, StoreError, StoreStats,
+    StoredHead, StoredTask, TaskKey,
 };
 use switchboard_engine::ports::{Clock, Outbox, Room};
 
 use super::FileError;
 use super::accepted::{find_accepted, last_accepted_day};
+use super::accepted_task::task_as_accepted;
 use super::answers::answer;
 use super::cache::Cache;
 use super::download;
@@ -150,6 +151,16 @@ impl Store for SqliteStore {
             Some(found) => Box::pin(ready(Ok(found))),
             None => Box::pin(self.read_task(scope.clone(), id.clone(), room)),
         }
+    }
+
+    fn task_as_accepted<'a>(
+        &'a self,
+        scope: &'a Scope,
+        accepted: &'a Accepted,
+        room: &'a Room,
+    ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>> {
+        let (scope, accepted, room) = (scope.clone(), accepted.clone(), room.clone());
+        Box::pin(self.readers.run(move |connection| task_as_accepted(connection, &scope, &accepted, &room)))
     }
 
     fn artifact<'a>(

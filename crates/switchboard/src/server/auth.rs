@@ -9,6 +9,8 @@ use switchboard_core::call::Owner;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Principal, Tenant};
 
+use super::routes::check_name;
+
 /// A set of bearer tokens.
 ///
 /// One per line: the token, the principal it proves, and optionally the tenants it may act for, separated by commas (the
@@ -61,7 +63,8 @@ impl Tokens {
     /// Reads a list of tokens.
     ///
     /// # Errors
-    /// When a line is not a token and a principal, a token is too short, or one appears twice.
+    /// When a line is not a token and a principal, a token is too short or appears twice, or a tenant could not be named in
+    /// a path.
     pub fn parse(text: &str) -> Result<Self, TokensError> {
         let mut tokens = Self::default();
         for (index, line) in text.lines().enumerate() {
@@ -86,6 +89,9 @@ impl Tokens {
             let digest: [u8; 32] = Sha256::digest(token).into();
             if tokens.entries.iter().any(|(known, _)| *known == digest) {
                 return Err(error("the same token appears twice"));
+            }
+            for tenant in tenants.split(',').filter(|_| !tenants.is_empty()) {
+                check_name("tenant", tenant).map_err(|refused| error(&refused))?;
             }
             let tenants = tenants.split(',').map(Tenant::from).collect();
             let identity = Identity { principal: principal.into(), tenants, authenticated: true, operator };

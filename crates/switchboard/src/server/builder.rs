@@ -29,7 +29,7 @@ use super::gate::Gate;
 use super::limits::ServerLimits;
 use super::listener::Bound;
 use super::metrics::Metrics;
-use super::routes::RESERVED;
+use super::routes::check_name;
 use super::seeds::Accent;
 use super::service::A2aService;
 use crate::agent::AgentBuilder;
@@ -197,13 +197,13 @@ impl ServerBuilder {
         }
         let mut names = HashSet::new();
         for agent in &self.agents {
-            check_name("agent slug", agent.slug_name())?;
+            check_name("agent slug", agent.slug_name()).map_err(ServeError::new)?;
             if !names.insert(agent.slug_name().to_owned()) {
                 return Err(ServeError::new(format!("two agents have the slug {:?}", agent.slug_name())));
             }
         }
         for tenant in &self.tenants {
-            check_name("tenant", tenant)?;
+            check_name("tenant", tenant).map_err(ServeError::new)?;
         }
         let public_url = self.public_url.as_deref().map(parse_public_url).transpose()?;
         let policy = OutboundPolicy::parse(&self.outbound_allow).map_err(ServeError::new)?;
@@ -461,17 +461,4 @@ fn parse_public_url(url: &str) -> Result<Uri, ServeError> {
         return Err(wrong("must not have a query"));
     }
     Ok(parsed)
-}
-
-/// Names that appear as one segment of a path and must not be taken for one of ours.
-fn check_name(what: &str, name: &str) -> Result<(), ServeError> {
-    if RESERVED.contains(&name) {
-        return Err(ServeError::new(format!("{what} {name:?} is reserved; choose another name")));
-    }
-    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '~');
-    if name.is_empty() || name.len() > 64 || !name.chars().all(fits) || name.starts_with('.') {
-        let why = "must be 1 to 64 letters, digits, '-', '_', '.' or '~', and not begin with a dot";
-        return Err(ServeError::new(format!("{what} {name:?} {why}")));
-    }
-    Ok(())
 }

@@ -8,6 +8,8 @@ pub struct ServerLimits {
     pub body_bytes_max: usize,
     /// How long a client may take to send its body.
     pub body_read_s_max: u32,
+    /// How long the rest of a body is read that was answered before its end.
+    pub linger_s_max: u32,
     /// How long a client may take to send its headers.
     pub head_read_s_max: u32,
     /// Connections at once; more wait to be accepted.
@@ -33,6 +35,7 @@ impl Default for ServerLimits {
         Self {
             body_bytes_max: 10 << 20,
             body_read_s_max: 60,
+            linger_s_max: 10,
             head_read_s_max: 30,
             connections_max: 20_000,
             h2_streams_max: 256,

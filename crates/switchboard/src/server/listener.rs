@@ -5,15 +5,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::service::TowerToHyperService;
 use switchboard_engine::supervisor::Kind;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+use tower::Service;
 
 use super::context::Shared;
+use super::linger::RequestBody;
 use super::service::A2aService;
 use super::socket::Socket;
 
@@ -75,7 +77,8 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, slot: OwnedSemaphorePermit) {
     // Without this an event waits up to 40 ms for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
     shared.metrics.connected();
-    let service = TowerToHyperService::new(A2aService::new(shared.clone()));
+    let (of, service) = (shared.clone(), A2aService::new(shared.clone()));
+    let service = service_fn(move |request| service.clone().call(RequestBody::of(request, &of)));
     let builder = builder(shared);
     let draining = shared.engine.supervisor().draining().clone();
     shared.engine.supervisor().spawn(Kind::Connection, async move {

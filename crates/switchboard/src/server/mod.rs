@@ -17,6 +17,7 @@ mod grpc;
 mod http_json;
 mod jsonrpc;
 mod limits;
+mod linger;
 mod listener;
 mod metrics;
 mod names;

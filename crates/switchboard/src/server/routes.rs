@@ -25,6 +25,19 @@ pub const RESERVED: &[&str] = &[
     "metrics",
 ];
 
+/// Refuses a name that is to appear as one segment of a path and could be taken for one of ours.
+pub(crate) fn check_name(what: &str, name: &str) -> Result<(), String> {
+    if RESERVED.contains(&name) {
+        return Err(format!("{what} {name:?} is reserved; choose another name"));
+    }
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '~');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(fits) || name.starts_with('.') {
+        let why = "must be 1 to 64 letters, digits, '-', '_', '.' or '~', and not begin with a dot";
+        return Err(format!("{what} {name:?} {why}"));
+    }
+    Ok(())
+}
+
 /// Where a request is to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route<'a> {

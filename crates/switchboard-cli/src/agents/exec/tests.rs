@@ -129,6 +129,7 @@ async fn output_is_published_while_the_command_works() {
         task.artifacts.first().map(switchboard_core::model::Artifact::text)
     });
     assert_eq!(seen.await, "one\n");
+    assert_eq!(desk.task(&id).await.state(), TaskState::Working);
     std::fs::write(gate.path().join("go"), "").unwrap();
     let task =
         eventually("the task ends", async || Some(desk.task(&id).await).filter(|task| task.state().is_terminal()));

@@ -17,6 +17,11 @@ fn a_wrong_file_is_refused_with_line_and_key() {
         ("[server]\nlog_format = \"xml\"", "2: server.log_format: unknown variant `xml`, expected `text` or `json`"),
         ("[server]\ngrace_s = 9999", "2: server.grace_s: expected 0 to 3600 seconds, got 9999"),
         ("[server]\nlease_s = 0", "2: server.lease_s: expected 1 to 3600 seconds, got 0"),
+        ("[server]\nretention_tasks_max = 0", "2: server.retention_tasks_max: expected 1 to 1000000000 tasks, got 0"),
+        (
+            "[server]\nretention_events_s = 999999999",
+            "2: server.retention_events_s: expected 0 to 315360000 seconds, got 999999999",
+        ),
         ("[server]\nqueued_timeout_s = 0", "2: server.queued_timeout_s: expected 1 to 31536000 seconds, got 0"),
         (
             "[server]\nprocessing_timeout_s = 31536001",

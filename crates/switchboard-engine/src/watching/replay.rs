@@ -1,0 +1,101 @@
+//! A turn streamed again, for a client that sends its message again: from the turn's first event on, or from where the
+//! client left it. It ends where the turn's own stream ended, whatever has become of the task since.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use switchboard_core::call::{Frame, Reply, SharedUpdate};
+use switchboard_core::error::ProtocolError;
+use switchboard_core::lifecycle::StreamKind;
+use switchboard_core::model::{TaskView, Update};
+
+use super::resume::cursor_of;
+use super::{Following, follow, frames, snapshot_at};
+use crate::house::House;
+use crate::ports::store::{Accepted, AcceptedTask, Scope, StoreError, StoredTask};
+
+/// Shows the task as it stood when the message was accepted, then everything that came after.
+pub(crate) async fn replay(
+    house: &Arc<House>,
+    scope: Scope,
+    stored: &StoredTask,
+    accepted: &Accepted,
+    history_length: Option<u32>,
+) -> Result<Reply, ProtocolError> {
+    let following = Following::of(scope.clone(), stored);
+    if accepted.after_seq == 0 {
+        let first = opening(house, stored, history_length).await?;
+        let cursor = first.back().and_then(|frame| frame.seq).unwrap_or(0);
+        return follow(house, following, StreamKind::Send, first, cursor).await;
+    }
+    let Some(AcceptedTask { task, seq, waited }) = task_as_accepted(house, &scope, accepted).await? else {
+        // What is no longer kept is replaced by the task as it is, and said so.
+        return follow(house, following, StreamKind::Send, VecDeque::new(), accepted.after_seq).await;
+    };
+    let first = VecDeque::from([snapshot_at(house, &scope, task, seq, history_length)]);
+    follow(house, Following { waits: waited, ..following }, StreamKind::Send, first, seq).await
+}
+
+/// Shows what came after a client's `Last-Event-ID`, and nothing from before the turn: a question that ended an earlier one
+/// would end this stream, too.
+pub(crate) async fn resume_turn(
+    house: &Arc<House>,
+    scope: Scope,
+    stored: &StoredTask,
+    accepted: &Accepted,
+    last_event_id: &str,
+) -> Result<Reply, ProtocolError> {
+    let shown = cursor_of(last_event_id, stored)?.max(accepted.after_seq);
+    let waits = match accepted.after_seq {
+        0 => false,
+        _ => task_as_accepted(house, &scope, accepted).await?.is_some_and(|then| then.waited),
+    };
+    // What the client has seen last may be what ended the turn. So the stream begins with it, and does not show it.
+    let cursor = if shown > accepted.after_seq && shown < stored.head.seq { shown - 1 } else { shown };
+    let following = Following { waits, shown, ..Following::of(scope, stored) };
+    follow(house, following, StreamKind::Send, VecDeque::new(), cursor).await
+}
+
+/// None if the log no longer reaches back that far.
+async fn task_as_accepted(
+    house: &House,
+    scope: &Scope,
+    accepted: &Accepted,
+) -> Result<Option<AcceptedTask>, ProtocolError> {
+    match house.store.task_as_accepted(scope, accepted, &house.room()).await {
+        Ok(Some(then)) => Ok(Some(then)),
+        Ok(None) => Err(ProtocolError::task_not_found(&accepted.task_id)),
+        Err(StoreError::Pruned) => Ok(None),
+        Err(error) => Err(house.store_failed(&error)),
+    }
+}
+
+/// The first commit of a task, which begins with the task itself. Read only where less of that is to be shown.
+async fn opening(
+    house: &House,
+    stored: &StoredTask,
+    history_length: Option<u32>,
+) -> Result<VecDeque<Frame>, ProtocolError> {
+    if history_length.is_none() {
+        return Ok(VecDeque::new());
+    }
+    let page = match house.store.log(stored.key, 0, 1).await {
+        Ok(page) => page,
+        Err(StoreError::Pruned) => return Ok(VecDeque::new()),
+        Err(error) => return Err(house.store_failed(&error)),
+    };
+    let Some(commit) = page.commits.first() else { return Ok(VecDeque::new()) };
+    let mut first = frames(&stored.head.id, &stored.head.context_id, commit.first_seq, &commit.events);
+    if let Some(frame) = first.front_mut() {
+        shorten(frame, history_length);
+    }
+    Ok(first)
+}
+
+/// Shows only so much of the history of a task.
+pub(crate) fn shorten(frame: &mut Frame, history_length: Option<u32>) {
+    if let Update::Task(view) = &frame.update.update {
+        let view = TaskView { history_length, ..view.clone() };
+        frame.update = SharedUpdate::new(Update::Task(view));
+    }
+}

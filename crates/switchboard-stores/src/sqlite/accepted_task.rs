@@ -1,0 +1,107 @@
+//! A task as it stood when a message was accepted. Every log row says where the chains stood before it, so the commits
+//! that a reader would have folded then are found as they are for a reader of today; what came later is not touched.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension};
+use switchboard_core::model::{TaskState, TaskStatus, Timestamp};
+use switchboard_engine::ports::Room;
+use switchboard_engine::ports::store::{Accepted, AcceptedTask, Scope, StoreError};
+
+use super::error::Failure;
+use super::linked::fold_earlier_within;
+use super::read::{Chunks, at_once, find, first_version_after, missing};
+use super::rows::{Chains, TaskRow, log_no, signed, unsigned, version_of};
+use crate::record::{Want, decode, sets_status};
+
+/// Commits, and bytes of records, among which the status of that time is looked for.
+const COMMITS_MAX: usize = 65_536;
+const RECORD_BYTES_MAX: usize = 64 << 20;
+
+pub(super) fn task_as_accepted(
+    connection: &Connection,
+    scope: &Scope,
+    accepted: &Accepted,
+    room: &Room,
+) -> Result<Option<AcceptedTask>, Failure> {
+    at_once(connection, || {
+        let Some(row) = find(connection, scope, &accepted.task_id)? else { return Ok(None) };
+        let accepting = Accepting::find(connection, &row, accepted)?;
+        let status = status_at(connection, row.task_no, accepting.version)?;
+        let chains =
+            Chains { story: accepting.version, artifact: accepting.prev_artifact, status: status.unwrap_or_default() };
+        let folded = fold_earlier_within(connection, TaskRow { chains, ..row }, scope, room)?.folded;
+        let mut task = folded.task.clone();
+        if status.is_none() {
+            // It has written and written since it last said how it is: it is at work.
+            let status = TaskStatus { state: TaskState::Working, message: None, timestamp: accepting.at };
+            Arc::make_mut(&mut task).status = status;
+        }
+        Ok(Some(AcceptedTask { task, seq: accepting.seq, waited: accepting.waited }))
+    })
+}
+
+/// The commit that accepted a message.
+struct Accepting {
+    version: i64,
+    prev_artifact: i64,
+    seq: u64,
+    at: Timestamp,
+    waited: bool,
+}
+
+impl Accepting {
+    /// A message that ended a pause is in the first commit after it. One that had to wait stands before that, on the chain
+    /// of what was said, behind at most the others that waited with it.
+    fn find(connection: &Connection, row: &TaskRow, accepted: &Accepted) -> Result<Self, Failure> {
+        let (task_no, after_seq) = (row.task_no, signed(accepted.after_seq));
+        let mut floor = connection.prepare_cached("SELECT floor_seq, floor_version FROM task WHERE task_no = ?1")?;
+        let (floor_seq, floor_version): (i64, i64) =
+            floor.query_row([task_no], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        if after_seq < floor_seq {
+            return Err(StoreError::Pruned.into());
+        }
+        let mut version = match accepted.after_seq < row.head.seq {
+            true => first_version_after(connection, task_no, after_seq, floor_version + 1..=signed(row.head.version))?,
+            false => row.chains.story,
+        };
+        let mut select = connection
+            .prepare_cached("SELECT last_seq, prev_story, prev_artifact, at, record FROM log WHERE log_no = ?1")?;
+        while version > 0 {
+            let found = select.query_row([log_no(task_no, version)], |row| {
+                let record: String = row.get(4)?;
+                Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?, record))
+            });
+            let (seq, prev_story, prev_artifact, at, record) =
+                found.optional()?.ok_or_else(|| missing(task_no, version))?;
+            if seq < after_seq {
+                break;
+            }
+            if let Some(waited) = accepted.waited_in(&decode(&record, Want::NoArtifacts, &Chunks(connection))?) {
+                let (seq, at) = (unsigned(seq), Timestamp::from_ms(at));
+                return Ok(Self { version, prev_artifact, seq, at, waited });
+            }
+            version = prev_story;
+        }
+        let reason = format!("no commit of task number {task_no} accepted the message of turn {}", accepted.turn);
+        Err(StoreError::Corrupt(reason).into())
+    }
+}
+
+/// The commit that had set the status by then; none if it lies too far back. In between are only writes to artifacts,
+/// which a reader folds anyway, and what is said in silence.
+fn status_at(connection: &Connection, task_no: i64, version: i64) -> Result<Option<i64>, Failure> {
+    let mut select = connection
+        .prepare_cached("SELECT log_no, record FROM log WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no DESC")?;
+    let mut rows = select.query([log_no(task_no, 1), log_no(task_no, version)])?;
+    let mut bytes = 0;
+    for _ in 0..COMMITS_MAX {
+        let Some(row) = rows.next()?.filter(|_| bytes <= RECORD_BYTES_MAX) else { break };
+        let record = row.get_ref(1)?.as_str().map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        if sets_status(record)? {
+            return Ok(Some(version_of(row.get(0)?)));
+        }
+        bytes += record.len();
+    }
+    Ok(None)
+}
