@@ -1,6 +1,7 @@
 //! Layers and rules.
 
 mod refusals;
+mod secrets;
 
 use std::path::Path;
 
@@ -276,6 +277,8 @@ fn the_example_file_shows_every_setting() {
     let optional = [
         "public_url",
         "tokens_file",
+        "webhook_signing_secret",
+        "webhook_signing_secret_file",
         "default_version",
         "queued_timeout_s",
         "processing_timeout_s",

@@ -60,7 +60,6 @@ pub(super) async fn deliver(house: &House, claimed: &Claimed, probe: bool, dice:
         claimed,
         delivered_seq: claimed.delivery.delivered_seq,
         posts_left: if probe { 1 } else { usize::MAX },
-        retry_after_ms: 0,
         finding: Finding::default(),
     };
     let outcome = match trip.go().await {
@@ -78,8 +77,6 @@ struct Trip<'a> {
     claimed: &'a Claimed,
     delivered_seq: u64,
     posts_left: usize,
-    /// How long the receiver wants to be left alone.
-    retry_after_ms: u64,
     finding: Finding,
 }
 
@@ -134,16 +131,18 @@ impl Trip<'_> {
         let attempt = if first { delivery.failures + 1 } else { 1 };
         self.posts_left -= 1;
         let Letter { seq, skipped, .. } = letter;
+        let delivery_id = delivery_id(delivery.task_id.as_str(), delivery.config.id.as_str(), seq);
         let call = WebhookCall {
             url: delivery.config.url.clone(),
-            headers: headers(delivery, &letter, attempt),
+            headers: headers(delivery, &delivery_id, &letter, attempt),
+            delivery_id,
             body: letter.body,
         };
         let patience = Duration::from_millis(u64::from(self.house.limits.delivery_timeout_ms));
         let error = match tokio::time::timeout(patience, self.house.webhook.post(call)).await {
             Ok(Ok(WebhookAnswer { status: status @ 200..=299, .. })) => {
                 tracing::trace!(status, "a webhook took an update");
-                self.finding = Finding { answered: true, failed: None };
+                self.finding = Finding { answered: true, ..Finding::default() };
                 Counters::add(&self.house.counters.deliveries_made);
                 Counters::add_many(
                     &self.house.counters.deliveries_skipped,
@@ -154,7 +153,9 @@ impl Trip<'_> {
             }
             Ok(Ok(WebhookAnswer { status, retry_after_ms })) => {
                 if says_when_to_come_back(status) {
-                    self.retry_after_ms = retry_after_ms.unwrap_or(0);
+                    // A receiver may ask for a longer pause than ours, and not for one that has no end.
+                    let most_ms = self.house.limits.delivery_backoff_ms_max.into();
+                    self.finding.retry_after_ms = retry_after_ms.unwrap_or(0).min(most_ms);
                 }
                 let error = format!("the receiver answered {status}");
                 if speaks_of_trouble(status) {
@@ -207,7 +208,7 @@ fn unreadable(
 }
 
 fn failed(trip: &Trip<'_>, error: String, dice: u64) -> DeliveryOutcome {
-    let Trip { house, delivered_seq, retry_after_ms, .. } = *trip;
+    let Trip { house, delivered_seq, .. } = *trip;
     let (delivery, limits) = (&trip.claimed.delivery, &house.limits);
     Counters::add(&house.counters.deliveries_failed);
     // Whatever was delivered on the way starts the count anew.
@@ -218,9 +219,7 @@ fn failed(trip: &Trip<'_>, error: String, dice: u64) -> DeliveryOutcome {
     }
     tracing::info!(%task, %config, failures, error, "a webhook failed and will be tried again");
     let wait_ms = backoff_ms(failures, limits.delivery_backoff_ms_min, limits.delivery_backoff_ms_max, dice);
-    // A receiver may ask for a longer pause than ours, and not for one that has no end.
-    let asked_ms = retry_after_ms.min(limits.delivery_backoff_ms_max.into());
-    let wait_ms = wait_ms.max(i64::try_from(asked_ms).unwrap_or(i64::MAX));
+    let wait_ms = wait_ms.max(i64::try_from(trip.finding.retry_after_ms).unwrap_or(i64::MAX));
     DeliveryOutcome::Retry { delivered_seq, due: house.now().plus_ms(wait_ms), error }
 }
 
@@ -237,11 +236,11 @@ pub(super) fn delivery_id(task_id: &str, config_id: &str, seq: u64) -> String {
     format!("{task_id}:{config_id}:{seq}")
 }
 
-fn headers(delivery: &Delivery, letter: &Letter, attempt: u32) -> Vec<(&'static str, String)> {
-    let Delivery { config, task_id, dialect, .. } = delivery;
+fn headers(delivery: &Delivery, delivery_id: &str, letter: &Letter, attempt: u32) -> Vec<(&'static str, String)> {
+    let Delivery { config, dialect, .. } = delivery;
     let mut headers = vec![
         ("content-type", push_media_type(*dialect).to_owned()),
-        ("a2a-delivery-id", delivery_id(task_id.as_str(), config.id.as_str(), letter.seq)),
+        ("a2a-delivery-id", delivery_id.to_owned()),
         ("a2a-delivery-seq", letter.seq.to_string()),
         ("a2a-delivery-attempt", attempt.to_string()),
     ];

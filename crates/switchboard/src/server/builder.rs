@@ -34,7 +34,7 @@ use super::seeds::Accent;
 use super::service::A2aService;
 use crate::agent::AgentBuilder;
 use crate::local::Local;
-use crate::outbound::{GuardedClient, OutboundPolicy};
+use crate::outbound::{GuardedClient, OutboundPolicy, SigningSecrets};
 
 /// Why a server could not be put together, in one sentence for the person who configures it.
 #[derive(Debug)]
@@ -69,6 +69,7 @@ pub struct ServerBuilder {
     tokens: Option<Tokens>,
     tenants: Vec<String>,
     outbound_allow: Vec<String>,
+    signing_secrets: Option<SigningSecrets>,
     cors: Cors,
     limits: ServerLimits,
     engine_limits: Limits,
@@ -143,6 +144,16 @@ impl ServerBuilder {
         self
     }
 
+    /// Signs webhooks, so that receivers who share a secret can tell that a delivery came from here, was not changed, and
+    /// is not an old one sent again. They verify it with any library for [Standard Webhooks].
+    ///
+    /// [Standard Webhooks]: https://www.standardwebhooks.com
+    #[must_use]
+    pub fn sign_webhooks(mut self, secrets: SigningSecrets) -> Self {
+        self.signing_secrets = Some(secrets);
+        self
+    }
+
     /// Web pages that may call from a browser. None by default; only cards may be read from anywhere.
     #[must_use]
     pub fn cors(mut self, cors: Cors) -> Self {
@@ -208,6 +219,11 @@ impl ServerBuilder {
         let public_url = self.public_url.as_deref().map(parse_public_url).transpose()?;
         let policy = OutboundPolicy::parse(&self.outbound_allow).map_err(ServeError::new)?;
         let webhook = GuardedClient::new(policy).map_err(ServeError::new)?;
+        let webhook = match self.signing_secrets {
+            Some(secrets) if secrets.is_empty() => return Err(ServeError::new("the list of signing secrets is empty")),
+            Some(secrets) => webhook.signing(secrets, clock.clone()),
+            None => webhook,
+        };
         let store: Arc<dyn Store> = match self.store {
             StoreChoice::Memory => {
                 Arc::new(MemoryStore::new(clock.clone(), switchboard_engine::memory::TASKS_MAX_DEFAULT))
@@ -279,6 +295,7 @@ impl Server {
             tokens: None,
             tenants: Vec::new(),
             outbound_allow: Vec::new(),
+            signing_secrets: None,
             cors: Cors::default(),
             limits: ServerLimits::default(),
             engine_limits: Limits::default(),
