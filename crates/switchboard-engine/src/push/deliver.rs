@@ -3,55 +3,21 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use switchboard_core::dialect::{Dialect, PushBody, encode_update, push_body, push_media_type};
+use switchboard_core::dialect::{PushBody, push_body};
 use switchboard_core::lifecycle::updates;
-use switchboard_core::model::{AuthenticationInfo, Update};
-use tokio::time::Instant;
 
 use super::backoff::backoff_ms;
+use super::claimed::Claimed;
 use super::coalesce::newest_state;
 use super::lanes::Finding;
+use super::letter::{Letter, delivery_id, encode, headers};
 use super::whole_task::whole_task;
 use crate::house::{Counters, House};
-use crate::limits::Limits;
 use crate::ports::store::{Delivery, DeliveryOutcome, StoreError};
 use crate::ports::{WebhookAnswer, WebhookCall, WebhookError};
 
 /// Commits read for one delivery before its cursor is moved.
 const PAGE_COMMITS: usize = 32;
-
-/// A delivery that is ours for a while.
-pub(crate) struct Claimed {
-    pub(super) delivery: Delivery,
-    pub(super) at: Instant,
-}
-
-impl Claimed {
-    /// How long a claim is asked for. It outlasts every post that begins while it is fresh, so nobody else delivers
-    /// meanwhile.
-    pub(super) fn lasts_ms(limits: &Limits) -> u32 {
-        limits.delivery_timeout_ms.saturating_mul(4)
-    }
-
-    /// Whether it has waited too long to begin; the claim is then better given back.
-    pub(super) fn is_stale(&self, limits: &Limits) -> bool {
-        self.at.elapsed() > Duration::from_millis(limits.delivery_timeout_ms.into())
-    }
-
-    /// Whether one more post can end within the claim.
-    fn is_fresh(&self, limits: &Limits) -> bool {
-        self.at.elapsed() < 2 * Duration::from_millis(limits.delivery_timeout_ms.into())
-    }
-}
-
-/// One numbered update on its way.
-pub(super) struct Letter {
-    pub(super) seq: u64,
-    /// Updates before it that the receiver will not be sent.
-    pub(super) skipped: u64,
-    pub(super) body: Bytes,
-}
 
 /// Posts what is due; a probe posts one update only, since others wait for what it finds out.
 pub(super) async fn deliver(house: &House, claimed: &Claimed, probe: bool, dice: u64) -> (DeliveryOutcome, Finding) {
@@ -228,41 +194,4 @@ pub(super) fn parked(house: &House, delivery: &Delivery, delivered_seq: u64, err
     let (task, config, failures) = (&delivery.task_id, &delivery.config.id, delivery.failures + 1);
     tracing::warn!(%task, %config, failures, error, "a webhook is given up on");
     DeliveryOutcome::Parked { delivered_seq, error }
-}
-
-/// What the receiver is told about an update. The same id in every attempt: who has seen it has seen the update.
-#[must_use]
-pub(super) fn delivery_id(task_id: &str, config_id: &str, seq: u64) -> String {
-    format!("{task_id}:{config_id}:{seq}")
-}
-
-fn headers(delivery: &Delivery, delivery_id: &str, letter: &Letter, attempt: u32) -> Vec<(&'static str, String)> {
-    let Delivery { config, dialect, .. } = delivery;
-    let mut headers = vec![
-        ("content-type", push_media_type(*dialect).to_owned()),
-        ("a2a-delivery-id", delivery_id.to_owned()),
-        ("a2a-delivery-seq", letter.seq.to_string()),
-        ("a2a-delivery-attempt", attempt.to_string()),
-    ];
-    if letter.skipped > 0 {
-        headers.push(("a2a-delivery-skipped", letter.skipped.to_string()));
-    }
-    // A scheme alone proves nothing, and receivers take it for a broken credential.
-    if let Some(AuthenticationInfo { scheme, credentials: Some(credentials) }) = &config.authentication
-        && !credentials.is_empty()
-    {
-        headers.push(("authorization", format!("{scheme} {credentials}")));
-    }
-    if let Some(token) = &config.token {
-        // The spec names no header; these are the two that other SDKs use.
-        headers.push(("x-a2a-notification-token", token.clone()));
-        headers.push(("a2a-notification-token", token.clone()));
-    }
-    headers
-}
-
-pub(super) fn encode(dialect: Dialect, update: &Update) -> Bytes {
-    let mut body = Vec::with_capacity(512);
-    encode_update(dialect, update, &mut body);
-    body.into()
 }
