@@ -20,6 +20,7 @@ use switchboard_engine::system::{RandomIds, SystemClock};
 use switchboard_engine::{Engine, Registered};
 use tokio::net::TcpListener;
 
+use super::accent::Accent;
 use super::auth::{Door, Tokens};
 use super::cards::{CardForm, ServedCards, Subject};
 use super::context::{Mounted, RequestIds, Shared};
@@ -30,7 +31,6 @@ use super::limits::ServerLimits;
 use super::listener::Bound;
 use super::metrics::Metrics;
 use super::routes::RESERVED;
-use super::seeds::Accent;
 use super::service::A2aService;
 use crate::agent::AgentBuilder;
 use crate::local::Local;
@@ -394,7 +394,15 @@ impl Parts {
         let interfaces = interfaces(url, grpc.as_ref());
         let form = accent.card.unwrap_or(self.card_form);
         let (own_url, api_url) = (&format!("{base}/agents/{slug}"), &format!("{base}/api/agents/{slug}"));
-        let subject = Subject { card: &card, interfaces: &interfaces, url, own_url, api_url, accent };
+        let subject = Subject {
+            card: &card,
+            interfaces: &interfaces,
+            url,
+            own_url,
+            api_url,
+            selectools_url: &accent.selectools.card_url,
+            default_project: accent.default_project,
+        };
         let cards = ServedCards::new(form, &subject, self.since, self.limits.card_max_age_s);
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
         Some(Mounted { name: slug.into(), endpoint, interfaces, cards, extensions, accent: accent.clone() })
