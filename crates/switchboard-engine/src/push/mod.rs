@@ -1,7 +1,7 @@
 //! Posting updates to webhooks. Each (task, config) has a cursor in the store, marked due by the commit itself. A loop
 //! (`dispatch`) takes what is due, `lanes` says which endpoint may be called now (`health` whether it is up), `deliver`
-//! posts each `letter` in order, and the cursor moves. A receiver that fails is tried again later and never holds up a run, a stream
-//! or another receiver. `outbox` is what an operator sees of it.
+//! posts each `letter` in order, and the cursor moves. A receiver that fails is tried again later and never holds up a
+//! run, a stream or another receiver. `outbox` is what an operator sees of it.
 
 mod backoff;
 mod claimed;
