@@ -153,7 +153,7 @@ async fn drive(
             Work::Begin(_) | Work::BeginWithWebhook { .. } => (template.with(serial), Expected::Begun),
             Work::Get(tasks) => {
                 let task = &tasks[serial as usize % tasks.len()];
-                (&*task.get_request, Expected::Stored(task))
+                (&*task.get_request, Expected::Stored { id: &task.id, text: task.text.as_deref() })
             }
         };
         let result = match connection.exchange(bytes).await {

@@ -50,7 +50,8 @@ What decides a setting, first to last:
   2. The environment: SWITCHBOARD_ and the name of the flag, as in
      SWITCHBOARD_PUBLIC_URL. Lists are separated by commas, switches are true or
      false. SWITCHBOARD_TOKENS holds the lines of tokens themselves, and
-     SWITCHBOARD_TOKENS_FILE names the file. BIND_HOST and PORT stand in for
+     SWITCHBOARD_TOKENS_FILE names the file; SWITCHBOARD_WEBHOOK_SIGNING_SECRET
+     holds signing secrets themselves. BIND_HOST and PORT stand in for
      SWITCHBOARD_LISTEN. RUST_LOG chooses what is logged, as in RUST_LOG=debug.
   3. switchboard.toml in the current folder, or the file named with --config.
   4. The default.
@@ -233,6 +234,9 @@ pub(crate) struct ServeArgs {
     /// Send a receiver that is further behind than N updates the newest state instead [default: 0, never]
     #[arg(long, value_name = "N", help_heading = "Webhooks")]
     webhook_coalesce: Option<u64>,
+    /// File of secrets to sign webhooks with, each whsec_ and base64, the newest first
+    #[arg(long, value_name = "FILE", help_heading = "Webhooks")]
+    webhook_signing_secret_file: Option<PathBuf>,
     /// Size of a request body at most [default: 10485760]
     #[arg(long, value_name = "BYTES", help_heading = "Access")]
     body_limit: Option<u64>,
@@ -457,6 +461,8 @@ impl ServeArgs {
             cors_origins: flags("--cors-origin", &self.cors_origin),
             webhook_attempts_max: flag("--webhook-attempts", &self.webhook_attempts),
             webhook_coalesce_after: flag("--webhook-coalesce", &self.webhook_coalesce),
+            webhook_signing_secret: None,
+            webhook_signing_secret_file: flag("--webhook-signing-secret-file", &self.webhook_signing_secret_file),
             body_bytes_max: flag("--body-limit", &self.body_limit),
             reply_bytes_max: flag("--reply-limit", &self.reply_limit),
             default_version: flag("--default-version", &self.default_version),

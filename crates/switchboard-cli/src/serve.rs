@@ -61,6 +61,9 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     if let Some(known) = config.tokens {
         builder = builder.tokens(known.tokens);
     }
+    if let Some(known) = config.webhook_signing_secrets {
+        builder = builder.sign_webhooks(known.secrets);
+    }
     if let Some(dialect) = config.default_version {
         builder = builder.default_version(dialect);
     }

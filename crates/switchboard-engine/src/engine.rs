@@ -9,7 +9,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId};
 use tokio::sync::{Notify, Semaphore};
 
-use crate::health::{Health, Readiness, watch_store};
+use crate::health::{Health, Readiness};
 use crate::house::{Counters, House, Registered};
 use crate::limits::Limits;
 use crate::memory::LocalHints;
@@ -126,7 +126,9 @@ impl Engine {
         self.house.supervisor.spawn(Kind::Sweep, sweep(self.house.clone()));
         self.house.supervisor.spawn(Kind::Sweep, deliver_forever(self.house.clone()));
         self.house.supervisor.spawn(Kind::Sweep, prune_forever(self.house.clone()));
-        self.house.supervisor.spawn(Kind::Sweep, watch_store(self.house.clone()));
+        let house = self.house.clone();
+        let pause = Duration::from_millis(house.limits.store_probe_ms.into());
+        self.house.supervisor.spawn(Kind::Sweep, async move { house.health.watch(&*house.store, pause).await });
     }
 
     /// The endpoint of one agent.

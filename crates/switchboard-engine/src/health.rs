@@ -2,12 +2,12 @@
 //! only writing can tell: it is asked at a steady pace until it does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::house::House;
+use crate::ports::Store;
 use crate::ports::store::StoreError;
 
 /// Whether the process should be given work, and if not, why.
@@ -63,24 +63,22 @@ impl Health {
         self.commit_failed.store(true, Ordering::Release);
         self.failed.notify_one();
     }
-}
-
-/// Asks a store that failed whether it works again, until it does.
-pub(crate) async fn watch_store(house: Arc<House>) {
-    let pause = Duration::from_millis(u64::from(house.limits.store_probe_ms));
-    loop {
-        house.health.failed.notified().await;
-        if !house.health.commit_failed.load(Ordering::Relaxed) {
-            continue;
-        }
-        // A commit that succeeds meanwhile is as good an answer.
-        while house.health.commit_failed.load(Ordering::Relaxed) {
-            tokio::time::sleep(pause).await;
-            match house.store.probe().await {
-                Ok(()) => house.health.commit_failed.store(false, Ordering::Relaxed),
-                Err(error) => house.health.store_failed(&error),
+    /// Asks a store that failed whether it works again, until it does.
+    pub(crate) async fn watch(&self, store: &dyn Store, pause: Duration) {
+        loop {
+            self.failed.notified().await;
+            if !self.commit_failed.load(Ordering::Relaxed) {
+                continue;
             }
+            // A commit that succeeds meanwhile is as good an answer.
+            while self.commit_failed.load(Ordering::Relaxed) {
+                tokio::time::sleep(pause).await;
+                match store.probe().await {
+                    Ok(()) => self.commit_failed.store(false, Ordering::Relaxed),
+                    Err(error) => self.store_failed(&error),
+                }
+            }
+            tracing::info!("the store takes commits again");
         }
-        tracing::info!("the store takes commits again");
     }
 }

@@ -27,6 +27,8 @@ pub use agent::{AgentBuilder, Skill};
 #[cfg(feature = "server")]
 pub use local::{Local, Sent};
 #[cfg(feature = "server")]
+pub use outbound::{SigningSecrets, SigningSecretsError};
+#[cfg(feature = "server")]
 pub use serve::{Serve, serve};
 #[cfg(feature = "sqlite")]
 pub use server::OfflineOutbox;

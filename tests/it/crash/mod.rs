@@ -14,3 +14,4 @@ mod outbox;
 mod process;
 mod receiver;
 mod restored;
+mod signed;

@@ -9,7 +9,7 @@ use super::http::{call, message};
 use super::process::{Server, binary, free_addr};
 use super::receiver::Receiver;
 
-fn with_hook(id: &str, text: &str, url: &str) -> Value {
+pub(super) fn with_hook(id: &str, text: &str, url: &str) -> Value {
     let mut send = message(id, text);
     send["configuration"] = json!({
         "returnImmediately": true,

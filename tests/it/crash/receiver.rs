@@ -1,5 +1,6 @@
 //! A receiver of webhooks outside the process that dies, which decides about each call by itself.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver as Calls, Sender, channel};
@@ -12,13 +13,25 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Call {
     pub(super) id: String,
     pub(super) attempt: u32,
+    pub(super) headers: BTreeMap<String, String>,
+    pub(super) body: Vec<u8>,
     stream: TcpStream,
 }
 
 impl Call {
-    pub(super) fn answer(mut self, status: u16) {
+    pub(super) fn answer(self, status: u16) {
+        self.answer_with(status, "");
+    }
+
+    /// Answers that it should be tried again, and not at once.
+    pub(super) fn not_before(self, seconds: u32) {
+        self.answer_with(503, &format!("Retry-After: {seconds}\r\n"));
+    }
+
+    fn answer_with(mut self, status: u16, header: &str) {
+        let head = format!("HTTP/1.1 {status} x\r\n{header}Content-Length: 0\r\nConnection: close\r\n\r\n");
         // The caller may be dead.
-        let _ = write!(self.stream, "HTTP/1.1 {status} x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        let _ = self.stream.write_all(head.as_bytes());
     }
 
     /// The number of the update, which the id ends with.
@@ -61,22 +74,19 @@ impl Receiver {
 
 fn serve(stream: TcpStream, calls: &Sender<Call>) {
     let mut reader = BufReader::new(stream.try_clone().expect("a socket has two ends"));
-    let (mut id, mut attempt, mut length) = (String::new(), 0, 0);
+    let mut headers = BTreeMap::new();
     let mut line = String::new();
     while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
         if let Some((name, value)) = line.trim().split_once(": ") {
-            match name {
-                "a2a-delivery-id" => id = value.to_owned(),
-                "a2a-delivery-attempt" => attempt = value.parse().unwrap(),
-                "content-length" => length = value.parse().unwrap(),
-                _ => {}
-            }
+            headers.insert(name.to_owned(), value.to_owned());
         }
         line.clear();
     }
-    let mut body = vec![0; length];
-    if !id.is_empty() && reader.read_exact(&mut body).is_ok() {
+    let number = |name: &str| headers.get(name).map_or(0, |value| value.parse::<u32>().unwrap());
+    let (id, attempt) = (headers.get("a2a-delivery-id").cloned(), number("a2a-delivery-attempt"));
+    let mut body = vec![0; number("content-length") as usize];
+    if let Some(id) = id.filter(|_| reader.read_exact(&mut body).is_ok()) {
         serde_json::from_slice::<serde_json::Value>(&body).expect("each call is whole JSON");
-        let _ = calls.send(Call { id, attempt, stream });
+        let _ = calls.send(Call { id, attempt, headers, body, stream });
     }
 }

@@ -57,6 +57,24 @@ async fn an_endpoint_that_is_down_is_asked_by_one_delivery_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_endpoint_that_is_down_and_says_when_to_come_back_is_not_asked_before() {
+    const BUSY: &str = "https://busy.example/in";
+    let hooks = Hooks::new();
+    hooks.always(BUSY, Answer::Busy(503, 120_000));
+    let world = world(&hooks);
+    for number in 0..50 {
+        world.client().send(to(BUSY, &format!("text {number}"))).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(state(&world, "https://busy.example:443"), Some(true));
+    let before = hooks.calls_so_far();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    // Left to itself, a probe goes out at least every minute.
+    let probes = hooks.calls_so_far() - before;
+    assert!((3..=5).contains(&probes), "{probes} probes in ten minutes");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_healthy_endpoint_is_not_held_up_by_any_number_of_silent_ones() {
     let hooks = Hooks::new();
     hooks.always("silent", Answer::NeverAnswers);

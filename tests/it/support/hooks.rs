@@ -160,7 +160,7 @@ impl Webhook for Hooks {
 
     fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<WebhookAnswer, WebhookError>> {
         let at_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap();
-        let WebhookCall { url, headers, body } = call;
+        let WebhookCall { url, headers, body, .. } = call;
         let rule = self.rules.lock().unwrap().iter().find(|(part, _)| url.contains(part)).map(|(_, answer)| *answer);
         let answer = self.answers.lock().unwrap().pop_front().or(rule).unwrap_or(Answer::Status(200));
         let taken = matches!(answer, Answer::Status(200) | Answer::Late(200));

@@ -10,6 +10,7 @@
 //! Nothing of a request ever becomes part of the command line. A command that was interrupted by a crash of the server
 //! is started again, with `A2A_ATTEMPT` one higher, unless the configuration says otherwise.
 
+mod group;
 mod launcher;
 mod leftovers;
 mod message_file;
@@ -76,7 +77,7 @@ impl Agent for Exec {
             return self.conclude(&turn, Stop::OutOfTime).await;
         }
         let file = MessageFile::write(turn.message(), self.data.as_deref()).await?;
-        match launcher::start(self.command(&turn, &file)).await {
+        match Process::start(self.command(&turn, &file)).await {
             Ok(process) => self.follow(&turn, process, deadline).await,
             Err(error) => {
                 tracing::warn!(program = self.program.given, %error, "a command could not be started");
@@ -109,7 +110,7 @@ pub(crate) async fn clear_leftovers(data: &Path) {
 
 /// Ends every command and removes what was written for it: for a process that is about to leave without unwinding.
 pub(crate) fn leave_nothing_behind() {
-    process::kill_all();
+    group::kill_all();
     message_file::remove_all();
 }
 

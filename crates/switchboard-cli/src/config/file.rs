@@ -38,6 +38,8 @@ pub(super) struct ServerTable {
     pub(super) cors_origins: Setting<Vec<String>>,
     pub(super) webhook_attempts_max: Setting<u64>,
     pub(super) webhook_coalesce_after: Setting<u64>,
+    pub(super) webhook_signing_secret: Setting<SecretForm>,
+    pub(super) webhook_signing_secret_file: Setting<PathBuf>,
     pub(super) body_bytes_max: Setting<u64>,
     pub(super) reply_bytes_max: Setting<u64>,
     pub(super) default_version: Setting<String>,
@@ -97,6 +99,14 @@ pub(super) struct AgentTable {
 pub(super) enum CommandForm {
     Line(String),
     Words(Vec<String>),
+}
+
+/// A secret, or several. Whatever else is found is refused in words of ours, since those of the parser quote it.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected a string, or a list of strings")]
+pub(super) enum SecretForm {
+    One(String),
+    Several(Vec<String>),
 }
 
 #[derive(Serialize, Deserialize)]

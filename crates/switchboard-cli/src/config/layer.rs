@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use toml::Spanned;
 
 use super::choices::{Card, Effects, Idempotency, KindName, LogFormat, Recovery, Seed, Synchronous};
-use super::file::{AgentTable, CommandForm, File, ServerTable, Setting, SkillTable, Source};
+use super::file::{AgentTable, CommandForm, File, SecretForm, ServerTable, Setting, SkillTable, Source};
 use super::{ConfigError, Environment, FILE_NAME, Given, Origin, SkillConfig, listen, values};
 
 /// The settings of the server, and those of its default agent that have a flag.
@@ -37,6 +37,9 @@ pub(crate) struct Layer {
     pub(crate) cors_origins: Option<Given<Vec<String>>>,
     pub(crate) webhook_attempts_max: Option<Given<u64>>,
     pub(crate) webhook_coalesce_after: Option<Given<u64>>,
+    /// The secrets themselves, as text; not from a flag, which everybody on the machine can read.
+    pub(crate) webhook_signing_secret: Option<Given<String>>,
+    pub(crate) webhook_signing_secret_file: Option<Given<PathBuf>>,
     pub(crate) body_bytes_max: Option<Given<u64>>,
     pub(crate) reply_bytes_max: Option<Given<u64>>,
     pub(crate) default_version: Option<Given<String>>,
@@ -153,6 +156,12 @@ impl Layer {
         // Tokens are one setting in two forms.
         let has_tokens = self.tokens.is_some() || self.tokens_file.is_some();
         let (tokens, tokens_file) = if has_tokens { (None, None) } else { (below.tokens, below.tokens_file) };
+        // So are signing secrets.
+        let has_secrets = self.webhook_signing_secret.is_some() || self.webhook_signing_secret_file.is_some();
+        let (secret, secret_file) = match has_secrets {
+            true => (None, None),
+            false => (below.webhook_signing_secret, below.webhook_signing_secret_file),
+        };
         Self {
             listen: self.listen.or(below.listen),
             public_url: self.public_url.or(below.public_url),
@@ -168,6 +177,8 @@ impl Layer {
             cors_origins: self.cors_origins.or(below.cors_origins),
             webhook_attempts_max: self.webhook_attempts_max.or(below.webhook_attempts_max),
             webhook_coalesce_after: self.webhook_coalesce_after.or(below.webhook_coalesce_after),
+            webhook_signing_secret: self.webhook_signing_secret.or(secret),
+            webhook_signing_secret_file: self.webhook_signing_secret_file.or(secret_file),
             body_bytes_max: self.body_bytes_max.or(below.body_bytes_max),
             reply_bytes_max: self.reply_bytes_max.or(below.reply_bytes_max),
             default_version: self.default_version.or(below.default_version),
@@ -214,6 +225,8 @@ fn of_environment(environment: &Environment) -> Result<Layer, ConfigError> {
         cors_origins: list("SWITCHBOARD_CORS_ORIGIN")?,
         webhook_attempts_max: number("SWITCHBOARD_WEBHOOK_ATTEMPTS")?,
         webhook_coalesce_after: number("SWITCHBOARD_WEBHOOK_COALESCE")?,
+        webhook_signing_secret: text("SWITCHBOARD_WEBHOOK_SIGNING_SECRET")?,
+        webhook_signing_secret_file: path("SWITCHBOARD_WEBHOOK_SIGNING_SECRET_FILE")?,
         body_bytes_max: number("SWITCHBOARD_BODY_LIMIT")?,
         reply_bytes_max: number("SWITCHBOARD_REPLY_LIMIT")?,
         default_version: text("SWITCHBOARD_DEFAULT_VERSION")?,
@@ -284,6 +297,13 @@ impl Place<'_> {
 }
 
 fn of_server(place: &Place<'_>, table: ServerTable) -> Layer {
+    let secret = place.get("webhook_signing_secret", table.webhook_signing_secret).map(|given| {
+        let secrets = match given.value {
+            SecretForm::One(secret) => secret,
+            SecretForm::Several(secrets) => secrets.join("\n"),
+        };
+        Given::new(secrets, given.from)
+    });
     Layer {
         listen: place.get("listen", table.listen),
         public_url: place.get("public_url", table.public_url),
@@ -298,6 +318,8 @@ fn of_server(place: &Place<'_>, table: ServerTable) -> Layer {
         cors_origins: place.get("cors_origins", table.cors_origins),
         webhook_attempts_max: place.get("webhook_attempts_max", table.webhook_attempts_max),
         webhook_coalesce_after: place.get("webhook_coalesce_after", table.webhook_coalesce_after),
+        webhook_signing_secret: secret,
+        webhook_signing_secret_file: place.get("webhook_signing_secret_file", table.webhook_signing_secret_file),
         body_bytes_max: place.get("body_bytes_max", table.body_bytes_max),
         reply_bytes_max: place.get("reply_bytes_max", table.reply_bytes_max),
         default_version: place.get("default_version", table.default_version),

@@ -14,6 +14,7 @@ mod listen;
 mod origin;
 mod print;
 mod recovery;
+mod secrets;
 mod settle;
 mod values;
 
@@ -21,7 +22,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use switchboard::{Limits, Tokens};
+use switchboard::{Limits, SigningSecrets, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
@@ -57,6 +58,7 @@ pub(crate) struct Config {
     pub(crate) webhook_attempts_max: u32,
     /// How far behind a receiver gets the newest state instead; 0 is never.
     pub(crate) webhook_coalesce_after: u32,
+    pub(crate) webhook_signing_secrets: Option<KnownSecrets>,
     pub(crate) body_bytes_max: usize,
     pub(crate) reply_bytes_max: u64,
     /// What a request that names no version means; none is what the specification says.
@@ -123,6 +125,15 @@ impl Storage {
 pub(crate) struct KnownTokens {
     pub(crate) tokens: Tokens,
     /// None if they came from the environment.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// Secrets to sign webhooks with, and where they were found. Their text is not kept.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownSecrets {
+    pub(crate) secrets: SigningSecrets,
+    pub(crate) from: Origin,
+    /// None if they were the setting itself.
     pub(crate) file: Option<PathBuf>,
 }
 

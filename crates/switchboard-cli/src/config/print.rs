@@ -1,5 +1,5 @@
-//! The configuration in effect, as a file that would give the same one. Secrets are left out: tokens are named by their
-//! file, and those from the environment only counted.
+//! The configuration in effect, as a file that would give the same one. Secrets are left out: tokens and signing secrets
+//! are named by their file, and those from elsewhere only counted.
 
 use toml::Spanned;
 
@@ -16,6 +16,9 @@ pub(crate) fn print(config: &Config) -> Result<String, ConfigError> {
     let mut text = "# The configuration in effect.\n".to_owned();
     if let Some(known) = config.tokens.as_ref().filter(|known| known.file.is_none()) {
         text.push_str(&format!("# Left out: {} tokens from SWITCHBOARD_TOKENS.\n", known.tokens.len()));
+    }
+    if let Some(known) = config.webhook_signing_secrets.as_ref().filter(|known| known.file.is_none()) {
+        text.push_str(&format!("# Left out: {} signing secrets from {}.\n", known.secrets.len(), known.from));
     }
     text.push_str(&body);
     Ok(text)
@@ -44,6 +47,12 @@ fn server(config: &Config) -> ServerTable {
         cors_origins: set(config.cors_origins.clone()),
         webhook_attempts_max: set(config.webhook_attempts_max.into()),
         webhook_coalesce_after: set(config.webhook_coalesce_after.into()),
+        webhook_signing_secret: None,
+        webhook_signing_secret_file: config
+            .webhook_signing_secrets
+            .as_ref()
+            .and_then(|known| known.file.clone())
+            .and_then(set),
         body_bytes_max: set(config.body_bytes_max as u64),
         reply_bytes_max: set(config.reply_bytes_max),
         default_version: config.default_version.and_then(|dialect| set(dialect.version().to_owned())),

@@ -5,13 +5,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use switchboard::{Dialect, Limits, Tokens};
+use switchboard::{Dialect, Limits};
 
 use super::agents::settle_agents;
 use super::layer::{Layers, RetentionLayer};
+use super::secrets::{signing_secrets, tokens};
 use super::{
-    Card, Config, ConfigError, Environment, Given, KnownTokens, Layer, Lifetimes, LogFormat, Origin, Retention,
-    Storage, listen, values,
+    Card, Config, ConfigError, Environment, Given, Layer, Lifetimes, LogFormat, Origin, Retention, Storage, listen,
+    values,
 };
 
 const DATA_DEFAULT: &str = "./switchboard-data";
@@ -65,6 +66,8 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         small(settings.webhook_attempts_max, 1, ATTEMPTS_MAX, "attempts", limits.delivery_failures_max)?;
     let webhook_coalesce_after =
         small(settings.webhook_coalesce_after, 0, COALESCE_MAX, "updates", limits.delivery_coalesce_after)?;
+    let webhook_signing_secrets =
+        signing_secrets(settings.webhook_signing_secret, settings.webhook_signing_secret_file, folder)?;
     let grace_s = match settings.grace_s {
         Some(given) => given.try_map(|seconds| values::within(seconds, 0, GRACE_S_MAX, "seconds"))?.value,
         None => GRACE_S_DEFAULT,
@@ -82,6 +85,7 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
         cors_origins: each(cors_origins, values::origin)?,
         webhook_attempts_max,
         webhook_coalesce_after,
+        webhook_signing_secrets,
         body_bytes_max: usize::try_from(body_bytes_max).unwrap_or(usize::MAX),
         reply_bytes_max,
         default_version: settings.default_version.map(default_version).transpose()?,
@@ -166,30 +170,6 @@ fn each(
 ) -> Result<Vec<String>, ConfigError> {
     let Some(Given { value, from }) = given else { return Ok(Vec::new()) };
     value.into_iter().map(|item| check(item).map_err(|why| from.error(why))).collect()
-}
-
-fn tokens(
-    lines: Option<Given<String>>,
-    file: Option<Given<PathBuf>>,
-    folder: &Path,
-) -> Result<Option<KnownTokens>, ConfigError> {
-    let (text, from, file) = match (lines, file) {
-        (Some(lines), _) => (lines.value, lines.from, None),
-        (None, Some(Given { value: path, from })) => {
-            let text = std::fs::read_to_string(folder.join(&path))
-                .map_err(|error| from.error(format_args!("{} cannot be read: {error}", path.display())))?;
-            (text, from, Some(path))
-        }
-        (None, None) => return Ok(None),
-    };
-    let place = file.as_ref().map_or_else(String::new, |path| format!("{}, ", path.display()));
-    let tokens = Tokens::parse(&text).map_err(|error| from.error(format_args!("{place}{error}")))?;
-    if tokens.is_empty() {
-        return Err(from.error(format_args!(
-            "{place}no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT] [+operator]"
-        )));
-    }
-    Ok(Some(KnownTokens { tokens, file }))
 }
 
 fn anonymous_tenants(given: Option<Given<Vec<String>>>, has_tokens: bool) -> Result<Vec<String>, ConfigError> {

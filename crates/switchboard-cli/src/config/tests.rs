@@ -1,6 +1,7 @@
 //! Layers and rules.
 
 mod refusals;
+mod secrets;
 
 use std::path::Path;
 
@@ -285,6 +286,8 @@ fn the_example_file_shows_every_setting() {
     let optional = [
         "public_url",
         "tokens_file",
+        "webhook_signing_secret",
+        "webhook_signing_secret_file",
         "default_version",
         "queued_timeout_s",
         "processing_timeout_s",

@@ -3,24 +3,8 @@
 
 use switchboard_core::model::{ConfigId, Dialect, PushConfig, Timestamp};
 
-use super::tables::Tables;
+use super::tables::{Tables, Webhook};
 use crate::ports::store::{Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, TaskKey};
-
-pub(super) struct Webhook {
-    pub(super) key: DeliveryKey,
-    pub(super) config: PushConfig,
-    pub(super) dialect: Dialect,
-    pub(super) delivered_seq: u64,
-    pub(super) failures: u32,
-    /// Set while something waits or is under way: when it may be claimed (again).
-    pub(super) claimable_at: Option<Timestamp>,
-    /// Set while a delivery is under way.
-    pub(super) claimed_until: Option<Timestamp>,
-    pub(super) parked: bool,
-    pub(super) last_error: Option<String>,
-    pub(super) last_attempt_at: Option<Timestamp>,
-    pub(super) created_at: Timestamp,
-}
 
 impl Tables {
     pub(super) fn change_push(&mut self, key: TaskKey, changes: Vec<PushChange>, now: Timestamp) {

@@ -4,8 +4,7 @@ use std::ops::Bound;
 
 use switchboard_core::model::Timestamp;
 
-use super::deliveries::Webhook;
-use super::tables::{Record, Tables};
+use super::tables::{Record, Tables, Webhook};
 use crate::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery, OutboxState};
 use crate::ports::store::{DeliveryKey, TaskKey};
 

@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use switchboard_core::lifecycle::{Folded, Head, Phase};
-use switchboard_core::model::{ArtifactId, TaskId, Timestamp};
+use switchboard_core::model::{ArtifactId, Dialect, PushConfig, TaskId, Timestamp};
 
-use super::deliveries::Webhook;
 use crate::id_hash::{IdHash, SeededHash};
 use crate::ports::room::Room;
 use crate::ports::store::{
@@ -49,6 +48,23 @@ pub(super) struct Record {
     /// The commit that began what each artifact holds.
     pub(super) begun: BTreeMap<ArtifactId, u64>,
     pub(super) closed_at: Option<Timestamp>,
+}
+
+/// A push config, and how far its receiver has come.
+pub(super) struct Webhook {
+    pub(super) key: DeliveryKey,
+    pub(super) config: PushConfig,
+    pub(super) dialect: Dialect,
+    pub(super) delivered_seq: u64,
+    pub(super) failures: u32,
+    /// Set while something waits or is under way: when it may be claimed (again).
+    pub(super) claimable_at: Option<Timestamp>,
+    /// Set while a delivery is under way.
+    pub(super) claimed_until: Option<Timestamp>,
+    pub(super) parked: bool,
+    pub(super) last_error: Option<String>,
+    pub(super) last_attempt_at: Option<Timestamp>,
+    pub(super) created_at: Timestamp,
 }
 
 pub(super) struct LogEntry {

@@ -1,10 +1,8 @@
 //! The memory store under the contract, and what is its own: the bound.
 
-use std::sync::Arc;
-
 use switchboard_core::model::Timestamp;
 
-use super::{CountingIds, ManualClock, MemoryStore};
+use super::{CountingIds, ManualClock};
 use crate::ports::{Clock, Ids};
 
 #[test]
@@ -25,7 +23,10 @@ fn counted_ids_are_told_apart_and_look_like_uuids() {
 
 #[cfg(feature = "contract")]
 mod contract {
-    use super::{Arc, ManualClock, MemoryStore, Timestamp};
+    use std::sync::Arc;
+
+    use super::super::MemoryStore;
+    use super::{ManualClock, Timestamp};
     use crate::contract::Subject;
     use crate::contract::given::{Pen, anyone};
     use crate::ports::Store;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use switchboard_core::model::ArtifactId;
 
-use super::store::TaskKey;
+use super::keys::TaskKey;
 
 /// An artifact, or one part of it, as a reader found it.
 #[derive(Clone, Debug)]

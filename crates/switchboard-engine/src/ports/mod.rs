@@ -5,9 +5,11 @@ pub mod clock;
 pub mod download;
 pub mod hints;
 pub mod ids;
+pub mod keys;
 pub mod outbox;
 pub mod room;
 pub mod store;
+pub mod store_error;
 pub mod webhook;
 
 pub use clock::Clock;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use switchboard_core::lifecycle::{ArtifactHead, Head};
 use switchboard_core::model::{Artifact, ArtifactId, Json, Message, Part, PartContent, Task, TaskId};
 
-use super::store::Scope;
+use super::keys::Scope;
 
 /// What one part takes beside its content, in memory or in a reply, whichever is more.
 const PART_BYTES: u64 = 256;

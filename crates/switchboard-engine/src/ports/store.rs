@@ -6,15 +6,18 @@
 
 use std::sync::Arc;
 
-use switchboard_core::call::{BoxFuture, Owner};
+use switchboard_core::call::BoxFuture;
 use switchboard_core::lifecycle::{Event, Folded, Head};
 use switchboard_core::model::{
-    AgentName, ArtifactId, ConfigId, ContextId, Dialect, PushConfig, Task, TaskId, TaskState, TaskStatus, Timestamp,
+    ArtifactId, ConfigId, ContextId, Dialect, PushConfig, Task, TaskId, TaskState, TaskStatus, Timestamp,
 };
 
 use super::Outbox;
 use super::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use super::room::Room;
+
+pub use super::keys::{DeliveryKey, Scope, TaskKey};
+pub use super::store_error::StoreError;
 
 pub trait Store: Send + Sync {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>>;
@@ -115,20 +118,6 @@ pub trait Store: Send + Sync {
 
     fn stats(&self) -> StoreStats;
 }
-
-/// Whose tasks, and of which agent.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Scope {
-    pub owner: Owner,
-    pub agent: AgentName,
-}
-
-/// The store's own short name for a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TaskKey(pub i64);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DeliveryKey(pub i64);
 
 /// One step of one task.
 pub struct Commit {
@@ -251,17 +240,6 @@ pub enum CommitError {
     /// The store holds as much as it may and nothing can be removed.
     Full,
     Store(StoreError),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoreError {
-    /// Try again later. The reason is logged and shown to whoever asks whether the process is ready: it names no path,
-    /// no host and nothing that is stored.
-    Unavailable(String),
-    /// Stop: what is stored cannot be right.
-    Corrupt(String),
-    /// The log no longer reaches back that far.
-    Pruned,
 }
 
 impl From<StoreError> for CommitError {

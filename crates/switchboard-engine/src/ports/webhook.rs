@@ -17,6 +17,8 @@ pub trait Webhook: Send + Sync {
 
 pub struct WebhookCall {
     pub url: String,
+    /// The same in every attempt. It stands among the headers, too; here for adapters that sign what they post.
+    pub delivery_id: String,
     /// Names and values are free of control characters: they were checked when the config was accepted.
     pub headers: Vec<(&'static str, String)>,
     pub body: Bytes,

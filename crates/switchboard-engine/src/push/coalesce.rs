@@ -2,7 +2,7 @@
 
 use switchboard_core::model::{TaskView, Update};
 
-use super::deliver::{Letter, encode};
+use super::letter::{Letter, encode};
 use crate::house::House;
 use crate::ports::store::{Delivery, StoreError};
 

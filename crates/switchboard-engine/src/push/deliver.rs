@@ -3,55 +3,21 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use switchboard_core::dialect::{Dialect, PushBody, encode_update, push_body, push_media_type};
+use switchboard_core::dialect::{PushBody, push_body};
 use switchboard_core::lifecycle::updates;
-use switchboard_core::model::{AuthenticationInfo, Update};
-use tokio::time::Instant;
 
 use super::backoff::backoff_ms;
+use super::claimed::Claimed;
 use super::coalesce::newest_state;
 use super::lanes::Finding;
+use super::letter::{Letter, delivery_id, encode, headers};
 use super::whole_task::whole_task;
 use crate::house::{Counters, House};
-use crate::limits::Limits;
 use crate::ports::store::{Delivery, DeliveryOutcome, StoreError};
 use crate::ports::{WebhookAnswer, WebhookCall, WebhookError};
 
 /// Commits read for one delivery before its cursor is moved.
 const PAGE_COMMITS: usize = 32;
-
-/// A delivery that is ours for a while.
-pub(crate) struct Claimed {
-    pub(super) delivery: Delivery,
-    pub(super) at: Instant,
-}
-
-impl Claimed {
-    /// How long a claim is asked for. It outlasts every post that begins while it is fresh, so nobody else delivers
-    /// meanwhile.
-    pub(super) fn lasts_ms(limits: &Limits) -> u32 {
-        limits.delivery_timeout_ms.saturating_mul(4)
-    }
-
-    /// Whether it has waited too long to begin; the claim is then better given back.
-    pub(super) fn is_stale(&self, limits: &Limits) -> bool {
-        self.at.elapsed() > Duration::from_millis(limits.delivery_timeout_ms.into())
-    }
-
-    /// Whether one more post can end within the claim.
-    fn is_fresh(&self, limits: &Limits) -> bool {
-        self.at.elapsed() < 2 * Duration::from_millis(limits.delivery_timeout_ms.into())
-    }
-}
-
-/// One numbered update on its way.
-pub(super) struct Letter {
-    pub(super) seq: u64,
-    /// Updates before it that the receiver will not be sent.
-    pub(super) skipped: u64,
-    pub(super) body: Bytes,
-}
 
 /// Posts what is due; a probe posts one update only, since others wait for what it finds out.
 pub(super) async fn deliver(house: &House, claimed: &Claimed, probe: bool, dice: u64) -> (DeliveryOutcome, Finding) {
@@ -60,7 +26,6 @@ pub(super) async fn deliver(house: &House, claimed: &Claimed, probe: bool, dice:
         claimed,
         delivered_seq: claimed.delivery.delivered_seq,
         posts_left: if probe { 1 } else { usize::MAX },
-        retry_after_ms: 0,
         finding: Finding::default(),
     };
     let outcome = match trip.go().await {
@@ -78,8 +43,6 @@ struct Trip<'a> {
     claimed: &'a Claimed,
     delivered_seq: u64,
     posts_left: usize,
-    /// How long the receiver wants to be left alone.
-    retry_after_ms: u64,
     finding: Finding,
 }
 
@@ -134,16 +97,18 @@ impl Trip<'_> {
         let attempt = if first { delivery.failures + 1 } else { 1 };
         self.posts_left -= 1;
         let Letter { seq, skipped, .. } = letter;
+        let delivery_id = delivery_id(delivery.task_id.as_str(), delivery.config.id.as_str(), seq);
         let call = WebhookCall {
             url: delivery.config.url.clone(),
-            headers: headers(delivery, &letter, attempt),
+            headers: headers(delivery, &delivery_id, &letter, attempt),
+            delivery_id,
             body: letter.body,
         };
         let patience = Duration::from_millis(u64::from(self.house.limits.delivery_timeout_ms));
         let error = match tokio::time::timeout(patience, self.house.webhook.post(call)).await {
             Ok(Ok(WebhookAnswer { status: status @ 200..=299, .. })) => {
                 tracing::trace!(status, "a webhook took an update");
-                self.finding = Finding { answered: true, failed: None };
+                self.finding = Finding { answered: true, ..Finding::default() };
                 Counters::add(&self.house.counters.deliveries_made);
                 Counters::add_many(
                     &self.house.counters.deliveries_skipped,
@@ -154,7 +119,9 @@ impl Trip<'_> {
             }
             Ok(Ok(WebhookAnswer { status, retry_after_ms })) => {
                 if says_when_to_come_back(status) {
-                    self.retry_after_ms = retry_after_ms.unwrap_or(0);
+                    // A receiver may ask for a longer pause than ours, and not for one that has no end.
+                    let most_ms = self.house.limits.delivery_backoff_ms_max.into();
+                    self.finding.retry_after_ms = retry_after_ms.unwrap_or(0).min(most_ms);
                 }
                 let error = format!("the receiver answered {status}");
                 if speaks_of_trouble(status) {
@@ -207,7 +174,7 @@ fn unreadable(
 }
 
 fn failed(trip: &Trip<'_>, error: String, dice: u64) -> DeliveryOutcome {
-    let Trip { house, delivered_seq, retry_after_ms, .. } = *trip;
+    let Trip { house, delivered_seq, .. } = *trip;
     let (delivery, limits) = (&trip.claimed.delivery, &house.limits);
     Counters::add(&house.counters.deliveries_failed);
     // Whatever was delivered on the way starts the count anew.
@@ -218,9 +185,7 @@ fn failed(trip: &Trip<'_>, error: String, dice: u64) -> DeliveryOutcome {
     }
     tracing::info!(%task, %config, failures, error, "a webhook failed and will be tried again");
     let wait_ms = backoff_ms(failures, limits.delivery_backoff_ms_min, limits.delivery_backoff_ms_max, dice);
-    // A receiver may ask for a longer pause than ours, and not for one that has no end.
-    let asked_ms = retry_after_ms.min(limits.delivery_backoff_ms_max.into());
-    let wait_ms = wait_ms.max(i64::try_from(asked_ms).unwrap_or(i64::MAX));
+    let wait_ms = wait_ms.max(i64::try_from(trip.finding.retry_after_ms).unwrap_or(i64::MAX));
     DeliveryOutcome::Retry { delivered_seq, due: house.now().plus_ms(wait_ms), error }
 }
 
@@ -229,41 +194,4 @@ pub(super) fn parked(house: &House, delivery: &Delivery, delivered_seq: u64, err
     let (task, config, failures) = (&delivery.task_id, &delivery.config.id, delivery.failures + 1);
     tracing::warn!(%task, %config, failures, error, "a webhook is given up on");
     DeliveryOutcome::Parked { delivered_seq, error }
-}
-
-/// What the receiver is told about an update. The same id in every attempt: who has seen it has seen the update.
-#[must_use]
-pub(super) fn delivery_id(task_id: &str, config_id: &str, seq: u64) -> String {
-    format!("{task_id}:{config_id}:{seq}")
-}
-
-fn headers(delivery: &Delivery, letter: &Letter, attempt: u32) -> Vec<(&'static str, String)> {
-    let Delivery { config, task_id, dialect, .. } = delivery;
-    let mut headers = vec![
-        ("content-type", push_media_type(*dialect).to_owned()),
-        ("a2a-delivery-id", delivery_id(task_id.as_str(), config.id.as_str(), letter.seq)),
-        ("a2a-delivery-seq", letter.seq.to_string()),
-        ("a2a-delivery-attempt", attempt.to_string()),
-    ];
-    if letter.skipped > 0 {
-        headers.push(("a2a-delivery-skipped", letter.skipped.to_string()));
-    }
-    // A scheme alone proves nothing, and receivers take it for a broken credential.
-    if let Some(AuthenticationInfo { scheme, credentials: Some(credentials) }) = &config.authentication
-        && !credentials.is_empty()
-    {
-        headers.push(("authorization", format!("{scheme} {credentials}")));
-    }
-    if let Some(token) = &config.token {
-        // The spec names no header; these are the two that other SDKs use.
-        headers.push(("x-a2a-notification-token", token.clone()));
-        headers.push(("a2a-notification-token", token.clone()));
-    }
-    headers
-}
-
-pub(super) fn encode(dialect: Dialect, update: &Update) -> Bytes {
-    let mut body = Vec::with_capacity(512);
-    encode_update(dialect, update, &mut body);
-    body.into()
 }

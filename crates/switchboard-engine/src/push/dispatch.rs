@@ -11,7 +11,8 @@ use switchboard_core::model::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::deliver::{Claimed, deliver, parked};
+use super::claimed::Claimed;
+use super::deliver::{deliver, parked};
 use super::endpoint::Endpoint;
 use super::lanes::{Finding, Lanes, Place};
 use crate::house::{Counters, House};

@@ -30,6 +30,13 @@ struct Open {
     probing: bool,
 }
 
+/// How a call to an endpoint went wrong.
+pub(super) struct Failure {
+    pub(super) error: String,
+    /// How long it wants to be left alone, if it could still say so.
+    pub(super) retry_after_ms: u64,
+}
+
 /// Whether a delivery may start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
@@ -74,10 +81,10 @@ impl Health {
 
     /// Nobody answered, or only to say that the endpoint is in trouble. Failures of deliveries that were on their way
     /// when the circuit opened are no news; only the probe's is.
-    pub(super) fn failed(&mut self, probe: bool, error: String, now: Timestamp, rules: &Rules, dice: u64) {
+    pub(super) fn failed(&mut self, probe: bool, failure: Failure, now: Timestamp, rules: &Rules, dice: u64) {
         self.failures = self.failures.saturating_add(1);
         self.down_since.get_or_insert(now);
-        self.last_error = Some(error);
+        self.last_error = Some(failure.error);
         let rounds = match self.open {
             Some(open) if probe => open.rounds.saturating_add(1),
             Some(_) => return,
@@ -85,6 +92,7 @@ impl Health {
             None => return,
         };
         let wait_ms = backoff_ms(rounds, rules.probe_ms_min, rules.probe_ms_max, dice);
+        let wait_ms = wait_ms.max(i64::try_from(failure.retry_after_ms).unwrap_or(i64::MAX));
         self.open = Some(Open { rounds, probe_at: now.plus_ms(wait_ms), probing: false });
     }
 
@@ -123,7 +131,7 @@ impl Health {
 
 #[cfg(test)]
 mod tests {
-    use super::{Admission, Health, Rules, Timestamp};
+    use super::{Admission, Failure, Health, Rules, Timestamp};
 
     const RULES: Rules = Rules { failures_max: 3, probe_ms_min: 1_000, probe_ms_max: 60_000 };
 
@@ -132,8 +140,13 @@ mod tests {
     }
 
     fn fail(health: &mut Health, probe: bool, ms: i64) {
+        fail_busy(health, probe, ms, 0);
+    }
+
+    fn fail_busy(health: &mut Health, probe: bool, ms: i64, retry_after_ms: u64) {
+        let failure = Failure { error: "no answer".to_owned(), retry_after_ms };
         // The largest dice make the longest wait.
-        health.failed(probe, "no answer".to_owned(), at(ms), &RULES, u64::from(u32::MAX));
+        health.failed(probe, failure, at(ms), &RULES, u64::from(u32::MAX));
     }
 
     /// When the circuit can be tried; it must be open.
@@ -192,6 +205,19 @@ mod tests {
             assert!((full / 2..=full).contains(&wait), "{round}: {wait}");
             now += wait;
         }
+    }
+
+    #[test]
+    fn an_endpoint_that_says_when_to_come_back_is_not_probed_before() {
+        let mut health = Health::default();
+        for _ in 0..3 {
+            fail_busy(&mut health, false, 0, 90_000);
+        }
+        assert_eq!(probe_at(&health), 90_000);
+        // A pause shorter than ours changes nothing, and what it said last time is no longer so.
+        health.probing();
+        fail_busy(&mut health, true, 90_000, 1);
+        assert!((91_000..=92_000).contains(&probe_at(&health)), "{}", probe_at(&health));
     }
 
     #[test]

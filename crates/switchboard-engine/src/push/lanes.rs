@@ -13,7 +13,7 @@ use std::time::Duration;
 use switchboard_core::model::Timestamp;
 
 use super::endpoint::Endpoint;
-use super::health::{Admission, Health, Rules};
+use super::health::{Admission, Failure, Health, Rules};
 
 /// What an endpoint gets whatever the others take.
 const SHARE_MIN: usize = 2;
@@ -81,6 +81,8 @@ pub(super) struct Finding {
     pub(super) answered: bool,
     /// How it ended, if not with an answer.
     pub(super) failed: Option<String>,
+    /// How long the receiver wants to be left alone.
+    pub(super) retry_after_ms: u64,
 }
 
 /// How an endpoint does, for operators.
@@ -151,7 +153,7 @@ impl<T> Lanes<T> {
         self.under_way = self.under_way.saturating_sub(1);
         let took = i64::try_from(took.as_micros()).unwrap_or(i64::MAX / 8);
         lane.took_micros = if lane.took_micros == 0 { took } else { (lane.took_micros * 7 + took) / 8 };
-        let Finding { answered, failed } = finding;
+        let Finding { answered, failed, retry_after_ms } = finding;
         if answered {
             if lane.health.is_open() {
                 // What was held for its sake is no reason to hold what comes now.
@@ -160,7 +162,7 @@ impl<T> Lanes<T> {
             lane.health.answered();
         }
         match failed {
-            Some(error) => lane.health.failed(probe, error, now, &self.rules, dice),
+            Some(error) => lane.health.failed(probe, Failure { error, retry_after_ms }, now, &self.rules, dice),
             None if probe && !answered => lane.health.probe_lost(),
             None => {}
         }

@@ -22,11 +22,11 @@ fn endpoint(name: &str) -> Endpoint {
 }
 
 fn answered() -> Finding {
-    Finding { answered: true, failed: None }
+    Finding { answered: true, ..Finding::default() }
 }
 
 fn failed() -> Finding {
-    Finding { answered: false, failed: Some("no answer".to_owned()) }
+    Finding { failed: Some("no answer".to_owned()), ..Finding::default() }
 }
 
 fn end(lanes: &mut Lanes<u32>, name: &str, probe: bool, finding: Finding, ms: i64) {

@@ -1,15 +1,17 @@
 //! Posting updates to webhooks. Each (task, config) has a cursor in the store, marked due by the commit itself. A loop
 //! (`dispatch`) takes what is due, `lanes` says which endpoint may be called now (`health` whether it is up), `deliver`
-//! posts in order, and the cursor moves. A receiver that fails is tried again later and never holds up a run, a stream
-//! or another receiver. `outbox` is what an operator sees of it.
+//! posts each `letter` in order, and the cursor moves. A receiver that fails is tried again later and never holds up a
+//! run, a stream or another receiver. `outbox` is what an operator sees of it.
 
 mod backoff;
+mod claimed;
 mod coalesce;
 mod deliver;
 mod dispatch;
 mod endpoint;
 mod health;
 mod lanes;
+mod letter;
 mod outbox;
 mod registering;
 mod whole_task;
@@ -26,7 +28,7 @@ pub(crate) use dispatch::deliver_forever;
 pub(crate) use registering::put_config;
 
 /// Who may be called now; shared by the loop and those who look at it.
-pub(crate) type SharedLanes = Mutex<lanes::Lanes<deliver::Claimed>>;
+pub(crate) type SharedLanes = Mutex<lanes::Lanes<claimed::Claimed>>;
 
 pub(crate) fn lanes_within(limits: &Limits) -> SharedLanes {
     let rules = health::Rules {

@@ -8,9 +8,9 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::updates;
 use switchboard_core::model::Update;
 
-use super::deliver::delivery_id;
 use super::endpoint::Endpoint;
 use super::lanes::EndpointHealth;
+use super::letter::delivery_id;
 use crate::house::{Counters, House};
 use crate::ports::outbox::{OutboxEntry, OutboxQuery, OutboxState};
 use crate::ports::store::{DeliveryKey, StoreError};

@@ -9,8 +9,9 @@ use switchboard_engine::ports::Room;
 use switchboard_engine::ports::store::{Accepted, AcceptedTask, Scope, StoreError};
 
 use super::error::Failure;
+use super::fold::{Chunks, missing};
 use super::linked::fold_earlier_within;
-use super::read::{Chunks, at_once, find, first_version_after, missing};
+use super::read::{at_once, find, first_version_after};
 use super::rows::{Chains, TaskRow, log_no, signed, unsigned, version_of};
 use crate::record::{Want, decode, sets_status};
 

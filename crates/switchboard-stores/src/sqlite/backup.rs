@@ -5,17 +5,13 @@
 use std::fs::TryLockError;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::time::Duration;
 
 use rusqlite::Connection;
-use rusqlite::backup::Backup;
 
 use super::FileError;
 use super::files::{beside, folder_of, open_private, sync_folder};
 use super::open::open_to_read;
-
-/// Pages copied between two looks at whether the file is still there to be read.
-const PAGES_PER_STEP: i32 = 1024;
+use super::pages::copy_pages;
 
 /// Copies a database to a file that does not exist yet, readable by its owner alone, and says how many bytes it has.
 ///
@@ -58,21 +54,4 @@ fn copy_in_one_state(source: &Connection, database: &Path, to: &Path) -> Result<
     source.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema").map_err(sql)?;
     copy_pages(source, to)?;
     source.execute_batch("COMMIT").map_err(sql)
-}
-
-/// Copies a database page by page into a private file and makes it durable.
-pub(super) fn copy_pages(source: &Connection, to: &Path) -> Result<(), FileError> {
-    let io = |source| FileError::Io { path: to.to_owned(), source };
-    let sql = |source| FileError::Sqlite { path: to.to_owned(), source };
-    let file = open_private(to).map_err(io)?;
-    let mut copy = Connection::open(to).map_err(sql)?;
-    // A copy that was cut off is thrown away, so nothing is done to undo it, and it is made durable once, at its end.
-    copy.execute_batch("PRAGMA synchronous = off; PRAGMA journal_mode = off").map_err(sql)?;
-    let pages = Backup::new(source, &mut copy).map_err(sql)?;
-    pages.run_to_completion(PAGES_PER_STEP, Duration::ZERO, None).map_err(sql)?;
-    drop(pages);
-    // One file, whoever opens it: without this, even reading it would put a write-ahead log beside it.
-    copy.execute_batch("PRAGMA journal_mode = delete").map_err(sql)?;
-    copy.close().map_err(|(_, source)| sql(source))?;
-    file.sync_all().map_err(io)
 }

@@ -8,7 +8,8 @@ use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, Place, 
 use switchboard_engine::ports::store::{Scope, StoreError, TaskKey};
 
 use super::error::Failure;
-use super::read::{ArtifactChain, Chunks, at_once, find};
+use super::fold::{ArtifactChain, Chunks};
+use super::read::{at_once, find};
 use super::rows::{log_no, signed, unsigned, version_of};
 use crate::record::{StoredPart, Write, decode_writes};
 

@@ -1,4 +1,4 @@
-//! The files of a database: what they are called, who may read them, and how they go.
+//! The files of a database: what they are called, and who may read them.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -6,7 +6,6 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::FileError;
-use super::lock::FileLock;
 
 /// What SQLite keeps beside a database.
 const SIDE_FILES: [&str; 2] = ["-wal", "-shm"];
@@ -28,7 +27,7 @@ pub(super) fn migration_copy_path(database: &Path, version: usize) -> PathBuf {
     beside(database, &format!(".v{version}{MIGRATION_COPY}"))
 }
 
-/// The database, what SQLite keeps beside it, and the copies that migrations left: all that [`reset`] deletes.
+/// The database, what SQLite keeps beside it, and the copies that migrations left: all that [`reset`](super::reset) deletes.
 ///
 /// # Errors
 /// When the folder cannot be read. One that is missing holds nothing.
@@ -57,23 +56,6 @@ fn belongs(name: &OsStr, database: &OsStr) -> bool {
         let is = |known: &str| suffix == known.as_bytes();
         suffix.is_empty() || SIDE_FILES.into_iter().any(is) || suffix.ends_with(MIGRATION_COPY.as_bytes())
     })
-}
-
-/// Deletes a database and all that belongs to it, and says which files those were. The lock file stays: whoever waits
-/// for it must find the same one.
-///
-/// # Errors
-/// While a process has the database open, or when a file cannot be deleted.
-pub fn reset(database: &Path) -> Result<Vec<PathBuf>, FileError> {
-    if files(database)?.is_empty() {
-        return Ok(Vec::new());
-    }
-    let _lock = FileLock::take(database)?;
-    let files = files(database)?;
-    for path in &files {
-        std::fs::remove_file(path).map_err(|source| FileError::Io { path: path.clone(), source })?;
-    }
-    Ok(files)
 }
 
 /// The folder a file is in.

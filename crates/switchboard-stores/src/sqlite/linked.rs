@@ -12,7 +12,7 @@ use switchboard_engine::ports::room::{Outline, OutlinedPart, PARTS_APART_MAX};
 use switchboard_engine::ports::store::{Scope, StoredTask};
 
 use super::error::Failure;
-use super::read::{ArtifactChain, Chunks, fold};
+use super::fold::{ArtifactChain, Chunks, fold};
 use super::rows::{TaskRow, log_no};
 use crate::record::{Want, Write, decode_writes, is_named};
 

@@ -8,8 +8,9 @@ use switchboard_engine::ports::room::estimate;
 use switchboard_engine::ports::store::{ListCursor, ListPage, ListQuery, Scope, StoreError, TaskKey};
 
 use super::error::Failure;
+use super::fold::fold;
 use super::linked::fold_within;
-use super::read::{at_once, fold};
+use super::read::at_once;
 use super::rows::{HEAD_COLUMNS, head_from, signed, unsigned};
 use super::totals::{ByState, Since, Totals, place_of};
 use crate::record::{Want, state_number};

@@ -7,8 +7,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use tracing::info;
 
 use super::FileError;
-use super::backup::copy_pages;
 use super::files::migration_copy_path;
+use super::pages::copy_pages;
 use super::schema::APPLICATION_ID;
 
 /// Migrates, and gives the path of the copy if one was taken.

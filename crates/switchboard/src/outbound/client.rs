@@ -14,13 +14,14 @@ use hyper_rustls::ConfigBuilderExt;
 use rustls::ClientConfig;
 use rustls::crypto::aws_lc_rs;
 use switchboard_core::call::BoxFuture;
-use switchboard_engine::ports::{Webhook, WebhookAnswer, WebhookCall, WebhookError};
+use switchboard_engine::ports::{Clock, Webhook, WebhookAnswer, WebhookCall, WebhookError};
 use tokio::time::timeout;
 
 use super::connector::{Connector, Resolve, SystemResolver};
 use super::policy::OutboundPolicy;
 use super::pool::{Key, Line, Pool};
 use super::retry_after::retry_after_ms;
+use super::signature::{Signer, SigningSecrets};
 use super::target::check_url;
 use super::trouble::{DialError, broke};
 
@@ -37,6 +38,7 @@ const ANSWER_BODY_WAIT: Duration = Duration::from_millis(500);
 pub(crate) struct GuardedClient {
     connector: Connector,
     pool: Pool,
+    signer: Option<Signer>,
 }
 
 impl GuardedClient {
@@ -52,12 +54,20 @@ impl GuardedClient {
     }
 
     pub(super) fn assemble(policy: OutboundPolicy, resolver: Arc<dyn Resolve>, tls: ClientConfig) -> Self {
-        Self { connector: Connector::new(policy, resolver, tls), pool: Pool::default() }
+        Self { connector: Connector::new(policy, resolver, tls), pool: Pool::default(), signer: None }
     }
 
-    async fn post_once(&self, call: WebhookCall) -> Result<WebhookAnswer, WebhookError> {
+    /// Signs each call, with the time at which it goes out.
+    pub(crate) fn signing(self, secrets: SigningSecrets, clock: Arc<dyn Clock>) -> Self {
+        Self { signer: Some(Signer { secrets, clock }), ..self }
+    }
+
+    async fn post_once(&self, mut call: WebhookCall) -> Result<WebhookAnswer, WebhookError> {
         let uri = check_url(&call.url).map_err(WebhookError::Refused)?;
         let key = Key::of(&uri).ok_or_else(|| WebhookError::Refused("URL has no host".to_owned()))?;
+        if let Some(signer) = &self.signer {
+            signer.sign(&mut call);
+        }
         let request = request(&uri, call).map_err(WebhookError::Refused)?;
         if let Some(line) = self.pool.take(&key).await
             && let Ok(answer) = self.send(key.clone(), line, request.clone()).await

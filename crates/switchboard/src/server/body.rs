@@ -11,9 +11,9 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use switchboard_core::error::ProtocolError;
 
-use super::download::DownloadBody;
+use super::download_body::DownloadBody;
 #[cfg(feature = "grpc")]
-use super::grpc::GrpcBody;
+use super::grpc::stream::GrpcBody;
 use super::sse::SseBody;
 
 /// The body of an answer: all of it, a stream of events, a file piece by piece, or what gRPC frames.

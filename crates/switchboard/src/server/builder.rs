@@ -20,6 +20,7 @@ use switchboard_engine::system::{RandomIds, SystemClock};
 use switchboard_engine::{Engine, Registered};
 use tokio::net::TcpListener;
 
+use super::accent::Accent;
 use super::auth::{Door, Tokens};
 use super::cards::{CardForm, ServedCards, Subject};
 use super::context::{Mounted, RequestIds, Shared};
@@ -30,11 +31,10 @@ use super::limits::ServerLimits;
 use super::listener::Bound;
 use super::metrics::Metrics;
 use super::routes::check_name;
-use super::seeds::Accent;
 use super::service::A2aService;
 use crate::agent::AgentBuilder;
 use crate::local::Local;
-use crate::outbound::{GuardedClient, OutboundPolicy};
+use crate::outbound::{GuardedClient, OutboundPolicy, SigningSecrets};
 
 /// Why a server could not be put together, in one sentence for the person who configures it.
 #[derive(Debug)]
@@ -69,6 +69,7 @@ pub struct ServerBuilder {
     tokens: Option<Tokens>,
     tenants: Vec<String>,
     outbound_allow: Vec<String>,
+    signing_secrets: Option<SigningSecrets>,
     cors: Cors,
     limits: ServerLimits,
     engine_limits: Limits,
@@ -143,6 +144,16 @@ impl ServerBuilder {
         self
     }
 
+    /// Signs webhooks, so that receivers who share a secret can tell that a delivery came from here, was not changed, and
+    /// is not an old one sent again. They verify it with any library for [Standard Webhooks].
+    ///
+    /// [Standard Webhooks]: https://www.standardwebhooks.com
+    #[must_use]
+    pub fn sign_webhooks(mut self, secrets: SigningSecrets) -> Self {
+        self.signing_secrets = Some(secrets);
+        self
+    }
+
     /// Web pages that may call from a browser. None by default; only cards may be read from anywhere.
     #[must_use]
     pub fn cors(mut self, cors: Cors) -> Self {
@@ -208,6 +219,11 @@ impl ServerBuilder {
         let public_url = self.public_url.as_deref().map(parse_public_url).transpose()?;
         let policy = OutboundPolicy::parse(&self.outbound_allow).map_err(ServeError::new)?;
         let webhook = GuardedClient::new(policy).map_err(ServeError::new)?;
+        let webhook = match self.signing_secrets {
+            Some(secrets) if secrets.is_empty() => return Err(ServeError::new("the list of signing secrets is empty")),
+            Some(secrets) => webhook.signing(secrets, clock.clone()),
+            None => webhook,
+        };
         let store: Arc<dyn Store> = match self.store {
             StoreChoice::Memory => {
                 Arc::new(MemoryStore::new(clock.clone(), switchboard_engine::memory::TASKS_MAX_DEFAULT))
@@ -279,6 +295,7 @@ impl Server {
             tokens: None,
             tenants: Vec::new(),
             outbound_allow: Vec::new(),
+            signing_secrets: None,
             cors: Cors::default(),
             limits: ServerLimits::default(),
             engine_limits: Limits::default(),
@@ -377,7 +394,15 @@ impl Parts {
         let interfaces = interfaces(url, grpc.as_ref());
         let form = accent.card.unwrap_or(self.card_form);
         let (own_url, api_url) = (&format!("{base}/agents/{slug}"), &format!("{base}/api/agents/{slug}"));
-        let subject = Subject { card: &card, interfaces: &interfaces, url, own_url, api_url, accent };
+        let subject = Subject {
+            card: &card,
+            interfaces: &interfaces,
+            url,
+            own_url,
+            api_url,
+            selectools_url: &accent.selectools.card_url,
+            default_project: accent.default_project,
+        };
         let cards = ServedCards::new(form, &subject, self.since, self.limits.card_max_age_s);
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
         let accent = accent.clone();

@@ -11,7 +11,6 @@ use switchboard_core::dialect::{Dialect, agent_native, corvid, nexus, selectools
 use switchboard_core::model::{AgentCard, AgentInterface, Timestamp};
 
 use super::body::ReplyBody;
-use super::seeds::Accent;
 
 /// What the public card holds for those who do not say which version they speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +63,10 @@ pub(crate) struct Subject<'a> {
     pub(crate) own_url: &'a str,
     /// The address that corvid has for it.
     pub(crate) api_url: &'a str,
-    pub(crate) accent: &'a Accent,
+    /// What selectools has for it.
+    pub(crate) selectools_url: &'a str,
+    /// Whether it takes calls of corvid that name no agent.
+    pub(crate) default_project: bool,
 }
 
 impl ServedCards {
@@ -176,7 +178,7 @@ pub(crate) fn encode_reply(dialect: Dialect, card: &AgentCard, interfaces: &[Age
 impl Subject<'_> {
     /// The card in one form, for whoever takes `base` for the root of the agent.
     fn encode(&self, form: CardForm, base: &str) -> Bytes {
-        let Self { card, interfaces, accent, .. } = self;
+        let Self { card, interfaces, .. } = self;
         let mut body = Vec::with_capacity(1024);
         match form {
             CardForm::All => {
@@ -185,7 +187,7 @@ impl Subject<'_> {
             }
             CardForm::V1_0 => return encode(card, interfaces, v1_0::encode_card),
             CardForm::AgentNative => agent_native::encode_card(card, &format!("{base}/_agent-native/a2a"), &mut body),
-            CardForm::Selectools => selectools::encode_card(card, &accent.selectools.card_url, &mut body),
+            CardForm::Selectools => selectools::encode_card(card, self.selectools_url, &mut body),
             CardForm::Corvid => self.encode_corvid(base, base, &mut body),
             CardForm::Nexus => nexus::encode_card(card, base, &mut body),
         }
@@ -195,7 +197,7 @@ impl Subject<'_> {
     /// The card of corvid. What is sent to the root of the server goes to the agent that takes such calls, so any other
     /// names the place that is its own.
     fn encode_corvid(&self, url: &str, base: &str, out: &mut Vec<u8>) {
-        let base = if self.accent.default_project { base } else { self.own_url };
+        let base = if self.default_project { base } else { self.own_url };
         corvid::encode_card(self.card, url, &format!("{base}/a2a/tasks/send"), out);
     }
 }

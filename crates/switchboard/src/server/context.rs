@@ -13,6 +13,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentInterface, AgentName};
 use switchboard_engine::Engine;
 
+use super::accent::Accent;
 use super::auth::{self, Identity};
 use super::cards::ServedCards;
 use super::cors::Cors;
@@ -22,8 +23,7 @@ use super::metrics::Metrics;
 use super::names::{
     A2A_EXTENSIONS, A2A_VERSION, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS, X_REQUEST_ID,
 };
-use super::routes::query_pairs;
-use super::seeds::Accent;
+use super::percent::query_pairs;
 
 /// What proxies add.
 const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];

@@ -2,29 +2,28 @@
 //! may have it is asked as everywhere. What people and agents wrote is handed out as a file to keep and never as a page
 //! of ours.
 
-use std::io;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
-use switchboard_core::call::{BoxFuture, Owner};
+use switchboard_core::call::Owner;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::json::check_id;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{ArtifactId, TaskId};
 use switchboard_engine::Engine;
 use switchboard_engine::ports::Links;
-use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
+use switchboard_engine::ports::download::StoredArtifact;
 use switchboard_engine::ports::store::Scope;
 
 use super::body::ReplyBody;
 use super::context::{Head, Mounted, Shared};
+use super::download_body::DownloadBody;
 use super::filenames::disposition;
 use super::metrics::Outcome;
+use super::percent::encode;
 use super::ranges::{Wanted, wanted};
 use super::respond::{A2A_JSON, http_error, not_allowed, outcome};
-use super::routes::{ArtifactPlace, encode};
+use super::routes::ArtifactPlace;
 
 /// How the counters name it.
 pub(crate) const OPERATION: &str = "DownloadArtifact";
@@ -169,48 +168,6 @@ fn media_type(named: &str) -> HeaderValue {
     let is_type = bare.split_once('/').is_some_and(|(kind, sub)| is_token(kind) && is_token(sub) && !sub.contains('/'));
     let value = HeaderValue::from_str(named).ok().filter(|_| is_type);
     value.unwrap_or_else(|| HeaderValue::from_static("application/octet-stream"))
-}
-
-/// The body of a download: one piece is read when the client has taken the one before.
-pub struct DownloadBody {
-    engine: Engine,
-    cursor: Option<ArtifactCursor>,
-    read_bytes: usize,
-    reading: Option<BoxFuture<'static, Result<ArtifactPiece, ProtocolError>>>,
-    left: u64,
-}
-
-impl DownloadBody {
-    fn new(engine: Engine, cursor: ArtifactCursor, read_bytes: usize) -> Self {
-        let left = cursor.until - cursor.from;
-        Self { engine, cursor: Some(cursor), read_bytes, reading: None, left }
-    }
-
-    pub(crate) fn left(&self) -> u64 {
-        self.left
-    }
-
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
-        if let Some(cursor) = self.cursor.take().filter(|cursor| !cursor.is_at_end()) {
-            let (engine, read_bytes) = (self.engine.clone(), self.read_bytes);
-            self.reading = Some(Box::pin(async move { engine.read_artifact(cursor, read_bytes).await }));
-        }
-        let Some(reading) = &mut self.reading else { return Poll::Ready(None) };
-        let piece = ready!(reading.as_mut().poll(cx));
-        self.reading = None;
-        Poll::Ready(Some(match piece {
-            Ok(ArtifactPiece { bytes, next }) => {
-                self.left = next.until - next.from;
-                self.cursor = Some(next);
-                Ok(bytes)
-            }
-            Err(error) => {
-                // The status is long sent: all that can be done is to break off, so that nobody takes this for the end.
-                tracing::warn!(%error, "a download broke off");
-                Err(io::Error::other(error))
-            }
-        }))
-    }
 }
 
 /// Whoever builds the server says where its artifacts are.

@@ -3,7 +3,7 @@
 
 use http::HeaderValue;
 
-use super::routes::encode;
+use super::percent::encode;
 
 /// Longer names are cut; file systems do so anyway.
 const NAME_CHARS_MAX: usize = 120;

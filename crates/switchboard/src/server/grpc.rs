@@ -1,11 +1,13 @@
 //! The gRPC binding: two services, `lf.a2a.v1.A2AService` of A2A 1.0 and `a2a.v1.A2AService` of 0.3, on the port of everything
 //! else and told apart from it by their content type. A call goes the same way as over the other bindings; what is gRPC's own
-//! is in `call` (what stands in a request's metadata), `frame` (messages on the wire), `status` (how a call ends) and `stream`.
+//! is in `call` (what stands in a request's metadata), `frame` (messages on the wire), `status` (how a call ends), `stream`
+//! (the bodies of answers) and `respond` (their heads).
 
 mod call;
 mod frame;
+mod respond;
 mod status;
-mod stream;
+pub(super) mod stream;
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -20,14 +22,13 @@ use tokio::time::{Duration, Instant, timeout_at};
 
 use self::call::{Called, deadline};
 use self::status::Ending;
+use self::stream::GrpcBody;
 use super::binding::{Calling, echo_extensions};
 use super::body::{ReplyBody, read_while};
 use super::context::{Head, Mounted, Shared};
 use super::metrics::Outcome;
 use super::names::grpc::{ENCODING, FIRST_EVENT_ID};
 use super::respond::{outcome, text};
-
-pub(crate) use self::stream::GrpcBody;
 
 /// Whether a request is a gRPC call, by its content type.
 pub(crate) fn is_call(headers: &HeaderMap) -> bool {
@@ -113,7 +114,7 @@ impl Refused {
             Self::ByTheAgent(error) => Ending::of(package, &error),
             Self::Unanswered(ending) => ending,
         };
-        ending.into_response()
+        respond::ended(&ending)
     }
 }
 
@@ -197,7 +198,7 @@ fn whole(agent: &Mounted, package: Package, reply: Reply) -> Result<Response<Rep
         reply => reply,
     };
     let message = frame::framed(|out| encode_message_reply(package, &reply, out)).map_err(Refused::Unanswered)?;
-    Ok(status::success(GrpcBody::whole(message)))
+    Ok(respond::success(GrpcBody::whole(message)))
 }
 
 /// The answer of a call that goes on. Messages of gRPC carry no number of their own, so the head of the answer has that of the
@@ -228,7 +229,7 @@ async fn stream(
     let seq = first.seq();
     let bytes_max = shared.limits.stream_write_bytes;
     let body = GrpcBody::stream(package, dialect, first, updates, deadline, bytes_max, shared.metrics.clone());
-    let mut response = status::success(body);
+    let mut response = respond::success(body);
     if let Some(seq) = seq {
         response.headers_mut().insert(FIRST_EVENT_ID, seq.into());
     }

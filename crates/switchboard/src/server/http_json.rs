@@ -19,8 +19,9 @@ use super::binding::{Calling, check_content_type, echo_extensions};
 use super::body::{ReplyBody, read};
 use super::cards;
 use super::context::{Head, Mounted, Shared};
+use super::percent::query_pairs;
 use super::respond::{A2A_JSON, JSON, events, http_error, json, not_allowed, outcome};
-use super::routes::{RestPlace, query_pairs};
+use super::routes::RestPlace;
 use super::sse::{Framing, SseBody};
 
 /// A place of the binding, and the door it was entered by.

@@ -2,6 +2,7 @@
 //! authenticated from path and headers alone, read within bounds, decoded by its dialect, answered by the endpoint of
 //! the agent it names, and encoded again. Bindings do not know stores, engines or each other.
 
+mod accent;
 mod auth;
 mod binding;
 mod body;
@@ -10,6 +11,8 @@ mod cards;
 mod context;
 mod cors;
 mod download;
+mod download_body;
+mod envelope;
 mod filenames;
 mod gate;
 #[cfg(feature = "grpc")]
@@ -25,6 +28,7 @@ mod names;
 mod offline;
 mod operator;
 mod ops;
+mod percent;
 mod ranges;
 mod respond;
 mod routes;
@@ -33,6 +37,8 @@ mod service;
 mod socket;
 mod sse;
 
+pub(crate) use accent::Accent;
+pub use accent::{CorvidOptions, SelectoolsOptions};
 pub use auth::{Tokens, TokensError};
 pub use builder::{ServeError, Server, ServerBuilder};
 pub use cards::CardForm;
@@ -42,8 +48,6 @@ pub use listener::Bound;
 #[cfg(feature = "sqlite")]
 pub use offline::OfflineOutbox;
 pub use routes::RESERVED;
-pub(crate) use seeds::Accent;
-pub use seeds::{CorvidOptions, SelectoolsOptions};
 pub use service::A2aService;
 
 #[cfg(test)]

@@ -18,54 +18,14 @@ use switchboard_engine::push::{Endpoint, EndpointHealth, OutboxDetail, OutboxFil
 use super::binding::check_content_type;
 use super::body::{ReplyBody, read};
 use super::context::Head;
+use super::percent::query_pairs;
 use super::respond::{JSON, http_error, http_error_as, json as json_answer, not_allowed};
-use super::routes::query_pairs;
+use super::routes::{Change, OutboxPlace};
 
 const PAGE_SIZE_DEFAULT: usize = 50;
 const PAGE_SIZE_MAX: usize = 100;
 const BODY_BYTES_MAX: usize = 4 << 10;
 const BODY_READ: Duration = Duration::from_secs(10);
-
-/// The places under `/api/outbox`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutboxPlace<'a> {
-    List,
-    Endpoints,
-    /// Many at once.
-    Change(Change),
-    One(&'a str),
-    ChangeOne(&'a str, Change),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    Redrive,
-    Purge,
-}
-
-impl Change {
-    fn from_verb(verb: &str) -> Option<Self> {
-        match verb {
-            "redrive" => Some(Self::Redrive),
-            "purge" => Some(Self::Purge),
-            _ => None,
-        }
-    }
-}
-
-/// The place that the segments behind `/api` name.
-pub(crate) fn place<'a>(segments: &[&'a str]) -> Option<OutboxPlace<'a>> {
-    match segments {
-        ["outbox"] => Some(OutboxPlace::List),
-        ["outbox", "endpoints"] => Some(OutboxPlace::Endpoints),
-        ["outbox", one] => match one.split_once(':') {
-            Some((id, verb)) => Some(OutboxPlace::ChangeOne(id, Change::from_verb(verb)?)),
-            None => Some(OutboxPlace::One(one)),
-        },
-        [all] => Some(OutboxPlace::Change(Change::from_verb(all.strip_prefix("outbox:")?)?)),
-        _ => None,
-    }
-}
 
 /// Answers an operator.
 pub(crate) async fn serve<B>(

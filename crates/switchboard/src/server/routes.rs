@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use switchboard_core::dialect::Dialect;
 
-use super::operator::{self, OutboxPlace};
+use super::percent::decode;
 
 /// First path segments that are ours and therefore neither tenants nor agents.
 pub const RESERVED: &[&str] = &[
@@ -125,6 +125,33 @@ pub(crate) enum RestPlace<'a> {
     ExtendedCard,
 }
 
+/// The places under `/api/outbox`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutboxPlace<'a> {
+    List,
+    Endpoints,
+    /// Many at once.
+    Change(Change),
+    One(&'a str),
+    ChangeOne(&'a str, Change),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Redrive,
+    Purge,
+}
+
+impl Change {
+    fn from_verb(verb: &str) -> Option<Self> {
+        match verb {
+            "redrive" => Some(Self::Redrive),
+            "purge" => Some(Self::Purge),
+            _ => None,
+        }
+    }
+}
+
 /// Finds the place of a path below `base`, the path of the public URL. A proxy may or may not strip that, so both forms
 /// are understood.
 pub(crate) fn route<'a>(path: &'a str, base: &str) -> Route<'a> {
@@ -146,7 +173,7 @@ pub(crate) fn route<'a>(path: &'a str, base: &str) -> Route<'a> {
         ["metrics"] => Route::Metrics,
         ["api", "agents", name, "agent-card"] => decode(name)
             .map_or(Route::Unknown, |name| Route::Agent { agent: Some(name), place: Place::Corvid(CorvidPlace::Card) }),
-        ["api", rest @ ..] => operator::place(rest).map_or(Route::Unknown, Route::Outbox),
+        ["api", rest @ ..] => outbox_place(rest).map_or(Route::Unknown, Route::Outbox),
         ["agents", name, rest @ ..] => match (decode(name), place(rest)) {
             (Some(name), Some(place)) => Route::Agent { agent: Some(name), place },
             _ => Route::Unknown,
@@ -212,6 +239,20 @@ fn artifact_place<'a>(tenant: Option<Cow<'a, str>>, task: &'a str, artifact: &'a
     Some(Place::Artifact(ArtifactPlace { tenant, task: decode(task)?, artifact: decode(artifact)? }))
 }
 
+/// The place that the segments behind `/api` name.
+fn outbox_place<'a>(segments: &[&'a str]) -> Option<OutboxPlace<'a>> {
+    match segments {
+        ["outbox"] => Some(OutboxPlace::List),
+        ["outbox", "endpoints"] => Some(OutboxPlace::Endpoints),
+        ["outbox", one] => match one.split_once(':') {
+            Some((id, verb)) => Some(OutboxPlace::ChangeOne(id, Change::from_verb(verb)?)),
+            None => Some(OutboxPlace::One(one)),
+        },
+        [all] => Some(OutboxPlace::Change(Change::from_verb(all.strip_prefix("outbox:")?)?)),
+        _ => None,
+    }
+}
+
 fn rest_place<'a>(segments: &[&'a str]) -> Option<RestPlace<'a>> {
     match segments {
         ["message:send"] => Some(RestPlace::SendMessage),
@@ -232,56 +273,4 @@ fn rest_place<'a>(segments: &[&'a str]) -> Option<RestPlace<'a>> {
         }
         _ => None,
     }
-}
-
-/// Percent-decodes one segment; none if what it spells is not text.
-pub(crate) fn decode(segment: &str) -> Option<Cow<'_, str>> {
-    if !segment.contains('%') {
-        return Some(Cow::Borrowed(segment));
-    }
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        if first != b'%' {
-            bytes.push(first);
-            rest = after;
-            continue;
-        }
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        let (high, low) = (digit(*after.first()?)?, digit(*after.get(1)?)?);
-        bytes.push(high << 4 | low);
-        rest = &after[2..];
-    }
-    String::from_utf8(bytes).ok().map(Cow::Owned)
-}
-
-/// Percent-encodes one segment, or one value of a query.
-pub(crate) fn encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            _ => {
-                let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0').to_ascii_uppercase();
-                out.extend(['%', digit(byte >> 4), digit(byte & 15)]);
-            }
-        }
-    }
-    out
-}
-
-/// The pairs of a query string, decoded; none if what they spell is not text.
-pub(crate) fn query_pairs(query: &str) -> Option<Vec<(Cow<'_, str>, Cow<'_, str>)>> {
-    query
-        .split('&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode_query(name)?, decode_query(value)?))
-        })
-        .collect()
-}
-
-fn decode_query(text: &str) -> Option<Cow<'_, str>> {
-    if text.contains('+') { Some(Cow::Owned(decode(&text.replace('+', " "))?.into_owned())) } else { decode(text) }
 }

@@ -8,11 +8,9 @@
 mod agent_native;
 mod corvid;
 mod nexus;
-mod rate;
+pub(super) mod rate;
 mod selectools;
-mod window;
-
-use std::sync::Arc;
+pub(super) mod window;
 
 use bytes::Bytes;
 use http::{Method, Response};
@@ -21,34 +19,12 @@ use switchboard_core::dialect::Dialect;
 
 use super::auth::Identity;
 use super::body::ReplyBody;
-use super::cards::CardForm;
 use super::context::{Head, Mounted, Shared};
-use super::jsonrpc::{self, Envelope};
+use super::envelope::Envelope;
 
-pub use corvid::CorvidOptions;
 pub(crate) use corvid::{At as CorvidAt, serve as serve_corvid};
-pub use selectools::SelectoolsOptions;
-pub(crate) use window::Window;
 
-/// An agent's ways with the accents of single systems.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Accent {
-    /// The dialect of those who name no version.
-    pub(crate) claim: Option<Dialect>,
-    /// The dialect of requests that nothing else decides.
-    pub(crate) default: Option<Dialect>,
-    pub(crate) card: Option<CardForm>,
-    pub(crate) selectools: SelectoolsOptions,
-    /// Which tasks clients of selectools can still read.
-    pub(crate) window: Arc<Window>,
-    /// Whether it takes calls of corvid that name no agent.
-    pub(crate) default_project: bool,
-    pub(crate) corvid: CorvidOptions,
-    /// How much clients of corvid have sent lately.
-    pub(crate) rate: Arc<rate::Rate>,
-}
-
-/// A request that is known from its path and headers to be in a dialect.
+/// A request that is known from its path and headers to be in a dialect, one of [`Dialect::RPC_SEEDS`].
 pub(crate) async fn serve<B>(
     shared: &Shared,
     agent: &Mounted,
@@ -62,13 +38,9 @@ where
     B::Error: std::fmt::Display,
 {
     match dialect {
-        Dialect::AgentNative => Box::pin(agent_native::serve(shared, agent, head, method, body)).await,
         Dialect::Selectools => Box::pin(selectools::serve(shared, agent, head, method, body)).await,
         Dialect::Nexus => Box::pin(nexus::serve(shared, agent, head, method, body)).await,
-        // Nothing claims a path for these: settings take accents that travel over JSON-RPC.
-        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::Corvid => {
-            jsonrpc::serve(shared, agent, head, body).await
-        }
+        _ => Box::pin(agent_native::serve(shared, agent, head, method, body)).await,
     }
 }
 

@@ -175,11 +175,13 @@ where
             agent.cards.on_mount(dialect).answer(head.headers, *method == Method::HEAD)
         }
         Place::Seed { place: SeedPlace::Card, .. } => takes("GET"),
-        Place::Root | Place::JsonRpc | Place::Seed { .. } => match claimed(head, mount) {
-            Some(dialect) => seeds::serve(shared, agent, head, dialect, method, body).await,
-            None if *method == Method::POST => jsonrpc::serve(shared, agent, head, body).await,
-            None => takes("POST"),
-        },
+        Place::Root | Place::JsonRpc | Place::Seed { .. } => {
+            match claimed(head, mount).filter(|dialect| Dialect::RPC_SEEDS.contains(dialect)) {
+                Some(dialect) => seeds::serve(shared, agent, head, dialect, method, body).await,
+                None if *method == Method::POST => jsonrpc::serve(shared, agent, head, body).await,
+                None => takes("POST"),
+            }
+        }
         Place::Card if reads => agent.cards.of(card_dialect(head)).answer(head.headers, *method == Method::HEAD),
         Place::Card => takes("GET"),
         // Answered above, since it need not be an agent of this name that is meant.

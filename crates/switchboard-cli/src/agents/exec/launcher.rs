@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::TERM_GRACE;
-use super::process::{Group, Process};
+use super::group::Group;
 use crate::process::die_with_us;
 
 /// How often a command that was asked to end is looked at.
@@ -22,11 +22,7 @@ const LOOK: Duration = Duration::from_millis(20);
 static THREAD: OnceLock<Sender<Errand>> = OnceLock::new();
 
 enum Errand {
-    Start {
-        command: Box<Command>,
-        runtime: Handle,
-        started: oneshot::Sender<io::Result<Process>>,
-    },
+    Start(Box<dyn FnOnce() + Send>),
     Bury(Dying),
     /// The sender is dropped when nobody is dying any more.
     Watch(Sender<()>),
@@ -40,13 +36,18 @@ struct Dying {
     deadline: Instant,
 }
 
-/// Starts a command that dies with this process.
-pub(super) async fn start(mut command: Command) -> io::Result<Process> {
+/// Starts a command that dies with this process. What it is made into must end it when dropped: whoever asked may be
+/// gone by the time it runs.
+pub(super) async fn start<T: Send + 'static>(mut command: Command, made_into: fn(Child) -> T) -> io::Result<T> {
     die_with_us(&mut command);
     let (started, answer) = oneshot::channel();
-    let errand = Errand::Start { command: Box::new(command), runtime: Handle::current(), started };
+    let runtime = Handle::current();
+    let launch = move || {
+        let _entered = runtime.enter();
+        let _ = started.send(command.spawn().map(made_into));
+    };
     let gone = || io::Error::other("the thread that starts commands is gone");
-    thread().send(errand).map_err(|_| gone())?;
+    thread().send(Errand::Start(Box::new(launch))).map_err(|_| gone())?;
     answer.await.map_err(|_| gone())?
 }
 
@@ -88,10 +89,7 @@ fn work(to_do: &Receiver<Errand>) {
             false => to_do.recv_timeout(LOOK),
         };
         match errand {
-            Ok(Errand::Start { command, runtime, started }) => {
-                // Whoever asked may be gone; then the command is dropped here, and ended.
-                let _ = started.send(spawn(*command, &runtime));
-            }
+            Ok(Errand::Start(launch)) => launch(),
             Ok(Errand::Bury(one)) => dying.push(one),
             Ok(Errand::Watch(sender)) => watching.push(sender),
             Err(RecvTimeoutError::Timeout) => {}
@@ -102,11 +100,6 @@ fn work(to_do: &Receiver<Errand>) {
             watching.clear();
         }
     }
-}
-
-fn spawn(mut command: Command, runtime: &Handle) -> io::Result<Process> {
-    let _entered = runtime.enter();
-    command.spawn().map(Process::of)
 }
 
 impl Dying {

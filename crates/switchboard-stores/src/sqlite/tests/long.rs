@@ -5,7 +5,8 @@ use switchboard_core::model::TaskState;
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{Pen, chunk, status};
 
-use super::super::read::{find, records_to_fold};
+use super::super::fold::records_to_fold;
+use super::super::read::find;
 use super::make;
 use crate::record::Want;
 

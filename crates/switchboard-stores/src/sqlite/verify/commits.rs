@@ -223,7 +223,7 @@ struct OwnChunks<'c> {
 impl ChunkSource for OwnChunks<'_> {
     fn read(&self, first: i64, count: i64) -> Result<Vec<u8>, StoreError> {
         self.read.borrow_mut().push_back((first, count));
-        super::super::read::Chunks(self.connection).read(first, count)
+        super::super::fold::Chunks(self.connection).read(first, count)
     }
 }
 

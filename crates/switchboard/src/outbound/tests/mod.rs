@@ -3,6 +3,7 @@
 mod dialling;
 mod posting;
 mod receiver;
+mod signing;
 mod tls;
 
 use std::sync::Arc;
@@ -30,7 +31,12 @@ fn client_with(allow: &[&str], resolver: impl Resolve + 'static, roots: RootCert
 }
 
 fn call(url: impl Into<String>) -> WebhookCall {
-    WebhookCall { url: url.into(), headers: vec![("content-type", "a/b".to_owned())], body: Bytes::from_static(b"{}") }
+    WebhookCall {
+        url: url.into(),
+        delivery_id: "t:c:1".to_owned(),
+        headers: vec![("content-type", "a/b".to_owned())],
+        body: Bytes::from_static(b"{}"),
+    }
 }
 
 async fn post(client: &GuardedClient, url: impl Into<String>) -> Result<u16, WebhookError> {

@@ -8,7 +8,7 @@ use switchboard_core::error::ProtocolError;
 use tokio::time::{Duration, Instant};
 
 use super::super::names::grpc::TIMEOUT;
-use super::super::routes::decode;
+use super::super::percent::decode;
 
 /// What is called.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,14 +1,10 @@
 //! How a call ends: a code, a text and details, in the trailers after the messages, or in the head of an answer without any.
 
-use http::{HeaderMap, HeaderValue, Response, header};
+use http::{HeaderMap, HeaderValue};
 use switchboard_core::dialect::{Package, codes, encode_message_error};
 use switchboard_core::error::ProtocolError;
 
-use super::super::body::ReplyBody;
-use super::super::names::grpc::{ACCEPT_ENCODING, MESSAGE, STATUS, STATUS_DETAILS};
-use super::stream::GrpcBody;
-
-const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+use super::super::names::grpc::{MESSAGE, STATUS, STATUS_DETAILS};
 
 /// The end of a call.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,7 +13,8 @@ pub(super) struct Ending {
     message: String,
     /// In base64; empty for none.
     details: String,
-    challenges: bool,
+    /// Whether the caller is asked who it is.
+    pub(super) challenges: bool,
 }
 
 impl Ending {
@@ -78,27 +75,6 @@ impl Ending {
             headers.insert(STATUS_DETAILS, details);
         }
     }
-
-    /// An answer without messages: its head is also its end.
-    pub(super) fn into_response(self) -> Response<ReplyBody> {
-        let mut response = Response::new(ReplyBody::Empty);
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, GRPC);
-        // Asked for by the specification where the encoding was the trouble, and right everywhere else.
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        if self.challenges {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"switchboard\""));
-        }
-        self.write(headers);
-        response
-    }
-}
-
-/// The head of an answer whose messages follow.
-pub(super) fn success(body: GrpcBody) -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::Grpc(Box::new(body)));
-    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
-    response
 }
 
 /// `grpc-message` is text in percent-encoding: all but printable ASCII, and the percent sign itself.

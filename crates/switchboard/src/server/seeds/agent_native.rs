@@ -21,7 +21,7 @@ use crate::server::auth::Identity;
 use crate::server::binding::{Calling, check_content_type};
 use crate::server::body::{ReplyBody, read};
 use crate::server::context::{Head, Mounted, Shared};
-use crate::server::jsonrpc::Envelope;
+use crate::server::envelope::Envelope;
 use crate::server::respond::{JSON, events, json, outcome, with_hints};
 use crate::server::sse::{Framing, SseBody};
 

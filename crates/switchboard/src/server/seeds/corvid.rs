@@ -10,7 +10,7 @@ use http_body::Body;
 use switchboard_core::call::Request;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::corvid::{
-    DEPTH_MAX, NO_AGENT, RATE_EXCEEDED, Sent, TIMEOUT_MS_DEFAULT, TOO_DEEP, decode_send, encode_reply, encode_text,
+    NO_AGENT, RATE_EXCEEDED, Sent, TOO_DEEP, decode_send, encode_reply, encode_text,
 };
 use switchboard_core::error::ProtocolError;
 use tokio::time::Instant;
@@ -23,24 +23,6 @@ use crate::server::metrics::Outcome;
 use crate::server::names::X_SOURCE_AGENT;
 use crate::server::respond::{JSON, http_error, json, outcome};
 use crate::server::routes::CorvidPlace;
-
-/// How an agent behaves towards corvid-agents.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct CorvidOptions {
-    /// How many sends a minute each source may make.
-    pub sends_per_min: usize,
-    /// How often a call may have been passed on from agent to agent.
-    pub depth_max: u32,
-    /// How long a task may take whose caller names no limit, as far as the agent itself allows.
-    pub timeout_ms: u32,
-}
-
-impl Default for CorvidOptions {
-    fn default() -> Self {
-        Self { sends_per_min: 5, depth_max: DEPTH_MAX, timeout_ms: TIMEOUT_MS_DEFAULT }
-    }
-}
 
 /// Where a request came to.
 pub(crate) struct At<'a> {

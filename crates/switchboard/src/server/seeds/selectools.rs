@@ -19,24 +19,6 @@ use crate::server::body::{ReplyBody, read};
 use crate::server::context::{Head, Mounted, Shared};
 use crate::server::respond::{JSON, json, outcome, takes};
 
-/// How an agent behaves towards clients of selectools.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct SelectoolsOptions {
-    /// How many tasks its clients can read: the newest ones. Older ones are not found; the store keeps them all the same.
-    pub tasks_max: usize,
-    /// Size of a request body; a larger one is not a valid request.
-    pub body_bytes_max: usize,
-    /// What the card says in `url`. Empty, as in the original, unless set.
-    pub card_url: String,
-}
-
-impl Default for SelectoolsOptions {
-    fn default() -> Self {
-        Self { tasks_max: 2_000, body_bytes_max: 1 << 20, card_url: String::new() }
-    }
-}
-
 pub(super) async fn serve<B>(
     shared: &Shared,
     agent: &Mounted,

@@ -2,9 +2,9 @@
 
 use switchboard_core::dialect::Dialect;
 
-use crate::server::operator::{Change, OutboxPlace};
+use crate::server::percent::{decode, encode, query_pairs};
 use crate::server::routes::{
-    ArtifactPlace, CorvidPlace, Place, RESERVED, RestPlace, Route, SeedPlace, decode, encode, query_pairs, route,
+    ArtifactPlace, Change, CorvidPlace, OutboxPlace, Place, RESERVED, RestPlace, Route, SeedPlace, route,
 };
 
 fn agent<'a>(agent: Option<&'a str>, place: Place<'a>) -> Route<'a> {

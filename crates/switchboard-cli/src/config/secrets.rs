@@ -1,0 +1,66 @@
+//! Tokens and signing secrets: from a setting that holds them, or from the file it names. Their text goes no further, and
+//! no refusal quotes it.
+
+use std::path::{Path, PathBuf};
+
+use switchboard::{SigningSecrets, Tokens};
+
+use super::{ConfigError, Given, KnownSecrets, KnownTokens, Origin};
+
+pub(super) fn tokens(
+    lines: Option<Given<String>>,
+    file: Option<Given<PathBuf>>,
+    folder: &Path,
+) -> Result<Option<KnownTokens>, ConfigError> {
+    let Some(found) = find(lines, file, folder)? else { return Ok(None) };
+    let tokens = Tokens::parse(&found.text).map_err(|error| found.refuse(error))?;
+    if tokens.is_empty() {
+        return Err(found.refuse("no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT] [+operator]"));
+    }
+    Ok(Some(KnownTokens { tokens, file: found.file }))
+}
+
+pub(super) fn signing_secrets(
+    secrets: Option<Given<String>>,
+    file: Option<Given<PathBuf>>,
+    folder: &Path,
+) -> Result<Option<KnownSecrets>, ConfigError> {
+    if let (Some(secrets), Some(_)) = (&secrets, &file) {
+        return Err(secrets.from.error("there is a file of signing secrets, too; keep one of the two"));
+    }
+    let Some(found) = find(secrets, file, folder)? else { return Ok(None) };
+    let secrets = SigningSecrets::parse(&found.text).map_err(|error| found.refuse(error))?;
+    if secrets.is_empty() {
+        return Err(found.refuse("no secret in it; expected whsec_ and the base64 of 24 to 64 random bytes"));
+    }
+    Ok(Some(KnownSecrets { secrets, from: found.from, file: found.file }))
+}
+
+struct Found {
+    text: String,
+    from: Origin,
+    file: Option<PathBuf>,
+}
+
+impl Found {
+    fn refuse(&self, why: impl std::fmt::Display) -> ConfigError {
+        match &self.file {
+            Some(path) => self.from.error(format_args!("{}, {why}", path.display())),
+            None => self.from.error(why),
+        }
+    }
+}
+
+fn find(
+    text: Option<Given<String>>,
+    file: Option<Given<PathBuf>>,
+    folder: &Path,
+) -> Result<Option<Found>, ConfigError> {
+    if let Some(Given { value: text, from }) = text {
+        return Ok(Some(Found { text, from, file: None }));
+    }
+    let Some(Given { value: path, from }) = file else { return Ok(None) };
+    let text = std::fs::read_to_string(folder.join(&path))
+        .map_err(|error| from.error(format_args!("{} cannot be read: {error}", path.display())))?;
+    Ok(Some(Found { text, from, file: Some(path) }))
+}

@@ -1,0 +1,57 @@
+//! What a receiver is sent of one update: the body, and what the headers say about it.
+
+use bytes::Bytes;
+use switchboard_core::dialect::{Dialect, encode_update, push_media_type};
+use switchboard_core::model::{AuthenticationInfo, Update};
+
+use crate::ports::store::Delivery;
+
+/// One numbered update on its way.
+pub(super) struct Letter {
+    pub(super) seq: u64,
+    /// Updates before it that the receiver will not be sent.
+    pub(super) skipped: u64,
+    pub(super) body: Bytes,
+}
+
+pub(super) fn encode(dialect: Dialect, update: &Update) -> Bytes {
+    let mut body = Vec::with_capacity(512);
+    encode_update(dialect, update, &mut body);
+    body.into()
+}
+
+/// What the receiver is told about an update. The same id in every attempt: who has seen it has seen the update.
+#[must_use]
+pub(super) fn delivery_id(task_id: &str, config_id: &str, seq: u64) -> String {
+    format!("{task_id}:{config_id}:{seq}")
+}
+
+pub(super) fn headers(
+    delivery: &Delivery,
+    delivery_id: &str,
+    letter: &Letter,
+    attempt: u32,
+) -> Vec<(&'static str, String)> {
+    let Delivery { config, dialect, .. } = delivery;
+    let mut headers = vec![
+        ("content-type", push_media_type(*dialect).to_owned()),
+        ("a2a-delivery-id", delivery_id.to_owned()),
+        ("a2a-delivery-seq", letter.seq.to_string()),
+        ("a2a-delivery-attempt", attempt.to_string()),
+    ];
+    if letter.skipped > 0 {
+        headers.push(("a2a-delivery-skipped", letter.skipped.to_string()));
+    }
+    // A scheme alone proves nothing, and receivers take it for a broken credential.
+    if let Some(AuthenticationInfo { scheme, credentials: Some(credentials) }) = &config.authentication
+        && !credentials.is_empty()
+    {
+        headers.push(("authorization", format!("{scheme} {credentials}")));
+    }
+    if let Some(token) = &config.token {
+        // The spec names no header; these are the two that other SDKs use.
+        headers.push(("x-a2a-notification-token", token.clone()));
+        headers.push(("a2a-notification-token", token.clone()));
+    }
+    headers
+}

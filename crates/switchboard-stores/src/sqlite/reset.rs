@@ -1,0 +1,24 @@
+//! Deleting a database, unless somebody uses it.
+
+use std::path::{Path, PathBuf};
+
+use super::FileError;
+use super::files::files;
+use super::lock::FileLock;
+
+/// Deletes a database and all that belongs to it, and says which files those were. The lock file stays: whoever waits
+/// for it must find the same one.
+///
+/// # Errors
+/// While a process has the database open, or when a file cannot be deleted.
+pub fn reset(database: &Path) -> Result<Vec<PathBuf>, FileError> {
+    if files(database)?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let _lock = FileLock::take(database)?;
+    let files = files(database)?;
+    for path in &files {
+        std::fs::remove_file(path).map_err(|source| FileError::Io { path: path.clone(), source })?;
+    }
+    Ok(files)
+}

@@ -1,0 +1,156 @@
+//! Signatures on webhooks, after Standard Webhooks 1.0 (<https://www.standardwebhooks.com>): who shares a secret with
+//! this server can tell that a delivery came from it, was not changed on the way, and is not an old one sent once more.
+//! Of what is posted, the id, the time of the attempt and the body are signed.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use switchboard_engine::ports::{Clock, WebhookCall};
+
+const PREFIX: &str = "whsec_";
+/// What the standard asks of a secret.
+const SECRET_BYTES_MIN: usize = 24;
+const SECRET_BYTES_MAX: usize = 64;
+/// Each adds a signature to each delivery, and a change of secrets needs two.
+const SECRETS_MAX: usize = 8;
+
+/// Secrets to sign webhooks with, as [`ServerBuilder::sign_webhooks`](crate::ServerBuilder::sign_webhooks) takes them.
+///
+/// Each is `whsec_` and the base64 of 24 to 64 random bytes. They are separated by white space or commas; `#` begins a
+/// comment that ends with its line. Each delivery is signed with every one of them, the first one first, so that
+/// receivers can be moved from one secret to the next without missing a delivery.
+///
+/// ```
+/// let text = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD # since May\nwhsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqr";
+/// assert_eq!(switchboard::SigningSecrets::parse(text).unwrap().len(), 2);
+/// ```
+#[derive(Clone, Default)]
+pub struct SigningSecrets {
+    keys: Vec<hmac::Key>,
+}
+
+/// Why secrets cannot be signed with. Says nothing of what they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SigningSecretsError(String);
+
+impl fmt::Display for SigningSecretsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SigningSecretsError {}
+
+impl SigningSecrets {
+    /// Reads secrets.
+    ///
+    /// # Errors
+    /// When one of them is no secret of this kind, one appears twice, or there are more than 8.
+    pub fn parse(text: &str) -> Result<Self, SigningSecretsError> {
+        let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+        let words = lines.flat_map(|line| line.split(|letter: char| letter.is_whitespace() || letter == ','));
+        let mut known: Vec<Vec<u8>> = Vec::new();
+        for (index, word) in words.filter(|word| !word.is_empty()).enumerate() {
+            let number = index + 1;
+            let secret = decode(word).map_err(|got| {
+                SigningSecretsError(format!(
+                    "secret {number}: expected {PREFIX} and the base64 of {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} \
+                     random bytes, got {got}"
+                ))
+            })?;
+            if known.contains(&secret) {
+                return Err(SigningSecretsError(format!("secret {number}: is there twice")));
+            }
+            known.push(secret);
+        }
+        if known.len() > SECRETS_MAX {
+            return Err(SigningSecretsError(format!("expected at most {SECRETS_MAX} secrets, got {}", known.len())));
+        }
+        Ok(Self { keys: known.iter().map(|secret| hmac::Key::new(hmac::HMAC_SHA256, secret)).collect() })
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// One signature for each secret, with blanks between them.
+    fn sign(&self, id: &str, timestamp: &str, body: &[u8]) -> String {
+        let mut signatures = String::with_capacity(self.keys.len() * 48);
+        for key in &self.keys {
+            let mut context = hmac::Context::with_key(key);
+            for piece in [id.as_bytes(), b".", timestamp.as_bytes(), b".", body] {
+                context.update(piece);
+            }
+            if !signatures.is_empty() {
+                signatures.push(' ');
+            }
+            signatures.push_str("v1,");
+            STANDARD.encode_string(context.sign(), &mut signatures);
+        }
+        signatures
+    }
+}
+
+impl fmt::Debug for SigningSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} signing secrets", self.keys.len())
+    }
+}
+
+/// The bytes of a secret, or what was found in their place.
+fn decode(word: &str) -> Result<Vec<u8>, String> {
+    let text = word.strip_prefix(PREFIX).ok_or_else(|| format!("something that does not begin with {PREFIX}"))?;
+    let secret = STANDARD.decode(text).map_err(|_| "something that is not base64".to_owned())?;
+    match secret.len() {
+        SECRET_BYTES_MIN..=SECRET_BYTES_MAX => Ok(secret),
+        bytes => Err(format!("{bytes} bytes")),
+    }
+}
+
+/// Signs calls as they go out.
+pub(super) struct Signer {
+    pub(super) secrets: SigningSecrets,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl Signer {
+    pub(super) fn sign(&self, call: &mut WebhookCall) {
+        let timestamp = self.clock.now().as_ms().div_euclid(1_000).to_string();
+        let id = webhook_id(&call.delivery_id);
+        let signature = self.secrets.sign(&id, &timestamp, &call.body);
+        let id = id.into_owned();
+        call.headers.extend([("webhook-id", id), ("webhook-timestamp", timestamp), ("webhook-signature", signature)]);
+    }
+}
+
+/// A delivery's id as it can be signed: a part of it is the client's choice, and what is signed is divided by dots. So
+/// dots are written as in URLs, and so is what headers do not carry unharmed everywhere.
+fn webhook_id(delivery_id: &str) -> Cow<'_, str> {
+    let stays = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'.' | b'%');
+    if delivery_id.bytes().all(stays) {
+        return Cow::Borrowed(delivery_id);
+    }
+    let mut id = String::with_capacity(delivery_id.len() + 16);
+    for byte in delivery_id.bytes() {
+        if stays(byte) {
+            id.push(char::from(byte));
+        } else {
+            id.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    Cow::Owned(id)
+}
+
+#[cfg(test)]
+#[path = "signature_tests.rs"]
+mod tests;
