@@ -24,6 +24,7 @@ use super::names::{
 };
 use super::routes::query_pairs;
 use super::seeds::Accent;
+use super::tls::Tls;
 
 /// What proxies add.
 const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
@@ -44,6 +45,8 @@ pub(crate) struct Shared {
     /// The version of requests that name none, on closed networks.
     pub(crate) default_version: Option<Dialect>,
     pub(crate) metrics: Arc<Metrics>,
+    /// None on a port that speaks plain HTTP.
+    pub(crate) tls: Option<Tls>,
     pub(crate) request_ids: RequestIds,
 }
 

@@ -1,4 +1,5 @@
-//! The port: accepts connections within bounds, serves HTTP/1.1 and HTTP/2 on each, and ends in order.
+//! The port: accepts connections within bounds, shakes hands if it speaks TLS, serves HTTP/1.1 and HTTP/2 on each, and ends
+//! in order.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,24 +15,34 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::context::Shared;
+use super::metrics::Handshake;
 use super::service::A2aService;
 use super::socket::Socket;
+use super::tls::{self, Refused, Tls};
 
 /// A server that has its port.
 pub struct Bound {
     listener: TcpListener,
     local_addr: SocketAddr,
+    url: String,
     shared: Arc<Shared>,
 }
 
 impl Bound {
-    pub(crate) fn new(listener: TcpListener, local_addr: SocketAddr, shared: Arc<Shared>) -> Self {
-        Self { listener, local_addr, shared }
+    pub(crate) fn new(listener: TcpListener, local_addr: SocketAddr, url: String, shared: Arc<Shared>) -> Self {
+        Self { listener, local_addr, url, shared }
     }
 
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// The URL of the port itself: `https` with a host that the certificate is for, else `http` with the address. The
+    /// public URL may be another one.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     /// Serves until `stop` is done, then shuts down in order: stop accepting, end streams (clients resume), answer what
@@ -40,6 +51,10 @@ impl Bound {
         let Self { listener, shared, .. } = self;
         let engine = shared.engine.clone();
         let slots = Arc::new(Semaphore::new(shared.limits.connections_max));
+        if let Some(tls) = shared.tls.clone() {
+            let every = Duration::from_secs(u64::from(shared.limits.tls_files_look_s.max(1)));
+            engine.supervisor().spawn(Kind::Sweep, tls::keep_fresh(tls, every));
+        }
         let accepting = async {
             loop {
                 let Ok(slot) = slots.clone().acquire_owned().await else { return };
@@ -78,8 +93,20 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, slot: OwnedSemaphorePermit) {
     let service = TowerToHyperService::new(A2aService::new(shared.clone()));
     let builder = builder(shared);
     let draining = shared.engine.supervisor().draining().clone();
+    let hands = shared.tls.clone().map(|tls| (tls, shared.clone()));
     shared.engine.supervisor().spawn(Kind::Connection, async move {
-        let connection = builder.serve_connection(TokioIo::new(Socket::new(stream)), service);
+        let socket = match hands {
+            None => Socket::plain(stream),
+            Some((tls, shared)) => tokio::select! {
+                biased;
+                () = draining.cancelled() => return,
+                socket = Box::pin(handshake(tls, shared, stream)) => match socket {
+                    Some(socket) => socket,
+                    None => return,
+                },
+            },
+        };
+        let connection = builder.serve_connection(TokioIo::new(socket), service);
         let mut connection = std::pin::pin!(connection);
         let served = tokio::select! {
             biased;
@@ -94,6 +121,25 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, slot: OwnedSemaphorePermit) {
         }
         drop(slot);
     });
+}
+
+/// The connection once it speaks TLS; none if that did not come about.
+async fn handshake(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<Socket> {
+    let within = Duration::from_secs(u64::from(shared.limits.tls_handshake_s_max));
+    let (outcome, socket) = match tls::shake_hands(&tls, stream, within).await {
+        Ok(stream) => (Handshake::Done, Some(Socket::tls(Box::new(stream)))),
+        Err(refused) => {
+            tracing::debug!(error = %refused, "TLS handshake failed");
+            let outcome = match refused {
+                Refused::Late => Handshake::Late,
+                Refused::Plain => Handshake::Plain,
+                Refused::Failed(_) => Handshake::Failed,
+            };
+            (outcome, None)
+        }
+    };
+    shared.metrics.shook_hands(outcome);
+    socket
 }
 
 fn builder(shared: &Shared) -> auto::Builder<TokioExecutor> {

@@ -31,6 +31,7 @@ mod seeds;
 mod service;
 mod socket;
 mod sse;
+mod tls;
 
 pub use auth::{Tokens, TokensError};
 pub use builder::{ServeError, Server, ServerBuilder};
@@ -44,6 +45,7 @@ pub use routes::RESERVED;
 pub(crate) use seeds::Accent;
 pub use seeds::{CorvidOptions, SelectoolsOptions};
 pub use service::A2aService;
+pub use tls::{Tls, TlsError};
 
 #[cfg(test)]
 mod tests;
