@@ -11,7 +11,7 @@ use super::agents::settle_agents;
 use super::layer::Layers;
 use super::{
     Card, Config, ConfigError, Environment, Given, KnownTokens, Layer, Lifetimes, LogFormat, Origin, Storage, listen,
-    values,
+    tls, values,
 };
 
 const DATA_DEFAULT: &str = "./switchboard-data";
@@ -69,6 +69,7 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
     Ok(Config {
         listen: listen.value,
         public_url: public_url.map(|given| given.try_map(values::public_url)).transpose()?.map(|given| given.value),
+        tls: tls::tls(settings.tls_cert, settings.tls_key, folder)?,
         storage,
         log_format: log_format.map_or(LogFormat::default(), |given| given.value),
         tenants: anonymous_tenants(tenants, tokens.is_some())?,
