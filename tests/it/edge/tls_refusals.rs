@@ -103,6 +103,17 @@ async fn a_handshake_that_does_not_end_is_cut_off() {
     assert!(start.elapsed().as_secs() >= 3 * 7);
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_shakes_hands_and_says_nothing_is_sent_away() {
+    let mut limits = ServerLimits::default();
+    // Time passes here whenever all wait, be it for the other side.
+    limits.tls_handshake_s_max = 3_600;
+    limits.head_read_s_max = 7;
+    let served = Served::start(builder().limits(limits)).await;
+    let mut silent = connected(served.address, FIRST, &["h2"]).await;
+    assert_eq!(soon(silent.read(&mut [0; 8])).await.unwrap(), 0, "with TLS's own goodbye");
+}
+
 #[tokio::test]
 async fn those_who_dawdle_hold_up_nobody_but_count_as_connections() {
     let served = Served::start(builder()).await;

@@ -10,15 +10,19 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use switchboard_engine::supervisor::Kind;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::context::Shared;
 use super::metrics::Handshake;
 use super::service::A2aService;
 use super::socket::Socket;
 use super::tls::{self, Refused, Tls};
+
+/// How long a client may take to hear that a connection ends on which nothing was said.
+const GOODBYE_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// A server that has its port.
 pub struct Bound {
@@ -97,13 +101,9 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, slot: OwnedSemaphorePermit) {
     shared.engine.supervisor().spawn(Kind::Connection, async move {
         let socket = match hands {
             None => Socket::plain(stream),
-            Some((tls, shared)) => tokio::select! {
-                biased;
-                () = draining.cancelled() => return,
-                socket = Box::pin(handshake(tls, shared, stream)) => match socket {
-                    Some(socket) => socket,
-                    None => return,
-                },
+            Some((tls, shared)) => match Box::pin(secured(tls, shared, stream)).await {
+                Some(socket) => socket,
+                None => return,
             },
         };
         let connection = builder.serve_connection(TokioIo::new(socket), service);
@@ -123,23 +123,37 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, slot: OwnedSemaphorePermit) {
     });
 }
 
-/// The connection once it speaks TLS; none if that did not come about.
-async fn handshake(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<Socket> {
-    let within = Duration::from_secs(u64::from(shared.limits.tls_handshake_s_max));
-    let (outcome, socket) = match tls::shake_hands(&tls, stream, within).await {
-        Ok(stream) => (Handshake::Done, Some(Socket::tls(Box::new(stream)))),
-        Err(refused) => {
-            tracing::debug!(error = %refused, "TLS handshake failed");
-            let outcome = match refused {
-                Refused::Late => Handshake::Late,
-                Refused::Plain => Handshake::Plain,
-                Refused::Failed(_) => Handshake::Failed,
-            };
-            (outcome, None)
-        }
+/// The connection once it speaks TLS and has something to say; none if that did not come about.
+async fn secured(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<Socket> {
+    let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
+    let draining = shared.engine.supervisor().draining();
+    let shaken = tokio::select! {
+        biased;
+        () = draining.cancelled() => return None,
+        shaken = tls::shake_hands(&tls, stream, seconds(shared.limits.tls_handshake_s_max)) => shaken,
+    };
+    let outcome = match &shaken {
+        Ok(_) => Handshake::Done,
+        Err(Refused::Late) => Handshake::Late,
+        Err(Refused::Plain) => Handshake::Plain,
+        Err(Refused::Failed(_)) => Handshake::Failed,
     };
     shared.metrics.shook_hands(outcome);
-    socket
+    let shaken = shaken.inspect_err(|error| tracing::debug!(%error, "TLS handshake failed"));
+    let mut stream = Box::new(shaken.ok()?);
+    // hyper waits for the first byte as long as it takes.
+    let speaks = tokio::select! {
+        biased;
+        () = draining.cancelled() => false,
+        heard = timeout(seconds(shared.limits.head_read_s_max), stream.fill_buf()) => {
+            heard.is_ok_and(|heard| heard.is_ok_and(|bytes| !bytes.is_empty()))
+        }
+    };
+    if speaks {
+        return Some(Socket::tls(stream));
+    }
+    let _ = timeout(GOODBYE_WAIT_MAX, stream.shutdown()).await;
+    None
 }
 
 fn builder(shared: &Shared) -> auto::Builder<TokioExecutor> {
