@@ -17,16 +17,10 @@ use super::Tls;
 /// A connection after its handshake.
 pub(crate) type TlsSocket = TlsStream<TcpStream>;
 
-/// For HTTP/1.
+/// For those who speak HTTP/2, too: gRPC clients take it for what it is and fail the call. In frames of HTTP/2 it would be a
+/// connection that worked for a moment, and they would open one after the other.
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 35\r\nconnection: close\r\n\r\nthis port speaks TLS; use https://\n";
-
-/// For HTTP/2 by prior knowledge: empty SETTINGS, and GOAWAY with INADEQUATE_SECURITY and the reason.
-const GO_AWAY: &[u8] = b"\0\0\0\x04\0\0\0\0\0\
-    \0\0\x1c\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0cthis port speaks TLS";
-
-/// How every HTTP/2 connection begins, and no HTTP/1 request.
-const PREFACE: &[u8] = b"PRI ";
 
 /// What is read of somebody who speaks without TLS before the line goes dead.
 const PLAIN_BYTES_MAX: usize = 64 << 10;
@@ -72,15 +66,15 @@ pub(crate) async fn shake_hands(tls: &Tls, stream: TcpStream, within: Duration) 
 
 async fn turn_away(mut stream: TcpStream) -> io::Result<()> {
     let mut heard = [0; 4 << 10];
-    let mut length = stream.read(&mut heard).await?;
-    let answer = if heard[..length].starts_with(PREFACE) { GO_AWAY } else { BAD_REQUEST };
-    stream.write_all(answer).await?;
+    stream.write_all(BAD_REQUEST).await?;
     stream.shutdown().await?;
     // A socket that is closed with something unread resets the connection, and the answer may be lost with it.
-    let mut total = length;
-    while length > 0 && total < PLAIN_BYTES_MAX {
-        length = stream.read(&mut heard).await?;
-        total += length;
+    let mut left = PLAIN_BYTES_MAX;
+    while left > 0 {
+        match stream.read(&mut heard).await? {
+            0 => break,
+            length => left = left.saturating_sub(length),
+        }
     }
     Ok(())
 }
