@@ -171,7 +171,10 @@ async fn shutdown_says_goodbye_on_every_connection() {
     assert!(soon(idle.read(&mut heard)).await.unwrap() > 0);
     let silent = tokio::net::TcpStream::connect(served.address).await.unwrap();
     let client = grpc(served.address).await;
-    let mut stream = client.open("SendStreamingMessage", &say("wait")).await;
+    let sent: wire::SendMessageResponse = client.call("SendMessage", &say("ask which one?")).await.unwrap();
+    let Some(Payload::Task(asking)) = sent.payload else { panic!("no task") };
+    let subscribe = wire::SubscribeToTaskRequest { id: asking.id, ..Default::default() };
+    let mut stream = client.open("SubscribeToTask", &subscribe).await;
     stream.next().await.unwrap();
     let stopped = served.stop();
     // The end of TLS comes before that of the connection; without it, this would be an error.
