@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use http::{HeaderMap, HeaderValue, Uri};
 use switchboard_core::call::{Caller, Endpoint};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::{self, Clues, Door, Mount, Refusal, Verdict};
@@ -32,9 +32,9 @@ const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     /// The default agent, at the root; none on a server without agents.
-    pub(crate) root: Option<Mounted>,
+    pub(crate) root: Option<Arc<Mounted>>,
     /// Every agent, under its name.
-    pub(crate) agents: Vec<Mounted>,
+    pub(crate) agents: Vec<Arc<Mounted>>,
     pub(crate) door: auth::Door,
     pub(crate) gate: Gate,
     pub(crate) cors: Cors,
@@ -61,7 +61,7 @@ pub(crate) struct Mounted {
 }
 
 impl Shared {
-    pub(crate) fn agent(&self, name: Option<&str>) -> Option<&Mounted> {
+    pub(crate) fn agent(&self, name: Option<&str>) -> Option<&Arc<Mounted>> {
         match name {
             None => self.root.as_ref(),
             Some(name) => self.agents.iter().find(|agent| agent.name.as_str() == name),
@@ -77,18 +77,26 @@ impl Shared {
         dialect: Dialect,
         head: &Head<'_>,
     ) -> Result<Caller, ProtocolError> {
-        // A value that is not ASCII is a value all the same: dropping it would turn a resume or a repeat into a new send.
-        let text = |name: HeaderName| {
-            head.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
-        };
+        // One pass finds all three, of which most requests have none. The first of a name counts. A value that is not
+        // ASCII is a value all the same: dropping it would turn a resume or a repeat into a new send.
+        let (mut idempotency_key, mut last_event_id, mut trace_parent) = (None, None, None);
+        for (name, value) in head.headers {
+            let wanted = match name {
+                name if *name == IDEMPOTENCY_KEY => &mut idempotency_key,
+                name if *name == LAST_EVENT_ID => &mut last_event_id,
+                name if *name == TRACEPARENT => &mut trace_parent,
+                _ => continue,
+            };
+            wanted.get_or_insert_with(|| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        }
         Ok(Caller {
             owner: identity.owner(tenant)?,
             authenticated: identity.authenticated,
             dialect,
             extensions: activated(&agent.extensions, head.headers),
-            idempotency_key: text(IDEMPOTENCY_KEY),
-            last_event_id: text(LAST_EVENT_ID).or_else(|| head.query("after")),
-            trace_parent: text(TRACEPARENT),
+            idempotency_key,
+            last_event_id: last_event_id.or_else(|| head.query("after")),
+            trace_parent,
         })
     }
 
@@ -183,6 +191,8 @@ pub(crate) struct RequestIds {
     next: AtomicU64,
 }
 
+const UNNAMED: HeaderValue = HeaderValue::from_static("unnamed");
+
 impl RequestIds {
     pub(crate) fn new(prefix: String) -> Self {
         Self { prefix, next: AtomicU64::new(1) }
@@ -193,15 +203,15 @@ impl RequestIds {
         let own = headers.get(X_REQUEST_ID);
         let fit = |id: &&HeaderValue| id.len() <= 128 && id.as_bytes().iter().all(u8::is_ascii_graphic);
         let mut named = match own.filter(fit) {
-            Some(id) => id.clone(),
+            // A copy of its own: a share of what was read would keep the connection from reading into the same room.
+            Some(id) => HeaderValue::from_bytes(id.as_bytes()).unwrap_or(UNNAMED),
             None => {
                 let number = self.next.fetch_add(1, Ordering::Relaxed);
                 let mut name = Vec::with_capacity(self.prefix.len() + 17);
                 name.extend_from_slice(self.prefix.as_bytes());
                 name.push(b'-');
                 write_u64(&mut name, number);
-                HeaderValue::from_maybe_shared(Bytes::from(name))
-                    .unwrap_or_else(|_| HeaderValue::from_static("unnamed"))
+                HeaderValue::from_maybe_shared(Bytes::from(name)).unwrap_or(UNNAMED)
             }
         };
         // Not a secret: this says that it never comes again, so that HTTP/2 does not file it in its table.
