@@ -21,6 +21,8 @@ pub(crate) struct Banner {
     public_url: Option<String>,
     data: String,
     tokens: usize,
+    /// The file of the certificate, for a shell.
+    certificate: Option<String>,
 }
 
 impl Banner {
@@ -42,12 +44,13 @@ impl Banner {
             public_url: config.public_url.clone(),
             data,
             tokens: config.tokens.as_ref().map_or(0, |known| known.tokens.len()),
+            certificate: config.tls.as_ref().map(|known| quoted(&known.cert.display().to_string())),
         }
     }
 
-    pub(crate) fn text(&self, addr: SocketAddr) -> String {
-        let local = format!("http://{}", reachable(addr));
-        let public = self.public_url.as_ref().unwrap_or(&local);
+    /// `url` is that of the port itself.
+    pub(crate) fn text(&self, addr: SocketAddr, url: &str) -> String {
+        let public = self.public_url.as_deref().unwrap_or(url);
         let mut text = format!("switchboard {}\n\n", env!("CARGO_PKG_VERSION"));
         let widest = self.agents.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         for (index, (name, slug)) in self.agents.iter().enumerate() {
@@ -57,17 +60,28 @@ impl Banner {
         let _ = writeln!(text, "  data    {}", self.data);
         let _ = writeln!(text, "  access  {}\n", self.access(addr));
         // Whoever pastes the line sits at this machine, where the port answers even if a proxy is not there yet.
-        let here = format!("{local}{}", base_path(public));
+        let here = format!("{url}{}", base_path(public));
+        let options = self.trust(addr, url);
         if self.tokens > 0 {
             text.push_str("Put one of the tokens into TOKEN, then paste:\n\n");
         } else {
             text.push_str("Try it:\n\n");
         }
-        let _ = writeln!(text, "  {}", self.curl("-sS", &here, "message:send", self.texts.0));
+        let _ = writeln!(text, "  {}", self.curl(&format!("-sS{options}"), &here, "message:send", self.texts.0));
         if self.streams {
-            let _ = writeln!(text, "  {}", self.curl("-sSN", &here, "message:stream", self.texts.1));
+            let _ = writeln!(text, "  {}", self.curl(&format!("-sSN{options}"), &here, "message:stream", self.texts.1));
         }
         text
+    }
+
+    /// What makes curl take the certificate: that it is the one of this server and, where its name does not lead to this
+    /// machine, that it does.
+    fn trust(&self, addr: SocketAddr, url: &str) -> String {
+        let Some(certificate) = &self.certificate else { return String::new() };
+        let here = reachable(addr);
+        let leads_here = [here.to_string(), format!("localhost:{}", here.port())].contains(&authority(url).to_owned());
+        let detour = if leads_here { String::new() } else { format!(" --connect-to ::{here}") };
+        format!(" --cacert {certificate}{detour}")
     }
 
     fn access(&self, addr: SocketAddr) -> String {
@@ -94,6 +108,21 @@ impl Banner {
 fn base_path(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.find('/').map_or("", |slash| rest[slash..].trim_end_matches('/'))
+}
+
+/// Host and port of a URL that is known to have both.
+fn authority(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or(rest)
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+,:@%".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

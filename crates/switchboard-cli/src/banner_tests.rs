@@ -17,7 +17,7 @@ fn check(flags: &[&str], tokens: &str, addr: &str, expected: Expect) {
     let nowhere = Path::new("/nonexistent");
     let layers = gather(args.layer(), None, &environment, nowhere).unwrap();
     let config = settle(layers, &environment, nowhere).unwrap();
-    let text = Banner::of(&config).text(addr.parse().unwrap());
+    let text = Banner::of(&config).text(addr.parse().unwrap(), &format!("http://{}", reachable(addr.parse().unwrap())));
     expected.assert_eq(&text.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
 }
 
@@ -91,4 +91,16 @@ fn holders_of_tokens() {
           curl -sSN http://[::1]:4321/message:stream -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -H "Authorization: Bearer $TOKEN" -d '{"message":{"messageId":"'"$(date +%s%N)$RANDOM"'","role":"ROLE_USER","parts":[{"text":"stream 5"}]}}'
     "#]],
     );
+}
+
+#[test]
+fn a_file_is_named_so_that_a_shell_reads_it_back() {
+    for (word, expected) in [
+        ("/etc/tls/cert.pem", "/etc/tls/cert.pem"),
+        ("my cert.pem", "'my cert.pem'"),
+        ("$HOME/it's.pem", r"'$HOME/it'\''s.pem'"),
+        ("", "''"),
+    ] {
+        assert_eq!(quoted(word), expected);
+    }
 }

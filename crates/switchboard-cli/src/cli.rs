@@ -42,6 +42,9 @@ Examples:
   switchboard serve --listen 0.0.0.0:8080 --tokens tokens.txt
       For other machines. Each line of the file:
       TOKEN PRINCIPAL [TENANT,TENANT] [+operator]
+  switchboard serve --tls-cert cert.pem --tls-key key.pem
+      With TLS, for HTTP and gRPC alike. A new pair in the same files is used
+      within a minute, or at once after SIGHUP.
   switchboard serve --print-config > switchboard.toml
       A file to begin with.
 
@@ -72,7 +75,8 @@ Examples:
 Which outbox:
   --url asks a running server, --data opens a database that no server uses.
   Without either, the server of the configuration is asked and, if nobody
-  listens at its address, its database is opened.
+  listens at its address, its database is opened. A server with TLS must then
+  show the certificate of the configuration, and no other.
 
 Who may ask:
   A server with tokens wants one whose line ends with +operator, from
@@ -174,6 +178,12 @@ pub(crate) struct ServeArgs {
     /// URL that clients use, path included [default: from the address]
     #[arg(long, value_name = "URL", help_heading = "Address")]
     public_url: Option<String>,
+    /// File of the certificate, in PEM form, with those that vouch for it below; the port then speaks TLS alone
+    #[arg(long, value_name = "FILE", help_heading = "Address")]
+    tls_cert: Option<PathBuf>,
+    /// File of the private key of the certificate, in PEM form
+    #[arg(long, value_name = "FILE", help_heading = "Address")]
+    tls_key: Option<PathBuf>,
     /// Web page that may call from a browser; may be repeated
     #[arg(long, value_name = "ORIGIN", help_heading = "Address")]
     cors_origin: Vec<String>,
@@ -273,6 +283,9 @@ pub(crate) struct OutboxPlace {
     /// File with an operator's token [default: the variable SWITCHBOARD_TOKEN, if set]
     #[arg(long, value_name = "FILE", conflicts_with = "data", help_heading = "Which outbox")]
     token_file: Option<PathBuf>,
+    /// Certificates to trust, in PEM form [default: with --url the well-known authorities, else the server's own]
+    #[arg(long, value_name = "FILE", conflicts_with = "data", help_heading = "Which outbox")]
+    pub(crate) ca_cert: Option<PathBuf>,
     /// Folder of a database that no server uses at the moment
     #[arg(long, value_name = "DIR", help_heading = "Which outbox")]
     data: Option<PathBuf>,
@@ -449,6 +462,8 @@ impl ServeArgs {
         Layer {
             listen: flag("--listen", &self.listen),
             public_url: flag("--public-url", &self.public_url),
+            tls_cert: flag("--tls-cert", &self.tls_cert),
+            tls_key: flag("--tls-key", &self.tls_key),
             data: flag("--data", &self.data),
             memory: flag("--memory", &self.memory),
             synchronous: flag("--synchronous", &self.synchronous),

@@ -61,6 +61,9 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
         return Ok(());
     }
     if args.check_config {
+        if let Some(doubt) = config.tls.as_ref().and_then(|known| known.doubt.as_ref()) {
+            output::complain(doubt);
+        }
         output::say("the configuration is good");
         return Ok(());
     }
@@ -77,16 +80,26 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
     process::outlive_file_size_limit().map_err(Failure::runtime)?;
     let (listen, grace, banner) = (config.listen, config.grace, Banner::of(&config));
     let data = config.storage.folder().map(Path::to_path_buf);
+    // A server without TLS has nothing to read again, and ends by this signal as programs do.
+    let tls = config.tls.as_ref().map(|known| known.tls.clone());
+    let hangups = tls.as_ref().map(|_| process::hangups()).transpose().map_err(Failure::runtime)?;
     let server = serve::assemble(config, environment).map_err(Failure::runtime)?;
     if let Some(data) = data {
         agents::exec::clear_leftovers(&data).await;
     }
     let bound = server.bind(listen).await.map_err(Failure::runtime)?;
-    tracing::info!(address = %bound.local_addr(), "serving");
-    output::say(banner.text(bound.local_addr()));
+    tracing::info!(address = %bound.local_addr(), tls = tls.is_some(), "serving");
+    output::say(banner.text(bound.local_addr(), bound.url()));
     let stop = CancellationToken::new();
+    let renewing = async {
+        if let (Some(hangups), Some(tls)) = (hangups, &tls) {
+            process::renew_at(hangups, tls).await;
+        }
+        std::future::pending().await
+    };
     tokio::select! {
         biased;
+        never = renewing => never,
         () = bound.run_until(stop.cancelled(), grace) => {
             tracing::info!("stopped");
             Ok(())

@@ -1,8 +1,9 @@
-//! The process itself: how many files it may open and how large, the signals that tell it to stop, and what dies with it.
+//! The process itself: how many files it may open and how large, the signals it listens to, and what dies with it.
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use switchboard::Tls;
 use tokio::process::Command;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -50,6 +51,21 @@ impl StopSignals {
             biased;
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// The signal by which an operator says that there is a new certificate.
+pub(crate) fn hangups() -> io::Result<Signal> {
+    signal(SignalKind::hangup())
+}
+
+/// Reads the certificate again at each signal.
+pub(crate) async fn renew_at(mut hangups: Signal, tls: &Tls) {
+    while hangups.recv().await.is_some() {
+        match tls.reload().await {
+            Ok(()) => tracing::info!("certificate read again"),
+            Err(error) => tracing::warn!(%error, "the new certificate was not taken; the old one stays in use"),
         }
     }
 }

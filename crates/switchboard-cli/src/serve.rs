@@ -58,6 +58,9 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     if let Some(url) = config.public_url {
         builder = builder.public_url(url);
     }
+    if let Some(known) = config.tls {
+        builder = builder.tls(known.tls);
+    }
     if let Some(known) = config.tokens {
         builder = builder.tokens(known.tokens);
     }

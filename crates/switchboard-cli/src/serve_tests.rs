@@ -22,7 +22,7 @@ async fn serving(flags: &[&str], variables: &[(&str, &str)], visit: impl AsyncFn
     rehearse(&config, &environment).unwrap();
     let (listen, banner) = (config.listen, Banner::of(&config));
     let bound = assemble(config, &environment).unwrap().bind(listen).await.unwrap();
-    let text = banner.text(bound.local_addr());
+    let text = banner.text(bound.local_addr(), bound.url());
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with("curl ")).map(str::to_owned).collect();
     let stop = CancellationToken::new();
     let visit = async {
@@ -89,6 +89,26 @@ async fn tokens_and_a_base_path_are_in_the_printed_lines() {
         assert_eq!(refused["error"]["code"], 401, "{refused}");
     })
     .await;
+}
+
+#[tokio::test]
+async fn the_printed_lines_trust_the_certificate_of_the_server_whatever_it_is_for() {
+    let certificates = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/certificates");
+    let pair = |name: &str| [format!("{certificates}/{name}.cert.pem"), format!("{certificates}/{name}.key.pem")];
+    for (name, host, detour) in [("first", "127.0.0.1", false), ("named", "agents.example", true)] {
+        let [cert, key] = pair(name);
+        serving(&["--memory", "--tls-cert", &cert, "--tls-key", &key], &[], async |lines| {
+            let [send, stream] = &lines[..] else { panic!("{lines:?}") };
+            let expected = format!("curl -sS --cacert {cert} ");
+            assert!(send.starts_with(&expected) && send.contains(&format!(" https://{host}:")), "{send}");
+            assert_eq!(send.contains("--connect-to ::127.0.0.1:"), detour, "{send}");
+            assert_eq!(answered(&paste("bash", send).await).1, "hello");
+            assert!(paste("sh", stream).await.contains("chunk 5 of 5"), "{stream}");
+            let plain = paste("sh", &send.replace("https://", "http://")).await;
+            assert_eq!(plain, "this port speaks TLS; use https://\n");
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

@@ -173,3 +173,97 @@ fn as_many_files_as_allowed_may_be_open() {
     server.signal(Signal::TERM);
     assert_eq!(server.exit_code().0, Some(0));
 }
+
+/// Writes a pair of `tests/certificates` to `cert.pem` and `key.pem`.
+fn put_certificate(folder: &Path, pair: [&str; 2]) {
+    use std::os::unix::fs::PermissionsExt;
+    let certificates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/certificates");
+    std::fs::copy(certificates.join(format!("{}.cert.pem", pair[0])), folder.join("cert.pem")).unwrap();
+    std::fs::copy(certificates.join(format!("{}.key.pem", pair[1])), folder.join("key.pem")).unwrap();
+    std::fs::set_permissions(folder.join("key.pem"), std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+const TLS: [&str; 4] = ["--tls-cert", "cert.pem", "--tls-key", "key.pem"];
+
+/// The certificate a server shows, as far as it can be told by whom it makes content.
+fn shows(folder: &Path, curl: &str, pair: &str) -> bool {
+    let line = curl.replace("--cacert cert.pem", &format!("--cacert {pair}.pem"));
+    Command::new("sh").arg("-c").arg(line).current_dir(folder).output().unwrap().status.success()
+}
+
+#[test]
+fn a_hangup_brings_a_new_certificate_into_use_and_a_bad_one_not() {
+    let folder = tempfile::tempdir().unwrap();
+    for pair in ["first", "second"] {
+        put_certificate(folder.path(), [pair, pair]);
+        std::fs::copy(folder.path().join("cert.pem"), folder.path().join(format!("{pair}.pem"))).unwrap();
+    }
+    put_certificate(folder.path(), ["first", "first"]);
+    let mut server = Served::start(folder.path(), &[&["--memory"], &TLS[..]].concat());
+    let curl = server.curl.clone();
+    assert!(curl.contains(" --cacert cert.pem https://127.0.0.1:"), "{curl}");
+    assert!(shows(folder.path(), &curl, "first") && !shows(folder.path(), &curl, "second"));
+    put_certificate(folder.path(), ["second", "first"]);
+    server.signal(Signal::HUP);
+    let url = curl.split_whitespace().find(|word| word.starts_with("https://")).unwrap();
+    let metrics = format!("curl -sS --cacert first.pem {}", url.replace("message:send", "metrics"));
+    eventually("the bad pair was refused", || {
+        let Output { stdout, .. } =
+            Command::new("sh").arg("-c").arg(&metrics).current_dir(folder.path()).output().unwrap();
+        String::from_utf8(stdout).unwrap().contains("\nswitchboard_tls_reload_failures_total 1\n").then_some(())
+    });
+    assert!(shows(folder.path(), &curl, "first"));
+    put_certificate(folder.path(), ["second", "second"]);
+    server.signal(Signal::HUP);
+    eventually("the new certificate is in use", || shows(folder.path(), &curl, "second").then_some(()));
+    assert!(!shows(folder.path(), &curl, "first"));
+    server.signal(Signal::TERM);
+    let (code, logs) = server.exit_code();
+    assert_eq!(code, Some(0), "{logs}");
+    assert!(logs.contains("the new certificate was not taken") && logs.contains("certificate read again"), "{logs}");
+}
+
+#[test]
+fn the_outbox_of_a_server_with_tls_is_reached() {
+    let folder = tempfile::tempdir().unwrap();
+    put_certificate(folder.path(), ["second", "second"]);
+    std::fs::copy(folder.path().join("cert.pem"), folder.path().join("other.pem")).unwrap();
+    put_certificate(folder.path(), ["first", "first"]);
+    let mut server = Served::start(folder.path(), &TLS);
+    let url = server.curl.split_whitespace().find_map(|word| word.strip_suffix("/message:send")).unwrap().to_owned();
+    let outbox = |args: &[&str], variables: &[(&str, &str)]| {
+        let mut command = switchboard(folder.path(), &["outbox", "list"]);
+        let Output { status, stdout, stderr } = command.args(args).envs(variables.iter().copied()).output().unwrap();
+        (status.code(), String::from_utf8(stdout).unwrap() + &String::from_utf8(stderr).unwrap())
+    };
+    let none = (Some(0), "no dead letters\n".to_owned());
+    assert_eq!(outbox(&["--url", &url, "--ca-cert", "cert.pem"], &[]), none);
+    let own = |cert| [("SWITCHBOARD_LISTEN", url.strip_prefix("https://").unwrap()), ("SWITCHBOARD_TLS_CERT", cert)];
+    assert_eq!(outbox(&[], &own("cert.pem")), none);
+    let refused = |why: &str| (Some(1), format!("switchboard: no answer from {url}: {why}\n"));
+    let stranger = "no authority that is trusted has issued its certificate; --ca-cert FILE names others";
+    assert_eq!(outbox(&["--url", &url], &[]), refused(stranger));
+    assert_eq!(outbox(&[], &own("other.pem")), refused("it shows another certificate than that of the configuration"));
+    let plain = url.replace("https://", "http://");
+    let told = "switchboard: refused with status 400: this port speaks TLS; use https://\n";
+    assert_eq!(outbox(&["--url", &plain], &[]), (Some(1), told.to_owned()));
+    let wrong =
+        "switchboard: none.pem: cannot be read as certificates: I/O error: No such file or directory (os error 2)\n";
+    assert_eq!(outbox(&["--url", &url, "--ca-cert", "none.pem"], &[]), (Some(2), wrong.to_owned()));
+    server.signal(Signal::TERM);
+    assert_eq!(server.exit_code().0, Some(0));
+}
+
+#[test]
+fn a_key_that_everybody_can_read_is_mentioned_by_a_check() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    put_certificate(folder.path(), ["first", "first"]);
+    let check = [&["serve", "--check-config"], &TLS[..]].concat();
+    let good = "the configuration is good\n".to_owned();
+    assert_eq!(run(folder.path(), &check), (Some(0), good.clone(), String::new()));
+    std::fs::set_permissions(folder.path().join("key.pem"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let doubt =
+        "switchboard: --tls-key: everybody on this machine can read key.pem; `chmod 600 key.pem` keeps it private\n";
+    assert_eq!(run(folder.path(), &check), (Some(0), good, doubt.to_owned()));
+}

@@ -35,7 +35,7 @@ pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
     A2aService, Bound, CardForm, Cors, CorvidOptions, RESERVED, SelectoolsOptions, ServeError, Server, ServerBuilder,
-    ServerLimits, Tokens, TokensError,
+    ServerLimits, Tls, TlsError, Tokens, TokensError,
 };
 #[cfg(feature = "server")]
 pub use switchboard_engine::Engine;

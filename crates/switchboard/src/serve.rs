@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::agent::AgentBuilder;
-use crate::server::{ServeError, Server, ServerBuilder};
+use crate::server::{ServeError, Server, ServerBuilder, Tls};
 
 /// Serves one agent: on `127.0.0.1:8080`, in memory, until Ctrl-C, unless told otherwise.
 ///
@@ -41,6 +41,12 @@ impl Serve {
         self
     }
 
+    /// Speaks TLS with this certificate and key, and nothing else.
+    #[must_use]
+    pub fn tls(self, tls: Tls) -> Self {
+        self.with(|builder| builder.tls(tls))
+    }
+
     /// Any other setting.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Self {
@@ -54,7 +60,7 @@ impl Serve {
     /// When something is configured wrongly, or the store or the port cannot be had.
     pub async fn run(self) -> Result<(), ServeError> {
         let bound = self.builder.build()?.bind(self.listen).await?;
-        tracing::info!(address = %bound.local_addr(), "serving");
+        tracing::info!(url = bound.url(), "serving");
         let stop = async {
             // A process without a signal handler just runs on; it can still be killed, and loses nothing.
             if tokio::signal::ctrl_c().await.is_err() {

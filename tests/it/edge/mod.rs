@@ -1,6 +1,6 @@
 //! HTTP requests through the server's service, no socket: paths and verbs, the bindings, versions, the accents of single
 //! systems, streams, cards, who may call, and every kind of bad input. gRPC is called over a socket, because half of it is
-//! how HTTP/2 carries it.
+//! how HTTP/2 carries it, and so is everything about TLS.
 
 mod accept;
 mod agent_native;
@@ -33,6 +33,8 @@ mod routes;
 mod selectools;
 mod sse;
 mod sse_resume;
+mod tls;
+mod tls_refusals;
 mod v0_2_page;
 mod v0_2_workflows;
 mod v0_3_grpc;

@@ -12,6 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use switchboard::ServerBuilder;
 use switchboard_core::dialect::protobuf::generated as rpc;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -57,15 +58,14 @@ impl Served {
     /// A client that names no version.
     pub(crate) async fn client_of(&self, service: &'static str) -> Client {
         let stream = TcpStream::connect(self.address).await.unwrap();
-        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
-        tokio::spawn(connection);
-        Client { sender, authority: self.address.to_string(), service, metadata: Vec::new() }
+        Client::over(stream, "http", self.address.to_string(), service).await
     }
 }
 
 #[derive(Clone)]
 pub(crate) struct Client {
     sender: http2::SendRequest<Full<Bytes>>,
+    scheme: &'static str,
     authority: String,
     service: &'static str,
     metadata: Vec<(&'static str, String)>,
@@ -89,6 +89,16 @@ impl Refused {
 }
 
 impl Client {
+    /// A client of a service at the other end of a connection.
+    pub(crate) async fn over<S>(stream: S, scheme: &'static str, authority: String, service: &'static str) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        Self { sender, scheme, authority, service, metadata: Vec::new() }
+    }
+
     /// The same with one more line of metadata.
     pub(crate) fn with(&self, name: &'static str, value: impl ToString) -> Self {
         let mut client = self.clone();
@@ -121,7 +131,8 @@ impl Client {
 
     /// Begins a call with these bytes as its body.
     pub(crate) async fn raw(&self, path: &str, body: Bytes) -> Stream {
-        let request = Request::post(format!("http://{}{path}", self.authority)).version(Version::HTTP_2);
+        let target = format!("{}://{}{path}", self.scheme, self.authority);
+        let request = Request::post(target).version(Version::HTTP_2);
         let mut request = request.header("content-type", "application/grpc").header("te", "trailers");
         for (name, value) in &self.metadata {
             request = request.header(*name, value);

@@ -18,6 +18,8 @@ pub(super) type Setting<T> = Option<Spanned<T>>;
 #[serde(deny_unknown_fields, default)]
 pub(super) struct File {
     pub(super) server: ServerTable,
+    #[serde(skip_serializing_if = "TlsTable::is_empty")]
+    pub(super) tls: TlsTable,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) agent: Vec<AgentTable>,
 }
@@ -52,6 +54,19 @@ pub(super) struct ServerTable {
     pub(super) retention_events_s: Setting<u64>,
     pub(super) retention_tasks_s: Setting<u64>,
     pub(super) retention_tasks_max: Setting<u64>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TlsTable {
+    pub(super) cert: Setting<PathBuf>,
+    pub(super) key: Setting<PathBuf>,
+}
+
+impl TlsTable {
+    fn is_empty(&self) -> bool {
+        self.cert.is_none() && self.key.is_none()
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use toml::Spanned;
 
 use super::choices::{Card, Effects, Idempotency, KindName, LogFormat, Recovery, Seed, Synchronous};
-use super::file::{AgentTable, CommandForm, File, SecretForm, ServerTable, Setting, SkillTable, Source};
+use super::file::{AgentTable, CommandForm, File, SecretForm, ServerTable, Setting, SkillTable, Source, TlsTable};
 use super::{ConfigError, Environment, FILE_NAME, Given, Origin, SkillConfig, listen, values};
 
 /// The settings of the server, and those of its default agent that have a flag.
@@ -24,6 +24,8 @@ pub(crate) struct RetentionLayer {
 pub(crate) struct Layer {
     pub(crate) listen: Option<Given<String>>,
     pub(crate) public_url: Option<Given<String>>,
+    pub(crate) tls_cert: Option<Given<PathBuf>>,
+    pub(crate) tls_key: Option<Given<PathBuf>>,
     pub(crate) data: Option<Given<PathBuf>>,
     pub(crate) memory: Option<Given<bool>>,
     pub(crate) synchronous: Option<Given<Synchronous>>,
@@ -165,6 +167,8 @@ impl Layer {
         Self {
             listen: self.listen.or(below.listen),
             public_url: self.public_url.or(below.public_url),
+            tls_cert: self.tls_cert.or(below.tls_cert),
+            tls_key: self.tls_key.or(below.tls_key),
             data: self.data.or(below.data),
             memory: self.memory.or(below.memory),
             synchronous: self.synchronous.or(below.synchronous),
@@ -213,6 +217,8 @@ fn of_environment(environment: &Environment) -> Result<Layer, ConfigError> {
             None => host_and_port(text("BIND_HOST")?, text("PORT")?)?,
         },
         public_url: text("SWITCHBOARD_PUBLIC_URL")?,
+        tls_cert: path("SWITCHBOARD_TLS_CERT")?,
+        tls_key: path("SWITCHBOARD_TLS_KEY")?,
         data: path("SWITCHBOARD_DATA")?,
         memory: flag("SWITCHBOARD_MEMORY")?,
         synchronous: text("SWITCHBOARD_SYNCHRONOUS")?.map(|given| given.try_map(choice)).transpose()?,
@@ -270,12 +276,15 @@ fn choice<T: ValueEnum>(text: String) -> Result<T, String> {
 }
 
 fn of_file(source: &Source) -> Result<(Layer, Vec<AgentLayer>), ConfigError> {
-    let File { server, agent } = source.parse()?;
+    let File { server, tls, agent } = source.parse()?;
     let mut agents = Vec::with_capacity(agent.len());
     for (index, agent) in agent.into_iter().enumerate() {
         agents.push(of_agent(&Place { source, table: format!("agent[{index}]") }, agent));
     }
-    Ok((of_server(&Place { source, table: "server".to_owned() }, server), agents))
+    let server = of_server(&Place { source, table: "server".to_owned() }, server);
+    let TlsTable { cert, key } = tls;
+    let place = Place { source, table: "tls".to_owned() };
+    Ok((Layer { tls_cert: place.get("cert", cert), tls_key: place.get("key", key), ..server }, agents))
 }
 
 /// A table of the file.

@@ -40,7 +40,8 @@ pub(super) fn parse_port(text: &str) -> Result<u16, String> {
 pub(crate) fn local_url(settings: &Layer) -> Result<String, ConfigError> {
     let given = settings.listen.clone().map(|given| given.try_map(|text| parse(&text))).transpose()?;
     let addr = given.map_or(DEFAULT, |given| given.value);
-    Ok(format!("http://{}", reachable(addr)))
+    let scheme = if settings.tls_cert.is_some() { "https" } else { "http" };
+    Ok(format!("{scheme}://{}", reachable(addr)))
 }
 
 /// A port on all addresses is reached on this machine by the loopback one.

@@ -16,13 +16,14 @@ mod print;
 mod recovery;
 mod secrets;
 mod settle;
+mod tls;
 mod values;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use switchboard::{Limits, SigningSecrets, Tokens};
+use switchboard::{Limits, SigningSecrets, Tls, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
@@ -45,6 +46,8 @@ pub(crate) const DATABASE_NAME: &str = "switchboard.db";
 pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     pub(crate) public_url: Option<String>,
+    /// None is a port without TLS.
+    pub(crate) tls: Option<KnownTls>,
     pub(crate) storage: Storage,
     pub(crate) log_format: LogFormat,
     pub(crate) tokens: Option<KnownTokens>,
@@ -118,6 +121,16 @@ impl Storage {
             Self::Sqlite { folder, .. } => Some(folder),
         }
     }
+}
+
+/// A certificate and its key, and where they were found.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownTls {
+    pub(crate) tls: Tls,
+    pub(crate) cert: PathBuf,
+    pub(crate) key: PathBuf,
+    /// What is not wrong, but should not be left so.
+    pub(crate) doubt: Option<ConfigError>,
 }
 
 /// Tokens and where they were found. Their text is not kept.

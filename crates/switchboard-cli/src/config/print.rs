@@ -1,17 +1,21 @@
-//! The configuration in effect, as a file that would give the same one. Secrets are left out: tokens and signing secrets
-//! are named by their file, and those from elsewhere only counted.
+//! The configuration in effect, as a file that would give the same one. Secrets are left out: tokens, signing secrets and the
+//! private key are named by their file, and those from elsewhere only counted.
 
 use toml::Spanned;
 
 use super::choices::{KindName, Recovery};
-use super::file::{AgentTable, CommandForm, File, ServerTable, Setting, SkillTable};
+use super::file::{AgentTable, CommandForm, File, ServerTable, Setting, SkillTable, TlsTable};
 use super::{AgentConfig, Config, ConfigError, Kind, RecoveryConfig, SkillConfig, Storage};
 use crate::agents::exec::Invocation;
 
 /// # Errors
 /// When a path is not text, which TOML cannot hold.
 pub(crate) fn print(config: &Config) -> Result<String, ConfigError> {
-    let file = File { server: server(config), agent: config.agents.iter().map(agent).collect() };
+    let tls = TlsTable {
+        cert: config.tls.as_ref().and_then(|known| set(known.cert.clone())),
+        key: config.tls.as_ref().and_then(|known| set(known.key.clone())),
+    };
+    let file = File { server: server(config), tls, agent: config.agents.iter().map(agent).collect() };
     let body = toml::to_string(&file).map_err(|error| ConfigError(format!("cannot be printed: {error}")))?;
     let mut text = "# The configuration in effect.\n".to_owned();
     if let Some(known) = config.tokens.as_ref().filter(|known| known.file.is_none()) {

@@ -12,7 +12,7 @@ use super::layer::{Layers, RetentionLayer};
 use super::secrets::{signing_secrets, tokens};
 use super::{
     Card, Config, ConfigError, Environment, Given, Layer, Lifetimes, LogFormat, Origin, Retention, Storage, listen,
-    values,
+    tls, values,
 };
 
 const DATA_DEFAULT: &str = "./switchboard-data";
@@ -76,6 +76,7 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
     Ok(Config {
         listen: listen.value,
         public_url: public_url.map(|given| given.try_map(values::public_url)).transpose()?.map(|given| given.value),
+        tls: tls::tls(settings.tls_cert, settings.tls_key, folder)?,
         storage,
         log_format: log_format.map_or(LogFormat::default(), |given| given.value),
         tenants: anonymous_tenants(tenants, tokens.is_some())?,

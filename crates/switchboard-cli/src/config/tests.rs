@@ -13,14 +13,23 @@ use crate::cli::{Cli, Command as Typed};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// What comes of flags, variables and a file, in a folder that also holds `tokens.txt`.
+/// What comes of flags, variables and a file, in a folder that also holds `tokens.txt`, `cert.pem` and `key.pem`.
 fn load(flags: &[&str], variables: &[(&str, &str)], file: &str) -> Result<Config, String> {
     let folder = tempfile::tempdir().unwrap();
     if !file.is_empty() {
         std::fs::write(folder.path().join(FILE_NAME), file).unwrap();
     }
     std::fs::write(folder.path().join("tokens.txt"), format!("# ours\n{TOKEN} alice acme,globex\n")).unwrap();
+    put_certificate(folder.path());
     load_in(folder.path(), flags, variables)
+}
+
+/// A certificate and its key, which only its owner may read.
+fn put_certificate(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(folder.join("cert.pem"), include_str!("../../../../tests/certificates/first.cert.pem")).unwrap();
+    std::fs::write(folder.join("key.pem"), include_str!("../../../../tests/certificates/first.key.pem")).unwrap();
+    std::fs::set_permissions(folder.join("key.pem"), std::fs::Permissions::from_mode(0o600)).unwrap();
 }
 
 fn load_in(folder: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Result<Config, String> {
@@ -71,6 +80,8 @@ fn flag_beats_variable_beats_file_beats_default() {
 fn every_setting_has_a_variable() {
     let variables = [
         ("SWITCHBOARD_PUBLIC_URL", "https://agents.example/a2a/"),
+        ("SWITCHBOARD_TLS_CERT", "cert.pem"),
+        ("SWITCHBOARD_TLS_KEY", "key.pem"),
         ("SWITCHBOARD_DATA", "elsewhere"),
         ("SWITCHBOARD_SYNCHRONOUS", "normal"),
         ("SWITCHBOARD_ALLOW_UNAUTHENTICATED", "1"),
@@ -120,6 +131,10 @@ fn every_setting_has_a_variable() {
         retention_events_s = 604800
         retention_tasks_s = 2592000
         retention_tasks_max = 1000000
+
+        [tls]
+        cert = "cert.pem"
+        key = "key.pem"
 
         [[agent]]
         name = "Upper Case"
@@ -199,6 +214,9 @@ fn what_is_printed_can_be_read_back_and_holds_no_secret() {
         retention_events_s = 60
         retention_tasks_s = 120
         retention_tasks_max = 5
+        [tls]
+        cert = "cert.pem"
+        key = "key.pem"
         [[agent]]
         name = "Demo \"quoted\""
         idempotency = "off"
@@ -229,9 +247,11 @@ fn what_is_printed_can_be_read_back_and_holds_no_secret() {
     "#;
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("tokens.txt"), format!("{TOKEN} alice\n")).unwrap();
+    put_certificate(folder.path());
     std::fs::write(folder.path().join(FILE_NAME), file).unwrap();
     let printed = print(&load_in(folder.path(), &[], &[]).unwrap()).unwrap();
     assert!(!printed.contains(TOKEN) && printed.contains("tokens_file = \"tokens.txt\""), "{printed}");
+    assert!(!printed.contains("PRIVATE") && printed.contains("cert = \"cert.pem\"\nkey = \"key.pem\"\n"), "{printed}");
     assert!(printed.contains("dialect = \"selectools\"\ndefault_dialect = \"agent-native\"\n"), "{printed}");
     std::fs::write(folder.path().join(FILE_NAME), &printed).unwrap();
     assert_eq!(print(&load_in(folder.path(), &[], &[]).unwrap()).unwrap(), printed);
@@ -262,6 +282,27 @@ fn tokens_of_a_higher_layer_replace_those_below() {
 }
 
 #[test]
+fn a_certificate_and_its_key_may_come_from_different_layers() {
+    let file = "[tls]\ncert = \"cert.pem\"\nkey = \"none.pem\"";
+    let config = load(&["--tls-key", "key.pem"], &[], file).unwrap();
+    let known = config.tls.unwrap();
+    assert_eq!((known.cert, known.key, known.doubt), (PathBuf::from("cert.pem"), PathBuf::from("key.pem"), None));
+    assert!(known.tls.is_for("localhost"));
+    assert!(load(&[], &[], "[tls]\n").unwrap().tls.is_none());
+}
+
+#[test]
+fn a_key_that_everybody_can_read_is_doubted_and_taken() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    put_certificate(folder.path());
+    std::fs::set_permissions(folder.path().join("key.pem"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let config = load_in(folder.path(), &["--tls-cert", "cert.pem", "--tls-key", "key.pem"], &[]).unwrap();
+    let expected = "--tls-key: everybody on this machine can read key.pem; `chmod 600 key.pem` keeps it private";
+    assert_eq!(config.tls.unwrap().doubt, Some(ConfigError(expected.to_owned())));
+}
+
+#[test]
 fn agent_flags_are_about_the_default_agent() {
     let file = "[[agent]]\nname = \"One\"\nslug = \"uno\"\nrun_timeout_s = 5\n[[agent]]\nname = \"Two\"";
     let flags = ["--name", "First", "--exec", "cat", "--effects", "some", "--run-timeout", "9"];
@@ -285,6 +326,8 @@ fn the_example_file_shows_every_setting() {
     assert_eq!(config.agents.len(), 2);
     let optional = [
         "public_url",
+        "cert",
+        "key",
         "tokens_file",
         "webhook_signing_secret",
         "webhook_signing_secret_file",

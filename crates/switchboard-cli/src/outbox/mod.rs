@@ -3,6 +3,7 @@
 
 mod picture;
 mod reach;
+mod trust;
 
 use std::path::Path;
 

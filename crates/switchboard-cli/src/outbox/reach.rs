@@ -1,21 +1,19 @@
 //! How the outbox is reached: over HTTP, or in the data folder.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Uri, header};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use rustls::ClientConfig;
-use rustls::crypto::aws_lc_rs;
 use serde_json::Value;
 use switchboard::OfflineOutbox;
 
+use super::trust::{self, Trust};
 use crate::cli::OutboxPlace;
 use crate::config::{DATABASE_NAME, Environment, Storage, gather, local_url};
 use crate::failure::Failure;
@@ -59,7 +57,12 @@ impl Reach {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => local_url(&layers.settings)?,
         };
-        let server = Server::new(url, place.token(environment, folder)?)?;
+        let trust = match (&place.ca_cert, &layers.settings.tls_cert) {
+            (Some(file), _) => Trust::Authorities(folder.join(file)),
+            (None, Some(own)) if place.url.is_none() => Trust::Own(folder.join(&own.value)),
+            (None, _) => Trust::WellKnown,
+        };
+        let server = Server::new(url, place.token(environment, folder)?, &trust)?;
         match server.ask(Method::GET, "/healthz", None).await {
             Err(Trouble::NobodyThere(why)) => {
                 match database.filter(|database| place.url.is_none() && database.exists()) {
@@ -101,7 +104,8 @@ impl Reach {
         if (200..300).contains(&status) && !value.is_null() {
             return Ok(value);
         }
-        let why = value["error"]["message"].as_str().unwrap_or("there is no outbox at this address");
+        let plain = body.starts_with(b"this port speaks TLS").then_some("this port speaks TLS; use https://");
+        let why = value["error"]["message"].as_str().or(plain).unwrap_or("there is no outbox at this address");
         Err(Failure::Runtime(format!("refused with status {status}: {why}")))
     }
 }
@@ -120,17 +124,13 @@ fn request(method: Method, url: &str, body: Option<&Value>, token: Option<&str>)
 }
 
 impl Server {
-    fn new(url: String, token: Option<String>) -> Result<Self, Failure> {
+    fn new(url: String, token: Option<String>, trust: &Trust) -> Result<Self, Failure> {
         let parsed: Option<Uri> = url.parse().ok();
         if !parsed.is_some_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()) {
             return Err(Failure::Usage(format!("--url: expected http://HOST:PORT or https://HOST, got {url:?}")));
         }
-        let tls = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(Failure::runtime)?
-            .with_webpki_roots()
-            .with_no_client_auth();
-        let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
+        let https =
+            HttpsConnectorBuilder::new().with_tls_config(trust.client()?).https_or_http().enable_http1().build();
         Ok(Self { url, token, client: Client::builder(TokioExecutor::new()).build(https) })
     }
 
@@ -139,6 +139,10 @@ impl Server {
         let request = request.map_err(|failure| Trouble::Other(failure.to_string()))?.map(Full::new);
         let asking = async {
             let answer = self.client.request(request).await.map_err(|error| {
+                // Somebody is there if TLS comes to an end, however bad.
+                if let Some(why) = trust::trouble(&error) {
+                    return Trouble::Other(format!("no answer from {}: {why}", self.url));
+                }
                 let why = format!("no answer from {}: {}", self.url, innermost(&error));
                 if error.is_connect() { Trouble::NobodyThere(why) } else { Trouble::Other(why) }
             })?;

@@ -32,6 +32,7 @@ use super::listener::Bound;
 use super::metrics::Metrics;
 use super::routes::check_name;
 use super::service::A2aService;
+use super::tls::{Tls, TlsError};
 use crate::agent::AgentBuilder;
 use crate::local::Local;
 use crate::outbound::{GuardedClient, OutboundPolicy, SigningSecrets};
@@ -53,6 +54,12 @@ impl fmt::Display for ServeError {
 }
 
 impl std::error::Error for ServeError {}
+
+impl From<TlsError> for ServeError {
+    fn from(error: TlsError) -> Self {
+        Self::new(error.to_string())
+    }
+}
 
 enum StoreChoice {
     Memory,
@@ -76,6 +83,7 @@ pub struct ServerBuilder {
     host_check: bool,
     default_version: Option<Dialect>,
     card_form: CardForm,
+    tls: Option<Tls>,
 }
 
 impl ServerBuilder {
@@ -120,6 +128,14 @@ impl ServerBuilder {
     #[must_use]
     pub fn public_url(mut self, url: impl Into<String>) -> Self {
         self.public_url = Some(url.into());
+        self
+    }
+
+    /// Speaks TLS on the port, and nothing else: [`Server::bind`] with this certificate and key. A service that you mount
+    /// in a server of yours ([`Server::into_service`]) leaves it to that server.
+    #[must_use]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
         self
     }
 
@@ -259,6 +275,7 @@ impl ServerBuilder {
             host_check: self.host_check,
             default_version: self.default_version,
             card_form: self.card_form,
+            tls: self.tls,
             since: clock.now(),
         };
         Ok(Server { parts, started: Arc::new(AtomicBool::new(false)) })
@@ -276,6 +293,7 @@ struct Parts {
     host_check: bool,
     default_version: Option<Dialect>,
     card_form: CardForm,
+    tls: Option<Tls>,
     since: Timestamp,
 }
 
@@ -302,6 +320,7 @@ impl Server {
             host_check: false,
             default_version: None,
             card_form: CardForm::default(),
+            tls: None,
         }
     }
 
@@ -317,8 +336,12 @@ impl Server {
             self.parts.host_check = true;
         }
         self.start();
-        let shared = Arc::new(self.parts.share(&format!("http://{}", reachable(local_addr))));
-        Ok(Bound::new(listener, local_addr, shared))
+        let (url, certified_host) = match &self.parts.tls {
+            None => (format!("http://{}", reachable(local_addr)), None),
+            Some(tls) => secure_url(tls, local_addr, self.parts.public_url.as_ref()),
+        };
+        let shared = Arc::new(self.parts.share(&url, certified_host));
+        Ok(Bound::new(listener, local_addr, url, shared))
     }
 
     /// The server as a tower service. Needs a tokio runtime; set [`ServerBuilder::public_url`] so that the cards name
@@ -326,7 +349,7 @@ impl Server {
     #[must_use]
     pub fn into_service(self) -> A2aService {
         self.start();
-        A2aService::new(Arc::new(self.parts.share("http://127.0.0.1:8080")))
+        A2aService::new(Arc::new(self.parts.share("http://127.0.0.1:8080", None)))
     }
 
     /// The server as an axum router, to be merged into or nested in an app of yours.
@@ -360,7 +383,7 @@ impl Server {
 }
 
 impl Parts {
-    fn share(self, default_url: &str) -> Shared {
+    fn share(self, default_url: &str, certified_host: Option<String>) -> Shared {
         let base = self.public_url.as_ref().map_or_else(|| default_url.to_owned(), Uri::to_string);
         let base = base.trim_end_matches('/').to_owned();
         download::announce(&self.engine, &base);
@@ -371,7 +394,7 @@ impl Parts {
         let agents = self.order.iter().filter_map(under).collect();
         let prefix: String = RandomIds.uuid().chars().take(8).collect();
         Shared {
-            gate: Gate::new(self.host_check, self.public_url.as_ref()),
+            gate: Gate::new(self.host_check, self.public_url.as_ref(), certified_host),
             engine: self.engine,
             root,
             agents,
@@ -382,6 +405,7 @@ impl Parts {
             base_path: base_path.unwrap_or_default(),
             default_version: self.default_version,
             metrics: Arc::new(Metrics::default()),
+            tls: self.tls,
             request_ids: RequestIds::new(prefix),
         }
     }
@@ -474,6 +498,30 @@ fn reachable(addr: SocketAddr) -> SocketAddr {
         std::net::IpAddr::from(std::net::Ipv6Addr::LOCALHOST)
     };
     SocketAddr::new(loopback, addr.port())
+}
+
+/// The URL of a port that speaks TLS, and the host in it if the certificate is for it. What clients are likely to stumble
+/// over is said in the log.
+fn secure_url(tls: &Tls, local_addr: SocketAddr, public_url: Option<&Uri>) -> (String, Option<String>) {
+    let addr = reachable(local_addr);
+    let host = tls.host_at(addr.ip());
+    let url = match &host {
+        Some(host) => format!("https://{host}:{}", addr.port()),
+        None => format!("https://{addr}"),
+    };
+    if tls.key_is_exposed() {
+        tracing::warn!("everybody on this machine can read the private key; make its file readable to its owner alone");
+    }
+    match public_url {
+        None if host.is_none() => {
+            tracing::warn!(url, "the certificate names no host, so clients will refuse it at this URL");
+        }
+        Some(public) if public.scheme_str() == Some("http") => {
+            tracing::warn!(%public, "the port speaks TLS, and the public URL in the cards begins with http://");
+        }
+        Some(_) | None => {}
+    }
+    (url, host)
 }
 
 fn parse_public_url(url: &str) -> Result<Uri, ServeError> {

@@ -24,6 +24,7 @@ use super::names::{
     A2A_EXTENSIONS, A2A_VERSION, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS, X_REQUEST_ID,
 };
 use super::percent::query_pairs;
+use super::tls::Tls;
 
 /// What proxies add.
 const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
@@ -44,6 +45,8 @@ pub(crate) struct Shared {
     /// The version of requests that name none, on closed networks.
     pub(crate) default_version: Option<Dialect>,
     pub(crate) metrics: Arc<Metrics>,
+    /// None on a port that speaks plain HTTP.
+    pub(crate) tls: Option<Tls>,
     pub(crate) request_ids: RequestIds,
 }
 

@@ -12,11 +12,13 @@ pub(crate) struct Gate {
     checks: bool,
     /// The host of the public URL.
     own_host: Option<String>,
+    /// The host that the certificate is for. Nobody else can have a page there.
+    certified_host: Option<String>,
 }
 
 impl Gate {
-    pub(crate) fn new(checks: bool, public_url: Option<&Uri>) -> Self {
-        Self { checks, own_host: public_url.and_then(Uri::host).map(str::to_ascii_lowercase) }
+    pub(crate) fn new(checks: bool, public_url: Option<&Uri>, certified_host: Option<String>) -> Self {
+        Self { checks, own_host: public_url.and_then(Uri::host).map(str::to_ascii_lowercase), certified_host }
     }
 
     /// Whether nobody elsewhere is meant to reach this server: it is on loopback, and no public URL says otherwise.
@@ -52,7 +54,10 @@ impl Gate {
         let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
         host.eq_ignore_ascii_case("localhost")
             || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-            || self.own_host.as_deref().is_some_and(|own| own.trim_matches(['[', ']']).eq_ignore_ascii_case(host))
+            || [&self.own_host, &self.certified_host]
+                .into_iter()
+                .flatten()
+                .any(|own| own.trim_matches(['[', ']']).eq_ignore_ascii_case(host))
     }
 }
 

@@ -12,7 +12,11 @@ pub struct ServerLimits {
     pub linger_s_max: u32,
     /// How long a client may take to send its headers.
     pub head_read_s_max: u32,
-    /// Connections at once; more wait to be accepted.
+    /// How long a client may take for its TLS handshake.
+    pub tls_handshake_s_max: u32,
+    /// How often the files of the certificate are looked at, so that new ones are used without a restart.
+    pub tls_files_look_s: u32,
+    /// Connections at once, those that are shaking hands included; more wait to be accepted.
     pub connections_max: usize,
     /// Requests at once on one HTTP/2 connection.
     pub h2_streams_max: u32,
@@ -37,6 +41,8 @@ impl Default for ServerLimits {
             body_read_s_max: 60,
             linger_s_max: 10,
             head_read_s_max: 30,
+            tls_handshake_s_max: 10,
+            tls_files_look_s: 60,
             connections_max: 20_000,
             h2_streams_max: 256,
             parts_max: 1_000,

@@ -1,4 +1,5 @@
-//! The port: accepts connections within bounds, serves HTTP/1.1 and HTTP/2 on each, and ends in order.
+//! The port: accepts connections within bounds, shakes hands if it speaks TLS, serves HTTP/1.1 and HTTP/2 on each, and ends
+//! in order.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,31 +10,45 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use switchboard_engine::supervisor::Kind;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tower::Service;
 
 use super::context::Shared;
 use super::linger::RequestBody;
+use super::metrics::Handshake;
 use super::service::A2aService;
 use super::socket::Socket;
+use super::tls::{self, Refused, Tls};
+
+/// How long a client may take to hear that a connection ends on which nothing was said.
+const GOODBYE_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// A server that has its port.
 pub struct Bound {
     listener: TcpListener,
     local_addr: SocketAddr,
+    url: String,
     shared: Arc<Shared>,
 }
 
 impl Bound {
-    pub(crate) fn new(listener: TcpListener, local_addr: SocketAddr, shared: Arc<Shared>) -> Self {
-        Self { listener, local_addr, shared }
+    pub(crate) fn new(listener: TcpListener, local_addr: SocketAddr, url: String, shared: Arc<Shared>) -> Self {
+        Self { listener, local_addr, url, shared }
     }
 
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// The URL of the port itself: `https` with a host that the certificate is for, else `http` with the address. The
+    /// public URL may be another one.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     /// Serves until `stop` is done, then shuts down in order: stop accepting, end streams (clients resume), answer what
@@ -42,6 +57,10 @@ impl Bound {
         let Self { listener, shared, .. } = self;
         let engine = shared.engine.clone();
         let slots = Arc::new(Semaphore::new(shared.limits.connections_max));
+        if let Some(tls) = shared.tls.clone() {
+            let every = Duration::from_secs(u64::from(shared.limits.tls_files_look_s.max(1)));
+            engine.supervisor().spawn(Kind::Sweep, tls::keep_fresh(tls, every));
+        }
         let accepting = async {
             loop {
                 let Ok(slot) = slots.clone().acquire_owned().await else { return };
@@ -81,8 +100,16 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, slot: OwnedSemaphorePermit) {
     let service = service_fn(move |request| service.clone().call(RequestBody::of(request, &of)));
     let builder = builder(shared);
     let draining = shared.engine.supervisor().draining().clone();
+    let hands = shared.tls.clone().map(|tls| (tls, shared.clone()));
     shared.engine.supervisor().spawn(Kind::Connection, async move {
-        let connection = builder.serve_connection(TokioIo::new(Socket::new(stream)), service);
+        let socket = match hands {
+            None => Socket::plain(stream),
+            Some((tls, shared)) => match Box::pin(secured(tls, shared, stream)).await {
+                Some(socket) => socket,
+                None => return,
+            },
+        };
+        let connection = builder.serve_connection(TokioIo::new(socket), service);
         let mut connection = std::pin::pin!(connection);
         let served = tokio::select! {
             biased;
@@ -97,6 +124,39 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, slot: OwnedSemaphorePermit) {
         }
         drop(slot);
     });
+}
+
+/// The connection once it speaks TLS and has something to say; none if that did not come about.
+async fn secured(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<Socket> {
+    let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
+    let draining = shared.engine.supervisor().draining();
+    let shaken = tokio::select! {
+        biased;
+        () = draining.cancelled() => return None,
+        shaken = tls::shake_hands(&tls, stream, seconds(shared.limits.tls_handshake_s_max)) => shaken,
+    };
+    let outcome = match &shaken {
+        Ok(_) => Handshake::Done,
+        Err(Refused::Late) => Handshake::Late,
+        Err(Refused::Plain) => Handshake::Plain,
+        Err(Refused::Failed(_)) => Handshake::Failed,
+    };
+    shared.metrics.shook_hands(outcome);
+    let shaken = shaken.inspect_err(|error| tracing::debug!(%error, "TLS handshake failed"));
+    let mut stream = Box::new(shaken.ok()?);
+    // hyper waits for the first byte as long as it takes.
+    let speaks = tokio::select! {
+        biased;
+        () = draining.cancelled() => false,
+        heard = timeout(seconds(shared.limits.head_read_s_max), stream.fill_buf()) => {
+            heard.is_ok_and(|heard| heard.is_ok_and(|bytes| !bytes.is_empty()))
+        }
+    };
+    if speaks {
+        return Some(Socket::tls(stream));
+    }
+    let _ = timeout(GOODBYE_WAIT_MAX, stream.shutdown()).await;
+    None
 }
 
 fn builder(shared: &Shared) -> auto::Builder<TokioExecutor> {

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use switchboard_engine::ports::store::COMMIT_MICROS_BOUNDS;
 use switchboard_engine::{Engine, Readiness};
 
+use super::tls::Tls;
+
 /// Operations by name, in the order of the counters; the last is whatever could not be told.
 const OPERATIONS: [&str; 13] = [
     "SendMessage",
@@ -33,6 +35,20 @@ pub(crate) enum Outcome {
     Failed,
 }
 
+/// How a TLS handshake ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Handshake {
+    Done,
+    Failed,
+    /// It did not end in time.
+    Late,
+    /// The client spoke HTTP without TLS.
+    Plain,
+}
+
+/// In the order of [`Handshake`].
+const HANDSHAKES: [&str; 4] = ["done", "failed", "late", "plain_http"];
+
 #[derive(Default)]
 pub(crate) struct Metrics {
     requests: [[AtomicU64; 3]; OPERATIONS.len()],
@@ -40,6 +56,7 @@ pub(crate) struct Metrics {
     streams_closed: AtomicU64,
     encodes: AtomicU64,
     connections: AtomicU64,
+    handshakes: [AtomicU64; HANDSHAKES.len()],
 }
 
 impl Metrics {
@@ -65,8 +82,12 @@ impl Metrics {
         self.connections.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn shook_hands(&self, how: Handshake) {
+        self.handshakes[how as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Everything in Prometheus' text form; endpoints by name only if asked for.
-    pub(crate) fn render(&self, engine: &Engine, with_endpoints: bool) -> String {
+    pub(crate) fn render(&self, engine: &Engine, tls: Option<&Tls>, with_endpoints: bool) -> String {
         let mut out = String::with_capacity(4096);
         family(&mut out, "requests_total", "counter", "Requests by operation and outcome.");
         for (name, outcomes) in OPERATIONS.iter().zip(&self.requests) {
@@ -82,6 +103,9 @@ impl Metrics {
         single(&mut out, "connections_total", "counter", "Connections accepted.", read(&self.connections));
         let connections = engine.supervisor().connections_alive() as u64;
         single(&mut out, "connections_open", "gauge", "Connections open now.", connections);
+        if let Some(tls) = tls {
+            self.render_tls(&mut out, tls);
+        }
         single(&mut out, "streams_opened_total", "counter", "Streams opened.", opened);
         single(&mut out, "streams_open", "gauge", "Streams open now.", open);
         single(&mut out, "update_encodes_total", "counter", "Updates encoded for streams.", read(&self.encodes));
@@ -98,6 +122,17 @@ impl Metrics {
         let ready = u64::from(engine.readiness() == Readiness::Ready);
         single(&mut out, "ready", "gauge", "Whether this process should be given work.", ready);
         out
+    }
+
+    fn render_tls(&self, out: &mut String, tls: &Tls) {
+        family(out, "tls_handshakes_total", "counter", "TLS handshakes by outcome.");
+        for (outcome, count) in HANDSHAKES.iter().zip(&self.handshakes) {
+            let count = count.load(Ordering::Relaxed);
+            let _ = writeln!(out, "switchboard_tls_handshakes_total{{outcome=\"{outcome}\"}} {count}");
+        }
+        let [made, failed] = tls.reloads();
+        single(out, "tls_reloads_total", "counter", "Times that the certificate was read again and taken.", made);
+        single(out, "tls_reload_failures_total", "counter", "Times that the new certificate was not good.", failed);
     }
 }
 

@@ -36,6 +36,7 @@ mod seeds;
 mod service;
 mod socket;
 mod sse;
+mod tls;
 
 pub(crate) use accent::Accent;
 pub use accent::{CorvidOptions, SelectoolsOptions};
@@ -49,6 +50,7 @@ pub use listener::Bound;
 pub use offline::OfflineOutbox;
 pub use routes::RESERVED;
 pub use service::A2aService;
+pub use tls::{Tls, TlsError};
 
 #[cfg(test)]
 mod tests;

@@ -28,7 +28,7 @@ pub(crate) fn ready(shared: &Shared) -> Response<ReplyBody> {
 }
 
 pub(crate) fn metrics(shared: &Shared, with_endpoints: bool) -> Response<ReplyBody> {
-    let mut response = text(StatusCode::OK, shared.metrics.render(&shared.engine, with_endpoints));
+    let mut response = text(StatusCode::OK, shared.metrics.render(&shared.engine, shared.tls.as_ref(), with_endpoints));
     let prometheus = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, prometheus);
     response

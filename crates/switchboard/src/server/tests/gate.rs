@@ -21,7 +21,7 @@ fn admits(gate: &Gate, target: &str, host: Option<&str>, origin: Option<&str>, p
 }
 
 fn loopback() -> Gate {
-    Gate::new(true, Some(&Uri::from_static("https://Agents.Example:8443/base")))
+    Gate::new(true, Some(&Uri::from_static("https://Agents.Example:8443/base")), None)
 }
 
 #[test]
@@ -83,7 +83,15 @@ fn an_origin_is_ours_allowed_or_turned_away() {
 
 #[test]
 fn beyond_loopback_any_name_may_be_ours() {
-    let gate = Gate::new(false, None);
+    let gate = Gate::new(false, None, None);
     assert!(admits(&gate, "/", None, Some("https://evil.example"), false));
     assert!(admits(&gate, "/", Some("whatever"), None, false));
+}
+
+#[test]
+fn the_name_in_the_certificate_is_ours_and_does_not_open_the_server_to_others() {
+    let gate = Gate::new(true, None, Some("Agents.Example".to_owned()));
+    assert!(admits(&gate, "/", Some("agents.example:8443"), Some("https://agents.example:8443"), false));
+    assert!(!admits(&gate, "/", Some("other.example"), None, false));
+    assert!(gate.is_for_this_machine());
 }

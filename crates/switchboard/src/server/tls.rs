@@ -1,0 +1,236 @@
+//! TLS on the port: the certificate and the key, which can be exchanged while the server runs. `pair` reads them,
+//! `renewal` looks for new ones, `handshake` is how a connection begins. Which crates do the work stays in here.
+
+mod handshake;
+mod pair;
+mod renewal;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::ServerName;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use webpki::EndEntityCert;
+
+pub(crate) use handshake::{Refused, TlsSocket, shake_hands};
+pub(crate) use renewal::keep_fresh;
+
+use pair::Labels;
+use renewal::Stamp;
+
+/// What a client may ask to speak after the handshake, the better first.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// The certificate and the private key of a server that speaks TLS (1.2 and 1.3, HTTP/2 and HTTP/1.1).
+///
+/// Clones share one pair: what [`Tls::reload`] or [`Tls::replace`] changes holds for every server it was given to, from
+/// the next connection on.
+///
+/// ```no_run
+/// use switchboard::{AgentBuilder, Tls, Turn};
+///
+/// # async fn main_() -> Result<(), switchboard::ServeError> {
+/// let echo = AgentBuilder::from_fn("Echo", |turn: Turn| async move { Ok(turn.answer(turn.text()).await?) });
+/// switchboard::serve(echo).tls(Tls::from_files("cert.pem", "key.pem")?).run().await
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Tls(Arc<Inner>);
+
+struct Inner {
+    config: Arc<ServerConfig>,
+    current: Arc<Current>,
+    /// None if the pair was given as text.
+    files: Option<Files>,
+    reloads: AtomicU64,
+    reload_failures: AtomicU64,
+}
+
+struct Files {
+    certificate: PathBuf,
+    key: PathBuf,
+    /// How they looked when they were last read.
+    seen: Mutex<Stamp>,
+    key_is_exposed: bool,
+}
+
+/// The pair that is shown to whoever connects next.
+#[derive(Debug)]
+struct Current(RwLock<Arc<CertifiedKey>>);
+
+impl Current {
+    fn get(&self) -> Arc<CertifiedKey> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, pair: CertifiedKey) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
+    }
+}
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.get())
+    }
+}
+
+impl Tls {
+    /// Reads both from files in PEM form: the certificate, followed by those that vouch for it, and its private key.
+    ///
+    /// A server looks every minute whether the files have changed, and uses the new ones. If they are not good, it goes on
+    /// with those it has and says so in the log.
+    ///
+    /// # Errors
+    /// When a file cannot be read, does not hold what it should, or the two do not belong together.
+    pub fn from_files(certificate: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Self, TlsError> {
+        let (certificate, key) = (certificate.as_ref(), key.as_ref());
+        let seen = Stamp::of(certificate, key);
+        let labels = Labels::of_files(certificate, key);
+        let certificate_pem = pair::read(certificate).map_err(|error| labels.no_certificate_file(&error))?;
+        let key_pem = pair::read(key).map_err(|error| labels.no_key_file(&error))?;
+        let pair = pair::pair(&certificate_pem, &key_pem, &labels)?;
+        let files = Files {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            seen: Mutex::new(seen),
+            key_is_exposed: pair::is_exposed(key),
+        };
+        Self::new(pair, Some(files))
+    }
+
+    /// Takes both as text in PEM form.
+    ///
+    /// # Errors
+    /// When a text does not hold what it should, or the two do not belong together.
+    pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        Self::new(pair::pair(certificate, key, &Labels::of_texts())?, None)
+    }
+
+    fn new(pair: CertifiedKey, files: Option<Files>) -> Result<Self, TlsError> {
+        let current = Arc::new(Current(RwLock::new(Arc::new(pair))));
+        let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsError::about_certificate(format!("TLS could not be set up: {error}")))?
+            .with_no_client_auth()
+            .with_cert_resolver(current.clone());
+        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+        Ok(Self(Arc::new(Inner {
+            config: Arc::new(config),
+            current,
+            files,
+            reloads: AtomicU64::new(0),
+            reload_failures: AtomicU64::new(0),
+        })))
+    }
+
+    /// Reads the files again, now. Connections that are open keep what they began with. Without files it does nothing.
+    ///
+    /// # Errors
+    /// As [`Tls::from_files`]; then the pair stays the one it was.
+    pub async fn reload(&self) -> Result<(), TlsError> {
+        let Some(files) = &self.0.files else { return Ok(()) };
+        let stamp = Stamp::of_now(&files.certificate, &files.key).await;
+        *files.seen.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
+        let read = renewal::read(&files.certificate, &files.key).await;
+        let counter = if read.is_ok() { &self.0.reloads } else { &self.0.reload_failures };
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.0.current.set(read?);
+        Ok(())
+    }
+
+    /// Uses another pair from the next connection on, for programs that get theirs by other ways than files.
+    ///
+    /// # Errors
+    /// As [`Tls::from_pem`]; then the pair stays the one it was.
+    pub fn replace(&self, certificate: &[u8], key: &[u8]) -> Result<(), TlsError> {
+        self.0.current.set(pair::pair(certificate, key, &Labels::of_texts())?);
+        Ok(())
+    }
+
+    /// Whether the certificate is for this host, a name or an address.
+    #[must_use]
+    pub fn is_for(&self, host: &str) -> bool {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let Ok(name) = ServerName::try_from(host) else { return false };
+        self.certificate(|certificate| certificate.verify_is_valid_for_subject_name(&name).is_ok()).unwrap_or(false)
+    }
+
+    /// Whether everybody on this machine can read the file of the private key.
+    #[must_use]
+    pub fn key_is_exposed(&self) -> bool {
+        self.0.files.as_ref().is_some_and(|files| files.key_is_exposed)
+    }
+
+    /// The host of a URL that leads to this address and that the certificate is for, if there is one: the address, or
+    /// `localhost` for one of loopback, or the first name in the certificate.
+    pub(crate) fn host_at(&self, ip: IpAddr) -> Option<String> {
+        let address = ip.to_string();
+        if self.is_for(&address) {
+            return Some(if ip.is_ipv6() { format!("[{address}]") } else { address });
+        }
+        if ip.is_loopback() && self.is_for("localhost") {
+            return Some("localhost".to_owned());
+        }
+        let leads_here = |name: &&str| !name.contains('*') && *name != "localhost";
+        let first = |certificate: &EndEntityCert<'_>| certificate.valid_dns_names().find(leads_here).map(str::to_owned);
+        self.certificate(first).flatten()
+    }
+
+    fn certificate<T>(&self, look: impl FnOnce(&EndEntityCert<'_>) -> T) -> Option<T> {
+        let pair = self.0.current.get();
+        let certificate = EndEntityCert::try_from(pair.cert.first()?).ok()?;
+        Some(look(&certificate))
+    }
+
+    /// How often the pair was exchanged, and how often the files were not good.
+    pub(crate) fn reloads(&self) -> [u64; 2] {
+        [&self.0.reloads, &self.0.reload_failures].map(|counter| counter.load(Ordering::Relaxed))
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files = self.0.files.as_ref().map(|files| (&files.certificate, &files.key));
+        f.debug_struct("Tls").field("files", &files).finish_non_exhaustive()
+    }
+}
+
+/// What is wrong with a certificate or a private key, in one sentence that names the file. It never quotes what is in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsError {
+    is_about_key: bool,
+    text: String,
+}
+
+impl TlsError {
+    fn about_certificate(text: String) -> Self {
+        Self { is_about_key: false, text }
+    }
+
+    fn about_key(text: String) -> Self {
+        Self { is_about_key: true, text }
+    }
+
+    /// Whether it is the key that must be changed, and not the certificate.
+    #[must_use]
+    pub fn is_about_key(&self) -> bool {
+        self.is_about_key
+    }
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+#[cfg(test)]
+mod tests;

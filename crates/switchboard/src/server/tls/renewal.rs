@@ -1,0 +1,63 @@
+//! New certificates: a look at the files now and then, and another read when they have changed. Nothing here blocks a
+//! thread that serves.
+
+use std::fs::Metadata;
+use std::io;
+use std::path::Path;
+use std::sync::PoisonError;
+use std::time::{Duration, SystemTime};
+
+use rustls::sign::CertifiedKey;
+use tokio::io::AsyncReadExt;
+
+use super::pair::{FILE_BYTES_MAX, Labels, pair};
+use super::{Tls, TlsError};
+
+/// How the two files look from outside; a file that is not there has no looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp([Option<(SystemTime, u64)>; 2]);
+
+impl Stamp {
+    pub(super) fn of(certificate: &Path, key: &Path) -> Self {
+        Self([looks(std::fs::metadata(certificate)), looks(std::fs::metadata(key))])
+    }
+
+    pub(super) async fn of_now(certificate: &Path, key: &Path) -> Self {
+        Self([looks(tokio::fs::metadata(certificate).await), looks(tokio::fs::metadata(key).await)])
+    }
+}
+
+fn looks(file: io::Result<Metadata>) -> Option<(SystemTime, u64)> {
+    let file = file.ok()?;
+    Some((file.modified().ok()?, file.len()))
+}
+
+/// Reads both files.
+pub(super) async fn read(certificate: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
+    let labels = Labels::of_files(certificate, key);
+    let certificate = bytes(certificate).await.map_err(|error| labels.no_certificate_file(&error))?;
+    let key = bytes(key).await.map_err(|error| labels.no_key_file(&error))?;
+    pair(&certificate, &key, &labels)
+}
+
+async fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    tokio::fs::File::open(path).await?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).await?;
+    Ok(bytes)
+}
+
+/// Looks for new files for as long as it is let, and says in the log what came of them.
+pub(crate) async fn keep_fresh(tls: Tls, every: Duration) {
+    let Some(files) = &tls.0.files else { return };
+    loop {
+        tokio::time::sleep(every).await;
+        let stamp = Stamp::of_now(&files.certificate, &files.key).await;
+        if stamp == *files.seen.lock().unwrap_or_else(PoisonError::into_inner) {
+            continue;
+        }
+        match tls.reload().await {
+            Ok(()) => tracing::info!(certificate = %files.certificate.display(), "certificate renewed"),
+            Err(error) => tracing::warn!(%error, "the new certificate was not taken; the old one stays in use"),
+        }
+    }
+}
