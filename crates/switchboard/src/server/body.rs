@@ -6,7 +6,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, header};
+use http::request::Parts;
+use http::{HeaderMap, Version, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use switchboard_core::error::ProtocolError;
@@ -14,6 +15,7 @@ use switchboard_core::error::ProtocolError;
 use super::download::DownloadBody;
 #[cfg(feature = "grpc")]
 use super::grpc::GrpcBody;
+use super::limits::{UNREAD_BODY_BYTES_MAX, UNREAD_BODY_WAIT_MS};
 use super::sse::SseBody;
 
 /// The body of an answer: all of it, a stream of events, a file piece by piece, or what gRPC frames.
@@ -134,4 +136,23 @@ where
         Ok(read) => read,
         Err(_) => Err(ProtocolError::InvalidRequest { reason: "the request body did not arrive in time".to_owned() }),
     }
+}
+
+/// Takes what nobody wanted of a small body that is on its way. A request may be refused before its body is read, and then
+/// HTTP/1 can go on with the next one only after that body; to close the connection instead could cost the client the answer.
+pub(crate) async fn take_unread<B>(request: &Parts, mut body: B)
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    if body.is_end_stream() || request.version > Version::HTTP_11 || request.headers.contains_key(header::EXPECT) {
+        return;
+    }
+    let length =
+        request.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if length.is_none_or(|length| length > UNREAD_BODY_BYTES_MAX) {
+        return;
+    }
+    let taking = async { while body.frame().await.is_some_and(|frame| frame.is_ok()) {} };
+    // Whether it came or not, the request has its answer.
+    let _ = tokio::time::timeout(Duration::from_millis(UNREAD_BODY_WAIT_MS), taking).await;
 }

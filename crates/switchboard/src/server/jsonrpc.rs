@@ -62,7 +62,8 @@ where
     };
     if Dialect::RPC_SEEDS.contains(&dialect) {
         // Boxed, so that others do not carry the room for it.
-        return Box::pin(seeds::answer(shared, agent, identity, head, dialect, &envelope)).await;
+        let visit = seeds::Visit { shared, agent, identity, head, dialect };
+        return Box::pin(seeds::answer(visit, envelope.into())).await;
     }
     let mut calling = match begin(shared, agent, identity, head, dialect, &envelope) {
         Ok(calling) => calling,

@@ -1,5 +1,10 @@
 //! Every bound of the edge in one place, with its unit in its name.
 
+/// The largest body that is still taken when its request has been refused unread, so that the connection can go on.
+pub(crate) const UNREAD_BODY_BYTES_MAX: u64 = 256 << 10;
+/// How long to wait for the rest of such a body.
+pub(crate) const UNREAD_BODY_WAIT_MS: u64 = 500;
+
 /// What the server allows a client.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

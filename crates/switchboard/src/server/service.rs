@@ -12,7 +12,7 @@ use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::{Door, Mount};
 use switchboard_core::error::ProtocolError;
 
-use super::body::ReplyBody;
+use super::body::{ReplyBody, take_unread};
 use super::context::{Head, Shared, card_dialect, claimed};
 use super::cors::Cors;
 #[cfg(feature = "grpc")]
@@ -58,7 +58,7 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
-    let (parts, body) = request.into_parts();
+    let (parts, mut body) = request.into_parts();
     let head = Head { uri: &parts.uri, headers: &parts.headers };
     let route = route(parts.uri.path(), &shared.base_path);
     let public = match &route {
@@ -70,14 +70,15 @@ where
     let gate = shared.gate.admits(&parts.uri, &parts.headers, &shared.cors, public);
     let mut response = match gate {
         #[cfg(feature = "grpc")]
-        gate if grpc::is_call(&parts.headers) => grpc::answer(shared, &parts, gate, body).await,
+        gate if grpc::is_call(&parts.headers) => grpc::answer(shared, &parts, gate, &mut body).await,
         Err(why) => {
             let error = ProtocolError::PermissionDenied { reason: why.to_owned() };
             http_error(Dialect::V1_0, &error, A2A_JSON)
         }
         Ok(()) if parts.method == Method::OPTIONS && !is_probe(&route, &parts.headers) => preflight(),
-        Ok(()) => dispatch(shared, &head, &parts.method, route, body).await,
+        Ok(()) => dispatch(shared, &head, &parts.method, route, &mut body).await,
     };
+    take_unread(&parts, body).await;
     let headers = response.headers_mut();
     shared.cors.mark(parts.headers.get(header::ORIGIN), public, headers);
     headers.insert(X_REQUEST_ID, shared.request_ids.name(&parts.headers));
@@ -141,7 +142,7 @@ where
         }
         Place::Seed { place: SeedPlace::Card, .. } => takes("GET"),
         Place::Root | Place::JsonRpc | Place::Seed { .. } => match claimed(head, mount) {
-            Some(dialect) => seeds::serve(shared, agent, head, dialect, method, body).await,
+            Some(dialect) => Box::pin(seeds::serve(shared, agent, head, dialect, method, body)).await,
             None if *method == Method::POST => jsonrpc::serve(shared, agent, head, body).await,
             None => takes("POST"),
         },
