@@ -9,6 +9,7 @@ pub(crate) mod grpc;
 pub(crate) mod hooks;
 pub(crate) mod pictures;
 pub(crate) mod puppets;
+pub(crate) mod shapes;
 pub(crate) mod world;
 
 /// Makes two tests of each scenario: one over the memory store under paused time, one over a SQLite file. Time cannot be
