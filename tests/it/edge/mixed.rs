@@ -92,6 +92,7 @@ async fn a_send_is_understood_as_it_was_meant_or_refused_in_the_words_of_the_pla
             write!(table, " {outcome:<8}").unwrap();
         }
     }
+    // A cell has the dialect of the answer, or the number of the refusal; `-` is no version.
     let table: Vec<_> = table.lines().map(str::trim_end).collect();
     // Members that a version does not know are not looked at, so a `kind` does not make a part of 1.0 another one, nor is
     // what stands beside its parts read. Selectools keeps parts that it does not know.

@@ -72,6 +72,7 @@ struct Line {
 impl Line {
     async fn to(served: &Served) -> Self {
         let stream = TcpStream::connect(served.address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         Self { sender }
