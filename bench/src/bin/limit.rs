@@ -1,8 +1,11 @@
 //! The parsing limit server as a process: `limit --port 9000`.
 
-// The real server's allocator, so that the ratio compares code and not allocators.
 use clap::Parser;
 use tokio::net::TcpListener;
+
+// The real server's allocator, so that the ratio compares code and not allocators.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Parses A2A 1.0 JSON-RPC and answers; keeps nothing.
 #[derive(Parser)]

@@ -6,10 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::{Bytes, BytesMut};
-use http::{Request, Version};
-use http_body_util::{BodyExt as _, Full};
-use hyper::client::conn::http2::{SendRequest, handshake};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use h2::client::{SendRequest, handshake};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version, header};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
@@ -22,7 +20,7 @@ const PATH: &str = "/lf.a2a.v1.A2AService/SendMessage";
 /// Open connections that outlive a run.
 pub struct GrpcPool {
     address: SocketAddr,
-    connections: Vec<SendRequest<Full<Bytes>>>,
+    connections: Vec<SendRequest<Bytes>>,
 }
 
 impl GrpcPool {
@@ -31,7 +29,7 @@ impl GrpcPool {
         for _ in 0..count {
             let stream = TcpStream::connect(address).await.with_context(|| format!("cannot reach {address}"))?;
             stream.set_nodelay(true)?;
-            let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
+            let (sender, connection) = handshake(stream).await?;
             tokio::spawn(connection);
             connections.push(sender);
         }
@@ -54,15 +52,15 @@ impl GrpcPool {
     }
 }
 
-async fn drive(mut sender: SendRequest<Full<Bytes>>, address: SocketAddr, limit: Arc<Limit>) -> Tally {
+async fn drive(mut sender: SendRequest<Bytes>, address: SocketAddr, limit: Arc<Limit>) -> Tally {
     let mut tally = Tally::default();
     let mut template = Template::of(send_message());
-    let uri = format!("http://{address}{PATH}");
+    let head = head(address);
     let mut begun = Instant::now();
     while limit.allows_one_more(begun) {
         let serial = next_serial();
         let body = Bytes::copy_from_slice(template.with(serial));
-        let result = call(&mut sender, &uri, body, serial).await.map(|bytes| (bytes, 0));
+        let result = call(&mut sender, &head, body, serial).await.map(|bytes| (bytes, 0));
         let ended = Instant::now();
         tally.record(ended - begun, result.map_err(|error| format!("{error:#}")));
         begun = ended;
@@ -70,23 +68,39 @@ async fn drive(mut sender: SendRequest<Full<Bytes>>, address: SocketAddr, limit:
     tally
 }
 
+/// What every call begins with, made once: a slow client would measure itself.
+fn head(address: SocketAddr) -> (Uri, HeaderMap) {
+    let uri = format!("http://{address}{PATH}").parse().expect("an address and a path are a URI");
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert(header::TE, HeaderValue::from_static("trailers"));
+    headers.insert("a2a-version", HeaderValue::from_static("1.0"));
+    (uri, headers)
+}
+
 /// One call; gives back the length of its answer.
-async fn call(sender: &mut SendRequest<Full<Bytes>>, uri: &str, body: Bytes, serial: u64) -> Result<usize> {
-    let request = Request::post(uri)
-        .version(Version::HTTP_2)
-        .header("content-type", "application/grpc")
-        .header("te", "trailers")
-        .header("a2a-version", "1.0")
-        .body(Full::new(body))?;
-    sender.ready().await?;
-    let mut body = sender.send_request(request).await?.into_body();
-    let (mut answer, mut status) = (BytesMut::new(), None);
-    while let Some(frame) = body.frame().await {
-        match frame?.into_data() {
-            Ok(data) => answer.extend_from_slice(&data),
-            Err(frame) => status = frame.into_trailers().ok().and_then(|lines| lines.get("grpc-status").cloned()),
-        }
+async fn call(
+    sender: &mut SendRequest<Bytes>,
+    (uri, headers): &(Uri, HeaderMap),
+    body: Bytes,
+    serial: u64,
+) -> Result<usize> {
+    let mut request = Request::new(());
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = uri.clone();
+    *request.version_mut() = Version::HTTP_2;
+    *request.headers_mut() = headers.clone();
+    std::future::poll_fn(|cx| sender.poll_ready(cx)).await?;
+    let (response, mut sending) = sender.send_request(request, false)?;
+    sending.send_data(body, true)?;
+    let mut body = response.await?.into_body();
+    let mut answer = BytesMut::new();
+    while let Some(data) = body.data().await {
+        let data = data?;
+        body.flow_control().release_capacity(data.len())?;
+        answer.extend_from_slice(&data);
     }
+    let status = body.trailers().await?.and_then(|lines| lines.get("grpc-status").cloned());
     ensure!(status.as_ref().is_some_and(|status| status == "0"), "ended with status {status:?}");
     let wanted = text(serial);
     let times = answer.windows(wanted.len()).filter(|window| *window == wanted.as_bytes()).count();

@@ -25,6 +25,10 @@ use crate::cli::{Cli, Command, OutboxCommand, ServeArgs};
 use crate::config::{Config, Environment};
 use crate::failure::Failure;
 
+// Commits that share a batch hold their allocations together, which the system's allocator keeps no room ready for.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let environment = Environment::of_process();
     let done = match Cli::parse().command {

@@ -1,7 +1,10 @@
-//! A quick hash for keys that no client can choose: ids and numbers made by this server, digests, configured names. For
-//! anything a client chooses, the standard hasher is the right one.
+//! Quick hashes. [`IdHash`] is for keys that no client can choose: numbers made by this server, digests, configured names.
+//! [`SeededHash`] is for ids that a client may choose: each process hashes them in its own way, so that nobody can make
+//! many that meet in one place.
 
 use std::hash::{BuildHasherDefault, Hasher};
+
+pub type SeededHash = foldhash::fast::RandomState;
 
 pub type IdHash = BuildHasherDefault<IdHasher>;
 

@@ -59,18 +59,17 @@ fn draw() -> [u8; 16] {
 /// Sets the time, version and variant bits and writes the usual 8-4-4-4-12 form.
 fn format_uuid(now: Timestamp, mut bytes: [u8; 16]) -> String {
     const HEX: &[u8; 16] = b"0123456789abcdef";
+    // Where each byte's two digits go.
+    const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
     bytes[..6].copy_from_slice(&now.as_ms().to_be_bytes()[2..]);
     bytes[6] = (bytes[6] & 0x0f) | 0x70;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let mut text = String::with_capacity(36);
-    for (i, byte) in bytes.iter().enumerate() {
-        if matches!(i, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text.push(char::from(HEX[usize::from(byte >> 4)]));
-        text.push(char::from(HEX[usize::from(byte & 0x0f)]));
+    let mut text = [b'-'; 36];
+    for (byte, place) in bytes.into_iter().zip(PLACES) {
+        text[place] = HEX[usize::from(byte >> 4)];
+        text[place + 1] = HEX[usize::from(byte & 0x0f)];
     }
-    text
+    std::str::from_utf8(&text).expect("digits and dashes are text").to_owned()
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ struct Entering<'a> {
 
 impl Entering<'_> {
     /// Opens a new record.
-    async fn open(self, send: Box<SendMessage>) -> Result<Entry, ProtocolError> {
+    async fn open(&self, send: Box<SendMessage>) -> Result<Entry, ProtocolError> {
         let is_chosen = send.open_as.is_some();
         let opening = self.prepare(send)?;
         match self.agent.source.traits().effects {
@@ -163,13 +163,13 @@ impl Entering<'_> {
     /// Commits what an agent without effects was asked and has answered so far.
     async fn commit_asked(&self, asked: Asked, is_chosen: bool) -> Result<Entry, ProtocolError> {
         let Asked { record, before, events, folded, extras, turn, run } = asked;
-        let leased_at = self.house.now();
+        let run = run.map(|future| (future, self.house.now()));
         if let Err(error) = self.house.append(&record, *before, events.clone(), None, *extras).await {
             // The run was for nothing, and it knows: it had no effects.
             turn.cancel_token().cancel();
             return self.not_entered(error)?.ok_or_else(|| not_opened(&record.id, is_chosen));
         }
-        if let Some(future) = run {
+        if let Some((future, leased_at)) = run {
             Run::new(self.house.clone(), self.agent.clone(), turn, future, leased_at).spawn();
         }
         Ok(Entry::Entered(entered(record, folded, events, true)))
@@ -220,7 +220,7 @@ impl Entering<'_> {
     }
 
     /// Continues a task.
-    async fn go_on(self, id: TaskId, send: Box<SendMessage>) -> Result<Entry, ProtocolError> {
+    async fn go_on(&self, id: TaskId, send: Box<SendMessage>) -> Result<Entry, ProtocolError> {
         let house = self.house;
         if let Some(identity) = &self.identity {
             // A repeat of the message that ended its task must find its answer, not the refusal of a new message.

@@ -8,7 +8,7 @@ use switchboard_core::lifecycle::{Folded, Head, Phase};
 use switchboard_core::model::{ArtifactId, TaskId, Timestamp};
 
 use super::deliveries::Webhook;
-use crate::id_hash::IdHash;
+use crate::id_hash::{IdHash, SeededHash};
 use crate::ports::room::Room;
 use crate::ports::store::{
     Accept, Accepted, Commit, CommitError, DeliveryKey, LogPage, LoggedCommit, Scope, StoreError, StoreStats,
@@ -18,8 +18,8 @@ use crate::ports::store::{
 pub(super) struct Tables {
     pub(super) tasks_max: usize,
     pub(super) records: HashMap<TaskKey, Record, IdHash>,
-    /// By the standard hash: in some dialects clients choose ids.
-    by_id: HashMap<TaskId, TaskKey>,
+    /// Seeded: in some dialects clients choose ids.
+    by_id: HashMap<TaskId, TaskKey, SeededHash>,
     accepted: HashMap<[u8; 32], (TaskKey, Accept), IdHash>,
     /// Born tasks of each scope, by status time.
     pub(super) listed: HashMap<Arc<Scope>, BTreeSet<(Timestamp, TaskKey)>, IdHash>,

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use switchboard_core::call::Owner;
+use switchboard_core::dialect::json::write_u64;
 use switchboard_core::dialect::prompt;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{
@@ -287,7 +288,7 @@ impl Turn {
     /// # Errors
     /// As [`Turn::artifact`].
     pub async fn answer(&self, text: impl Into<String>) -> Result<(), TurnError> {
-        self.artifact(Artifact::new("", vec![Part::text(text)])).await
+        self.artifact(Artifact::new(self.next_artifact_id(), vec![Part::text(text)])).await
     }
 
     /// Replies with a message and no task. Only for agents that declare they may.
@@ -368,7 +369,12 @@ impl Turn {
     /// Ids of unnamed artifacts are the same in every attempt, so that a second attempt writes over the first.
     fn next_artifact_id(&self) -> String {
         let ordinal = self.inner.artifacts_made.fetch_add(1, Ordering::Relaxed) + 1;
-        format!("artifact-{}-{ordinal}", self.inner.inbound.turn)
+        let mut id = Vec::with_capacity(32);
+        id.extend_from_slice(b"artifact-");
+        write_u64(&mut id, self.inner.inbound.turn.into());
+        id.push(b'-');
+        write_u64(&mut id, ordinal.into());
+        String::from_utf8(id).unwrap_or_default()
     }
 
     pub(crate) fn agent_message(&self, parts: Vec<Part>) -> Arc<Message> {
@@ -380,9 +386,14 @@ impl Turn {
     }
 
     async fn write(&self, command: RunCommand) -> Result<(), TurnError> {
-        if let Some(staged) = self.stage_write(&command) {
-            return staged;
+        match self.stage_write(&command) {
+            Some(staged) => staged,
+            // Boxed: agents carry the futures of all that they may write, and most of it is never waited for.
+            None => Box::pin(self.write_now(command)).await,
         }
+    }
+
+    async fn write_now(&self, command: RunCommand) -> Result<(), TurnError> {
         if self.inner.record.key().is_none() {
             // The stage is being committed right now; a turn that was thrown away with its stage has its token canceled.
             tokio::select! {

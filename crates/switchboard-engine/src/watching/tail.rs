@@ -10,14 +10,14 @@ use switchboard_core::call::SharedUpdate;
 use switchboard_core::lifecycle::{Event, updates};
 use switchboard_core::model::{TaskId, Update};
 
-use crate::id_hash::IdHash;
+use crate::id_hash::{IdHash, SeededHash};
 use crate::ports::store::Scope;
 use crate::ports::{Hint, HintSink};
 
 const SHARDS: usize = 16;
 
-/// By the standard hash: in some dialects clients choose ids.
-type Shard = HashMap<TaskId, Weak<Tail>>;
+/// Seeded: in some dialects clients choose ids.
+type Shard = HashMap<TaskId, Weak<Tail>, SeededHash>;
 
 /// All tails of this process.
 pub(crate) struct Tails {

@@ -1,17 +1,16 @@
 //! Idempotency keys. They are filed under the day they expire, so a look-up asks once per day that a live key can
 //! expire on (two for the usual window), and forgetting a day removes rows that lie together.
 
-use rusqlite::{Connection, OptionalExtension, Statement, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use switchboard_core::model::Timestamp;
-use switchboard_engine::ports::store::{Accept, Accepted};
+use switchboard_engine::ports::store::Accepted;
 
 use super::error::Failure;
-use super::ledger::Ledger;
 use super::rows::{signed, unsigned};
 
 const MS_PER_DAY: i64 = 86_400_000;
 
-fn day_of(at: Timestamp) -> i64 {
+pub(super) fn day_of(at: Timestamp) -> i64 {
     at.as_ms().div_euclid(MS_PER_DAY)
 }
 
@@ -49,57 +48,10 @@ pub(super) fn find_accepted(
     Ok(None)
 }
 
-/// The statements of the busy path.
-pub(super) struct AcceptStatements<'c> {
-    probe: Statement<'c>,
-    insert: Statement<'c>,
-}
-
-impl<'c> AcceptStatements<'c> {
-    pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
-        Ok(Self {
-            probe: connection.prepare("SELECT 1 FROM accepted WHERE day = ?1 AND key = ?2")?,
-            insert: connection.prepare(
-                "INSERT OR REPLACE INTO accepted (day, key, task_no, digest, turn, after_seq, expires)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )?,
-        })
-    }
-}
-
-impl Ledger<'_> {
-    pub(super) fn accept(&mut self, task_no: i64, accept: &Accept) -> Result<(), Failure> {
-        let day = day_of(accept.expires);
-        // If a row with this key is replaced, it has expired or its task is gone.
-        self.accept_statements.insert.execute(params![
-            day,
-            accept.key,
-            task_no,
-            accept.digest,
-            accept.turn,
-            signed(accept.after_seq),
-            accept.expires.as_ms()
-        ])?;
-        self.last_accepted_day = self.last_accepted_day.max(day);
-        self.count_rows(1, accept.key.len() + accept.digest.len());
-        Ok(())
-    }
-
-    /// Most keys are new, and that is found out without reading more than the table of keys.
-    pub(super) fn find_accepted(&mut self, accept: &Accept) -> Result<Option<Accepted>, Failure> {
-        for day in day_of(self.now)..=self.last_accepted_day {
-            if self.accept_statements.probe.exists(params![day, accept.key])? {
-                return find_accepted(self.connection, &accept.key, self.now, self.last_accepted_day);
-            }
-        }
-        Ok(None)
-    }
-
-    /// Forgets keys that expired on an earlier day, at most `limit`.
-    pub(super) fn forget_accepted(&mut self, now: Timestamp, limit: usize) -> Result<usize, Failure> {
-        let mut delete = self.connection.prepare_cached(
-            "DELETE FROM accepted WHERE (day, key) IN (SELECT day, key FROM accepted WHERE day < ?1 LIMIT ?2)",
-        )?;
-        Ok(delete.execute(params![day_of(now), signed(limit as u64)])?)
-    }
+/// Forgets keys that expired on an earlier day, at most `limit`.
+pub(super) fn forget_accepted(connection: &Connection, now: Timestamp, limit: usize) -> Result<usize, Failure> {
+    let mut delete = connection.prepare_cached(
+        "DELETE FROM accepted WHERE (day, key) IN (SELECT day, key FROM accepted WHERE day < ?1 LIMIT ?2)",
+    )?;
+    Ok(delete.execute(params![day_of(now), signed(limit as u64)])?)
 }

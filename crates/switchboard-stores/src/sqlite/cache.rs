@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use switchboard_core::lifecycle::{Event, Folded, Head, Inbound};
 use switchboard_core::model::{Artifact, Json, Message, Part, TaskId};
+use switchboard_engine::id_hash::SeededHash;
 use switchboard_engine::ports::store::{Scope, StoredHead, StoredTask, TaskKey};
 
 /// A larger record is read from the file each time.
@@ -19,8 +20,8 @@ pub(super) struct Cache {
 struct State {
     records_max: usize,
     bytes_max: usize,
-    /// By the standard hash: in some dialects clients choose ids.
-    records: HashMap<TaskId, Entry>,
+    /// Seeded: in some dialects clients choose ids.
+    records: HashMap<TaskId, Entry, SeededHash>,
     /// In the order they came in; an entry that was used since gets another round.
     queue: VecDeque<(TaskId, u64)>,
     bytes: usize,

@@ -1,11 +1,12 @@
 //! One commit inside the writer's transaction. All reasons to refuse are looked for before the first write, so a
 //! refused commit has changed nothing and its neighbours in the batch need no protection from it.
 
-use rusqlite::{Connection, OptionalExtension, Statement, params};
+use rusqlite::{OptionalExtension, params};
 use switchboard_core::lifecycle::{Event, Head, Phase};
 use switchboard_core::model::Timestamp;
-use switchboard_engine::ports::store::{Commit, CommitError, Scope, StoreError, Target, TaskKey};
+use switchboard_engine::ports::store::{Accept, Accepted, Commit, CommitError, Scope, StoreError, Target, TaskKey};
 
+use super::accepted::{day_of, find_accepted};
 use super::error::Failure;
 use super::leases::Lease;
 use super::ledger::Ledger;
@@ -13,54 +14,6 @@ use super::rows::{Chains, log_no, signed, unsigned};
 use super::schema::VERSION_MAX;
 use super::totals::Move;
 use crate::record::{Encoded, phase_number, state_number};
-
-/// The statements of the busy path. Which columns an update names decides which indexes it touches, so there is one
-/// for each combination of "the listing changes" and "the run changes".
-pub(super) struct CommitStatements<'c> {
-    insert_task: Statement<'c>,
-    insert_log: Statement<'c>,
-    select_step: Statement<'c>,
-    update_task: [[Statement<'c>; 2]; 2],
-}
-
-const UPDATE_ALWAYS: &str = "version = ?2, seq = ?3, turns = ?4, turn = ?5, fence = ?6, attempt = ?7, \
-     push_configs = ?8, deadline = ?9, artifacts = ?10, story_version = ?11, artifact_version = ?12, \
-     status_version = ?13, lease_until = ?14, updated_at = ?15, closed_at = ?16";
-const UPDATE_LISTING: &str = ", phase = ?17, state = ?18, status_at = ?19";
-const UPDATE_RUN: &str = ", running = ?20, holder = ?21, run_at = ?22, cancel_requested = ?23";
-
-impl<'c> CommitStatements<'c> {
-    pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
-        let update = |listing: &str, run: &str| {
-            connection.prepare(&format!("UPDATE task SET {UPDATE_ALWAYS}{listing}{run} WHERE task_no = ?1"))
-        };
-        Ok(Self {
-            insert_task: connection.prepare(
-                "INSERT INTO task (task_no, id, scope_no, context_id, phase, state, status_at, version, seq, turns,
-                                   turn, fence, attempt, cancel_requested, push_configs, deadline, artifacts,
-                                   story_version, artifact_version, status_version, floor_seq, floor_version, running,
-                                   holder, lease_until, run_at, created_at, updated_at, closed_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, 0,
-                         0, ?21, ?22, ?23, ?24, ?25, ?25, ?26)
-                 ON CONFLICT DO NOTHING",
-            )?,
-            insert_log: connection.prepare(
-                "INSERT INTO log (log_no, last_seq, visible, prev_story, prev_artifact, at, record)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )?,
-            select_step: connection.prepare(
-                "SELECT version, fence, phase, state, status_at, running, holder, lease_until, run_at, story_version,
-                        artifact_version, status_version, closed_at, cancel_requested,
-                        scope_no
-                   FROM task WHERE task_no = ?1",
-            )?,
-            update_task: [
-                [update("", "")?, update("", UPDATE_RUN)?],
-                [update(UPDATE_LISTING, "")?, update(UPDATE_LISTING, UPDATE_RUN)?],
-            ],
-        })
-    }
-}
 
 /// What the writer needs to know of a task to take it one step on.
 pub(super) struct StepRow {
@@ -346,6 +299,33 @@ impl Ledger<'_> {
         )?;
         let below = select.query_row([log_no(task_no, story)], |row| row.get(0)).optional()?;
         Ok(below.unwrap_or(story))
+    }
+
+    /// Most keys are new, and that is found out without reading more than the table of keys.
+    fn find_accepted(&mut self, accept: &Accept) -> Result<Option<Accepted>, Failure> {
+        for day in day_of(self.now)..=self.last_accepted_day {
+            if self.statements.probe_accepted.exists(params![day, accept.key])? {
+                return find_accepted(self.connection, &accept.key, self.now, self.last_accepted_day);
+            }
+        }
+        Ok(None)
+    }
+
+    fn accept(&mut self, task_no: i64, accept: &Accept) -> Result<(), Failure> {
+        let day = day_of(accept.expires);
+        // If a row with this key is replaced, it has expired or its task is gone.
+        self.statements.insert_accepted.execute(params![
+            day,
+            accept.key,
+            task_no,
+            accept.digest,
+            accept.turn,
+            signed(accept.after_seq),
+            accept.expires.as_ms()
+        ])?;
+        self.last_accepted_day = self.last_accepted_day.max(day);
+        self.count_rows(1, accept.key.len() + accept.digest.len());
+        Ok(())
     }
 
     fn remember_lease(&mut self, task_no: i64, step: &Step<'_>) {

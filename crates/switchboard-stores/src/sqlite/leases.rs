@@ -2,18 +2,8 @@
 //! this process ends all its leases are void anyway. So renewing a hundred thousand leases writes nothing.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use rusqlite::params;
-use switchboard_core::lifecycle::Event;
-use switchboard_core::model::{AgentName, Timestamp};
-use switchboard_engine::ports::store::{ClaimRuns, ClaimedRun, Release, Scope, StoredHead, TaskKey};
-
-use super::commit::{Run, Step, StepRow};
-use super::error::Failure;
-use super::ledger::{Effect, Ledger};
-use super::rows::{AFTER_HEAD, HEAD_COLUMNS, head_from, signed};
-use crate::record::{encode, encode_artifacts};
+use switchboard_core::model::Timestamp;
 
 /// The leases of this epoch, and how they were before the batch.
 #[derive(Default)]
@@ -56,115 +46,8 @@ impl Leases {
         }
     }
 
-    fn expired(&self, now: Timestamp) -> Vec<(i64, u64)> {
+    pub(super) fn expired(&self, now: Timestamp) -> Vec<(i64, u64)> {
         let expired = self.held.iter().filter(|(_, lease)| lease.until <= now);
         expired.map(|(task_no, lease)| (*task_no, lease.fence)).collect()
-    }
-}
-
-impl Ledger<'_> {
-    /// Takes over runs that nobody holds: those of dead processes first, then what was released and is due, then what
-    /// this process itself has let expire, unless it is still at work on it.
-    pub(super) fn claim_runs(&mut self, claim: &ClaimRuns) -> Result<Vec<ClaimedRun>, Failure> {
-        let mut claimed = Vec::new();
-        let of_the_dead = self.task_numbers(
-            "SELECT task_no FROM task WHERE running = 1 AND holder > 0 AND holder < ?1 ORDER BY holder LIMIT ?2",
-            self.epoch,
-            claim.limit,
-        )?;
-        for task_no in of_the_dead {
-            claimed.push(self.claim_run(task_no, false, claim.lease_ms)?);
-        }
-        let released = self.task_numbers(
-            "SELECT task_no FROM task WHERE running = 1 AND holder = 0 AND run_at <= ?1 ORDER BY run_at LIMIT ?2",
-            self.now.as_ms(),
-            claim.limit.saturating_sub(claimed.len()),
-        )?;
-        for task_no in released {
-            claimed.push(self.claim_run(task_no, true, claim.lease_ms)?);
-        }
-        let until = self.now.plus_ms(claim.lease_ms.into());
-        for (task_no, fence) in self.leases.expired(self.now) {
-            if (claim.at_work)(TaskKey(task_no), fence) {
-                self.leases.set(task_no, Some(Lease { fence, until }));
-            } else if claimed.len() < claim.limit {
-                claimed.push(self.claim_run(task_no, false, claim.lease_ms)?);
-            }
-        }
-        Ok(claimed)
-    }
-
-    fn task_numbers(&self, sql: &str, bound: i64, limit: usize) -> Result<Vec<i64>, Failure> {
-        let mut select = self.connection.prepare_cached(sql)?;
-        let numbers = select.query_map(params![bound, signed(limit as u64)], |row| row.get(0))?;
-        Ok(numbers.collect::<rusqlite::Result<_>>()?)
-    }
-
-    fn claim_run(&mut self, task_no: i64, was_released: bool, lease_ms: u32) -> Result<ClaimedRun, Failure> {
-        let (scope, row, old) = self.claimable(task_no)?;
-        let mut head = row.head;
-        let attempt = head.attempt + u32::from(!was_released);
-        let event = Event::Claimed { fence: head.fence + 1, attempt, at: self.now };
-        let events: Arc<[Event]> = Arc::new([event]);
-        head.apply_commit(&events);
-        let encoded = encode(&events, &head, &|_| 0);
-        let until = self.now.plus_ms(lease_ms.into());
-        let step = Step {
-            head: &head,
-            events: &events,
-            folds: false,
-            at: self.now,
-            encoded: &encoded,
-            artifacts: &encode_artifacts(&head.artifacts),
-            run: Run { running: true, holder: self.epoch, lease_until: Some(until), run_at: None },
-        };
-        self.extend(task_no, &old, &step)?;
-        let stored = StoredHead { key: TaskKey(task_no), scope, head };
-        self.effects.push(Effect::Claimed { stored: Box::new(stored.clone()), events });
-        Ok(ClaimedRun { stored, was_released })
-    }
-
-    fn claimable(&mut self, task_no: i64) -> Result<(Scope, super::rows::TaskRow, StepRow), Failure> {
-        let old = self.step_row(task_no)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-        let sql = format!(
-            "SELECT {HEAD_COLUMNS}, scope.tenant, scope.principal, scope.agent
-               FROM task JOIN scope USING (scope_no) WHERE task_no = ?1"
-        );
-        let mut select = self.connection.prepare_cached(&sql)?;
-        let mut rows = select.query([task_no])?;
-        let row = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-        let text = |column: usize| row.get::<_, String>(AFTER_HEAD + column);
-        let agent = AgentName::from(text(2)?);
-        let owner = switchboard_core::call::Owner { tenant: text(0)?.into(), principal: text(1)?.into() };
-        let found = head_from(row, &agent)?;
-        Ok((Scope { owner, agent }, found, old))
-    }
-
-    /// Extends what is still held under the same fence, expired or not, and says what is lost.
-    pub(super) fn renew_leases(&mut self, held: &[(TaskKey, u64)], lease_ms: u32) -> Vec<TaskKey> {
-        let until = self.now.plus_ms(lease_ms.into());
-        let mut lost = Vec::new();
-        for &(key, fence) in held {
-            match self.leases.get(key.0) {
-                Some(lease) if lease.fence == fence => self.leases.set(key.0, Some(Lease { fence, until })),
-                Some(_) | None => lost.push(key),
-            }
-        }
-        lost
-    }
-
-    pub(super) fn release_leases(&mut self, released: &[Release]) -> Result<(), Failure> {
-        for &Release { key, fence, pause_ms } in released {
-            if self.leases.get(key.0).is_none_or(|lease| lease.fence != fence) {
-                continue;
-            }
-            let mut update = self.connection.prepare_cached(
-                "UPDATE task SET holder = 0, lease_until = NULL, run_at = iif(cancel_requested, ?3, ?2) WHERE task_no = ?1",
-            )?;
-            update.execute(params![key.0, self.now.plus_ms(pause_ms).as_ms(), self.now.as_ms()])?;
-            self.leases.set(key.0, None);
-            self.count_rows(1, 0);
-        }
-        Ok(())
     }
 }

@@ -11,17 +11,16 @@ use switchboard_core::model::{TaskId, Timestamp};
 use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::{Scope, StoredHead};
 
-use super::accepted::{AcceptStatements, last_accepted_day};
-use super::commit::CommitStatements;
+use super::accepted::last_accepted_day;
 use super::error::Failure;
 use super::leases::Leases;
+use super::statements::Statements;
 use super::stats::Stats;
 use super::totals::Move;
 
 pub(super) struct Ledger<'c> {
     pub(super) connection: &'c Connection,
-    pub(super) statements: CommitStatements<'c>,
-    pub(super) accept_statements: AcceptStatements<'c>,
+    pub(super) statements: Statements<'c>,
     begin: Statement<'c>,
     commit: Statement<'c>,
     pub(super) clock: Arc<dyn Clock>,
@@ -66,8 +65,7 @@ impl<'c> Ledger<'c> {
         let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         Ok(Self {
             connection,
-            statements: CommitStatements::prepare(connection)?,
-            accept_statements: AcceptStatements::prepare(connection)?,
+            statements: Statements::prepare(connection)?,
             begin: connection.prepare("BEGIN IMMEDIATE")?,
             commit: connection.prepare("COMMIT")?,
             clock,

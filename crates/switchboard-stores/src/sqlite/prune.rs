@@ -7,6 +7,7 @@ use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::{TaskId, Timestamp};
 use switchboard_engine::ports::store::Retention;
 
+use super::accepted::forget_accepted;
 use super::error::Failure;
 use super::ledger::{Effect, Ledger};
 use super::rows::{log_no, signed, version_of};
@@ -141,7 +142,7 @@ impl Ledger<'_> {
         limit: usize,
     ) -> Result<usize, Failure> {
         let mut done = self.remove_leftovers(limit)?;
-        done += self.forget_accepted(retention.now, limit.saturating_sub(done))?;
+        done += forget_accepted(self.connection, retention.now, limit.saturating_sub(done))?;
         let too_many = candidates.too_many.iter().map(|task_no| (*task_no, true));
         let old = candidates.old.iter().map(|task_no| (*task_no, false));
         for (task_no, too_many) in too_many.chain(old) {

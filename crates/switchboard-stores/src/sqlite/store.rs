@@ -89,18 +89,6 @@ impl SqliteStore {
         &self.writer
     }
 
-    async fn commit_durably(&self, commit: Commit) -> Result<TaskKey, CommitError> {
-        let take_numbers = |count: usize| {
-            let count = i64::try_from(count).unwrap_or(i64::MAX);
-            self.last_chunk_no.fetch_add(count, Relaxed) + 1
-        };
-        let encoded = encode(&commit.events, &commit.head, &take_numbers);
-        let artifacts = encode_artifacts(&commit.head.artifacts);
-        let (reply, answer) = answer();
-        self.writer.commit(CommitRequest::new(commit, encoded, artifacts, reply)).await?;
-        answer.await?.into_outcome()
-    }
-
     async fn read_task(&self, scope: Scope, id: TaskId, room: &Room) -> Result<Option<StoredTask>, StoreError> {
         let since = self.cache.since();
         let (of, within) = (scope.clone(), room.clone());
@@ -125,7 +113,19 @@ impl SqliteStore {
 impl Store for SqliteStore {
     /// A caller that goes away after asking takes nothing back: the commit happens all the same.
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
-        Box::pin(self.commit_durably(commit))
+        let take_numbers = |count: usize| {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.last_chunk_no.fetch_add(count, Relaxed) + 1
+        };
+        let encoded = encode(&commit.events, &commit.head, &take_numbers);
+        let artifacts = encode_artifacts(&commit.head.artifacts);
+        let (reply, answer) = answer();
+        // What is large lives in the request, not in the future that waits for its answer.
+        let request = Box::new(CommitRequest::new(commit, encoded, artifacts, reply));
+        Box::pin(async move {
+            self.writer.commit(request).await?;
+            answer.await?.into_outcome()
+        })
     }
 
     fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>> {

@@ -136,8 +136,8 @@ impl Writer {
         Ok(Self { queue: Some(queue), stats, thread: Some(thread) })
     }
 
-    pub(super) async fn commit(&self, request: CommitRequest) -> Result<(), StoreError> {
-        self.send(Request::Commit(Box::new(request))).await
+    pub(super) async fn commit(&self, request: Box<CommitRequest>) -> Result<(), StoreError> {
+        self.send(Request::Commit(request)).await
     }
 
     /// Runs something in the writer's next transaction and answers when it is durable.

@@ -78,17 +78,17 @@ impl Body for ReplyBody {
 
 /// Reads a request body, at most `bytes_max` of it and for at most `patience`. A body that says it is larger is refused
 /// before it is read.
-pub(crate) async fn read<B>(
+pub(crate) fn read<B>(
     headers: &HeaderMap,
     body: B,
     bytes_max: usize,
     patience: Duration,
-) -> Result<Bytes, ProtocolError>
+) -> impl Future<Output = Result<Bytes, ProtocolError>> + Send
 where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
-    read_while(headers, body, bytes_max, patience, |_| Ok(())).await
+    read_while(headers, body, bytes_max, patience, |_| Ok(()))
 }
 
 /// As [`read`], but shows `watch` what has come so far, whenever more of it comes: what it refuses is not read further.
@@ -153,6 +153,6 @@ where
         return;
     }
     let taking = async { while body.frame().await.is_some_and(|frame| frame.is_ok()) {} };
-    // Whether it came or not, the request has its answer.
-    let _ = tokio::time::timeout(Duration::from_millis(UNREAD_BODY_WAIT_MS), taking).await;
+    // Whether it came or not, the request has its answer. Boxed, since hardly any request has to wait here.
+    let _ = Box::pin(tokio::time::timeout(Duration::from_millis(UNREAD_BODY_WAIT_MS), taking)).await;
 }

@@ -370,7 +370,7 @@ impl Parts {
     }
 
     /// An agent at an address below that of the server.
-    fn mount(&self, slug: &str, accent: &Arc<Accent>, base: &str, url: &str) -> Option<Mounted> {
+    fn mount(&self, slug: &str, accent: &Arc<Accent>, base: &str, url: &str) -> Option<Arc<Mounted>> {
         let endpoint = self.engine.endpoint(slug)?;
         let card = endpoint.card();
         let grpc = self.order.first().filter(|(first, _)| first == slug).and_then(|_| grpc_address(base));
@@ -380,7 +380,8 @@ impl Parts {
         let subject = Subject { card: &card, interfaces: &interfaces, url, own_url, api_url, accent };
         let cards = ServedCards::new(form, &subject, self.since, self.limits.card_max_age_s);
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
-        Some(Mounted { name: slug.into(), endpoint, interfaces, cards, extensions, accent: accent.clone() })
+        let accent = accent.clone();
+        Some(Arc::new(Mounted { name: slug.into(), endpoint, interfaces, cards, extensions, accent }))
     }
 }
 

@@ -31,9 +31,9 @@ const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     /// The default agent, at the root; none on a server without agents.
-    pub(crate) root: Option<Mounted>,
+    pub(crate) root: Option<Arc<Mounted>>,
     /// Every agent, under its name.
-    pub(crate) agents: Vec<Mounted>,
+    pub(crate) agents: Vec<Arc<Mounted>>,
     pub(crate) door: auth::Door,
     pub(crate) gate: Gate,
     pub(crate) cors: Cors,
@@ -58,7 +58,7 @@ pub(crate) struct Mounted {
 }
 
 impl Shared {
-    pub(crate) fn agent(&self, name: Option<&str>) -> Option<&Mounted> {
+    pub(crate) fn agent(&self, name: Option<&str>) -> Option<&Arc<Mounted>> {
         match name {
             None => self.root.as_ref(),
             Some(name) => self.agents.iter().find(|agent| agent.name.as_str() == name),
@@ -180,6 +180,8 @@ pub(crate) struct RequestIds {
     next: AtomicU64,
 }
 
+const UNNAMED: HeaderValue = HeaderValue::from_static("unnamed");
+
 impl RequestIds {
     pub(crate) fn new(prefix: String) -> Self {
         Self { prefix, next: AtomicU64::new(1) }
@@ -190,15 +192,15 @@ impl RequestIds {
         let own = headers.get(X_REQUEST_ID);
         let fit = |id: &&HeaderValue| id.len() <= 128 && id.as_bytes().iter().all(u8::is_ascii_graphic);
         let mut named = match own.filter(fit) {
-            Some(id) => id.clone(),
+            // A copy of its own: a share of what was read would keep the connection from reading into the same room.
+            Some(id) => HeaderValue::from_bytes(id.as_bytes()).unwrap_or(UNNAMED),
             None => {
                 let number = self.next.fetch_add(1, Ordering::Relaxed);
                 let mut name = Vec::with_capacity(self.prefix.len() + 17);
                 name.extend_from_slice(self.prefix.as_bytes());
                 name.push(b'-');
                 write_u64(&mut name, number);
-                HeaderValue::from_maybe_shared(Bytes::from(name))
-                    .unwrap_or_else(|_| HeaderValue::from_static("unnamed"))
+                HeaderValue::from_maybe_shared(Bytes::from(name)).unwrap_or(UNNAMED)
             }
         };
         // Not a secret: this says that it never comes again, so that HTTP/2 does not file it in its table.

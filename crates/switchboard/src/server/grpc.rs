@@ -24,7 +24,7 @@ use super::binding::{Calling, echo_extensions};
 use super::body::{ReplyBody, read_while};
 use super::context::{Head, Mounted, Shared};
 use super::metrics::Outcome;
-use super::names::grpc::{ACCEPT_ENCODING, ENCODING, FIRST_EVENT_ID};
+use super::names::grpc::{ENCODING, FIRST_EVENT_ID};
 use super::respond::{outcome, text};
 
 pub(crate) use self::stream::GrpcBody;
@@ -233,11 +233,6 @@ async fn stream(
         response.headers_mut().insert(FIRST_EVENT_ID, seq.into());
     }
     Ok(response)
-}
-
-/// What every answer says about encodings.
-fn accepts_identity(headers: &mut HeaderMap) {
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
 }
 
 #[cfg(test)]

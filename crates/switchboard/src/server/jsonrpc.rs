@@ -19,7 +19,7 @@ use super::binding::{Calling, check_content_type, echo_extensions};
 use super::body::{ReplyBody, read};
 use super::cards;
 use super::context::{Head, Mounted, NO_METHOD, Shared};
-use super::respond::{JSON, events, json, outcome, rpc_error};
+use super::respond::{JSON, events, json, only_events, outcome, rpc_error};
 use super::seeds;
 use super::sse::{Framing, SseBody};
 
@@ -28,9 +28,32 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
+    begin(shared, agent, head, body).await.answer(shared, agent).await
+}
+
+/// What a request has come to once it was read. Nothing of the request itself is held here: the connection reads the next
+/// one into the same room.
+pub(crate) enum Begun<'a> {
+    Answered(Response<ReplyBody>),
+    Called(Called<'a>),
+}
+
+pub(crate) struct Called<'a> {
+    calling: Calling<'a>,
+    id: String,
+    dialect: Dialect,
+    is_open: bool,
+    only_events: bool,
+}
+
+pub(crate) async fn begin<'a, B>(shared: &Shared, agent: &'a Mounted, head: &Head<'_>, body: B) -> Begun<'a>
+where
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: std::fmt::Display,
+{
     let refuse_in = |dialect: Dialect, error: ProtocolError, id: &str| {
         shared.metrics.request("unknown", outcome(&error));
-        rpc_error(dialect, &error, id, head.headers)
+        Begun::Answered(rpc_error(dialect, &error, id, only_events(dialect, head.headers)))
     };
     // Until the method is known, which may be never.
     let refuse = |error: ProtocolError, id: &str| {
@@ -63,32 +86,44 @@ where
     if Dialect::RPC_SEEDS.contains(&dialect) {
         // Boxed, so that others do not carry the room for it.
         let visit = seeds::Visit { shared, agent, identity, head, dialect };
-        return Box::pin(seeds::answer(visit, envelope.into())).await;
+        return Begun::Answered(Box::pin(seeds::answer(visit, envelope.into())).await);
     }
-    let mut calling = match begin(shared, agent, identity, head, dialect, &envelope) {
-        Ok(calling) => calling,
-        Err(error) => return refuse_in(dialect, error, id),
-    };
-    let mut response = match calling.reply(shared).await {
-        Ok(Reply::Stream(updates)) => {
-            let framing = Framing::JsonRpc { id: id.to_owned() };
-            let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
-            let metrics = shared.metrics.clone();
-            events(SseBody::new(updates, framing, dialect, keep_alive, shared.limits.stream_write_bytes, metrics))
+    match call(shared, agent, identity, head, dialect, &envelope) {
+        Ok(calling) => {
+            let only_events = only_events(dialect, head.headers);
+            Begun::Called(Called { calling, id: id.to_owned(), dialect, is_open, only_events })
         }
-        Ok(Reply::Task(view)) if is_open => {
-            let (dialect, view) = for_open_reader(view);
-            json(StatusCode::OK, JSON, result(agent, dialect, &Reply::Task(view), id))
-        }
-        Ok(reply) => json(StatusCode::OK, JSON, result(agent, dialect, &reply, id)),
-        Err(error) => rpc_error(dialect, &error, id, head.headers),
-    };
-    echo_extensions(dialect, &calling.extensions, &mut response);
-    response
+        Err(error) => refuse_in(dialect, error, id),
+    }
+}
+
+impl Begun<'_> {
+    pub(crate) async fn answer(self, shared: &Shared, agent: &Mounted) -> Response<ReplyBody> {
+        let Called { mut calling, id, dialect, is_open, only_events } = match self {
+            Self::Answered(response) => return response,
+            Self::Called(called) => called,
+        };
+        let mut response = match calling.reply(shared).await {
+            Ok(Reply::Stream(updates)) => {
+                let framing = Framing::JsonRpc { id };
+                let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
+                let metrics = shared.metrics.clone();
+                events(SseBody::new(updates, framing, dialect, keep_alive, shared.limits.stream_write_bytes, metrics))
+            }
+            Ok(Reply::Task(view)) if is_open => {
+                let (dialect, view) = for_open_reader(view);
+                json(StatusCode::OK, JSON, result(agent, dialect, &Reply::Task(view), &id))
+            }
+            Ok(reply) => json(StatusCode::OK, JSON, result(agent, dialect, &reply, &id)),
+            Err(error) => rpc_error(dialect, &error, &id, only_events),
+        };
+        echo_extensions(dialect, &calling.extensions, &mut response);
+        response
+    }
 }
 
 /// Decodes a call and hands it to its agent.
-fn begin<'a>(
+fn call<'a>(
     shared: &Shared,
     agent: &'a Mounted,
     identity: &Identity,

@@ -41,8 +41,8 @@ pub(crate) fn events(body: SseBody) -> Response<ReplyBody> {
 }
 
 /// A refusal as a JSON-RPC response. The HTTP status is 200, as clients of this binding expect, unless the request was
-/// turned away before it was one.
-pub(crate) fn rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, asked: &HeaderMap) -> Response<ReplyBody> {
+/// turned away before it was one. `only_events` is for those who read nothing else.
+pub(crate) fn rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, only_events: bool) -> Response<ReplyBody> {
     let mut body = Vec::with_capacity(512);
     let status = match error {
         ProtocolError::Unauthenticated { .. }
@@ -51,8 +51,7 @@ pub(crate) fn rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, asked
         | ProtocolError::Unavailable { .. } => http_status(dialect, error),
         _ => StatusCode::OK,
     };
-    if status == StatusCode::OK && dialect == Dialect::V0_3 && takes_only_events(asked) {
-        // Clients of that time read nothing else on a stream: a plain answer would hide from them what was wrong.
+    if status == StatusCode::OK && only_events {
         body.extend_from_slice(b"data: ");
         encode_rpc_error(dialect, error, id, &mut body);
         body.extend_from_slice(b"\n\n");
@@ -62,7 +61,12 @@ pub(crate) fn rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, asked
     with_hints(json(status, JSON, body), error)
 }
 
-fn takes_only_events(asked: &HeaderMap) -> bool {
+/// Whether a client reads nothing but events. Those of 0.3 do on a stream: a plain answer would hide from them what was
+/// wrong.
+pub(crate) fn only_events(dialect: Dialect, asked: &HeaderMap) -> bool {
+    if dialect != Dialect::V0_3 {
+        return false;
+    }
     let mut lines = asked.get_all(header::ACCEPT).iter();
     lines.next().is_some_and(|line| line.as_bytes().trim_ascii() == b"text/event-stream") && lines.next().is_none()
 }

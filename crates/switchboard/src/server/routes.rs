@@ -119,6 +119,9 @@ pub(crate) fn route<'a>(path: &'a str, base: &str) -> Route<'a> {
         Some(rest) if !base.is_empty() && (rest.is_empty() || rest.starts_with('/')) => rest,
         _ => path,
     };
+    if path == "/" {
+        return Route::Agent { agent: None, place: Place::Root };
+    }
     // Percent-encoded slashes stay inside their segment because segments are split first and decoded second.
     let mut segments: Vec<&str> = path.split('/').skip(1).collect();
     if segments.last() == Some(&"") {

@@ -1,19 +1,20 @@
 //! One request through the edge: gate, route, binding. A gRPC call is known by its content type and goes its own way.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::{Door, Mount};
 use switchboard_core::error::ProtocolError;
 
 use super::body::{ReplyBody, take_unread};
-use super::context::{Head, Shared, card_dialect, claimed};
+use super::context::{Head, Mounted, Shared, card_dialect, claimed};
 use super::cors::Cors;
 #[cfg(feature = "grpc")]
 use super::grpc;
@@ -49,40 +50,78 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let shared = self.shared.clone();
-        Box::pin(async move { Ok(answer(&shared, request).await) })
+        let (parts, mut body) = request.into_parts();
+        let place = route(parts.uri.path(), &shared.base_path);
+        let public = match &place {
+            Route::Agent { place, .. } => matches!(
+                place,
+                Place::Card | Place::Seed { place: SeedPlace::Card, .. } | Place::Corvid(CorvidPlace::Card)
+            ),
+            _ => false,
+        };
+        let gate = shared.gate.admits(&parts.uri, &parts.headers, &shared.cors, public);
+        let stamp = Stamp {
+            public,
+            origin: parts.headers.get(header::ORIGIN).cloned(),
+            request_id: shared.request_ids.name(&parts.headers),
+        };
+        // Each way is boxed by itself: one box for all would be as large as the largest of them at every request.
+        #[cfg(feature = "grpc")]
+        if grpc::is_call(&parts.headers) {
+            return Box::pin(async move { Ok(stamp.on(&shared, grpc::answer(&shared, &parts, gate, body).await)) });
+        }
+        if let Err(why) = gate {
+            let error = ProtocolError::PermissionDenied { reason: why.to_owned() };
+            let response = stamp.on(&shared, http_error(Dialect::V1_0, &error, A2A_JSON));
+            return Box::pin(async move {
+                take_unread(&parts, body).await;
+                Ok(response)
+            });
+        }
+        if parts.method == Method::OPTIONS && !is_probe(&place, &parts.headers) {
+            return Box::pin(ready(Ok(stamp.on(&shared, preflight()))));
+        }
+        if let Some(agent) = rpc_agent(&shared, &parts.method, &place) {
+            return Box::pin(async move {
+                let head = Head { uri: &parts.uri, headers: &parts.headers };
+                let begun = jsonrpc::begin(&shared, &agent, &head, &mut body).await;
+                take_unread(&parts, body).await;
+                drop(parts);
+                let response = begun.answer(&shared, &agent).await;
+                Ok(stamp.on(&shared, response))
+            });
+        }
+        Box::pin(async move {
+            let head = Head { uri: &parts.uri, headers: &parts.headers };
+            let route = route(parts.uri.path(), &shared.base_path);
+            let response = dispatch(&shared, &head, &parts.method, route, &mut body).await;
+            take_unread(&parts, body).await;
+            Ok(stamp.on(&shared, response))
+        })
     }
 }
 
-async fn answer<B>(shared: &Shared, request: Request<B>) -> Response<ReplyBody>
-where
-    B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
-{
-    let (parts, mut body) = request.into_parts();
-    let head = Head { uri: &parts.uri, headers: &parts.headers };
-    let route = route(parts.uri.path(), &shared.base_path);
-    let public = match &route {
-        Route::Agent { place, .. } => {
-            matches!(place, Place::Card | Place::Seed { place: SeedPlace::Card, .. } | Place::Corvid(CorvidPlace::Card))
-        }
-        _ => false,
-    };
-    let gate = shared.gate.admits(&parts.uri, &parts.headers, &shared.cors, public);
-    let mut response = match gate {
-        #[cfg(feature = "grpc")]
-        gate if grpc::is_call(&parts.headers) => grpc::answer(shared, &parts, gate, &mut body).await,
-        Err(why) => {
-            let error = ProtocolError::PermissionDenied { reason: why.to_owned() };
-            http_error(Dialect::V1_0, &error, A2A_JSON)
-        }
-        Ok(()) if parts.method == Method::OPTIONS && !is_probe(&route, &parts.headers) => preflight(),
-        Ok(()) => dispatch(shared, &head, &parts.method, route, &mut body).await,
-    };
-    take_unread(&parts, body).await;
-    let headers = response.headers_mut();
-    shared.cors.mark(parts.headers.get(header::ORIGIN), public, headers);
-    headers.insert(X_REQUEST_ID, shared.request_ids.name(&parts.headers));
-    response
+/// What every answer carries beside what was asked for.
+struct Stamp {
+    public: bool,
+    origin: Option<HeaderValue>,
+    request_id: HeaderValue,
+}
+
+impl Stamp {
+    fn on(self, shared: &Shared, mut response: Response<ReplyBody>) -> Response<ReplyBody> {
+        let headers = response.headers_mut();
+        shared.cors.mark(self.origin.as_ref(), self.public, headers);
+        headers.insert(X_REQUEST_ID, self.request_id);
+        response
+    }
+}
+
+/// The agent of a JSON-RPC call whose path belongs to no single system's accent.
+fn rpc_agent(shared: &Shared, method: &Method, route: &Route<'_>) -> Option<Arc<Mounted>> {
+    let Route::Agent { agent, place: Place::Root | Place::JsonRpc } = route else { return None };
+    let agent = shared.agent(agent.as_deref())?;
+    (*method == Method::POST && agent.accent.claim.is_none()).then(|| agent.clone())
 }
 
 /// Whether this is somebody who looks if there is an endpoint of agent-native here, which one tells by the refusal of a

@@ -24,10 +24,10 @@ impl<'a> Called<'a> {
     /// call below a path.
     pub(super) fn parse(path: &'a str, base: &str) -> Option<Self> {
         let path = path.strip_prefix(base).filter(|rest| rest.starts_with('/')).unwrap_or(path);
-        let segments: Vec<&str> = path.split('/').skip(1).collect();
-        let (agent, service, method) = match segments.as_slice() {
-            [service, method] => (None, *service, *method),
-            ["agents", name, service, method] => (Some(decode(name)?), *service, *method),
+        let mut rest = path.split('/').skip(1);
+        let (agent, service, method) = match std::array::from_fn(|_| rest.next()) {
+            [Some(service), Some(method), None, None, None] => (None, service, method),
+            [Some("agents"), Some(name), Some(service), Some(method), None] => (Some(decode(name)?), service, method),
             _ => return None,
         };
         let package = match service {

@@ -1,6 +1,8 @@
 //! Corvid: two paths, no envelope, an HTTP status and a text for what is refused. A send that names no agent goes to the
 //! first one that takes such calls.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use http_body::Body;
@@ -48,7 +50,7 @@ pub(crate) struct At<'a> {
 
 impl At<'_> {
     fn agent<'s>(&self, shared: &'s Shared) -> Option<&'s Mounted> {
-        shared.agents.iter().find(|mounted| match self.agent {
+        shared.agents.iter().map(Arc::as_ref).find(|mounted| match self.agent {
             Some(name) => mounted.name.as_str() == name,
             None => mounted.accent.default_project,
         })

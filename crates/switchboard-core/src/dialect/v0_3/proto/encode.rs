@@ -50,8 +50,8 @@ fn task(view: &TaskView) -> wire::Task {
         ArtifactView::Omitted => Vec::new(),
     };
     wire::Task {
-        id: task.id.to_string(),
-        context_id: task.context_id.to_string(),
+        id: task.id.as_str().to_owned(),
+        context_id: task.context_id.as_str().to_owned(),
         status: Some(status(&task.status)),
         artifacts,
         history: view.history().iter().map(|said| message(said)).collect(),
@@ -83,9 +83,9 @@ fn message(message: &Message) -> wire::Message {
         Role::Agent => wire::Role::Agent,
     };
     wire::Message {
-        message_id: message.message_id.to_string(),
-        context_id: message.context_id.as_ref().map(ToString::to_string).unwrap_or_default(),
-        task_id: message.task_id.as_ref().map(ToString::to_string).unwrap_or_default(),
+        message_id: message.message_id.as_str().to_owned(),
+        context_id: message.context_id.as_ref().map(|id| id.as_str().to_owned()).unwrap_or_default(),
+        task_id: message.task_id.as_ref().map(|id| id.as_str().to_owned()).unwrap_or_default(),
         role: role.into(),
         content: message.parts.iter().map(part).collect(),
         metadata: message.metadata.as_ref().map(encode_object),
@@ -117,7 +117,7 @@ fn part(part: &Part) -> wire::Part {
 
 fn artifact(artifact: &Artifact) -> wire::Artifact {
     wire::Artifact {
-        artifact_id: artifact.artifact_id.to_string(),
+        artifact_id: artifact.artifact_id.as_str().to_owned(),
         name: artifact.name.clone().unwrap_or_default(),
         description: artifact.description.clone().unwrap_or_default(),
         parts: artifact.parts.iter().map(part).collect(),
@@ -128,8 +128,8 @@ fn artifact(artifact: &Artifact) -> wire::Artifact {
 
 fn status_update(update: &StatusUpdate) -> wire::TaskStatusUpdateEvent {
     wire::TaskStatusUpdateEvent {
-        task_id: update.task_id.to_string(),
-        context_id: update.context_id.to_string(),
+        task_id: update.task_id.as_str().to_owned(),
+        context_id: update.context_id.as_str().to_owned(),
         status: Some(status(&update.status)),
         r#final: ends_stream(update.status.state),
         metadata: update.metadata.as_ref().map(encode_object),
@@ -138,8 +138,8 @@ fn status_update(update: &StatusUpdate) -> wire::TaskStatusUpdateEvent {
 
 fn artifact_update(update: &ArtifactUpdate) -> wire::TaskArtifactUpdateEvent {
     wire::TaskArtifactUpdateEvent {
-        task_id: update.task_id.to_string(),
-        context_id: update.context_id.to_string(),
+        task_id: update.task_id.as_str().to_owned(),
+        context_id: update.context_id.as_str().to_owned(),
         artifact: Some(artifact(&update.artifact)),
         append: update.append,
         last_chunk: update.last_chunk,
@@ -150,7 +150,7 @@ fn artifact_update(update: &ArtifactUpdate) -> wire::TaskArtifactUpdateEvent {
 /// A config is a resource, so it has a name beside its id.
 fn push_config(config: &PushConfig) -> wire::TaskPushNotificationConfig {
     let inner = wire::PushNotificationConfig {
-        id: config.id.to_string(),
+        id: config.id.as_str().to_owned(),
         url: config.url.clone(),
         token: config.token.clone().unwrap_or_default(),
         authentication: config.authentication.as_ref().map(|authentication| wire::AuthenticationInfo {

@@ -1,0 +1,58 @@
+//! The statements of the busy path, prepared once and held by the writer.
+
+use rusqlite::{Connection, Statement};
+
+/// Which columns an update names decides which indexes it touches, so there is one
+/// for each combination of "the listing changes" and "the run changes".
+pub(super) struct Statements<'c> {
+    pub(super) insert_task: Statement<'c>,
+    pub(super) insert_log: Statement<'c>,
+    pub(super) select_step: Statement<'c>,
+    pub(super) update_task: [[Statement<'c>; 2]; 2],
+    pub(super) probe_accepted: Statement<'c>,
+    pub(super) insert_accepted: Statement<'c>,
+}
+
+const UPDATE_ALWAYS: &str = "version = ?2, seq = ?3, turns = ?4, turn = ?5, fence = ?6, attempt = ?7, \
+     push_configs = ?8, deadline = ?9, artifacts = ?10, story_version = ?11, artifact_version = ?12, \
+     status_version = ?13, lease_until = ?14, updated_at = ?15, closed_at = ?16";
+const UPDATE_LISTING: &str = ", phase = ?17, state = ?18, status_at = ?19";
+const UPDATE_RUN: &str = ", running = ?20, holder = ?21, run_at = ?22, cancel_requested = ?23";
+
+impl<'c> Statements<'c> {
+    pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        let update = |listing: &str, run: &str| {
+            connection.prepare(&format!("UPDATE task SET {UPDATE_ALWAYS}{listing}{run} WHERE task_no = ?1"))
+        };
+        Ok(Self {
+            insert_task: connection.prepare(
+                "INSERT INTO task (task_no, id, scope_no, context_id, phase, state, status_at, version, seq, turns,
+                                   turn, fence, attempt, cancel_requested, push_configs, deadline, artifacts,
+                                   story_version, artifact_version, status_version, floor_seq, floor_version, running,
+                                   holder, lease_until, run_at, created_at, updated_at, closed_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, 0,
+                         0, ?21, ?22, ?23, ?24, ?25, ?25, ?26)
+                 ON CONFLICT DO NOTHING",
+            )?,
+            insert_log: connection.prepare(
+                "INSERT INTO log (log_no, last_seq, visible, prev_story, prev_artifact, at, record)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?,
+            select_step: connection.prepare(
+                "SELECT version, fence, phase, state, status_at, running, holder, lease_until, run_at, story_version,
+                        artifact_version, status_version, closed_at, cancel_requested,
+                        scope_no
+                   FROM task WHERE task_no = ?1",
+            )?,
+            update_task: [
+                [update("", "")?, update("", UPDATE_RUN)?],
+                [update(UPDATE_LISTING, "")?, update(UPDATE_LISTING, UPDATE_RUN)?],
+            ],
+            probe_accepted: connection.prepare("SELECT 1 FROM accepted WHERE day = ?1 AND key = ?2")?,
+            insert_accepted: connection.prepare(
+                "INSERT OR REPLACE INTO accepted (day, key, task_no, digest, turn, after_seq, expires)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?,
+        })
+    }
+}
