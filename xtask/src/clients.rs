@@ -42,6 +42,13 @@ const CLIENTS: &[Client] = &[
         steps: &["card", "send", "question", "file", "data", "stream", "get", "cancel", "push"],
     },
     Client {
+        name: "python-0.2-grpc",
+        language: Language::Python,
+        transports: &["grpc"],
+        // Its calls about push configs name no task.
+        steps: &["send", "question", "file", "data", "stream", "get", "cancel"],
+    },
+    Client {
         name: "python-0.3",
         language: Language::Python,
         transports: &["jsonrpc", "http_json", "grpc"],

@@ -35,6 +35,8 @@ pub enum ProtocolError {
     ExtendedAgentCardNotConfigured,
     ExtensionSupportRequired {
         uri: String,
+        /// The header to name it in.
+        header: &'static str,
     },
     VersionNotSupported {
         requested: String,
@@ -119,8 +121,8 @@ impl fmt::Display for ProtocolError {
             Self::ContentTypeNotSupported { reason } => f.write_str(reason),
             Self::InvalidAgentResponse { reason } => write!(f, "The agent answered wrongly: {reason}"),
             Self::ExtendedAgentCardNotConfigured => f.write_str("No extended agent card is configured"),
-            Self::ExtensionSupportRequired { uri } => {
-                write!(f, "This agent requires the extension {uri}: send header A2A-Extensions: {uri}")
+            Self::ExtensionSupportRequired { uri, header } => {
+                write!(f, "This agent requires the extension {uri}: send header {header}: {uri}")
             }
             Self::VersionNotSupported { fix: Some(fix), .. } => f.write_str(fix),
             Self::VersionNotSupported { requested, supported, fix: None } => {

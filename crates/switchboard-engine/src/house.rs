@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use switchboard_core::call::{Caller, Owner};
+use switchboard_core::dialect::{Dialect, Vocabulary, vocabulary};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Bounds, Phase};
 use switchboard_core::model::{AgentCard, AgentName, TaskId, TaskView, Timestamp};
@@ -40,11 +41,13 @@ impl Registered {
         }
     }
 
-    pub(crate) fn require_streaming(&self) -> Result<(), ProtocolError> {
+    pub(crate) fn require_streaming(&self, dialect: Dialect) -> Result<(), ProtocolError> {
         match self.card.capabilities.streaming {
             Some(true) => Ok(()),
             Some(false) | None => {
-                Err(ProtocolError::unsupported("This agent does not stream; use SendMessage and GetTask"))
+                let Vocabulary { send_message, get_task, .. } = vocabulary(dialect);
+                let reason = format!("This agent does not stream; use {send_message} and {get_task}");
+                Err(ProtocolError::unsupported(reason))
             }
         }
     }

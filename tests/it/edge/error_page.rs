@@ -35,7 +35,7 @@ fn every_error() -> Vec<E> {
         E::ContentTypeNotSupported { reason: text() },
         E::InvalidAgentResponse { reason: text() },
         E::ExtendedAgentCardNotConfigured,
-        E::ExtensionSupportRequired { uri: text() },
+        E::ExtensionSupportRequired { uri: text(), header: "A2A-Extensions" },
         E::VersionNotSupported { requested: text(), supported: Vec::new(), fix: None },
         E::ParseError { reason: text() },
         E::InvalidRequest { reason: text() },

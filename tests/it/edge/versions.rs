@@ -1,5 +1,5 @@
-//! Which protocol version a request is in. One without a version means 0.3, which is not served here; the refusal says how
-//! to mend the request.
+//! Which protocol version a request is in. One without a version means 0.3; on paths and for methods of 1.0 that is refused,
+//! and the refusal says how to mend the request.
 
 use expect_test::expect;
 use http::Request;

@@ -9,6 +9,7 @@ pub(crate) mod grpc;
 pub(crate) mod hooks;
 pub(crate) mod pictures;
 pub(crate) mod puppets;
+pub(crate) mod shapes;
 pub(crate) mod tls;
 pub(crate) mod world;
 

@@ -75,7 +75,7 @@ pub fn facts(error: &ProtocolError, state_name: fn(TaskState) -> &'static str) -
         E::TaskNotCancelable { id, state } => {
             vec![("taskId", id.to_string()), ("state", state_name(*state).to_owned())]
         }
-        E::ExtensionSupportRequired { uri } => vec![("extension", uri.clone())],
+        E::ExtensionSupportRequired { uri, .. } => vec![("extension", uri.clone())],
         E::VersionNotSupported { requested, supported, .. } => {
             vec![("requested", requested.clone()), ("supported", supported.join(","))]
         }

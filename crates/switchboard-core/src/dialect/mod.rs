@@ -20,8 +20,10 @@ mod shape;
 mod testing;
 pub mod v0_3;
 pub mod v1_0;
+mod vocabulary;
 
 pub use crate::model::{Dialect, Package};
+pub use vocabulary::{Vocabulary, vocabulary, vocabulary_of_package};
 
 use crate::call::Reply;
 use crate::error::ProtocolError;

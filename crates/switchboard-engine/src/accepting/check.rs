@@ -2,7 +2,7 @@
 //! for this.
 
 use switchboard_core::call::{Caller, SendMessage};
-use switchboard_core::dialect::{asks_for_at_most, tells_modes};
+use switchboard_core::dialect::{Vocabulary, asks_for_at_most, tells_modes, vocabulary};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::AgentCard;
 
@@ -14,16 +14,17 @@ pub(crate) fn check(
     caller: &Caller,
     send: &SendMessage,
 ) -> Result<(), ProtocolError> {
-    let card = &agent.card;
+    let (card, words) = (&agent.card, vocabulary(caller.dialect));
     for extension in card.capabilities.extensions.iter().filter(|extension| extension.required) {
         if !caller.extensions.contains(&extension.uri) {
-            return Err(ProtocolError::ExtensionSupportRequired { uri: extension.uri.clone() });
+            let (uri, header) = (extension.uri.clone(), words.extensions);
+            return Err(ProtocolError::ExtensionSupportRequired { uri, header });
         }
     }
     if let Some(config) = &send.push_config {
         agent.require_push()?;
-        let field = "configuration.taskPushNotificationConfig.url";
-        house.webhook.check(&config.url).map_err(|why| ProtocolError::invalid(field, why))?;
+        let field = || format!("{}.url", words.push_config_of_send);
+        house.webhook.check(&config.url).map_err(|why| ProtocolError::invalid(field(), why))?;
     }
     if !asks_for_at_most(caller.dialect) {
         house.check_asked_run_time(agent, send.metadata.as_ref())?;
@@ -31,19 +32,19 @@ pub(crate) fn check(
     if !tells_modes(caller.dialect) {
         return Ok(());
     }
-    check_input(card, send)?;
+    check_input(card, words, send)?;
     check_output(card, &send.accepted_output_modes)
 }
 
 /// Only a media type that a part names is checked: plain text or JSON without one is what everybody sends.
-fn check_input(card: &AgentCard, send: &SendMessage) -> Result<(), ProtocolError> {
+fn check_input(card: &AgentCard, words: &Vocabulary, send: &SendMessage) -> Result<(), ProtocolError> {
     for (index, part) in send.message.parts.iter().enumerate() {
         let Some(named) = &part.media_type else { continue };
         let mut read = card.default_input_modes.iter().chain(card.skills.iter().flat_map(|skill| &skill.input_modes));
         if !read.any(|mode| modes_match(mode, named)) {
             let modes = card.default_input_modes.join(", ");
-            let reason =
-                format!("message.parts[{index}].mediaType: this agent does not read {named} (it reads {modes})");
+            let field = format!("{}[{index}].{}", words.parts, words.media_type);
+            let reason = format!("{field}: this agent does not read {named} (it reads {modes})");
             return Err(ProtocolError::ContentTypeNotSupported { reason });
         }
     }

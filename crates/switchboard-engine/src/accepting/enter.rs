@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use switchboard_core::call::{Caller, SendMessage};
-use switchboard_core::dialect::own_id;
+use switchboard_core::dialect::{own_id, vocabulary};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Inbound, Opening, Refusal, decide};
 use switchboard_core::model::{Json, Message, PushConfig, Task, TaskId};
@@ -211,7 +211,7 @@ impl Entering<'_> {
             AppendError::Conflict => Ok(None),
             AppendError::Write(WriteError::Duplicate(accepted)) => {
                 if let Some(identity) = &self.identity {
-                    identity.check(&accepted)?;
+                    identity.check(&accepted, self.caller.dialect)?;
                 }
                 Ok(Some(Entry::Repeated(accepted)))
             }
@@ -226,7 +226,7 @@ impl Entering<'_> {
             // A repeat of the message that ended its task must find its answer, not the refusal of a new message.
             let known = house.store.find_accepted(identity.key).await.map_err(|error| house.store_failed(&error))?;
             if let Some(accepted) = known {
-                identity.check(&accepted)?;
+                identity.check(&accepted, self.caller.dialect)?;
                 return Ok(Entry::Repeated(accepted));
             }
         }
@@ -235,7 +235,7 @@ impl Entering<'_> {
             if send.message.context_id.as_ref().is_some_and(|context| *context != stored.head.context_id) {
                 let description =
                     format!("does not match the context of task {id}; leave it out to use the task's own");
-                return Err(ProtocolError::invalid("message.contextId", description));
+                return Err(ProtocolError::invalid(vocabulary(self.caller.dialect).context_id, description));
             }
             let turn = stored.head.turns + 1;
             let context_id = Some(stored.head.context_id.clone());
@@ -296,7 +296,7 @@ impl Entering<'_> {
         }
         let put = PushChange::Put { config, dialect: self.caller.dialect, after_seq };
         put_config(configs, put, self.house.limits.push_configs_max)
-            .map_err(|full| ProtocolError::invalid("configuration.taskPushNotificationConfig", full))
+            .map_err(|full| ProtocolError::invalid(vocabulary(self.caller.dialect).push_config_of_send, full))
     }
 
     fn accept(&self, turn: u32, after_seq: u64) -> Option<Accept> {

@@ -2,9 +2,9 @@
 
 use sha2::{Digest, Sha256};
 use switchboard_core::call::Caller;
-use switchboard_core::dialect::v1_0;
+use switchboard_core::dialect::{v1_0, vocabulary};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::Message;
+use switchboard_core::model::{Dialect, Message};
 
 use crate::house::Registered;
 use crate::ports::store::Accepted;
@@ -50,10 +50,10 @@ pub(crate) fn identify(agent: &Registered, caller: &Caller, message: &Message) -
 
 impl Identity {
     /// Refuses a key that was used for another message.
-    pub(crate) fn check(&self, accepted: &Accepted) -> Result<(), ProtocolError> {
+    pub(crate) fn check(&self, accepted: &Accepted, dialect: Dialect) -> Result<(), ProtocolError> {
         if self.strict && accepted.digest != self.digest {
             let description = "was used before for another message; use a new key for a new message";
-            return Err(ProtocolError::invalid("Idempotency-Key", description));
+            return Err(ProtocolError::invalid(vocabulary(dialect).idempotency_key, description));
         }
         Ok(())
     }

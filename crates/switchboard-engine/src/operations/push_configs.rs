@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use switchboard_core::call::{Caller, PushConfigPage, Reply};
+use switchboard_core::dialect::vocabulary;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{ConfigId, PushConfig, TaskId};
 
@@ -18,7 +19,8 @@ pub(crate) async fn create(
     mut config: PushConfig,
 ) -> Result<Reply, ProtocolError> {
     agent.require_push()?;
-    house.webhook.check(&config.url).map_err(|why| ProtocolError::invalid("url", why))?;
+    let field = |name: &str| format!("{}{name}", vocabulary(caller.dialect).push_config);
+    house.webhook.check(&config.url).map_err(|why| ProtocolError::invalid(field("url"), why))?;
     if config.id.is_empty() {
         config.id = house.ids.uuid().into();
     }
@@ -27,7 +29,7 @@ pub(crate) async fn create(
         let after_seq = record.with_head(|head| head.seq);
         let put = PushChange::Put { config: config.clone(), dialect: caller.dialect, after_seq };
         let put = put_config(configs, put, house.limits.push_configs_max);
-        put.map(Some).map_err(|full| ProtocolError::invalid("id", full))
+        put.map(Some).map_err(|full| ProtocolError::invalid(field("id"), full))
     })
     .await?;
     Ok(Reply::PushConfig(config))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::call::{Caller, Frame, Reply, SendMessage, SharedUpdate};
-use switchboard_core::dialect::frees_keys;
+use switchboard_core::dialect::{frees_keys, vocabulary};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Folded, Phase, StreamEnd, StreamKind, after_state};
 use switchboard_core::model::{Message, TaskState, TaskView, Update};
@@ -93,7 +93,7 @@ pub(crate) async fn send_streaming_message(
     caller: &Caller,
     send: Box<SendMessage>,
 ) -> Result<Reply, ProtocolError> {
-    agent.require_streaming()?;
+    agent.require_streaming(caller.dialect)?;
     check(house, agent, caller, &send)?;
     if let Some(last_event_id) = &caller.last_event_id {
         return resume_send(house, agent, caller, &send.message, last_event_id).await;
@@ -235,12 +235,14 @@ async fn resume_send(
     let known = match identify(agent, caller, message) {
         Some(identity) => {
             let known = house.store.find_accepted(identity.key).await.map_err(|error| house.store_failed(&error))?;
-            known.map(|accepted| identity.check(&accepted).map(|()| accepted)).transpose()?
+            known.map(|accepted| identity.check(&accepted, caller.dialect).map(|()| accepted)).transpose()?
         }
         None => None,
     };
     let Some(accepted) = known else {
-        let description = "there is no earlier send of this message to resume; use SubscribeToTask with the task's id";
+        let follow = vocabulary(caller.dialect).subscribe;
+        let description =
+            format!("there is no earlier send of this message to resume; use {follow} with the task's id");
         return Err(ProtocolError::invalid("Last-Event-ID", description));
     };
     let scope = house.scope(caller, agent);

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use switchboard_core::call::{Caller, Reply};
+use switchboard_core::dialect::vocabulary;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::StreamKind;
 use switchboard_core::model::TaskId;
@@ -18,7 +19,7 @@ pub(crate) async fn subscribe(
     caller: &Caller,
     id: &TaskId,
 ) -> Result<Reply, ProtocolError> {
-    agent.require_streaming()?;
+    agent.require_streaming(caller.dialect)?;
     let scope = house.scope(caller, agent);
     let stored = house.live_task(&scope, id).await?;
     if let Some(cursor) = &caller.last_event_id {
@@ -26,8 +27,9 @@ pub(crate) async fn subscribe(
     }
     if stored.head.state.is_terminal() {
         let reason = format!(
-            "Task {id} is {} and has no more updates; read it with GetTask, or resume with Last-Event-ID",
-            stored.head.state.word()
+            "Task {id} is {} and has no more updates; read it with {}, or resume with Last-Event-ID",
+            stored.head.state.word(),
+            vocabulary(caller.dialect).get_task
         );
         return Err(ProtocolError::unsupported(reason));
     }

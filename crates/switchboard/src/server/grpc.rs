@@ -136,14 +136,14 @@ where
     let dialect = verdict.map_err(|Refusal { error, .. }| error)?.dialect;
     let deadline = deadline(head.headers)?;
     let message = before(deadline, read_message(shared, head.headers, body)).await;
-    let message = message.unwrap_or_else(|| Err(Refused::Unread(Ending::deadline())))?;
+    let message = message.unwrap_or_else(|| Err(Refused::Unread(Ending::deadline(package))))?;
     let decoded = decode_message(package, called.method, message, &shared.decode_limits)?;
     let caller = shared.caller(agent, identity, decoded.tenant.as_deref(), dialect, head)?;
     let resumes = caller.last_event_id.is_some();
     let mut calling = Calling::begin(agent, caller, decoded.request);
     let Some(reply) = before(deadline, calling.reply(shared)).await else {
         calling.gave_up(shared);
-        return Err(Refused::Unanswered(Ending::deadline()));
+        return Err(Refused::Unanswered(Ending::deadline(package)));
     };
     let mut response = match reply {
         Ok(Reply::Stream(updates)) => stream(shared, package, dialect, updates, deadline, resumes).await?,
@@ -218,7 +218,7 @@ async fn stream(
         let until = deadline.map_or(Instant::now() + patience, |deadline| deadline.min(Instant::now() + patience));
         timeout_at(until, next).await.ok()
     } else {
-        Some(before(deadline, next).await.ok_or(Refused::Unanswered(Ending::deadline()))?)
+        Some(before(deadline, next).await.ok_or(Refused::Unanswered(Ending::deadline(package)))?)
     };
     let first = match first {
         Some(Some(Err(error))) => return Err(Refused::ByTheAgent(error)),

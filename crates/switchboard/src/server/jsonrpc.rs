@@ -82,7 +82,8 @@ where
     };
     if Dialect::RPC_SEEDS.contains(&dialect) {
         // Boxed, so that others do not carry the room for it.
-        return Begun::Answered(Box::pin(seeds::answer(shared, agent, identity, head, dialect, &envelope)).await);
+        let visit = seeds::Visit { shared, agent, identity, head, dialect };
+        return Begun::Answered(Box::pin(seeds::answer(visit, envelope.into())).await);
     }
     match call(shared, agent, identity, head, dialect, &envelope) {
         Ok(calling) => {

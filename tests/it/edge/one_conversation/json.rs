@@ -128,12 +128,12 @@ fn blocking(params: &Value) -> Value {
 }
 
 /// Which of the four kinds of content a part of 1.0 has.
-fn content_of(part: &Value) -> (&'static str, &Value) {
+pub(super) fn content_of(part: &Value) -> (&'static str, &Value) {
     let find = |name: &'static str| part.get(name).map(|content| (name, content));
     ["text", "raw", "url", "data"].into_iter().find_map(find).unwrap_or_else(|| panic!("no content in {part}"))
 }
 
-fn file(part: &Value, name: &str, content: &Value) -> Value {
+pub(super) fn file(part: &Value, name: &str, content: &Value) -> Value {
     json!({name: content, "mimeType": part["mediaType"], "name": part["filename"]})
 }
 
@@ -145,7 +145,7 @@ fn data_of(part: &Value) -> (Value, Option<Value>) {
     }
 }
 
-fn with_metadata(mut part: Value, metadata: Option<Value>) -> Value {
+pub(super) fn with_metadata(mut part: Value, metadata: Option<Value>) -> Value {
     let members = part.as_object_mut().unwrap();
     members.extend(metadata.map(|metadata| ("metadata".to_owned(), metadata)));
     part

@@ -3,45 +3,117 @@
 use switchboard_core::model::Dialect;
 
 use super::losses::Loss;
-use super::{Speaker, grpc, json};
+use super::{Speaker, grpc, json, seeds};
+
+const OVER_JSON_RPC: &str = include_str!("../../../../docs/dialects/1.0-and-0.3-over-json-rpc.md");
+const OVER_HTTP_JSON: &str = include_str!("../../../../docs/dialects/1.0-and-0.3-over-http-json.md");
 
 /// The first is what the others are compared with.
 pub(super) const SPEAKERS: &[Speaker] = &[
+    V1_0,
+    Speaker { name: "1.0 HTTP+JSON", request: json::v1_0_http, task: json::task, ..V1_0 },
+    Speaker { name: "1.0 gRPC", request: grpc::v1_0, task: grpc::task_of_1_0, ..V1_0 },
+    V0_3,
+    Speaker { name: "0.2 JSON-RPC", request: json::v0_2_rpc, ..V0_3 },
+    V0_3_REST,
+    Speaker { name: "0.3 gRPC", request: grpc::v0_3, task: grpc::task_of_0_3, ..V0_3_REST },
     Speaker {
-        name: "1.0 JSON-RPC",
-        dialect: Dialect::V1_0,
-        request: json::v1_0_rpc,
+        name: "agent-native",
+        dialect: Dialect::AgentNative,
+        request: seeds::agent_native,
         task: json::task_in_result,
-        losses: &[],
+        losses: &[Loss::Names, Loss::MessageIds, Loss::References, Loss::OutputModes],
+        page: include_str!("../../../../docs/dialects/agent-native.md"),
+        ..V1_0
     },
-    Speaker { name: "1.0 HTTP+JSON", dialect: Dialect::V1_0, request: json::v1_0_http, task: json::task, losses: &[] },
-    Speaker { name: "1.0 gRPC", dialect: Dialect::V1_0, request: grpc::v1_0, task: grpc::task_of_1_0, losses: &[] },
     Speaker {
-        name: "0.3 JSON-RPC",
-        dialect: Dialect::V0_3,
-        request: json::v0_3_rpc,
+        name: "selectools",
+        dialect: Dialect::Selectools,
+        request: seeds::selectools,
         task: json::task_in_result,
-        losses: &[Loss::Names],
+        losses: &[
+            Loss::Names,
+            Loss::References,
+            Loss::RequestMetadata,
+            Loss::OutputModes,
+            Loss::Answers,
+            Loss::Immediacy,
+            Loss::Streams,
+            Loss::Cancels,
+        ],
+        page: include_str!("../../../../docs/dialects/selectools.md"),
+        ..V1_0
     },
     Speaker {
-        name: "0.2 JSON-RPC",
-        dialect: Dialect::V0_3,
-        request: json::v0_2_rpc,
-        task: json::task_in_result,
-        losses: &[Loss::Names],
+        name: "corvid",
+        dialect: Dialect::Corvid,
+        request: seeds::corvid,
+        task: seeds::task_of_corvid,
+        losses: &[
+            Loss::Names,
+            Loss::PartMetadata,
+            Loss::OtherParts,
+            Loss::MessageIds,
+            Loss::MessageMetadata,
+            Loss::Contexts,
+            Loss::References,
+            Loss::RequestMetadata,
+            Loss::OutputModes,
+            Loss::Answers,
+            Loss::Streams,
+            Loss::Cancels,
+        ],
+        page: include_str!("../../../../docs/dialects/corvid.md"),
+        ..V1_0
     },
     Speaker {
-        name: "0.3 HTTP+JSON",
-        dialect: Dialect::V0_3Rest,
-        request: json::v0_3_http,
-        task: json::task,
-        losses: &[Loss::Names, Loss::References],
-    },
-    Speaker {
-        name: "0.3 gRPC",
-        dialect: Dialect::V0_3Rest,
-        request: grpc::v0_3,
-        task: grpc::task_of_0_3,
-        losses: &[Loss::Names, Loss::References],
+        name: "NEXUS",
+        dialect: Dialect::Nexus,
+        request: seeds::nexus,
+        task: seeds::task_of_nexus,
+        chosen_id: Some(seeds::nexus_id),
+        losses: &[
+            Loss::Names,
+            Loss::PartMetadata,
+            Loss::MessageIds,
+            Loss::MessageMetadata,
+            Loss::Contexts,
+            Loss::References,
+            Loss::RequestMetadata,
+            Loss::OutputModes,
+            Loss::Immediacy,
+            Loss::Streams,
+        ],
+        page: include_str!("../../../../docs/dialects/nexus.md"),
+        ..V1_0
     },
 ];
+
+const V1_0: Speaker = Speaker {
+    name: "1.0 JSON-RPC",
+    dialect: Dialect::V1_0,
+    request: json::v1_0_rpc,
+    task: json::task_in_result,
+    chosen_id: None,
+    losses: &[],
+    page: "",
+};
+
+const V0_3: Speaker = Speaker {
+    name: "0.3 JSON-RPC",
+    dialect: Dialect::V0_3,
+    request: json::v0_3_rpc,
+    losses: &[Loss::Names],
+    page: OVER_JSON_RPC,
+    ..V1_0
+};
+
+const V0_3_REST: Speaker = Speaker {
+    name: "0.3 HTTP+JSON",
+    dialect: Dialect::V0_3Rest,
+    request: json::v0_3_http,
+    task: json::task,
+    losses: &[Loss::Names, Loss::References],
+    page: OVER_HTTP_JSON,
+    ..V1_0
+};

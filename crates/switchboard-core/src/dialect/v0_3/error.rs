@@ -2,8 +2,6 @@
 //! both languages that speak it can read. Neither has a shape for `data`; ours is one flat object: the reason, what else is
 //! known, and which fields are wrong.
 
-use std::borrow::Cow;
-
 use crate::dialect::codes;
 use crate::dialect::json::{Object, write_array, write_i64};
 use crate::error::ProtocolError;
@@ -25,7 +23,6 @@ pub fn encode_http_error(error: &ProtocolError, out: &mut Vec<u8>) {
 }
 
 fn encode_error(error: &ProtocolError, out: &mut Vec<u8>) {
-    let error = &*in_own_words(error);
     let codes = codes::of(error);
     let mut object = Object::open(out);
     write_i64(object.key("code"), codes.jsonrpc.into());
@@ -48,19 +45,4 @@ fn encode_error(error: &ProtocolError, out: &mut Vec<u8>) {
     }
     data.close();
     object.close();
-}
-
-/// Whoever refuses behind the door names fields as 1.0 does. This family has another name for one of them.
-fn in_own_words(error: &ProtocolError) -> Cow<'_, ProtocolError> {
-    const THEIRS: &str = "taskPushNotificationConfig";
-    match error {
-        ProtocolError::InvalidParams { violations } if violations.iter().any(|v| v.field.contains(THEIRS)) => {
-            let mut violations = violations.clone();
-            for violation in &mut violations {
-                violation.field = violation.field.replace(THEIRS, "pushNotificationConfig");
-            }
-            Cow::Owned(ProtocolError::InvalidParams { violations })
-        }
-        error => Cow::Borrowed(error),
-    }
 }

@@ -1,7 +1,7 @@
 //! How a call ends: a code, a text and details, in the trailers after the messages, or in the head of an answer without any.
 
 use http::{HeaderMap, HeaderValue};
-use switchboard_core::dialect::{Package, codes, encode_message_error};
+use switchboard_core::dialect::{Package, Vocabulary, codes, encode_message_error, vocabulary_of_package};
 use switchboard_core::error::ProtocolError;
 
 use super::super::names::grpc::{MESSAGE, STATUS, STATUS_DETAILS};
@@ -29,9 +29,11 @@ impl Ending {
         Self { code: status.code, message: status.message, details: status.details, challenges }
     }
 
-    pub(super) fn deadline() -> Self {
-        let why =
-            "the caller's deadline passed; a task that was accepted goes on, and GetTask or SubscribeToTask tell how";
+    pub(super) fn deadline(package: Package) -> Self {
+        let Vocabulary { get_task, subscribe, .. } = vocabulary_of_package(package);
+        let why = format!(
+            "the caller's deadline passed; a task that was accepted goes on, and {get_task} or {subscribe} tell how"
+        );
         Self::plain(codes::DEADLINE_EXCEEDED, why)
     }
 

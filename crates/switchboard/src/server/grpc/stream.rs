@@ -163,7 +163,7 @@ impl Streaming {
             && let Some(deadline) = &mut self.deadline
             && deadline.as_mut().poll(cx).is_ready()
         {
-            ending = Some(Ending::deadline());
+            ending = Some(Ending::deadline(self.package));
         }
         (alone.or_else(|| (!together.is_empty()).then(|| together.into())), ending)
     }

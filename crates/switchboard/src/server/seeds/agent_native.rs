@@ -1,126 +1,49 @@
-//! Agent-native: one verb, HTTP 400 for what is no request, a failed run as an error, a stream of whole tasks.
+//! Agent-native: one verb, a failed run as an error, a stream of whole tasks.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_core::Stream;
-use http::{HeaderValue, Method, Response, StatusCode, header};
-use http_body::Body;
+use http::{HeaderValue, Response, StatusCode, header};
 use switchboard_core::call::{Frame, Reply, SharedUpdate, UpdateStream};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::agent_native::{
-    Narrator, STREAM_ID, Told, decode_call, encode_reply, encode_rpc_error, failed, is_failure, no_streaming,
+    Narrator, STREAM_ID, Told, decode_call, failed, is_failure, no_streaming,
 };
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Task, TaskState, TaskView, Update};
 
-use super::Asked;
-use crate::server::auth::Identity;
-use crate::server::binding::{Calling, check_content_type};
-use crate::server::body::{ReplyBody, read};
-use crate::server::context::{Head, Mounted, Shared};
-use crate::server::envelope::Envelope;
-use crate::server::respond::{JSON, events, json, outcome, with_hints};
+use super::{Asked, Visit};
+use crate::server::binding::Calling;
+use crate::server::body::ReplyBody;
+use crate::server::context::Shared;
+use crate::server::respond::{JSON, json};
 use crate::server::sse::{Framing, SseBody};
 
-pub(super) async fn serve<B>(
-    shared: &Shared,
-    agent: &Mounted,
-    head: &Head<'_>,
-    method: &Method,
-    body: B,
-) -> Response<ReplyBody>
-where
-    B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
-{
-    if *method != Method::POST {
-        // That there is an endpoint is told by this: elsewhere a verb finds nothing.
-        let mut response = json(StatusCode::METHOD_NOT_ALLOWED, JSON, br#"{"error":"Method not allowed"}"#.to_vec());
-        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
-        return response;
-    }
-    let refuse = |error: &ProtocolError, id: &str| {
-        shared.metrics.request("unknown", outcome(error));
-        refused(error, id)
-    };
-    let identity = match shared.door.identify(head.headers) {
-        Ok(identity) => identity,
-        Err(error) => return refuse(&error, "null"),
-    };
-    if let Err(error) = check_content_type(head.headers) {
-        return refuse(&error, "null");
-    }
-    let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
-    let body = match read(head.headers, body, shared.limits.body_bytes_max, patience).await {
-        Ok(body) => body,
-        Err(error) => return refuse(&error, "null"),
-    };
-    match Envelope::parse(&body) {
-        Ok(envelope) => {
-            let asked = Asked { method: &envelope.method, params: envelope.params, id: envelope.id };
-            answer(shared, agent, identity, head, asked).await
-        }
-        Err((error, id)) => refuse(&error, &id),
-    }
+/// The refusal of a verb. That there is an endpoint is told by this: elsewhere a verb finds nothing.
+pub(super) fn other_verb() -> Response<ReplyBody> {
+    let mut response = json(StatusCode::METHOD_NOT_ALLOWED, JSON, br#"{"error":"Method not allowed"}"#.to_vec());
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+    response
 }
 
-pub(super) async fn answer(
-    shared: &Shared,
-    agent: &Mounted,
-    identity: &Identity,
-    head: &Head<'_>,
-    asked: Asked<'_>,
-) -> Response<ReplyBody> {
-    let called = match begin(shared, agent, identity, head, asked) {
-        Ok((mut calling, is_async)) => calling.reply(shared).await.and_then(|reply| as_told(reply, is_async)),
-        Err(error) => {
-            shared.metrics.request("unknown", outcome(&error));
-            Err(error)
-        }
-    };
-    match called {
-        Ok(Reply::Stream(updates)) => {
-            let framing = Framing::JsonRpc { id: STREAM_ID.to_owned() };
-            let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
-            let (write_bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
-            let told: UpdateStream = Box::pin(Tale { updates, narrator: Narrator::default(), untold: None });
-            events(SseBody::new(told, framing, Dialect::AgentNative, keep_alive, write_bytes, metrics))
-        }
-        Ok(reply) => {
-            let mut body = Vec::with_capacity(1024);
-            body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-            body.extend_from_slice(asked.id.as_bytes());
-            body.extend_from_slice(b",\"result\":");
-            encode_reply(&reply, &mut body);
-            body.push(b'}');
-            json(StatusCode::OK, JSON, body)
-        }
-        Err(error) => refused(&error, asked.id),
-    }
+pub(super) async fn reply(visit: Visit<'_>, asked: &Asked<'_>) -> Result<Reply, ProtocolError> {
+    let (mut calling, is_async) = begin(visit, asked).map_err(|error| visit.unread(error))?;
+    as_told(calling.reply(visit.shared).await?, is_async)
 }
 
 /// Decodes a call and hands it to its agent; also whether the caller is going to poll.
-fn begin<'a>(
-    shared: &Shared,
-    agent: &'a Mounted,
-    identity: &Identity,
-    head: &Head<'_>,
-    asked: Asked<'_>,
-) -> Result<(Calling<'a>, bool), ProtocolError> {
-    if asked.method == "message/stream" && agent.endpoint.card().capabilities.streaming != Some(true) {
+fn begin<'a>(visit: Visit<'a>, asked: &Asked<'_>) -> Result<(Calling<'a>, bool), ProtocolError> {
+    if asked.method == "message/stream" && visit.agent.endpoint.card().capabilities.streaming != Some(true) {
         return Err(no_streaming());
     }
-    let call = decode_call(asked.method, asked.params, &shared.decode_limits)?;
-    let mut caller = shared.caller(agent, identity, None, Dialect::AgentNative, head)?;
-    // There is nothing to go on from: each event is the whole.
-    caller.last_event_id = None;
-    if identity.authenticated && call.is_async && call.idempotency_key.is_some() {
+    let call = decode_call(&asked.method, asked.params, &visit.shared.decode_limits)?;
+    let mut caller = visit.caller()?;
+    if caller.authenticated && call.is_async && call.idempotency_key.is_some() {
         caller.idempotency_key = call.idempotency_key;
     }
-    Ok((Calling::begin(agent, caller, call.request), call.is_async))
+    Ok((Calling::begin(visit.agent, caller, call.request), call.is_async))
 }
 
 /// A reply as this dialect has it: a run that failed while its caller waited is an error, and a task that was only just
@@ -135,6 +58,15 @@ fn as_told(reply: Reply, is_async: bool) -> Result<Reply, ProtocolError> {
         }
         reply => Ok(reply),
     }
+}
+
+/// The body of a stream.
+pub(super) fn tell(shared: &Shared, updates: UpdateStream) -> SseBody {
+    let told: UpdateStream = Box::pin(Tale { updates, narrator: Narrator::default(), untold: None });
+    let framing = Framing::JsonRpc { id: STREAM_ID.to_owned() };
+    let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
+    let (write_bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
+    SseBody::new(told, framing, Dialect::AgentNative, keep_alive, write_bytes, metrics)
 }
 
 /// A stream of updates, told as tasks.
@@ -181,18 +113,4 @@ impl Stream for Tale {
             }
         }
     }
-}
-
-fn refused(error: &ProtocolError, id: &str) -> Response<ReplyBody> {
-    let mut body = Vec::with_capacity(256);
-    encode_rpc_error(error, id, &mut body);
-    let status = match error {
-        ProtocolError::InvalidRequest { .. } | ProtocolError::ParseError { .. } => StatusCode::BAD_REQUEST,
-        ProtocolError::Unauthenticated { .. } => StatusCode::UNAUTHORIZED,
-        ProtocolError::PermissionDenied { .. } => StatusCode::FORBIDDEN,
-        ProtocolError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        ProtocolError::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        _ => StatusCode::OK,
-    };
-    with_hints(json(status, JSON, body), error)
 }

@@ -2,7 +2,6 @@
 //! first one that takes such calls.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
@@ -16,8 +15,8 @@ use switchboard_core::error::ProtocolError;
 use tokio::time::Instant;
 
 use crate::server::auth::Identity;
-use crate::server::binding::{Calling, check_content_type};
-use crate::server::body::{ReplyBody, read};
+use crate::server::binding::Calling;
+use crate::server::body::ReplyBody;
 use crate::server::context::{Head, Mounted, Shared};
 use crate::server::metrics::Outcome;
 use crate::server::names::X_SOURCE_AGENT;
@@ -137,10 +136,7 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
-    let identity = shared.door.identify(head.headers)?;
-    check_content_type(head.headers)?;
-    let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
-    let body = read(head.headers, body, shared.limits.body_bytes_max, patience).await?;
+    let (identity, body) = super::receive(shared, head, body).await?;
     let mut sent = decode_send(&body, &shared.decode_limits)?;
     sent.source_agent = sent.source_agent.or_else(|| named_source(head.headers, shared.decode_limits.id_bytes_max));
     Ok((identity, sent))

@@ -4,56 +4,35 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response, StatusCode, header};
+use http::{HeaderMap, header};
 use http_body::Body;
 use switchboard_core::call::{Reply, Request};
-use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::selectools::{Call, Envelope, decode_call, encode_reply, encode_rpc_error};
+use switchboard_core::dialect::selectools::{Call, Envelope, decode_call};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::TaskId;
 
-use super::Asked;
+use super::{Asked, Visit};
 use crate::server::auth::Identity;
 use crate::server::binding::Calling;
-use crate::server::body::{ReplyBody, read};
+use crate::server::body::read;
 use crate::server::context::{Head, Mounted, Shared};
-use crate::server::respond::{JSON, json, outcome, takes};
 
-pub(super) async fn serve<B>(
-    shared: &Shared,
+/// Who calls, and a body within the agent's own limit. What it says it is counts for nothing.
+pub(super) async fn receive<'s, B>(
+    shared: &'s Shared,
     agent: &Mounted,
     head: &Head<'_>,
-    method: &Method,
     body: B,
-) -> Response<ReplyBody>
+) -> Result<(&'s Identity, Bytes), ProtocolError>
 where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
-    if *method != Method::POST {
-        return takes("POST");
-    }
-    let refuse = |error: &ProtocolError, id: &str| {
-        shared.metrics.request("unknown", outcome(error));
-        refused(error, id)
-    };
-    let identity = match identify(shared, head.headers) {
-        Ok(identity) => identity,
-        Err(error) => return refuse(&error, "null"),
-    };
+    let identity = identify(shared, head.headers)?;
     let bytes_max = agent.accent.selectools.body_bytes_max.min(shared.limits.body_bytes_max);
     let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
-    let body = match read(head.headers, body, bytes_max, patience).await {
-        Ok(body) => body,
-        Err(error) => return refuse(&error, "null"),
-    };
-    match Envelope::parse(&body) {
-        Ok(envelope) => {
-            let asked = Asked { method: &envelope.method, params: envelope.params, id: envelope.id };
-            answer(shared, agent, identity, head, asked).await
-        }
-        Err((error, id)) => refuse(&error, id),
-    }
+    let body = read(head.headers, body, bytes_max, patience).await?;
+    Ok((identity, body))
 }
 
 /// The whole header is compared in the original, so the scheme has one spelling.
@@ -65,43 +44,17 @@ fn identify<'s>(shared: &'s Shared, headers: &HeaderMap) -> Result<&'s Identity,
     Err(ProtocolError::Unauthenticated { reason: "the scheme is not Bearer".to_owned() })
 }
 
-pub(super) async fn answer(
-    shared: &Shared,
-    agent: &Mounted,
-    identity: &Identity,
-    head: &Head<'_>,
-    asked: Asked<'_>,
-) -> Response<ReplyBody> {
-    let reply = match decode_call(asked.method, asked.params, &shared.decode_limits) {
-        Ok(call) => reply(shared, agent, identity, head, call).await,
-        Err(error) => {
-            shared.metrics.request("unknown", outcome(&error));
-            Err(error)
-        }
-    };
-    match reply {
-        Ok(reply) => {
-            let mut body = Vec::with_capacity(1024);
-            body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-            body.extend_from_slice(asked.id.as_bytes());
-            body.extend_from_slice(b",\"result\":");
-            encode_reply(&reply, &mut body);
-            body.push(b'}');
-            json(StatusCode::OK, JSON, body)
-        }
-        Err(error) => refused(&error, asked.id),
-    }
+/// Reads the envelope; a refusal comes with the id to answer it under.
+pub(super) fn open(body: &[u8]) -> Result<Asked<'_>, (ProtocolError, String)> {
+    let Envelope { method, params, id } = Envelope::parse(body).map_err(|(error, id)| (error, id.to_owned()))?;
+    Ok(Asked { method: method.into(), params, id })
 }
 
-async fn reply(
-    shared: &Shared,
-    agent: &Mounted,
-    identity: &Identity,
-    head: &Head<'_>,
-    call: Call,
-) -> Result<Reply, ProtocolError> {
-    let mut caller = shared.caller(agent, identity, None, Dialect::Selectools, head)?;
-    caller.last_event_id = None;
+pub(super) async fn reply(visit: Visit<'_>, asked: &Asked<'_>) -> Result<Reply, ProtocolError> {
+    let call = decode_call(&asked.method, asked.params, &visit.shared.decode_limits);
+    let call = call.map_err(|error| visit.unread(error))?;
+    let Visit { shared, agent, .. } = visit;
+    let caller = visit.caller()?;
     let call_agent = async |request: Request| Calling::begin(agent, caller, request).reply(shared).await;
     let window = &agent.accent.window;
     let known = |id: &TaskId| match window.has_passed(id) {
@@ -123,15 +76,4 @@ async fn reply(
             _ => Err(ProtocolError::task_not_found(&id)),
         },
     }
-}
-
-fn refused(error: &ProtocolError, id: &str) -> Response<ReplyBody> {
-    let mut body = Vec::with_capacity(256);
-    encode_rpc_error(error, id, &mut body);
-    let status = match error {
-        ProtocolError::Unauthenticated { .. } => StatusCode::UNAUTHORIZED,
-        ProtocolError::PermissionDenied { .. } => StatusCode::FORBIDDEN,
-        _ => StatusCode::OK,
-    };
-    json(status, JSON, body)
 }
