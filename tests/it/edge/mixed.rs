@@ -51,7 +51,7 @@ fn sends() -> Vec<(&'static str, Value)> {
         ("0.3 without its envelope", old_message("hello")),
         ("0.3's proto", in_content.clone()),
         ("0.3's proto in an envelope", call("message/send", in_content)),
-        ("agent-native", call("message/send", typed.clone())),
+        ("agent-native", call("message/send", typed)),
         ("selectools", call("tasks/send", old_message("hello"))),
         ("corvid", json!({"params": {"message": "hello"}})),
         ("NEXUS", call("message/send", in_data)),

@@ -85,7 +85,6 @@ pub(super) const SPEAKERS: &[Speaker] = &[
             Loss::Streams,
         ],
         page: include_str!("../../../../docs/dialects/nexus.md"),
-        ..V1_0
     },
 ];
 
