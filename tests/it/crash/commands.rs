@@ -127,7 +127,7 @@ fn an_orderly_stop_lets_a_command_say_goodbye_and_is_no_attempt() {
     let server = Server::start(&data, addr);
     let second = family(folder.path(), 2);
     assert_eq!((first.told.as_str(), second.told.as_str()), ("1 false", "1 true"));
-    assert_eq!(state(addr, &id), "TASK_STATE_SUBMITTED");
+    eventually("it is at work again", || (state(addr, &id) == "TASK_STATE_WORKING").then_some(()));
     server.interrupt();
     is_gone("the second is ended as well", second.parent);
 }

@@ -9,6 +9,7 @@ mod bad_bodies;
 mod bad_fields;
 mod cards;
 mod corvid;
+mod dawdlers;
 mod downloads;
 mod error_page;
 mod errors;

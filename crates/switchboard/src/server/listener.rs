@@ -101,9 +101,10 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, slot: OwnedSemaphorePermit) {
     let builder = builder(shared);
     let draining = shared.engine.supervisor().draining().clone();
     let hands = shared.tls.clone().map(|tls| (tls, shared.clone()));
+    let patience = Duration::from_secs(u64::from(shared.limits.head_read_s_max));
     shared.engine.supervisor().spawn(Kind::Connection, async move {
         let socket = match hands {
-            None => Socket::plain(stream),
+            None => Socket::plain(stream, patience),
             Some((tls, shared)) => match Box::pin(secured(tls, shared, stream)).await {
                 Some(socket) => socket,
                 None => return,
@@ -153,7 +154,7 @@ async fn secured(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<Soc
         }
     };
     if speaks {
-        return Some(Socket::tls(stream));
+        return Some(Socket::tls(stream, seconds(shared.limits.head_read_s_max)));
     }
     let _ = timeout(GOODBYE_WAIT_MAX, stream.shutdown()).await;
     None

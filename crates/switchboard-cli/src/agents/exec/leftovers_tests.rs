@@ -2,6 +2,8 @@
 
 use std::process::{Child, Command};
 
+use rustix::process::Pid;
+
 use super::*;
 
 /// A shell that waits for a child, in the middle of a message in this folder.
@@ -40,6 +42,8 @@ async fn what_a_dead_server_left_is_killed_and_removed_and_nothing_else() {
     assert!(others.iter_mut().all(is_running), "another server's, and a daemon");
     assert!(!mine.path().join(FOLDER).exists());
     assert_eq!(kill_all(&mine.path().canonicalize().unwrap().join(FOLDER)), 0, "its child is gone, too");
+    // The child of the daemon is in its group, which nothing else here ends.
+    rustix::process::kill_process_group(Pid::from_child(&others[1]), rustix::process::Signal::KILL).unwrap();
     for child in &mut others {
         child.kill().unwrap();
         child.wait().unwrap();

@@ -160,9 +160,6 @@ fn refusals_have_one_flat_object_of_data() {
         encoded(|out| encode_http_error(&invalid, out)),
         r#"{"code":-32602,"message":"Invalid parameters: message.parts: needs at least one part","data":{"reason":"INVALID_PARAMS","violations":[{"field":"message.parts","description":"needs at least one part"}]}}"#
     );
-    let inside = ProtocolError::invalid("configuration.taskPushNotificationConfig.url", "points to a private address");
-    let written = encoded(|out| encode_http_error(&inside, out));
-    assert_eq!(written.matches("configuration.pushNotificationConfig.url").count(), 2, "{written}");
     let busy = ProtocolError::Unavailable { reason: "full".to_owned(), retry_after_s: 5 };
     assert!(
         encoded(|out| encode_http_error(&busy, out)).ends_with(r#""data":{"reason":"UNAVAILABLE","retryAfterS":5}}"#)
