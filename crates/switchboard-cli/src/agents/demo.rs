@@ -119,23 +119,24 @@ impl<'a> Wish<'a> {
         let text = text.trim();
         let (word, rest) = first_word(text);
         // Words are short; whatever is longer is a text to be echoed, and need not be looked at.
-        if word.len() > 6 {
-            return Self::Echo;
-        }
-        match word.to_ascii_lowercase().as_str() {
-            "" => Self::Guide,
-            "slow" => match number(rest, &SECONDS) {
+        let mut lower = [0; 6];
+        let Some(lower) = lower.get_mut(..word.len()) else { return Self::Echo };
+        lower.copy_from_slice(word.as_bytes());
+        lower.make_ascii_lowercase();
+        match &*lower {
+            b"" => Self::Guide,
+            b"slow" => match number(rest, &SECONDS) {
                 Some((seconds, what)) => Self::Slow { seconds, what },
                 None => Self::Number { word: "slow", unit: "seconds", allowed: SECONDS },
             },
-            "stream" => match number(rest, &CHUNKS) {
+            b"stream" => match number(rest, &CHUNKS) {
                 Some((chunks, _)) => Self::Stream { chunks },
                 None => Self::Number { word: "stream", unit: "chunks", allowed: CHUNKS },
             },
-            "fail" => Self::Fail { reason: or(rest, "Failed, as you asked") },
-            "ask" => Self::Ask { topic: or(rest, "What would you like to know?") },
-            "file" => Self::File { text: or(rest, "Hello from Switchboard.\n") },
-            "data" => Self::Data { text: rest },
+            b"fail" => Self::Fail { reason: or(rest, "Failed, as you asked") },
+            b"ask" => Self::Ask { topic: or(rest, "What would you like to know?") },
+            b"file" => Self::File { text: or(rest, "Hello from Switchboard.\n") },
+            b"data" => Self::Data { text: rest },
             _ => Self::Echo,
         }
     }

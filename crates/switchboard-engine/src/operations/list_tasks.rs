@@ -63,8 +63,9 @@ pub(crate) async fn list_tasks(
     }))
 }
 
-/// A token is a position and a mark of the filters it belongs to, in hexadecimal. It holds nothing a caller could not
-/// have seen, and it grants nothing: the scope of a list comes from the caller.
+/// A token is a position and a mark of the filters it belongs to, in hexadecimal. It grants nothing: the scope of a list
+/// comes from the caller. The number of a task in the store is in it, which tells roughly how many tasks there have been, of
+/// everybody (SECURITY.md says so).
 fn encode_token(cursor: ListCursor, list: &ListTasks) -> String {
     let mut token = String::with_capacity(40);
     let _ = write!(token, "{:016x}{:016x}{:08x}", cursor.status_at.as_ms(), cursor.key.0, filter_mark(list));

@@ -20,6 +20,8 @@ use super::pages::copy_pages;
 pub fn backup(database: &Path, to: &Path) -> Result<u64, FileError> {
     let (source, _) = open_to_read(database)?;
     refuse_existing(to)?;
+    let folder = folder_of(to);
+    std::fs::metadata(folder).map_err(|source| FileError::Io { path: folder.to_owned(), source })?;
     let part = beside(to, ".part");
     let io = |source| FileError::Io { path: part.clone(), source };
     // A part that nobody holds was left by a backup that was cut off.

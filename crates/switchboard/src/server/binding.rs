@@ -74,7 +74,9 @@ pub(crate) fn echo_extensions(dialect: Dialect, extensions: &[String], response:
 /// Whether a body says it is JSON. One that says nothing is believed; a form or plain text is not, which also keeps
 /// pages that may not call from posting without asking first.
 pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), ProtocolError> {
-    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let Some(value) = headers.get(header::CONTENT_TYPE).filter(|value| *value != "application/json") else {
+        return Ok(());
+    };
     let value = value.to_str().unwrap_or("?");
     let bare = value.split(';').next().unwrap_or_default().trim();
     if ["application/json", "application/a2a+json"].iter().any(|json| bare.eq_ignore_ascii_case(json)) {
