@@ -42,7 +42,11 @@ impl Targets {
     pub(super) fn choose(arguments: &Arguments) -> Result<Targets> {
         let own = std::env::current_exe().context("cannot find this binary")?;
         let beside = own.parent().context("a binary lies in a folder")?;
-        let server = arguments.server.clone().unwrap_or_else(|| beside.join("switchboard"));
+        let server = match &arguments.server {
+            // Each server runs in a folder of its own.
+            Some(server) => std::path::absolute(server).context("cannot tell where the server is")?,
+            None => beside.join("switchboard"),
+        };
         let scratch = arguments.scratch.clone().unwrap_or_else(|| beside.to_owned());
         let target = |name: &str, kind, program: &Path| Target {
             name: name.to_owned(),
