@@ -10,7 +10,7 @@ pub struct ServerLimits {
     pub body_read_s_max: u32,
     /// How long the rest of a body is read that was answered before its end.
     pub linger_s_max: u32,
-    /// How long a client may take to send its headers.
+    /// How long a client may take to say which HTTP it speaks, and then to send its headers.
     pub head_read_s_max: u32,
     /// How long a client may take for its TLS handshake.
     pub tls_handshake_s_max: u32,
