@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use switchboard_core::call::BoxFuture;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Refusal, decide, is_needed_to_fold};
-use switchboard_core::model::{ContextId, TaskId, TaskState};
+use switchboard_core::model::{ContextId, TaskId, TaskState, Timestamp};
 use tokio::sync::SetOnce;
 
 use crate::house::House;
@@ -20,13 +20,13 @@ pub(crate) struct Record {
     pub(crate) id: TaskId,
     pub(crate) context_id: ContextId,
     key: SetOnce<TaskKey>,
-    head: Mutex<Head>,
+    head: Mutex<Arc<Head>>,
 }
 
 impl Record {
     pub(crate) fn unopened(scope: Scope, id: TaskId, context_id: ContextId) -> Self {
         let head = Head::unopened(id.clone(), context_id.clone(), scope.agent.clone());
-        Self { scope, id, context_id, key: SetOnce::new(), head: Mutex::new(head) }
+        Self { scope, id, context_id, key: SetOnce::new(), head: Mutex::new(Arc::new(head)) }
     }
 
     pub(crate) fn stored(stored: StoredHead) -> Self {
@@ -35,7 +35,7 @@ impl Record {
         Self { scope, id, context_id, key: SetOnce::new_with(Some(key)), head: Mutex::new(head) }
     }
 
-    pub(crate) fn head(&self) -> Head {
+    pub(crate) fn head(&self) -> Arc<Head> {
         self.head.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -54,11 +54,51 @@ impl Record {
     }
 
     /// Keeps the newer of two heads, whichever commit's answer came first.
-    fn saw(&self, head: Head) {
+    fn saw(&self, head: Arc<Head>) {
         let mut known = self.head.lock().unwrap_or_else(PoisonError::into_inner);
         if head.version > known.version {
             *known = head;
         }
+    }
+}
+
+/// Events that were decided together, where the record was then, and where they lead.
+pub(crate) struct Step {
+    before: Basis,
+    after: Arc<Head>,
+    pub(crate) events: Arc<[Event]>,
+}
+
+impl Step {
+    pub(crate) fn from(before: &Head, events: Arc<[Event]>) -> Self {
+        let mut after = before.clone();
+        for event in &*events {
+            after.apply(event);
+        }
+        Self::of(Basis::of(before), after, events)
+    }
+
+    /// Of a head that has taken the events in already.
+    pub(crate) fn of(before: Basis, mut after: Head, events: Arc<[Event]>) -> Self {
+        after.version = before.version + 1;
+        Self { before, after: Arc::new(after), events }
+    }
+}
+
+/// What a commit needs to know of the head it was decided on.
+#[derive(Clone, Copy)]
+pub(crate) struct Basis {
+    version: u64,
+    state: TaskState,
+    status_at: Timestamp,
+    running: bool,
+    fence: u64,
+}
+
+impl Basis {
+    pub(crate) fn of(head: &Head) -> Self {
+        let Head { version, state, status_at, running, fence, .. } = *head;
+        Self { version, state, status_at, running, fence }
     }
 }
 
@@ -105,8 +145,9 @@ impl House {
             if events.is_empty() {
                 return Ok(Arc::from(events));
             }
-            let events: Arc<[Event]> = events.into();
-            match self.append(record, head, events.clone(), fence, Extras::default()).await {
+            let step = Step::from(&head, events.into());
+            let events = step.events.clone();
+            match self.append(record, step, fence, Extras::default()).await {
                 Err(AppendError::Conflict) => self.reload(record).await?,
                 Err(AppendError::Write(error)) => return Err(error),
                 Ok(()) => return Ok(events),
@@ -115,19 +156,19 @@ impl House {
         Err(WriteError::Failed(contended(&record.id)))
     }
 
-    /// Appends decided events to the head they were decided on.
+    /// Appends a decided step, if the record is still where the step was decided.
     pub(crate) async fn append(
         &self,
         record: &Record,
-        before: Head,
-        events: Arc<[Event]>,
+        step: Step,
         fence: Option<u64>,
         extras: Extras,
     ) -> Result<(), AppendError> {
         // What is large lives in the two functions around the wait, not in the future that waits.
-        let (asked, head, first_seq) = self.ask_store(record, before, &events, fence, extras);
+        let events = step.events.clone();
+        let (asked, head, first_seq) = self.ask_store(record, step, fence, extras);
         let answered = asked.await;
-        self.appended(record, *head, first_seq, &events, answered)
+        self.appended(record, head, first_seq, &events, answered)
     }
 
     /// Hands a commit to the store. Gives back its answer to come, the head after it, and the number of its first visible
@@ -135,22 +176,17 @@ impl House {
     fn ask_store(
         &self,
         record: &Record,
-        before: Head,
-        events: &Arc<[Event]>,
+        step: Step,
         fence: Option<u64>,
         extras: Extras,
-    ) -> (BoxFuture<'_, Result<TaskKey, CommitError>>, Box<Head>, u64) {
+    ) -> (BoxFuture<'_, Result<TaskKey, CommitError>>, Arc<Head>, u64) {
         let Extras { push, accept, folded } = extras;
+        let Step { before, mut after, events } = step;
         let target = match record.key() {
             Some(key) => Target::Existing { key, expected_version: before.version },
             None => Target::New { scope: record.scope.clone() },
         };
-        let folds = is_needed_to_fold(&before, events);
-        let was_running = before.running && before.version > 0;
-        let old_fence = before.fence;
-        let paused_at = (before.state == TaskState::AuthRequired).then_some(before.status_at);
-        let mut head = Box::new(before);
-        head.apply_commit(events);
+        let head = Arc::make_mut(&mut after);
         for change in &push {
             match change {
                 PushChange::Put { .. } => head.push_configs += 1,
@@ -158,7 +194,9 @@ impl House {
             }
         }
         let at = self.now();
-        let begins = head.running && (!was_running || head.fence != old_fence);
+        let was_running = before.running && before.version > 0;
+        let paused_at = (before.state == TaskState::AuthRequired).then_some(before.status_at);
+        let begins = head.running && (!was_running || head.fence != before.fence);
         if begins {
             head.deadline = self.limits.processing_s_max.map(|seconds| at.plus_ms(i64::from(seconds) * 1000));
         } else if !head.running {
@@ -169,9 +207,9 @@ impl House {
         let commit = Commit {
             target,
             fence,
-            events: events.clone(),
-            head: (*head).clone(),
-            folds,
+            folds: is_needed_to_fold(before.state, &events),
+            events,
+            head: after.clone(),
             lease_ms: begins.then_some(self.limits.lease_ms),
             push,
             accept,
@@ -179,14 +217,14 @@ impl House {
             folded,
         };
         let first_seq = commit.first_seq();
-        (self.store.commit(commit), head, first_seq)
+        (self.store.commit(commit), after, first_seq)
     }
 
     /// Takes the store's answer in, and tells followers.
     fn appended(
         &self,
         record: &Record,
-        head: Head,
+        head: Arc<Head>,
         first_seq: u64,
         events: &[Event],
         answered: Result<TaskKey, CommitError>,

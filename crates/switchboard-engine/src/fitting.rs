@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use switchboard_core::model::{Artifact, ArtifactView, Message, Task, TaskView};
+use switchboard_core::model::{ArtifactView, Message, Task, TaskView};
 
 use crate::ports::Room;
 use crate::ports::room::{Outline, estimate};
@@ -41,7 +41,7 @@ pub(crate) fn fit(room: &Room, scope: &Scope, view: TaskView) -> TaskView {
 pub(crate) fn weight(view: &TaskView) -> u64 {
     let artifacts: u64 = match view.artifacts {
         ArtifactView::Omitted => 0,
-        ArtifactView::Shown | ArtifactView::AlwaysListed => view.task.artifacts.iter().map(Artifact::weight).sum(),
+        ArtifactView::Shown | ArtifactView::AlwaysListed => view.task.artifacts.iter().map(|made| made.weight()).sum(),
     };
     base_weight(&view.task) + artifacts + view.history().iter().map(|message| message.weight()).sum::<u64>()
 }
@@ -60,7 +60,7 @@ fn base_weight(task: &Task) -> u64 {
 
 /// The task with as few links as will do, and what its artifacts weigh then.
 fn fit_artifacts(room: &Room, scope: &Scope, task: &Arc<Task>, bytes_max: u64) -> (Arc<Task>, u64) {
-    let mut weighed: Vec<(usize, u64)> = task.artifacts.iter().map(Artifact::weight).enumerate().collect();
+    let mut weighed: Vec<(usize, u64)> = task.artifacts.iter().map(|made| made.weight()).enumerate().collect();
     let mut total: u64 = weighed.iter().map(|(_, weight)| weight).sum();
     weighed.sort_by_key(|(_, weight)| Reverse(*weight));
     let mut task = task.clone();
@@ -72,7 +72,7 @@ fn fit_artifacts(room: &Room, scope: &Scope, task: &Arc<Task>, bytes_max: u64) -
         let lighter = linked.weight();
         if lighter < weight {
             total = total - weight + lighter;
-            Arc::make_mut(&mut task).artifacts[place] = linked;
+            Arc::make_mut(&mut task).artifacts[place] = linked.into();
         }
     }
     (task, total)

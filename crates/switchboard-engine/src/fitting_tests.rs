@@ -33,7 +33,7 @@ fn view(artifacts: Vec<Artifact>, history: &[usize]) -> TaskView {
         id: "t".into(),
         context_id: "c".into(),
         status: TaskStatus { state: TaskState::Working, message: None, timestamp: Timestamp::default() },
-        artifacts,
+        artifacts: artifacts.into_iter().map(Arc::new).collect(),
         history: history.iter().map(message).collect(),
         metadata: None,
         created_at: Timestamp::default(),
@@ -71,7 +71,7 @@ fn the_largest_artifacts_become_links_and_keep_their_place() {
     large.parts[0].filename = Some("b.txt".to_owned());
     let shown = fitted(20_000, view(vec![text("a", 5_000), large, text("c", 5_000)], &[10]));
     let artifacts = &shown.task.artifacts;
-    assert_eq!(artifacts.iter().map(is_linked).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!(artifacts.iter().map(|made| is_linked(made)).collect::<Vec<_>>(), [false, true, false]);
     let expected = Part::url("here:t/b").with_filename("b.txt").with_media_type("text/plain; charset=utf-8");
     assert_eq!((artifacts[1].name.as_deref(), &artifacts[1].parts[..]), (Some("big"), &[expected][..]));
     assert_eq!(shown.history().len(), 1);

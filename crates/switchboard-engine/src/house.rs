@@ -83,6 +83,10 @@ impl House {
         self.clock.now()
     }
 
+    pub(crate) fn uuid(&self) -> Arc<str> {
+        self.ids.uuid(self.now())
+    }
+
     pub(crate) fn bounds(&self) -> Bounds {
         Bounds {
             inbox_messages_max: self.limits.inbox_messages_max,
@@ -130,7 +134,7 @@ impl House {
 
     /// What a client is told when the store fails: an incident id that the log has too, and nothing else.
     pub(crate) fn store_failed(&self, error: &StoreError) -> ProtocolError {
-        let incident = self.ids.uuid();
+        let incident = self.uuid().to_string();
         tracing::error!(incident, ?error, "store failed");
         self.health.store_failed(error);
         match error {

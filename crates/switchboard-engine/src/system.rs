@@ -1,6 +1,7 @@
 //! The real clock and real randomness: the two adapters that make a process differ from a simulation.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use switchboard_core::model::Timestamp;
@@ -37,8 +38,8 @@ thread_local! {
 }
 
 impl Ids for RandomIds {
-    fn uuid(&self) -> String {
-        format_uuid(SystemClock.now(), draw())
+    fn uuid(&self, now: Timestamp) -> Arc<str> {
+        format_uuid(now, draw())
     }
 }
 
@@ -57,7 +58,7 @@ fn draw() -> [u8; 16] {
 }
 
 /// Sets the time, version and variant bits and writes the usual 8-4-4-4-12 form.
-fn format_uuid(now: Timestamp, mut bytes: [u8; 16]) -> String {
+fn format_uuid(now: Timestamp, mut bytes: [u8; 16]) -> Arc<str> {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     // Where each byte's two digits go.
     const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
@@ -69,7 +70,7 @@ fn format_uuid(now: Timestamp, mut bytes: [u8; 16]) -> String {
         text[place] = HEX[usize::from(byte >> 4)];
         text[place + 1] = HEX[usize::from(byte & 0x0f)];
     }
-    std::str::from_utf8(&text).expect("digits and dashes are text").to_owned()
+    std::str::from_utf8(&text).expect("digits and dashes are text").into()
 }
 
 #[cfg(test)]
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn ids_are_uuids_in_order_of_time_and_never_the_same() {
-        let ids: Vec<String> = (0..2_000).map(|_| RandomIds.uuid()).collect();
+        let ids: Vec<_> = (0..2_000).map(|_| RandomIds.uuid(SystemClock.now())).collect();
         let now = SystemClock.now().as_ms();
         for id in &ids {
             let bytes = id.as_bytes();

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use switchboard_core::call::{Caller, Endpoint, ListTasks, Owner, Reply, Request, SendMessage, TaskPage, UpdateStream};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Message, Part, Role, Task, TaskId};
-use switchboard_engine::ports::Ids;
-use switchboard_engine::system::RandomIds;
+use switchboard_engine::ports::{Clock, Ids};
+use switchboard_engine::system::{RandomIds, SystemClock};
 
 /// An agent in this process.
 ///
@@ -167,7 +167,7 @@ impl Local {
 }
 
 fn text_message(text: &str, task: Option<&TaskId>) -> Message {
-    let mut message = Message::new(Role::User, RandomIds.uuid(), vec![Part::text(text)]);
+    let mut message = Message::new(Role::User, RandomIds.uuid(SystemClock.now()), vec![Part::text(text)]);
     message.task_id = task.cloned();
     message
 }

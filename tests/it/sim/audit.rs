@@ -27,7 +27,7 @@ pub(super) struct Books {
 /// One record.
 pub(super) struct Book {
     pub(super) scope: Scope,
-    pub(super) head: Head,
+    pub(super) head: Arc<Head>,
     /// Every commit, internal ones too, in order of versions from 1.
     pub(super) commits: Vec<Written>,
     /// Whoever has the lease, while a run is under way or ought to be.
@@ -48,7 +48,7 @@ pub(super) struct Offer {
     fence: Option<u64>,
     first_seq: u64,
     events: Arc<[Event]>,
-    head: Head,
+    head: Arc<Head>,
     takes_lease: bool,
     hooks: Vec<(ConfigId, Option<u64>)>,
 }
@@ -92,7 +92,7 @@ impl Audit {
         self.journal
             .say(|| format!("{} wrote v{} of {id} under {fence:?}: {}", life.name, head.version, words(&events)));
         if let Some(scope) = scope {
-            let unopened = Head::unopened(id.clone(), head.context_id.clone(), head.agent.clone());
+            let unopened = Arc::new(Head::unopened(id.clone(), head.context_id.clone(), head.agent.clone()));
             let book = Book { scope, head: unopened, commits: Vec::new(), owner: None, hooks: BTreeMap::new() };
             books.keys.insert(id.clone(), key);
             if books.tasks.insert(key, book).is_some() {

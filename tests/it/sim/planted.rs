@@ -98,7 +98,7 @@ impl Bottom {
         Ok(key)
     }
 
-    fn head(&self, key: TaskKey, id: &TaskId) -> Option<Head> {
+    fn head(&self, key: TaskKey, id: &TaskId) -> Option<Arc<Head>> {
         let scope = self.scopes.lock().unwrap().get(&key)?.clone();
         Some(at_once(self.memory.head(&scope, id)).ok()??.head)
     }
@@ -126,7 +126,7 @@ fn ignore_fence(store: &Doctored, mut commit: Commit) -> Result<TaskKey, CommitE
         && head.fence != fence
     {
         *expected_version = head.version;
-        head.apply_commit(&commit.events);
+        Arc::make_mut(&mut head).apply_commit(&commit.events);
         commit.head = head;
         commit.folded = None;
     }

@@ -64,7 +64,7 @@ pub(crate) fn line(frame: Result<&Frame, &ProtocolError>) -> String {
     let shown = match &frame.update.update {
         Update::Task(view) => {
             let said = view.history().iter().map(|message| words(message)).collect::<Vec<_>>().join(", ");
-            let made = view.task.artifacts.iter().map(content).collect::<Vec<_>>().join(", ");
+            let made = view.task.artifacts.iter().map(|made| content(made)).collect::<Vec<_>>().join(", ");
             format!("task {} said [{said}] made [{made}]", status(&view.task.status))
         }
         Update::Message(message) => format!("message {}", words(message)),

@@ -24,7 +24,7 @@ pub(super) fn conversation(view: &TaskView) -> Vec<Arc<Message>> {
 
 /// What the artifacts say, as one message: readers look at the last message alone.
 fn written(task: &Task) -> Option<Arc<Message>> {
-    let texts: Vec<String> = task.artifacts.iter().map(words).filter(|text| !text.is_empty()).collect();
+    let texts: Vec<String> = task.artifacts.iter().map(|made| words(made)).filter(|text| !text.is_empty()).collect();
     if texts.is_empty() {
         return None;
     }

@@ -25,6 +25,8 @@ mod vocabulary;
 pub use crate::model::{Dialect, Package};
 pub use vocabulary::{Vocabulary, vocabulary, vocabulary_of_package};
 
+use std::sync::Arc;
+
 use crate::call::Reply;
 use crate::error::ProtocolError;
 use crate::model::{Message, TaskView, Update};
@@ -199,12 +201,12 @@ pub fn for_open_reader(view: TaskView) -> (Dialect, TaskView) {
 
 /// An id that this house makes, in the form a dialect has for its ids. `uuid` is one in its usual form.
 #[must_use]
-pub fn own_id(dialect: Dialect, uuid: String) -> String {
+pub fn own_id(dialect: Dialect, uuid: Arc<str>) -> Arc<str> {
     match dialect {
         Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::AgentNative | Dialect::Corvid | Dialect::Nexus => {
             uuid
         }
-        Dialect::Selectools => uuid.replace('-', ""),
+        Dialect::Selectools => uuid.replace('-', "").into(),
     }
 }
 

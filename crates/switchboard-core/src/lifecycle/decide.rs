@@ -40,50 +40,75 @@ impl From<ProtocolError> for Refusal {
 /// # Errors
 /// When the command may not be carried out on this task.
 pub fn decide(head: &Head, command: Command, bounds: &Bounds, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+    let mut events = Vec::new();
+    decide_onto(&mut events, head, command, bounds, now)?;
+    Ok(events)
+}
+
+/// As [`decide`], but puts the events behind others. A refusal leaves those as they were.
+///
+/// # Errors
+/// As [`decide`].
+pub fn decide_onto(
+    events: &mut Vec<Event>,
+    head: &Head,
+    command: Command,
+    bounds: &Bounds,
+    now: Timestamp,
+) -> Result<(), Refusal> {
     match command {
-        Command::Open(opening) => Ok(open(opening, now)),
-        Command::Birth { inbound } => Ok(birth(head, &inbound, now)),
-        Command::AddMessage { inbound } => add_message(head, inbound, bounds, now),
-        Command::RequestCancel { metadata } => request_cancel(head, metadata, now),
+        Command::Open(opening) => open(events, opening, now),
+        Command::Birth { inbound } => birth(events, head, &inbound, now),
+        Command::AddMessage { inbound } => add_message(events, head, inbound, bounds, now)?,
+        Command::RequestCancel { metadata } => request_cancel(events, head, metadata, now)?,
         Command::Run { fence, inbound, command } => {
             if fence != head.fence {
                 return Err(Refusal::Fenced);
             }
-            run(head, &inbound, command, bounds, now)
+            run(events, head, &inbound, command, bounds, now)?;
         }
         Command::Revoke { inbound, state, message } => {
             if head.is_closed() {
                 return Err(Refusal::Closed { state: head.state });
             }
-            let mut events = birth(head, &inbound, now);
+            birth(events, head, &inbound, now);
             events.push(Event::Claimed { fence: head.fence + 1, attempt: head.attempt, at: now });
             events.push(Event::StatusChanged { state, message, metadata: None, at: now });
-            Ok(events)
         }
         Command::Claim => {
             if head.is_closed() || !head.running {
                 return Err(Refusal::Closed { state: head.state });
             }
-            Ok(vec![Event::Claimed { fence: head.fence + 1, attempt: head.attempt + 1, at: now }])
+            events.push(Event::Claimed { fence: head.fence + 1, attempt: head.attempt + 1, at: now });
         }
     }
+    Ok(())
 }
 
-fn open(opening: Opening, now: Timestamp) -> Vec<Event> {
+fn open(events: &mut Vec<Event>, opening: Opening, now: Timestamp) {
     let Opening { inbound, context_id, born } = opening;
-    vec![if born { Event::Opened { inbound, context_id, at: now } } else { Event::Received { inbound, context_id } }]
+    events.push(match born {
+        true => Event::Opened { inbound, context_id, at: now },
+        false => Event::Received { inbound, context_id },
+    });
 }
 
-fn birth(head: &Head, inbound: &Arc<Inbound>, now: Timestamp) -> Vec<Event> {
+fn birth(events: &mut Vec<Event>, head: &Head, inbound: &Arc<Inbound>, now: Timestamp) {
     match head.phase {
         Phase::Unborn => {
-            vec![Event::Opened { inbound: inbound.clone(), context_id: head.context_id.clone(), at: now }]
+            events.push(Event::Opened { inbound: inbound.clone(), context_id: head.context_id.clone(), at: now });
         }
-        Phase::Live | Phase::Replied => Vec::new(),
+        Phase::Live | Phase::Replied => {}
     }
 }
 
-fn add_message(head: &Head, inbound: Arc<Inbound>, bounds: &Bounds, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+fn add_message(
+    events: &mut Vec<Event>,
+    head: &Head,
+    inbound: Arc<Inbound>,
+    bounds: &Bounds,
+    now: Timestamp,
+) -> Result<(), Refusal> {
     if head.phase != Phase::Live {
         return Err(ProtocolError::task_not_found(&head.id).into());
     }
@@ -98,86 +123,91 @@ fn add_message(head: &Head, inbound: Arc<Inbound>, bounds: &Bounds, now: Timesta
     debug_assert_eq!(inbound.turn, head.turns + 1, "turns are numbered as they come");
     let added = Event::MessageAdded { inbound };
     if head.running {
-        return Ok(vec![added]);
+        events.push(added);
+        return Ok(());
     }
     // The pause ends first: the agent's question goes into history, and the answer behind it.
-    let mut events = end_pause(head, now);
+    end_pause(events, head, now);
     events.push(added);
     // The next turn in order, which is not this message's if an earlier one still waits.
     events.push(next_turn(head));
-    Ok(events)
+    Ok(())
 }
 
 /// Takes a task out of its pause, if it is in one.
-fn end_pause(head: &Head, now: Timestamp) -> Vec<Event> {
-    if !head.state.is_interrupted() {
-        return Vec::new();
+fn end_pause(events: &mut Vec<Event>, head: &Head, now: Timestamp) {
+    if head.state.is_interrupted() {
+        events.push(Event::StatusChanged { state: TaskState::Submitted, message: None, metadata: None, at: now });
     }
-    vec![Event::StatusChanged { state: TaskState::Submitted, message: None, metadata: None, at: now }]
 }
 
 fn next_turn(head: &Head) -> Event {
     Event::TurnBegan { turn: head.turn + 1, fence: head.fence + 1 }
 }
 
-fn request_cancel(head: &Head, metadata: Option<Json>, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+fn request_cancel(
+    events: &mut Vec<Event>,
+    head: &Head,
+    metadata: Option<Json>,
+    now: Timestamp,
+) -> Result<(), Refusal> {
     if head.phase != Phase::Live {
         return Err(ProtocolError::task_not_found(&head.id).into());
     }
     match head.state {
         // Spec 3.3.1 calls cancel idempotent, so a canceled task is answered with the task.
-        TaskState::Canceled => return Ok(Vec::new()),
+        TaskState::Canceled => return Ok(()),
         TaskState::Completed | TaskState::Failed | TaskState::Rejected => {
             return Err(ProtocolError::TaskNotCancelable { id: head.id.clone(), state: head.state }.into());
         }
         TaskState::Submitted | TaskState::Working | TaskState::InputRequired | TaskState::AuthRequired => {}
     }
-    let mut events = Vec::new();
     if !head.cancel_requested {
         events.push(Event::CancelRequested { metadata, at: now });
     }
     if !head.running {
         events.push(Event::StatusChanged { state: TaskState::Canceled, message: None, metadata: None, at: now });
     }
-    Ok(events)
+    Ok(())
 }
 
 fn run(
+    events: &mut Vec<Event>,
     head: &Head,
     inbound: &Arc<Inbound>,
     command: RunCommand,
     bounds: &Bounds,
     now: Timestamp,
-) -> Result<Vec<Event>, Refusal> {
+) -> Result<(), Refusal> {
     if head.is_closed() {
         return match command {
-            RunCommand::EndTurn(_) => Ok(Vec::new()),
+            RunCommand::EndTurn(_) => Ok(()),
             _ => Err(Refusal::Closed { state: head.state }),
         };
     }
     match command {
         RunCommand::Status(write) => {
             check_write("a status", write.message.as_ref().map_or(&[], |message| &message.parts), bounds)?;
-            let mut events = birth(head, inbound, now);
-            events.push(status(head, write, now)?);
-            Ok(events)
+            let status = status(head, write, now)?;
+            birth(events, head, inbound, now);
+            events.push(status);
         }
         RunCommand::Artifact { artifact, append, last_chunk, metadata } => {
             let append = check_artifact(head, &artifact, append, bounds)?;
-            let mut events = birth(head, inbound, now);
+            birth(events, head, inbound, now);
             events.push(Event::ArtifactWritten { artifact, append, last_chunk, metadata, attempt: head.attempt });
-            Ok(events)
         }
         RunCommand::Reply { message } => match head.phase {
             Phase::Unborn => {
                 check_write("a direct reply", &message.parts, bounds)?;
-                Ok(vec![Event::Replied { message }])
+                events.push(Event::Replied { message });
             }
-            Phase::Live | Phase::Replied => Err(agent_error("a direct reply after the task was opened")),
+            Phase::Live | Phase::Replied => return Err(agent_error("a direct reply after the task was opened")),
         },
-        RunCommand::Checkpoint { value } => Ok(vec![Event::Checkpoint { value }]),
-        RunCommand::EndTurn(end) => Ok(end_turn(head, inbound, end, now)),
+        RunCommand::Checkpoint { value } => events.push(Event::Checkpoint { value }),
+        RunCommand::EndTurn(end) => end_turn(events, head, inbound, end, now),
     }
+    Ok(())
 }
 
 fn agent_error(reason: impl Into<String>) -> Refusal {
@@ -237,23 +267,22 @@ fn check_artifact(head: &Head, artifact: &Artifact, append: bool, bounds: &Bound
     Ok(append)
 }
 
-fn end_turn(head: &Head, inbound: &Arc<Inbound>, end: TurnEnd, now: Timestamp) -> Vec<Event> {
-    let mut events = birth(head, inbound, now);
+fn end_turn(events: &mut Vec<Event>, head: &Head, inbound: &Arc<Inbound>, end: TurnEnd, now: Timestamp) {
+    birth(events, head, inbound, now);
     let status = |state, message| Event::StatusChanged { state, message, metadata: None, at: now };
     let paused = head.phase == Phase::Live && head.state.is_interrupted();
     if head.cancel_requested {
         events.push(status(TaskState::Canceled, None));
-        return events;
+        return;
     }
     match end {
         TurnEnd::Failed { message } => events.push(status(TaskState::Failed, message)),
         TurnEnd::Returned if head.inbox() > 0 => {
-            events.extend(end_pause(head, now));
+            end_pause(events, head, now);
             events.push(next_turn(head));
         }
         TurnEnd::Returned if paused && head.running => events.push(Event::TurnEnded),
         TurnEnd::Returned if paused => {}
         TurnEnd::Returned => events.push(status(TaskState::Completed, None)),
     }
-    events
 }

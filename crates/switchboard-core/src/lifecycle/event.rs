@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use super::Head;
 use crate::model::{Artifact, ContextId, Dialect, Json, Message, TaskState, Timestamp};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -51,14 +50,14 @@ impl Event {
     }
 }
 
-/// Whether a reader must fold this commit to know the task. A status that a later one replaces leaves no trace unless
+/// Whether a reader must fold this commit, made in state `before`, to know the task. A status that a later one replaces leaves no trace unless
 /// it asked something (its message moves to history when the task goes on), so a reader that has the newest status from
 /// elsewhere may skip commits of mere progress; a task with a million progress notes is still read quickly.
 #[must_use]
-pub fn is_needed_to_fold(before: &Head, events: &[Event]) -> bool {
+pub fn is_needed_to_fold(before: TaskState, events: &[Event]) -> bool {
     events.iter().any(|event| match event {
         Event::StatusChanged { state, message, .. } => {
-            before.state.is_interrupted() || (state.is_interrupted() && message.is_some())
+            before.is_interrupted() || (state.is_interrupted() && message.is_some())
         }
         Event::Claimed { .. } | Event::CancelRequested { .. } | Event::TurnEnded => false,
         Event::Received { .. }

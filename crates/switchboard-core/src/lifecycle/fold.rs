@@ -45,8 +45,8 @@ impl Folded {
         let task = Arc::make_mut(&mut self.task);
         match event {
             Event::Received { inbound, .. } => {
-                task.history.push(inbound.message.clone());
-                self.open_turns.push(inbound.clone());
+                push(&mut task.history, inbound.message.clone());
+                push(&mut self.open_turns, inbound.clone());
             }
             Event::Opened { inbound, at, .. } => {
                 task.status.timestamp = *at;
@@ -55,13 +55,13 @@ impl Folded {
                 task.dialect = inbound.dialect;
                 // A record that was received first already has its message.
                 if task.history.is_empty() {
-                    task.history.push(inbound.message.clone());
-                    self.open_turns.push(inbound.clone());
+                    push(&mut task.history, inbound.message.clone());
+                    push(&mut self.open_turns, inbound.clone());
                 }
             }
             Event::MessageAdded { inbound } => {
-                task.history.push(inbound.message.clone());
-                self.open_turns.push(inbound.clone());
+                push(&mut task.history, inbound.message.clone());
+                push(&mut self.open_turns, inbound.clone());
             }
             Event::TurnBegan { turn, .. } => {
                 self.open_turns.retain(|open| open.turn >= *turn);
@@ -74,9 +74,9 @@ impl Folded {
             }
             Event::ArtifactWritten { artifact, append, .. } => {
                 match task.artifacts.iter_mut().find(|known| known.artifact_id == artifact.artifact_id) {
-                    Some(known) if *append => known.append(artifact),
+                    Some(known) if *append => Arc::make_mut(known).append(artifact),
                     Some(known) => known.clone_from(artifact),
-                    None => task.artifacts.push((**artifact).clone()),
+                    None => push(&mut task.artifacts, artifact.clone()),
                 }
             }
             Event::Replied { message } => self.reply = Some(message.clone()),
@@ -84,6 +84,15 @@ impl Folded {
             Event::CancelRequested { .. } | Event::Claimed { .. } | Event::TurnEnded => {}
         }
     }
+}
+
+/// Most tasks have one message, one turn and one artifact, and many tasks are kept: the first takes no more room than
+/// it needs.
+fn push<T>(list: &mut Vec<T>, item: T) {
+    if list.is_empty() {
+        list.reserve_exact(1);
+    }
+    list.push(item);
 }
 
 fn keep_question(task: &mut Task) {

@@ -10,7 +10,7 @@ mod head;
 mod visible;
 
 pub use command::{Command, Opening, RunCommand, StatusWrite, TurnEnd};
-pub use decide::{Bounds, Refusal, decide};
+pub use decide::{Bounds, Refusal, decide, decide_onto};
 pub use event::{Event, Inbound, is_needed_to_fold};
 pub use fold::Folded;
 pub use head::{ArtifactHead, Head, Phase};

@@ -28,6 +28,12 @@ macro_rules! id {
             }
         }
 
+        impl From<Arc<str>> for $name {
+            fn from(text: Arc<str>) -> Self {
+                Self(text)
+            }
+        }
+
         impl From<String> for $name {
             fn from(text: String) -> Self {
                 Self(Arc::from(text))

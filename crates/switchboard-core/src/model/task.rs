@@ -86,7 +86,8 @@ pub struct Task {
     pub id: TaskId,
     pub context_id: ContextId,
     pub status: TaskStatus,
-    pub artifacts: Vec<Artifact>,
+    /// Shared, because what an agent wrote in one piece stands in its task as it was written.
+    pub artifacts: Vec<Arc<Artifact>>,
     pub history: Vec<Arc<Message>>,
     pub metadata: Option<Json>,
     /// When it was begun.
@@ -103,6 +104,6 @@ impl Task {
 
     #[must_use]
     pub fn artifact(&self, id: &str) -> Option<&Artifact> {
-        self.artifacts.iter().find(|artifact| artifact.artifact_id.as_str() == id)
+        self.artifacts.iter().map(Arc::as_ref).find(|artifact| artifact.artifact_id.as_str() == id)
     }
 }

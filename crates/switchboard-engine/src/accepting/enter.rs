@@ -6,11 +6,11 @@ use std::sync::Arc;
 use switchboard_core::call::{Caller, SendMessage};
 use switchboard_core::dialect::{own_id, vocabulary};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::lifecycle::{Command, Event, Folded, Head, Inbound, Opening, Refusal, decide};
-use switchboard_core::model::{Json, Message, PushConfig, Task, TaskId};
+use switchboard_core::lifecycle::{Command, Event, Folded, Head, Inbound, Opening, Refusal, decide, decide_onto};
+use switchboard_core::model::{Json, Message, PushConfig, Task, TaskId, Timestamp};
 
 use super::{Identity, identify};
-use crate::commit::{AppendError, Extras, Record, WriteError, contended};
+use crate::commit::{AppendError, Extras, Record, Step, WriteError, contended};
 use crate::house::{House, Registered};
 use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
 use crate::push::put_config;
@@ -57,7 +57,7 @@ pub(crate) fn enter(
         let identity = identify(agent, caller, &send.message);
         // Older versions let a client leave this out.
         if send.message.message_id.is_empty() {
-            send.message.message_id = own_id(caller.dialect, house.ids.uuid()).into();
+            send.message.message_id = own_id(caller.dialect, house.uuid()).into();
         }
         let scope = house.scope(caller, agent);
         let entering = Entering { house, agent, caller, scope, identity };
@@ -94,7 +94,7 @@ impl Entering<'_> {
                 let mut folded = Folded::empty(record.id.clone(), record.context_id.clone());
                 folded.apply_all(&events);
                 let id = record.id.clone();
-                let entering = self.commit_and_run(record, before, events, Arc::new(folded), extras, true);
+                let entering = self.commit_and_run(record, &before, events, Arc::new(folded), extras, true);
                 // Boxed, so that a message to an agent without effects does not carry the room for this.
                 let entry = Box::pin(entering).await?;
                 entry.ok_or_else(|| not_opened(&id, is_chosen))
@@ -104,8 +104,8 @@ impl Entering<'_> {
 
     /// Everything about a new record that needs no waiting. Boxed: it is passed on through futures.
     fn prepare(&self, send: Box<SendMessage>) -> Result<Box<Prepared>, ProtocolError> {
-        let house = self.house;
-        let fresh = || own_id(self.caller.dialect, house.ids.uuid());
+        let (house, now) = (self.house, self.house.now());
+        let fresh = || own_id(self.caller.dialect, house.ids.uuid(now));
         let id = send.open_as.clone().unwrap_or_else(|| TaskId::from(fresh()));
         let context_id = send.message.context_id.clone().unwrap_or_else(|| fresh().into());
         let born = self.agent.source.traits().replies == Replies::Task
@@ -119,20 +119,22 @@ impl Entering<'_> {
         let inbound = self.inbound(1, message, metadata, accepted_output_modes);
         let command = Command::Open(Opening { inbound: inbound.clone(), context_id, born });
         let before = record.head();
-        let events = decide(&before, command, &house.bounds(), house.now()).map_err(refused)?;
+        // Room for what a short answer adds.
+        let mut events = Vec::with_capacity(4);
+        decide_onto(&mut events, &before, command, &house.bounds(), now).map_err(refused)?;
         let extras = Extras { push, accept: self.accept(1, 0), folded: None };
-        Ok(Box::new(Prepared { record, inbound, before, events, extras }))
+        Ok(Box::new(Prepared { record, inbound, before, events, extras, now }))
     }
 
     /// Asks an agent without effects before anything is stored. If it answers at once, question and answer will be one
     /// commit; if it has to wait, what it has said so far will.
     fn ask(&self, opening: Box<Prepared>, referenced: Vec<Arc<Task>>) -> Result<Asked, ProtocolError> {
-        let Prepared { record, inbound, before, events, mut extras } = *opening;
+        let Prepared { record, inbound, before, events, mut extras, now } = *opening;
         let house = self.house;
         let folded = Folded::empty(record.id.clone(), record.context_id.clone());
-        let stage = Stage::begin(before, folded, events);
+        let stage = Stage::begin(&before, folded, events);
         let run_max = house.run_max(self.agent, inbound.metadata.as_ref(), None);
-        let start = TurnStart::first(record.clone(), inbound, &stage.head, run_max, referenced);
+        let start = TurnStart::first(record.clone(), inbound, &stage.head, run_max, referenced, now);
         let turn = Turn::staged(house.clone(), start, stage);
         let mut future = self.agent.source.start(turn.clone());
         let stage = match poll_once(&mut future) {
@@ -144,27 +146,21 @@ impl Entering<'_> {
             None => turn.unstage(),
         };
         let Some(Stage { before, head, events, folded, .. }) = stage else {
-            return Err(ProtocolError::Internal { incident: house.ids.uuid() });
+            return Err(ProtocolError::Internal { incident: house.uuid().to_string() });
         };
         let folded = Arc::new(folded);
         extras.folded = Some(folded.clone());
         let run = head.running.then_some(future);
-        Ok(Asked {
-            record,
-            before: Box::new(before),
-            events: events.into(),
-            folded,
-            extras: Box::new(extras),
-            turn,
-            run,
-        })
+        let step = Step::of(before, head, events.into());
+        Ok(Asked { record, step, folded, extras: Box::new(extras), turn, run })
     }
 
     /// Commits what an agent without effects was asked and has answered so far.
     async fn commit_asked(&self, asked: Asked, is_chosen: bool) -> Result<Entry, ProtocolError> {
-        let Asked { record, before, events, folded, extras, turn, run } = asked;
+        let Asked { record, step, folded, extras, turn, run } = asked;
+        let events = step.events.clone();
         let run = run.map(|future| (future, self.house.now()));
-        if let Err(error) = self.house.append(&record, *before, events.clone(), None, *extras).await {
+        if let Err(error) = self.house.append(&record, step, None, *extras).await {
             // The run was for nothing, and it knows: it had no effects.
             turn.cancel_token().cancel();
             return self.not_entered(error)?.ok_or_else(|| not_opened(&record.id, is_chosen));
@@ -179,7 +175,7 @@ impl Entering<'_> {
     async fn commit_and_run(
         &self,
         record: Arc<Record>,
-        before: Head,
+        before: &Head,
         events: Vec<Event>,
         folded: Arc<Folded>,
         mut extras: Extras,
@@ -187,9 +183,10 @@ impl Entering<'_> {
     ) -> Result<Option<Entry>, ProtocolError> {
         let begins = opened || !before.running;
         extras.folded = Some(folded.clone());
-        let events: Arc<[Event]> = events.into();
+        let step = Step::from(before, events.into());
+        let events = step.events.clone();
         let leased_at = self.house.now();
-        if let Err(error) = self.house.append(&record, before, events.clone(), None, extras).await {
+        if let Err(error) = self.house.append(&record, step, None, extras).await {
             return self.not_entered(error);
         }
         let entered = entered(record, folded, events, opened);
@@ -254,7 +251,7 @@ impl Entering<'_> {
             let extras = Extras { push, accept: self.accept(turn, after_seq), folded: None };
             let head = StoredHead { key: stored.key, scope: self.scope.clone(), head: stored.head.clone() };
             let record = Arc::new(Record::stored(head));
-            let entry = self.commit_and_run(record, stored.head, events, Arc::new(folded), extras, false).await?;
+            let entry = self.commit_and_run(record, &stored.head, events, Arc::new(folded), extras, false).await?;
             if let Some(entry) = entry {
                 return Ok(entry);
             }
@@ -292,7 +289,7 @@ impl Entering<'_> {
         let mut config = config.clone();
         config.task_id = id.clone();
         if config.id.is_empty() {
-            config.id = self.house.ids.uuid().into();
+            config.id = self.house.uuid().into();
         }
         let put = PushChange::Put { config, dialect: self.caller.dialect, after_seq };
         put_config(configs, put, self.house.limits.push_configs_max)
@@ -310,16 +307,16 @@ impl Entering<'_> {
 struct Prepared {
     record: Arc<Record>,
     inbound: Arc<Inbound>,
-    before: Head,
+    before: Arc<Head>,
     events: Vec<Event>,
     extras: Extras,
+    now: Timestamp,
 }
 
 /// A record whose agent has been asked already.
 struct Asked {
     record: Arc<Record>,
-    before: Box<Head>,
-    events: Arc<[Event]>,
+    step: Step,
     folded: Arc<Folded>,
     extras: Box<Extras>,
     turn: Turn,

@@ -94,7 +94,7 @@ pub async fn what_is_too_large_now_was_a_link_then(subject: &mut dyn Subject) {
         let found = subject.store().task_as_accepted(&pen.scope, &accepted, &room(64 << 10)).await;
         let found = found.expect("the log is kept").expect("it is there");
         let linked = |mut task: Arc<Task>| {
-            Arc::make_mut(&mut task).artifacts[0].parts = vec![link.clone()];
+            Arc::make_mut(&mut Arc::make_mut(&mut task).artifacts[0]).parts = vec![link.clone()];
             task
         };
         assert_eq!(found, AcceptedTask { task: linked(then.task), ..then });

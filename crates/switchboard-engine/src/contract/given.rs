@@ -30,7 +30,7 @@ pub fn anyone() -> Scope {
 pub struct Pen {
     pub scope: Scope,
     pub key: Option<TaskKey>,
-    pub head: Head,
+    pub head: Arc<Head>,
     pub folded: Folded,
     pub log: Vec<LoggedCommit>,
     /// Whether commits bring their fold along, as a committer that has it does.
@@ -40,7 +40,7 @@ pub struct Pen {
 impl Pen {
     #[must_use]
     pub fn new(scope: Scope, id: &str, context: &str) -> Self {
-        let head = Head::unopened(id.into(), context.into(), scope.agent.clone());
+        let head = Arc::new(Head::unopened(id.into(), context.into(), scope.agent.clone()));
         let folded = Folded::empty(id.into(), context.into());
         Self { scope, key: None, head, folded, log: Vec::new(), hints: false }
     }
@@ -72,7 +72,7 @@ impl Pen {
     /// The commit that these events make of the record as the pen knows it.
     #[must_use]
     pub fn commit(&self, subject: &dyn Subject, events: Vec<Event>) -> Commit {
-        let mut head = self.head.clone();
+        let mut head = Head::clone(&self.head);
         head.apply_commit(&events);
         let mut folded = self.folded.clone();
         folded.apply_all(&events);
@@ -83,9 +83,9 @@ impl Pen {
         Commit {
             target,
             fence: None,
-            folds: is_needed_to_fold(&self.head, &events),
+            folds: is_needed_to_fold(self.head.state, &events),
             events: events.into(),
-            head,
+            head: Arc::new(head),
             lease_ms: None,
             push: Vec::new(),
             accept: None,
@@ -117,7 +117,7 @@ impl Pen {
     }
 
     /// Takes note of a commit that the store made by itself.
-    pub fn saw(&mut self, head: Head, events: Arc<[Event]>, first_seq: u64) {
+    pub fn saw(&mut self, head: Arc<Head>, events: Arc<[Event]>, first_seq: u64) {
         self.folded.apply_all(&events);
         self.log.push(LoggedCommit { version: head.version, first_seq, events });
         self.head = head;

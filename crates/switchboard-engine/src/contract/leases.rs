@@ -39,7 +39,7 @@ async fn claimed_only(subject: &dyn Subject, pen: &mut Pen, was_released: bool) 
     let (fence, attempt) = (pen.head.fence + 1, pen.head.attempt + u32::from(!was_released));
     let event = Event::Claimed { fence, attempt, at: now(subject) };
     let mut expected = pen.head.clone();
-    expected.apply_commit(std::slice::from_ref(&event));
+    Arc::make_mut(&mut expected).apply_commit(std::slice::from_ref(&event));
     assert_eq!(stored.head, expected);
     pen.saw(expected, [event].into(), stored.head.seq + 1);
 }

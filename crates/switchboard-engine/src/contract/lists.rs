@@ -189,7 +189,7 @@ pub async fn the_total_follows_every_change(subject: &mut dyn Subject) {
     pens[0].append(subject, vec![status(subject, Failed, None)]).await;
     pens[1].append(subject, vec![status(subject, Working, Some("again"))]).await;
     let mut refused = pens[1].clone();
-    refused.head.version -= 1;
+    std::sync::Arc::make_mut(&mut refused.head).version -= 1;
     let commit = refused.commit(subject, vec![status(subject, Failed, None)]);
     assert!(refused.try_write(subject, commit).await.is_err());
     let expected = (5, vec![(Working, 2), (Completed, 1), (Failed, 1), (InputRequired, 1)]);

@@ -1,5 +1,7 @@
 //! Behaviours of deliveries as an operator sees them.
 
+use std::sync::Arc;
+
 use switchboard_core::model::{Dialect, TaskState};
 
 use super::Subject;
@@ -13,7 +15,7 @@ async fn due(subject: &dyn Subject, id: &str) -> Pen {
     let config = webhook(&pen, "p");
     let mut commit = pen.commit(subject, Vec::new());
     commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
-    commit.head.push_configs += 1;
+    Arc::make_mut(&mut commit.head).push_configs += 1;
     pen.write(subject, commit).await;
     pen
 }

@@ -278,7 +278,7 @@ pub async fn odd_texts_and_numbers_come_back_as_they_were(subject: &mut dyn Subj
             Event::Checkpoint { value: Json::from_trusted("null") },
         ];
         let mut commit = pen.commit(subject, events);
-        commit.head.deadline = Some(late);
+        Arc::make_mut(&mut commit.head).deadline = Some(late);
         commit.at = early;
         pen.write(subject, commit).await;
         pen.check(subject).await;

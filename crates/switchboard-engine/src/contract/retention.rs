@@ -1,5 +1,7 @@
 //! Behaviours of pruning: what is over goes, what is needed stays.
 
+use std::sync::Arc;
+
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Dialect, Part, Role, TaskState};
 
@@ -147,7 +149,7 @@ pub async fn an_unfinished_delivery_keeps_the_task_and_its_log(subject: &mut dyn
     let mut commit = pen.commit(subject, vec![status(subject, TaskState::Completed, None)]);
     let config = webhook(&pen, "p1");
     commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
-    commit.head.push_configs = 1;
+    Arc::make_mut(&mut commit.head).push_configs = 1;
     pen.write(subject, commit).await;
     subject.clock().advance_ms(1000 * DAY_MS);
     let strict = |subject: &dyn Subject| Retention { tasks_max: 0, ..retention(subject) };

@@ -1,5 +1,7 @@
 //! Behaviours of push configs and their delivery cursors.
 
+use std::sync::Arc;
+
 use switchboard_core::model::{ConfigId, Dialect, TaskState};
 
 use super::Subject;
@@ -10,7 +12,7 @@ use crate::ports::store::{Delivery, DeliveryOutcome, PushChange};
 const CLAIM_MS: u32 = 20_000;
 
 async fn put(subject: &dyn Subject, pen: &mut Pen, id: &str, after_seq: u64) {
-    pen.head.push_configs += 1;
+    Arc::make_mut(&mut pen.head).push_configs += 1;
     replace(subject, pen, id, after_seq).await;
 }
 
@@ -25,7 +27,7 @@ async fn replace(subject: &dyn Subject, pen: &mut Pen, id: &str, after_seq: u64)
 async fn delete(subject: &dyn Subject, pen: &mut Pen, id: &str) {
     let mut commit = pen.commit(subject, Vec::new());
     commit.push = vec![PushChange::Delete { id: id.into() }];
-    commit.head.push_configs -= 1;
+    Arc::make_mut(&mut commit.head).push_configs -= 1;
     pen.write(subject, commit).await;
 }
 
@@ -114,7 +116,7 @@ pub async fn a_cursor_starts_after_what_it_is_told(subject: &mut dyn Subject) {
     let mut commit = pen.commit(subject, vec![opening]);
     let config = webhook(&pen, "inline");
     commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
-    commit.head.push_configs = 1;
+    Arc::make_mut(&mut commit.head).push_configs = 1;
     pen.write(subject, commit).await;
     let claimed = claim(subject, 10).await;
     let found: Vec<_> = claimed.iter().map(|d| (d.config.id.as_str(), d.delivered_seq)).collect();

@@ -50,10 +50,10 @@ impl Record {
             }
         }
         let mut task = Arc::unwrap_or_clone(folded.task);
-        let links = outlines.into_values().map(|outline| outline.linked(room, scope, &self.head.id));
+        let links = outlines.into_values().map(|outline| outline.linked(room, scope, &self.head.id).into());
         task.artifacts.extend(links);
         let place_of =
-            |artifact: &Artifact| self.head.artifacts.iter().position(|head| head.id == artifact.artifact_id);
+            |artifact: &Arc<Artifact>| self.head.artifacts.iter().position(|head| head.id == artifact.artifact_id);
         task.artifacts.sort_by_key(place_of);
         Ok(AcceptedTask { task: Arc::new(task), seq: self.log[place].last_seq, waited })
     }

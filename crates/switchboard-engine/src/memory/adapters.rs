@@ -43,9 +43,9 @@ pub struct CountingIds {
 }
 
 impl Ids for CountingIds {
-    fn uuid(&self) -> String {
+    fn uuid(&self, _: Timestamp) -> Arc<str> {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        format!("00000000-0000-4000-8000-{number:012x}")
+        format!("00000000-0000-4000-8000-{number:012x}").into()
     }
 }
 

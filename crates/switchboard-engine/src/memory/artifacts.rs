@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use switchboard_core::lifecycle::{Event, Folded};
-use switchboard_core::model::{Artifact, ArtifactId, Part, PartContent, Task, TaskId};
+use switchboard_core::model::{Artifact, ArtifactId, Part, PartContent, TaskId};
 
 use super::tables::{Record, Tables};
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, Place, StoredArtifact};
 use crate::ports::room::{Outline, PartKind, Room};
 use crate::ports::store::{Scope, StoreError, StoredTask, TaskKey};
+
+/// The version of a record after its first commit.
+const FIRST_VERSION: u64 = 1;
 
 impl Record {
     /// The record as far as there is room for it.
@@ -19,39 +22,28 @@ impl Record {
         if too_large.is_empty() {
             return self.stored(key);
         }
-        let show = |artifact: &Artifact| match too_large.iter().any(|head| head.id == artifact.artifact_id) {
-            true => Outline::of(artifact).linked(room, scope, &self.head.id),
-            false => artifact.clone(),
-        };
-        let Folded { task, open_turns, reply, checkpoint } = &*self.folded;
-        // Field by field: a copy of the task would copy what is to be left out.
-        let task = Task {
-            id: task.id.clone(),
-            context_id: task.context_id.clone(),
-            status: task.status.clone(),
-            artifacts: task.artifacts.iter().map(show).collect(),
-            history: task.history.clone(),
-            metadata: task.metadata.clone(),
-            created_at: task.created_at,
-            dialect: task.dialect,
-        };
-        let folded = Folded {
-            task: Arc::new(task),
-            open_turns: open_turns.clone(),
-            reply: reply.clone(),
-            checkpoint: checkpoint.clone(),
-        };
+        let mut folded = Folded::clone(&self.folded);
+        for artifact in &mut Arc::make_mut(&mut folded.task).artifacts {
+            if too_large.iter().any(|head| head.id == artifact.artifact_id) {
+                *artifact = Outline::of(artifact).linked(room, scope, &self.head.id).into();
+            }
+        }
         StoredTask { key, head: self.head.clone(), folded: Arc::new(folded) }
     }
 
-    /// Notes which commit began what each artifact holds.
+    /// Notes the artifacts that a commit writes anew.
     pub(super) fn note_begun(&mut self, version: u64, events: &[Event]) {
         for event in events {
             let Event::ArtifactWritten { artifact, append, .. } = event else { continue };
-            if !append || !self.begun.contains_key(&artifact.artifact_id) {
+            if !append && version > FIRST_VERSION {
                 self.begun.insert(artifact.artifact_id.clone(), version);
             }
         }
+    }
+
+    /// The commit that last wrote an artifact anew.
+    fn begun(&self, artifact: &ArtifactId) -> u64 {
+        self.begun.get(artifact).copied().unwrap_or(FIRST_VERSION)
     }
 }
 
@@ -73,7 +65,7 @@ impl Tables {
         Some(StoredArtifact {
             key,
             artifact: artifact.clone(),
-            begun: record.begun.get(artifact).copied().unwrap_or(0),
+            begun: record.begun(artifact),
             version: record.head.version,
             range: start..start + bytes,
             filename: first.filename.clone(),
@@ -85,7 +77,7 @@ impl Tables {
     /// A place is a part and where it begins.
     pub(super) fn read_artifact(&self, cursor: ArtifactCursor, bytes_max: usize) -> Result<ArtifactPiece, StoreError> {
         let record = self.records.get(&cursor.key).ok_or(StoreError::Pruned)?;
-        if record.begun.get(&cursor.artifact).copied().unwrap_or(0) != cursor.begun {
+        if record.begun(&cursor.artifact) != cursor.begun {
             return Err(StoreError::Pruned);
         }
         let found = record.folded.task.artifact(cursor.artifact.as_str()).ok_or(StoreError::Pruned)?;

@@ -56,7 +56,7 @@ impl Tables {
                 let attempt = record.head.attempt + u32::from(!was_released);
                 let events: Arc<[Event]> =
                     Arc::new([Event::Claimed { fence: record.head.fence + 1, attempt, at: now }]);
-                record.head.apply_commit(&events);
+                Arc::make_mut(&mut record.head).apply_commit(&events);
                 let (version, first_seq) = (record.head.version, record.head.seq + 1);
                 record.log_internal(LoggedCommit { version, first_seq, events });
                 let stored = StoredHead { key, scope: (*record.scope).clone(), head: record.head.clone() };

@@ -36,7 +36,7 @@ pub(super) struct Tables {
 
 pub(super) struct Record {
     pub(super) scope: Arc<Scope>,
-    pub(super) head: Head,
+    pub(super) head: Arc<Head>,
     pub(super) folded: Arc<Folded>,
     pub(super) log: Vec<LogEntry>,
     /// Visible events up to here are no longer kept one by one.
@@ -45,7 +45,7 @@ pub(super) struct Record {
     pub(super) lease: Option<Lease>,
     pub(super) webhooks: Vec<Webhook>,
     pub(super) accepts: Vec<[u8; 32]>,
-    /// The commit that began what each artifact holds.
+    /// The commit that last wrote an artifact anew, unless that was the first commit, as it mostly is.
     pub(super) begun: BTreeMap<ArtifactId, u64>,
     pub(super) closed_at: Option<Timestamp>,
 }
@@ -156,7 +156,6 @@ impl Tables {
         let pushes = !commit.push.is_empty() || (visible && commit.head.push_configs > 0);
         let logged = LoggedCommit { version: commit.head.version, first_seq, events: commit.events };
         let entry = LogEntry { last_seq: commit.head.seq, visible, commit: logged };
-        let (version, events) = (commit.head.version, entry.commit.events.clone());
         let before = match commit.target {
             Target::New { scope } => {
                 self.open(key, scope, commit.head, commit.folded, entry);
@@ -170,13 +169,11 @@ impl Tables {
                     Some(folded) => record.folded = folded,
                     None => Arc::make_mut(&mut record.folded).apply_all(&entry.commit.events),
                 }
+                record.note_begun(record.head.version, &entry.commit.events);
                 record.log.push(entry);
                 Some(before)
             }
         };
-        if let Some(record) = self.records.get_mut(&key) {
-            record.note_begun(version, &events);
-        }
         if let Some(accept) = commit.accept {
             if let Some(record) = self.records.get_mut(&key) {
                 record.accepts.push(accept.key);
@@ -192,7 +189,7 @@ impl Tables {
         self.index(key, before, commit.at);
     }
 
-    fn open(&mut self, key: TaskKey, scope: Scope, head: Head, folded: Option<Arc<Folded>>, entry: LogEntry) {
+    fn open(&mut self, key: TaskKey, scope: Scope, head: Arc<Head>, folded: Option<Arc<Folded>>, entry: LogEntry) {
         let scope = self.listed.get_key_value(&scope).map_or_else(|| Arc::new(scope), |(known, _)| known.clone());
         self.by_id.insert(head.id.clone(), key);
         let folded = folded.unwrap_or_else(|| {

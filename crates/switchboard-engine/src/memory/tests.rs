@@ -17,8 +17,8 @@ fn a_manual_clock_moves_when_told() {
 #[test]
 fn counted_ids_are_told_apart_and_look_like_uuids() {
     let ids = CountingIds::default();
-    assert_eq!(ids.uuid(), "00000000-0000-4000-8000-000000000001");
-    assert_eq!(ids.uuid(), "00000000-0000-4000-8000-000000000002");
+    assert_eq!(&*ids.uuid(Timestamp::default()), "00000000-0000-4000-8000-000000000001");
+    assert_eq!(&*ids.uuid(Timestamp::default()), "00000000-0000-4000-8000-000000000002");
 }
 
 #[cfg(feature = "contract")]

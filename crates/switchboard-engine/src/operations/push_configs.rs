@@ -7,7 +7,7 @@ use switchboard_core::dialect::vocabulary;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{ConfigId, PushConfig, TaskId};
 
-use crate::commit::{AppendError, Extras, Record, WriteError, contended};
+use crate::commit::{AppendError, Extras, Record, Step, WriteError, contended};
 use crate::house::{House, Registered};
 use crate::ports::store::{PushChange, StoredHead};
 use crate::push::put_config;
@@ -22,7 +22,7 @@ pub(crate) async fn create(
     let field = |name: &str| format!("{}{name}", vocabulary(caller.dialect).push_config);
     house.webhook.check(&config.url).map_err(|why| ProtocolError::invalid(field("url"), why))?;
     if config.id.is_empty() {
-        config.id = house.ids.uuid().into();
+        config.id = house.uuid().into();
     }
     let id = config.task_id.clone();
     change(house, agent, caller, &id, |record, configs| {
@@ -121,7 +121,7 @@ async fn change(
         let configs = house.store.push_configs(key).await.map_err(|error| house.store_failed(&error))?;
         let Some(push) = decide(&record, &configs)? else { return Ok(()) };
         let extras = Extras { push, ..Extras::default() };
-        match house.append(&record, record.head(), Arc::from([]), None, extras).await {
+        match house.append(&record, Step::from(&record.head(), Arc::from([])), None, extras).await {
             Ok(()) => return Ok(()),
             Err(AppendError::Conflict) => house.reload(&record).await.map_err(WriteError::into_protocol)?,
             Err(AppendError::Write(error)) => return Err(error.into_protocol()),

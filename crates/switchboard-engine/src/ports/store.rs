@@ -125,8 +125,8 @@ pub struct Commit {
     /// The fence of the run that writes; none for writes by callers. Compared inside the transaction.
     pub fence: Option<u64>,
     pub events: Arc<[Event]>,
-    /// The head after this commit.
-    pub head: Head,
+    /// The head after this commit. Heads are shared, here and below: many hold one, and few ever change it.
+    pub head: Arc<Head>,
     /// Whether readers must fold this commit (see `lifecycle::is_needed_to_fold`).
     pub folds: bool,
     /// Take, or take again, the lease on the run for this long. A commit that ends the run drops the lease by itself.
@@ -252,13 +252,13 @@ impl From<StoreError> for CommitError {
 pub struct StoredHead {
     pub key: TaskKey,
     pub scope: Scope,
-    pub head: Head,
+    pub head: Arc<Head>,
 }
 
 #[derive(Clone, Debug)]
 pub struct StoredTask {
     pub key: TaskKey,
-    pub head: Head,
+    pub head: Arc<Head>,
     pub folded: Arc<Folded>,
 }
 

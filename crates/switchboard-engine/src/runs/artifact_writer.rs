@@ -16,7 +16,7 @@ pub struct ArtifactWriter {
 }
 
 impl ArtifactWriter {
-    pub(crate) fn new(turn: Turn, id: String) -> Self {
+    pub(crate) fn new(turn: Turn, id: ArtifactId) -> Self {
         Self { turn, artifact: Artifact::new(id, Vec::new()), begun: false }
     }
 

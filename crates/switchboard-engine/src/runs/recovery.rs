@@ -117,7 +117,7 @@ async fn end_turn(
     let end = match end {
         End::Canceled => TurnEnd::Returned,
         End::Failed(reason) => {
-            let mut message = Message::new(Role::Agent, house.ids.uuid(), vec![Part::text(reason)]);
+            let mut message = Message::new(Role::Agent, house.uuid(), vec![Part::text(reason)]);
             message.context_id = Some(record.context_id.clone());
             message.task_id = Some(record.id.clone());
             TurnEnd::Failed { message: Some(Arc::new(message)) }

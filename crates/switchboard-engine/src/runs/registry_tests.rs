@@ -17,7 +17,7 @@ fn record(key: TaskKey, fence: u64, running: bool) -> Arc<Record> {
     let mut head = Head::unopened("t".into(), "c".into(), "agent".into());
     (head.fence, head.running) = (fence, running);
     let scope = Scope { owner: Owner { tenant: "".into(), principal: "".into() }, agent: "agent".into() };
-    Arc::new(Record::stored(StoredHead { key, scope, head }))
+    Arc::new(Record::stored(StoredHead { key, scope, head: head.into() }))
 }
 
 fn enter(runs: &RunRegistry, key: TaskKey, fence: u64) -> (Guard, CancellationToken) {

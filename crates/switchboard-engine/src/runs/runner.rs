@@ -102,7 +102,7 @@ impl Run {
     ) -> Option<Self> {
         let inbound = stored.folded.open_turns.first()?.clone();
         let run_max = house.run_max(&agent, inbound.metadata.as_ref(), stored.head.deadline);
-        let mut start = TurnStart::first(record, inbound, &stored.head, run_max, referenced);
+        let mut start = TurnStart::first(record, inbound, &stored.head, run_max, referenced, house.now());
         start.interrupted = interrupted;
         start.checkpoint.clone_from(&stored.folded.checkpoint);
         let turn = Turn::direct(house.clone(), start, stored.folded.task.clone());

@@ -9,18 +9,17 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use switchboard_core::call::Owner;
-use switchboard_core::dialect::json::write_u64;
 use switchboard_core::dialect::prompt;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{
-    Command, Event, Folded, Head, Inbound, Refusal, RunCommand, StatusWrite, TurnEnd, decide,
+    Command, Event, Folded, Head, Inbound, Refusal, RunCommand, StatusWrite, TurnEnd, decide_onto,
 };
-use switchboard_core::model::{Artifact, Json, Message, Part, Role, Task, TaskState, Timestamp};
+use switchboard_core::model::{Artifact, ArtifactId, Json, Message, Part, Role, Task, TaskState, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use super::work_time::WorkTime;
 use super::{ArtifactWriter, TurnError};
-use crate::commit::{Record, WriteError};
+use crate::commit::{Basis, Record, WriteError};
 use crate::house::House;
 
 /// One message being worked on.
@@ -38,7 +37,8 @@ struct Inner {
     interrupted: bool,
     run_max: Duration,
     deadline: Timestamp,
-    cancel: CancellationToken,
+    /// Made when somebody asks for it: most turns are over before anybody could cancel them.
+    cancel: OnceLock<CancellationToken>,
     referenced: Vec<Arc<Task>>,
     checkpoint: Option<Json>,
     /// The task as it was when the turn began.
@@ -53,7 +53,7 @@ struct Inner {
 /// What a staged turn has written so far.
 pub(crate) struct Stage {
     /// The record as it is in the store.
-    pub(crate) before: Head,
+    pub(crate) before: Basis,
     /// The record with `events` taken in.
     pub(crate) head: Head,
     pub(crate) events: Vec<Event>,
@@ -73,6 +73,7 @@ pub(crate) struct TurnStart {
     pub(crate) run_max: Duration,
     pub(crate) referenced: Vec<Arc<Task>>,
     pub(crate) checkpoint: Option<Json>,
+    pub(crate) now: Timestamp,
 }
 
 impl TurnStart {
@@ -83,9 +84,10 @@ impl TurnStart {
         head: &Head,
         run_max: Duration,
         referenced: Vec<Arc<Task>>,
+        now: Timestamp,
     ) -> Self {
         let (fence, attempt) = (head.fence, head.attempt);
-        Self { record, inbound, fence, attempt, interrupted: false, run_max, referenced, checkpoint: None }
+        Self { record, inbound, fence, attempt, interrupted: false, run_max, referenced, checkpoint: None, now }
     }
 }
 
@@ -99,8 +101,8 @@ impl Turn {
     }
 
     fn new(house: Arc<House>, start: TurnStart, task: OnceLock<Arc<Task>>, stage: Option<Stage>) -> Self {
-        let TurnStart { record, inbound, fence, attempt, interrupted, run_max, referenced, checkpoint } = start;
-        let deadline = house.now().plus_ms(i64::try_from(run_max.as_millis()).unwrap_or(i64::MAX / 2));
+        let TurnStart { record, inbound, fence, attempt, interrupted, run_max, referenced, checkpoint, now } = start;
+        let deadline = now.plus_ms(i64::try_from(run_max.as_millis()).unwrap_or(i64::MAX / 2));
         let inner = Inner {
             house,
             record,
@@ -110,7 +112,7 @@ impl Turn {
             interrupted,
             run_max,
             deadline,
-            cancel: CancellationToken::new(),
+            cancel: OnceLock::new(),
             referenced,
             checkpoint,
             task,
@@ -231,12 +233,12 @@ impl Turn {
     /// Done when somebody has asked for the task to be canceled. An agent that returns after that is canceled; one that
     /// does not return in time is cut off.
     pub async fn cancelled(&self) {
-        self.inner.cancel.cancelled().await;
+        self.cancel_token().cancelled().await;
     }
 
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.inner.cancel.is_cancelled()
+        self.inner.cancel.get().is_some_and(CancellationToken::is_cancelled)
     }
 
     /// What an earlier run for this message left with [`Turn::checkpoint`].
@@ -272,7 +274,7 @@ impl Turn {
     /// When the task has ended, a limit is exceeded, or the store did not take it.
     pub async fn artifact(&self, mut artifact: Artifact) -> Result<(), TurnError> {
         if artifact.artifact_id.is_empty() {
-            artifact.artifact_id = self.next_artifact_id().into();
+            artifact.artifact_id = self.next_artifact_id();
         }
         self.write_artifact(artifact, false, true, None).await
     }
@@ -367,19 +369,18 @@ impl Turn {
     }
 
     /// Ids of unnamed artifacts are the same in every attempt, so that a second attempt writes over the first.
-    fn next_artifact_id(&self) -> String {
+    fn next_artifact_id(&self) -> ArtifactId {
         let ordinal = self.inner.artifacts_made.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut id = Vec::with_capacity(32);
-        id.extend_from_slice(b"artifact-");
-        write_u64(&mut id, self.inner.inbound.turn.into());
-        id.push(b'-');
-        write_u64(&mut id, ordinal.into());
-        String::from_utf8(id).unwrap_or_default()
+        // Nearly always this one, so it is not put together.
+        if (self.inner.inbound.turn, ordinal) == (1, 1) {
+            return "artifact-1-1".into();
+        }
+        format!("artifact-{}-{ordinal}", self.inner.inbound.turn).into()
     }
 
     pub(crate) fn agent_message(&self, parts: Vec<Part>) -> Arc<Message> {
         let record = &self.inner.record;
-        let mut message = Message::new(Role::Agent, self.inner.house.ids.uuid(), parts);
+        let mut message = Message::new(Role::Agent, self.inner.house.uuid(), parts);
         message.context_id = Some(record.context_id.clone());
         message.task_id = Some(record.id.clone());
         Arc::new(message)
@@ -399,7 +400,7 @@ impl Turn {
             tokio::select! {
                 biased;
                 () = self.inner.record.committed() => {}
-                () = self.inner.cancel.cancelled() => return Err(TurnError::Stopped),
+                () = self.cancel_token().cancelled() => return Err(TurnError::Stopped),
             }
         }
         let command = Command::Run { fence: self.inner.fence, inbound: self.inner.inbound.clone(), command };
@@ -421,13 +422,10 @@ impl Turn {
         let (fence, inbound) = (self.inner.fence, self.inner.inbound.clone());
         let command = Command::Run { fence, inbound, command: command.clone() };
         let house = &self.inner.house;
-        match decide(&stage.head, command, &house.bounds(), house.now()) {
-            Ok(events) => {
-                stage.take(events);
-                Some(Ok(()))
-            }
-            Err(refusal) => Some(Err(refused(refusal))),
-        }
+        let before = stage.events.len();
+        let decided = decide_onto(&mut stage.events, &stage.head, command, &house.bounds(), house.now());
+        stage.apply_from(before);
+        Some(decided.map_err(refused))
     }
 
     /// Ends a staged turn inside its stage.
@@ -470,25 +468,25 @@ impl Turn {
     }
 
     pub(crate) fn cancel_token(&self) -> &CancellationToken {
-        &self.inner.cancel
+        self.inner.cancel.get_or_init(CancellationToken::new)
     }
 }
 
 impl Stage {
     /// A stage that begins with these events.
-    pub(crate) fn begin(before: Head, folded: Folded, events: Vec<Event>) -> Self {
-        let opening = events.len();
-        let mut stage = Self { head: before.clone(), before, events: Vec::with_capacity(4), folded, opening };
-        stage.take(events);
+    pub(crate) fn begin(head: &Head, folded: Folded, events: Vec<Event>) -> Self {
+        let (before, opening) = (Basis::of(head), events.len());
+        let mut stage = Self { before, head: head.clone(), events, folded, opening };
+        stage.apply_from(0);
         stage
     }
 
-    fn take(&mut self, events: Vec<Event>) {
-        for event in &events {
+    /// Takes in the events from this place on.
+    fn apply_from(&mut self, place: usize) {
+        for event in &self.events[place..] {
             self.head.apply(event);
             self.folded.apply(event);
         }
-        self.events.extend(events);
     }
 }
 

@@ -33,7 +33,7 @@ struct State {
 struct Entry {
     key: TaskKey,
     scope: Scope,
-    head: Head,
+    head: Arc<Head>,
     folded: Arc<Folded>,
     bytes: usize,
     stamp: u64,
@@ -49,7 +49,7 @@ pub(super) struct Committed<'a> {
     pub(super) key: TaskKey,
     /// Given for the first commit of a record.
     pub(super) scope: Option<Scope>,
-    pub(super) head: Head,
+    pub(super) head: Arc<Head>,
     pub(super) events: &'a [Event],
     pub(super) folded: Option<Arc<Folded>>,
 }
@@ -141,7 +141,7 @@ impl Updates<'_> {
 }
 
 impl State {
-    fn insert(&mut self, key: TaskKey, scope: Scope, head: Head, folded: Arc<Folded>, bytes: usize) {
+    fn insert(&mut self, key: TaskKey, scope: Scope, head: Arc<Head>, folded: Arc<Folded>, bytes: usize) {
         if bytes > RECORD_BYTES_MAX {
             return;
         }
@@ -157,12 +157,11 @@ impl State {
     }
 
     /// Takes an entry one step on, or drops it if it is not the one before.
-    fn advance(&mut self, head: Head, events: &[Event], folded: Option<Arc<Folded>>) {
+    fn advance(&mut self, head: Arc<Head>, events: &[Event], folded: Option<Arc<Folded>>) {
         let Some(entry) = self.records.get_mut(&head.id) else { return };
         let more = events_bytes(events);
         if entry.head.version + 1 != head.version || entry.bytes + more > RECORD_BYTES_MAX {
-            let id = head.id;
-            self.remove(&id);
+            self.remove(&head.id);
             return;
         }
         match folded {
@@ -227,7 +226,7 @@ fn event_bytes(event: &Event) -> usize {
 fn folded_bytes(folded: &Folded) -> usize {
     let task = &folded.task;
     task.history.iter().map(|message| message_bytes(message)).sum::<usize>()
-        + task.artifacts.iter().map(artifact_bytes).sum::<usize>()
+        + task.artifacts.iter().map(|made| artifact_bytes(made)).sum::<usize>()
         + task.status.message.as_deref().map_or(0, message_bytes)
         + json_bytes(task.metadata.as_ref())
         + folded.reply.as_deref().map_or(0, message_bytes)

@@ -71,7 +71,7 @@ impl Ledger<'_> {
             run: Run { running: true, holder: self.epoch, lease_until: Some(until), run_at: None },
         };
         self.extend(task_no, &old, &step)?;
-        let stored = StoredHead { key: TaskKey(task_no), scope, head };
+        let stored = StoredHead { key: TaskKey(task_no), scope, head: head.into() };
         self.effects.push(Effect::Claimed { stored: Box::new(stored.clone()), events });
         Ok(ClaimedRun { stored, was_released })
     }

@@ -75,7 +75,7 @@ fn artifacts(
     scope: &Scope,
     room: &Room,
     too_large: &[ArtifactId],
-) -> Result<Vec<Artifact>, Failure> {
+) -> Result<Vec<Arc<Artifact>>, Failure> {
     let gathering = |head: &ArtifactHead| Gathered {
         parts_left: head.parts,
         writes: if too_large.contains(&head.id) { Writes::outlined(head) } else { Writes::Whole(Vec::new()) },
@@ -97,7 +97,7 @@ fn artifacts(
         }
     }
     gathered.retain(|artifact| !artifact.is_of_later());
-    gathered.into_iter().map(|artifact| artifact.finish(connection, row, scope, room)).collect()
+    gathered.into_iter().map(|artifact| artifact.finish(connection, row, scope, room).map(Arc::new)).collect()
 }
 
 /// What has been found of one artifact, going back in time.

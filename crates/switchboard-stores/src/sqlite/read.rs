@@ -40,7 +40,7 @@ pub(super) fn find(connection: &Connection, scope: &Scope, id: &TaskId) -> Resul
 
 pub(super) fn head(connection: &Connection, scope: &Scope, id: &TaskId) -> Result<Option<StoredHead>, Failure> {
     let found = find(connection, scope, id)?;
-    Ok(found.map(|row| StoredHead { key: TaskKey(row.task_no), scope: scope.clone(), head: row.head }))
+    Ok(found.map(|row| StoredHead { key: TaskKey(row.task_no), scope: scope.clone(), head: row.head.into() }))
 }
 
 pub(super) fn task(

@@ -1,12 +1,12 @@
 //! Bodies: reading a request within bounds, and the shapes of an answer.
 
 use std::io;
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use switchboard_core::error::ProtocolError;
@@ -77,7 +77,6 @@ impl Body for ReplyBody {
 /// Reads a request body, at most `bytes_max` of it and for at most `patience`. A body that says it is larger is refused
 /// before it is read.
 pub(crate) fn read<B>(
-    headers: &HeaderMap,
     body: B,
     bytes_max: usize,
     patience: Duration,
@@ -86,12 +85,11 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
-    read_while(headers, body, bytes_max, patience, |_| Ok(()))
+    read_while(body, bytes_max, patience, |_| Ok(()))
 }
 
 /// As [`read`], but shows `watch` what has come so far, whenever more of it comes: what it refuses is not read further.
 pub(crate) async fn read_while<B>(
-    headers: &HeaderMap,
     mut body: B,
     bytes_max: usize,
     patience: Duration,
@@ -102,8 +100,7 @@ where
     B::Error: std::fmt::Display,
 {
     let too_large = ProtocolError::TooLarge { what: "request body", bytes_max: bytes_max as u64 };
-    let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if declared.is_some_and(|declared| declared > bytes_max as u64) {
+    if body.size_hint().lower() > bytes_max as u64 {
         return Err(too_large);
     }
     let reading = async {
@@ -130,6 +127,11 @@ where
         }
         Ok(if pieces.is_empty() { whole } else { pieces.freeze() })
     };
+    let mut reading = pin!(reading);
+    // Most bodies are there already, and need no clock to wait with.
+    if let Poll::Ready(read) = poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await {
+        return read;
+    }
     match tokio::time::timeout(patience, reading).await {
         Ok(read) => read,
         Err(_) => Err(ProtocolError::InvalidRequest { reason: "the request body did not arrive in time".to_owned() }),

@@ -392,7 +392,7 @@ impl Parts {
         let root = self.order.first().and_then(|agent| mount(agent, &base));
         let under = |agent: &(String, Arc<Accent>)| mount(agent, &format!("{base}/agents/{}", agent.0));
         let agents = self.order.iter().filter_map(under).collect();
-        let prefix: String = RandomIds.uuid().chars().take(8).collect();
+        let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
         Shared {
             gate: Gate::new(self.host_check, self.public_url.as_ref(), certified_host),
             engine: self.engine,

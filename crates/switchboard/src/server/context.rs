@@ -207,7 +207,9 @@ impl RequestIds {
             Some(id) => HeaderValue::from_bytes(id.as_bytes()).unwrap_or(UNNAMED),
             None => {
                 let number = self.next.fetch_add(1, Ordering::Relaxed);
-                let mut name = Vec::with_capacity(self.prefix.len() + 17);
+                // Just as much room as it takes: what is over would cost a second piece of memory.
+                let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
+                let mut name = Vec::with_capacity(self.prefix.len() + 1 + digits);
                 name.extend_from_slice(self.prefix.as_bytes());
                 name.push(b'-');
                 write_u64(&mut name, number);

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
+use switchboard_core::dialect::json::Text;
 use switchboard_core::error::ProtocolError;
 
 /// A request around its parameters, borrowed from the body.
@@ -18,11 +19,11 @@ pub(crate) struct Envelope<'a> {
 #[derive(Deserialize)]
 struct RawEnvelope<'a> {
     #[serde(borrow, default)]
-    jsonrpc: Option<Cow<'a, str>>,
+    jsonrpc: Option<Text<'a>>,
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    method: Option<Cow<'a, str>>,
+    method: Option<Text<'a>>,
     #[serde(borrow, default)]
     params: Option<&'a RawValue>,
 }
@@ -53,10 +54,10 @@ impl<'a> Envelope<'a> {
         if !is_id(id) {
             return Err((invalid("id must be a string, an integer or null"), "null".to_owned()));
         }
-        if raw.jsonrpc.as_deref() != Some("2.0") {
+        if raw.jsonrpc.is_none_or(|Text(version)| version != "2.0") {
             return Err((invalid("jsonrpc must be \"2.0\""), id.to_owned()));
         }
-        let Some(method) = raw.method.filter(|method| !method.is_empty()) else {
+        let Some(Text(method)) = raw.method.filter(|Text(method)| !method.is_empty()) else {
             return Err((invalid("method is missing"), id.to_owned()));
         };
         Ok(Self { id, method, params: raw.params.map(RawValue::get) })

@@ -1,7 +1,7 @@
 //! Loopback is not a wall: a page in a browser on this machine can reach a local port, and a name in somebody else's
 //! DNS can point at it. On loopback, a Host or Origin that is neither loopback nor our own is turned away.
 
-use http::{HeaderMap, Uri, header};
+use http::{HeaderMap, HeaderValue, Uri, header};
 
 use super::cors::Cors;
 
@@ -31,7 +31,14 @@ impl Gate {
     }
 
     /// Whether a request may come in. `public` is the card, which any page may read.
-    pub(crate) fn admits(&self, uri: &Uri, headers: &HeaderMap, cors: &Cors, public: bool) -> Result<(), &'static str> {
+    pub(crate) fn admits(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+        origin: Option<&HeaderValue>,
+        cors: &Cors,
+        public: bool,
+    ) -> Result<(), &'static str> {
         if !self.checks {
             return Ok(());
         }
@@ -40,7 +47,6 @@ impl Gate {
         if !host.is_some_and(|host| self.is_ours(host)) {
             return Err("this server answers only to loopback names and to its public URL (Host header)");
         }
-        let origin = headers.get(header::ORIGIN);
         let Some(origin) = origin.filter(|_| !public) else { return Ok(()) };
         let origin = origin.to_str().unwrap_or_default();
         let host = origin.split_once("://").map(|(_, rest)| host_name(rest));

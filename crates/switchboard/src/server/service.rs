@@ -59,10 +59,11 @@ where
             ),
             _ => false,
         };
-        let gate = shared.gate.admits(&parts.uri, &parts.headers, &shared.cors, public);
+        let origin = parts.headers.get(header::ORIGIN);
+        let gate = shared.gate.admits(&parts.uri, &parts.headers, origin, &shared.cors, public);
         let stamp = Stamp {
             public,
-            origin: parts.headers.get(header::ORIGIN).cloned(),
+            origin: origin.cloned(),
             request_id: shared.request_ids.name(&parts.headers),
         };
         // Each way is boxed by itself: one box for all would be as large as the largest of them at every request.

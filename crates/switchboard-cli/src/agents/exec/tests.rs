@@ -126,7 +126,7 @@ async fn output_is_published_while_the_command_works() {
     let id = desk.begin("").await;
     let seen = eventually("the first line is out", async || {
         let task = desk.task(&id).await;
-        task.artifacts.first().map(switchboard_core::model::Artifact::text)
+        task.artifacts.first().map(|artifact| artifact.text())
     });
     assert_eq!(seen.await, "one\n");
     assert_eq!(desk.task(&id).await.state(), TaskState::Working);

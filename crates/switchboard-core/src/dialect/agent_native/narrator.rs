@@ -52,9 +52,9 @@ impl Narrator {
                 let task = Arc::make_mut(task);
                 self.bytes += update.artifact.parts.iter().map(Part::content_bytes).sum::<usize>();
                 match task.artifacts.iter_mut().find(|known| known.artifact_id == update.artifact.artifact_id) {
-                    Some(known) if update.append => known.append(&update.artifact),
+                    Some(known) if update.append => Arc::make_mut(known).append(&update.artifact),
                     Some(known) => known.clone_from(&update.artifact),
-                    None => task.artifacts.push((*update.artifact).clone()),
+                    None => task.artifacts.push(update.artifact.clone()),
                 }
                 if task.state() == TaskState::Submitted {
                     task.status.state = TaskState::Working;

@@ -54,7 +54,7 @@ fn a_chunk_adds_what_it_names() {
     expected.name = Some("old".to_owned());
     expected.description = Some("said later".to_owned());
     expected.extensions = vec!["https://e.example/1".to_owned(), "https://e.example/2".to_owned()];
-    assert_eq!(record.folded.task.artifacts, [expected]);
+    assert_eq!(record.folded.task.artifacts, [expected.into()]);
 }
 
 #[test]

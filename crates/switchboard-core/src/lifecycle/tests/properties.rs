@@ -103,7 +103,7 @@ fn check_bounds(record: &Record) {
     assert_eq!(users, head.turns as usize, "every message that came in is in history once");
     assert!(head.artifacts.len() <= BOUNDS.artifacts_max);
     let summary: Vec<_> = head.artifacts.iter().map(|a| (a.id.clone(), a.parts, a.bytes)).collect();
-    let truth: Vec<_> = folded.task.artifacts.iter().map(measure).collect();
+    let truth: Vec<_> = folded.task.artifacts.iter().map(|made| measure(made)).collect();
     assert_eq!(summary, truth);
     assert!(summary.iter().all(|(_, _, bytes)| *bytes <= BOUNDS.artifact_bytes_max));
 }
@@ -147,7 +147,7 @@ proptest! {
                 }
                 _ => None,
             });
-            if is_needed_to_fold(before, events) {
+            if is_needed_to_fold(before.state, events) {
                 sparse.apply_all(events);
                 newest_was_skipped = if status.is_some() { None } else { newest_was_skipped };
             } else {

@@ -93,6 +93,6 @@ fn mere_progress_can_be_skipped_and_questions_cannot() {
     record.does(Command::Claim);
     record.does(Command::RequestCancel { metadata: None });
     record.runs(returned());
-    let needed: Vec<_> = record.log.iter().map(|(before, events)| is_needed_to_fold(before, events)).collect();
+    let needed: Vec<_> = record.log.iter().map(|(before, events)| is_needed_to_fold(before.state, events)).collect();
     assert_eq!(needed, [true, false, false, true, true, true, false, false, false, false]);
 }

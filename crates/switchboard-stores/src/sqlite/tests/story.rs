@@ -46,7 +46,7 @@ pub(super) async fn write(subject: &dyn Subject) -> Story {
     for id in ["good", "gone"] {
         let config = webhook(&pushing, id);
         commit.push.push(PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 });
-        commit.head.push_configs += 1;
+        Arc::make_mut(&mut commit.head).push_configs += 1;
     }
     pushing.write(subject, commit).await;
     for delivery in subject.store().claim_deliveries(2, 1000).await.unwrap() {

@@ -101,7 +101,7 @@ impl Inspection<'_> {
             }
             walk.checkpoint = Some((commit.version, commit.prev_story));
         }
-        walk.chains = walk.chains.after(commit.version, events, is_needed_to_fold(before, events));
+        walk.chains = walk.chains.after(commit.version, events, is_needed_to_fold(before.state, events));
         if commit.last_seq != signed(walk.head.seq) {
             return Err(format!("it ends with event {}, and should with {}", commit.last_seq, walk.head.seq));
         }

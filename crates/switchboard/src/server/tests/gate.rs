@@ -17,7 +17,8 @@ fn headers(host: Option<&str>, origin: Option<&str>) -> HeaderMap {
 
 fn admits(gate: &Gate, target: &str, host: Option<&str>, origin: Option<&str>, public: bool) -> bool {
     let cors = Cors::origins(["https://app.example"]);
-    gate.admits(&target.parse().unwrap(), &headers(host, origin), &cors, public).is_ok()
+    let headers = headers(host, origin);
+    gate.admits(&target.parse().unwrap(), &headers, headers.get("origin"), &cors, public).is_ok()
 }
 
 fn loopback() -> Gate {

@@ -119,7 +119,7 @@ fn what_comes_without_a_task_is_not_told() {
 #[test]
 fn a_reader_who_could_be_anybody_finds_the_answer_in_both_places() {
     let mut done = task(TaskState::Completed);
-    done.artifacts = vec![Artifact::new("a", vec![Part::text("3")])];
+    done.artifacts = vec![Artifact::new("a", vec![Part::text("3")]).into()];
     let shown = with_answer_in_status(TaskView::whole(Arc::new(done))).task;
     assert_eq!(shown.status.message.as_ref().unwrap().text(), "3");
     assert_eq!(shown.artifacts.len(), 1);

@@ -153,7 +153,7 @@ fn what_is_wrong_is_named() {
 fn tasks_are_written_as_the_original_writes_them() {
     assert_eq!(written(task(TaskState::Working, "2026-03-01T10:00:00.004Z")), golden("reply-working").trim_end());
     let mut done = task(TaskState::Completed, "2026-03-01T10:00:07.250Z");
-    done.artifacts = vec![Artifact::new("a", vec![Part::text("Hi "), Part::text("there")])];
+    done.artifacts = vec![Artifact::new("a", vec![Part::text("Hi "), Part::text("there")]).into()];
     assert_eq!(written(done), golden("reply-done").trim_end());
     let mut late = task(TaskState::Failed, "2026-03-01T10:05:00.000Z");
     late.status.message = Some(says(Role::Agent, TIMED_OUT));
@@ -197,9 +197,9 @@ fn the_last_message_of_the_agent_is_the_answer() {
         let mut task = task(state, "2026-03-01T10:00:00.000Z");
         task.status.message = Some(says(Role::Agent, "status"));
         task.artifacts = vec![
-            Artifact::new("a", vec![Part::text("one "), Part::text("two"), Part::data(Json::from_trusted("[3]"))]),
-            Artifact::new("b", vec![Part::raw("bytes")]),
-            Artifact::new("c", vec![Part::url("https://files.example/4"), Part::text("five")]),
+            Artifact::new("a", vec![Part::text("one "), Part::text("two"), Part::data(Json::from_trusted("[3]"))]).into(),
+            Artifact::new("b", vec![Part::raw("bytes")]).into(),
+            Artifact::new("c", vec![Part::url("https://files.example/4"), Part::text("five")]).into(),
         ];
         task
     };

@@ -89,7 +89,7 @@ fn a_completed_task_is_written_as_the_original_writes_it() {
     let said = Some(Arc::new(Message::new(Role::Agent, "m", vec![Part::text("done")])));
     let status = TaskStatus { state: TaskState::Completed, message: said, timestamp };
     let mut task = task(&reply, hello, status);
-    task.artifacts = vec![Artifact::new("b2753712fc4e437fa0c8de6727fcd3bc", vec![Part::text("You said: hello")])];
+    task.artifacts = vec![Artifact::new("b2753712fc4e437fa0c8de6727fcd3bc", vec![Part::text("You said: hello")]).into()];
     assert_eq!(written(task), reply["result"]);
 }
 
@@ -103,7 +103,7 @@ fn a_failed_task_is_written_as_the_original_writes_it() {
     let said = Some(Arc::new(Message::new(Role::Agent, id, vec![Part::text(FAILED_UNTOLD)])));
     let status = TaskStatus { state: TaskState::Failed, message: said, timestamp };
     let mut task = task(&reply, message_with_parts(), status);
-    task.artifacts = vec![Artifact::new("a", vec![Part::text("half of an answer")])];
+    task.artifacts = vec![Artifact::new("a", vec![Part::text("half of an answer")]).into()];
     assert_eq!(written(task), reply["result"]);
 }
 

@@ -62,7 +62,7 @@ fn tasks_are_written_as_the_sdk_does() {
     let mut done = task("task-1", "ctx-1", status(TaskState::Completed, None, "08:00:05.120"));
     let mut report = Artifact::new("report", vec![Part::text("Three rows, all green.")]);
     report.name = Some("Report".to_owned());
-    done.artifacts.push(report);
+    done.artifacts.push(report.into());
     done.history.push(Arc::new(said(Role::User, "msg-1", ("task-1", "ctx-1"), "Check the sheet")));
     done.metadata = Some(json(r#"{"trace":"abc"}"#));
     let ids = ("task-4", "ctx-4");

@@ -45,7 +45,7 @@ pub fn encode_update(update: &Update, out: &mut Vec<u8>) {
 fn task(view: &TaskView) -> wire::Task {
     let task = &*view.task;
     let artifacts = match view.artifacts {
-        ArtifactView::Shown | ArtifactView::AlwaysListed => task.artifacts.iter().map(artifact).collect(),
+        ArtifactView::Shown | ArtifactView::AlwaysListed => task.artifacts.iter().map(|made| artifact(made)).collect(),
         ArtifactView::Omitted => Vec::new(),
     };
     wire::Task {

@@ -56,7 +56,7 @@ fn replies_to_sends_are_written() {
     let mut done = task("task-1", "ctx-1", status(TaskState::Completed, None, "2026-03-04T08:00:05.120Z"));
     let mut report = Artifact::new("report", vec![Part::text("Three rows, all green.")]);
     report.name = Some("Report".to_owned());
-    done.artifacts.push(report);
+    done.artifacts.push(report.into());
     done.history.push(Arc::new(said(Role::User, "msg-1", ("task-1", "ctx-1"), "Check the sheet")));
     let mut view = whole(done);
     view.history_length = Some(0);

@@ -205,7 +205,7 @@ fn j9_a_page_of_tasks_always_has_all_four_members() {
         let written = encoded(|out| encode_task(&view, out));
         written.split_once(r#","artifacts":"#).map(|(_, rest)| rest.trim_end_matches('}').to_owned())
     };
-    let one = || vec![Artifact::new("a", vec![Part::text("x")])];
+    let one = || vec![Arc::new(Artifact::new("a", vec![Part::text("x")]))];
     assert_eq!(artifacts(ArtifactView::Shown, Vec::new()), None);
     assert_eq!(artifacts(ArtifactView::AlwaysListed, Vec::new()).as_deref(), Some("[]"));
     assert_eq!(artifacts(ArtifactView::Omitted, one()), None);
