@@ -166,28 +166,49 @@ pub struct Frame {
     pub update: Arc<SharedUpdate>,
 }
 
-/// One update and the room for its encoded forms: however many readers follow a task, each dialect encodes an update
-/// once.
+/// One update and its encoded forms: however many readers follow a task, each dialect encodes an update once.
 pub struct SharedUpdate {
     pub update: Update,
-    encoded: [OnceLock<Bytes>; Dialect::COUNT],
-    messages: [OnceLock<Bytes>; Package::COUNT],
+    /// The form that was asked for first, which is nearly always the only one.
+    first: OnceLock<(usize, Bytes)>,
+    others: OnceLock<Box<[OnceLock<Bytes>; FORMS]>>,
 }
+
+/// One for each dialect, then one for each package of gRPC.
+const FORMS: usize = Dialect::COUNT + Package::COUNT;
 
 impl SharedUpdate {
     #[must_use]
     pub fn new(update: Update) -> Arc<Self> {
-        let (encoded, messages) = (Default::default(), Default::default());
-        Arc::new(Self { update, encoded, messages })
+        Arc::new(Self { update, first: OnceLock::new(), others: OnceLock::new() })
     }
 
-    /// The encoded form, made by the first who asks.
-    pub fn encoded(&self, dialect: Dialect, encode: impl FnOnce(&Update) -> Bytes) -> &Bytes {
-        self.encoded[dialect.index()].get_or_init(|| encode(&self.update))
+    /// Writes the encoded form, made by the first who asks. Whoever is the only one to hold the update makes it where it
+    /// is wanted.
+    pub fn write(self: &Arc<Self>, dialect: Dialect, out: &mut Vec<u8>, encode: impl FnOnce(&Update, &mut Vec<u8>)) {
+        if Arc::strong_count(self) == 1 {
+            return encode(&self.update, out);
+        }
+        let encoded = self.form(dialect.index(), |update| {
+            let mut bytes = Vec::with_capacity(512);
+            encode(update, &mut bytes);
+            bytes.into()
+        });
+        out.extend_from_slice(encoded);
     }
 
-    /// As [`SharedUpdate::encoded`], for what gRPC carries.
+    /// The encoded form that gRPC carries, made by the first who asks.
     pub fn message(&self, package: Package, encode: impl FnOnce(&Update) -> Bytes) -> &Bytes {
-        self.messages[package.index()].get_or_init(|| encode(&self.update))
+        self.form(Dialect::COUNT + package.index(), encode)
+    }
+
+    fn form(&self, form: usize, encode: impl FnOnce(&Update) -> Bytes) -> &Bytes {
+        let mut encode = Some(encode);
+        let mut make = || encode.take().map_or_else(Bytes::new, |encode| encode(&self.update));
+        let (first, encoded) = self.first.get_or_init(|| (form, make()));
+        if *first == form {
+            return encoded;
+        }
+        self.others.get_or_init(Box::default)[form].get_or_init(make)
     }
 }

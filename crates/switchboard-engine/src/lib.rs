@@ -7,6 +7,7 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod accepting;
+pub mod aside;
 mod commit;
 mod engine;
 mod fitting;

@@ -1,7 +1,7 @@
 //! The only place that spawns. Every background task has a kind, and the kind says what shutdown does with it.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -9,6 +9,8 @@ use std::time::Duration;
 use switchboard_core::call::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use crate::aside::aside;
 
 /// What a background task is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +61,10 @@ impl Supervisor {
     pub fn spawn(&self, kind: Kind, task: impl Future<Output = ()> + Send + 'static) {
         let stopping = self.0.stopping.clone();
         let task = async move {
+            let stopped = pin!(stopping.cancelled());
             tokio::select! {
                 biased;
-                () = stopping.cancelled() => {}
+                () = aside(stopped) => {}
                 () = task => {}
             }
         };

@@ -145,12 +145,7 @@ fn next_turn(head: &Head) -> Event {
     Event::TurnBegan { turn: head.turn + 1, fence: head.fence + 1 }
 }
 
-fn request_cancel(
-    events: &mut Vec<Event>,
-    head: &Head,
-    metadata: Option<Json>,
-    now: Timestamp,
-) -> Result<(), Refusal> {
+fn request_cancel(events: &mut Vec<Event>, head: &Head, metadata: Option<Json>, now: Timestamp) -> Result<(), Refusal> {
     if head.phase != Phase::Live {
         return Err(ProtocolError::task_not_found(&head.id).into());
     }

@@ -1,7 +1,7 @@
 //! Bodies: reading a request within bounds, and the shapes of an answer.
 
-use std::io;
 use std::future::poll_fn;
+use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;

@@ -3,12 +3,14 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use switchboard_engine::aside::aside;
 use switchboard_engine::supervisor::Kind;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -111,11 +113,12 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, slot: OwnedSemaphorePermit) {
             },
         };
         let connection = builder.serve_connection(TokioIo::new(socket), service);
-        let mut connection = std::pin::pin!(connection);
+        let mut connection = pin!(connection);
+        let drained = pin!(draining.cancelled());
         let served = tokio::select! {
             biased;
             served = connection.as_mut() => served,
-            () = draining.cancelled() => {
+            () = aside(drained) => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }

@@ -61,11 +61,7 @@ where
         };
         let origin = parts.headers.get(header::ORIGIN);
         let gate = shared.gate.admits(&parts.uri, &parts.headers, origin, &shared.cors, public);
-        let stamp = Stamp {
-            public,
-            origin: origin.cloned(),
-            request_id: shared.request_ids.name(&parts.headers),
-        };
+        let stamp = Stamp { public, origin: origin.cloned(), request_id: shared.request_ids.name(&parts.headers) };
         // Each way is boxed by itself: one box for all would be as large as the largest of them at every request.
         #[cfg(feature = "grpc")]
         if grpc::is_call(&parts.headers) {

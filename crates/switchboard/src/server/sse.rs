@@ -23,6 +23,9 @@ pub(crate) enum Framing {
     HttpJson,
 }
 
+/// Room for the events of a short answer.
+const WRITE_ROOM: usize = 2048;
+
 /// The body of a streaming answer.
 pub struct SseBody {
     updates: UpdateStream,
@@ -99,13 +102,15 @@ impl SseBody {
     }
 
     fn write_frame(&self, frame: &Frame, out: &mut Vec<u8>) {
-        let encoded = frame.update.encoded(self.dialect, |update| {
-            self.metrics.encoded();
-            let mut bytes = Vec::with_capacity(512);
-            encode_update(self.dialect, update, &mut bytes);
-            bytes.into()
-        });
-        out.reserve(encoded.len() + 96);
+        if out.is_empty() {
+            out.reserve(WRITE_ROOM);
+        }
+        let write_update = |out: &mut Vec<u8>| {
+            frame.update.write(self.dialect, out, |update, out| {
+                self.metrics.encoded();
+                encode_update(self.dialect, update, out);
+            });
+        };
         if frame.truncated {
             out.extend_from_slice(b": earlier events are no longer kept; this is the task as it stands\n");
         }
@@ -120,10 +125,10 @@ impl SseBody {
                 out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
                 out.extend_from_slice(id.as_bytes());
                 out.extend_from_slice(b",\"result\":");
-                out.extend_from_slice(encoded);
+                write_update(out);
                 out.push(b'}');
             }
-            Framing::HttpJson => out.extend_from_slice(encoded),
+            Framing::HttpJson => write_update(out),
         }
         out.extend_from_slice(b"\n\n");
     }

@@ -70,7 +70,8 @@ fn a_completed_task_has_its_answer_in_the_status() {
     let mut file =
         Artifact::new("a-2", vec![Part::raw("a,b\n1,2\n").with_filename("signups.csv").with_media_type("text/csv")]);
     file.name = Some("signups.csv".to_owned());
-    done.artifacts = vec![Artifact::new("a-1", vec![Part::text("There were "), Part::text("1,247 signups")]).into(), file.into()];
+    done.artifacts =
+        vec![Artifact::new("a-1", vec![Part::text("There were "), Part::text("1,247 signups")]).into(), file.into()];
     done.metadata = Some(Json::from_trusted(
         r#"{"callerApp":"mail","userEmail":"a@b","googleToken":"g","apiKey":"k","Authorization":"x","__a2a_processor":{}}"#,
     ));

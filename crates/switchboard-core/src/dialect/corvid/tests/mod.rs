@@ -197,7 +197,8 @@ fn the_last_message_of_the_agent_is_the_answer() {
         let mut task = task(state, "2026-03-01T10:00:00.000Z");
         task.status.message = Some(says(Role::Agent, "status"));
         task.artifacts = vec![
-            Artifact::new("a", vec![Part::text("one "), Part::text("two"), Part::data(Json::from_trusted("[3]"))]).into(),
+            Artifact::new("a", vec![Part::text("one "), Part::text("two"), Part::data(Json::from_trusted("[3]"))])
+                .into(),
             Artifact::new("b", vec![Part::raw("bytes")]).into(),
             Artifact::new("c", vec![Part::url("https://files.example/4"), Part::text("five")]).into(),
         ];

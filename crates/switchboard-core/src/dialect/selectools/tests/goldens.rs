@@ -89,7 +89,8 @@ fn a_completed_task_is_written_as_the_original_writes_it() {
     let said = Some(Arc::new(Message::new(Role::Agent, "m", vec![Part::text("done")])));
     let status = TaskStatus { state: TaskState::Completed, message: said, timestamp };
     let mut task = task(&reply, hello, status);
-    task.artifacts = vec![Artifact::new("b2753712fc4e437fa0c8de6727fcd3bc", vec![Part::text("You said: hello")]).into()];
+    task.artifacts =
+        vec![Artifact::new("b2753712fc4e437fa0c8de6727fcd3bc", vec![Part::text("You said: hello")]).into()];
     assert_eq!(written(task), reply["result"]);
 }
 
