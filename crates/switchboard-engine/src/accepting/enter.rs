@@ -90,7 +90,7 @@ impl Entering<'_> {
                 self.commit_asked(self.ask(opening, referenced)?, is_chosen).await
             }
             Effects::Some => {
-                let Prepared { record, before, events, extras, .. } = *opening;
+                let Prepared { record, before, events, extras, .. } = opening;
                 let mut folded = Folded::empty(record.id.clone(), record.context_id.clone());
                 folded.apply_all(&events);
                 let id = record.id.clone();
@@ -102,8 +102,8 @@ impl Entering<'_> {
         }
     }
 
-    /// Everything about a new record that needs no waiting. Boxed: it is passed on through futures.
-    fn prepare(&self, send: Box<SendMessage>) -> Result<Box<Prepared>, ProtocolError> {
+    /// Everything about a new record that needs no waiting.
+    fn prepare(&self, send: Box<SendMessage>) -> Result<Prepared, ProtocolError> {
         let (house, now) = (self.house, self.house.now());
         let fresh = || own_id(self.caller.dialect, house.ids.uuid(now));
         let id = send.open_as.clone().unwrap_or_else(|| TaskId::from(fresh()));
@@ -123,13 +123,13 @@ impl Entering<'_> {
         let mut events = Vec::with_capacity(4);
         decide_onto(&mut events, &before, command, &house.bounds(), now).map_err(refused)?;
         let extras = Extras { push, accept: self.accept(1, 0), folded: None };
-        Ok(Box::new(Prepared { record, inbound, before, events, extras, now }))
+        Ok(Prepared { record, inbound, before, events, extras, now })
     }
 
     /// Asks an agent without effects before anything is stored. If it answers at once, question and answer will be one
     /// commit; if it has to wait, what it has said so far will.
-    fn ask(&self, opening: Box<Prepared>, referenced: Vec<Arc<Task>>) -> Result<Asked, ProtocolError> {
-        let Prepared { record, inbound, before, events, mut extras, now } = *opening;
+    fn ask(&self, opening: Prepared, referenced: Vec<Arc<Task>>) -> Result<Asked, ProtocolError> {
+        let Prepared { record, inbound, before, events, mut extras, now } = opening;
         let house = self.house;
         let folded = Folded::empty(record.id.clone(), record.context_id.clone());
         let stage = Stage::begin(&before, folded, events);

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use switchboard_core::error::ProtocolError;
@@ -77,6 +78,7 @@ impl Body for ReplyBody {
 /// Reads a request body, at most `bytes_max` of it and for at most `patience`. A body that says it is larger is refused
 /// before it is read.
 pub(crate) fn read<B>(
+    headers: &HeaderMap,
     body: B,
     bytes_max: usize,
     patience: Duration,
@@ -85,11 +87,12 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
-    read_while(body, bytes_max, patience, |_| Ok(()))
+    read_while(headers, body, bytes_max, patience, |_| Ok(()))
 }
 
 /// As [`read`], but shows `watch` what has come so far, whenever more of it comes: what it refuses is not read further.
 pub(crate) async fn read_while<B>(
+    headers: &HeaderMap,
     mut body: B,
     bytes_max: usize,
     patience: Duration,
@@ -100,7 +103,9 @@ where
     B::Error: std::fmt::Display,
 {
     let too_large = ProtocolError::TooLarge { what: "request body", bytes_max: bytes_max as u64 };
-    if body.size_hint().lower() > bytes_max as u64 {
+    // A body that was wrapped on its way may have forgotten its length.
+    let in_head = || headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if body.size_hint().exact().or_else(in_head).is_some_and(|declared: u64| declared > bytes_max as u64) {
         return Err(too_large);
     }
     let reading = async {

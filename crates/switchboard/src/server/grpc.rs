@@ -180,7 +180,7 @@ where
         Some(_) | None => Ok(()),
     };
     let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
-    let body = read_while(body, bytes_max.saturating_add(frame::PREFIX_BYTES), patience, watch).await;
+    let body = read_while(headers, body, bytes_max.saturating_add(frame::PREFIX_BYTES), patience, watch).await;
     let body = body.map_err(|error| match error {
         ProtocolError::TooLarge { .. } => too_large(),
         error => error,

@@ -68,7 +68,7 @@ where
             return refuse(error);
         }
         let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
-        match read(body, shared.limits.body_bytes_max, patience).await {
+        match read(head.headers, body, shared.limits.body_bytes_max, patience).await {
             Ok(body) => body,
             Err(error) => return refuse(error),
         }

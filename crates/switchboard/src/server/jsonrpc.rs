@@ -66,7 +66,7 @@ where
         return refuse(error, "null");
     }
     let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
-    let body = match read(body, shared.limits.body_bytes_max, patience).await {
+    let body = match read(head.headers, body, shared.limits.body_bytes_max, patience).await {
         Ok(body) => body,
         Err(error) => return refuse(error, "null"),
     };

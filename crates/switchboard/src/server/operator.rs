@@ -186,7 +186,7 @@ where
     B::Error: std::fmt::Display,
 {
     check_content_type(head.headers)?;
-    let body = read(body, BODY_BYTES_MAX, BODY_READ).await?;
+    let body = read(head.headers, body, BODY_BYTES_MAX, BODY_READ).await?;
     let value: Value = serde_json::from_slice(&body)
         .map_err(|error| ProtocolError::ParseError { reason: format!("the body is not JSON: {error}") })?;
     let Value::Object(members) = value else {

@@ -128,7 +128,7 @@ where
     let identity = shared.door.identify(head.headers)?;
     check_content_type(head.headers)?;
     let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
-    let body = read(body, shared.limits.body_bytes_max, patience).await?;
+    let body = read(head.headers, body, shared.limits.body_bytes_max, patience).await?;
     Ok((identity, body))
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use switchboard_core::dialect::Dialect;
@@ -51,6 +52,12 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let shared = self.shared.clone();
         let (parts, body) = request.into_parts();
+        // Each way is boxed by itself: one box for all would be as large as the largest of them at every request.
+        #[cfg(feature = "grpc")]
+        if grpc::is_call(&parts.headers) {
+            let (gate, stamp) = admit(&shared, &parts, false);
+            return Box::pin(async move { Ok(stamp.on(&shared, grpc::answer(&shared, &parts, gate, body).await)) });
+        }
         let place = route(parts.uri.path(), &shared.base_path);
         let public = match &place {
             Route::Agent { place, .. } => matches!(
@@ -59,14 +66,7 @@ where
             ),
             _ => false,
         };
-        let origin = parts.headers.get(header::ORIGIN);
-        let gate = shared.gate.admits(&parts.uri, &parts.headers, origin, &shared.cors, public);
-        let stamp = Stamp { public, origin: origin.cloned(), request_id: shared.request_ids.name(&parts.headers) };
-        // Each way is boxed by itself: one box for all would be as large as the largest of them at every request.
-        #[cfg(feature = "grpc")]
-        if grpc::is_call(&parts.headers) {
-            return Box::pin(async move { Ok(stamp.on(&shared, grpc::answer(&shared, &parts, gate, body).await)) });
-        }
+        let (gate, stamp) = admit(&shared, &parts, public);
         if let Err(why) = gate {
             let error = ProtocolError::PermissionDenied { reason: why.to_owned() };
             let response = stamp.on(&shared, http_error(Dialect::V1_0, &error, A2A_JSON));
@@ -91,6 +91,14 @@ where
             Ok(stamp.on(&shared, response))
         })
     }
+}
+
+/// Whether a request may come in, and what its answer will carry either way.
+fn admit(shared: &Shared, parts: &Parts, public: bool) -> (Result<(), &'static str>, Stamp) {
+    let origin = parts.headers.get(header::ORIGIN);
+    let gate = shared.gate.admits(&parts.uri, &parts.headers, origin, &shared.cors, public);
+    let request_id = shared.request_ids.name(&parts.headers);
+    (gate, Stamp { public, origin: origin.cloned(), request_id })
 }
 
 /// What every answer carries beside what was asked for.

@@ -12,6 +12,7 @@ pub mod generated;
 mod read;
 mod status;
 mod verbatim;
+mod write;
 
 pub use free_form::{encode_object, encode_value};
 pub(crate) use read::decode;
@@ -20,6 +21,7 @@ pub use status::{Status, encode_error};
 pub use verbatim::Verbatim;
 
 pub(crate) use count::{Lists, What};
+pub(crate) use write::Fields;
 
 use prost::Message;
 

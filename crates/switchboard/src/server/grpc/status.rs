@@ -65,7 +65,8 @@ impl Ending {
 
     /// Writes it into trailers or a head.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
-        headers.insert(STATUS, u16::from(self.code).into());
+        let code = if self.code == 0 { OK } else { u16::from(self.code).into() };
+        headers.insert(STATUS, code);
         if !self.message.is_empty()
             && let Ok(message) = HeaderValue::from_maybe_shared(bytes::Bytes::from(escaped(&self.message)))
         {
@@ -78,6 +79,9 @@ impl Ending {
         }
     }
 }
+
+/// How nearly every call ends.
+const OK: HeaderValue = HeaderValue::from_static("0");
 
 /// `grpc-message` is text in percent-encoding: all but printable ASCII, and the percent sign itself.
 pub(super) fn escaped(text: &str) -> Vec<u8> {

@@ -31,7 +31,7 @@ where
     let identity = identify(shared, head.headers)?;
     let bytes_max = agent.accent.selectools.body_bytes_max.min(shared.limits.body_bytes_max);
     let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
-    let body = read(body, bytes_max, patience).await?;
+    let body = read(head.headers, body, bytes_max, patience).await?;
     Ok((identity, body))
 }
 

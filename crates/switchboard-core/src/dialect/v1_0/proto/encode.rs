@@ -1,7 +1,7 @@
 //! Replies and updates from the model. Nothing here trims: a [`TaskView`] says how much of a task is shown.
 
 use crate::call::{PushConfigPage, Reply, TaskPage};
-use crate::dialect::protobuf::{encode_object, encode_timestamp, encode_value, write};
+use crate::dialect::protobuf::{Fields, encode_value, write};
 use crate::model::{
     Artifact, ArtifactUpdate, ArtifactView, Message, Part, PartContent, PushConfig, Role, StatusUpdate, TaskStatus,
     TaskView, Update,
@@ -10,18 +10,15 @@ use crate::model::{
 use super::super::names::state_number;
 use super::card::encode_card;
 use super::generated as wire;
-use super::generated::part::Content;
-use super::generated::{send_message_response, stream_response};
 
 /// Appends the result of a call. A deletion is the empty message; a stream is written update by update with
 /// [`encode_update`].
 pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
-    let sent = |payload| wire::SendMessageResponse { payload: Some(payload) };
     match reply {
-        Reply::Task(view) => write(&task(view), out),
-        Reply::SentTask(view) => write(&sent(send_message_response::Payload::Task(task(view))), out),
-        Reply::SentMessage(said) => write(&sent(send_message_response::Payload::Message(message(said))), out),
-        Reply::Tasks(page) => write(&tasks(page), out),
+        Reply::Task(view) => task(view, &mut Fields(out)),
+        Reply::SentTask(view) => Fields(out).message(1, |fields| task(view, fields)),
+        Reply::SentMessage(said) => Fields(out).message(2, |fields| message(said, fields)),
+        Reply::Tasks(page) => tasks(page, &mut Fields(out)),
         Reply::PushConfig(config) => write(&push_config(config), out),
         Reply::PushConfigs(page) => write(&push_configs(page), out),
         Reply::Card(card) => encode_card(card, out),
@@ -32,110 +29,104 @@ pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
 
 /// Appends one update of a stream.
 pub fn encode_update(update: &Update, out: &mut Vec<u8>) {
-    use stream_response::Payload;
-    let payload = match update {
-        Update::Task(view) => Payload::Task(task(view)),
-        Update::Message(said) => Payload::Message(message(said)),
-        Update::Status(update) => Payload::StatusUpdate(status_update(update)),
-        Update::Artifact(update) => Payload::ArtifactUpdate(artifact_update(update)),
-    };
-    write(&wire::StreamResponse { payload: Some(payload) }, out);
+    let mut fields = Fields(out);
+    match update {
+        Update::Task(view) => fields.message(1, |fields| task(view, fields)),
+        Update::Message(said) => fields.message(2, |fields| message(said, fields)),
+        Update::Status(update) => fields.message(3, |fields| status_update(update, fields)),
+        Update::Artifact(update) => fields.message(4, |fields| artifact_update(update, fields)),
+    }
 }
 
-fn task(view: &TaskView) -> wire::Task {
+fn task(view: &TaskView, fields: &mut Fields<'_>) {
     let task = &*view.task;
+    fields.text(1, task.id.as_str());
+    fields.text(2, task.context_id.as_str());
+    fields.message(3, |fields| status(&task.status, fields));
     let artifacts = match view.artifacts {
-        ArtifactView::Shown | ArtifactView::AlwaysListed => task.artifacts.iter().map(|made| artifact(made)).collect(),
-        ArtifactView::Omitted => Vec::new(),
+        ArtifactView::Shown | ArtifactView::AlwaysListed => task.artifacts.as_slice(),
+        ArtifactView::Omitted => &[],
     };
-    wire::Task {
-        id: task.id.as_str().to_owned(),
-        context_id: task.context_id.as_str().to_owned(),
-        status: Some(status(&task.status)),
-        artifacts,
-        history: view.history().iter().map(|said| message(said)).collect(),
-        metadata: task.metadata.as_ref().map(encode_object),
+    for made in artifacts {
+        fields.message(4, |fields| artifact(made, fields));
     }
+    for said in view.history() {
+        fields.message(5, |fields| message(said, fields));
+    }
+    fields.object(6, task.metadata.as_ref());
 }
 
-fn status(status: &TaskStatus) -> wire::TaskStatus {
-    wire::TaskStatus {
-        state: state_number(status.state),
-        message: status.message.as_ref().map(|said| message(said)),
-        timestamp: Some(encode_timestamp(status.timestamp)),
+fn status(status: &TaskStatus, fields: &mut Fields<'_>) {
+    fields.number(1, state_number(status.state).into());
+    if let Some(said) = &status.message {
+        fields.message(2, |fields| message(said, fields));
     }
+    fields.timestamp(3, status.timestamp);
 }
 
-fn message(message: &Message) -> wire::Message {
+fn message(message: &Message, fields: &mut Fields<'_>) {
     let role = match message.role {
         Role::User => wire::Role::User,
         Role::Agent => wire::Role::Agent,
     };
-    wire::Message {
-        message_id: message.message_id.as_str().to_owned(),
-        context_id: message.context_id.as_ref().map(|id| id.as_str().to_owned()).unwrap_or_default(),
-        task_id: message.task_id.as_ref().map(|id| id.as_str().to_owned()).unwrap_or_default(),
-        role: role.into(),
-        parts: message.parts.iter().map(part).collect(),
-        metadata: message.metadata.as_ref().map(encode_object),
-        extensions: message.extensions.clone(),
-        reference_task_ids: message.reference_task_ids.iter().map(|id| id.as_str().to_owned()).collect(),
+    fields.text(1, message.message_id.as_str());
+    fields.text(2, message.context_id.as_ref().map_or("", |id| id.as_str()));
+    fields.text(3, message.task_id.as_ref().map_or("", |id| id.as_str()));
+    fields.number(4, i32::from(role).into());
+    parts(5, &message.parts, fields);
+    fields.object(6, message.metadata.as_ref());
+    fields.texts(7, message.extensions.iter().map(String::as_str));
+    fields.texts(8, message.reference_task_ids.iter().map(|id| id.as_str()));
+}
+
+fn parts(tag: u32, parts: &[Part], fields: &mut Fields<'_>) {
+    for part in parts {
+        fields.message(tag, |fields| {
+            match &part.content {
+                PartContent::Text(text) => fields.present_text(1, text),
+                PartContent::Raw(bytes) => fields.present_bytes(2, bytes),
+                PartContent::Url(url) => fields.present_text(3, url),
+                PartContent::Data(data) => fields.present_bytes(4, &encode_value(data).0),
+            }
+            fields.object(5, part.metadata.as_ref());
+            fields.text(6, part.filename.as_deref().unwrap_or_default());
+            fields.text(7, part.media_type.as_deref().unwrap_or_default());
+        });
     }
 }
 
-fn part(part: &Part) -> wire::Part {
-    let content = match &part.content {
-        PartContent::Text(text) => Content::Text(text.clone()),
-        PartContent::Raw(bytes) => Content::Raw(bytes.clone()),
-        PartContent::Url(url) => Content::Url(url.clone()),
-        PartContent::Data(data) => Content::Data(encode_value(data)),
-    };
-    wire::Part {
-        content: Some(content),
-        metadata: part.metadata.as_ref().map(encode_object),
-        filename: part.filename.clone().unwrap_or_default(),
-        media_type: part.media_type.clone().unwrap_or_default(),
-    }
+fn artifact(artifact: &Artifact, fields: &mut Fields<'_>) {
+    fields.text(1, artifact.artifact_id.as_str());
+    fields.text(2, artifact.name.as_deref().unwrap_or_default());
+    fields.text(3, artifact.description.as_deref().unwrap_or_default());
+    parts(4, &artifact.parts, fields);
+    fields.object(5, artifact.metadata.as_ref());
+    fields.texts(6, artifact.extensions.iter().map(String::as_str));
 }
 
-fn artifact(artifact: &Artifact) -> wire::Artifact {
-    wire::Artifact {
-        artifact_id: artifact.artifact_id.as_str().to_owned(),
-        name: artifact.name.clone().unwrap_or_default(),
-        description: artifact.description.clone().unwrap_or_default(),
-        parts: artifact.parts.iter().map(part).collect(),
-        metadata: artifact.metadata.as_ref().map(encode_object),
-        extensions: artifact.extensions.clone(),
-    }
+fn status_update(update: &StatusUpdate, fields: &mut Fields<'_>) {
+    fields.text(1, update.task_id.as_str());
+    fields.text(2, update.context_id.as_str());
+    fields.message(3, |fields| status(&update.status, fields));
+    fields.object(4, update.metadata.as_ref());
 }
 
-fn status_update(update: &StatusUpdate) -> wire::TaskStatusUpdateEvent {
-    wire::TaskStatusUpdateEvent {
-        task_id: update.task_id.as_str().to_owned(),
-        context_id: update.context_id.as_str().to_owned(),
-        status: Some(status(&update.status)),
-        metadata: update.metadata.as_ref().map(encode_object),
-    }
+fn artifact_update(update: &ArtifactUpdate, fields: &mut Fields<'_>) {
+    fields.text(1, update.task_id.as_str());
+    fields.text(2, update.context_id.as_str());
+    fields.message(3, |fields| artifact(&update.artifact, fields));
+    fields.flag(4, update.append);
+    fields.flag(5, update.last_chunk);
+    fields.object(6, update.metadata.as_ref());
 }
 
-fn artifact_update(update: &ArtifactUpdate) -> wire::TaskArtifactUpdateEvent {
-    wire::TaskArtifactUpdateEvent {
-        task_id: update.task_id.as_str().to_owned(),
-        context_id: update.context_id.as_str().to_owned(),
-        artifact: Some(artifact(&update.artifact)),
-        append: update.append,
-        last_chunk: update.last_chunk,
-        metadata: update.metadata.as_ref().map(encode_object),
+fn tasks(page: &TaskPage, fields: &mut Fields<'_>) {
+    for view in &page.tasks {
+        fields.message(1, |fields| task(view, fields));
     }
-}
-
-fn tasks(page: &TaskPage) -> wire::ListTasksResponse {
-    wire::ListTasksResponse {
-        tasks: page.tasks.iter().map(task).collect(),
-        next_page_token: page.next_page_token.clone(),
-        page_size: i32::try_from(page.page_size).unwrap_or(i32::MAX),
-        total_size: i32::try_from(page.total_size).unwrap_or(i32::MAX),
-    }
+    fields.text(2, &page.next_page_token);
+    fields.number(3, i32::try_from(page.page_size).unwrap_or(i32::MAX).into());
+    fields.number(4, i32::try_from(page.total_size).unwrap_or(i32::MAX).into());
 }
 
 fn push_config(config: &PushConfig) -> wire::TaskPushNotificationConfig {
