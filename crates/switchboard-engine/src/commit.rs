@@ -156,19 +156,21 @@ impl House {
         Err(WriteError::Failed(contended(&record.id)))
     }
 
-    /// Appends a decided step, if the record is still where the step was decided.
-    pub(crate) async fn append(
-        &self,
-        record: &Record,
+    /// Appends a decided step, if the record is still where the step was decided. The store is asked at once; what comes
+    /// back waits for its answer, and holds no more than that takes.
+    pub(crate) fn append<'a>(
+        &'a self,
+        record: &'a Record,
         step: Step,
         fence: Option<u64>,
         extras: Extras,
-    ) -> Result<(), AppendError> {
-        // What is large lives in the two functions around the wait, not in the future that waits.
+    ) -> impl Future<Output = Result<(), AppendError>> + Send + 'a {
         let events = step.events.clone();
         let (asked, head, first_seq) = self.ask_store(record, step, fence, extras);
-        let answered = asked.await;
-        self.appended(record, head, first_seq, &events, answered)
+        async move {
+            let answered = asked.await;
+            self.appended(record, head, first_seq, &events, answered)
+        }
     }
 
     /// Hands a commit to the store. Gives back its answer to come, the head after it, and the number of its first visible

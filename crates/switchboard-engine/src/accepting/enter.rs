@@ -80,17 +80,21 @@ impl Entering<'_> {
     /// Opens a new record.
     async fn open(&self, send: Box<SendMessage>) -> Result<Entry, ProtocolError> {
         let is_chosen = send.open_as.is_some();
-        let opening = self.prepare(send)?;
         match self.agent.source.traits().effects {
             Effects::None => {
-                let referenced = match opening.inbound.message.reference_task_ids.is_empty() {
-                    true => Vec::new(),
-                    false => Box::pin(self.house.referenced_by(&self.scope, &opening.inbound.message)).await,
+                // In a block of its own, so that what is prepared is not held while the answer is committed.
+                let asked = {
+                    let opening = self.prepare(send)?;
+                    let referenced = match opening.inbound.message.reference_task_ids.is_empty() {
+                        true => Vec::new(),
+                        false => Box::pin(self.house.referenced_by(&self.scope, &opening.inbound.message)).await,
+                    };
+                    self.ask(opening, referenced)?
                 };
-                self.commit_asked(self.ask(opening, referenced)?, is_chosen).await
+                self.commit_asked(asked, is_chosen).await
             }
             Effects::Some => {
-                let Prepared { record, before, events, extras, .. } = opening;
+                let Prepared { record, before, events, extras, .. } = self.prepare(send)?;
                 let mut folded = Folded::empty(record.id.clone(), record.context_id.clone());
                 folded.apply_all(&events);
                 let id = record.id.clone();

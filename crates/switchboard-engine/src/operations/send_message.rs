@@ -93,10 +93,11 @@ pub(crate) async fn send_streaming_message(
     caller: &Caller,
     send: Box<SendMessage>,
 ) -> Result<Reply, ProtocolError> {
+    // What few calls come to is boxed: the others should not carry the room for it.
     agent.require_streaming(caller.dialect)?;
     check(house, agent, caller, &send)?;
     if let Some(last_event_id) = &caller.last_event_id {
-        return resume_send(house, agent, caller, &send.message, last_event_id).await;
+        return Box::pin(resume_send(house, agent, caller, &send.message, last_event_id)).await;
     }
     let history_length = send.history_length;
     let entered = match enter(house, agent, caller, send).await? {
@@ -106,7 +107,7 @@ pub(crate) async fn send_streaming_message(
         }
     };
     if entered.stored.head.phase != Phase::Live {
-        return stream_unborn(house, &entered, history_length).await;
+        return Box::pin(stream_unborn(house, &entered, history_length)).await;
     }
     let Entered { record, stored, opened, .. } = &entered;
     let first = if *opened {
@@ -124,7 +125,7 @@ pub(crate) async fn send_streaming_message(
     }
     let waits = stored.head.inbox() > 0;
     let following = Following { waits, ..Following::of(record.scope.clone(), stored) };
-    follow(house, following, StreamKind::Send, first, cursor).await
+    Box::pin(follow(house, following, StreamKind::Send, first, cursor)).await
 }
 
 /// The answer of a settled record, or of a task as it is.

@@ -185,7 +185,7 @@ fn activated(declared: &[String], headers: &HeaderMap) -> Vec<String> {
     declared.iter().filter(|uri| asked.contains(&uri.as_str())).cloned().collect()
 }
 
-/// Names requests, so that a client's complaint finds its line in the log.
+/// Names requests, so that a client's complaint finds its lines in a log at debug level.
 pub(crate) struct RequestIds {
     prefix: String,
     next: AtomicU64,

@@ -9,6 +9,8 @@ mod respond;
 mod status;
 pub(super) mod stream;
 
+use std::pin::{Pin, pin};
+
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
@@ -135,13 +137,20 @@ where
     let verdict = shared.dialect(agent, head, Door::Grpc(package));
     let dialect = verdict.map_err(|Refusal { error, .. }| error)?.dialect;
     let deadline = deadline(head.headers)?;
-    let message = before(deadline, read_message(shared, head.headers, body)).await;
+    let message = {
+        let reading = pin!(read_message(shared, head.headers, body));
+        before(deadline, reading).await
+    };
     let message = message.unwrap_or_else(|| Err(Refused::Unread(Ending::deadline(package))))?;
     let decoded = decode_message(package, called.method, message, &shared.decode_limits)?;
     let caller = shared.caller(agent, identity, decoded.tenant.as_deref(), dialect, head)?;
     let resumes = caller.last_event_id.is_some();
     let mut calling = Calling::begin(agent, caller, decoded.request);
-    let Some(reply) = before(deadline, calling.reply(shared)).await else {
+    let reply = {
+        let replying = pin!(calling.reply(shared));
+        before(deadline, replying).await
+    };
+    let Some(reply) = reply else {
         calling.gave_up(shared);
         return Err(Refused::Unanswered(Ending::deadline(package)));
     };
@@ -154,8 +163,9 @@ where
     Ok(response)
 }
 
-/// Waits at most until the caller's own deadline; none if it passed.
-async fn before<T>(deadline: Option<Instant>, waiting: impl Future<Output = T>) -> Option<T> {
+/// Waits at most until the caller's own deadline; none if it passed. What is waited for stays where it is: it would be
+/// copied on its way into here and again into the clock's hands.
+async fn before<T>(deadline: Option<Instant>, waiting: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     match deadline {
         Some(deadline) => timeout_at(deadline, waiting).await.ok(),
         None => Some(waiting.await),
@@ -218,7 +228,7 @@ async fn stream(
         let until = deadline.map_or(Instant::now() + patience, |deadline| deadline.min(Instant::now() + patience));
         timeout_at(until, next).await.ok()
     } else {
-        Some(before(deadline, next).await.ok_or(Refused::Unanswered(Ending::deadline(package)))?)
+        Some(before(deadline, pin!(next)).await.ok_or(Refused::Unanswered(Ending::deadline(package)))?)
     };
     let first = match first {
         Some(Some(Err(error))) => return Err(Refused::ByTheAgent(error)),

@@ -13,6 +13,7 @@ use http_body::Body;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::{Door, Mount};
 use switchboard_core::error::ProtocolError;
+use tracing::{Instrument, Span};
 
 use super::body::ReplyBody;
 use super::context::{Head, Mounted, Shared, card_dialect, claimed};
@@ -56,7 +57,9 @@ where
         #[cfg(feature = "grpc")]
         if grpc::is_call(&parts.headers) {
             let (gate, stamp) = admit(&shared, &parts, false);
-            return Box::pin(async move { Ok(stamp.on(&shared, grpc::answer(&shared, &parts, gate, body).await)) });
+            let span = stamp.span();
+            let answer = async move { Ok(stamp.on(&shared, grpc::answer(&shared, &parts, gate, body).await)) };
+            return Box::pin(answer.instrument(span));
         }
         let place = route(parts.uri.path(), &shared.base_path);
         let public = match &place {
@@ -76,20 +79,24 @@ where
             return Box::pin(ready(Ok(stamp.on(&shared, preflight()))));
         }
         if let Some(agent) = rpc_agent(&shared, &parts.method, &place) {
-            return Box::pin(async move {
+            let span = stamp.span();
+            let answer = async move {
                 let head = Head { uri: &parts.uri, headers: &parts.headers };
                 let begun = jsonrpc::begin(&shared, &agent, &head, body).await;
                 drop(parts);
                 let response = begun.answer(&shared, &agent).await;
                 Ok(stamp.on(&shared, response))
-            });
+            };
+            return Box::pin(answer.instrument(span));
         }
-        Box::pin(async move {
+        let span = stamp.span();
+        let answer = async move {
             let head = Head { uri: &parts.uri, headers: &parts.headers };
             let route = route(parts.uri.path(), &shared.base_path);
             let response = dispatch(&shared, &head, &parts.method, route, body).await;
             Ok(stamp.on(&shared, response))
-        })
+        };
+        Box::pin(answer.instrument(span))
     }
 }
 
@@ -109,6 +116,12 @@ struct Stamp {
 }
 
 impl Stamp {
+    /// What is logged meanwhile carries the request's id. At debug level only: a span at every request costs more than
+    /// the rest of the logging, and whoever is told of a failure is given an incident's id besides.
+    fn span(&self) -> Span {
+        tracing::debug_span!("request", id = self.request_id.to_str().unwrap_or("?"))
+    }
+
     fn on(self, shared: &Shared, mut response: Response<ReplyBody>) -> Response<ReplyBody> {
         let headers = response.headers_mut();
         shared.cors.mark(self.origin.as_ref(), self.public, headers);
