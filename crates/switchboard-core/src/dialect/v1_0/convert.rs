@@ -45,7 +45,7 @@ pub(super) fn send_message(
             check.lines(format_args!("configuration.acceptedOutputModes"), configuration.accepted_output_modes);
         send.push_config = configuration
             .task_push_notification_config
-            .map(|Obj(config)| push_config(check, PushConfigPlace::Inline, config).1);
+            .map(|config| push_config(check, PushConfigPlace::Inline, config.0).1);
         send.history_length =
             check.history_length(format_args!("configuration.historyLength"), configuration.history_length);
         send.return_immediately = configuration.return_immediately.unwrap_or_default();

@@ -62,7 +62,8 @@ pub(super) struct SendConfiguration<'a> {
     #[serde(alias = "accepted_output_modes")]
     pub(super) accepted_output_modes: Option<List<String>>,
     #[serde(borrow, alias = "task_push_notification_config")]
-    pub(super) task_push_notification_config: Option<Obj<PushConfig<'a>>>,
+    /// Boxed, because few have one and all would carry the room for it.
+    pub(super) task_push_notification_config: Option<Box<Obj<PushConfig<'a>>>>,
     #[serde(alias = "history_length")]
     pub(super) history_length: Option<Int>,
     #[serde(alias = "return_immediately")]

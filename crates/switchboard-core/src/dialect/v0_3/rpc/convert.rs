@@ -36,9 +36,9 @@ pub(super) fn send_message(check: &mut Check<'_>, params: wire::SendParams<'_>) 
     if let Some(Obj(configuration)) = params.configuration {
         send.accepted_output_modes =
             check.lines(format_args!("configuration.acceptedOutputModes"), configuration.accepted_output_modes);
-        send.push_config = configuration.push_notification_config.map(|Obj(config)| {
+        send.push_config = configuration.push_notification_config.map(|config| {
             let at = format_args!("configuration.pushNotificationConfig");
-            push::convert(check, at, TaskId::default(), config)
+            push::convert(check, at, TaskId::default(), config.0)
         });
         send.history_length = check
             .history_length(format_args!("configuration.historyLength"), configuration.history_length)

@@ -86,8 +86,9 @@ pub(super) struct File<'a> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Configuration<'a> {
     pub(super) accepted_output_modes: Option<List<String>>,
+    /// Boxed, because few have one and all would carry the room for it.
     #[serde(borrow)]
-    pub(super) push_notification_config: Option<Obj<WirePushConfig<'a>>>,
+    pub(super) push_notification_config: Option<Box<Obj<WirePushConfig<'a>>>>,
     pub(super) history_length: Option<Int>,
     pub(super) blocking: Option<bool>,
 }
