@@ -29,7 +29,11 @@ struct Served {
 impl Served {
     fn start(folder: &Path, args: &[&str]) -> Self {
         let mut command = switchboard(folder, &["serve", "--listen", "127.0.0.1:0"]);
-        let mut child = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self::start_by(command.args(args))
+    }
+
+    fn start_by(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let curl = lines.map(Result::unwrap).find(|line| line.trim().starts_with("curl ")).unwrap();
         Self { child, curl }
@@ -143,6 +147,22 @@ fn logs_can_be_read_by_machines_and_say_no_message() {
         assert!(line.starts_with('{') && line.ends_with('}'), "{line}");
     }
     assert!(!logs.contains("secret"), "{logs}");
+}
+
+#[test]
+fn a_request_is_found_in_a_log_at_debug_level_by_its_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = switchboard(folder.path(), &["serve", "--listen", "127.0.0.1:0", "--memory"]);
+    let mut server = Served::start_by(command.env("RUST_LOG", "debug"));
+    let named = server.curl.replacen("curl ", "curl -H 'x-request-id: my-own-9' ", 1);
+    let named = named.replace("\"messageId\"", "\"taskId\":\"nobody\",\"messageId\"");
+    let output = Command::new("sh").arg("-c").arg(named).output().unwrap();
+    let answer = String::from_utf8(output.stdout).unwrap();
+    assert!(answer.contains("TASK_NOT_FOUND"), "{answer}");
+    server.signal(Signal::TERM);
+    let (_, logs) = server.exit_code();
+    let line = logs.lines().find(|line| line.contains("request refused")).expect("the refusal is logged");
+    assert!(line.contains("my-own-9"), "{line}");
 }
 
 #[test]
