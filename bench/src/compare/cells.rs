@@ -1,4 +1,4 @@
-//! The timed measurements of one server in one round: send, get, stream.
+//! The timed measurements of one round: send, get, stream, on all servers in turns.
 
 use std::time::Duration;
 
@@ -61,58 +61,160 @@ pub(super) struct Sample {
     pub(super) memory: Memory,
 }
 
-/// All cells on one freshly started server.
-pub(super) async fn measure(arguments: &Arguments, target: &Target, round: usize) -> Result<Vec<Sample>> {
-    let server = target.start().await?;
-    let mut pool = Pool::open(server.address, arguments.connections).await?;
-    let time = Duration::from_secs_f64(arguments.seconds);
-    let mut samples = Vec::new();
-    let cells = Cell::ALL.into_iter().filter(|cell| target.keeps_tasks() || cell.at_the_limit() == *cell);
-    for cell in cells {
-        let work = match cell {
-            Cell::Send => Work::Send,
-            Cell::SendOld => Work::SendOld,
-            Cell::SendGrpc => {
-                let mut pool = GrpcPool::open(server.address, arguments.connections).await?;
-                pool.run(Until::Elapsed(WARM_UP)).await;
-                let running = pool.run(Until::Elapsed(time));
-                samples.push(sample(target, &server, running, cell, round).await?);
-                continue;
-            }
-            Cell::Stream => Work::Stream,
-            // Made last before they are read, so that a bounded store still has them.
-            Cell::Get => Work::Get(create(server.address, arguments.tasks, target.keeps_tasks()).await?.into()),
-        };
-        pool.run(&work, Until::Elapsed(WARM_UP)).await;
-        let running = pool.run(&work, Until::Elapsed(time));
-        samples.push(sample(target, &server, running, cell, round).await?);
+/// How many pieces each measurement is cut into. Servers and cells take turns piece by piece, so that a slow moment of the
+/// machine meets them all.
+const SLICES: u32 = 8;
+
+/// All cells of one round, on freshly started servers.
+pub(super) async fn measure(arguments: &Arguments, targets: Vec<&Target>, round: usize) -> Result<Vec<Sample>> {
+    let mut loaded = Vec::with_capacity(targets.len());
+    for target in targets {
+        loaded.push(Loaded::start(target, arguments).await?);
     }
-    Ok(samples)
+    let slice = Duration::from_secs_f64(arguments.seconds) / SLICES;
+    // Reading by itself: it reads tasks that are made last before, so that a bounded store still has them.
+    for cells in [&[Cell::Send, Cell::SendOld, Cell::SendGrpc, Cell::Stream][..], &[Cell::Get]] {
+        for server in &mut loaded {
+            server.warm_up(cells, arguments.tasks).await?;
+        }
+        for _ in 0..SLICES {
+            for cell in cells {
+                for server in &mut loaded {
+                    server.slice(*cell, slice).await?;
+                }
+            }
+        }
+        for server in &mut loaded {
+            server.rest()?;
+        }
+    }
+    let samples = loaded.into_iter().map(|server| server.finish(round)).collect::<Result<Vec<_>>>()?;
+    Ok(samples.into_iter().flatten().collect())
 }
 
-async fn sample(
-    target: &Target,
-    server: &Server,
-    running: impl Future<Output = Outcome>,
+/// A server that is being measured.
+struct Loaded<'t> {
+    target: &'t Target,
+    server: Server,
+    pool: Pool,
+    /// None at the limit server, which does not speak it.
+    grpc: Option<GrpcPool>,
+    /// What the get measurement reads.
+    tasks: Work,
+    measured: Vec<Measured>,
+    /// The cell that was loaded last, and the server's CPU time before.
+    last: Option<(Cell, Duration)>,
+}
+
+/// One cell of one server in one round.
+struct Measured {
     cell: Cell,
-    round: usize,
-) -> Result<Sample> {
-    let own = std::process::id();
-    let (server_before, load_before) = (process::cpu_time(server.pid())?, process::cpu_time(own)?);
-    let outcome = running.await;
-    let server_spent = process::cpu_time(server.pid())?.saturating_sub(server_before).as_secs_f64();
-    let load_spent = process::cpu_time(own)?.saturating_sub(load_before).as_secs_f64();
-    if outcome.requests == 0 {
-        bail!("{} {}: no right reply: {:?}", target.name, cell.name(), outcome.first_error);
+    outcomes: Vec<Outcome>,
+    /// From the beginning of each slice to the beginning of the next: what a server does after its answers counts, too.
+    spent: Duration,
+    /// During the slices alone.
+    spent_loaded: Duration,
+    load_spent: Duration,
+    memory: Memory,
+}
+
+impl<'t> Loaded<'t> {
+    async fn start(target: &'t Target, arguments: &Arguments) -> Result<Self> {
+        let server = target.start().await?;
+        let pool = Pool::open(server.address, arguments.connections).await?;
+        let grpc = match target.keeps_tasks() {
+            true => Some(GrpcPool::open(server.address, arguments.connections).await?),
+            false => None,
+        };
+        Ok(Self { target, server, pool, grpc, tasks: Work::Send, measured: Vec::new(), last: None })
     }
-    Ok(Sample {
-        target: target.name.clone(),
-        cell,
-        round,
-        cpu_us: server_spent * 1e6 / outcome.requests as f64,
-        server_share: server_spent / outcome.seconds,
-        load_share: load_spent / outcome.seconds,
-        memory: process::memory(server.pid())?,
-        outcome,
-    })
+
+    fn has(&self, cell: Cell) -> bool {
+        self.target.keeps_tasks() || cell.at_the_limit() == cell
+    }
+
+    async fn warm_up(&mut self, cells: &[Cell], tasks: usize) -> Result<()> {
+        if cells.contains(&Cell::Get) {
+            self.tasks = Work::Get(create(self.server.address, tasks, self.target.keeps_tasks()).await?.into());
+        }
+        for cell in cells {
+            if self.has(*cell) {
+                self.load(*cell, WARM_UP).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn load(&mut self, cell: Cell, time: Duration) -> Option<Outcome> {
+        let until = Until::Elapsed(time);
+        match cell {
+            Cell::Send => Some(self.pool.run(&Work::Send, until).await),
+            Cell::SendOld => Some(self.pool.run(&Work::SendOld, until).await),
+            Cell::SendGrpc => Some(self.grpc.as_mut()?.run(until).await),
+            Cell::Stream => Some(self.pool.run(&Work::Stream, until).await),
+            Cell::Get => Some(self.pool.run(&self.tasks, until).await),
+        }
+    }
+
+    async fn slice(&mut self, cell: Cell, time: Duration) -> Result<()> {
+        if !self.has(cell) {
+            return Ok(());
+        }
+        self.rest()?;
+        let own = std::process::id();
+        let (before, load_before) = (process::cpu_time(self.server.pid())?, process::cpu_time(own)?);
+        self.last = Some((cell, before));
+        let outcome = self.load(cell, time).await;
+        let spent = process::cpu_time(self.server.pid())?.saturating_sub(before);
+        let load_spent = process::cpu_time(own)?.saturating_sub(load_before);
+        let memory = process::memory(self.server.pid())?;
+        let measured = self.of(cell, memory);
+        measured.outcomes.extend(outcome);
+        measured.spent_loaded += spent;
+        measured.load_spent += load_spent;
+        measured.memory = memory;
+        Ok(())
+    }
+
+    /// Counts what the server has done since the beginning of its last slice.
+    fn rest(&mut self) -> Result<()> {
+        let Some((cell, before)) = self.last.take() else { return Ok(()) };
+        let spent = process::cpu_time(self.server.pid())?.saturating_sub(before);
+        let memory = process::memory(self.server.pid())?;
+        self.of(cell, memory).spent += spent;
+        Ok(())
+    }
+
+    fn of(&mut self, cell: Cell, memory: Memory) -> &mut Measured {
+        let place = self.measured.iter().position(|measured| measured.cell == cell).unwrap_or_else(|| {
+            let (spent, outcomes) = (Duration::ZERO, Vec::new());
+            self.measured.push(Measured { cell, outcomes, spent, spent_loaded: spent, load_spent: spent, memory });
+            self.measured.len() - 1
+        });
+        &mut self.measured[place]
+    }
+
+    fn finish(self, round: usize) -> Result<Vec<Sample>> {
+        self.measured.into_iter().map(|measured| measured.sample(&self.target.name, round)).collect()
+    }
+}
+
+impl Measured {
+    fn sample(self, target: &str, round: usize) -> Result<Sample> {
+        let Self { cell, outcomes, spent, spent_loaded, load_spent, memory } = self;
+        let outcome = Outcome::of_all(outcomes);
+        if outcome.requests == 0 {
+            bail!("{target} {}: no right reply: {:?}", cell.name(), outcome.first_error);
+        }
+        Ok(Sample {
+            target: target.to_owned(),
+            cell,
+            round,
+            cpu_us: spent.as_secs_f64() * 1e6 / outcome.requests as f64,
+            server_share: spent_loaded.as_secs_f64() / outcome.seconds,
+            load_share: load_spent.as_secs_f64() / outcome.seconds,
+            memory,
+            outcome,
+        })
+    }
 }

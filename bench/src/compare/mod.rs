@@ -79,10 +79,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 async fn measure(arguments: &Arguments, targets: &Targets) -> Result<Report> {
     let mut report = Report::new(arguments.rounds, arguments.seconds, arguments.connections);
     for round in 0..arguments.rounds {
-        for target in targets.in_order_of(round) {
-            eprintln!("round {} of {}: {}", round + 1, arguments.rounds, target.name);
-            report.cells.extend(cells::measure(arguments, target, round).await?);
-            if arguments.streams > 0 {
+        eprintln!("round {} of {}", round + 1, arguments.rounds);
+        report.cells.extend(cells::measure(arguments, targets.in_order_of(round).collect(), round).await?);
+        if arguments.streams > 0 {
+            for target in targets.in_order_of(round) {
                 report.idle.push(memory::of_idle_streams(target, arguments.streams).await?);
             }
         }

@@ -36,6 +36,13 @@ impl Spread {
     }
 }
 
+/// Of values by round.
+fn median_ratio(own: &[(usize, f64)], base: &[(usize, f64)]) -> Option<f64> {
+    let of_round = |round| base.iter().find(|(other, _)| *other == round).map(|(_, value)| *value);
+    let ratios = own.iter().filter_map(|(round, value)| Some(value / of_round(*round)?));
+    Spread::of(ratios).map(|spread| spread.median)
+}
+
 impl Report {
     pub(super) fn new(rounds: usize, seconds: f64, connections: usize) -> Report {
         Report { rounds, seconds, connections, cells: Vec::new(), idle: Vec::new(), stored: Vec::new() }
@@ -65,7 +72,8 @@ impl Report {
     fn write_cells(&self, text: &mut String) -> std::fmt::Result {
         writeln!(
             text,
-            "{} rounds of {} s, {} connections; medians, in brackets the least and the most.\n",
+            "{} rounds of {} s, {} connections; medians, in brackets the least and the most. Ratios are medians of the \
+             rounds' own ratios.\n",
             self.rounds, self.seconds, self.connections
         )?;
         writeln!(
@@ -83,10 +91,7 @@ impl Report {
 
     fn write_cell(&self, text: &mut String, target: &str, cell: Cell) -> std::fmt::Result {
         let median = |value: fn(&Sample) -> f64| self.spread(target, cell, value).map_or(0.0, |spread| spread.median);
-        let to_limit = |value: fn(&Sample) -> f64| {
-            median(value) / self.spread("limit", cell.at_the_limit(), value).map_or(f64::NAN, |spread| spread.median)
-        };
-        let own_send = self.spread(target, Cell::Send, |sample| sample.cpu_us).map_or(f64::NAN, |send| send.median);
+        let to_limit = |value| self.ratio((target, cell), ("limit", cell.at_the_limit()), value);
         let Some(cpu) = self.spread(target, cell, |sample| sample.cpu_us) else { return Ok(()) };
         let cpu_ratio = to_limit(|sample| sample.cpu_us);
         let rate_ratio = to_limit(|sample| sample.outcome.per_second);
@@ -107,9 +112,16 @@ impl Report {
             Goal::of(target, cell).map_or_else(String::new, |goal| goal.judge(
                 cpu_ratio,
                 rate_ratio,
-                cpu.median / own_send
+                self.ratio((target, cell), (target, Cell::Send), |sample| sample.cpu_us)
             )),
         )
+    }
+
+    /// The median of the ratios of each round: the two take turns in a round, so what slows one slows the other.
+    fn ratio(&self, own: (&str, Cell), base: (&str, Cell), value: fn(&Sample) -> f64) -> f64 {
+        let of_round = |(target, cell)| self.samples(target, cell).map(move |sample| (sample.round, value(sample)));
+        let (own, base): (Vec<_>, Vec<_>) = (of_round(own).collect(), of_round(base).collect());
+        median_ratio(&own, &base).unwrap_or(f64::NAN)
     }
 
     fn write_idle(&self, text: &mut String) -> std::fmt::Result {
@@ -171,5 +183,19 @@ impl Report {
 
     fn spread(&self, target: &str, cell: Cell, value: fn(&Sample) -> f64) -> Option<Spread> {
         Spread::of(self.samples(target, cell).map(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median_ratio;
+
+    #[test]
+    fn ratios_are_taken_within_a_round() {
+        // The machine was half as fast in the second round, which changes nothing.
+        let (own, base) = ([(0, 20.0), (1, 38.0), (2, 24.0)], [(2, 10.0), (0, 10.0), (1, 20.0)]);
+        assert_eq!(median_ratio(&own, &base), Some(2.0));
+        assert_eq!(median_ratio(&own, &base[..1]), Some(2.4));
+        assert_eq!(median_ratio(&own, &[]), None);
     }
 }

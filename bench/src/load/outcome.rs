@@ -76,3 +76,52 @@ pub struct Outcome {
     pub events: f64,
     pub first_error: Option<String>,
 }
+
+impl Outcome {
+    /// Several runs as one. Of latencies the middle run's are taken: they do not add up.
+    #[must_use]
+    pub fn of_all(runs: Vec<Outcome>) -> Outcome {
+        let middle = |value: fn(&Outcome) -> f64| {
+            let mut values: Vec<f64> = runs.iter().map(value).collect();
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).copied().unwrap_or_default()
+        };
+        let requests = runs.iter().map(|run| run.requests).sum::<u64>();
+        let seconds = runs.iter().map(|run| run.seconds).sum::<f64>();
+        let per_request = |value: fn(&Outcome) -> f64| {
+            runs.iter().map(|run| value(run) * run.requests as f64).sum::<f64>() / requests.max(1) as f64
+        };
+        Outcome {
+            requests,
+            errors: runs.iter().map(|run| run.errors).sum(),
+            seconds,
+            per_second: requests as f64 / seconds,
+            p50_ms: middle(|run| run.p50_ms),
+            p99_ms: middle(|run| run.p99_ms),
+            reply_bytes: per_request(|run| run.reply_bytes),
+            events: per_request(|run| run.events),
+            first_error: runs.iter().find_map(|run| run.first_error.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Outcome, Tally};
+
+    #[test]
+    fn several_runs_weigh_by_their_requests() {
+        let run = |requests: usize, bytes: usize, ms: u64, seconds: u64| {
+            let mut tally = Tally::default();
+            (0..requests).for_each(|_| tally.record(Duration::from_millis(ms), Ok((bytes, 1))));
+            tally.record(Duration::ZERO, Err(format!("{bytes}")));
+            tally.finish(Duration::from_secs(seconds))
+        };
+        let all = Outcome::of_all(vec![run(30, 100, 1, 1), run(10, 500, 9, 1), run(0, 7, 0, 2), run(40, 200, 2, 4)]);
+        assert_eq!((all.requests, all.errors, all.seconds, all.per_second), (80, 4, 8.0, 10.0));
+        assert_eq!((all.reply_bytes, all.events, all.p50_ms), (200.0, 1.0, 2.0));
+        assert_eq!(all.first_error.as_deref(), Some("100"));
+    }
+}
