@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{ContextId, Dialect, Json, Message, Task, TaskId, TaskState, TaskStatus, Timestamp};
+use crate::model::{ContextId, Dialect, Json, Message, Task, TaskId, TaskState, TaskStatus, Timestamp, push_lean};
 
 use super::{Event, Inbound};
 
@@ -45,8 +45,8 @@ impl Folded {
         let task = Arc::make_mut(&mut self.task);
         match event {
             Event::Received { inbound, .. } => {
-                push(&mut task.history, inbound.message.clone());
-                push(&mut self.open_turns, inbound.clone());
+                push_lean(&mut task.history, inbound.message.clone());
+                push_lean(&mut self.open_turns, inbound.clone());
             }
             Event::Opened { inbound, at, .. } => {
                 task.status.timestamp = *at;
@@ -55,48 +55,25 @@ impl Folded {
                 task.dialect = inbound.dialect;
                 // A record that was received first already has its message.
                 if task.history.is_empty() {
-                    push(&mut task.history, inbound.message.clone());
-                    push(&mut self.open_turns, inbound.clone());
+                    push_lean(&mut task.history, inbound.message.clone());
+                    push_lean(&mut self.open_turns, inbound.clone());
                 }
             }
             Event::MessageAdded { inbound } => {
-                push(&mut task.history, inbound.message.clone());
-                push(&mut self.open_turns, inbound.clone());
+                push_lean(&mut task.history, inbound.message.clone());
+                push_lean(&mut self.open_turns, inbound.clone());
             }
             Event::TurnBegan { turn, .. } => {
                 self.open_turns.retain(|open| open.turn >= *turn);
                 self.checkpoint = None;
             }
             Event::StatusChanged { state, message, at, .. } => {
-                // The agent's question has been answered, or has become moot: it is part of the conversation now.
-                keep_question(task);
-                task.status = TaskStatus { state: *state, message: message.clone(), timestamp: *at };
+                task.take_status(TaskStatus { state: *state, message: message.clone(), timestamp: *at });
             }
-            Event::ArtifactWritten { artifact, append, .. } => {
-                match task.artifacts.iter_mut().find(|known| known.artifact_id == artifact.artifact_id) {
-                    Some(known) if *append => Arc::make_mut(known).append(artifact),
-                    Some(known) => known.clone_from(artifact),
-                    None => push(&mut task.artifacts, artifact.clone()),
-                }
-            }
+            Event::ArtifactWritten { artifact, append, .. } => task.take_artifact(artifact, *append),
             Event::Replied { message } => self.reply = Some(message.clone()),
             Event::Checkpoint { value } => self.checkpoint = Some(value.clone()),
             Event::CancelRequested { .. } | Event::Claimed { .. } | Event::TurnEnded => {}
         }
-    }
-}
-
-/// Most tasks have one message, one turn and one artifact, and many tasks are kept: the first takes no more room than
-/// it needs.
-fn push<T>(list: &mut Vec<T>, item: T) {
-    if list.is_empty() {
-        list.reserve_exact(1);
-    }
-    list.push(item);
-}
-
-fn keep_question(task: &mut Task) {
-    if task.status.state.is_interrupted() {
-        task.history.extend(task.status.message.take());
     }
 }

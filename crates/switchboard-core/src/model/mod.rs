@@ -26,6 +26,7 @@ pub use message::{Message, Role};
 pub use part::{Part, PartContent};
 pub use push::{AuthenticationInfo, PushConfig};
 pub use security::{OAuthFlow, OAuthFlowKind, SecurityRequirement, SecurityScheme};
+pub(crate) use task::push_lean;
 pub use task::{FAILED_UNTOLD, TIMED_OUT, Task, TaskState, TaskStatus};
 pub use timestamp::Timestamp;
 pub use update::{ArtifactUpdate, ArtifactView, StatusUpdate, TaskView, Update};

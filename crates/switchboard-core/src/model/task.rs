@@ -102,8 +102,35 @@ impl Task {
         self.status.state
     }
 
+    /// Takes a new status in. A question that was open has been answered, or has become moot: it is part of the
+    /// conversation now.
+    pub fn take_status(&mut self, status: TaskStatus) {
+        if self.status.state.is_interrupted() {
+            self.history.extend(self.status.message.take());
+        }
+        self.status = status;
+    }
+
+    /// Takes a write in: a chunk extends the artifact of its id, anything else replaces it.
+    pub fn take_artifact(&mut self, written: &Arc<Artifact>, append: bool) {
+        match self.artifacts.iter_mut().find(|known| known.artifact_id == written.artifact_id) {
+            Some(known) if append => Arc::make_mut(known).append(written),
+            Some(known) => known.clone_from(written),
+            None => push_lean(&mut self.artifacts, written.clone()),
+        }
+    }
+
     #[must_use]
     pub fn artifact(&self, id: &str) -> Option<&Artifact> {
         self.artifacts.iter().map(Arc::as_ref).find(|artifact| artifact.artifact_id.as_str() == id)
     }
+}
+
+/// Most tasks have one message, one turn and one artifact, and many tasks are kept: the first takes no more room than it
+/// needs.
+pub(crate) fn push_lean<T>(list: &mut Vec<T>, item: T) {
+    if list.is_empty() {
+        list.reserve_exact(1);
+    }
+    list.push(item);
 }

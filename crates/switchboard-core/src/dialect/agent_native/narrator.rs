@@ -41,21 +41,14 @@ impl Narrator {
             Update::Status(update) => {
                 let Some(task) = &mut self.task else { return Told::Nothing };
                 let task = Arc::make_mut(task);
-                if task.state().is_interrupted() {
-                    task.history.extend(task.status.message.take());
-                }
-                task.status = update.status.clone();
+                task.take_status(update.status.clone());
                 self.tell()
             }
             Update::Artifact(update) => {
                 let Some(task) = &mut self.task else { return Told::Nothing };
                 let task = Arc::make_mut(task);
                 self.bytes += update.artifact.parts.iter().map(Part::content_bytes).sum::<usize>();
-                match task.artifacts.iter_mut().find(|known| known.artifact_id == update.artifact.artifact_id) {
-                    Some(known) if update.append => Arc::make_mut(known).append(&update.artifact),
-                    Some(known) => known.clone_from(&update.artifact),
-                    None => task.artifacts.push(update.artifact.clone()),
-                }
+                task.take_artifact(&update.artifact, update.append);
                 if task.state() == TaskState::Submitted {
                     task.status.state = TaskState::Working;
                 }

@@ -24,16 +24,11 @@ impl<'a> Called<'a> {
     /// call below a path.
     pub(super) fn parse(path: &'a str, base: &str) -> Option<Self> {
         let path = path.strip_prefix(base).filter(|rest| rest.starts_with('/')).unwrap_or(path);
-        // What nearly everybody calls needs no taking apart.
-        let usual = path.strip_prefix("/lf.a2a.v1.A2AService/").filter(|method| !method.contains('/'));
-        if let Some(method) = usual {
-            return Some(Self { agent: None, package: Package::V1_0, method });
-        }
-        let mut rest = path.split('/').skip(1);
-        let (agent, service, method) = match std::array::from_fn(|_| rest.next()) {
-            [Some(service), Some(method), None, None, None] => (None, service, method),
-            [Some("agents"), Some(name), Some(service), Some(method), None] => (Some(decode(name)?), service, method),
-            _ => return None,
+        let (place, method) = path.rsplit_once('/')?;
+        let (place, service) = place.rsplit_once('/')?;
+        let agent = match place {
+            "" => None,
+            place => Some(decode(place.strip_prefix("/agents/").filter(|name| !name.contains('/'))?)?),
         };
         let package = match service {
             "lf.a2a.v1.A2AService" => Package::V1_0,
