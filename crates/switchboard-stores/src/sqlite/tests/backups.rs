@@ -9,7 +9,7 @@ use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{Pen, status};
 
 use super::super::{Checked, FileError, SqliteOptions, SqliteStore, backup, verify};
-use super::{OnFile, faults_of, make, story};
+use super::{BEGIN, OnFile, faults_of, make, story};
 
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
@@ -19,7 +19,7 @@ fn names_in(folder: &Path) -> Vec<String> {
 }
 
 fn checked(database: &Path) -> Checked {
-    verify(database, &mut |fault| panic!("{fault}")).unwrap()
+    verify(database, BEGIN, &mut |fault| panic!("{fault}")).unwrap()
 }
 
 /// Puts a backup where a store looks for its file, as a restore does.

@@ -3,7 +3,9 @@
 
 mod backups;
 mod compacting;
+mod damage;
 mod files;
+mod flips;
 mod long;
 mod power_cut;
 mod restarts;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use switchboard_core::model::Timestamp;
 use switchboard_engine::contract::Subject;
 use switchboard_engine::memory::ManualClock;
-use switchboard_engine::ports::Store;
+use switchboard_engine::ports::{Clock as _, Store};
 use tempfile::TempDir;
 
 use super::{SqliteOptions, SqliteStore, Synchronous, verify};
@@ -36,7 +38,7 @@ struct OnFile {
 impl OnFile {
     fn new(options: SqliteOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let clock = Arc::new(ManualClock::new(Timestamp::from_ms(1_700_000_000_000)));
+        let clock = Arc::new(ManualClock::new(BEGIN));
         let mut subject = Self { store: None, clock, options, folder };
         subject.restart();
         subject
@@ -60,14 +62,22 @@ impl OnFile {
 impl Drop for OnFile {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            assert_eq!(faults_of(&self.path()), [] as [String; 0], "the file is left in order");
+            let faults = faults_at(&self.path(), self.clock.now());
+            assert_eq!(faults, [] as [String; 0], "the file is left in order");
         }
     }
 }
 
+/// Where the clock of every test begins.
+const BEGIN: Timestamp = Timestamp::from_ms(1_700_000_000_000);
+
 fn faults_of(database: &Path) -> Vec<String> {
+    faults_at(database, BEGIN)
+}
+
+fn faults_at(database: &Path, now: Timestamp) -> Vec<String> {
     let mut faults = Vec::new();
-    verify(database, &mut |fault| faults.push(fault.to_string())).unwrap();
+    verify(database, now, &mut |fault| faults.push(fault.to_string())).unwrap();
     faults
 }
 

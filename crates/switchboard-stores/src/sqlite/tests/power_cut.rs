@@ -32,7 +32,7 @@ struct Written {
     clock: std::sync::Arc<switchboard_engine::memory::ManualClock>,
 }
 
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
     fn roll(&mut self) -> u64 {
@@ -43,7 +43,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.roll() % (bound.max(1) as u64)).unwrap()
     }
 

@@ -10,7 +10,7 @@ use switchboard_engine::memory::{ManualClock, MemoryStore};
 use switchboard_engine::ports::Store;
 
 use super::super::migrate::migrate;
-use super::super::schema::{APPLICATION_ID, MIGRATIONS};
+use super::super::schema::{APPLICATION_ID, MIGRATIONS, Migration};
 use super::super::{FileError, SqliteOptions, SqliteStore};
 use super::{OnFile, make, story};
 
@@ -110,7 +110,10 @@ async fn a_migration_copies_the_file_first() {
     let pen = switchboard_engine::contract::given::Pen::completed(&subject, "t1").await;
     subject.close();
     let mut next = MIGRATIONS.to_vec();
-    next.push("CREATE TABLE later (number INTEGER NOT NULL) STRICT; ALTER TABLE task ADD COLUMN later TEXT;");
+    next.push(Migration {
+        sql: "CREATE TABLE later (number INTEGER NOT NULL) STRICT; ALTER TABLE task ADD COLUMN later TEXT;",
+        fill: None,
+    });
     let mut connection = subject.look();
     let copy = migrate(&mut connection, &subject.path(), &next).unwrap().expect("there was something to copy");
     assert_eq!(copy, subject.path().with_file_name(format!("tasks.db.v{}-backup", MIGRATIONS.len())));
@@ -133,7 +136,8 @@ fn a_migration_that_fails_leaves_the_file_as_it_was() {
     let mut subject = make();
     subject.close();
     let mut next = MIGRATIONS.to_vec();
-    next.extend(["CREATE TABLE later (number INTEGER NOT NULL) STRICT", "CREATE NONSENSE"]);
+    let steps = ["CREATE TABLE later (number INTEGER NOT NULL) STRICT", "CREATE NONSENSE"];
+    next.extend(steps.map(|sql| Migration { sql, fill: None }));
     let mut connection = subject.look();
     let refused = migrate(&mut connection, &subject.path(), &next).unwrap_err();
     assert!(matches!(refused, FileError::Sqlite { .. }), "{refused}");
