@@ -2,6 +2,7 @@
 //! not found out. A stretch of rows at a time is read and then written, so that a file of any size needs little memory.
 
 use rusqlite::{Connection, Row, params};
+use switchboard_engine::ports::store::StoreError;
 
 use super::accepted::{ACCEPTED_COLUMNS, accepted_columns_unchecked};
 use super::checksums::{mistyped, of_meta, of_push_times, of_scope};
@@ -50,12 +51,20 @@ fn fill(
     let mut last = i64::MIN;
     loop {
         let mut found: Vec<(i64, i64)> = Vec::new();
+        let before = last;
         let mut rows = select.query([last, ROWS_MAX])?;
         while let Some(row) = rows.next()? {
             last = row.get(0)?;
-            found.push((last, checksum(row)?));
+            match checksum(row) {
+                Ok(checksum) => found.push((last, checksum)),
+                // It stays without one, and whoever reads it is told: one bad row keeps nobody from the others.
+                Err(Failure(StoreError::Corrupt(reason))) => {
+                    tracing::warn!(table, row = last, reason, "a damaged row is given no checksum");
+                }
+                Err(failure) => return Err(failure),
+            }
         }
-        if found.is_empty() {
+        if last == before {
             return Ok(());
         }
         for (key, checksum) in found {

@@ -9,6 +9,7 @@ use tracing::info;
 use super::FileError;
 use super::files::migration_copy_path;
 use super::pages::copy_pages;
+use super::part::Part;
 use super::schema::{APPLICATION_ID, Migration};
 
 /// Migrates, and gives the path of the copy if one was taken.
@@ -55,8 +56,16 @@ pub(super) fn schema_version(connection: &Connection, path: &Path, known: usize)
     Ok((tables > 0).then_some(found))
 }
 
+/// Copies the file durably. A copy of an attempt that was cut off after it is replaced by the same again.
 fn copy_aside(connection: &Connection, path: &Path, version: usize) -> Result<PathBuf, FileError> {
     let copy = migration_copy_path(path, version);
-    copy_pages(connection, &copy)?;
+    let part = Part::begin(&copy)?;
+    match copy_pages(connection, part.path()) {
+        Ok(()) => part.finish(&copy)?,
+        Err(error) => {
+            part.discard();
+            return Err(error);
+        }
+    };
     Ok(copy)
 }

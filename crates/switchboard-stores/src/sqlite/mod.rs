@@ -26,6 +26,7 @@ mod migrate;
 mod open;
 mod outbox;
 mod pages;
+mod part;
 mod prune;
 mod read;
 mod readers;

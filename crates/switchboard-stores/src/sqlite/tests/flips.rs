@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use rusqlite::types::Value;
 use switchboard_core::model::ArtifactId;
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::Pen;
@@ -75,16 +74,18 @@ async fn read_artifact(store: &dyn Store, pen: &Pen, artifact: &ArtifactId) -> R
 }
 
 /// Every value that is stored; none if that cannot be read.
-fn dump(path: &Path) -> Option<Vec<Vec<Value>>> {
+fn dump(path: &Path) -> Option<Vec<String>> {
     let connection = Connection::open(path).ok()?;
     let mut dump = Vec::new();
     for table in ["meta", "scope", "task", "log", "chunk", "push", "accepted", "removal"] {
         let mut select =
             connection.prepare(&format!("SELECT * FROM {table} NOT INDEXED ORDER BY 1 LIMIT 1000")).ok()?;
         let count = select.column_count();
-        let rows = select.query_map([], |row| (0..count).map(|at| row.get(at)).collect()).ok()?;
-        for row in rows {
-            dump.push(row.ok()?);
+        let mut rows = select.query([]).ok()?;
+        while let Some(row) = rows.next().ok()? {
+            for at in 0..count {
+                dump.push(format!("{:?}", row.get_ref(at).ok()?));
+            }
         }
     }
     Some(dump)
