@@ -15,3 +15,5 @@ mod process;
 mod receiver;
 mod restored;
 mod signed;
+mod synced;
+mod upkeep;

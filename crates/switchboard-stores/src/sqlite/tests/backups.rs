@@ -67,6 +67,8 @@ fn a_backup_of_a_busy_file_is_one_moment_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let done = AtomicBool::new(false);
     std::thread::scope(|threads| {
+        // Also when something here fails: the writers would go on for ever.
+        let _stop = StopOnDrop(&done);
         for number in 0..3 {
             let (subject, done) = (&subject, &done);
             threads.spawn(move || {
@@ -87,8 +89,15 @@ fn a_backup_of_a_busy_file_is_one_moment_of_it() {
             assert!(found.commits >= commits, "time does not run backwards");
             commits = found.commits;
         }
-        done.store(true, Relaxed);
     });
+}
+
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 #[test]

@@ -17,6 +17,8 @@ mod writing;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 use switchboard_core::model::Timestamp;
 use switchboard_engine::contract::Subject;
@@ -33,13 +35,37 @@ struct OnFile {
     clock: Arc<ManualClock>,
     options: SqliteOptions,
     folder: TempDir,
+    _watchdog: Watchdog,
+}
+
+/// Ends the process if a test takes longer than any does on the busiest machine: what would hang fails, and says which
+/// test it was.
+struct Watchdog {
+    /// Dropped with the test, which the thread that waits notices.
+    _alive: Sender<()>,
+}
+
+const TEST_SECONDS_MAX: u64 = 900;
+
+impl Watchdog {
+    fn start() -> Self {
+        let (alive, gone) = channel::<()>();
+        let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        std::thread::spawn(move || {
+            if gone.recv_timeout(Duration::from_secs(TEST_SECONDS_MAX)) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("{test} has not ended within {TEST_SECONDS_MAX} s");
+                std::process::abort();
+            }
+        });
+        Self { _alive: alive }
+    }
 }
 
 impl OnFile {
     fn new(options: SqliteOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::new(BEGIN));
-        let mut subject = Self { store: None, clock, options, folder };
+        let mut subject = Self { store: None, clock, options, folder, _watchdog: Watchdog::start() };
         subject.restart();
         subject
     }
