@@ -67,3 +67,7 @@ impl fmt::Display for TurnError {
 }
 
 impl std::error::Error for TurnError {}
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;
