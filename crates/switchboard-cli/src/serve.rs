@@ -127,8 +127,8 @@ fn agent_of(agent: AgentConfig, data: Option<&Path>, environment: &Environment) 
     };
     let builder = match *settings.effects {
         None => builder,
-        Some(config::Effects::None) => builder.traits(|traits| traits.with_effects(Effects::None)),
-        Some(config::Effects::Some) => builder.traits(|traits| traits.with_effects(Effects::Some)),
+        Some(config::Effects::None) => builder.traits(|traits| traits.with_effects(Effects::Never)),
+        Some(config::Effects::Some) => builder.traits(|traits| traits.with_effects(Effects::Possible)),
     };
     let builder = match settings.idempotency.map(idempotency_of) {
         None => builder,
