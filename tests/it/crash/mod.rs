@@ -14,6 +14,7 @@ mod outbox;
 mod process;
 mod receiver;
 mod restored;
+mod rolling;
 mod signed;
 mod synced;
 mod upkeep;
