@@ -117,17 +117,16 @@ impl Ledger<'_> {
 
     /// Nobody holds the run any more; it is due after a pause, or at once if it is to be canceled.
     fn release_run(&mut self, task_no: i64, pause_ms: i64) -> Result<(), Failure> {
-        let mut rows = self.statements.select_task.query([task_no])?;
-        let Some(row) = rows.next()? else { return Ok(()) };
-        let columns = task_columns(row)?;
-        let due = if columns.cancel_requested == 0 { self.now.plus_ms(pause_ms) } else { self.now };
-        let run_at = Some(due.as_ms());
-        let checksum = TaskColumns { holder: 0, lease_until: None, run_at, ..columns }.checksum();
+        let (now, later) = (self.now.as_ms(), self.now.plus_ms(pause_ms).as_ms());
+        let released = self.with_task(task_no, |columns| {
+            let run_at = if columns.cancel_requested == 0 { later } else { now };
+            (run_at, TaskColumns { holder: 0, lease_until: None, run_at: Some(run_at), ..columns }.checksum())
+        });
+        let Some((run_at, checksum)) = released? else { return Ok(()) };
         let mut update = self.connection.prepare_cached(
             "UPDATE task SET holder = 0, lease_until = NULL, run_at = ?2, checksum = ?3 WHERE task_no = ?1",
         )?;
-        drop(rows);
-        update.execute(params![task_no, run_at, checksum])?;
+        update.execute([task_no, run_at, checksum])?;
         Ok(())
     }
 }

@@ -154,27 +154,37 @@ impl Ledger<'_> {
     }
 
     pub(super) fn step_row(&mut self, task_no: i64) -> Result<Option<StepRow>, Failure> {
+        let time = |ms: Option<i64>| ms.map(Timestamp::from_ms);
+        self.with_task(task_no, |columns| {
+            let TaskColumns { scope_no, floor_seq, floor_version, created_at, .. } = columns;
+            StepRow {
+                kept: Kept { scope_no, floor_seq, floor_version, created_at },
+                version: unsigned(columns.version),
+                fence: unsigned(columns.fence),
+                listing: Listing { phase: columns.phase, state: columns.state, status_at: columns.status_at },
+                run: Run {
+                    running: columns.running != 0,
+                    holder: columns.holder,
+                    lease_until: time(columns.lease_until),
+                    run_at: time(columns.run_at),
+                },
+                chains: Chains::of(&columns),
+                closed_at: columns.closed_at,
+                cancel_requested: columns.cancel_requested != 0,
+            }
+        })
+    }
+
+    /// Looks at the row of a task, if it is there. A damaged one is an error: what is damaged is not written on, because
+    /// its next state would have a good checksum.
+    pub(super) fn with_task<T>(
+        &mut self,
+        task_no: i64,
+        look: impl FnOnce(TaskColumns<'_>) -> T,
+    ) -> Result<Option<T>, Failure> {
         let mut rows = self.statements.select_task.query([task_no])?;
         let Some(row) = rows.next()? else { return Ok(None) };
-        // What is damaged is not written on: its next state would have a good checksum.
-        let columns = task_columns(row)?;
-        let TaskColumns { scope_no, floor_seq, floor_version, created_at, .. } = columns;
-        let time = |ms: Option<i64>| ms.map(Timestamp::from_ms);
-        Ok(Some(StepRow {
-            kept: Kept { scope_no, floor_seq, floor_version, created_at },
-            version: unsigned(columns.version),
-            fence: unsigned(columns.fence),
-            listing: Listing { phase: columns.phase, state: columns.state, status_at: columns.status_at },
-            run: Run {
-                running: columns.running != 0,
-                holder: columns.holder,
-                lease_until: time(columns.lease_until),
-                run_at: time(columns.run_at),
-            },
-            chains: Chains::of(&columns),
-            closed_at: columns.closed_at,
-            cancel_requested: columns.cancel_requested != 0,
-        }))
+        Ok(Some(look(task_columns(row)?)))
     }
 
     /// Writes the first step of a record; none if its id is taken.

@@ -281,10 +281,8 @@ impl Ledger<'_> {
     }
 
     fn raise_floor(&mut self, task_no: i64, floor_seq: i64, floor_version: i64) -> Result<(), Failure> {
-        let mut rows = self.statements.select_task.query([task_no])?;
-        let Some(row) = rows.next()? else { return Ok(()) };
-        let checksum = TaskColumns { floor_seq, floor_version, ..task_columns(row)? }.checksum();
-        drop(rows);
+        let raised = self.with_task(task_no, |columns| TaskColumns { floor_seq, floor_version, ..columns }.checksum());
+        let Some(checksum) = raised? else { return Ok(()) };
         let mut raise = self
             .connection
             .prepare_cached("UPDATE task SET floor_seq = ?2, floor_version = ?3, checksum = ?4 WHERE task_no = ?1")?;
