@@ -7,6 +7,7 @@ mod artifact_writer;
 mod error;
 mod recovery;
 mod registry;
+mod restore;
 mod run_time;
 mod runner;
 mod sweeper;

@@ -12,15 +12,17 @@ use switchboard_core::call::Owner;
 use switchboard_core::dialect::prompt;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{
-    Command, Event, Folded, Head, Inbound, Refusal, RunCommand, StatusWrite, TurnEnd, decide_onto,
+    Command, Event, Folded, Head, Inbound, Refusal, RunCommand, StatusWrite, TurnEnd, WriteMode, decide_onto,
 };
 use switchboard_core::model::{Artifact, ArtifactId, Json, Message, Part, Role, Task, TaskState, Timestamp};
 use tokio_util::sync::CancellationToken;
 
+use super::restore::Found;
 use super::work_time::WorkTime;
 use super::{ArtifactWriter, TurnError};
 use crate::commit::{Basis, Record, WriteError};
 use crate::house::House;
+use crate::ports::store::LoggedCommit;
 
 /// One message being worked on.
 #[derive(Clone)]
@@ -276,10 +278,11 @@ impl Turn {
         if artifact.artifact_id.is_empty() {
             artifact.artifact_id = self.next_artifact_id();
         }
-        self.write_artifact(artifact, false, true, None).await
+        self.write_artifact(artifact, WriteMode::Replace, true, None).await
     }
 
-    /// Begins an artifact that is written in chunks.
+    /// Begins an artifact that is written in chunks, or goes on with it after an interruption: see
+    /// [`ArtifactWriter::resume`].
     #[must_use]
     pub fn artifact_writer(&self) -> ArtifactWriter {
         ArtifactWriter::new(self.clone(), self.next_artifact_id())
@@ -344,28 +347,23 @@ impl Turn {
     }
 
     /// Keeps a value for the next attempt, should this one die: it finds it with [`Turn::last_checkpoint`]. Only the last
-    /// value is kept, and nobody outside sees it.
+    /// value is kept, and no client sees it. The lengths of the task's artifacts are recorded with it, so that the next
+    /// attempt can go on with them: see [`ArtifactWriter::resume`].
     ///
     /// # Errors
     /// When the value is too large (64 KiB by default), the task has ended, or the store did not take it.
     pub async fn checkpoint(&self, value: Json) -> Result<(), TurnError> {
-        let (bytes, max) = (value.as_str().len(), self.inner.house.limits.checkpoint_bytes_max);
-        if bytes > max {
-            let reason = format!("a checkpoint of {bytes} bytes, more than {max}");
-            return Err(TurnError::Refused(ProtocolError::InvalidAgentResponse { reason }));
-        }
+        self.check_checkpoint(&value)?;
         self.write(RunCommand::Checkpoint { value }).await
     }
 
-    pub(crate) async fn write_artifact(
-        &self,
-        artifact: Artifact,
-        append: bool,
-        last_chunk: bool,
-        metadata: Option<Json>,
-    ) -> Result<(), TurnError> {
-        let artifact = Arc::new(artifact);
-        self.write(RunCommand::Artifact { artifact, append, last_chunk, metadata }).await
+    pub(super) fn check_checkpoint(&self, value: &Json) -> Result<(), TurnError> {
+        let (bytes, max) = (value.as_str().len(), self.inner.house.limits.checkpoint_bytes_max);
+        if bytes <= max {
+            return Ok(());
+        }
+        let reason = format!("a checkpoint of {bytes} bytes, more than {max}");
+        Err(TurnError::Refused(ProtocolError::InvalidAgentResponse { reason }))
     }
 
     /// Ids of unnamed artifacts are the same in every attempt, so that a second attempt writes over the first.
@@ -386,7 +384,33 @@ impl Turn {
         Arc::new(message)
     }
 
-    async fn write(&self, command: RunCommand) -> Result<(), TurnError> {
+    pub(super) fn find_artifact(&self, id: &ArtifactId) -> Found {
+        self.with_head(|head| Found::of(head, id, self.inner.fence))
+    }
+
+    /// The head as this run has left it. Only the run that holds the fence writes artifacts and checkpoints, so what it says
+    /// of those is not out of date.
+    pub(super) fn with_head<T>(&self, read: impl FnOnce(&Head) -> T) -> T {
+        match &*self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(stage) => read(&stage.head),
+            None => self.inner.record.with_head(read),
+        }
+    }
+
+    /// Commits with visible events above `after_seq`, at most so many.
+    pub(super) async fn read_log(&self, after_seq: u64, commits_max: usize) -> Result<Vec<LoggedCommit>, TurnError> {
+        let Some(key) = self.inner.record.key() else { return Ok(Vec::new()) };
+        match self.inner.house.store.log(key, after_seq, commits_max).await {
+            Ok(page) => Ok(page.commits),
+            Err(error) => {
+                let _ = self.inner.house.store_failed(&error);
+                self.inner.unwritten.store(true, Ordering::Relaxed);
+                Err(TurnError::Unavailable)
+            }
+        }
+    }
+
+    pub(super) async fn write(&self, command: RunCommand) -> Result<(), TurnError> {
         match self.stage_write(&command) {
             Some(staged) => staged,
             // Boxed: agents carry the futures of all that they may write, and most of it is never waited for.

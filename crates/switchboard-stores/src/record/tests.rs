@@ -1,12 +1,13 @@
 //! The stored form: what it refuses, and that it is JSON by anybody's reading. That everything comes back as it went in
 //! is in the contract that every store passes.
 
-use switchboard_core::lifecycle::{Event, Head};
+use switchboard_core::lifecycle::{ArtifactHead, AtCheckpoint, Event, Head};
 use switchboard_core::model::{Json, TaskState, Timestamp};
 use switchboard_engine::ports::store::StoreError;
 
 use super::decode::{ChunkSource, Want, decode};
 use super::encode::encode;
+use super::head::{decode_artifacts, encode_artifacts};
 use super::json::JsonText;
 
 struct NoChunks;
@@ -91,4 +92,23 @@ fn numbers_are_written_out() {
         json.number(number);
         assert_eq!(json.finish(), number.to_string());
     }
+}
+
+#[test]
+fn heads_of_artifacts_come_back_as_they_were_written() {
+    let plain = ArtifactHead { id: "a".into(), parts: 1, bytes: 2, turn: 3, attempt: 4, fence: 5, checkpoint: None };
+    let recorded = AtCheckpoint { parts: 6, bytes: 7, seq: 8, unchanged: true };
+    let after = AtCheckpoint { unchanged: false, ..recorded };
+    let with = |checkpoint| ArtifactHead { checkpoint: Some(checkpoint), ..plain.clone() };
+    // Written before the fence was recorded, and not touched since but by a checkpoint.
+    let old = ArtifactHead { fence: 0, ..plain.clone() };
+    let old_with = ArtifactHead { checkpoint: Some(recorded), ..old.clone() };
+    let heads = [plain.clone(), with(recorded), with(after), old, old_with];
+    let text = encode_artifacts(&heads);
+    assert_eq!(
+        text,
+        r#"[["a",1,2,3,4,5],["a",1,2,3,4,5,6,7,8,1],["a",1,2,3,4,5,6,7,8,0],["a",1,2,3,4],["a",1,2,3,4,0,6,7,8,1]]"#
+    );
+    assert_eq!(decode_artifacts(&text).unwrap(), heads);
+    assert!(decode_artifacts(r#"[["a",1,2,3]]"#).is_err());
 }
