@@ -89,6 +89,7 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
     }
     let bound = server.bind(listen).await.map_err(Failure::runtime)?;
     tracing::info!(address = %bound.local_addr(), tls = tls.is_some(), "serving");
+    agents::demo::serve_at(banner.address(bound.url()));
     output::say(banner.text(bound.local_addr(), bound.url()));
     let stop = CancellationToken::new();
     let renewing = async {

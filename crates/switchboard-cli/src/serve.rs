@@ -52,8 +52,10 @@ pub(crate) fn rehearse(config: &Config, environment: &Environment) -> Result<(),
 }
 
 fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environment) -> ServerBuilder {
-    for agent in config.agents {
-        builder = builder.agent(agent_of(agent, config.storage.folder(), environment));
+    for (index, agent) in config.agents.into_iter().enumerate() {
+        // The first agent is also reached without its name.
+        let place = if index == 0 { String::new() } else { format!("/agents/{}", agent.slug) };
+        builder = builder.agent(agent_of(agent, place, config.storage.folder(), environment));
     }
     if let Some(url) = config.public_url {
         builder = builder.public_url(url);
@@ -93,7 +95,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
         .host_check(config::is_local(config.listen))
 }
 
-fn agent_of(agent: AgentConfig, data: Option<&Path>, environment: &Environment) -> AgentBuilder {
+fn agent_of(agent: AgentConfig, place: String, data: Option<&Path>, environment: &Environment) -> AgentBuilder {
     let AgentConfig { kind, effects, idempotency, recovery, run_timeout, run_timeout_max, .. } = agent;
     let recovery = recovery_of(recovery);
     let builder = match kind {
@@ -108,7 +110,7 @@ fn agent_of(agent: AgentConfig, data: Option<&Path>, environment: &Environment) 
                     None => traits,
                 }
             };
-            AgentBuilder::new(agent.name, Demo).traits(change)
+            AgentBuilder::new(agent.name, Demo::at(place)).traits(change)
         }
         Kind::Exec { program, env, processes_max, .. } => {
             let exec = Exec {

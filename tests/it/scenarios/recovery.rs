@@ -117,7 +117,10 @@ async fn a_later_attempt_goes_on_with_an_artifact_at_its_checkpoint(stock: Stock
 }
 
 async fn what_was_written_after_the_checkpoint_is_taken_back(stock: Stock) {
-    let (world, acts) = world_on(stock, Traits::default());
+    // The third attempt, too, comes at once.
+    let backoff = Some(Backoff { min: Duration::ZERO, max: Duration::ZERO });
+    let traits = || Traits::default().with_recovery(Recovery::Retry { attempts_max: None, backoff });
+    let (world, acts) = world_on(stock, traits());
     let task = world.client().start("hello").await;
     let act = acts.next().await;
     let mut writer = act.turn.artifact_writer();
@@ -128,7 +131,7 @@ async fn what_was_written_after_the_checkpoint_is_taken_back(stock: Stock) {
     // Replaced as a whole, which cannot be told by its length.
     act.turn.artifact(Artifact::new("named", vec![Part::text("kept")])).await.unwrap();
     drop((act, writer));
-    let (world, acts) = world_on(world.crash().await, Traits::default());
+    let (world, acts) = world_on(world.crash().await, traits());
     let act = acts.next().await;
     // A checkpoint before the first write does not make what the dead attempt added a part of it.
     act.turn.checkpoint(number(22)).await.unwrap();
@@ -138,7 +141,7 @@ async fn what_was_written_after_the_checkpoint_is_taken_back(stock: Stock) {
     let replacing = Artifact::new("artifact-1-1", vec![Part::text("one "), Part::text("two "), Part::text("other ")]);
     act.turn.artifact(replacing).await.unwrap();
     drop((act, writer));
-    let (world, acts) = world_on(world.crash().await, Traits::default());
+    let (world, acts) = world_on(world.crash().await, traits());
     let act = acts.next().await;
     assert_eq!(act.turn.last_checkpoint(), Some(&number(3)));
     // Nothing of this one was recorded, so it begins anew.
@@ -205,6 +208,7 @@ async fn a_run_that_was_given_back_goes_on_at_its_checkpoint(stock: Stock) {
     writer.text_with_checkpoint("one ", number(1)).await.unwrap();
     writer.text("lost ").await.unwrap();
     world.engine.shutdown(Duration::ZERO).await;
+    drop((act, writer));
     let (world, acts) = world_on(world.leave(), Traits::default());
     let act = acts.next().await;
     // As far as attempts go, it is the same one; it is another run all the same.

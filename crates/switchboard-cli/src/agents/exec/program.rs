@@ -63,8 +63,13 @@ fn find_file(given: &str, search: &OsStr) -> Result<PathBuf, String> {
         }
         denied = true;
     }
-    let hint =
-        if given.contains(char::is_whitespace) { "; a list holds the program and each argument apart" } else { "" };
+    let hint = if given.contains(['|', '&', ';', '<', '>', '$', '`']) {
+        "; only a shell makes anything of that (--exec-shell, or shell = true)"
+    } else if given.contains(char::is_whitespace) {
+        "; a list holds the program and each argument apart"
+    } else {
+        ""
+    };
     Err(if denied {
         format!("{given:?} is not executable")
     } else {

@@ -1,6 +1,6 @@
 //! A command line and its words.
 
-use super::split_words;
+use super::{shell_word, split_words};
 
 #[test]
 fn blanks_separate_and_quotes_hold_together() {
@@ -34,5 +34,23 @@ fn what_is_opened_must_be_closed() {
         ("a \\", "ends in a backslash"),
     ] {
         assert_eq!(split_words(line), Err(why), "{line}");
+    }
+}
+
+#[test]
+fn what_was_meant_for_a_shell_is_noticed_unless_it_is_quoted() {
+    for (line, found) in [
+        ("fortune | cowsay", Some("|")),
+        ("a && b", Some("&&")),
+        ("sort < in > out", Some("<")),
+        ("make 2>&1", Some("2>&1")),
+        ("grep '|' file", None),
+        ("grep 'a | b' file", None),
+        (r"find . -exec cat {} \;", None),
+        ("curl http://a.example/?b&c", None),
+        ("a 'b | c", None),
+        ("cat", None),
+    ] {
+        assert_eq!(shell_word(line), found, "{line}");
     }
 }
