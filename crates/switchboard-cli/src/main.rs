@@ -20,9 +20,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
+use crate::agents::exec::Program;
 use crate::banner::Banner;
 use crate::cli::{Cli, Command, OutboxCommand, ServeArgs};
-use crate::config::{Config, Environment};
+use crate::config::{Config, Environment, Kind};
 use crate::failure::Failure;
 
 // Commits that share a batch hold their allocations together, which the system's allocator keeps no room ready for.
@@ -63,6 +64,11 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
     if args.check_config {
         if let Some(doubt) = config.tls.as_ref().and_then(|known| known.doubt.as_ref()) {
             output::complain(doubt);
+        }
+        for agent in &config.agents {
+            if let Kind::Exec { program: Program { doubt: Some(doubt), .. }, .. } = &agent.kind {
+                output::complain(format_args!("agent {:?}: {doubt}", agent.name));
+            }
         }
         output::say("the configuration is good");
         return Ok(());

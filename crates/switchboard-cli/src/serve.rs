@@ -113,6 +113,9 @@ fn agent_of(agent: AgentConfig, place: String, data: Option<&Path>, environment:
             AgentBuilder::new(agent.name, Demo::at(place)).traits(change)
         }
         Kind::Exec { program, env, processes_max, .. } => {
+            if let Some(doubt) = &program.doubt {
+                tracing::warn!(agent = agent.name, "{doubt}");
+            }
             let exec = Exec {
                 program,
                 data: data.map(Path::to_path_buf),

@@ -390,3 +390,14 @@ fn a_question_shows_a_line_that_answers_it() {
         assert_eq!(paste(copied(&asked, "pasteToAnswer")), answered);
     }
 }
+
+#[test]
+fn a_command_that_wants_a_shell_is_mentioned_at_start_and_by_a_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let hint = "add --exec-shell (shell = true)";
+    let (code, _, complaints) = run(folder.path(), &["serve", "--memory", "--exec", "echo a | cat", "--check-config"]);
+    assert!(code == Some(0) && complaints.contains(hint), "{complaints}");
+    let mut server = Served::start(folder.path(), &["--memory", "--exec", "echo a | cat"]);
+    server.signal(Signal::TERM);
+    assert!(server.exit_code().1.contains(hint));
+}

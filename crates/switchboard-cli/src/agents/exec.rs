@@ -38,7 +38,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use program::{Invocation, Program, variables};
-pub(crate) use words::{shell_word, split_words};
+pub(crate) use words::{shell_doubt, split_words};
 
 use message_file::MessageFile;
 use process::{Process, REAP_MAX};

@@ -10,7 +10,7 @@ use super::choices::KindName;
 use super::layer::AgentLayer;
 use super::{AccentConfig, AgentConfig, Command, ConfigError, Given, Kind, Layer, Origin, SkillConfig, values};
 use crate::agents::demo::GUIDE;
-use crate::agents::exec::{Invocation, Program, split_words};
+use crate::agents::exec::{Invocation, Program, shell_doubt, split_words};
 
 /// A week: longer work should be split.
 const RUN_TIMEOUT_S_MAX: u64 = 7 * 86_400;
@@ -226,6 +226,10 @@ fn settle_exec(
 ) -> Result<Kind, ConfigError> {
     let shell = shell.is_some_and(|shell| shell.value);
     let from = command.from.clone();
+    let doubt = match &command.value {
+        Command::Line(line) if !shell => shell_doubt(line),
+        Command::Line(_) | Command::Words(_) => None,
+    };
     let invocation = command.try_map(|command| match (command, shell) {
         (Command::Line(line), true) => Ok(Invocation::Shell(line)),
         (Command::Line(line), false) => {
@@ -235,7 +239,8 @@ fn settle_exec(
         (Command::Words(_), true) => Err("a shell takes the command as one string, not as a list".to_owned()),
     });
     let invocation = invocation?.value;
-    let program = Program::find(&invocation, search).map_err(|why| from.error(why))?;
+    let found = Program::find(&invocation, search).map_err(|why| from.error(why))?;
+    let program = Program { doubt, ..found };
     let env = match env {
         None => Vec::new(),
         Some(Given { value, from }) => {

@@ -26,6 +26,8 @@ pub(crate) struct Program {
     pub(crate) given: String,
     pub(crate) path: PathBuf,
     pub(crate) args: Vec<String>,
+    /// What the operator is told of a command that may not do what was meant.
+    pub(crate) doubt: Option<String>,
 }
 
 impl Program {
@@ -42,7 +44,7 @@ impl Program {
                 _ => return Err("the command is empty".to_owned()),
             },
         };
-        Ok(Self { given: given.to_owned(), path: find_file(given, search)?, args })
+        Ok(Self { given: given.to_owned(), path: find_file(given, search)?, args, doubt: None })
     }
 }
 

@@ -17,11 +17,15 @@ pub(crate) fn split_words(line: &str) -> Result<Vec<String>, &'static str> {
     Ok(split(line)?.into_iter().map(|word| word.text).collect())
 }
 
-/// A word of a command line that looks as if it was meant for a shell: it would be one of the shell's own, and is not quoted.
-pub(crate) fn shell_word(line: &str) -> Option<&'static str> {
+/// What to say of a command line that looks as if it was meant for a shell: it has one of the shell's own words, unquoted.
+pub(crate) fn shell_doubt(line: &str) -> Option<String> {
     let words = split(line).unwrap_or_default();
-    let meant = |word: &Word| SHELL_WORDS.into_iter().find(|known| !word.is_quoted && *known == word.text);
-    words.iter().find_map(meant)
+    let meant = words.iter().find(|word| !word.is_quoted && SHELL_WORDS.contains(&word.text.as_str()))?;
+    let word = &meant.text;
+    Some(format!(
+        "{line:?} is run without a shell, so that the program gets `{word}` as an argument; \
+         if a shell is meant, add --exec-shell (shell = true), and if not, quote the `{word}`"
+    ))
 }
 
 #[derive(Default)]
