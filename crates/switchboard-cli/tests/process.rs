@@ -86,7 +86,8 @@ struct Streamed {
 impl Streamed {
     fn by(line: &str) -> Self {
         let line = line.replacen("curl ", "exec curl --max-time 60 ", 1);
-        let mut child = Command::new("sh").arg("-c").arg(line).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child =
+            Command::new("sh").arg("-c").arg(line).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { child, lines }
     }

@@ -256,7 +256,9 @@ fn check_artifact(head: &Head, artifact: &Artifact, mode: WriteMode, bounds: &Bo
         (WriteMode::Resume, Some(known)) => match known.checkpoint {
             Some(recorded) if !recorded.unchanged => {
                 let id = &artifact.artifact_id;
-                return Err(agent_error(format!("artifact {id} was written to after the checkpoint; restore it first")));
+                return Err(agent_error(format!(
+                    "artifact {id} was written to after the checkpoint; restore it first"
+                )));
             }
             Some(_) => true,
             None => false,

@@ -9,6 +9,7 @@ use switchboard_core::lifecycle::{
 use switchboard_core::model::{Artifact, ArtifactId, Json};
 
 use super::{Turn, TurnError};
+use crate::ports::store::LoggedCommit;
 
 /// Commits read from the log at once.
 const COMMITS_PER_PAGE: usize = 256;
@@ -78,6 +79,23 @@ impl Turn {
         }
         let reason = format!("artifact {id} could not be brought back to what the checkpoint recorded");
         Err(TurnError::Refused(ProtocolError::InvalidAgentResponse { reason }))
+    }
+
+    pub(super) fn find_artifact(&self, id: &ArtifactId) -> Found {
+        self.with_head(|head| Found::of(head, id, self.fence()))
+    }
+
+    /// Commits with visible events above `after_seq`, at most so many.
+    async fn read_log(&self, after_seq: u64, commits_max: usize) -> Result<Vec<LoggedCommit>, TurnError> {
+        let Some(key) = self.record().key() else { return Ok(Vec::new()) };
+        match self.house().store.log(key, after_seq, commits_max).await {
+            Ok(page) => Ok(page.commits),
+            Err(error) => {
+                let _ = self.house().store_failed(&error);
+                self.note_unwritten();
+                Err(TurnError::Unavailable)
+            }
+        }
     }
 
     async fn write_piece(&self, RestoredPiece { artifact, mode }: RestoredPiece) -> Result<(), TurnError> {

@@ -13,19 +13,18 @@ use switchboard_core::call::Owner;
 use switchboard_core::dialect::prompt;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{
-    Command, Event, Folded, Head, Inbound, Refusal, RunCommand, StatusWrite, TurnEnd, WriteMode, decide_onto,
+    Command, Folded, Head, Inbound, Refusal, RunCommand, StatusWrite, TurnEnd, WriteMode, decide_onto,
 };
 use switchboard_core::model::{
     Artifact, ArtifactId, Json, Message, Part, PartContent, Role, Task, TaskState, Timestamp,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::restore::Found;
+use super::stage::Stage;
 use super::work_time::WorkTime;
 use super::{AgentError, ArtifactWriter, TurnError};
-use crate::commit::{Basis, Record, WriteError};
+use crate::commit::{Record, WriteError};
 use crate::house::House;
-use crate::ports::store::LoggedCommit;
 
 /// One message being worked on.
 #[derive(Clone)]
@@ -53,18 +52,6 @@ struct Inner {
     unwritten: AtomicBool,
     work_time: WorkTime,
     stage: Mutex<Option<Stage>>,
-}
-
-/// What a staged turn has written so far.
-pub(crate) struct Stage {
-    /// The record as it is in the store.
-    pub(crate) before: Basis,
-    /// The record with `events` taken in.
-    pub(crate) head: Head,
-    pub(crate) events: Vec<Event>,
-    pub(crate) folded: Folded,
-    /// How many of the events are the acceptance of the message; the others are the agent's.
-    opening: usize,
 }
 
 /// What a turn starts from.
@@ -408,29 +395,12 @@ impl Turn {
         Arc::new(message)
     }
 
-    pub(super) fn find_artifact(&self, id: &ArtifactId) -> Found {
-        self.with_head(|head| Found::of(head, id, self.inner.fence))
-    }
-
     /// The head as this run has left it. Only the run that holds the fence writes artifacts and checkpoints, so what it says
     /// of those is not out of date.
     pub(super) fn with_head<T>(&self, read: impl FnOnce(&Head) -> T) -> T {
         match &*self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(stage) => read(&stage.head),
             None => self.inner.record.with_head(read),
-        }
-    }
-
-    /// Commits with visible events above `after_seq`, at most so many.
-    pub(super) async fn read_log(&self, after_seq: u64, commits_max: usize) -> Result<Vec<LoggedCommit>, TurnError> {
-        let Some(key) = self.inner.record.key() else { return Ok(Vec::new()) };
-        match self.inner.house.store.log(key, after_seq, commits_max).await {
-            Ok(page) => Ok(page.commits),
-            Err(error) => {
-                let _ = self.inner.house.store_failed(&error);
-                self.inner.unwritten.store(true, Ordering::Relaxed);
-                Err(TurnError::Unavailable)
-            }
         }
     }
 
@@ -457,7 +427,7 @@ impl Turn {
             Err(WriteError::Refused(refusal)) => Err(refused(refusal)),
             Err(WriteError::Duplicate(_)) => Err(TurnError::Stopped),
             Err(WriteError::Failed(_)) => {
-                self.inner.unwritten.store(true, Ordering::Relaxed);
+                self.note_unwritten();
                 Err(TurnError::Unavailable)
             }
         }
@@ -494,6 +464,15 @@ impl Turn {
         self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    pub(super) fn house(&self) -> &House {
+        &self.inner.house
+    }
+
+    /// The store failed: an error that the agent returns because of it is not the agent's own.
+    pub(super) fn note_unwritten(&self) {
+        self.inner.unwritten.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn record(&self) -> &Arc<Record> {
         &self.inner.record
     }
@@ -517,24 +496,6 @@ impl Turn {
 
     pub(crate) fn cancel_token(&self) -> &CancellationToken {
         self.inner.cancel.get_or_init(CancellationToken::new)
-    }
-}
-
-impl Stage {
-    /// A stage that begins with these events.
-    pub(crate) fn begin(head: &Head, folded: Folded, events: Vec<Event>) -> Self {
-        let (before, opening) = (Basis::of(head), events.len());
-        let mut stage = Self { before, head: head.clone(), events, folded, opening };
-        stage.apply_from(0);
-        stage
-    }
-
-    /// Takes in the events from this place on.
-    fn apply_from(&mut self, place: usize) {
-        for event in &self.events[place..] {
-            self.head.apply(event);
-            self.folded.apply(event);
-        }
     }
 }
 

@@ -44,7 +44,8 @@ impl Address {
     /// Goes on with the stream of a task after its first event.
     pub(super) fn resume_line(&self, place: &str, task: &str) -> Option<String> {
         let (url, token) = (&self.url, self.token());
-        let line = format!("curl -sSN {url}{place}/tasks/{task}:subscribe -H 'A2A-Version: 1.0'{token} -H 'Last-Event-ID: 1'");
+        let line =
+            format!("curl -sSN {url}{place}/tasks/{task}:subscribe -H 'A2A-Version: 1.0'{token} -H 'Last-Event-ID: 1'");
         is_plain(task).then_some(line)
     }
 

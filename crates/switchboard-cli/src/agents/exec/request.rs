@@ -35,9 +35,7 @@ pub(super) fn request_json(turn: &Turn) -> String {
     if let Some(metadata) = turn.metadata() {
         members.push(format!("\"metadata\":{}", metadata.as_str()));
     }
-    for (name, values) in
-        [("acceptedOutputModes", turn.accepted_output_modes()), ("extensions", turn.extensions())]
-    {
+    for (name, values) in [("acceptedOutputModes", turn.accepted_output_modes()), ("extensions", turn.extensions())] {
         if !values.is_empty() {
             members.push(format!("\"{name}\":{}", serde_json::json!(values)));
         }

@@ -171,7 +171,8 @@ async fn data_without_text_is_the_input() {
 
 #[tokio::test]
 async fn what_the_request_says_beside_the_message_reaches_the_command() {
-    let line = "echo \"$A2A_SKILL,$A2A_DEPTH,$A2A_SOURCE_AGENT\"; stat -c %a \"$A2A_REQUEST_FILE\"; cat $A2A_REQUEST_FILE";
+    let line =
+        "echo \"$A2A_SKILL,$A2A_DEPTH,$A2A_SOURCE_AGENT\"; stat -c %a \"$A2A_REQUEST_FILE\"; cat $A2A_REQUEST_FILE";
     let desk = Desk::of(shell(line));
     let metadata = r#"{"skill":"sum","depth":2,"sourceAgent":"planner","more":{"a":[1]}}"#;
     let task = desk.send_with(user(vec![Part::text("x")]), Some(Json::from_trusted(metadata))).await;

@@ -48,9 +48,14 @@ fn what_was_meant_for_a_shell_is_noticed_unless_it_is_quoted() {
     for line in ["a && b", "sort < in > out", "make 2>&1", "a ; b"] {
         assert!(shell_doubt(line).is_some(), "{line}");
     }
-    for line in
-        ["grep '|' file", "grep 'a | b' file", r"find . -exec cat {} \;", "curl http://a.example/?b&c", "a 'b | c", "cat"]
-    {
+    for line in [
+        "grep '|' file",
+        "grep 'a | b' file",
+        r"find . -exec cat {} \;",
+        "curl http://a.example/?b&c",
+        "a 'b | c",
+        "cat",
+    ] {
         assert_eq!(shell_doubt(line), None);
     }
 }

@@ -23,7 +23,13 @@ fn artifact(artifact: Artifact, append: bool) -> RunCommand {
 
 fn in_mode(artifact: Artifact, mode: WriteMode, checkpoint: Option<&str>) -> RunCommand {
     let checkpoint = checkpoint.map(Json::from_trusted);
-    RunCommand::Artifact(ArtifactWrite { artifact: artifact.into(), mode, last_chunk: false, metadata: None, checkpoint })
+    RunCommand::Artifact(ArtifactWrite {
+        artifact: artifact.into(),
+        mode,
+        last_chunk: false,
+        metadata: None,
+        checkpoint,
+    })
 }
 
 fn checkpoint(value: u32) -> RunCommand {
@@ -97,7 +103,10 @@ fn a_later_attempt_goes_on_from_the_checkpoint() {
     record.runs(write("a", "one "));
     let two = Artifact::new("a", vec![Part::text("two ")]);
     let events = record.runs(in_mode(two, WriteMode::Append, Some("2")));
-    assert!(matches!(events[..], [Event::ArtifactWritten { append: true, .. }, Event::Checkpoint { .. }]), "{events:?}");
+    assert!(
+        matches!(events[..], [Event::ArtifactWritten { append: true, .. }, Event::Checkpoint { .. }]),
+        "{events:?}"
+    );
     record.does(Command::Claim);
     let events = record.runs(resume("a", "three "));
     assert!(matches!(events[..], [Event::ArtifactWritten { append: true, attempt: 2, .. }]), "{events:?}");

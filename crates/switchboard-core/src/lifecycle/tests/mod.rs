@@ -14,8 +14,8 @@ use crate::error::ProtocolError;
 use crate::model::{Dialect, Json, Message, Part, Role, TaskState, Timestamp};
 
 use super::{
-    ArtifactWrite, Bounds, Command, Event, Folded, Head, Inbound, Opening, Refusal, Restoration, RestoredPiece, RunCommand,
-    StatusWrite, TurnEnd, decide,
+    ArtifactWrite, Bounds, Command, Event, Folded, Head, Inbound, Opening, Refusal, Restoration, RestoredPiece,
+    RunCommand, StatusWrite, TurnEnd, decide,
 };
 
 const BOUNDS: Bounds =
