@@ -3,9 +3,10 @@
 
 use switchboard_core::lifecycle::{ArtifactHead, AtCheckpoint, Event, Head};
 use switchboard_core::model::{Json, TaskState, Timestamp};
+use switchboard_engine::contract::given::{chunk, inbound};
 use switchboard_engine::ports::store::StoreError;
 
-use super::decode::{ChunkSource, Want, decode};
+use super::decode::{ChunkSource, Want, decode, is_checkpoint_aside_from_artifacts};
 use super::encode::encode;
 use super::head::{decode_artifacts, encode_artifacts};
 use super::json::JsonText;
@@ -111,4 +112,28 @@ fn heads_of_artifacts_come_back_as_they_were_written() {
     );
     assert_eq!(decode_artifacts(&text).unwrap(), heads);
     assert!(decode_artifacts(r#"[["a",1,2,3]]"#).is_err());
+}
+
+#[test]
+fn a_commit_of_a_checkpoint_is_told_from_all_others() {
+    let (at, head) = (Timestamp::from_ms(0), Head::unopened("t".into(), "c".into(), "a".into()));
+    let is_checkpoint = |events: &[Event]| is_checkpoint_aside_from_artifacts(&encode(events, &head, &|_| 1).record);
+    let checkpoint = || Event::Checkpoint { value: Json::from_trusted("1") };
+    let artifact = || chunk("a", "{\"status\":{", false);
+    assert!(is_checkpoint(&[checkpoint()]) && is_checkpoint(&[artifact(), checkpoint(), artifact()]));
+    assert!(!is_checkpoint(&[artifact()]));
+    let received = || inbound(1, "x");
+    for other in [
+        Event::Received { inbound: received(), context_id: "c".into() },
+        Event::Opened { inbound: received(), context_id: "c".into(), at },
+        Event::MessageAdded { inbound: received() },
+        Event::TurnBegan { turn: 1, fence: 1 },
+        Event::TurnEnded,
+        Event::StatusChanged { state: TaskState::Working, message: None, metadata: None, at },
+        Event::Replied { message: received().message.clone() },
+        Event::CancelRequested { metadata: None, at },
+        Event::Claimed { fence: 1, attempt: 1, at },
+    ] {
+        assert!(!is_checkpoint(&[other.clone(), checkpoint()]) && !is_checkpoint(&[checkpoint(), other]));
+    }
 }

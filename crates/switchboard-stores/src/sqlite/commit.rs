@@ -13,7 +13,7 @@ use super::ledger::Ledger;
 use super::rows::{Chains, log_no, signed, unsigned};
 use super::schema::VERSION_MAX;
 use super::totals::Move;
-use crate::record::{Encoded, phase_number, state_number};
+use crate::record::{Encoded, is_checkpoint_aside_from_artifacts, phase_number, state_number};
 
 /// What the writer needs to know of a task to take it one step on.
 pub(super) struct StepRow {
@@ -293,14 +293,12 @@ impl Ledger<'_> {
     /// with a million checkpoints is read as quickly as a task with one. If that one came with artifact writes, readers find
     /// those by their own chain.
     fn story_below_checkpoint(&self, task_no: i64, story: i64) -> Result<i64, Failure> {
-        let mut select = self.connection.prepare_cached(
-            "SELECT prev_story FROM log
-              WHERE log_no = ?1
-                AND NOT EXISTS (SELECT 1 FROM json_each(record, '$.events') AS event
-                                 WHERE event.value -> '$.checkpoint' IS NULL AND event.value -> '$.artifact' IS NULL)",
-        )?;
-        let below = select.query_row([log_no(task_no, story)], |row| row.get(0)).optional()?;
-        Ok(below.unwrap_or(story))
+        let mut select = self.connection.prepare_cached("SELECT prev_story, record FROM log WHERE log_no = ?1")?;
+        let below = select.query_row([log_no(task_no, story)], |row| {
+            let is_replaced = is_checkpoint_aside_from_artifacts(row.get_ref(1)?.as_str()?);
+            Ok(if is_replaced { row.get(0)? } else { story })
+        });
+        Ok(below.optional()?.unwrap_or(story))
     }
 
     /// Most keys are new, and that is found out without reading more than the table of keys.
