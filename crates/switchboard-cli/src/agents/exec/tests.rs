@@ -161,7 +161,7 @@ async fn what_is_printed_just_before_the_end_is_marked_as_the_last_chunk() {
 
 #[tokio::test]
 async fn data_without_text_is_the_input() {
-    let data = |json: &str| Part::data(Json::from_trusted(json));
+    let data = |json: &str| Part::json(Json::from_trusted(json));
     let desk = Desk::of(words("cat"));
     let task = desk.send(user(vec![data(r#"{"a":1}"#), Part::raw("bytes"), data("[2]")])).await;
     assert_eq!(output(&task), "{\"a\":1}\n[2]");
