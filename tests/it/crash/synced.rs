@@ -56,8 +56,7 @@ impl Calls {
     /// The first sync of a file after a place.
     fn synced_after(&self, place: usize, path: &Path) -> usize {
         let path = format!("<{}>", path.display());
-        let mut synced = self.places(&["sync(", &path]).chain(self.places(&["sync resumed"]));
-        let found = synced.find(|at| *at > place);
+        let found = self.places(&["sync(", &path]).find(|at| *at > place);
         found.unwrap_or_else(|| panic!("{path} is not synced after line {place} of\n{}", self.0.join("\n")))
     }
 

@@ -9,12 +9,13 @@ use switchboard_engine::ports::store::{Accept, Accepted, Commit, CommitError, Sc
 use super::accepted::{day_of, find_accepted};
 use super::checksums::{AcceptedColumns, ChunkColumns, LogColumns, TaskColumns};
 use super::error::Failure;
+use super::fold::commit_sql;
 use super::leases::Lease;
 use super::ledger::Ledger;
-use super::rows::{Chains, LOG_COLUMNS, LogRow, log_no, signed, task_columns, unsigned};
+use super::rows::{Chains, LogRow, log_no, signed, task_columns, unsigned};
 use super::schema::VERSION_MAX;
 use super::totals::Move;
-use crate::record::{Encoded, phase_number, state_number};
+use crate::record::{Encoded, is_checkpoint_aside_from_artifacts, phase_number, state_number};
 
 /// What the writer needs to know of a task to take it one step on.
 pub(super) struct StepRow {
@@ -284,7 +285,7 @@ impl Ledger<'_> {
     fn append_log(&mut self, task_no: i64, before: Chains, step: &Step<'_>) -> Result<(), Failure> {
         let version = signed(step.head.version);
         let visible = step.events.iter().filter(|event| event.is_visible()).count();
-        let prev_story = match step.is_checkpoint() {
+        let prev_story = match replaces_checkpoint(step.events) {
             true => self.story_below_checkpoint(task_no, before.story)?,
             false => before.story,
         };
@@ -338,17 +339,14 @@ impl Ledger<'_> {
     }
 
     /// Where reading goes on below a checkpoint. It replaces the one before it, so readers pass that one over, and a task
-    /// with a million checkpoints is read as quickly as a task with one.
+    /// with a million checkpoints is read as quickly as a task with one. If that one came with artifact writes, readers find
+    /// those by their own chain.
     fn story_below_checkpoint(&self, task_no: i64, story: i64) -> Result<i64, Failure> {
-        let sql = format!(
-            "SELECT {LOG_COLUMNS} FROM log
-              WHERE log_no = ?1 AND json_array_length(record, '$.events') = 1
-                AND record -> '$.events[0].checkpoint' IS NOT NULL"
-        );
-        let mut select = self.connection.prepare_cached(&sql)?;
+        let mut select = self.connection.prepare_cached(&commit_sql())?;
         let mut rows = select.query([log_no(task_no, story)])?;
         let Some(row) = rows.next()? else { return Ok(story) };
-        Ok(LogRow::read(row)?.columns.prev_story)
+        let LogRow { columns, record } = LogRow::read(row)?;
+        Ok(if is_checkpoint_aside_from_artifacts(record) { columns.prev_story } else { story })
     }
 
     /// Most keys are new, and that is found out without reading more than the table of keys.
@@ -397,6 +395,13 @@ impl Ledger<'_> {
     }
 }
 
+/// Whether all that a reader of these events needs, artifacts aside, is a checkpoint.
+pub(super) fn replaces_checkpoint(events: &[Event]) -> bool {
+    let is_checkpoint = |event: &Event| matches!(event, Event::Checkpoint { .. });
+    let is_artifact = |event: &Event| matches!(event, Event::ArtifactWritten { .. });
+    events.iter().any(is_checkpoint) && events.iter().all(|event| is_checkpoint(event) || is_artifact(event))
+}
+
 impl Step<'_> {
     /// The row after this step, given what it was before.
     fn columns(&self, task_no: i64, kept: Kept, chains: Chains, closed_at: Option<i64>) -> TaskColumns<'_> {
@@ -435,10 +440,6 @@ impl Step<'_> {
             updated_at: self.at.as_ms(),
             closed_at: self.closed_at(closed_at),
         }
-    }
-
-    fn is_checkpoint(&self) -> bool {
-        matches!(self.events, [Event::Checkpoint { .. }])
     }
 
     fn listing(&self) -> Listing {

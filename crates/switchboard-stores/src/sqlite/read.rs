@@ -9,7 +9,7 @@ use switchboard_engine::ports::Room;
 use switchboard_engine::ports::store::{LogPage, LoggedCommit, Scope, StoreError, StoredHead, StoredTask, TaskKey};
 
 use super::checksums::{mismatch, of_scope};
-use super::deliveries::{AFTER_PUSH, PUSH_COLUMNS, push_columns};
+use super::deliveries::{PUSH_COLUMNS, push_columns};
 use super::error::Failure;
 use super::fold::{Chunks, missing};
 use super::linked::fold_within;
@@ -151,18 +151,25 @@ pub(super) fn first_version_after(
 }
 
 pub(super) fn push_configs(connection: &Connection, key: TaskKey) -> Result<Vec<PushConfig>, Failure> {
-    let sql = format!(
-        "SELECT {PUSH_COLUMNS}, task.id FROM push JOIN task USING (task_no)
-          WHERE push.task_no = ?1 ORDER BY push.push_no"
-    );
-    let mut select = connection.prepare_cached(&sql)?;
-    let mut rows = select.query([key.0])?;
-    let mut configs = Vec::new();
-    while let Some(row) = rows.next()? {
-        let task_id = row.get::<_, String>(AFTER_PUSH)?.into();
-        configs.push(push_columns(row)?.into_config(task_id));
-    }
-    Ok(configs)
+    at_once(connection, || {
+        let mut select = connection.prepare_cached(&format!("SELECT {TASK_COLUMNS} FROM task WHERE task_no = ?1"))?;
+        let mut tasks = select.query([key.0])?;
+        let Some(task) = tasks.next()? else { return Ok(Vec::new()) };
+        let task = task_columns(task)?;
+        let sql = format!("SELECT {PUSH_COLUMNS} FROM push WHERE push.task_no = ?1 ORDER BY push.push_no");
+        let mut select = connection.prepare_cached(&sql)?;
+        let mut rows = select.query([key.0])?;
+        let mut configs = Vec::new();
+        while let Some(row) = rows.next()? {
+            configs.push(push_columns(row)?.into_config(task.id.into()));
+        }
+        // They are found by an index, which has no checksum.
+        if signed(configs.len() as u64) != task.push_configs {
+            let reason = format!("task {} counts {} webhooks, and has {}", task.id, task.push_configs, configs.len());
+            return Err(StoreError::Corrupt(reason).into());
+        }
+        Ok(configs)
+    })
 }
 
 pub(super) fn canceled_runs(connection: &Connection) -> Result<Vec<TaskKey>, Failure> {
