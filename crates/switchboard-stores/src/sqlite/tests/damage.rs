@@ -14,6 +14,9 @@ use super::{OnFile, faults_at, make, story};
 /// Year 3000, in milliseconds.
 const YEAR_3000: i64 = 32_503_680_000_000;
 
+/// Rows of a table whose values are changed, unless there is time.
+const ROWS_TRIED: usize = 5;
+
 /// A file with everything in it, and fresh copies of it to damage.
 struct Populated {
     subject: OnFile,
@@ -139,11 +142,12 @@ async fn every_value_that_is_changed_is_found() {
     let populated = Populated::new().await;
     assert_eq!(populated.faults_after(""), [] as [String; 0], "undamaged, it is in order");
     let mut tried = std::collections::BTreeMap::<String, usize>::new();
-    // All ways to change a value in turn, one for each value; all of them for each value takes minutes.
+    // All ways to change a value in turn, one for each value of some rows; all of them for all takes minutes.
     let is_long = std::env::var_os("SWITCHBOARD_TEST_LONG").is_some();
     let mut turn = 0;
     for table in tables(&populated.fresh()) {
-        for row in &table.rows {
+        let step = if is_long { 1 } else { table.rows.len().div_ceil(ROWS_TRIED).max(1) };
+        for row in table.rows.iter().step_by(step) {
             for (column, value) in table.columns.iter().zip(row) {
                 let mut others = others(value);
                 turn += 1;
