@@ -228,6 +228,10 @@ impl Store for Doctored {
         self.memory().claim_runs(claim)
     }
 
+    fn begin_runs(&self, begun: Vec<(TaskKey, u64)>) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        self.memory().begin_runs(begun)
+    }
+
     fn renew_leases(
         &self,
         held: Vec<(TaskKey, u64)>,

@@ -21,7 +21,7 @@ pub(super) struct StepRow {
     version: u64,
     fence: u64,
     listing: Listing,
-    run: Run,
+    pub(super) run: Run,
     chains: Chains,
     closed_at: Option<i64>,
     cancel_requested: bool,
@@ -121,14 +121,14 @@ impl Ledger<'_> {
         Ok(Ok(TaskKey(task_no)))
     }
 
-    /// A commit takes the lease if it says so, leaves it alone if not, and drops it when the run has ended. A run that
+    /// A commit takes the lease if it says so (with a time to be due at if its run has to wait for its place), leaves it alone if not, and drops it when the run has ended. A run that
     /// begins without a lease is due at once, and so is one that waits and is canceled.
     fn run_after(&self, commit: &Commit, before: Option<&(i64, StepRow)>) -> Run {
         match (commit.head.running, commit.lease_ms, before) {
             (false, _, _) => Run::NONE,
             (true, Some(ms), _) => {
                 let lease_until = Some(self.now.plus_ms(ms.into()));
-                Run { running: true, holder: self.epoch, lease_until, run_at: None }
+                Run { running: true, holder: self.epoch, lease_until, run_at: commit.waits.then_some(self.now) }
             }
             (true, None, Some((task_no, row))) if row.run.running => {
                 let renewed = self.leases.get(*task_no).map(|lease| lease.until);

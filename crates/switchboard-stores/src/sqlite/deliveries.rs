@@ -11,6 +11,7 @@ use switchboard_engine::ports::store::{
 
 use super::error::Failure;
 use super::ledger::Ledger;
+use super::quarantine::text_of;
 use super::rows::{signed, unsigned};
 
 /// The columns of a config, in the order [`config_from`] reads them.
@@ -99,11 +100,23 @@ impl Ledger<'_> {
               WHERE push.due_at <= ?1 ORDER BY push.due_at LIMIT ?2"
         );
         let mut select = self.connection.prepare_cached(&sql)?;
-        let mut rows = select.query(params![self.now.as_ms(), signed(limit as u64)])?;
+        // What is passed over must not take the places of the others.
+        let examined = limit + self.quarantine.webhooks();
+        let mut rows = select.query(params![self.now.as_ms(), signed(examined as u64)])?;
         let until = self.now.plus_ms(claim_ms.into());
         let mut claimed = Vec::new();
-        while let Some(row) = rows.next()? {
-            claimed.push(delivery_from(row, until)?);
+        while let Some(row) = rows.next()?.filter(|_| claimed.len() < limit) {
+            let push_no = row.get(6)?;
+            if self.quarantine.has_webhook(push_no) {
+                continue;
+            }
+            match delivery_from(row, until) {
+                Ok(delivery) => claimed.push(delivery),
+                Err(failure) => {
+                    let Some(reason) = failure.damage() else { return Err(failure) };
+                    self.quarantine.put_webhook(push_no, text_of(row, 10).into(), &text_of(row, 0), reason);
+                }
+            }
         }
         let mut update =
             self.connection.prepare_cached("UPDATE push SET due_at = ?2, claimed_until = ?2 WHERE push_no = ?1")?;
@@ -184,15 +197,15 @@ impl Cursor {
                 let cursor = tried(*delivered);
                 Self { due: (cursor.delivered_seq < seq).then_some(now), ..cursor }
             }
-            DeliveryOutcome::Retry { delivered_seq, due, error } => {
+            DeliveryOutcome::Retry { delivered_seq, wait_ms, error } => {
                 let cursor = tried(*delivered_seq);
                 // A receiver that took something has not failed at what comes next before.
                 let failures = if cursor.delivered_seq > self.delivered_seq { 1 } else { self.failures + 1 };
-                Self { failures, due: Some(due.as_ms()), last_error: Some(error.clone()), ..cursor }
+                Self { failures, due: Some(now + wait_ms), last_error: Some(error.clone()), ..cursor }
             }
-            DeliveryOutcome::Postponed { delivered_seq, due } => {
+            DeliveryOutcome::Postponed { delivered_seq, wait_ms } => {
                 let cursor = tried(*delivered_seq);
-                let due = Some(due.as_ms());
+                let due = Some(now + wait_ms);
                 if cursor.delivered_seq > self.delivered_seq { Self { due, ..cursor } } else { Self { due, ..self } }
             }
             DeliveryOutcome::Parked { delivered_seq, error } => {

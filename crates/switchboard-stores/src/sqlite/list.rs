@@ -5,11 +5,12 @@
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 use switchboard_core::model::{TaskState, Timestamp};
 use switchboard_engine::ports::room::estimate;
-use switchboard_engine::ports::store::{ListCursor, ListPage, ListQuery, Scope, StoreError, TaskKey};
+use switchboard_engine::ports::store::{ListCursor, ListPage, ListQuery, Scope, StoreError, StoredTask, TaskKey};
 
 use super::error::Failure;
 use super::fold::fold;
 use super::linked::fold_within;
+use super::quarantine::{Of, Quarantined};
 use super::read::at_once;
 use super::rows::{HEAD_COLUMNS, head_from, signed, unsigned};
 use super::totals::{ByState, Since, Totals, place_of};
@@ -18,6 +19,22 @@ use crate::record::{Want, state_number};
 pub(super) fn list(
     connection: &Connection,
     totals: &Totals,
+    quarantine: &Quarantined,
+    scope: &Scope,
+    query: &ListQuery,
+) -> Result<ListPage, Failure> {
+    let mut page = one_page(connection, totals, quarantine, scope, query)?;
+    // A page of nothing but damaged tasks is no page.
+    while let (true, Some(after)) = (page.tasks.is_empty(), page.next) {
+        page = one_page(connection, totals, quarantine, scope, &ListQuery { after: Some(after), ..query.clone() })?;
+    }
+    Ok(page)
+}
+
+fn one_page(
+    connection: &Connection,
+    totals: &Totals,
+    quarantine: &Quarantined,
     scope: &Scope,
     query: &ListQuery,
 ) -> Result<ListPage, Failure> {
@@ -45,12 +62,20 @@ pub(super) fn list(
         let mut left = query.room.bytes_max;
         let mut last = None;
         for cursor in found {
-            let mut rows = select.query([cursor.key.0])?;
-            let gone = || StoreError::Corrupt(format!("task number {} is listed but missing", cursor.key.0));
-            let row = head_from(rows.next()?.ok_or_else(gone)?, &scope.agent)?;
-            let stored = match query.artifacts {
-                true => fold_within(connection, row, scope, &query.room)?,
-                false => fold(connection, row, Want::NoArtifacts)?,
+            let mut read = || -> Result<StoredTask, Failure> {
+                let mut rows = select.query([cursor.key.0])?;
+                let gone = || StoreError::Corrupt(format!("task number {} is listed but missing", cursor.key.0));
+                let row = head_from(rows.next()?.ok_or_else(gone)?, &scope.agent)?;
+                match query.artifacts {
+                    true => fold_within(connection, row, scope, &query.room),
+                    false => fold(connection, row, Want::NoArtifacts),
+                }
+            };
+            let stored = match read().map_err(|failure| quarantine.blame(connection, &Of::No(cursor.key.0), failure)) {
+                Ok(stored) => stored,
+                // The others are listed all the same.
+                Err(Failure(StoreError::Damaged(_))) => continue,
+                Err(failure) => return Err(failure),
             };
             let bytes = estimate(&stored.folded.task, query.artifacts);
             if bytes > left && last.is_some() {

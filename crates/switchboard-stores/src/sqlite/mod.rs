@@ -24,7 +24,9 @@ mod migrate;
 mod open;
 mod outbox;
 mod pages;
+mod presence;
 mod prune;
+mod quarantine;
 mod read;
 mod readers;
 mod reset;
@@ -35,6 +37,7 @@ mod stats;
 mod store;
 mod totals;
 mod verify;
+mod wall_clock;
 mod writer;
 
 pub use backup::backup;

@@ -1,7 +1,7 @@
 //! Deliveries as an operator sees them. There is no index for dead letters, which would burden every commit with a
 //! webhook: a list looks at a bounded stretch of the webhooks at a time, and goes on where it stopped.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery, OutboxState};
 use switchboard_engine::ports::store::{DeliveryKey, TaskKey};
@@ -9,13 +9,19 @@ use switchboard_engine::ports::store::{DeliveryKey, TaskKey};
 use super::deliveries::{dialect_from, scope_from};
 use super::error::Failure;
 use super::ledger::Ledger;
+use super::quarantine::{Quarantined, text_of};
 use super::read::at_once;
 use super::rows::{signed, unsigned};
 
 /// Webhooks looked at for one page.
 const EXAMINED_MAX: u64 = 50_000;
 
-pub(super) fn list(connection: &Connection, query: OutboxQuery) -> Result<OutboxPage, Failure> {
+/// A page of them. A webhook that cannot be read is passed over, and named in the quarantine.
+pub(super) fn list(
+    connection: &Connection,
+    quarantine: &Quarantined,
+    query: OutboxQuery,
+) -> Result<OutboxPage, Failure> {
     at_once(connection, || {
         let mut select = connection.prepare_cached(
             "SELECT push_no, parked, due_at, claimed_until FROM push WHERE push_no > ?1 ORDER BY push_no LIMIT ?2",
@@ -34,7 +40,7 @@ pub(super) fn list(connection: &Connection, query: OutboxQuery) -> Result<Outbox
             last = Some(key);
             let state = state_of(row.get(1)?, row.get(2)?, row.get(3)?);
             if state.is_some_and(|state| query.state.is_none_or(|wanted| wanted == state)) {
-                page.entries.extend(find(connection, key)?);
+                page.entries.extend(find(connection, quarantine, key)?);
             }
         }
         page.next = last.filter(|_| examined == EXAMINED_MAX);
@@ -51,7 +57,11 @@ fn state_of(parked: bool, due_at: Option<i64>, claimed_until: Option<i64>) -> Op
     }
 }
 
-pub(super) fn find(connection: &Connection, key: DeliveryKey) -> Result<Option<OutboxEntry>, Failure> {
+pub(super) fn find(
+    connection: &Connection,
+    quarantine: &Quarantined,
+    key: DeliveryKey,
+) -> Result<Option<OutboxEntry>, Failure> {
     let mut select = connection.prepare_cached(
         "SELECT push.parked, push.due_at, push.claimed_until, push.task_no, task.id, push.config_id, push.url,
                 push.delivered_seq, task.seq, push.failures, push.last_error, push.last_attempt_at, push.created_at,
@@ -60,6 +70,20 @@ pub(super) fn find(connection: &Connection, key: DeliveryKey) -> Result<Option<O
     )?;
     let mut rows = select.query([key.0])?;
     let Some(row) = rows.next()? else { return Ok(None) };
+    match entry_from(row, key) {
+        Ok(entry) => Ok(entry),
+        Err(failure) => match failure.damage() {
+            Some(reason) => {
+                quarantine.put_webhook(key.0, text_of(row, 4).into(), &text_of(row, 5), reason);
+                Ok(None)
+            }
+            None => Err(failure),
+        },
+    }
+}
+
+/// The row of a webhook, unless it has nothing left to deliver.
+fn entry_from(row: &Row<'_>, key: DeliveryKey) -> Result<Option<OutboxEntry>, Failure> {
     let text = |column: usize| row.get::<_, String>(column);
     let time = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_ms));
     let Some(state) = state_of(row.get(0)?, row.get(1)?, row.get(2)?) else { return Ok(None) };

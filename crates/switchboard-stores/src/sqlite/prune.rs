@@ -10,10 +10,11 @@ use switchboard_engine::ports::store::Retention;
 use super::accepted::forget_accepted;
 use super::error::Failure;
 use super::ledger::{Effect, Ledger};
+use super::quarantine::Quarantined;
 use super::rows::{log_no, signed, version_of};
 use super::schema::VERSION_MAX;
 use super::totals::{Move, Totals};
-use crate::record::phase_number;
+use crate::record::{phase_from_number, phase_number, state_from_number};
 
 /// Tasks looked at in one go.
 const EXAMINED_MAX: i64 = 10_000;
@@ -37,11 +38,12 @@ pub(super) struct Candidates {
 pub(super) fn candidates(
     connection: &Connection,
     totals: &Totals,
+    quarantine: &Quarantined,
     retention: &Retention,
     after: i64,
     limit: usize,
 ) -> Result<Candidates, Failure> {
-    let too_many = above_max(connection, totals, retention, limit)?;
+    let too_many = above_max(connection, totals, quarantine, retention, limit)?;
     let limit = limit - too_many.len();
     let mut old = Vec::new();
     let mut select = connection.prepare_cached(
@@ -86,6 +88,7 @@ pub(super) fn candidates(
 fn above_max(
     connection: &Connection,
     totals: &Totals,
+    quarantine: &Quarantined,
     retention: &Retention,
     limit: usize,
 ) -> Result<Vec<i64>, Failure> {
@@ -108,8 +111,10 @@ fn above_max(
             AND NOT EXISTS (SELECT 1 FROM push WHERE push.task_no = task.task_no AND due_at IS NOT NULL)
           ORDER BY task_no LIMIT ?1",
     )?;
-    let found = select.query_map([excess], |row| row.get(0))?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    let found = select.query_map([excess + signed(quarantine.tasks() as u64)], |row| row.get(0))?;
+    let found: Vec<i64> = found.collect::<rusqlite::Result<_>>()?;
+    let readable = found.into_iter().filter(|task_no| !quarantine.has_task(*task_no));
+    Ok(readable.take(usize::try_from(excess).unwrap_or(usize::MAX)).collect())
 }
 
 fn is_outlived(phase: i64, closed_at: Timestamp, retention: &Retention) -> bool {
@@ -149,19 +154,34 @@ impl Ledger<'_> {
             if done >= limit {
                 break;
             }
-            let Some(closed) = self.closed(task_no)? else { continue };
-            if !closed.due && (too_many || is_outlived(closed.phase, closed.closed_at, retention)) {
-                self.remove(task_no, closed)?;
-                done += 1;
-            } else if !closed.behind
-                && closed.floor_version < closed.version
-                && retention.now.ms_since(closed.closed_at) >= retention.events_ms
-            {
-                self.compact(task_no, &closed)?;
-                done += 1;
+            if self.quarantine.has_task(task_no) {
+                continue;
+            }
+            match self.apart(|ledger| ledger.prune_one(task_no, too_many, retention))? {
+                Ok(pruned) => done += usize::from(pruned),
+                Err(reason) => self.quarantine_task(task_no, &reason),
             }
         }
         Ok(done)
+    }
+
+    /// Removes or compacts one task, and says whether there was anything to do.
+    fn prune_one(&mut self, task_no: i64, too_many: bool, retention: &Retention) -> Result<bool, Failure> {
+        let Some(closed) = self.closed(task_no)? else { return Ok(false) };
+        // What cannot be read is not removed either: somebody may be able to mend it.
+        phase_from_number(closed.phase)?;
+        state_from_number(closed.state)?;
+        if !closed.due && (too_many || is_outlived(closed.phase, closed.closed_at, retention)) {
+            self.remove(task_no, closed)?;
+            return Ok(true);
+        }
+        let is_compactable = !closed.behind
+            && closed.floor_version < closed.version
+            && retention.now.ms_since(closed.closed_at) >= retention.events_ms;
+        if is_compactable {
+            self.compact(task_no, &closed)?;
+        }
+        Ok(is_compactable)
     }
 
     fn closed(&self, task_no: i64) -> Result<Option<Closed>, Failure> {

@@ -12,6 +12,7 @@ use super::deliveries::{CONFIG_COLUMNS, config_from};
 use super::error::Failure;
 use super::fold::{Chunks, missing};
 use super::linked::fold_within;
+use super::quarantine::Quarantined;
 use super::rows::{HEAD_COLUMNS, TaskRow, head_from, log_no, signed, unsigned, version_of};
 use crate::record::{Want, decode};
 
@@ -141,8 +142,18 @@ pub(super) fn canceled_runs(connection: &Connection) -> Result<Vec<TaskKey>, Fai
     Ok(keys.collect::<rusqlite::Result<_>>()?)
 }
 
-pub(super) fn next_delivery_at(connection: &Connection) -> Result<Option<Timestamp>, Failure> {
-    let mut select = connection.prepare_cached("SELECT min(due_at) FROM push WHERE due_at IS NOT NULL")?;
-    let due: Option<i64> = select.query_row([], |row| row.get(0))?;
-    Ok(due.map(Timestamp::from_ms))
+pub(super) fn next_delivery_at(
+    connection: &Connection,
+    quarantine: &Quarantined,
+) -> Result<Option<Timestamp>, Failure> {
+    // One more than are passed over.
+    let sql = "SELECT due_at, push_no FROM push WHERE due_at IS NOT NULL ORDER BY due_at LIMIT ?1";
+    let mut select = connection.prepare_cached(sql)?;
+    let mut rows = select.query([signed(quarantine.webhooks() as u64 + 1)])?;
+    while let Some(row) = rows.next()? {
+        if !quarantine.has_webhook(row.get(1)?) {
+            return Ok(Some(Timestamp::from_ms(row.get(0)?)));
+        }
+    }
+    Ok(None)
 }

@@ -165,7 +165,7 @@ impl Inspection<'_> {
 
 fn told(error: &StoreError) -> String {
     match error {
-        StoreError::Unavailable(text) | StoreError::Corrupt(text) => text.clone(),
+        StoreError::Unavailable(text) | StoreError::Corrupt(text) | StoreError::Damaged(text) => text.clone(),
         StoreError::Pruned => "it is no longer kept".to_owned(),
     }
 }

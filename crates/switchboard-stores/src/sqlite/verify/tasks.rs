@@ -1,7 +1,7 @@
 //! One task after the other: its row against its log, and its webhooks against both.
 
 use rusqlite::Row;
-use switchboard_core::model::AgentName;
+use switchboard_core::model::{AgentName, Dialect};
 
 use super::super::error::Failure;
 use super::super::rows::{AFTER_HEAD, HEAD_COLUMNS, TaskRow, head_from, signed};
@@ -52,8 +52,12 @@ impl Inspection<'_> {
                 Ok(task) => {
                     self.checked.tasks_compacted += u64::from(task.floor_version > 0);
                     self.row_alone(&task, epoch);
-                    self.commits(&task)?;
-                    self.webhooks(&task)?;
+                    // What cannot be read of one task says nothing about the next.
+                    for look in [Self::commits, Self::webhooks] {
+                        if let Err(failure) = look(self, &task) {
+                            self.fault(Some(&id), format!("it cannot be read: {}", told(&failure.0)));
+                        }
+                    }
                 }
                 Err(failure) => self.fault(Some(&id), format!("its row cannot be read: {}", told(&failure.0))),
             }
@@ -89,7 +93,7 @@ impl Inspection<'_> {
         let connection = self.connection;
         let head = &task.row.head;
         let mut select = connection.prepare_cached(
-            "SELECT config_id, delivered_seq, due_at IS NOT NULL, parked FROM push WHERE task_no = ?1",
+            "SELECT config_id, delivered_seq, due_at IS NOT NULL, parked, dialect FROM push WHERE task_no = ?1",
         )?;
         let mut rows = select.query([task.row.task_no])?;
         let mut count = 0;
@@ -97,6 +101,11 @@ impl Inspection<'_> {
             count += 1;
             let (config, delivered, due, parked): (String, i64, bool, bool) =
                 (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+            let dialect: String = row.get(4)?;
+            if Dialect::from_name(&dialect).is_none() {
+                let what = format!("webhook {config} is for the dialect {dialect}, which this build does not know");
+                self.fault(Some(head.id.as_str()), what);
+            }
             let seq = signed(head.seq);
             let what = if !(0..=seq).contains(&delivered) {
                 format!("has delivered event {delivered} of {seq}")
