@@ -71,11 +71,8 @@ impl ClockGuard {
         let Some(last_seen) = record.last_seen else { return };
         let gap_ms = wall.as_ms().saturating_sub(last_seen.as_ms());
         if gap_ms.saturating_abs() > JUMP_MS_MAX {
-            let reason = format!(
-                "The wall clock says {}, and an earlier process last saw {}",
-                text(wall),
-                text(last_seen)
-            );
+            let reason =
+                format!("The wall clock says {}, and an earlier process last saw {}", text(wall), text(last_seen));
             state.hold(HOLD_MS, reason, wall);
         }
     }

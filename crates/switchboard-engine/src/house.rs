@@ -11,8 +11,8 @@ use switchboard_core::lifecycle::{Bounds, Phase};
 use switchboard_core::model::{AgentCard, AgentName, TaskId, TaskView, Timestamp};
 use tokio::sync::{Notify, Semaphore};
 
-use crate::fitting::{fit, is_surely_light};
 use crate::clock_guard::ClockGuard;
+use crate::fitting::{fit, is_surely_light};
 use crate::health::Health;
 use crate::limits::Limits;
 use crate::ports::room::NoLinks;

@@ -18,9 +18,14 @@ pub const NAMED_MAX: usize = 20;
 /// A row that cannot be read. Why is in the log: the reason may quote what is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DamagedRow {
-    Task { id: TaskId },
+    Task {
+        id: TaskId,
+    },
     /// A webhook, whose task is read as ever.
-    Webhook { task_id: TaskId, config_id: ConfigId },
+    Webhook {
+        task_id: TaskId,
+        config_id: ConfigId,
+    },
 }
 
 impl std::fmt::Display for DamagedRow {

@@ -156,6 +156,15 @@ impl<'c> Ledger<'c> {
         self.quarantine.put_task(task_no, id.into(), reason);
     }
 
+    /// Writes down when the last batch was, for the next process.
+    pub(super) fn close(&mut self) {
+        if self.seen != self.now
+            && let Err(error) = wall_clock::write_seen(self.connection, self.now)
+        {
+            tracing::warn!(%error, "the time could not be written down");
+        }
+    }
+
     pub(super) fn rollback(&mut self) {
         // A failed commit may have rolled back by itself, and then there is nothing to roll back.
         if !self.connection.is_autocommit()

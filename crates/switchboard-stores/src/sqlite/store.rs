@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use rusqlite::Connection;
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
+use switchboard_engine::ports::clock::ClockRecord;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use switchboard_engine::ports::store::{
@@ -15,7 +16,6 @@ use switchboard_engine::ports::store::{
     DeliveryOutcome, ListPage, ListQuery, LogPage, Release, Retention, Scope, Store, StoreError, StoreStats,
     StoredHead, StoredTask, TaskKey,
 };
-use switchboard_engine::ports::clock::ClockRecord;
 use switchboard_engine::ports::{Clock, Outbox, Quarantine, Room};
 
 use super::FileError;

@@ -56,6 +56,11 @@ pub(super) fn set_back(connection: &Connection, back_ms: i64, now: Timestamp) ->
     let move_all = |sql: &str| connection.prepare_cached(sql)?.execute([back_ms, now.as_ms()]);
     let runs = move_all("UPDATE task SET run_at = run_at - ?1 WHERE running = 1 AND holder = 0 AND run_at > ?2")?;
     let deliveries = move_all("UPDATE push SET due_at = due_at - ?1 WHERE due_at > ?2")?;
-    tracing::warn!(back_ms, runs, deliveries, "the wall clock was set back; what waits goes on waiting as long as before");
+    tracing::warn!(
+        back_ms,
+        runs,
+        deliveries,
+        "the wall clock was set back; what waits goes on waiting as long as before"
+    );
     Ok(())
 }

@@ -128,15 +128,16 @@ impl Writer {
         let (ready, started) = sync_channel(1);
         let thread = std::thread::Builder::new().name("sqlite-write".to_owned());
         let stats = memory.stats.clone();
-        let write = move || match Ledger::new(&connection, clock, memory.stats.clone(), memory.quarantine.clone(), epoch) {
-            Ok(ledger) => {
-                let _ = ready.send(Ok(()));
-                serve(ledger, &requests, &memory, &mut presence);
-            }
-            Err(error) => {
-                let _ = ready.send(Err(error));
-            }
-        };
+        let write =
+            move || match Ledger::new(&connection, clock, memory.stats.clone(), memory.quarantine.clone(), epoch) {
+                Ok(ledger) => {
+                    let _ = ready.send(Ok(()));
+                    serve(ledger, &requests, &memory, &mut presence);
+                }
+                Err(error) => {
+                    let _ = ready.send(Err(error));
+                }
+            };
         #[expect(clippy::disallowed_methods, reason = "writing blocks; this thread is joined on drop")]
         let thread = thread.spawn(write).map_err(StartError::Thread)?;
         started.recv().unwrap_or(Err(rusqlite::Error::InvalidQuery)).map_err(StartError::Sqlite)?;
@@ -215,6 +216,7 @@ fn serve(mut ledger: Ledger<'_>, requests: &Receiver<Request>, memory: &Memory, 
         unwritten = true;
         process(&mut ledger, batch, memory);
     }
+    ledger.close();
     checkpoint(&ledger);
 }
 

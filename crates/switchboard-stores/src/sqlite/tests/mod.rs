@@ -3,6 +3,7 @@
 
 mod backups;
 mod compacting;
+mod damaged;
 mod files;
 mod long;
 mod power_cut;
@@ -31,13 +32,15 @@ struct OnFile {
     clock: Arc<ManualClock>,
     options: SqliteOptions,
     folder: TempDir,
+    /// The test has damaged the file, so it is not in order at the end.
+    is_damaged: bool,
 }
 
 impl OnFile {
     fn new(options: SqliteOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::new(Timestamp::from_ms(1_700_000_000_000)));
-        let mut subject = Self { store: None, clock, options, folder };
+        let mut subject = Self { store: None, clock, options, folder, is_damaged: false };
         subject.restart();
         subject
     }
@@ -54,12 +57,20 @@ impl OnFile {
     fn close(&mut self) {
         self.store = None;
     }
+
+    /// Changes the closed file behind its back, and opens it again.
+    fn damage(&mut self, sql: &str) {
+        self.close();
+        self.is_damaged = true;
+        self.look().execute_batch(sql).unwrap();
+        self.restart();
+    }
 }
 
 /// Whatever a test did through the store, the file holds together.
 impl Drop for OnFile {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
+        if !self.is_damaged && !std::thread::panicking() {
             assert_eq!(faults_of(&self.path()), [] as [String; 0], "the file is left in order");
         }
     }
