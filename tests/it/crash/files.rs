@@ -107,7 +107,7 @@ fn a_server_killed_on_a_full_disk_starts_there_shows_its_past_and_recovers() {
     // Smaller than the write-ahead log and larger than the index beside it, which is made anew.
     assert!(std::fs::metadata(data.join("switchboard.db-wal")).unwrap().len() > 200_000);
     let mut limited = Command::new("sh");
-    limited.args(["-c", "trap '' XFSZ; ulimit -f 200; exec \"$0\" \"$@\""]);
+    limited.args(["-c", "trap '' XFSZ; ulimit -S -f 200; exec \"$0\" \"$@\""]);
     let server = Server::start_unready(command_under(limited, &data, addr), addr);
     let (_, said) = eventually("it says why it is not ready", || {
         readiness(addr).filter(|(status, said)| *status == 503 && said.contains("the store does not take commits"))

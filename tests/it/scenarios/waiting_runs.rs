@@ -174,7 +174,7 @@ async fn an_agent_without_effects_keeps_to_its_limit() {
 async fn a_free_place_costs_nothing() {
     let mut commits = Vec::new();
     for traits in [Traits::default(), Traits::default().with_runs_max(1)] {
-        assert_eq!(traits.effects, Effects::Some);
+        assert_eq!(traits.effects, Effects::Possible);
         let (agent, acts) = puppet(traits);
         let world = World::of(registered("puppet", agent));
         let sending = world.client().sending(say("a"));

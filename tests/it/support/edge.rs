@@ -68,9 +68,9 @@ impl Answer {
 
 impl Edge {
     pub(crate) fn new(builder: ServerBuilder) -> Self {
-        let server = builder.build().unwrap();
+        let server = builder.public_url_or("http://127.0.0.1:8080").build().unwrap();
         let engine = server.engine().clone();
-        Self { service: server.into_service(), engine, _limit: Arc::new(Limit::new()) }
+        Self { service: server.into_service().unwrap(), engine, _limit: Arc::new(Limit::new()) }
     }
 
     /// The usual agent on the usual settings.

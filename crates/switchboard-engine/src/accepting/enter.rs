@@ -83,9 +83,9 @@ impl Entering<'_> {
         // An agent that is asked before its message is stored is at work from then on, so it needs its place first.
         let effects = self.agent.source.traits().effects;
         let is_limited = self.agent.source.places().is_some();
-        let place = if is_limited && effects == Effects::None { self.house.free_place(self.agent) } else { None };
+        let place = if is_limited && effects == Effects::Never { self.house.free_place(self.agent) } else { None };
         match effects {
-            Effects::None if !is_limited || place.is_some() => {
+            Effects::Never if !is_limited || place.is_some() => {
                 // In a block of its own, so that what is prepared is not held while the answer is committed.
                 let asked = {
                     let opening = self.prepare(send)?;
@@ -97,7 +97,7 @@ impl Entering<'_> {
                 };
                 self.commit_asked(asked, place, is_chosen).await
             }
-            Effects::None | Effects::Some => {
+            Effects::Never | Effects::Possible => {
                 let Prepared { record, before, events, extras, .. } = self.prepare(send)?;
                 let mut folded = Folded::empty(record.id.clone(), record.context_id.clone());
                 folded.apply_all(&events);

@@ -176,10 +176,14 @@ pub async fn the_last_checkpoint_is_read_back(subject: &mut dyn Subject) {
             1 => drop(pen.append(subject, vec![chunk("a", "x", n > 1)]).await),
             2 => drop(pen.append(subject, vec![status(subject, TaskState::Working, Some("on it"))]).await),
             3 => drop(pen.append(subject, vec![checkpoint(100 + n), chunk("b", "y", n > 3)]).await),
-            _ => {}
+            _ => drop(pen.append(subject, vec![chunk("c", "z", n > 0), checkpoint(200 + n)]).await),
         }
         pen.check(subject).await;
     }
+    // With the checkpoint, the head keeps how far each artifact had come.
+    let recorded = |id: &str| pen.head.artifact(id).and_then(|artifact| artifact.checkpoint);
+    let unchanged = |id| recorded(id).map(|recorded| (recorded.parts, recorded.unchanged));
+    assert_eq!((unchanged("a"), unchanged("b"), unchanged("c")), (Some((3, true)), Some((2, false)), Some((3, true))));
     subject.restart();
     pen.check(subject).await;
     let fence = pen.head.fence + 1;
@@ -219,7 +223,7 @@ pub async fn contents_of_every_kind_and_size_come_back_byte_for_byte(subject: &m
             Part::raw(Bytes::from(bytes)).with_media_type("application/x"),
             Part::text(text.clone()).with_filename(""),
             Part::url(format!("https://example.com/{text}")),
-            Part::data(Json::from_trusted(format!("[\"{}\"]", "d".repeat(size)))),
+            Part::json(Json::from_trusted(format!("[\"{}\"]", "d".repeat(size)))),
         ];
         pen.append(subject, vec![write_parts("big", parts.clone(), number > 0)]).await;
         let message = Message::new(Role::Agent, "s", parts);
@@ -246,7 +250,7 @@ pub async fn odd_texts_and_numbers_come_back_as_they_were(subject: &mut dyn Subj
         message.metadata = Some(json.clone());
         message.extensions = vec![text.to_owned(), String::new()];
         message.reference_task_ids = vec![text.into()];
-        message.parts.push(Part::data(Json::from_trusted("null")));
+        message.parts.push(Part::json(Json::from_trusted("null")));
         let inbound = Arc::new(Inbound {
             turn: 1,
             message: Arc::new(message.clone()),

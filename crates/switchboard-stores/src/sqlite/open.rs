@@ -135,21 +135,22 @@ pub(super) fn open_to_read(path: &Path) -> Result<(Connection, usize), FileError
     if !path.exists() {
         return Err(FileError::Missing { path: path.to_owned() });
     }
-    let sql = |source| FileError::Sqlite { path: path.to_owned(), source };
-    let mut connection = open_reader(path).map_err(sql)?;
-    let mut found = schema_version(&connection, path, MIGRATIONS.len());
-    if let Err(FileError::Sqlite { source, .. }) = &found
-        && is_not_writable(source)
-    {
+    let read = |open: fn(&Path) -> rusqlite::Result<Connection>| {
+        let connection = open(path).map_err(|source| FileError::Sqlite { path: path.to_owned(), source })?;
+        let found = schema_version(&connection, path, MIGRATIONS.len())?;
+        Ok((connection, found))
+    };
+    let (connection, found) = match read(open_reader) {
         // Even to read it, SQLite wants to put files beside it. Without a write-ahead log it can do without.
-        let wal = beside(path, "-wal");
-        if wal.metadata().is_ok_and(|metadata| metadata.len() > 0) {
-            return Err(FileError::Unmerged { path: path.to_owned(), wal });
+        Err(FileError::Sqlite { source, .. }) if is_not_writable(&source) => {
+            let wal = beside(path, "-wal");
+            if wal.metadata().is_ok_and(|metadata| metadata.len() > 0) {
+                return Err(FileError::Unmerged { path: path.to_owned(), wal });
+            }
+            read(open_unchanging)?
         }
-        connection = open_unchanging(path).map_err(sql)?;
-        found = schema_version(&connection, path, MIGRATIONS.len());
-    }
-    let found = found?;
+        read => read?,
+    };
     let found = found.ok_or_else(|| FileError::NotOurs { path: path.to_owned() })?;
     Ok((connection, found))
 }
