@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::Json;
+use tokio::sync::Semaphore;
 
 use super::{AgentError, Turn};
 
@@ -47,6 +48,9 @@ pub struct Traits {
     pub run_max_per_call: Option<Duration>,
     /// How much longer a run is waited for that is out of time, for agents that then end by themselves in an orderly way.
     pub wind_down: Duration,
+    /// How many runs of this agent may be at work in this process at once; none is no limit but the engine's. A run that
+    /// waits for its place has not begun: its time does not count, and a crash does not interrupt it.
+    pub runs_max: Option<usize>,
 }
 
 impl Default for Traits {
@@ -59,6 +63,7 @@ impl Default for Traits {
             run_max: None,
             run_max_per_call: None,
             wind_down: Duration::ZERO,
+            runs_max: None,
         }
     }
 }
@@ -109,6 +114,13 @@ impl Traits {
     #[must_use]
     pub fn with_wind_down(mut self, wind_down: Duration) -> Self {
         self.wind_down = wind_down;
+        self
+    }
+
+    /// At least one run may be at work.
+    #[must_use]
+    pub fn with_runs_max(mut self, runs_max: usize) -> Self {
+        self.runs_max = Some(runs_max.max(1));
         self
     }
 }
@@ -177,12 +189,17 @@ pub enum Idempotency {
 /// A started agent.
 pub type AgentFuture = Pin<Box<dyn Future<Output = Result<(), AgentError>> + Send>>;
 
+type Start = Arc<dyn Fn(Turn) -> AgentFuture + Send + Sync>;
+type CleanUp = Arc<dyn Fn(Json) -> BoxFuture<'static, ()> + Send + Sync>;
+
 /// Where the agent for a turn comes from.
 #[derive(Clone)]
 pub struct AgentSource {
-    start: Arc<dyn Fn(Turn) -> AgentFuture + Send + Sync>,
-    clean_up: Arc<dyn Fn(Json) -> BoxFuture<'static, ()> + Send + Sync>,
+    start: Start,
+    clean_up: CleanUp,
     traits: Traits,
+    /// One for each run that may be at work at once, if that is limited.
+    places: Option<Arc<Semaphore>>,
 }
 
 impl AgentSource {
@@ -199,7 +216,7 @@ impl AgentSource {
             let agent = cleaner.clone();
             Box::pin(async move { agent.clean_up_after(checkpoint).await })
         };
-        Self { start: Arc::new(start), clean_up: Arc::new(clean_up), traits }
+        Self::new(Arc::new(start), Arc::new(clean_up), traits)
     }
 
     /// A fresh instance for each turn. The factory is called once at the beginning to read the traits.
@@ -216,7 +233,7 @@ impl AgentSource {
             let make = cleaner.clone();
             Box::pin(async move { make().clean_up_after(checkpoint).await })
         };
-        Self { start: Arc::new(start), clean_up: Arc::new(clean_up), traits }
+        Self::new(Arc::new(start), Arc::new(clean_up), traits)
     }
 
     #[must_use]
@@ -226,9 +243,17 @@ impl AgentSource {
 
     /// Overrides what the agent declares.
     #[must_use]
-    pub fn with_traits(mut self, change: impl FnOnce(Traits) -> Traits) -> Self {
-        self.traits = change(self.traits);
-        self
+    pub fn with_traits(self, change: impl FnOnce(Traits) -> Traits) -> Self {
+        Self::new(self.start, self.clean_up, change(self.traits))
+    }
+
+    fn new(start: Start, clean_up: CleanUp, traits: Traits) -> Self {
+        let places = traits.runs_max.map(|max| Arc::new(Semaphore::new(max.clamp(1, Semaphore::MAX_PERMITS))));
+        Self { start, clean_up, traits, places }
+    }
+
+    pub(crate) fn places(&self) -> Option<&Arc<Semaphore>> {
+        self.places.as_ref()
     }
 
     pub(crate) fn start(&self, turn: Turn) -> AgentFuture {

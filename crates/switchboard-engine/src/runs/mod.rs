@@ -5,6 +5,7 @@
 mod agent;
 mod artifact_writer;
 mod error;
+mod place;
 mod recovery;
 mod registry;
 mod restore;
@@ -20,9 +21,10 @@ pub use artifact_writer::ArtifactWriter;
 pub use error::{AgentError, TurnError};
 pub use turn::Turn;
 
+pub(crate) use place::{Begun, RunPlace};
 pub(crate) use recovery::give_back;
 pub(crate) use registry::RunRegistry;
-pub(crate) use runner::{Run, poll_once};
+pub(crate) use runner::{Run, RunStart, poll_once};
 pub(crate) use stage::Stage;
 pub(crate) use sweeper::sweep;
 pub(crate) use turn::TurnStart;

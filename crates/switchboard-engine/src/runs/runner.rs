@@ -9,11 +9,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use switchboard_core::lifecycle::{Command, Phase, RunCommand, TurnEnd};
-use switchboard_core::model::{Message, Part, TIMED_OUT, Task, TaskState, Timestamp};
-
-use tokio::sync::OwnedSemaphorePermit;
+use switchboard_core::model::{Message, Part, TIMED_OUT, Task, Timestamp};
 use tokio_util::sync::CancellationToken;
 
+use super::place::{Begun, RunPlace, Waited};
 use super::recovery::queued_too_long;
 use super::registry::Guard;
 use super::turn::TurnStart;
@@ -72,8 +71,18 @@ pub(crate) struct Run {
     future: AgentFuture,
     /// None for a record that was never committed.
     guard: Option<Guard>,
+    begun: Begun,
     /// It entered the register so long after its lease was taken that another may have been taken meanwhile.
     is_late: bool,
+}
+
+/// What a run starts from, beside its turn.
+pub(crate) struct RunStart {
+    pub(crate) begun: Begun,
+    /// The lease was taken then, or later.
+    pub(crate) leased_at: Timestamp,
+    /// Whether the turn may have been worked on before.
+    pub(crate) interrupted: bool,
 }
 
 enum Ended {
@@ -89,17 +98,16 @@ enum Ended {
 }
 
 impl Run {
-    /// Starts the current turn of a record, whose lease was taken at `leased_at` or later; `interrupted` if it may have
-    /// been worked on before.
+    /// Starts the current turn of a record.
     pub(crate) fn begin(
         house: Arc<House>,
         agent: Arc<Registered>,
         record: Arc<Record>,
         stored: &StoredTask,
         referenced: Vec<Arc<Task>>,
-        leased_at: Timestamp,
-        interrupted: bool,
+        from: RunStart,
     ) -> Option<Self> {
+        let RunStart { begun, leased_at, interrupted } = from;
         let inbound = stored.folded.open_turns.first()?.clone();
         let run_max = house.run_max(&agent, inbound.metadata.as_ref(), stored.head.deadline);
         let mut start = TurnStart::first(record, inbound, &stored.head, run_max, referenced, house.now());
@@ -110,7 +118,7 @@ impl Run {
             turn.cancel_token().cancel();
         }
         let future = agent.source.start(turn.clone());
-        Some(Self::new(house, agent, turn, future, leased_at))
+        Some(Self::new(house, agent, turn, future, begun, leased_at))
     }
 
     /// A turn whose agent has been started. It is in the register from here on, so that a cancel finds it.
@@ -119,13 +127,14 @@ impl Run {
         agent: Arc<Registered>,
         turn: Turn,
         future: AgentFuture,
+        begun: Begun,
         leased_at: Timestamp,
     ) -> Self {
         let record = turn.record();
         let enter = |key| house.runs.enter(record.clone(), key, turn.fence(), turn.cancel_token().clone());
         let guard = record.key().map(enter);
         let is_late = house.now().ms_since(leased_at) >= i64::from(house.limits.lease_ms) / 2;
-        Self { house, agent, turn, future, guard, is_late }
+        Self { house, agent, turn, future, guard, begun, is_late }
     }
 
     pub(crate) fn spawn(self) {
@@ -139,12 +148,24 @@ impl Run {
             if self.is_late && !holds_lease(&self.house, &self.turn).await {
                 return;
             }
-            let ended = match place(&self.house, &self.turn, guard.lost()).await {
-                Place::LetGo => return,
-                // Nothing has been begun, so there is nothing to stop.
-                Place::Canceled => Ended::By(Outcome::Returned),
-                Place::TooLate { max_s } => Ended::NotStarted { max_s },
-                Place::Taken(_permit) => {
+            let is_known = matches!(self.begun, Begun::Already(_));
+            let waited = match std::mem::replace(&mut self.begun, Begun::NotYet) {
+                Begun::Already(Some(place)) => Waited::Placed(place),
+                Begun::Already(None) | Begun::NotYet => {
+                    self.house.wait_for_place(&self.agent, &self.turn, guard.lost()).await
+                }
+            };
+            let mut place = None;
+            let ended = match waited {
+                Waited::LetGo => return,
+                // The agent has not begun, so there is nothing to stop.
+                Waited::Canceled => Ended::By(Outcome::Returned),
+                Waited::TooLate { max_s } => Ended::NotStarted { max_s },
+                Waited::Placed(taken) => {
+                    if !is_known && !record_beginning(&self.house, &self.turn).await {
+                        return;
+                    }
+                    place = Some(taken);
                     Counters::add(&self.house.counters.runs_started);
                     guard.begins();
                     self.wait(guard.lost()).await
@@ -169,7 +190,9 @@ impl Run {
             let (fence, inbound) = (self.turn.fence(), self.turn.inbound().clone());
             let command = Command::Run { fence, inbound, command: RunCommand::EndTurn(end) };
             let ended_at = self.house.now();
-            if !record_end(&self.house, &self.turn, command).await {
+            // The next message of the task goes on in the same place, unless other runs wait for it.
+            let place = place.filter(|_| !self.house.is_crowded(&self.agent));
+            if !record_end(&self.house, &self.turn, command, place.is_none()).await {
                 return;
             }
             drop(guard);
@@ -177,7 +200,7 @@ impl Run {
             if !running || turn <= self.turn.number() {
                 return;
             }
-            match next_turn(&self.house, &self.agent, &self.turn, ended_at).await {
+            match next_turn(&self.house, &self.agent, &self.turn, place, ended_at).await {
                 Some(next) => self = next,
                 None => return,
             }
@@ -228,45 +251,25 @@ async fn holds_lease(house: &House, turn: &Turn) -> bool {
     }
 }
 
-/// Whether a run may begin.
-enum Place {
-    Taken(OwnedSemaphorePermit),
-    /// It was canceled before it began.
-    Canceled,
-    /// Nobody has started it for as long as a task may wait.
-    TooLate {
-        max_s: u32,
-    },
-    /// It is not wanted any more.
-    LetGo,
-}
-
-/// Waits for a place among the runs of this process.
-async fn place(house: &House, turn: &Turn, lost: &CancellationToken) -> Place {
-    let too_late = async {
-        let Some(max_s) = house.limits.queued_s_max else { return std::future::pending().await };
-        let waited_ms = turn.record().with_head(|head| match head.state {
-            TaskState::Submitted => house.now().ms_since(head.status_at),
-            _ => 0,
-        });
-        let waited = Duration::from_millis(u64::try_from(waited_ms).unwrap_or_default());
-        tokio::time::sleep(Duration::from_secs(max_s.into()).saturating_sub(waited)).await;
-        max_s
-    };
-    tokio::select! {
-        biased;
-        () = lost.cancelled() => Place::LetGo,
-        () = turn.cancel_token().cancelled() => Place::Canceled,
-        permit = house.run_slots.clone().acquire_owned() => permit.map_or(Place::LetGo, Place::Taken),
-        max_s = too_late => Place::TooLate { max_s },
+/// Records that a claimed or waiting run begins; false if it may not, because it is no longer this process's, or because
+/// the store did not take it.
+async fn record_beginning(house: &House, turn: &Turn) -> bool {
+    let Some(key) = turn.record().key() else { return false };
+    match house.store.begin_runs(vec![(key, turn.fence())]).await {
+        Ok(lost) => lost.is_empty(),
+        Err(error) => {
+            // The lease runs out and the sweeper takes the turn up again.
+            let _ = house.store_failed(&error);
+            false
+        }
     }
 }
 
 /// Records how the turn ended, for as long as it takes the store to answer; false if the run no longer counts.
-async fn record_end(house: &House, turn: &Turn, command: Command) -> bool {
+async fn record_end(house: &House, turn: &Turn, command: Command, next_waits: bool) -> bool {
     let mut pause = Duration::from_millis(50);
     loop {
-        match house.write(turn.record(), command.clone()).await {
+        match house.write_before_run(turn.record(), command.clone(), next_waits).await {
             Ok(_) => return true,
             Err(WriteError::Refused(_) | WriteError::Duplicate(_)) => return false,
             Err(WriteError::Failed(_)) if house.supervisor.is_draining() => return false,
@@ -278,14 +281,22 @@ async fn record_end(house: &House, turn: &Turn, command: Command) -> bool {
     }
 }
 
-async fn next_turn(house: &Arc<House>, agent: &Arc<Registered>, turn: &Turn, leased_at: Timestamp) -> Option<Run> {
+async fn next_turn(
+    house: &Arc<House>,
+    agent: &Arc<Registered>,
+    turn: &Turn,
+    place: Option<RunPlace>,
+    leased_at: Timestamp,
+) -> Option<Run> {
     let record = turn.record();
     // The turn was begun under the fence after this one's; if another stands there, somebody else has claimed it.
     let fence = turn.fence() + 1;
     match house.stored_task(&record.scope, &record.id).await {
         Ok(Some(stored)) if stored.head.running && stored.head.fence == fence => {
             let referenced = house.referenced_tasks(&record.scope, &stored).await;
-            Run::begin(house.clone(), agent.clone(), record.clone(), &stored, referenced, leased_at, false)
+            let begun = place.map_or(Begun::NotYet, |place| Begun::Already(Some(place)));
+            let from = RunStart { begun, leased_at, interrupted: false };
+            Run::begin(house.clone(), agent.clone(), record.clone(), &stored, referenced, from)
         }
         Ok(_) => None,
         Err(error) => {
