@@ -174,7 +174,12 @@ impl Ledger<'_> {
                 Ok(delivery) => claimed.push(delivery),
                 Err(failure) => {
                     let Some(reason) = failure.damage() else { return Err(failure) };
-                    self.quarantine.put_webhook(push_no, text_of(row, TASK_ID).into(), &text_of(row, CONFIG_ID), reason);
+                    self.quarantine.put_webhook(
+                        push_no,
+                        text_of(row, TASK_ID).into(),
+                        &text_of(row, CONFIG_ID),
+                        reason,
+                    );
                 }
             }
         }

@@ -221,9 +221,7 @@ pub(super) fn find_scope_no(connection: &Connection, names: [&str; 3]) -> Result
         .prepare_cached("SELECT scope_no, checksum FROM scope WHERE tenant = ?1 AND principal = ?2 AND agent = ?3")?;
     let found = select.query_row(names, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).optional()?;
     match found {
-        Some((scope_no, checksum)) if of_scope(scope_no, names) != checksum => {
-            Err(damaged_owner(scope_no))
-        }
+        Some((scope_no, checksum)) if of_scope(scope_no, names) != checksum => Err(damaged_owner(scope_no)),
         found => Ok(found.map(|(scope_no, _)| scope_no)),
     }
 }

@@ -93,7 +93,8 @@ fn set_deliveries_back(connection: &Connection, back_ms: i64, now: Timestamp) ->
             moved.push([row.get(0)?, due_at, of_push_times(Some(due_at), claimed_until)]);
         }
     }
-    let mut update = connection.prepare_cached("UPDATE push SET due_at = ?2, times_checksum = ?3 WHERE push_no = ?1")?;
+    let mut update =
+        connection.prepare_cached("UPDATE push SET due_at = ?2, times_checksum = ?3 WHERE push_no = ?1")?;
     for delivery in &moved {
         update.execute(*delivery)?;
     }

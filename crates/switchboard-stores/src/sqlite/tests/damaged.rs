@@ -136,7 +136,7 @@ async fn a_webhook_of_an_unknown_dialect_stops_no_other() {
     for id in ["t1", "t2", "t3"] {
         with_webhook(&subject, id).await;
     }
-    subject.damage("UPDATE push SET dialect = '9.9' WHERE task_no = 1");
+    subject.write_as_another_build("UPDATE push SET dialect = '9.9' WHERE task_no = 1");
     let store = subject.store();
     let mut ids = Vec::new();
     for _ in 0..3 {
@@ -163,7 +163,7 @@ async fn the_operators_list_passes_over_what_it_cannot_read() {
     for id in ["t1", "t2"] {
         with_webhook(&subject, id).await;
     }
-    subject.damage("UPDATE push SET dialect = '9.9', parked = 1, due_at = NULL WHERE task_no = 1");
+    subject.write_as_another_build("UPDATE push SET dialect = '9.9', parked = 1, due_at = NULL WHERE task_no = 1");
     let store: &SqliteStore = subject.store.as_ref().unwrap();
     let outbox = switchboard_engine::ports::Store::outbox(store);
     let page = outbox.page(OutboxQuery { state: None, after: None, limit: 10 }).await.unwrap();

@@ -87,6 +87,14 @@ impl OnFile {
         self.store = None;
     }
 
+    /// As [`Self::damage`], but every row has the checksum of what it says now, as if another build had written it.
+    fn write_as_another_build(&mut self, sql: &str) {
+        self.damage(sql);
+        self.close();
+        super::fill::add_checksums(&self.look()).unwrap();
+        self.restart();
+    }
+
     /// Changes the closed file behind its back, and opens it again.
     fn damage(&mut self, sql: &str) {
         self.close();
