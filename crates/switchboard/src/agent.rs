@@ -144,6 +144,14 @@ impl AgentBuilder {
         self
     }
 
+    /// Whether a message is refused (`ContentTypeNotSupported`) if its client accepts none of the media types that the
+    /// card says the agent writes. Off by default: what a client accepts is a preference, so the agent answers all the
+    /// same, and the reply names what it writes in the header `A2A-Output-Modes`.
+    #[must_use]
+    pub fn strict_output_modes(self, strict: bool) -> Self {
+        self.traits(|traits| traits.with_strict_output_modes(strict))
+    }
+
     #[must_use]
     pub fn skill(mut self, skill: Skill) -> Self {
         self.card.skills.push(skill.0);

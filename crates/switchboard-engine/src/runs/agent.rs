@@ -47,6 +47,9 @@ pub struct Traits {
     pub run_max_per_call: Option<Duration>,
     /// How much longer a run is waited for that is out of time, for agents that then end by themselves in an orderly way.
     pub wind_down: Duration,
+    /// Refuses a message whose client accepts none of the media types on the card. Otherwise the agent answers with what
+    /// it writes, and the reply says so in a header.
+    pub strict_output_modes: bool,
 }
 
 impl Default for Traits {
@@ -59,6 +62,7 @@ impl Default for Traits {
             run_max: None,
             run_max_per_call: None,
             wind_down: Duration::ZERO,
+            strict_output_modes: false,
         }
     }
 }
@@ -109,6 +113,12 @@ impl Traits {
     #[must_use]
     pub fn with_wind_down(mut self, wind_down: Duration) -> Self {
         self.wind_down = wind_down;
+        self
+    }
+
+    #[must_use]
+    pub fn with_strict_output_modes(mut self, strict: bool) -> Self {
+        self.strict_output_modes = strict;
         self
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use http::Uri;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::json::DecodeLimits;
+use switchboard_core::model::redact::redact_card;
 use switchboard_core::model::{AgentCard, AgentInterface, SecurityRequirement, SecurityScheme, Tenant, Timestamp};
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::MemoryStore;
@@ -413,7 +414,7 @@ impl Parts {
     /// An agent at an address below that of the server.
     fn mount(&self, slug: &str, accent: &Arc<Accent>, base: &str, url: &str) -> Option<Arc<Mounted>> {
         let endpoint = self.engine.endpoint(slug)?;
-        let card = endpoint.card();
+        let card = redact_card(endpoint.card());
         let grpc = self.order.first().filter(|(first, _)| first == slug).and_then(|_| grpc_address(base));
         let interfaces = interfaces(url, grpc.as_ref());
         let form = accent.card.unwrap_or(self.card_form);

@@ -1,5 +1,6 @@
 //! What every request of a server shares.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -97,6 +98,7 @@ impl Shared {
             idempotency_key,
             last_event_id: last_event_id.or_else(|| head.query("after")),
             trace_parent,
+            takes_frames: false,
         })
     }
 
@@ -155,10 +157,21 @@ fn with_clues<T>(
     default: Option<Dialect>,
     decide: impl FnOnce(&Clues<'_>) -> T,
 ) -> T {
-    let header = head.headers.get(A2A_VERSION).map(|value| value.to_str().unwrap_or("?"));
-    let is_named = header.is_some_and(|header| !header.trim().is_empty());
-    let query = if is_named { None } else { head.query("A2A-Version") };
-    decide(&Clues { header, query: query.as_deref(), default, mount, door })
+    let header = named_version(head.headers);
+    let query = if header.is_some() { None } else { head.query("A2A-Version") };
+    decide(&Clues { header: header.as_deref(), query: query.as_deref(), default, mount, door })
+}
+
+/// The version that the headers name. A proxy or a client may send the line twice: lines that say the same count once,
+/// and lines that differ are read together, so that the request is refused rather than taken for either version.
+fn named_version(headers: &HeaderMap) -> Option<Cow<'_, str>> {
+    let lines = headers.get_all(A2A_VERSION).iter().map(|line| line.to_str().unwrap_or("?").trim());
+    let mut lines = lines.filter(|line| !line.is_empty());
+    let first = lines.next()?;
+    match lines.find(|line| *line != first) {
+        None => Some(Cow::Borrowed(first)),
+        Some(other) => Some(Cow::Owned(format!("{first}, {other}"))),
+    }
 }
 
 /// The part of a request that is there before its body.
