@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use switchboard_core::model::{
-    ArtifactUpdate, ArtifactView, Message, Task, TaskView, Update, WEIGHT_PER_BYTE_MAX, outweighs,
+    ArtifactUpdate, ArtifactView, Message, Part, Task, TaskView, Update, WEIGHT_PER_BYTE_MAX,
 };
 
 use crate::ports::Room;
@@ -61,7 +61,8 @@ pub(crate) fn fit_update(room: &Room, scope: &Scope, seq: Option<u64>, update: &
         Update::Task(view) => (weight(view) > room.bytes_max).then(|| Update::Task(fit(room, scope, view.clone()))),
         Update::Artifact(update) => {
             let left = room.bytes_max.saturating_sub(around(update));
-            outweighs(&update.artifact.parts, left).then(|| Update::Artifact(linked(room, scope, seq, update)))
+            let weight: u64 = update.artifact.parts.iter().map(Part::weight).sum();
+            (weight > left).then(|| Update::Artifact(linked(room, scope, seq, update)))
         }
         Update::Status(_) | Update::Message(_) => None,
     }

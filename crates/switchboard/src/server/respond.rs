@@ -8,7 +8,7 @@ use switchboard_core::error::ProtocolError;
 use super::body::ReplyBody;
 use super::metrics::Outcome;
 use super::names::X_ACCEL_BUFFERING;
-use super::sse::SseBody;
+use super::sse::{SseBody, escape_line_ends};
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
@@ -54,6 +54,7 @@ pub(crate) fn rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, only_
     if status == StatusCode::OK && only_events {
         body.extend_from_slice(b"data: ");
         encode_rpc_error(dialect, error, id, &mut body);
+        escape_line_ends(&mut body, 0);
         body.extend_from_slice(b"\n\n");
         return json(status, EVENTS, body);
     }

@@ -143,7 +143,7 @@ pub(crate) async fn answer(visit: Visit<'_>, asked: Asked<'_>) -> Response<Reply
         }
     };
     match replied {
-        Ok(Reply::Stream(updates)) => events(agent_native::tell(visit.shared, updates)),
+        Ok(Reply::Stream(updates)) => events(agent_native::tell(visit, updates)),
         Ok(reply) => {
             let mut body = Vec::with_capacity(1024);
             body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
