@@ -14,10 +14,10 @@ fn samples() -> Vec<Part> {
         Part::raw(vec![0; 1000]).with_media_type("image/png"),
         Part::raw(vec![0; 1]),
         Part::url("https://example.com/\"x\""),
-        Part::data(Json::from_trusted("{\"a\":[1,2,3]}")).with_metadata(Json::from_trusted("{\"b\":null}")),
+        Part::json(Json::from_trusted("{\"a\":[1,2,3]}")).with_metadata(Json::from_trusted("{\"b\":null}")),
     ];
     for json in [numbers, members, nested, "[{},{},[],\"\",true,null]".to_owned()] {
-        samples.push(Part::data(Json::from_trusted(json)));
+        samples.push(Part::json(Json::from_trusted(json)));
     }
     samples
 }
@@ -48,6 +48,6 @@ fn what_cannot_outweigh_is_not_counted_and_what_does_is_found() {
     assert!(outweighs(&parts, total - 1));
     assert!(!outweighs(&parts, total));
     assert!(!outweighs(&[], 0));
-    let numbers = Part::data(Json::from_trusted(format!("[{}]", ["0"; 1000].join(","))));
+    let numbers = Part::json(Json::from_trusted(format!("[{}]", ["0"; 1000].join(","))));
     assert!(!outweighs(&[numbers], 2_100), "an agent's write is counted in JSON");
 }
