@@ -85,7 +85,7 @@ fn what_grows_when_it_is_written_counts_as_written() {
 
 #[test]
 fn history_is_shortened_to_its_newest_part() {
-    let shown = fitted(20_000, view(vec![text("a", 9_000)], &[4_000, 4_000, 4_000]));
+    let shown = fitted(22_500, view(vec![text("a", 9_000)], &[4_000, 4_000, 4_000]));
     assert!(!is_linked(&shown.task.artifacts[0]));
     assert_eq!(shown.history().len(), 2);
     // A caller that does not look at artifacts has the room for more.

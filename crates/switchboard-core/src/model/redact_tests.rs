@@ -1,3 +1,5 @@
+//! What is withheld from metadata, webhooks and messages, and what stays to the letter.
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
