@@ -78,6 +78,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     limits.body_bytes_max = *server.body_bytes_max;
     let engine_limits = Limits {
         reply_bytes_max: *server.reply_bytes_max,
+        frame_bytes_max: *server.frame_bytes_max,
         queued_s_max: *server.queued_timeout_s,
         processing_s_max: *server.processing_timeout_s,
         delivery_failures_max: *server.webhook_attempts_max,
@@ -146,7 +147,8 @@ fn agent_of(agent: AgentConfig, place: String, data: Option<&Path>, environment:
         .streaming(*settings.streaming)
         .push_notifications(*settings.push)
         .input_modes(settings.input_modes.value.unwrap_or_default())
-        .output_modes(settings.output_modes.value.unwrap_or_default());
+        .output_modes(settings.output_modes.value.unwrap_or_default())
+        .strict_output_modes(*settings.strict_output_modes);
     skills.into_iter().fold(builder, |builder, skill| builder.skill(skill_of(skill)))
 }
 

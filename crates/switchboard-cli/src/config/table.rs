@@ -127,6 +127,11 @@ settings! {
             "Size of a reply at most, about, in bytes; larger artifacts are shown as links")
         .flag("--reply-limit", "BYTES").variable("SWITCHBOARD_REPLY_LIMIT")
         .default_of(|| number(Limits::default().reply_bytes_max));
+    frame_bytes_max: u64 = Row::new(bytes(64 << 10, 1 << 30), ACCESS,
+            "Size of one frame of a stream, or of a gRPC reply, at most, in bytes; larger artifacts and chunks are links")
+        .more("Most clients give up on a frame above 4 MiB. More than reply_bytes_max has no effect.")
+        .flag("--frame-limit", "BYTES").variable("SWITCHBOARD_FRAME_LIMIT")
+        .default_of(|| number(Limits::default().frame_bytes_max));
     default_version: Option<Dialect> = Row::new(Choice(|| vec!["1.0".to_owned(), "0.3".to_owned()]), ACCESS,
             "What a request without A2A-Version means where its method or path does not tell")
         .more("The specification says 0.3; \"1.0\" is for closed networks.")
@@ -254,6 +259,11 @@ settings! {
     output_modes: Option<Vec<String>> = Row::new(List(values::media_type), CARD,
             "Media types that the agent answers with")
         .unset("those of the kind of agent").example("[\"text/plain\"]");
+    strict_output_modes: bool = Row::new(Bool, CARD,
+            "Refuse a message whose client accepts none of the media types that the agent answers with")
+        .more("Otherwise the agent answers all the same, and the header A2A-Output-Modes says with what.")
+        .flag("--strict-output-modes", "BOOL").variable("SWITCHBOARD_STRICT_OUTPUT_MODES").for_every_agent()
+        .default("false");
     card: Option<Card> = Row::new(Choice(words::<Card>), CARD,
             "What the card of this agent holds, if not what card says for the server")
         .unset("card of the server").example("\"selectools\"");

@@ -144,6 +144,7 @@ fn every_setting_has_a_variable() {
         outbound_allow = ["10.0.0.0/8", "127.0.0.1:9000"]
         body_bytes_max = 4096
         reply_bytes_max = 2097152
+        frame_bytes_max = 4194304
         default_version = "1.0"
         card = "1.0"
         webhook_attempts_max = 3
@@ -171,6 +172,7 @@ fn every_setting_has_a_variable() {
         push = true
         input_modes = ["text/plain"]
         output_modes = ["text/plain", "application/octet-stream"]
+        strict_output_modes = false
         default_project = false
 
         [[agent.skill]]
