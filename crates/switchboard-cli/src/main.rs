@@ -85,6 +85,10 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
     // SIGHUP asks for new files to be read. It never ends the server, even if there is nothing to read again.
     let mut hangups = switchboard::hangups().map_err(Failure::runtime)?;
     let tls = config.tls.as_ref().map(|known| known.tls.clone());
+    let tokens = config.tokens.as_ref().map(|known| known.tokens.clone());
+    if let Some(place) = config.open_to_others_at() {
+        tracing::warn!(place, "every client that reaches this server may call without a token; they share all tasks");
+    }
     let server = serve::assemble(config, environment).map_err(Failure::runtime)?;
     if let Some(data) = data {
         agents::exec::clear_leftovers(&data).await;
@@ -98,6 +102,9 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
             hangups.next().await;
             if let Some(tls) = &tls {
                 tls.reload_and_log().await;
+            }
+            if let Some(tokens) = &tokens {
+                tokens.reload_and_log().await;
             }
         }
     };
