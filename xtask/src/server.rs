@@ -57,7 +57,8 @@ fn without_settings(command: &mut Command) {
     const KEPT: [&str; 6] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "RUST_LOG"];
     let inherited = std::env::vars_os().map(|(name, _)| name);
     let given: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
-    let unwanted: Vec<_> = inherited.filter(|name| !KEPT.iter().any(|kept| name == *kept) && !given.contains(name)).collect();
+    let unwanted: Vec<_> =
+        inherited.filter(|name| !KEPT.iter().any(|kept| name == *kept) && !given.contains(name)).collect();
     for name in unwanted {
         command.env_remove(name);
     }

@@ -8,7 +8,9 @@ mod cli;
 mod config;
 mod db;
 mod failure;
+mod health;
 mod logging;
+mod manual;
 mod outbox;
 mod output;
 mod process;
@@ -22,7 +24,7 @@ use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
 use crate::banner::Banner;
-use crate::cli::{Cli, Command, OutboxCommand, ServeArgs};
+use crate::cli::{Cli, Command, HealthArgs, OutboxCommand, ServeArgs};
 use crate::config::{Config, Environment};
 use crate::failure::Failure;
 
@@ -36,6 +38,12 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve(&args, &environment),
         Command::Outbox(command) => outbox(&command, &environment),
         Command::Db(command) => db::run(&command, &environment, Path::new("")).map(output::say),
+        Command::Health(args) => health(&args, &environment),
+        Command::Completion(args) => {
+            output::say(manual::completion(&args));
+            Ok(())
+        }
+        Command::Man(args) => manual::man(&args, Path::new("")).map(output::say),
         Command::Chaos(args) => chaos::run(&args),
         Command::ChaosAgent(args) => chaos::command::run(&args),
     };
@@ -51,6 +59,11 @@ fn main() -> ExitCode {
 fn outbox(command: &OutboxCommand, environment: &Environment) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::runtime)?;
     runtime.block_on(outbox::run(command, environment, Path::new(""))).map(output::say)
+}
+
+fn health(args: &HealthArgs, environment: &Environment) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::runtime)?;
+    runtime.block_on(health::run(args, environment, Path::new(""))).map(output::say)
 }
 
 fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {

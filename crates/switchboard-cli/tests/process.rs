@@ -1,6 +1,7 @@
 //! The binary as a process: what it prints, what it answers to signals, and its exit codes.
 
 #![allow(clippy::unwrap_used, reason = "a test may say plainly what it knows")]
+#![allow(clippy::disallowed_methods, reason = "a thread that reads what a server logs ends with the server")]
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -304,7 +305,12 @@ impl Logs {
 
     /// Waits for a line that holds `text`.
     fn until(&self, text: &str) {
-        while !self.0.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| panic!("never logged: {text}")).contains(text) {}
+        while !self
+            .0
+            .recv_timeout(Duration::from_secs(20))
+            .unwrap_or_else(|_| panic!("never logged: {text}"))
+            .contains(text)
+        {}
     }
 }
 
@@ -343,7 +349,8 @@ fn an_open_server_for_others_is_only_started_on_purpose_and_says_so() {
     assert_eq!(code, Some(2), "{complaint}");
     assert!(complaint.contains("--public-url: https://agents.example/a2a invites clients from other machines"));
     let mut production = switchboard(folder.path(), &["serve", "--memory", "--listen", "127.0.0.1:0"]);
-    let Output { status, stderr, .. } = production.env("NODE_ENV", "production").env("A2A_SECRET", "x").output().unwrap();
+    let Output { status, stderr, .. } =
+        production.env("NODE_ENV", "production").env("A2A_SECRET", "x").output().unwrap();
     let complaint = String::from_utf8(stderr).unwrap();
     assert_eq!(status.code(), Some(2), "{complaint}");
     let complaints: Vec<&str> = complaint.lines().collect();

@@ -98,7 +98,7 @@ fn check_access(server: &ServerSettings, has_tokens: bool, environment: &Environ
     }
     if !listen::is_local(*server.listen) {
         errors.add(server.listen.from.error(format_args!(
-            "{} can be reached from other machines, and whoever reaches it could use every agent and read every task; {asks}",
+            "{} can be reached from other machines, and every client that reaches it could use every agent and read every task; {asks}",
             *server.listen
         )));
     } else if let Some(url) = server.public_url.as_ref().filter(|url| !listen::is_local_url(url)) {

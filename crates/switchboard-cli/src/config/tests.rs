@@ -184,7 +184,7 @@ fn host_and_port_of_a_platform_stand_in_for_listen() {
 
 #[test]
 fn beyond_this_machine_only_with_tokens_or_an_explicit_word() {
-    let why = "can be reached from other machines, and whoever reaches it could use every agent and read every task; \
+    let why = "can be reached from other machines, and every client that reaches it could use every agent and read every task; \
                either give out tokens (--tokens FILE, or SWITCHBOARD_TOKENS) or say --allow-unauthenticated";
     for (listen, from, refused) in [
         (("--listen", "0.0.0.0:80"), "--listen", "0.0.0.0:80"),

@@ -56,7 +56,7 @@ impl Tokens {
         match self.reload().await {
             Ok(()) => tracing::info!(file = %path, tokens = self.len(), "tokens read again"),
             Err(error) => {
-                tracing::warn!(file = %path, %error, "the new tokens were not taken; the old ones stay in use")
+                tracing::warn!(file = %path, %error, "the new tokens were not taken; the old ones stay in use");
             }
         }
     }
