@@ -25,7 +25,10 @@ const INTERRUPTED: &str = "The server was interrupted while this agent was at wo
 /// When the store cannot be opened.
 pub(crate) fn assemble(config: Config, environment: &Environment) -> Result<Server, ServeError> {
     let builder = match &config.storage {
-        Storage::Memory => Server::builder().memory(),
+        Storage::Memory => {
+            let tasks_max = usize::try_from(*config.server.retention_tasks_max).unwrap_or(usize::MAX);
+            Server::builder().memory_holding(tasks_max)
+        }
         Storage::Sqlite { folder, synchronous } => {
             let synchronous = match synchronous {
                 config::Synchronous::Full => Synchronous::Full,
@@ -87,6 +90,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     };
     builder
         .card_form(card_form(*server.card))
+        .allow_unauthenticated(*server.allow_unauthenticated)
         .tenants(server.tenants.value)
         .outbound_allow(server.outbound_allow.value)
         .cors(Cors::origins(server.cors_origins.value))

@@ -150,7 +150,8 @@ async fn what_no_version_means_for_calls_means_nothing_for_cards() {
 
 #[tokio::test(start_paused = true)]
 async fn every_declared_interface_answers() {
-    let edge = Edge::new(Server::builder().agent(echo()).public_url("http://agents.example"));
+    let edge =
+        Edge::new(Server::builder().agent(echo()).allow_unauthenticated(true).public_url("http://agents.example"));
     for path in ["", "/agents/echo"] {
         let card = edge.ask(unversioned(get(&format!("{path}{}", PATHS[0])))).await.json();
         for interface in card["supportedInterfaces"].as_array().unwrap() {
@@ -182,7 +183,8 @@ async fn every_declared_interface_answers() {
 async fn grpc_is_declared_where_host_and_port_are_enough() {
     let urls = async |public_url: &str, path: &str| {
         let other = switchboard::AgentBuilder::from_fn("Other", |_| async { Ok(()) });
-        let edge = Edge::new(Server::builder().agent(echo()).agent(other).public_url(public_url));
+        let edge =
+            Edge::new(Server::builder().agent(echo()).agent(other).allow_unauthenticated(true).public_url(public_url));
         let card = edge.get(&format!("{path}{}", PATHS[0])).await.json();
         let interfaces = card["supportedInterfaces"].as_array().unwrap().clone();
         let grpc = interfaces.into_iter().filter(|interface| interface["protocolBinding"] == "GRPC");

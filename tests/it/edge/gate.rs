@@ -7,7 +7,13 @@ use switchboard::{Cors, Server};
 use crate::support::edge::{Edge, echo, get, message, post, request, with};
 
 fn loopback() -> Edge {
-    Edge::new(Server::builder().agent(echo()).host_check(true).public_url("https://agents.example:8443"))
+    Edge::new(
+        Server::builder()
+            .agent(echo())
+            .host_check(true)
+            .allow_unauthenticated(true)
+            .public_url("https://agents.example:8443"),
+    )
 }
 
 #[tokio::test(start_paused = true)]

@@ -60,7 +60,7 @@ settings! {
                PORT stand in for SWITCHBOARD_LISTEN.")
         .flag("--listen", "ADDR").variable("SWITCHBOARD_LISTEN").default("127.0.0.1:8080");
     public_url: Option<String> = Row::new(Text(values::public_url), ADDRESS, "URL that clients use, path included")
-        .more("It goes into the agent cards.")
+        .more("It goes into the agent cards. One that is not on this machine needs tokens, or allow_unauthenticated.")
         .flag("--public-url", "URL").variable("SWITCHBOARD_PUBLIC_URL")
         .unset("made from the address").example("\"https://agents.example/a2a\"");
     cors_origins: Vec<String> = Row::new(List(values::origin), ADDRESS,
@@ -101,17 +101,19 @@ settings! {
         .default_of(|| number(Limits::default().retention_tasks_s));
     retention_tasks_max: u64 = Row::new(Number { min: 1, max: 1_000_000_000, unit: "tasks" }, TASKS,
             "How many tasks are kept; beyond it the oldest ended ones are removed, whatever their age")
+        .more("With memory = true the default is 10000.")
         .default_of(|| number(Limits::default().retention_tasks_max));
 
     tokens_file: Option<PathBuf> = Row::new(Path("file"), ACCESS, "File of tokens; only their holders may call")
-        .more("Each line is TOKEN PRINCIPAL [TENANT,TENANT] [+operator].")
+        .more("Each line is TOKEN PRINCIPAL [TENANT,TENANT] [+operator]. A new file is used within a minute, or at once after \
+               SIGHUP.")
         .flag("--tokens", "FILE").variable("SWITCHBOARD_TOKENS_FILE")
         .unset("no tokens").example("\"tokens.txt\"").hidden_by("tokens");
     tokens: Option<Secret> = Row::new(Kind::Secret, ACCESS, "The lines of tokens themselves, in place of a file")
         .variable("SWITCHBOARD_TOKENS").not_in_file().unset("no tokens").hidden_by("tokens_file");
     allow_unauthenticated: bool = Row::new(Bool, ACCESS,
-            "Let every client call that reaches an address beyond this machine")
-        .more("All of them share all tasks.")
+            "Let every client call that reaches an address or a public URL beyond this machine, without a token")
+        .more("All of them share all tasks; the log says so as a warning.")
         .flag("--allow-unauthenticated", "BOOL").variable("SWITCHBOARD_ALLOW_UNAUTHENTICATED").default("false");
     tenants: Vec<String> = Row::new(List(values::path_name), ACCESS, "Tenant that callers without a token may name")
         .flag("--tenant", "NAME").variable("SWITCHBOARD_TENANT").default("");

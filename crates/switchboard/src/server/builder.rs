@@ -15,19 +15,20 @@ use switchboard_core::dialect::json::DecodeLimits;
 use switchboard_core::model::redact::redact_card;
 use switchboard_core::model::{AgentCard, AgentInterface, SecurityRequirement, SecurityScheme, Tenant, Timestamp};
 use switchboard_engine::limits::Limits;
-use switchboard_engine::memory::MemoryStore;
+use switchboard_engine::memory::{MemoryStore, TASKS_MAX_DEFAULT as MEMORY_TASKS_MAX_DEFAULT};
 use switchboard_engine::ports::{Clock, Ids, Store};
+use switchboard_engine::supervisor::Kind;
 use switchboard_engine::system::{RandomIds, SystemClock};
 use switchboard_engine::{Engine, Registered};
 use tokio::net::TcpListener;
 
 use super::accent::Accent;
-use super::auth::{Door, Tokens};
+use super::auth::{self, Door, Tokens};
 use super::cards::{CardForm, ServedCards, Subject};
 use super::context::{Mounted, RequestIds, Shared};
 use super::cors::Cors;
 use super::download;
-use super::gate::Gate;
+use super::gate::{Gate, is_loopback_host};
 use super::handle::ServerHandle;
 use super::limits::ServerLimits;
 use super::listener::Bound;
@@ -42,7 +43,8 @@ use crate::local::Local;
 use crate::outbound::{GuardedClient, OutboundPolicy, SigningSecrets};
 
 enum StoreChoice {
-    Memory,
+    /// So many tasks at most.
+    Memory(usize),
     #[cfg(feature = "sqlite")]
     Sqlite(PathBuf, switchboard_stores::sqlite::SqliteOptions),
     Given(Arc<dyn Store>),
@@ -54,6 +56,7 @@ pub struct ServerBuilder {
     store: StoreChoice,
     public_url: Option<String>,
     tokens: Option<Tokens>,
+    allow_unauthenticated: bool,
     tenants: Vec<String>,
     outbound_allow: Vec<String>,
     signing_secrets: Option<SigningSecrets>,
@@ -67,6 +70,9 @@ pub struct ServerBuilder {
 }
 
 impl ServerBuilder {
+    /// How many tasks [`ServerBuilder::memory`] keeps.
+    pub const MEMORY_TASKS_MAX_DEFAULT: usize = MEMORY_TASKS_MAX_DEFAULT;
+
     /// Adds an agent, served under `/agents/{slug}`. The first one is the default and also served at the root.
     #[must_use]
     pub fn agent(mut self, agent: AgentBuilder) -> Self {
@@ -74,10 +80,17 @@ impl ServerBuilder {
         self
     }
 
-    /// Keeps tasks in memory: at most 10,000, gone when the process stops. This is the default.
+    /// Keeps tasks in memory: at most 10,000, or [`Limits::retention_tasks_max`](crate::Limits) if that is fewer; gone when
+    /// the process stops. This is the default.
     #[must_use]
-    pub fn memory(mut self) -> Self {
-        self.store = StoreChoice::Memory;
+    pub fn memory(self) -> Self {
+        self.memory_holding(MEMORY_TASKS_MAX_DEFAULT)
+    }
+
+    /// As [`ServerBuilder::memory`], with room for `tasks_max` tasks. One more pushes out the oldest that has ended.
+    #[must_use]
+    pub fn memory_holding(mut self, tasks_max: usize) -> Self {
+        self.store = StoreChoice::Memory(tasks_max);
         self
     }
 
@@ -106,7 +119,8 @@ impl ServerBuilder {
     }
 
     /// The address clients use, path included (`https://agents.example/a2a`). It goes into the cards. Without it the
-    /// address of the port is used.
+    /// address of the port is used. One that is not on this machine needs [tokens](Self::tokens), or
+    /// [`allow_unauthenticated`](Self::allow_unauthenticated).
     #[must_use]
     pub fn public_url(mut self, url: impl Into<String>) -> Self {
         self.public_url = Some(url.into());
@@ -132,6 +146,14 @@ impl ServerBuilder {
     #[must_use]
     pub fn tokens(mut self, tokens: Tokens) -> Self {
         self.tokens = Some(tokens);
+        self
+    }
+
+    /// Lets every client call that reaches a public URL beyond this machine, without a token. All of them are one
+    /// principal and share all tasks. Say so where an app of yours, or a proxy, has checked who calls.
+    #[must_use]
+    pub fn allow_unauthenticated(mut self, allowed: bool) -> Self {
+        self.allow_unauthenticated = allowed;
         self
     }
 
@@ -222,6 +244,15 @@ impl ServerBuilder {
             check_name("tenant", tenant).map_err(ServeError::new)?;
         }
         let public_url = self.public_url.as_deref().map(parse_public_url).transpose()?;
+        let is_public = public_url.as_ref().and_then(Uri::host).is_some_and(|host| !is_loopback_host(host));
+        if is_public && self.tokens.is_none() && !self.allow_unauthenticated {
+            let url = self.public_url.unwrap_or_default();
+            return Err(ServeError::new(format!(
+                "the public URL {url:?} invites clients from other machines, and without tokens each of them could use every \
+                 agent and read every task; give out tokens (ServerBuilder::tokens), or call \
+                 ServerBuilder::allow_unauthenticated"
+            )));
+        }
         let policy = OutboundPolicy::parse(&self.outbound_allow).map_err(ServeError::new)?;
         let webhook = GuardedClient::new(policy).map_err(ServeError::new)?;
         let webhook = match self.signing_secrets {
@@ -230,8 +261,9 @@ impl ServerBuilder {
             None => webhook,
         };
         let store: Arc<dyn Store> = match self.store {
-            StoreChoice::Memory => {
-                Arc::new(MemoryStore::new(clock.clone(), switchboard_engine::memory::TASKS_MAX_DEFAULT))
+            StoreChoice::Memory(tasks_max) => {
+                let kept_max = usize::try_from(self.engine_limits.retention_tasks_max).unwrap_or(usize::MAX);
+                Arc::new(MemoryStore::new(clock.clone(), tasks_max.min(kept_max)))
             }
             #[cfg(feature = "sqlite")]
             StoreChoice::Sqlite(path, options) => {
@@ -315,9 +347,10 @@ impl Server {
     pub fn builder() -> ServerBuilder {
         ServerBuilder {
             agents: Vec::new(),
-            store: StoreChoice::Memory,
+            store: StoreChoice::Memory(MEMORY_TASKS_MAX_DEFAULT),
             public_url: None,
             tokens: None,
+            allow_unauthenticated: false,
             tenants: Vec::new(),
             outbound_allow: Vec::new(),
             signing_secrets: None,
@@ -445,6 +478,10 @@ impl Parts {
         let under = |agent: &(String, Arc<Accent>)| mount(agent, &format!("{base}/agents/{}", agent.0));
         let agents = self.order.iter().filter_map(under).collect();
         let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
+        if let Door::Tokens(tokens) = &self.door {
+            let every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
+            self.engine.supervisor().spawn(Kind::Sweep, auth::keep_fresh(tokens.clone(), every));
+        }
         Shared {
             gate: Gate::new(self.host_check, self.public_url.as_ref(), certified_host),
             engine: self.engine,

@@ -143,7 +143,7 @@ where
     };
     let message = message.unwrap_or_else(|| Err(Refused::Unread(Ending::deadline(package))))?;
     let decoded = decode_message(package, called.method, message, &shared.decode_limits)?;
-    let mut caller = shared.caller(agent, identity, decoded.tenant.as_deref(), dialect, head)?;
+    let mut caller = shared.caller(agent, &identity, decoded.tenant.as_deref(), dialect, head)?;
     caller.takes_frames = true;
     let resumes = caller.last_event_id.is_some();
     let mut calling = Calling::begin(agent, caller, decoded.request);

@@ -88,7 +88,7 @@ where
             | Dialect::Nexus => v0_3::decode(method, place, &pairs, &body, &shared.decode_limits),
         }?;
         let tenant = tenant.map(Cow::into_owned).or(named);
-        let caller = shared.caller(agent, identity, tenant.as_deref(), dialect, head)?;
+        let caller = shared.caller(agent, &identity, tenant.as_deref(), dialect, head)?;
         Ok(Calling::begin(agent, caller, request))
     };
     let mut calling = match begin() {

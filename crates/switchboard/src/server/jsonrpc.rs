@@ -82,10 +82,10 @@ where
     };
     if Dialect::RPC_SEEDS.contains(&dialect) {
         // Boxed, so that others do not carry the room for it.
-        let visit = seeds::Visit { shared, agent, identity, head, dialect };
+        let visit = seeds::Visit { shared, agent, identity: &identity, head, dialect };
         return Begun::Answered(Box::pin(seeds::answer(visit, envelope.into())).await);
     }
-    match call(shared, agent, identity, head, dialect, &envelope) {
+    match call(shared, agent, &identity, head, dialect, &envelope) {
         Ok(calling) => {
             let only_events = only_events(dialect, &envelope.method, head.headers);
             Begun::Called(Called { calling, id: id.to_owned(), dialect, is_open, only_events })

@@ -13,6 +13,7 @@ mod cors;
 mod download;
 mod download_body;
 mod envelope;
+mod file_stamp;
 mod filenames;
 mod gate;
 #[cfg(feature = "grpc")]

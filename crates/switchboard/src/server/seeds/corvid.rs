@@ -14,7 +14,7 @@ use switchboard_core::dialect::corvid::{
 use switchboard_core::error::ProtocolError;
 use tokio::time::Instant;
 
-use crate::server::auth::Identity;
+use crate::server::auth::{Identified, Identity};
 use crate::server::binding::Calling;
 use crate::server::body::ReplyBody;
 use crate::server::context::{Head, Mounted, Shared};
@@ -127,11 +127,11 @@ where
         return Err(Refusal::Text(StatusCode::BAD_REQUEST, TOO_DEEP));
     }
     let request = Request::SendMessage(Box::new(sent.into_send(options.timeout_ms)));
-    Ok(call(shared, head, agent, identity, request).await?)
+    Ok(call(shared, head, agent, &identity, request).await?)
 }
 
 /// Who sends, and what.
-async fn receive<'s, B>(shared: &'s Shared, head: &Head<'_>, body: B) -> Result<(&'s Identity, Sent), ProtocolError>
+async fn receive<'s, B>(shared: &'s Shared, head: &Head<'_>, body: B) -> Result<(Identified<'s>, Sent), ProtocolError>
 where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
@@ -151,7 +151,7 @@ async fn get(shared: &Shared, head: &Head<'_>, at: &At<'_>, id: &str) -> Result<
     let identity = shared.door.identify(head.headers)?;
     let agent = at.agent(shared).ok_or_else(|| ProtocolError::task_not_found(&id.into()))?;
     let request = Request::GetTask { id: id.into(), history_length: None };
-    Ok(call(shared, head, agent, identity, request).await?)
+    Ok(call(shared, head, agent, &identity, request).await?)
 }
 
 async fn call(
