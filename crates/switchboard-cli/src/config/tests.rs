@@ -59,7 +59,7 @@ fn variables_for_the_default_command_can_be_named_one_by_one() {
     let file = "[[agent]]\nname = \"Cat\"\ncommand = \"cat\"\nenv = [\"OLD\"]\n";
     assert_eq!(env(&["--exec-env", "NEW"], &[], file).unwrap(), ["NEW"]);
     assert_eq!(env(&[], &[], file).unwrap(), ["OLD"]);
-    let refused = |flags: &[&str]| env(flags, &[], "").unwrap_err().to_string();
+    let refused = |flags: &[&str]| env(flags, &[], "").unwrap_err();
     let reason = "--exec-env: \"A2A_ATTEMPT\" cannot be passed on: names that begin with A2A_ describe the message";
     assert_eq!(refused(&["--exec", "cat", "--exec-env", "A2A_ATTEMPT"]), reason);
     assert_eq!(refused(&["--exec-env", "API_KEY"]), "--exec-env: only agents of kind \"exec\" have this");

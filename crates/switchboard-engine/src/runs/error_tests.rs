@@ -1,3 +1,5 @@
+//! How the errors of agents are made, and what of them a client reads.
+
 use super::AgentError;
 
 fn cause(error: AgentError) -> (Option<String>, Option<String>) {
