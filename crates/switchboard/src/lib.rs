@@ -34,8 +34,8 @@ pub use serve::{Serve, serve};
 pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
-    A2aService, Bound, CardForm, Cors, CorvidOptions, RESERVED, SelectoolsOptions, ServeError, Server, ServerBuilder,
-    ServerLimits, Tls, TlsError, Tokens, TokensError,
+    A2aService, Bound, CardForm, Cors, CorvidOptions, ProtocolBinding, RESERVED, SelectoolsOptions, ServeError, Server,
+    ServerBuilder, ServerLimits, Tls, TlsError, Tokens, TokensError,
 };
 #[cfg(feature = "server")]
 pub use switchboard_engine::Engine;

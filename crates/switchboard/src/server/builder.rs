@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::Uri;
+use switchboard_core::call::Endpoint;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::json::DecodeLimits;
-use switchboard_core::model::{AgentCard, AgentInterface, SecurityRequirement, SecurityScheme, Tenant, Timestamp};
+use switchboard_core::model::{AgentCard, SecurityRequirement, SecurityScheme, Tenant, Timestamp};
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::MemoryStore;
 use switchboard_engine::ports::{Clock, Ids, Store};
@@ -23,13 +24,16 @@ use tokio::net::TcpListener;
 use super::accent::Accent;
 use super::auth::{Door, Tokens};
 use super::cards::{CardForm, ServedCards, Subject};
-use super::context::{Mounted, RequestIds, Shared};
+use super::context::{Mounted, RequestIds, Shared, Site};
 use super::cors::Cors;
 use super::download;
 use super::gate::Gate;
+use super::interfaces::{Choice, ProtocolBinding};
 use super::limits::ServerLimits;
 use super::listener::Bound;
 use super::metrics::Metrics;
+use super::origins::Origins;
+use super::rebased::Rebased;
 use super::routes::check_name;
 use super::service::A2aService;
 use super::tls::{Tls, TlsError};
@@ -83,6 +87,7 @@ pub struct ServerBuilder {
     host_check: bool,
     default_version: Option<Dialect>,
     card_form: CardForm,
+    interfaces: Option<Vec<ProtocolBinding>>,
     tls: Option<Tls>,
 }
 
@@ -123,8 +128,9 @@ impl ServerBuilder {
         self
     }
 
-    /// The address clients use, path included (`https://agents.example/a2a`). It goes into the cards. Without it the
-    /// address of the port is used.
+    /// The address clients use, path included (`https://agents.example/a2a`). It goes into the cards. Without it the cards
+    /// name the address of the port; a client that asks under another loopback name (`localhost` for `127.0.0.1`) gets a
+    /// card with that name.
     #[must_use]
     pub fn public_url(mut self, url: impl Into<String>) -> Self {
         self.public_url = Some(url.into());
@@ -205,6 +211,16 @@ impl ServerBuilder {
         self
     }
 
+    /// Which protocol bindings the cards name, in which order: clients without a wish of their own take the first they
+    /// can. Every binding is served all the same. By default JSON-RPC and HTTP+JSON, and gRPC only with
+    /// [`CardForm::V1_0`], because google-adk refuses a card with gRPC's address on it. gRPC calls reach the first agent,
+    /// so the other agents' cards never name it.
+    #[must_use]
+    pub fn interfaces(mut self, bindings: impl IntoIterator<Item = ProtocolBinding>) -> Self {
+        self.interfaces = Some(bindings.into_iter().collect());
+        self
+    }
+
     /// What a request without `A2A-Version` means where its method or path does not tell. The spec says 0.3; on a closed
     /// network it may mean 1.0.
     #[must_use]
@@ -233,6 +249,10 @@ impl ServerBuilder {
             check_name("tenant", tenant).map_err(ServeError::new)?;
         }
         let public_url = self.public_url.as_deref().map(parse_public_url).transpose()?;
+        for (at, agent) in self.agents.iter().enumerate() {
+            let choice = choice(agent.accent(), self.interfaces.as_deref(), self.card_form, at == 0);
+            choice.check(agent.slug_name(), public_url.as_ref()).map_err(ServeError::new)?;
+        }
         let policy = OutboundPolicy::parse(&self.outbound_allow).map_err(ServeError::new)?;
         let webhook = GuardedClient::new(policy).map_err(ServeError::new)?;
         let webhook = match self.signing_secrets {
@@ -275,6 +295,7 @@ impl ServerBuilder {
             host_check: self.host_check,
             default_version: self.default_version,
             card_form: self.card_form,
+            interfaces: self.interfaces,
             tls: self.tls,
             since: clock.now(),
         };
@@ -293,6 +314,7 @@ struct Parts {
     host_check: bool,
     default_version: Option<Dialect>,
     card_form: CardForm,
+    interfaces: Option<Vec<ProtocolBinding>>,
     tls: Option<Tls>,
     since: Timestamp,
 }
@@ -320,6 +342,7 @@ impl Server {
             host_check: false,
             default_version: None,
             card_form: CardForm::default(),
+            interfaces: None,
             tls: None,
         }
     }
@@ -340,7 +363,8 @@ impl Server {
             None => (format!("http://{}", reachable(local_addr)), None),
             Some(tls) => secure_url(tls, local_addr, self.parts.public_url.as_ref()),
         };
-        let shared = Arc::new(self.parts.share(&url, certified_host));
+        let origins = Origins::of_port(url.clone(), local_addr.port());
+        let shared = Arc::new(self.parts.share(origins, certified_host));
         Ok(Bound::new(listener, local_addr, url, shared))
     }
 
@@ -349,7 +373,7 @@ impl Server {
     #[must_use]
     pub fn into_service(self) -> A2aService {
         self.start();
-        A2aService::new(Arc::new(self.parts.share("http://127.0.0.1:8080", None)))
+        A2aService::new(Arc::new(self.parts.share(Origins::fixed("http://127.0.0.1:8080".to_owned()), None)))
     }
 
     /// The server as an axum router, to be merged into or nested in an app of yours.
@@ -383,21 +407,23 @@ impl Server {
 }
 
 impl Parts {
-    fn share(self, default_url: &str, certified_host: Option<String>) -> Shared {
-        let base = self.public_url.as_ref().map_or_else(|| default_url.to_owned(), Uri::to_string);
-        let base = base.trim_end_matches('/').to_owned();
-        download::announce(&self.engine, &base);
+    /// `origins` is where the server is reached if no public URL says otherwise.
+    fn share(self, origins: Origins, certified_host: Option<String>) -> Shared {
+        let origins = match &self.public_url {
+            Some(url) => Origins::fixed(url.to_string().trim_end_matches('/').to_owned()),
+            None => origins,
+        };
+        download::announce(&self.engine, origins.own());
         let base_path = self.public_url.as_ref().map(|url| url.path().trim_end_matches('/').to_owned());
-        let mount = |(slug, accent): &(String, Arc<Accent>), url: &str| self.mount(slug, accent, &base, url);
-        let root = self.order.first().and_then(|agent| mount(agent, &base));
-        let under = |agent: &(String, Arc<Accent>)| mount(agent, &format!("{base}/agents/{}", agent.0));
-        let agents = self.order.iter().filter_map(under).collect();
+        let own_site = self.site(origins.own(), origins.own());
+        let other_sites = origins.others().map(|base| self.site(base, origins.own())).collect();
         let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
         Shared {
             gate: Gate::new(self.host_check, self.public_url.as_ref(), certified_host),
             engine: self.engine,
-            root,
-            agents,
+            origins,
+            own_site,
+            other_sites,
             door: self.door,
             cors: self.cors,
             decode_limits: DecodeLimits { parts_max: self.limits.parts_max, ..DecodeLimits::default() },
@@ -410,67 +436,49 @@ impl Parts {
         }
     }
 
+    /// Every agent at an address of the server; `own_base` is the one that links to artifacts are written with.
+    fn site(&self, base: &str, own_base: &str) -> Site {
+        let mount = |(slug, accent): &(String, Arc<Accent>), url: String| {
+            let endpoint = self.engine.endpoint(slug)?;
+            let endpoint = if base == own_base { endpoint } else { Arc::new(Rebased::new(endpoint, own_base, base)) };
+            Some(Arc::new(self.mount(slug, accent, endpoint, base, url)))
+        };
+        let root = self.order.first().and_then(|agent| mount(agent, base.to_owned()));
+        let under = |agent: &(String, Arc<Accent>)| mount(agent, format!("{base}/agents/{}", agent.0));
+        Site { root, agents: self.order.iter().filter_map(under).collect() }
+    }
+
     /// An agent at an address below that of the server.
-    fn mount(&self, slug: &str, accent: &Arc<Accent>, base: &str, url: &str) -> Option<Arc<Mounted>> {
-        let endpoint = self.engine.endpoint(slug)?;
+    fn mount(&self, slug: &str, accent: &Arc<Accent>, endpoint: Arc<dyn Endpoint>, base: &str, url: String) -> Mounted {
         let card = endpoint.card();
-        let grpc = self.order.first().filter(|(first, _)| first == slug).and_then(|_| grpc_address(base));
-        let interfaces = interfaces(url, grpc.as_ref());
-        let form = accent.card.unwrap_or(self.card_form);
+        let is_default_agent = self.order.first().is_some_and(|(first, _)| first == slug);
+        let choice = choice(accent, self.interfaces.as_deref(), self.card_form, is_default_agent);
+        let interfaces = choice.interfaces(base, &url);
         let (own_url, api_url) = (&format!("{base}/agents/{slug}"), &format!("{base}/api/agents/{slug}"));
         let subject = Subject {
             card: &card,
             interfaces: &interfaces,
-            url,
+            url: &url,
             own_url,
             api_url,
             selectools_url: &accent.selectools.card_url,
             default_project: accent.default_project,
         };
-        let cards = ServedCards::new(form, &subject, self.since, self.limits.card_max_age_s);
+        let cards = ServedCards::new(choice.form, &subject, self.since, self.limits.card_max_age_s);
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
         let accent = accent.clone();
-        Some(Arc::new(Mounted { name: slug.into(), endpoint, interfaces, cards, extensions, accent }))
+        Mounted { name: slug.into(), endpoint, url, interfaces, cards, extensions, accent }
     }
 }
 
-/// Every interface that is really served, and no other.
-fn interfaces(url: &str, grpc: Option<&(&str, String)>) -> Vec<AgentInterface> {
-    let interface = |url: &str, binding: &str, version: &str| AgentInterface {
-        url: url.to_owned(),
-        protocol_binding: binding.to_owned(),
-        protocol_version: version.to_owned(),
-        tenant: None,
-    };
-    let mut all = vec![interface(url, "JSONRPC", "1.0"), interface(url, "HTTP+JSON", "1.0")];
-    all.extend(grpc.map(|(_, authority)| interface(authority, "GRPC", "1.0")));
-    // 0.2 looks for the extended card beside the endpoint, so the endpoint is one step below the agent.
-    all.push(interface(&format!("{url}/rpc"), "JSONRPC", "0.3"));
-    all.push(interface(url, "HTTP+JSON", "0.3"));
-    // 1.0 names a target, 0.3 wants every address to be a URL.
-    all.extend(grpc.map(|(scheme, authority)| interface(&format!("{scheme}://{authority}"), "GRPC", "0.3")));
-    all
-}
-
-/// Where a server at this URL is reached by gRPC: scheme, and host with port. A gRPC client knows no path to put before its
-/// own, so behind a path there is nothing to declare, and only the default agent is declared at all.
-fn grpc_address(url: &str) -> Option<(&str, String)> {
-    if !cfg!(feature = "grpc") {
-        return None;
-    }
-    let (scheme, authority) = url.split_once("://")?;
-    if authority.contains('/') {
-        return None;
-    }
-    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-    let port = if has_port {
-        ""
-    } else if scheme == "https" {
-        ":443"
-    } else {
-        ":80"
-    };
-    Some((scheme, format!("{authority}{port}")))
+/// What decides about the interfaces on an agent's card.
+fn choice<'a>(
+    accent: &'a Accent,
+    server: Option<&'a [ProtocolBinding]>,
+    form: CardForm,
+    is_default_agent: bool,
+) -> Choice<'a> {
+    Choice { agent: accent.interfaces.as_deref(), server, form: accent.card.unwrap_or(form), is_default_agent }
 }
 
 /// The card states what is really enforced.

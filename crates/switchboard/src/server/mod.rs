@@ -18,6 +18,7 @@ mod gate;
 #[cfg(feature = "grpc")]
 mod grpc;
 mod http_json;
+mod interfaces;
 mod jsonrpc;
 mod limits;
 mod linger;
@@ -28,8 +29,10 @@ mod names;
 mod offline;
 mod operator;
 mod ops;
+mod origins;
 mod percent;
 mod ranges;
+mod rebased;
 mod respond;
 mod routes;
 mod seeds;
@@ -44,6 +47,7 @@ pub use auth::{Tokens, TokensError};
 pub use builder::{ServeError, Server, ServerBuilder};
 pub use cards::CardForm;
 pub use cors::Cors;
+pub use interfaces::ProtocolBinding;
 pub use limits::ServerLimits;
 pub use listener::Bound;
 #[cfg(feature = "sqlite")]
