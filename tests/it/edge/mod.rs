@@ -28,6 +28,7 @@ mod http_json;
 mod interfaces;
 mod jsonrpc;
 mod mixed;
+mod mounted;
 mod nexus;
 mod one_conversation;
 mod ops;

@@ -10,60 +10,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::Uri;
-use switchboard_core::call::Endpoint;
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::json::DecodeLimits;
 use switchboard_core::model::{AgentCard, SecurityRequirement, SecurityScheme, Tenant, Timestamp};
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::MemoryStore;
-use switchboard_engine::ports::{Clock, Ids, Store};
-use switchboard_engine::system::{RandomIds, SystemClock};
+use switchboard_engine::ports::{Clock, Store};
+use switchboard_engine::system::SystemClock;
 use switchboard_engine::{Engine, Registered};
 use tokio::net::TcpListener;
 
 use super::accent::Accent;
 use super::auth::{Door, Tokens};
-use super::cards::{CardForm, ServedCards, Subject};
-use super::context::{Mounted, RequestIds, Shared, Site};
+use super::cards::CardForm;
 use super::cors::Cors;
-use super::download;
-use super::gate::Gate;
-use super::interfaces::{Choice, ProtocolBinding};
+use super::handle::ServerHandle;
+use super::interfaces::ProtocolBinding;
 use super::limits::ServerLimits;
 use super::listener::Bound;
-use super::metrics::Metrics;
 use super::origins::Origins;
-use super::rebased::Rebased;
 use super::routes::check_name;
+use super::serve_error::{ServeError, ServeErrorKind};
 use super::service::A2aService;
-use super::tls::{Tls, TlsError};
+use super::sites::choice;
+use super::tls::Tls;
 use crate::agent::AgentBuilder;
 use crate::local::Local;
 use crate::outbound::{GuardedClient, OutboundPolicy, SigningSecrets};
-
-/// Why a server could not be put together, in one sentence for the person who configures it.
-#[derive(Debug)]
-pub struct ServeError(String);
-
-impl ServeError {
-    pub(super) fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-}
-
-impl fmt::Display for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ServeError {}
-
-impl From<TlsError> for ServeError {
-    fn from(error: TlsError) -> Self {
-        Self::new(error.to_string())
-    }
-}
 
 enum StoreChoice {
     Memory,
@@ -121,7 +93,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Keeps tasks in a store of your own.
+    /// Keeps tasks in a store that a test has made. The port that stores implement is not part of the API: it changes
+    /// without notice.
+    #[doc(hidden)]
     #[must_use]
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = StoreChoice::Given(store);
@@ -134,6 +108,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn public_url(mut self, url: impl Into<String>) -> Self {
         self.public_url = Some(url.into());
+        self
+    }
+
+    /// As [`ServerBuilder::public_url`], unless one was given already.
+    #[must_use]
+    pub fn public_url_or(mut self, url: impl Into<String>) -> Self {
+        self.public_url.get_or_insert_with(|| url.into());
         self
     }
 
@@ -267,7 +248,7 @@ impl ServerBuilder {
             #[cfg(feature = "sqlite")]
             StoreChoice::Sqlite(path, options) => {
                 let opened = switchboard_stores::sqlite::SqliteStore::open(&path, clock.clone(), options);
-                Arc::new(opened.map_err(|error| ServeError::new(error.to_string()))?)
+                Arc::new(opened.map_err(ServeError::store)?)
             }
             StoreChoice::Given(store) => store,
         };
@@ -303,20 +284,30 @@ impl ServerBuilder {
     }
 }
 
-struct Parts {
-    engine: Engine,
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let agents: Vec<&str> = self.agents.iter().map(AgentBuilder::slug_name).collect();
+        f.debug_struct("ServerBuilder")
+            .field("agents", &agents)
+            .field("public_url", &self.public_url)
+            .finish_non_exhaustive()
+    }
+}
+
+pub(super) struct Parts {
+    pub(super) engine: Engine,
     /// Each agent and its ways with accents, the default one first.
-    order: Vec<(String, Arc<Accent>)>,
-    door: Door,
-    cors: Cors,
-    limits: ServerLimits,
-    public_url: Option<Uri>,
-    host_check: bool,
-    default_version: Option<Dialect>,
-    card_form: CardForm,
-    interfaces: Option<Vec<ProtocolBinding>>,
-    tls: Option<Tls>,
-    since: Timestamp,
+    pub(super) order: Vec<(String, Arc<Accent>)>,
+    pub(super) door: Door,
+    pub(super) cors: Cors,
+    pub(super) limits: ServerLimits,
+    pub(super) public_url: Option<Uri>,
+    pub(super) host_check: bool,
+    pub(super) default_version: Option<Dialect>,
+    pub(super) card_form: CardForm,
+    pub(super) interfaces: Option<Vec<ProtocolBinding>>,
+    pub(super) tls: Option<Tls>,
+    pub(super) since: Timestamp,
 }
 
 /// Agents, a store and the rules for calling them; not yet at any address.
@@ -325,7 +316,15 @@ pub struct Server {
     started: Arc<AtomicBool>,
 }
 
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let agents: Vec<&str> = self.parts.order.iter().map(|(slug, _)| slug.as_str()).collect();
+        f.debug_struct("Server").field("agents", &agents).finish_non_exhaustive()
+    }
+}
+
 impl Server {
+    /// Begins with no agent and the memory store.
     #[must_use]
     pub fn builder() -> ServerBuilder {
         ServerBuilder {
@@ -352,7 +351,9 @@ impl Server {
     /// # Errors
     /// When the address cannot be had.
     pub async fn bind(mut self, addr: SocketAddr) -> Result<Bound, ServeError> {
-        let cannot = |error: std::io::Error| ServeError::new(format!("cannot listen on {addr}: {error}"));
+        let cannot = |error: std::io::Error| {
+            ServeError::caused(ServeErrorKind::Address, format!("cannot listen on {addr}: {error}"), error)
+        };
         let listener = TcpListener::bind(addr).await.map_err(cannot)?;
         let local_addr = listener.local_addr().map_err(cannot)?;
         if local_addr.ip().is_loopback() {
@@ -368,17 +369,60 @@ impl Server {
         Ok(Bound::new(listener, local_addr, url, shared))
     }
 
-    /// The server as a tower service. Needs a tokio runtime; set [`ServerBuilder::public_url`] so that the cards name
-    /// the right address.
-    #[must_use]
-    pub fn into_service(self) -> A2aService {
+    /// The server as a tower service, for a server of yours. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// Without [`ServerBuilder::public_url`]: a service does not know the address at which it is mounted, and its cards
+    /// must name it.
+    pub fn into_service(self) -> Result<A2aService, ServeError> {
+        let Some(url) = self.parts.public_url.as_ref().map(Uri::to_string) else {
+            return Err(ServeError::new(
+                "the cards must name the address at which clients reach this server, and a mounted server does not know \
+                 it; set ServerBuilder::public_url, such as \"https://agents.example/a2a\", with the path of the mount",
+            ));
+        };
         self.start();
-        A2aService::new(Arc::new(self.parts.share(Origins::fixed("http://127.0.0.1:8080".to_owned()), None)))
+        Ok(A2aService::new(Arc::new(self.parts.share(Origins::fixed(url), None))))
     }
 
-    /// The server as an axum router, to be merged into or nested in an app of yours.
-    pub fn into_router(self) -> axum::Router {
-        axum::Router::new().fallback_service(self.into_service())
+    /// The server as an axum router, to be nested in an app of yours or merged with it. Take a [handle](Self::handle)
+    /// first, so that the app can stop it in order.
+    ///
+    /// ```
+    /// use axum::{Router, routing::get};
+    /// use switchboard::{AgentBuilder, Server, Turn};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let echo = AgentBuilder::from_fn("Echo", |turn: Turn| async move { Ok(turn.answer(turn.text()).await?) });
+    /// let agents = Server::builder().agent(echo).public_url("http://127.0.0.1:3000/a2a").build()?;
+    /// let handle = agents.handle();
+    /// let app: Router = Router::new().route("/", get(|| async { "my app" })).nest("/a2a", agents.into_router()?);
+    /// // axum::serve(listener, app).with_graceful_shutdown(handle.drain_when(switchboard::stop_signal())).await?;
+    /// handle.shutdown(std::time::Duration::from_secs(10)).await;
+    /// # drop(app);
+    /// # Ok::<(), switchboard::ServeError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// **Nested** under a path (`Router::nest`), it answers everything below that path; the public URL ends with the same
+    /// path. **Merged** (`Router::merge`), it answers what no route of the app does: it is the fallback of the app, which
+    /// therefore cannot have another one (axum panics), and a route of the app at `/` hides the JSON-RPC endpoint there
+    /// (clients find `/rpc` and `/a2a`, too). Requests that come by another path than the public URL's are answered, and
+    /// the log says once that cards and mount disagree.
+    ///
+    /// # Errors
+    /// As [`Server::into_service`].
+    pub fn into_router<S>(self) -> Result<axum::Router<S>, ServeError>
+    where
+        S: Clone + Send + Sync + 'static,
+    {
+        Ok(axum::Router::new().fallback_service(self.into_service()?))
+    }
+
+    /// Stops this server in order, wherever it is mounted by then.
+    #[must_use]
+    pub fn handle(&self) -> ServerHandle {
+        ServerHandle::new(self.parts.engine.clone())
     }
 
     /// An agent of this server, called in this process without a socket.
@@ -394,9 +438,9 @@ impl Server {
         &self.parts.engine
     }
 
-    /// Ends what [`Server::local`] and [`Server::into_service`] started.
+    /// Ends what [`Server::local`] started: as [`ServerHandle::shutdown`].
     pub async fn shutdown(&self, grace: Duration) {
-        self.parts.engine.shutdown(grace).await;
+        self.handle().shutdown(grace).await;
     }
 
     fn start(&self) {
@@ -404,81 +448,6 @@ impl Server {
             self.parts.engine.start();
         }
     }
-}
-
-impl Parts {
-    /// `origins` is where the server is reached if no public URL says otherwise.
-    fn share(self, origins: Origins, certified_host: Option<String>) -> Shared {
-        let origins = match &self.public_url {
-            Some(url) => Origins::fixed(url.to_string().trim_end_matches('/').to_owned()),
-            None => origins,
-        };
-        download::announce(&self.engine, origins.own());
-        let base_path = self.public_url.as_ref().map(|url| url.path().trim_end_matches('/').to_owned());
-        let own_site = self.site(origins.own(), origins.own());
-        let other_sites = origins.others().map(|base| self.site(base, origins.own())).collect();
-        let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
-        Shared {
-            gate: Gate::new(self.host_check, self.public_url.as_ref(), certified_host),
-            engine: self.engine,
-            origins,
-            own_site,
-            other_sites,
-            door: self.door,
-            cors: self.cors,
-            decode_limits: DecodeLimits { parts_max: self.limits.parts_max, ..DecodeLimits::default() },
-            limits: self.limits,
-            base_path: base_path.unwrap_or_default(),
-            default_version: self.default_version,
-            metrics: Arc::new(Metrics::default()),
-            tls: self.tls,
-            request_ids: RequestIds::new(prefix),
-        }
-    }
-
-    /// Every agent at an address of the server; `own_base` is the one that links to artifacts are written with.
-    fn site(&self, base: &str, own_base: &str) -> Site {
-        let mount = |(slug, accent): &(String, Arc<Accent>), url: String| {
-            let endpoint = self.engine.endpoint(slug)?;
-            let endpoint = if base == own_base { endpoint } else { Arc::new(Rebased::new(endpoint, own_base, base)) };
-            Some(Arc::new(self.mount(slug, accent, endpoint, base, url)))
-        };
-        let root = self.order.first().and_then(|agent| mount(agent, base.to_owned()));
-        let under = |agent: &(String, Arc<Accent>)| mount(agent, format!("{base}/agents/{}", agent.0));
-        Site { root, agents: self.order.iter().filter_map(under).collect() }
-    }
-
-    /// An agent at an address below that of the server.
-    fn mount(&self, slug: &str, accent: &Arc<Accent>, endpoint: Arc<dyn Endpoint>, base: &str, url: String) -> Mounted {
-        let card = endpoint.card();
-        let is_default_agent = self.order.first().is_some_and(|(first, _)| first == slug);
-        let choice = choice(accent, self.interfaces.as_deref(), self.card_form, is_default_agent);
-        let interfaces = choice.interfaces(base, &url);
-        let (own_url, api_url) = (&format!("{base}/agents/{slug}"), &format!("{base}/api/agents/{slug}"));
-        let subject = Subject {
-            card: &card,
-            interfaces: &interfaces,
-            url: &url,
-            own_url,
-            api_url,
-            selectools_url: &accent.selectools.card_url,
-            default_project: accent.default_project,
-        };
-        let cards = ServedCards::new(choice.form, &subject, self.since, self.limits.card_max_age_s);
-        let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
-        let accent = accent.clone();
-        Mounted { name: slug.into(), endpoint, url, interfaces, cards, extensions, accent }
-    }
-}
-
-/// What decides about the interfaces on an agent's card.
-fn choice<'a>(
-    accent: &'a Accent,
-    server: Option<&'a [ProtocolBinding]>,
-    form: CardForm,
-    is_default_agent: bool,
-) -> Choice<'a> {
-    Choice { agent: accent.interfaces.as_deref(), server, form: accent.card.unwrap_or(form), is_default_agent }
 }
 
 /// The card states what is really enforced.

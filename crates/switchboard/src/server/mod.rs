@@ -17,6 +17,7 @@ mod filenames;
 mod gate;
 #[cfg(feature = "grpc")]
 mod grpc;
+mod handle;
 mod http_json;
 mod interfaces;
 mod jsonrpc;
@@ -24,6 +25,7 @@ mod limits;
 mod linger;
 mod listener;
 mod metrics;
+mod mount;
 mod names;
 #[cfg(feature = "sqlite")]
 mod offline;
@@ -36,7 +38,9 @@ mod rebased;
 mod respond;
 mod routes;
 mod seeds;
+mod serve_error;
 mod service;
+mod sites;
 mod socket;
 mod sse;
 mod tls;
@@ -44,15 +48,17 @@ mod tls;
 pub(crate) use accent::Accent;
 pub use accent::{CorvidOptions, SelectoolsOptions};
 pub use auth::{Tokens, TokensError};
-pub use builder::{ServeError, Server, ServerBuilder};
+pub use builder::{Server, ServerBuilder};
 pub use cards::CardForm;
 pub use cors::Cors;
+pub use handle::ServerHandle;
 pub use interfaces::ProtocolBinding;
 pub use limits::ServerLimits;
 pub use listener::Bound;
 #[cfg(feature = "sqlite")]
 pub use offline::OfflineOutbox;
 pub use routes::RESERVED;
+pub use serve_error::{ServeError, ServeErrorKind};
 pub use service::A2aService;
 pub use tls::{Tls, TlsError};
 

@@ -61,7 +61,8 @@ where
             let answer = async move { Ok(stamp.on(&shared, grpc::answer(&shared, &parts, gate, body).await)) };
             return Box::pin(answer.instrument(span));
         }
-        let place = route(parts.uri.path(), &shared.base_path);
+        let base = shared.mount.base_of(&parts);
+        let place = route(parts.uri.path(), base);
         let public = match &place {
             Route::Agent { place, .. } => matches!(
                 place,
@@ -92,7 +93,7 @@ where
         let span = stamp.span();
         let answer = async move {
             let head = Head { uri: &parts.uri, headers: &parts.headers };
-            let route = route(parts.uri.path(), &shared.base_path);
+            let route = route(parts.uri.path(), shared.mount.base_of(&parts));
             let site = shared.site(&parts.uri, &parts.headers);
             let response = dispatch(&shared, site, &head, &parts.method, route, body).await;
             Ok(stamp.on(&shared, response))
