@@ -16,6 +16,7 @@ mod serve;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 use tokio_util::sync::CancellationToken;
@@ -53,7 +54,7 @@ fn outbox(command: &OutboxCommand, environment: &Environment) -> Result<(), Fail
 }
 
 fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
-    let layers = config::gather(args.layer(), args.config.as_deref(), environment, Path::new(""))?;
+    let layers = config::gather(&args.settings, args.config.as_deref(), environment, Path::new(""));
     let config = config::settle(layers, environment, Path::new(""))?;
     serve::rehearse(&config, environment)?;
     if args.print_config {
@@ -67,7 +68,7 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
         output::say("the configuration is good");
         return Ok(());
     }
-    logging::start(config.log_format, environment)?;
+    logging::start(*config.server.log_format, environment)?;
     process::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::runtime)?;
     let served = runtime.block_on(run(config, environment));
@@ -78,7 +79,8 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
 async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
     let signals = switchboard::StopSignals::listen().map_err(Failure::runtime)?;
     process::outlive_file_size_limit().map_err(Failure::runtime)?;
-    let (listen, grace, banner) = (config.listen, config.grace, Banner::of(&config));
+    let (listen, grace, banner) =
+        (*config.server.listen, Duration::from_secs(*config.server.grace_s), Banner::of(&config));
     let data = config.storage.folder().map(Path::to_path_buf);
     // SIGHUP asks for new files to be read. It never ends the server, even if there is nothing to read again.
     let mut hangups = switchboard::hangups().map_err(Failure::runtime)?;
