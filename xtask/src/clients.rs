@@ -94,12 +94,7 @@ const CLIENTS: &[Client] = &[
         steps: &["card", "send", "failure", "data", "get"],
     },
     Client { name: "google-adk", language: Language::Python, transports: LOOPBACK_NAMES, steps: FRAMEWORK },
-    Client {
-        name: "crewai",
-        language: Language::Python,
-        transports: &["127.0.0.1", "localhost", GRPC],
-        steps: FRAMEWORK,
-    },
+    Client { name: "crewai", language: Language::Python, transports: LOOPBACK_NAMES, steps: FRAMEWORK },
     Client { name: "strands", language: Language::Python, transports: LOOPBACK_NAMES, steps: FRAMEWORK },
 ];
 

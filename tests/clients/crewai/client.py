@@ -1,7 +1,8 @@
 """crewAI: its card reader and its delegation to a remote agent, with the defaults of `A2AClientConfig`, under which it
 accepts `application/json` alone. No model takes part.
 
-A "transport" is the name that the card is asked for under, or gRPC from the card.
+A "transport" is the name that the card is asked for under. gRPC is left out: without metadata of its own, crewAI's gRPC
+interceptor hands None to the library and fails before it sends anything.
 """
 
 import os
@@ -11,7 +12,6 @@ os.environ.update(CREWAI_DISABLE_TELEMETRY="true", OTEL_SDK_DISABLED="true")
 
 from a2a.types import TaskState
 from crewai.a2a import A2AClientConfig
-from crewai.a2a.config import ClientTransportConfig
 from crewai.a2a.updates import PollingConfig
 from crewai.a2a.utils.agent_card import afetch_agent_card
 from crewai.a2a.utils.delegation import aexecute_a2a_delegation
@@ -21,9 +21,9 @@ from steps import chunks, run, same, under
 
 
 class Client:
-    def __init__(self, url, transport):
+    def __init__(self, url):
         self.url = url
-        self.config = A2AClientConfig(endpoint=url, transport=transport)
+        self.config = A2AClientConfig(endpoint=url)
 
     async def ask(self, text, **more):
         config = self.config
@@ -76,10 +76,7 @@ class Client:
 
 
 async def steps(url, name):
-    if name == "grpc":
-        client = Client(url, ClientTransportConfig(preferred="GRPC", supported=["GRPC"]))
-    else:
-        client = Client(under(name, url), ClientTransportConfig())
+    client = Client(under(name, url))
     yield "card", client.check_card()
     yield "send", client.send()
     yield "stream", client.stream()
