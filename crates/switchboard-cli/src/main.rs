@@ -21,9 +21,10 @@ use std::time::Duration;
 use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
+use crate::agents::exec::Program;
 use crate::banner::Banner;
 use crate::cli::{Cli, Command, OutboxCommand, ServeArgs};
-use crate::config::{Config, Environment};
+use crate::config::{Config, Environment, Kind};
 use crate::failure::Failure;
 
 // Commits that share a batch hold their allocations together, which the system's allocator keeps no room ready for.
@@ -65,6 +66,11 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
         if let Some(doubt) = config.tls.as_ref().and_then(|known| known.doubt.as_ref()) {
             output::complain(doubt);
         }
+        for agent in &config.agents {
+            if let Kind::Exec { program: Program { doubt: Some(doubt), .. }, .. } = &agent.kind {
+                output::complain(format_args!("agent {:?}: {doubt}", agent.name));
+            }
+        }
         output::say("the configuration is good");
         return Ok(());
     }
@@ -91,6 +97,7 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
     }
     let bound = server.bind(listen).await.map_err(Failure::runtime)?;
     tracing::info!(address = %bound.local_addr(), tls = tls.is_some(), "serving");
+    agents::demo::serve_at(banner.address(bound.url()));
     output::say(banner.text(bound.local_addr(), bound.url()));
     let stop = CancellationToken::new();
     let renewing = async {
