@@ -77,6 +77,9 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     if let Some(dialect) = server.default_version.value {
         builder = builder.default_version(dialect);
     }
+    if let Some(bindings) = server.interfaces.value {
+        builder = builder.interfaces(bindings);
+    }
     let mut limits = ServerLimits::default();
     limits.body_bytes_max = *server.body_bytes_max;
     let engine_limits = Limits {
@@ -184,6 +187,9 @@ fn with_dialects(mut builder: AgentBuilder, settings: &AgentSettings) -> AgentBu
     };
     if let Some(card) = *settings.card {
         builder = builder.card_form(card_form(card));
+    }
+    if let Some(bindings) = settings.interfaces.value.clone() {
+        builder = builder.interfaces(bindings);
     }
     if let Some(seed) = *settings.dialect {
         builder = builder.dialect(dialect(seed));

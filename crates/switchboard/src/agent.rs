@@ -11,7 +11,7 @@ use switchboard_core::model::{
 use switchboard_engine::Registered;
 use switchboard_engine::runs::{Agent, AgentError, AgentSource, Recovery, Traits, Turn};
 
-use crate::server::{Accent, CardForm, CorvidOptions, SelectoolsOptions};
+use crate::server::{Accent, CardForm, CorvidOptions, ProtocolBinding, SelectoolsOptions};
 
 /// An agent and its card, ready to be served.
 ///
@@ -230,6 +230,14 @@ impl AgentBuilder {
     #[must_use]
     pub fn card_form(mut self, form: CardForm) -> Self {
         self.accent.card = Some(form);
+        self
+    }
+
+    /// Which protocol bindings this agent's card names, in which order, if not what
+    /// [`ServerBuilder::interfaces`](crate::ServerBuilder::interfaces) says.
+    #[must_use]
+    pub fn interfaces(mut self, bindings: impl IntoIterator<Item = ProtocolBinding>) -> Self {
+        self.accent.interfaces = Some(bindings.into_iter().collect());
         self
     }
 

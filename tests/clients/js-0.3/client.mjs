@@ -5,14 +5,7 @@ import { ClientFactory, JsonRpcTransportFactory, RestTransportFactory } from '@a
 import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
 import { chunks, hooks, refused, run, same } from './steps.mjs';
 
-// This SDK gives the card's URL to gRPC as it is, which takes a host and a port; URLs of 0.3 have a scheme.
-class GrpcByHost extends GrpcTransportFactory {
-  create(url, card) {
-    return super.create(url.replace(/^http:\/\//, ''), card);
-  }
-}
-
-const TRANSPORTS = { jsonrpc: JsonRpcTransportFactory, http_json: RestTransportFactory, grpc: GrpcByHost };
+const TRANSPORTS = { jsonrpc: JsonRpcTransportFactory, http_json: RestTransportFactory, grpc: GrpcTransportFactory };
 
 const text = (holder) => holder.parts.map((part) => part.text).join('');
 

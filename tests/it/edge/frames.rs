@@ -35,7 +35,7 @@ impl Agent for Bulky {
 fn edge() -> Edge {
     let limits = Limits { frame_bytes_max: FRAME_BYTES_MAX as u64, ..Limits::default() };
     let server = Server::builder().agent(AgentBuilder::new("Bulky", Bulky)).engine_limits(limits);
-    Edge::new(server.public_url("https://agents.example"))
+    Edge::new(server.allow_unauthenticated(true).public_url("https://agents.example"))
 }
 
 /// The lines of a stream that hold events, none of which is too long.

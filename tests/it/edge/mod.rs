@@ -4,6 +4,7 @@
 
 mod accept;
 mod agent_native;
+mod asked_under;
 mod auth;
 mod bad_bodies;
 mod bad_fields;
@@ -25,6 +26,7 @@ mod grpc_streams;
 mod headers;
 mod hostile;
 mod http_json;
+mod interfaces;
 mod jsonrpc;
 mod mixed;
 mod mounted;

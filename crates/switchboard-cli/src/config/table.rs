@@ -8,7 +8,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use switchboard::{CorvidOptions, Dialect, Limits, SelectoolsOptions, ServerLimits};
+use switchboard::{CorvidOptions, Dialect, Limits, ProtocolBinding, SelectoolsOptions, ServerLimits};
 
 use super::choices::{Card, Effects, Idempotency, KindName, LogFormat, Recovery, Seed, Synchronous};
 use super::layer::Layer;
@@ -144,6 +144,12 @@ settings! {
         .more("\"agent-native\", \"selectools\", \"corvid\" and \"nexus\" are the systems. It matters for clients that do not say \
                which version they speak.")
         .flag("--card", "FORM").variable("SWITCHBOARD_CARD").default("all");
+    interfaces: Option<Vec<ProtocolBinding>> = Row::new(List(values::binding), ACCESS,
+            "Protocol binding that the agent cards name: JSONRPC, HTTP+JSON or GRPC; clients prefer the first")
+        .more("Every binding is served whatever the cards name. google-adk refuses a card with GRPC on it \
+               (docs/clients.md).")
+        .flag("--interface", "BINDING").variable("SWITCHBOARD_INTERFACE")
+        .unset("JSONRPC and HTTP+JSON; with card = \"1.0\" also GRPC").example("[\"JSONRPC\", \"HTTP+JSON\", \"GRPC\"]");
 
     webhook_attempts_max: u32 = Row::new(Number { min: 1, max: 1_000, unit: "attempts" }, WEBHOOKS,
             "Attempts at a webhook before it becomes a dead letter")
@@ -269,6 +275,10 @@ settings! {
     card: Option<Card> = Row::new(Choice(words::<Card>), CARD,
             "What the card of this agent holds, if not what card says for the server")
         .unset("card of the server").example("\"selectools\"");
+    interfaces: Option<Vec<ProtocolBinding>> = Row::new(List(values::binding), CARD,
+            "Protocol bindings that the card of this agent names, if not those that interfaces says for the server")
+        .more("gRPC reaches only the first agent.")
+        .unset("interfaces of the server").example("[\"HTTP+JSON\"]");
 
     dialect: Option<Seed> = Row::new(Choice(words::<Seed>), DIALECTS,
             "Answer clients that name no version in the dialect of one system at /, /rpc and /a2a, too")

@@ -185,6 +185,22 @@ fn every_setting_has_a_variable() {
 }
 
 #[test]
+fn interfaces_come_from_every_layer_in_their_order() {
+    use switchboard::ProtocolBinding::{Grpc, HttpJson, JsonRpc};
+    let file = "[server]\ninterfaces = [\"http+json\"]\n[[agent]]\nname = \"X\"\ninterfaces = [\"JSONRPC\"]";
+    let interfaces = |flags: &[&str], variables: &[(&str, &str)]| {
+        load(flags, variables, file).map(|config| config.server.interfaces.value)
+    };
+    assert_eq!(interfaces(&[], &[]).unwrap(), Some(vec![HttpJson]));
+    let variable = [("SWITCHBOARD_INTERFACE", "GRPC,JSONRPC")];
+    assert_eq!(interfaces(&[], &variable).unwrap(), Some(vec![Grpc, JsonRpc]));
+    let flags = ["--interface", "JSONRPC", "--interface", "GRPC"];
+    assert_eq!(interfaces(&flags, &variable).unwrap(), Some(vec![JsonRpc, Grpc]));
+    assert_eq!(load(&[], &[], file).unwrap().agents[0].settings.interfaces.value, Some(vec![JsonRpc]));
+    assert_eq!(load(&[], &[], "").unwrap().server.interfaces.value, None);
+}
+
+#[test]
 fn host_and_port_of_a_platform_stand_in_for_listen() {
     let listen = |variables: &[(&str, &str)]| {
         load(&["--allow-unauthenticated"], variables, "").map(|c| c.server.listen.to_string())

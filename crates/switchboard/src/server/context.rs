@@ -25,6 +25,7 @@ use super::mount::MountPath;
 use super::names::{
     A2A_EXTENSIONS, A2A_VERSION, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS, X_REQUEST_ID,
 };
+use super::origins::Origins;
 use super::percent::query_pairs;
 use super::tls::Tls;
 
@@ -33,10 +34,11 @@ const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"
 
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
-    /// The default agent, at the root; none on a server without agents.
-    pub(crate) root: Option<Arc<Mounted>>,
-    /// Every agent, under its name.
-    pub(crate) agents: Vec<Arc<Mounted>>,
+    pub(crate) origins: Origins,
+    /// The agents at the server's own address.
+    pub(crate) own_site: Site,
+    /// The agents at the other addresses of `origins`, in the same order.
+    pub(crate) other_sites: Vec<Site>,
     pub(crate) door: auth::Door,
     pub(crate) gate: Gate,
     pub(crate) cors: Cors,
@@ -51,10 +53,29 @@ pub(crate) struct Shared {
     pub(crate) request_ids: RequestIds,
 }
 
+/// All agents at one address of the server.
+pub(crate) struct Site {
+    /// The default agent, at the root; none on a server without agents.
+    pub(crate) root: Option<Arc<Mounted>>,
+    /// Every agent, under its name.
+    pub(crate) agents: Vec<Arc<Mounted>>,
+}
+
+impl Site {
+    pub(crate) fn agent(&self, name: Option<&str>) -> Option<&Arc<Mounted>> {
+        match name {
+            None => self.root.as_ref(),
+            Some(name) => self.agents.iter().find(|agent| agent.name.as_str() == name),
+        }
+    }
+}
+
 /// One agent and where it is served.
 pub(crate) struct Mounted {
     pub(crate) name: AgentName,
     pub(crate) endpoint: Arc<dyn Endpoint>,
+    /// Its address, without a slash at its end.
+    pub(crate) url: String,
     pub(crate) interfaces: Vec<AgentInterface>,
     pub(crate) cards: ServedCards,
     pub(crate) extensions: Vec<String>,
@@ -62,11 +83,10 @@ pub(crate) struct Mounted {
 }
 
 impl Shared {
-    pub(crate) fn agent(&self, name: Option<&str>) -> Option<&Arc<Mounted>> {
-        match name {
-            None => self.root.as_ref(),
-            Some(name) => self.agents.iter().find(|agent| agent.name.as_str() == name),
-        }
+    /// The agents at the address that a request names: what it is told leads back there.
+    pub(crate) fn site(&self, uri: &Uri, headers: &HeaderMap) -> &Site {
+        let asked = self.origins.asked(uri, headers);
+        asked.and_then(|number| self.other_sites.get(number)).unwrap_or(&self.own_site)
     }
 
     /// The caller of a request, once its tenant is known. Identity comes from the credential alone.

@@ -70,7 +70,8 @@ where
         gate.map_err(|why| ProtocolError::PermissionDenied { reason: why.to_owned() })?;
         let unknown = || ProtocolError::MethodNotFound { method: format!("{:.200}", parts.uri.path()), hint: None };
         let called = called.as_ref().ok_or_else(unknown)?;
-        let agent = shared.agent(called.agent.as_deref()).ok_or_else(unknown)?;
+        let site = shared.site(&parts.uri, &parts.headers);
+        let agent = site.agent(called.agent.as_deref()).ok_or_else(unknown)?;
         let head = Head { uri: &parts.uri, headers: &parts.headers };
         serve(shared, agent, called, &head, body).await
     };
