@@ -51,6 +51,9 @@ pub struct Traits {
     /// How many runs of this agent may be at work in this process at once; none is no limit but the engine's. A run that
     /// waits for its place has not begun: its time does not count, and a crash does not interrupt it.
     pub runs_max: Option<usize>,
+    /// Refuses a message whose client accepts none of the media types on the card. Otherwise the agent answers with what
+    /// it writes, and the reply says so in a header.
+    pub strict_output_modes: bool,
 }
 
 impl Default for Traits {
@@ -64,6 +67,7 @@ impl Default for Traits {
             run_max_per_call: None,
             wind_down: Duration::ZERO,
             runs_max: None,
+            strict_output_modes: false,
         }
     }
 }
@@ -121,6 +125,12 @@ impl Traits {
     #[must_use]
     pub fn with_runs_max(mut self, runs_max: usize) -> Self {
         self.runs_max = Some(runs_max.max(1));
+        self
+    }
+
+    #[must_use]
+    pub fn with_strict_output_modes(mut self, strict: bool) -> Self {
+        self.strict_output_modes = strict;
         self
     }
 }
