@@ -19,6 +19,21 @@ pub(super) fn last_accepted_day(connection: &Connection) -> rusqlite::Result<i64
     connection.prepare_cached("SELECT coalesce(max(day), 0) FROM accepted")?.query_row([], |row| row.get(0))
 }
 
+/// The moment as of which keys have expired or not: now, unless ages do not count. Then every key that is still there is
+/// known, as of the first day that one expires on.
+pub(super) fn known_as_of(
+    connection: &Connection,
+    now: Timestamp,
+    held_until: Option<Timestamp>,
+) -> rusqlite::Result<Timestamp> {
+    if held_until.is_none_or(|until| until <= now) {
+        return Ok(now);
+    }
+    let mut select = connection.prepare_cached("SELECT coalesce(min(day), 0) FROM accepted")?;
+    let day: i64 = select.query_row([], |row| row.get(0))?;
+    Ok(now.min(Timestamp::from_ms(day.saturating_mul(MS_PER_DAY))))
+}
+
 /// What a key stands for, if it has not expired and its task is still there.
 pub(super) fn find_accepted(
     connection: &Connection,
