@@ -174,6 +174,11 @@ impl Store for MemoryStore {
         answer(Ok(self.lock().prune(retention, limit)))
     }
 
+    fn hold_until(&self, until: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.lock().held_until = until;
+        answer(Ok(()))
+    }
+
     fn stats(&self) -> StoreStats {
         let mut stats = self.lock().stats.clone();
         // Nobody waits for anybody here: each commit is its own transaction and takes microseconds.
