@@ -102,6 +102,7 @@ fn a_lock_whose_holder_is_gone_is_waited_for() {
     holding.lock().unwrap();
     std::fs::write(lock_path(&subject.path()), format!("{}\nhas data\n", gone())).unwrap();
     let path = subject.path();
+    #[expect(clippy::disallowed_methods, reason = "it is joined below")]
     let opening = std::thread::spawn(move || open(&path).map(drop));
     // The child is gone as well, a moment later. If nobody waited, the other has been refused by now.
     std::thread::sleep(Duration::from_millis(50));

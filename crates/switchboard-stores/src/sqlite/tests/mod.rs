@@ -54,6 +54,7 @@ impl Watchdog {
     fn start() -> Self {
         let (alive, gone) = channel::<()>();
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        #[expect(clippy::disallowed_methods, reason = "it ends with the test, or ends the process")]
         std::thread::spawn(move || {
             if gone.recv_timeout(Duration::from_secs(TEST_SECONDS_MAX)) == Err(RecvTimeoutError::Timeout) {
                 eprintln!("{test} has not ended within {TEST_SECONDS_MAX} s");
