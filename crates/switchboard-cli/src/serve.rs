@@ -19,6 +19,19 @@ use crate::config::{
 /// What a client is told when a run was interrupted and is not to be tried again.
 const INTERRUPTED: &str = "The server was interrupted while this agent was at work, and it is not run twice";
 
+/// Texts that show the default agent off in the lines that are printed at start.
+pub(crate) struct Examples {
+    pub(crate) send: &'static str,
+    pub(crate) stream: &'static str,
+}
+
+pub(crate) fn examples(config: &Config) -> Examples {
+    match config.agents.first().map(|agent| &agent.kind) {
+        Some(Kind::Demo) => Examples { send: "hello", stream: "stream 40" },
+        Some(Kind::Exec { .. }) | None => Examples { send: "hello", stream: "hello" },
+    }
+}
+
 /// Puts the server together and opens its store.
 ///
 /// # Errors

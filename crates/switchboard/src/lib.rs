@@ -36,7 +36,7 @@ pub use serve::{Serve, serve};
 pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
-    A2aService, Bound, CardForm, Cors, CorvidOptions, ProtocolBinding, RESERVED, SelectoolsOptions, ServeError,
+    A2aService, Banner, Bound, CardForm, Cors, CorvidOptions, ProtocolBinding, RESERVED, SelectoolsOptions, ServeError,
     ServeErrorKind, Server, ServerBuilder, ServerHandle, ServerLimits, Tls, TlsError, Tokens, TokensError,
 };
 #[cfg(feature = "server")]

@@ -28,7 +28,7 @@ use super::handle::ServerHandle;
 use super::interfaces::ProtocolBinding;
 use super::limits::ServerLimits;
 use super::listener::Bound;
-use super::origins::Origins;
+use super::origins::{Origins, reachable};
 use super::routes::check_name;
 use super::serve_error::{ServeError, ServeErrorKind};
 use super::service::A2aService;
@@ -272,6 +272,12 @@ impl ServerBuilder {
             Some(secrets) => webhook.signing(secrets, clock.clone()),
             None => webhook,
         };
+        let data = match &self.store {
+            StoreChoice::Memory(_) => "in memory, gone when it stops".to_owned(),
+            #[cfg(feature = "sqlite")]
+            StoreChoice::Sqlite(path, _) => path.display().to_string(),
+            StoreChoice::Given(_) => "in a store of its own".to_owned(),
+        };
         let store: Arc<dyn Store> = match self.store {
             StoreChoice::Memory(tasks_max) => {
                 let kept_max = usize::try_from(self.engine_limits.retention_tasks_max).unwrap_or(usize::MAX);
@@ -300,6 +306,7 @@ impl ServerBuilder {
         }
         let parts = Parts {
             engine: engine.build(),
+            data,
             order,
             door,
             cors: self.cors,
@@ -328,6 +335,8 @@ impl fmt::Debug for ServerBuilder {
 
 pub(super) struct Parts {
     pub(super) engine: Engine,
+    /// Where the tasks are kept, in words.
+    pub(super) data: String,
     /// Each agent and its ways with accents, the default one first.
     pub(super) order: Vec<(String, Arc<Accent>)>,
     pub(super) door: Door,
@@ -495,19 +504,6 @@ fn declare_security(card: &mut AgentCard, open: bool) {
         let requirement = SecurityRequirement { schemes: vec![("bearer".to_owned(), Vec::new())] };
         card.security_requirements = vec![requirement];
     }
-}
-
-/// A listener on all addresses is reached on this machine by its loopback address.
-fn reachable(addr: SocketAddr) -> SocketAddr {
-    if !addr.ip().is_unspecified() {
-        return addr;
-    }
-    let loopback = if addr.is_ipv4() {
-        std::net::IpAddr::from(std::net::Ipv4Addr::LOCALHOST)
-    } else {
-        std::net::IpAddr::from(std::net::Ipv6Addr::LOCALHOST)
-    };
-    SocketAddr::new(loopback, addr.port())
 }
 
 /// The URL of a port that speaks TLS, and the host in it if the certificate is for it. What clients are likely to stumble

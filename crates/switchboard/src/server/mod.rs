@@ -4,6 +4,7 @@
 
 mod accent;
 mod auth;
+mod banner;
 mod binding;
 mod body;
 mod builder;
@@ -49,6 +50,7 @@ mod tls;
 pub(crate) use accent::Accent;
 pub use accent::{CorvidOptions, SelectoolsOptions};
 pub use auth::{Tokens, TokensError};
+pub use banner::Banner;
 pub use builder::{Server, ServerBuilder};
 pub use cards::CardForm;
 pub use cors::Cors;

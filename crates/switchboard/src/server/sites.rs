@@ -43,6 +43,7 @@ impl Parts {
         Shared {
             gate: Gate::new(self.host_check, self.public_url.as_ref(), certified_host),
             engine: self.engine,
+            data: self.data,
             origins,
             own_site,
             other_sites,
