@@ -34,7 +34,7 @@ pub use serve::{Serve, serve};
 pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
-    A2aService, Bound, CardForm, Cors, CorvidOptions, RESERVED, SelectoolsOptions, ServeError, Server, ServerBuilder,
+    A2aService, AccessLog, Bound, CardForm, Cors, CorvidOptions, RESERVED, SelectoolsOptions, ServeError, Server, ServerBuilder,
     ServerLimits, Tls, TlsError, Tokens, TokensError,
 };
 #[cfg(feature = "server")]
@@ -43,7 +43,8 @@ pub use switchboard_engine::Engine;
 pub use switchboard_engine::limits::Limits;
 #[cfg(feature = "server")]
 pub use switchboard_engine::runs::{
-    Agent, AgentError, ArtifactWriter, Backoff, Effects, Idempotency, Recovery, Replies, Traits, Turn, TurnError,
+    Agent, AgentError, ArtifactWriter, Backoff, Effects, ErrorDetails, Idempotency, Recovery, Replies, Traits, Turn,
+    TurnError,
 };
 #[cfg(feature = "sqlite")]
 pub use switchboard_stores::sqlite::{SqliteOptions, Synchronous};

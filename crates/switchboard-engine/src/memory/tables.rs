@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use switchboard_core::lifecycle::{Folded, Head, Phase};
-use switchboard_core::model::{ArtifactId, Dialect, PushConfig, TaskId, Timestamp};
+use switchboard_core::model::{ArtifactId, Dialect, PushConfig, TaskId, TaskState, Timestamp};
 
 use crate::id_hash::{IdHash, SeededHash};
 use crate::ports::room::Room;
@@ -215,7 +215,14 @@ impl Tables {
     /// Keeps the ordered sets in step with a record that has changed.
     fn index(&mut self, key: TaskKey, before: Option<Before>, at: Timestamp) {
         let Some(record) = self.records.get_mut(&key) else { return };
-        let status_at = (record.head.phase == Phase::Live).then_some(record.head.status_at);
+        let is_live = record.head.phase == Phase::Live;
+        let status_at = is_live.then_some(record.head.status_at);
+        if let Some(state) = before.and_then(|before| before.listed_under) {
+            self.stats.tasks[state as usize] -= 1;
+        }
+        if is_live {
+            self.stats.tasks[record.head.state as usize] += 1;
+        }
         if record.head.is_closed() && record.closed_at.is_none() {
             record.closed_at = Some(at);
         }
@@ -263,6 +270,9 @@ impl Tables {
             if listed.is_empty() {
                 self.listed.remove(&record.scope);
             }
+        }
+        if record.head.phase == Phase::Live {
+            self.stats.tasks[record.head.state as usize] -= 1;
         }
         if let Some(lease) = record.lease {
             self.runs.remove(&(lease.claimable_at, key));
@@ -338,12 +348,18 @@ impl Record {
 }
 
 /// Where the ordered sets have a record before a commit changes it.
+#[derive(Clone, Copy)]
 struct Before {
     listed_at: Option<Timestamp>,
+    listed_under: Option<TaskState>,
 }
 
 impl Before {
     fn of(record: &Record) -> Self {
-        Self { listed_at: (record.head.phase == Phase::Live).then_some(record.head.status_at) }
+        let is_live = record.head.phase == Phase::Live;
+        Self {
+            listed_at: is_live.then_some(record.head.status_at),
+            listed_under: is_live.then_some(record.head.state),
+        }
     }
 }

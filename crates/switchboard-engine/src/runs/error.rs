@@ -5,19 +5,55 @@ use std::fmt;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::FAILED_UNTOLD;
 
+use super::{ErrorDetails, RunEnd};
+
 /// Why an agent's run failed.
 ///
-/// Any error converts into one with `?`; its text goes to the log and the client is told only that the agent failed.
-/// [`AgentError::told`] makes one whose text the client may read.
+/// Any error converts into one with `?`. Its text goes to the log, and the client is told that the agent failed and an
+/// incident id by which the operator finds the log line. Three constructors say more:
+///
+/// - [`AgentError::told`]: the client reads the whole text;
+/// - [`AgentError::with_details`]: the client reads a summary and an incident id, the details go to the log;
+/// - [`AgentError::timed_out`]: the client reads the text, and the run counts as one that took too long.
+///
+/// An agent that declares [`ErrorDetails::Full`] shows clients everything.
 pub struct AgentError {
-    pub(crate) told: Option<String>,
-    pub(crate) cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+    kind: Kind,
+    /// What the client may read.
+    told: Option<String>,
+    /// What only the log may have.
+    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Told,
+    TimedOut,
+    Hidden,
 }
 
 impl AgentError {
     /// A failure with a reason for the client.
     pub fn told(reason: impl Into<String>) -> Self {
-        Self { told: Some(reason.into()), cause: None }
+        Self { kind: Kind::Told, told: Some(reason.into()), cause: None }
+    }
+
+    /// A failure that the agent did not choose. The client reads the summary and an incident id; the details, which may
+    /// hold paths or secrets, go to the log under that id.
+    pub fn with_details(summary: impl Into<String>, details: impl Into<String>) -> Self {
+        Self { kind: Kind::Hidden, told: Some(summary.into()), cause: Some(Box::new(Details(details.into()))) }
+    }
+
+    /// An end because time ran out, with a reason for the client.
+    pub fn timed_out(reason: impl Into<String>) -> Self {
+        Self { kind: Kind::TimedOut, told: Some(reason.into()), cause: None }
+    }
+
+    /// Adds what only the log may have.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.cause = Some(Box::new(cause));
+        self
     }
 
     /// What the client may read.
@@ -25,22 +61,88 @@ impl AgentError {
     pub fn client_text(&self) -> &str {
         self.told.as_deref().unwrap_or(FAILED_UNTOLD)
     }
+
+    /// Whether there is something to log beside what the client reads.
+    pub(crate) fn is_incident(&self) -> bool {
+        self.kind == Kind::Hidden || self.cause.is_some()
+    }
+
+    /// What the client reads of this failure.
+    pub(crate) fn text_for_client(&self, details: ErrorDetails, incident: &str) -> String {
+        let told = self.client_text();
+        match (self.kind, details) {
+            (Kind::Told | Kind::TimedOut, _) => told.to_owned(),
+            (Kind::Hidden, ErrorDetails::Incident) => format!("{told} (incident {incident})"),
+            (Kind::Hidden, ErrorDetails::Full) => match (&self.told, self.cause_text()) {
+                (_, None) => told.to_owned(),
+                (None, Some(cause)) => cause,
+                (Some(summary), Some(details)) => format!("{summary}:\n{details}"),
+            },
+        }
+    }
+
+    /// The cause and what caused that, for the log.
+    pub(crate) fn cause_text(&self) -> Option<String> {
+        let cause = self.cause.as_deref()?;
+        let mut text = cause.to_string();
+        let mut source = cause.source();
+        // A chain longer than this is a loop.
+        for _ in 0..16 {
+            let Some(error) = source else { break };
+            let more = error.to_string();
+            // Many errors end with the text of their source.
+            if !text.ends_with(&more) {
+                text.push_str(": ");
+                text.push_str(&more);
+            }
+            source = error.source();
+        }
+        Some(text).filter(|text| !text.is_empty())
+    }
+
+    /// How the run counts that ended with this.
+    pub(crate) fn run_end(&self) -> RunEnd {
+        let turn_error = self.cause.as_deref().and_then(|cause| cause.downcast_ref::<TurnError>());
+        match (self.kind, turn_error) {
+            (_, Some(TurnError::Refused(_))) => RunEnd::InvalidResponse,
+            (Kind::Told, _) => RunEnd::Failed,
+            (Kind::TimedOut, _) => RunEnd::TimedOut,
+            (Kind::Hidden, _) => RunEnd::Error,
+        }
+    }
 }
 
 impl<E: std::error::Error + Send + Sync + 'static> From<E> for AgentError {
     fn from(error: E) -> Self {
-        Self { told: None, cause: Some(Box::new(error)) }
+        Self { kind: Kind::Hidden, told: None, cause: Some(Box::new(error)) }
     }
 }
 
 impl fmt::Debug for AgentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.cause {
+        match self.cause_text() {
             Some(cause) => write!(f, "{}: {cause}", self.client_text()),
             None => f.write_str(self.client_text()),
         }
     }
 }
+
+/// Details that came as text.
+struct Details(String);
+
+impl fmt::Display for Details {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Details {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Details {}
 
 /// Why a turn could not write.
 #[derive(Clone, Debug, PartialEq)]

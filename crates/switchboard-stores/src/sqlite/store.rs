@@ -64,7 +64,7 @@ impl SqliteStore {
             writer.query_row("SELECT coalesce(max(chunk_no), 0) FROM chunk", [], |row| row.get(0)).map_err(sql)?;
         let stats = Arc::new(Stats::default());
         let cache = Arc::new(Cache::new(options.cache_records_max, options.cache_bytes_max));
-        let totals = Arc::new(Totals::default());
+        let totals = Arc::new(Totals::of_file(&writer).map_err(sql)?);
         let readers = Readers::start(readers).map_err(io)?;
         let memory = Memory { stats: stats.clone(), cache: cache.clone(), totals: totals.clone() };
         let started = Writer::start(writer, memory, clock.clone(), epoch, options.queue_max);
@@ -253,7 +253,7 @@ impl Store for SqliteStore {
     }
 
     fn stats(&self) -> StoreStats {
-        self.stats.read()
+        StoreStats { tasks: self.totals.all(), ..self.stats.read() }
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rusqlite::Connection;
 use switchboard_core::model::TaskState;
 
 use crate::record::state_number;
@@ -22,6 +23,8 @@ pub(super) struct Totals {
 struct State {
     listed: HashMap<i64, ByState>,
     records: Option<i64>,
+    /// Every listed task. Counted when the file is opened, since nothing else happens to it then.
+    all: ByState,
     /// Grows with every batch of changes. Whoever counted before and tells after would tell the past.
     batch: u64,
 }
@@ -42,6 +45,25 @@ pub(super) struct Move {
 }
 
 impl Totals {
+    /// Counts what a file holds before anything is written to it.
+    pub(super) fn of_file(connection: &Connection) -> rusqlite::Result<Self> {
+        let mut all = ByState::default();
+        // Answered from the listing index alone.
+        let mut select = connection.prepare("SELECT state, count(*) FROM task WHERE phase = 1 GROUP BY state")?;
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            if let Some(count) = all.get_mut(place(row.get(0)?)) {
+                *count = row.get::<_, i64>(1)?.unsigned_abs();
+            }
+        }
+        Ok(Self { state: Mutex::new(State { all, ..State::default() }) })
+    }
+
+    /// Every listed task, by state.
+    pub(super) fn all(&self) -> ByState {
+        self.lock().all
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,14 +107,21 @@ impl Totals {
             if let Some(records) = &mut state.records {
                 *records += moved.records;
             }
+            moved.apply(&mut state.all);
             if let Some(counts) = state.listed.get_mut(&moved.scope_no) {
-                if let Some(from) = moved.from.and_then(|number| counts.get_mut(place(number))) {
-                    *from = from.saturating_sub(1);
-                }
-                if let Some(to) = moved.to.and_then(|number| counts.get_mut(place(number))) {
-                    *to += 1;
-                }
+                moved.apply(counts);
             }
+        }
+    }
+}
+
+impl Move {
+    fn apply(self, counts: &mut ByState) {
+        if let Some(from) = self.from.and_then(|number| counts.get_mut(place(number))) {
+            *from = from.saturating_sub(1);
+        }
+        if let Some(to) = self.to.and_then(|number| counts.get_mut(place(number))) {
+            *to += 1;
         }
     }
 }

@@ -20,6 +20,7 @@ use switchboard_engine::system::{RandomIds, SystemClock};
 use switchboard_engine::{Engine, Registered};
 use tokio::net::TcpListener;
 
+use super::access_log::AccessLog;
 use super::accent::Accent;
 use super::auth::{Door, Tokens};
 use super::cards::{CardForm, ServedCards, Subject};
@@ -29,6 +30,7 @@ use super::download;
 use super::gate::Gate;
 use super::limits::ServerLimits;
 use super::listener::Bound;
+use super::line_budget::LineBudget;
 use super::metrics::Metrics;
 use super::routes::check_name;
 use super::service::A2aService;
@@ -84,9 +86,26 @@ pub struct ServerBuilder {
     default_version: Option<Dialect>,
     card_form: CardForm,
     tls: Option<Tls>,
+    access_log: Option<AccessLog>,
+    log_completed_tasks: bool,
 }
 
 impl ServerBuilder {
+    /// Writes one line per request to this log: who asked for what, when, and how it was answered.
+    #[must_use]
+    pub fn access_log(mut self, log: AccessLog) -> Self {
+        self.access_log = Some(log);
+        self
+    }
+
+    /// Whether a line is logged for each completed task, which it is unless switched off. Tasks that end otherwise always
+    /// have one.
+    #[must_use]
+    pub fn log_completed_tasks(mut self, on: bool) -> Self {
+        self.log_completed_tasks = on;
+        self
+    }
+
     /// Adds an agent, served under `/agents/{slug}`. The first one is the default and also served at the root.
     #[must_use]
     pub fn agent(mut self, agent: AgentBuilder) -> Self {
@@ -256,8 +275,8 @@ impl ServerBuilder {
             Some(tokens) => Door::Tokens(tokens),
             None => Door::open(self.tenants.into_iter().map(Tenant::from).collect()),
         };
-        let mut engine =
-            Engine::builder(store).clock(clock.clone()).webhook(Arc::new(webhook)).limits(self.engine_limits);
+        let engine = Engine::builder(store).clock(clock.clone()).webhook(Arc::new(webhook));
+        let mut engine = engine.limits(self.engine_limits).log_completed_tasks(self.log_completed_tasks);
         let served = |agent: &AgentBuilder| (agent.slug_name().to_owned(), Arc::new(agent.accent().clone()));
         let order = self.agents.iter().map(served).collect();
         let open = door.is_open();
@@ -276,6 +295,7 @@ impl ServerBuilder {
             default_version: self.default_version,
             card_form: self.card_form,
             tls: self.tls,
+            access_log: self.access_log,
             since: clock.now(),
         };
         Ok(Server { parts, started: Arc::new(AtomicBool::new(false)) })
@@ -294,6 +314,7 @@ struct Parts {
     default_version: Option<Dialect>,
     card_form: CardForm,
     tls: Option<Tls>,
+    access_log: Option<AccessLog>,
     since: Timestamp,
 }
 
@@ -321,6 +342,8 @@ impl Server {
             default_version: None,
             card_form: CardForm::default(),
             tls: None,
+            access_log: None,
+            log_completed_tasks: true,
         }
     }
 
@@ -404,9 +427,11 @@ impl Parts {
             limits: self.limits,
             base_path: base_path.unwrap_or_default(),
             default_version: self.default_version,
-            metrics: Arc::new(Metrics::default()),
+            metrics: Arc::new(Metrics::new(self.order.len(), self.since)),
             tls: self.tls,
             request_ids: RequestIds::new(prefix),
+            access_log: self.access_log,
+            refusal_lines: Arc::new(LineBudget::new()),
         }
     }
 
@@ -430,7 +455,8 @@ impl Parts {
         let cards = ServedCards::new(form, &subject, self.since, self.limits.card_max_age_s);
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
         let accent = accent.clone();
-        Some(Arc::new(Mounted { name: slug.into(), endpoint, interfaces, cards, extensions, accent }))
+        let place = self.order.iter().position(|(known, _)| known == slug)?;
+        Some(Arc::new(Mounted { name: slug.into(), place, endpoint, interfaces, cards, extensions, accent }))
     }
 }
 

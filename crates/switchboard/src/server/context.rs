@@ -14,15 +14,18 @@ use switchboard_core::model::{AgentInterface, AgentName};
 use switchboard_engine::Engine;
 
 use super::accent::Accent;
+use super::access_log::AccessLog;
 use super::auth::{self, Identity};
 use super::cards::ServedCards;
 use super::cors::Cors;
 use super::gate::Gate;
 use super::limits::ServerLimits;
+use super::line_budget::LineBudget;
 use super::metrics::Metrics;
 use super::names::{
     A2A_EXTENSIONS, A2A_VERSION, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS, X_REQUEST_ID,
 };
+use super::note::Note;
 use super::percent::query_pairs;
 use super::tls::Tls;
 
@@ -48,11 +51,15 @@ pub(crate) struct Shared {
     /// None on a port that speaks plain HTTP.
     pub(crate) tls: Option<Tls>,
     pub(crate) request_ids: RequestIds,
+    pub(crate) access_log: Option<AccessLog>,
+    pub(crate) refusal_lines: Arc<LineBudget>,
 }
 
 /// One agent and where it is served.
 pub(crate) struct Mounted {
     pub(crate) name: AgentName,
+    /// Where it stands in the server's list.
+    pub(crate) place: usize,
     pub(crate) endpoint: Arc<dyn Endpoint>,
     pub(crate) interfaces: Vec<AgentInterface>,
     pub(crate) cards: ServedCards,
@@ -66,6 +73,13 @@ impl Shared {
             None => self.root.as_ref(),
             Some(name) => self.agents.iter().find(|agent| agent.name.as_str() == name),
         }
+    }
+
+    /// Who sends a request, told from its headers alone. Noted for the log lines about the request.
+    pub(crate) fn identify(&self, head: &Head<'_>) -> Result<&Identity, ProtocolError> {
+        let identity = self.door.identify(head.headers)?;
+        head.note.principal(identity);
+        Ok(identity)
     }
 
     /// The caller of a request, once its tenant is known. Identity comes from the credential alone.
@@ -165,6 +179,7 @@ fn with_clues<T>(
 pub(crate) struct Head<'a> {
     pub(crate) uri: &'a Uri,
     pub(crate) headers: &'a HeaderMap,
+    pub(crate) note: &'a Note,
 }
 
 impl Head<'_> {

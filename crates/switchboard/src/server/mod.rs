@@ -3,6 +3,7 @@
 //! the agent it names, and encoded again. Bindings do not know stores, engines or each other.
 
 mod accent;
+mod access_log;
 mod auth;
 mod binding;
 mod body;
@@ -14,16 +15,19 @@ mod download;
 mod download_body;
 mod envelope;
 mod filenames;
+mod exposition;
 mod gate;
 #[cfg(feature = "grpc")]
 mod grpc;
 mod http_json;
 mod jsonrpc;
 mod limits;
+mod line_budget;
 mod linger;
 mod listener;
 mod metrics;
 mod names;
+mod note;
 #[cfg(feature = "sqlite")]
 mod offline;
 mod operator;
@@ -40,6 +44,7 @@ mod tls;
 
 pub(crate) use accent::Accent;
 pub use accent::{CorvidOptions, SelectoolsOptions};
+pub use access_log::AccessLog;
 pub use auth::{Tokens, TokensError};
 pub use builder::{ServeError, Server, ServerBuilder};
 pub use cards::CardForm;
