@@ -8,6 +8,7 @@ mod cli;
 mod config;
 mod db;
 mod failure;
+mod log_writer;
 mod logging;
 mod outbox;
 mod output;
@@ -24,6 +25,7 @@ use crate::banner::Banner;
 use crate::cli::{Cli, Command, OutboxCommand, ServeArgs};
 use crate::config::{Config, Environment};
 use crate::failure::Failure;
+use crate::logging::Log;
 
 // Commits that share a batch hold their allocations together, which the system's allocator keeps no room ready for.
 #[global_allocator]
@@ -67,15 +69,15 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
         output::say("the configuration is good");
         return Ok(());
     }
-    logging::start(config.log_format, environment)?;
+    let log = logging::start(config.log_format, environment)?;
     process::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::runtime)?;
-    let served = runtime.block_on(run(config, environment));
+    let served = runtime.block_on(run(config, environment, &log));
     agents::exec::wait_for_the_dying();
     served
 }
 
-async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
+async fn run(config: Config, environment: &Environment, log: &Log) -> Result<(), Failure> {
     let signals = process::StopSignals::listen().map_err(Failure::runtime)?;
     process::outlive_file_size_limit().map_err(Failure::runtime)?;
     let (listen, grace, banner) = (config.listen, config.grace, Banner::of(&config));
@@ -104,12 +106,13 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
             tracing::info!("stopped");
             Ok(())
         }
-        () = signals.relay(&stop) => leave_at_once(),
+        () = signals.relay(&stop) => leave_at_once(log),
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a second signal means now; what is durable is durable already")]
-fn leave_at_once() -> ! {
+fn leave_at_once(log: &Log) -> ! {
     agents::exec::leave_nothing_behind();
+    log.flush();
     std::process::exit(1)
 }
