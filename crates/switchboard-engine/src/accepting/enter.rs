@@ -82,7 +82,7 @@ impl Entering<'_> {
     async fn open(&self, send: Box<SendMessage>) -> Result<Entry, ProtocolError> {
         let is_chosen = send.open_as.is_some();
         match self.agent.source.traits().effects {
-            Effects::None => {
+            Effects::Never => {
                 // In a block of its own, so that what is prepared is not held while the answer is committed.
                 let asked = {
                     let opening = self.prepare(send)?;
@@ -94,7 +94,7 @@ impl Entering<'_> {
                 };
                 self.commit_asked(asked, is_chosen).await
             }
-            Effects::Some => {
+            Effects::Possible => {
                 let Prepared { record, before, events, extras, .. } = self.prepare(send)?;
                 let mut folded = Folded::empty(record.id.clone(), record.context_id.clone());
                 folded.apply_all(&events);

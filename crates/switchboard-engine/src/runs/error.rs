@@ -1,5 +1,6 @@
 //! How a run goes wrong: for the agent's author, and for the client. These are two texts; only the second leaves.
 
+use std::error::Error;
 use std::fmt;
 
 use switchboard_core::error::ProtocolError;
@@ -7,10 +8,13 @@ use switchboard_core::model::FAILED_UNTOLD;
 
 use super::{ErrorDetails, RunEnd};
 
+type Cause = Box<dyn Error + Send + Sync>;
+
 /// Why an agent's run failed.
 ///
-/// Any error converts into one with `?`. Its text goes to the log, and the client is told that the agent failed and an
-/// incident id by which the operator finds the log line. Three constructors say more:
+/// Whatever a boxed error can be made of converts into one with `?` or `.into()`: any [`std::error::Error`], a boxed one,
+/// an `anyhow::Error`, a text. It goes to the log, and the client is told that the agent failed and an incident id by which
+/// the operator finds the log line. Three constructors say more:
 ///
 /// - [`AgentError::told`]: the client reads the whole text;
 /// - [`AgentError::with_details`]: the client reads a summary and an incident id, the details go to the log;
@@ -22,7 +26,7 @@ pub struct AgentError {
     /// What the client may read.
     told: Option<String>,
     /// What only the log may have.
-    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+    cause: Option<Cause>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,6 +36,9 @@ enum Kind {
     Hidden,
 }
 
+/// A chain of causes longer than this is a loop.
+const CAUSES_MAX: usize = 16;
+
 impl AgentError {
     /// A failure with a reason for the client.
     pub fn told(reason: impl Into<String>) -> Self {
@@ -40,8 +47,8 @@ impl AgentError {
 
     /// A failure that the agent did not choose. The client reads the summary and an incident id; the details, which may
     /// hold paths or secrets, go to the log under that id.
-    pub fn with_details(summary: impl Into<String>, details: impl Into<String>) -> Self {
-        Self { kind: Kind::Hidden, told: Some(summary.into()), cause: Some(Box::new(Details(details.into()))) }
+    pub fn with_details(summary: impl Into<String>, details: impl Into<Cause>) -> Self {
+        Self { kind: Kind::Hidden, told: Some(summary.into()), cause: Some(details.into()) }
     }
 
     /// An end because time ran out, with a reason for the client.
@@ -51,8 +58,8 @@ impl AgentError {
 
     /// Adds what only the log may have.
     #[must_use]
-    pub fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
-        self.cause = Some(Box::new(cause));
+    pub fn caused_by(mut self, cause: impl Into<Cause>) -> Self {
+        self.cause = Some(cause.into());
         self
     }
 
@@ -83,38 +90,43 @@ impl AgentError {
 
     /// The cause and what caused that, for the log.
     pub(crate) fn cause_text(&self) -> Option<String> {
-        let cause = self.cause.as_deref()?;
-        let mut text = cause.to_string();
-        let mut source = cause.source();
-        // A chain longer than this is a loop.
-        for _ in 0..16 {
-            let Some(error) = source else { break };
-            let more = error.to_string();
+        let mut text = String::new();
+        for cause in self.causes() {
+            let more = cause.to_string();
             // Many errors end with the text of their source.
-            if !text.ends_with(&more) {
-                text.push_str(": ");
-                text.push_str(&more);
+            if text.ends_with(&more) {
+                continue;
             }
-            source = error.source();
+            if !text.is_empty() {
+                text.push_str(": ");
+            }
+            text.push_str(&more);
         }
         Some(text).filter(|text| !text.is_empty())
     }
 
     /// How the run counts that ended with this.
     pub(crate) fn run_end(&self) -> RunEnd {
-        let turn_error = self.cause.as_deref().and_then(|cause| cause.downcast_ref::<TurnError>());
-        match (self.kind, turn_error) {
-            (_, Some(TurnError::Refused(_))) => RunEnd::InvalidResponse,
-            (Kind::Told, _) => RunEnd::Failed,
-            (Kind::TimedOut, _) => RunEnd::TimedOut,
-            (Kind::Hidden, _) => RunEnd::Error,
+        let refused = |cause: &(dyn Error + 'static)| matches!(cause.downcast_ref(), Some(TurnError::Refused(_)));
+        match self.kind {
+            _ if self.causes().any(refused) => RunEnd::InvalidResponse,
+            Kind::Told => RunEnd::Failed,
+            Kind::TimedOut => RunEnd::TimedOut,
+            Kind::Hidden => RunEnd::Error,
         }
+    }
+
+    /// The cause, what caused that, and so on.
+    fn causes(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
+        let first: Option<&(dyn Error + 'static)> = self.cause.as_deref().map(|cause| -> &(dyn Error + 'static) { cause });
+        std::iter::successors(first, |cause| cause.source()).take(CAUSES_MAX)
     }
 }
 
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for AgentError {
+// Bounded by `Into`, not by `Error`, because neither a text, nor a boxed error, nor `anyhow::Error` is an `Error` itself.
+impl<E: Into<Cause>> From<E> for AgentError {
     fn from(error: E) -> Self {
-        Self { kind: Kind::Hidden, told: None, cause: Some(Box::new(error)) }
+        Self { kind: Kind::Hidden, told: None, cause: Some(error.into()) }
     }
 }
 
@@ -126,23 +138,6 @@ impl fmt::Debug for AgentError {
         }
     }
 }
-
-/// Details that came as text.
-struct Details(String);
-
-impl fmt::Display for Details {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for Details {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Details {}
 
 /// Why a turn could not write.
 #[derive(Clone, Debug, PartialEq)]
@@ -167,3 +162,7 @@ impl fmt::Display for TurnError {
 }
 
 impl std::error::Error for TurnError {}
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;

@@ -19,6 +19,7 @@ mod exposition;
 mod gate;
 #[cfg(feature = "grpc")]
 mod grpc;
+mod handle;
 mod http_json;
 mod jsonrpc;
 mod limits;
@@ -26,6 +27,7 @@ mod line_budget;
 mod linger;
 mod listener;
 mod metrics;
+mod mount;
 mod names;
 mod note;
 #[cfg(feature = "sqlite")]
@@ -37,6 +39,7 @@ mod ranges;
 mod respond;
 mod routes;
 mod seeds;
+mod serve_error;
 mod service;
 mod socket;
 mod sse;
@@ -46,14 +49,16 @@ pub(crate) use accent::Accent;
 pub use accent::{CorvidOptions, SelectoolsOptions};
 pub use access_log::AccessLog;
 pub use auth::{Tokens, TokensError};
-pub use builder::{ServeError, Server, ServerBuilder};
+pub use builder::{Server, ServerBuilder};
 pub use cards::CardForm;
 pub use cors::Cors;
+pub use handle::ServerHandle;
 pub use limits::ServerLimits;
 pub use listener::Bound;
 #[cfg(feature = "sqlite")]
 pub use offline::OfflineOutbox;
 pub use routes::RESERVED;
+pub use serve_error::{ServeError, ServeErrorKind};
 pub use service::A2aService;
 pub use tls::{Tls, TlsError};
 

@@ -77,7 +77,8 @@ where
             };
             return Box::pin(answer.instrument(span));
         }
-        let place = route(parts.uri.path(), &shared.base_path);
+        let base = shared.mount.base_of(&parts);
+        let place = route(parts.uri.path(), base);
         let public = match &place {
             Route::Agent { place, .. } => matches!(
                 place,
@@ -111,7 +112,7 @@ where
         let answer = async move {
             let shared = &underway.shared;
             let head = Head { uri: &parts.uri, headers: &parts.headers, note: &underway.note };
-            let route = route(parts.uri.path(), &shared.base_path);
+            let route = route(parts.uri.path(), shared.mount.base_of(&parts));
             let response = stamp.on(shared, dispatch(shared, &head, &parts.method, route, body).await);
             Ok(underway.answered(response))
         };

@@ -107,7 +107,7 @@ fn convert_part(check: &mut Check<'_>, i: usize, part: wire::Part<'_>) -> Part {
                 check.violation(field, "must be an object");
             }
             let (data, metadata) = data_part::decode(check.value(field, data), metadata);
-            Part { metadata, ..Part::data(data) }
+            Part { metadata, ..Part::json(data) }
         }
         // Whatever is wrong with it has been said.
         _ => Part::text(String::new()),
