@@ -68,7 +68,8 @@ fn a_reader_that_does_not_read_costs_lines_and_no_waiting() {
     writer.flush(PATIENCE);
     let written = all(&written);
     let kept = written.lines().filter(|line| line.starts_with("xxx")).count();
-    let lost: usize = written.lines().filter_map(|line| line.split_once(" lines were lost")?.0.parse::<usize>().ok()).sum();
+    let lost: usize =
+        written.lines().filter_map(|line| line.split_once(" lines were lost")?.0.parse::<usize>().ok()).sum();
     assert_eq!(kept + lost, lines, "{lost} are said to be lost");
     assert!(lost > 0 && written.len() <= 2 * WAITING_BYTES_MAX + 4 * line.len(), "{lost} {}", written.len());
 }

@@ -9,8 +9,8 @@
 mod accepting;
 pub mod aside;
 mod commit;
-mod engine;
 mod ended;
+mod engine;
 pub mod escaped;
 mod fitting;
 mod health;

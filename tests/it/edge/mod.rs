@@ -3,6 +3,7 @@
 //! how HTTP/2 carries it, and so is everything about TLS.
 
 mod accept;
+mod access_log;
 mod agent_native;
 mod auth;
 mod bad_bodies;
@@ -25,6 +26,7 @@ mod headers;
 mod hostile;
 mod http_json;
 mod jsonrpc;
+mod metrics_page;
 mod mixed;
 mod mounted;
 mod nexus;

@@ -78,11 +78,11 @@ async fn requests_are_counted_by_operation_and_outcome() {
         .map(|line| format!("{line}\n"))
         .collect();
     expect![[r#"
-        switchboard_requests_total{operation="SendMessage",outcome="ok"} 1
-        switchboard_requests_total{operation="SendStreamingMessage",outcome="ok"} 1
-        switchboard_requests_total{operation="GetTask",outcome="ok"} 1
-        switchboard_requests_total{operation="GetTask",outcome="refused"} 2
-        switchboard_requests_total{operation="unknown",outcome="refused"} 1
+        switchboard_requests_total{agent="echo",operation="SendMessage",outcome="ok"} 1
+        switchboard_requests_total{agent="echo",operation="SendStreamingMessage",outcome="ok"} 1
+        switchboard_requests_total{agent="echo",operation="GetTask",outcome="ok"} 1
+        switchboard_requests_total{agent="echo",operation="GetTask",outcome="refused"} 2
+        switchboard_requests_total{agent="echo",operation="unknown",outcome="refused"} 1
         switchboard_streams_opened_total 1
         switchboard_update_encodes_total 3
         switchboard_runs_started_total 2

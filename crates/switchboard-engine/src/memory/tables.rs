@@ -357,9 +357,6 @@ struct Before {
 impl Before {
     fn of(record: &Record) -> Self {
         let is_live = record.head.phase == Phase::Live;
-        Self {
-            listed_at: is_live.then_some(record.head.status_at),
-            listed_under: is_live.then_some(record.head.state),
-        }
+        Self { listed_at: is_live.then_some(record.head.status_at), listed_under: is_live.then_some(record.head.state) }
     }
 }

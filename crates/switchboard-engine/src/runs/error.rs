@@ -118,8 +118,13 @@ impl AgentError {
 
     /// The cause, what caused that, and so on.
     fn causes(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
-        let first: Option<&(dyn Error + 'static)> = self.cause.as_deref().map(|cause| -> &(dyn Error + 'static) { cause });
-        std::iter::successors(first, |cause| cause.source()).take(CAUSES_MAX)
+        let mut next = self.cause.as_deref().map(|cause| -> &(dyn Error + 'static) { cause });
+        let one = move || {
+            let cause = next?;
+            next = cause.source();
+            Some(cause)
+        };
+        std::iter::from_fn(one).take(CAUSES_MAX)
     }
 }
 
@@ -161,7 +166,7 @@ impl fmt::Display for TurnError {
     }
 }
 
-impl std::error::Error for TurnError {}
+impl Error for TurnError {}
 
 #[cfg(test)]
 #[path = "error_tests.rs"]

@@ -50,7 +50,8 @@ impl RunRegistry {
         let (lost, begun) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
         let mut runs = self.lock();
         if runs.get(&key).is_none_or(|entry| entry.fence <= fence) {
-            let entry = Entry { fence, record, cancel, lost: lost.clone(), begun: begun.clone(), entered: Instant::now() };
+            let entry =
+                Entry { fence, record, cancel, lost: lost.clone(), begun: begun.clone(), entered: Instant::now() };
             runs.insert(key, entry);
         }
         drop(runs);

@@ -179,7 +179,9 @@ impl Run {
                 }
             };
             let (end, how) = match ended {
-                Ended::LetGo => return self.count(RunEnd::shown_by(&self.turn.record().head(), self.turn.number()), begun),
+                Ended::LetGo => {
+                    return self.count(RunEnd::shown_by(&self.turn.record().head(), self.turn.number()), begun);
+                }
                 // Not the agent's failure: the store did not take what it wrote. Its lease runs out, and then it is as if
                 // its process had died.
                 Ended::By(Outcome::Failed(error)) if self.turn.has_unwritten() => {

@@ -25,7 +25,6 @@ use super::ranges::{Wanted, wanted};
 use super::respond::{A2A_JSON, http_error, not_allowed};
 use super::routes::ArtifactPlace;
 
-
 /// Every agent is served under its name, and there its artifacts are.
 pub(crate) struct ServedAt {
     base: String,
@@ -57,9 +56,7 @@ pub(crate) async fn serve(
     method: &Method,
     place: ArtifactPlace<'_>,
 ) -> Response<ReplyBody> {
-    let refuse = |error: ProtocolError| {
-        http_error(Dialect::V1_0, &error, A2A_JSON)
-    };
+    let refuse = |error: ProtocolError| http_error(Dialect::V1_0, &error, A2A_JSON);
     head.note.operation(Operation::DownloadArtifact);
     head.note.agent(agent);
     let identity = match shared.identify(head) {
@@ -79,9 +76,7 @@ pub(crate) async fn serve(
         Err(error) => Err(error),
     };
     match found {
-        Ok(found) => {
-            answer(shared, head, *method == Method::HEAD, &found)
-        }
+        Ok(found) => answer(shared, head, *method == Method::HEAD, &found),
         Err(error) => refuse(error),
     }
 }

@@ -28,8 +28,8 @@ use self::stream::GrpcBody;
 use super::binding::{Calling, echo_extensions};
 use super::body::{ReplyBody, read_while};
 use super::context::{Head, Mounted, Shared};
-use super::names::grpc::{ENCODING, FIRST_EVENT_ID};
 use super::metrics::Outcome;
+use super::names::grpc::{ENCODING, FIRST_EVENT_ID};
 use super::note::{Binding, Note, Refused as Mark};
 use super::respond::text;
 

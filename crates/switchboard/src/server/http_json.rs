@@ -45,9 +45,8 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
-    let refuse_in = |dialect: Dialect, error: ProtocolError| {
-        http_error(dialect, &error, content_type(dialect, head.headers))
-    };
+    let refuse_in =
+        |dialect: Dialect, error: ProtocolError| http_error(dialect, &error, content_type(dialect, head.headers));
     head.note.binding(Binding::HttpJson);
     head.note.agent(agent);
     let identity = match shared.identify(head) {

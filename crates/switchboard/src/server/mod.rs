@@ -14,8 +14,8 @@ mod cors;
 mod download;
 mod download_body;
 mod envelope;
-mod filenames;
 mod exposition;
+mod filenames;
 mod gate;
 #[cfg(feature = "grpc")]
 mod grpc;
