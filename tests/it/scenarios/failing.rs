@@ -1,6 +1,7 @@
 //! Agents that fail: the client reads the text meant for it and nothing else, and nobody else is harmed.
 
 use std::io;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use expect_test::expect;
@@ -82,7 +83,10 @@ async fn every_way_to_end_a_run_is_counted_once() {
     let agent = from_fn(Traits::default().with_run_max(Duration::from_secs(5)), |turn: Turn| async move {
         match turn.text().as_str() {
             "ask" => turn.ask("which?").await?,
-            "wait" => turn.cancelled().await,
+            "wait" => {
+                turn.working("").await?;
+                turn.cancelled().await;
+            }
             "late" => return Err(AgentError::timed_out("Task timed out: too slow")),
             "huge" => turn.artifact(Artifact::new("a", Vec::new())).await?,
             "stuck" => std::future::pending().await,
@@ -95,6 +99,7 @@ async fn every_way_to_end_a_run_is_counted_once() {
         soon(world.client().send(say(text))).await.unwrap();
     }
     let task = world.client().start("wait").await;
+    world.client().task_in(&task.id, TaskState::Working).await;
     soon(world.client().cancel(&task.id)).await.unwrap();
     let agents = world.engine.agents();
     let runs = agents[0].source.runs();
