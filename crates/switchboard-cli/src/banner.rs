@@ -40,8 +40,8 @@ impl Banner {
         Self {
             agents,
             texts,
-            streams: default.is_some_and(|agent| agent.streaming),
-            public_url: config.public_url.clone(),
+            streams: default.is_some_and(|agent| *agent.settings.streaming),
+            public_url: config.server.public_url.value.clone(),
             data,
             tokens: config.tokens.as_ref().map_or(0, |known| known.tokens.len()),
             certificate: config.tls.as_ref().map(|known| quoted(&known.cert.display().to_string())),

@@ -15,7 +15,7 @@ fn check(flags: &[&str], tokens: &str, addr: &str, expected: Expect) {
     };
     let environment = Environment::of(&[("SWITCHBOARD_TOKENS", tokens)]);
     let nowhere = Path::new("/nonexistent");
-    let layers = gather(args.layer(), None, &environment, nowhere).unwrap();
+    let layers = gather(&args.settings, None, &environment, nowhere);
     let config = settle(layers, &environment, nowhere).unwrap();
     let text = Banner::of(&config).text(addr.parse().unwrap(), &format!("http://{}", reachable(addr.parse().unwrap())));
     expected.assert_eq(&text.replace(env!("CARGO_PKG_VERSION"), "VERSION"));

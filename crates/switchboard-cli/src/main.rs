@@ -17,8 +17,10 @@ mod serve;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
+use switchboard::AccessLog;
 use tokio_util::sync::CancellationToken;
 
 use crate::banner::Banner;
@@ -55,7 +57,7 @@ fn outbox(command: &OutboxCommand, environment: &Environment) -> Result<(), Fail
 }
 
 fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
-    let layers = config::gather(args.layer(), args.config.as_deref(), environment, Path::new(""))?;
+    let layers = config::gather(&args.settings, args.config.as_deref(), environment, Path::new(""));
     let config = config::settle(layers, environment, Path::new(""))?;
     serve::rehearse(&config, environment)?;
     if args.print_config {
@@ -69,23 +71,30 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
         output::say("the configuration is good");
         return Ok(());
     }
-    let log = logging::start(config.log_format, environment)?;
+    let mut log = logging::start(*config.server.log_format, environment)?;
+    let access_log = log.access_log(&config.server.access_log)?;
     process::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::runtime)?;
-    let served = runtime.block_on(run(config, environment, &log));
+    let served = runtime.block_on(run(config, environment, access_log, &log));
     agents::exec::wait_for_the_dying();
     served
 }
 
-async fn run(config: Config, environment: &Environment, log: &Log) -> Result<(), Failure> {
+async fn run(
+    config: Config,
+    environment: &Environment,
+    access_log: Option<AccessLog>,
+    log: &Log,
+) -> Result<(), Failure> {
     let signals = switchboard::StopSignals::listen().map_err(Failure::runtime)?;
     process::outlive_file_size_limit().map_err(Failure::runtime)?;
-    let (listen, grace, banner) = (config.listen, config.grace, Banner::of(&config));
+    let (listen, grace, banner) =
+        (*config.server.listen, Duration::from_secs(*config.server.grace_s), Banner::of(&config));
     let data = config.storage.folder().map(Path::to_path_buf);
     // SIGHUP asks for new files to be read. It never ends the server, even if there is nothing to read again.
     let mut hangups = switchboard::hangups().map_err(Failure::runtime)?;
     let tls = config.tls.as_ref().map(|known| known.tls.clone());
-    let server = serve::assemble(config, environment).map_err(Failure::runtime)?;
+    let server = serve::assemble(config, environment, access_log).map_err(Failure::runtime)?;
     if let Some(data) = data {
         agents::exec::clear_leftovers(&data).await;
     }

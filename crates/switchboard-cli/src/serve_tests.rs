@@ -17,11 +17,11 @@ async fn serving(flags: &[&str], variables: &[(&str, &str)], visit: impl AsyncFn
     let Typed::Serve(args) = Cli::parse_from(typed).command else { panic!("serve was typed") };
     let environment = Environment::of(variables);
     let nowhere = Path::new("/nonexistent");
-    let layers = gather(args.layer(), None, &environment, nowhere).unwrap();
+    let layers = gather(&args.settings, None, &environment, nowhere);
     let config = settle(layers, &environment, nowhere).unwrap();
     rehearse(&config, &environment).unwrap();
-    let (listen, banner) = (config.listen, Banner::of(&config));
-    let bound = assemble(config, &environment).unwrap().bind(listen).await.unwrap();
+    let (listen, banner) = (*config.server.listen, Banner::of(&config));
+    let bound = assemble(config, &environment, None).unwrap().bind(listen).await.unwrap();
     let text = banner.text(bound.local_addr(), bound.url());
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with("curl ")).map(str::to_owned).collect();
     let stop = CancellationToken::new();
@@ -150,7 +150,7 @@ fn what_the_configuration_says_of_a_run_holds() {
         };
         let environment = Environment::of(&[]);
         let nowhere = Path::new("/nonexistent");
-        let layers = gather(args.layer(), None, &environment, nowhere).unwrap();
+        let layers = gather(&args.settings, None, &environment, nowhere);
         let config = settle(layers, &environment, nowhere).unwrap();
         let server = with_rules(Server::builder().memory(), config, &environment).build().unwrap();
         let agents = server.engine().agents();
@@ -166,7 +166,7 @@ fn targets_that_webhooks_cannot_go_to_are_refused_by_name() {
     };
     let environment = Environment::of(&[]);
     let nowhere = Path::new("/nonexistent");
-    let layers = gather(args.layer(), None, &environment, nowhere).unwrap();
+    let layers = gather(&args.settings, None, &environment, nowhere);
     let refused = rehearse(&settle(layers, &environment, nowhere).unwrap(), &environment).unwrap_err();
     assert!(refused.to_string().starts_with("--outbound-allow: \"http://x\" "), "{refused}");
 }

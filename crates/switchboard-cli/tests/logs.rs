@@ -136,6 +136,49 @@ fn a_completed_task_has_one_line_without_what_was_said() {
 }
 
 #[test]
+fn lines_of_completed_tasks_can_be_switched_off() {
+    let folder = folder();
+    let server = Served::start(folder.path(), &["--log-completed-tasks=false"], "info");
+    assert!(server.say("hello").contains("TASK_STATE_COMPLETED"));
+    assert!(server.say("fail").contains("TASK_STATE_FAILED"));
+    let logs = server.logs();
+    let [ended] = lines(&logs, "task ended")[..] else { panic!("{logs}") };
+    assert!(ended.contains("state=\"failed\"") && ended.contains("reason=\"failed\""), "{ended}");
+}
+
+#[test]
+fn a_caller_reads_everything_where_the_operator_says_so() {
+    let folder = folder();
+    let args = ["--exec", TRACEBACK, "--exec-shell", "--error-details", "full"];
+    let server = Served::start(folder.path(), &args, "info");
+    let answer = server.say("hello");
+    assert!(answer.contains("The command exited with status 3:\\nTraceback in /srv/secret/tool.py"), "{answer}");
+    assert!(server.logs().contains("run failed"));
+}
+
+#[test]
+fn the_access_log_has_a_line_for_each_request() {
+    let folder = folder();
+    let server = Served::start(folder.path(), &["--access-log", "access.log"], "warn");
+    assert!(server.say("hello").contains("TASK_STATE_COMPLETED"));
+    server.ask("GET /healthz HTTP/1.1\r\nx-request-id: my-own-9", "");
+    let logs = server.logs();
+    assert_eq!(logs, "", "nothing to warn of");
+    let access = std::fs::read_to_string(folder.path().join("access.log")).unwrap();
+    let [sent, probed] = access.lines().collect::<Vec<_>>()[..] else { panic!("{access}") };
+    assert!(sent.contains(" 127.0.0.1:") && sent.contains(" - POST /message:send 200 "), "{sent}");
+    assert!(probed.contains(" GET /healthz 200 3 ") && probed.ends_with(" Probe - my-own-9"), "{probed}");
+
+    let refused = Command::new(env!("CARGO_BIN_EXE_switchboard"))
+        .args(["serve", "--memory", "--listen", "127.0.0.1:0", "--access-log", "no/such/folder.log"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && said.contains("--access-log") && said.contains("cannot be written"), "{said}");
+}
+
+#[test]
 fn a_refusal_says_which_operation_was_refused_why_and_to_whom() {
     let folder = folder();
     std::fs::write(folder.path().join("tokens"), "a-long-token-of-alice alice\n").unwrap();

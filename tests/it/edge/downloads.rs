@@ -88,7 +88,7 @@ async fn a_link_leads_to_the_file() {
     assert_eq!(answer.header("x-content-type-options"), "nosniff");
     assert_eq!(answer.header("content-security-policy"), "default-src 'none'; sandbox");
     assert_eq!(
-        edge.metric("switchboard_requests_total{agent=\"echo\",operation=\"DownloadArtifact\",outcome=\"ok\"}").await,
+        edge.metric("switchboard_requests_total{agent=\"writer\",operation=\"DownloadArtifact\",outcome=\"ok\"}").await,
         1
     );
 }
