@@ -95,6 +95,9 @@ fn every_setting_has_a_variable() {
         ("SWITCHBOARD_DEFAULT_VERSION", "1.0"),
         ("SWITCHBOARD_LISTEN", "0.0.0.0:0"),
         ("SWITCHBOARD_LOG_FORMAT", "json"),
+        ("SWITCHBOARD_LOG_COMPLETED_TASKS", "false"),
+        ("SWITCHBOARD_ACCESS_LOG", "access.log"),
+        ("SWITCHBOARD_ERROR_DETAILS", "full"),
         ("SWITCHBOARD_NAME", "Upper Case"),
         ("SWITCHBOARD_DESCRIPTION", "Shouts"),
         ("SWITCHBOARD_AGENT_VERSION", "7"),
@@ -131,6 +134,8 @@ fn every_setting_has_a_variable() {
         webhook_attempts_max = 3
         webhook_coalesce_after = 100
         log_format = "json"
+        log_completed_tasks = false
+        access_log = "access.log"
 
         [tls]
         cert = "cert.pem"
@@ -148,6 +153,7 @@ fn every_setting_has_a_variable() {
         processes_max = 64
         run_timeout_s = 60
         recovery = "retry"
+        error_details = "full"
         effects = "none"
         streaming = true
         push = true
