@@ -30,6 +30,8 @@ pub(super) struct Tables {
     /// Deliveries that wait or are under way, by the moment they may be claimed.
     pub(super) due: BTreeSet<(Timestamp, DeliveryKey)>,
     pub(super) stats: StoreStats,
+    /// Born tasks by state, in the order of `TaskState::ALL`.
+    pub(super) tasks: [u64; TaskState::ALL.len()],
     last_key: i64,
     pub(super) last_delivery: i64,
 }
@@ -102,6 +104,7 @@ impl Tables {
             webhooks: BTreeMap::new(),
             due: BTreeSet::new(),
             stats: StoreStats::default(),
+            tasks: Default::default(),
             last_key: 0,
             last_delivery: 0,
         }
@@ -218,10 +221,10 @@ impl Tables {
         let is_live = record.head.phase == Phase::Live;
         let status_at = is_live.then_some(record.head.status_at);
         if let Some(state) = before.and_then(|before| before.listed_under) {
-            self.stats.tasks[state as usize] -= 1;
+            self.tasks[state as usize] -= 1;
         }
         if is_live {
-            self.stats.tasks[record.head.state as usize] += 1;
+            self.tasks[record.head.state as usize] += 1;
         }
         if record.head.is_closed() && record.closed_at.is_none() {
             record.closed_at = Some(at);
@@ -272,7 +275,7 @@ impl Tables {
             }
         }
         if record.head.phase == Phase::Live {
-            self.stats.tasks[record.head.state as usize] -= 1;
+            self.tasks[record.head.state as usize] -= 1;
         }
         if let Some(lease) = record.lease {
             self.runs.remove(&(lease.claimable_at, key));

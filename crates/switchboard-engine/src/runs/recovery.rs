@@ -86,13 +86,19 @@ pub(crate) async fn give_back(house: &House, held: Vec<HeldRun>) {
     let mut released = Vec::with_capacity(held.len());
     for HeldRun { key, fence, record, begun } in held {
         let agent = house.agents.get(&record.scope.agent);
-        match agent.map(|agent: &Arc<Registered>| &agent.source.traits().recovery) {
+        let how = match agent.map(|agent: &Arc<Registered>| &agent.source.traits().recovery) {
             // If it cannot be ended now, its lease stays, and whoever finds that void will end it.
-            Some(Recovery::Fail { reason }) if begun => fail_cut_off(house, &record, fence, reason).await,
-            Some(_) | None => released.push(Release { key, fence, pause_ms: 0 }),
-        }
+            Some(Recovery::Fail { reason }) if begun => {
+                fail_cut_off(house, &record, fence, reason).await;
+                RunEnd::Interrupted
+            }
+            Some(_) | None => {
+                released.push(Release { key, fence, pause_ms: 0 });
+                RunEnd::Stopped
+            }
+        };
         if let Some(agent) = agent.filter(|_| begun) {
-            agent.source.runs().end_unstarted(RunEnd::Stopped);
+            agent.source.runs().end_unstarted(how);
         }
     }
     if released.is_empty() {

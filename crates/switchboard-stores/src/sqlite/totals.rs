@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rusqlite::Connection;
 use switchboard_core::model::TaskState;
 
 use crate::record::state_number;
@@ -23,8 +22,9 @@ pub(super) struct Totals {
 struct State {
     listed: HashMap<i64, ByState>,
     records: Option<i64>,
-    /// Every listed task. Counted when the file is opened, since nothing else happens to it then.
-    all: ByState,
+    /// Every listed task when the file was opened, and how many more or fewer there are since.
+    at_open: Option<ByState>,
+    since_open: [i64; TaskState::ALL.len()],
     /// Grows with every batch of changes. Whoever counted before and tells after would tell the past.
     batch: u64,
 }
@@ -45,23 +45,16 @@ pub(super) struct Move {
 }
 
 impl Totals {
-    /// Counts what a file holds before anything is written to it.
-    pub(super) fn of_file(connection: &Connection) -> rusqlite::Result<Self> {
-        let mut all = ByState::default();
-        // Answered from the listing index alone.
-        let mut select = connection.prepare("SELECT state, count(*) FROM task WHERE phase = 1 GROUP BY state")?;
-        let mut rows = select.query([])?;
-        while let Some(row) = rows.next()? {
-            if let Some(count) = all.get_mut(place(row.get(0)?)) {
-                *count = row.get::<_, i64>(1)?.unsigned_abs();
-            }
-        }
-        Ok(Self { state: Mutex::new(State { all, ..State::default() }) })
+    /// Takes in how many tasks the file held when it was opened.
+    pub(super) fn counted_all(&self, counts: ByState) {
+        self.lock().at_open = Some(counts);
     }
 
-    /// Every listed task, by state.
-    pub(super) fn all(&self) -> ByState {
-        self.lock().all
+    /// Every listed task, by state; none while they are being counted.
+    pub(super) fn all(&self) -> Option<ByState> {
+        let state = self.lock();
+        let at_open = state.at_open?;
+        Some(std::array::from_fn(|place| at_open[place].saturating_add_signed(state.since_open[place])))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -107,27 +100,26 @@ impl Totals {
             if let Some(records) = &mut state.records {
                 *records += moved.records;
             }
-            moved.apply(&mut state.all);
+            if let Some(from) = moved.from.and_then(|number| state.since_open.get_mut(place(number))) {
+                *from -= 1;
+            }
+            if let Some(to) = moved.to.and_then(|number| state.since_open.get_mut(place(number))) {
+                *to += 1;
+            }
             if let Some(counts) = state.listed.get_mut(&moved.scope_no) {
-                moved.apply(counts);
+                if let Some(from) = moved.from.and_then(|number| counts.get_mut(place(number))) {
+                    *from = from.saturating_sub(1);
+                }
+                if let Some(to) = moved.to.and_then(|number| counts.get_mut(place(number))) {
+                    *to += 1;
+                }
             }
         }
     }
 }
 
-impl Move {
-    fn apply(self, counts: &mut ByState) {
-        if let Some(from) = self.from.and_then(|number| counts.get_mut(place(number))) {
-            *from = from.saturating_sub(1);
-        }
-        if let Some(to) = self.to.and_then(|number| counts.get_mut(place(number))) {
-            *to += 1;
-        }
-    }
-}
-
 /// Where a state's count stands; states are numbered from one, without gaps.
-fn place(number: i64) -> usize {
+pub(super) fn place(number: i64) -> usize {
     usize::try_from(number - 1).unwrap_or(usize::MAX)
 }
 

@@ -3,6 +3,7 @@
 
 mod backups;
 mod compacting;
+mod counting;
 mod files;
 mod long;
 mod power_cut;
