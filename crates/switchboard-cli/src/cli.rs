@@ -30,13 +30,15 @@ Examples:
   switchboard serve
       A demo agent for this machine alone. It prints lines to paste into another
       terminal.
-  switchboard serve --exec 'python3 agent.py' --name Helper --run-timeout 60
+  switchboard serve --exec 'python3 -u agent.py' --exec-env API_KEY --name Helper
       Any command: the text of a message on stdin, the answer from stdout, a
-      failure by its exit code. The whole message is in the file named by
-      A2A_MESSAGE_FILE; A2A_TASK_ID, A2A_CONTEXT_ID, A2A_ATTEMPT,
-      A2A_INTERRUPTED, A2A_PRINCIPAL and A2A_TENANT are set, too. A command dies
-      with the server. After a crash it is started again, with A2A_ATTEMPT one
-      higher; after an orderly stop, as the same attempt.
+      failure by its exit code. Output is streamed as it is printed, so have the
+      program print unbuffered (-u). The whole message is in the file named by
+      A2A_MESSAGE_FILE, the rest of the request in A2A_REQUEST_FILE; A2A_TASK_ID,
+      A2A_CONTEXT_ID, A2A_ATTEMPT, A2A_INTERRUPTED, A2A_PRINCIPAL, A2A_TENANT
+      and, if the caller named them, A2A_SKILL, A2A_DEPTH and A2A_SOURCE_AGENT are
+      set, too. A command dies with the server. After a crash it is started again,
+      with A2A_ATTEMPT one higher; after an orderly stop, as the same attempt.
   switchboard serve --exec 'fortune | cowsay' --exec-shell
       The same with the help of a shell.
   switchboard serve --listen 0.0.0.0:8080 --tokens tokens.txt

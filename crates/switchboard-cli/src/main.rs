@@ -23,9 +23,10 @@ use clap::Parser;
 use switchboard::AccessLog;
 use tokio_util::sync::CancellationToken;
 
+use crate::agents::exec::Program;
 use crate::banner::Banner;
 use crate::cli::{Cli, Command, OutboxCommand, ServeArgs};
-use crate::config::{Config, Environment};
+use crate::config::{Config, Environment, Kind};
 use crate::failure::Failure;
 use crate::logging::Log;
 
@@ -68,6 +69,11 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
         if let Some(doubt) = config.tls.as_ref().and_then(|known| known.doubt.as_ref()) {
             output::complain(doubt);
         }
+        for agent in &config.agents {
+            if let Kind::Exec { program: Program { doubt: Some(doubt), .. }, .. } = &agent.kind {
+                output::complain(format_args!("agent {:?}: {doubt}", agent.name));
+            }
+        }
         output::say("the configuration is good");
         return Ok(());
     }
@@ -100,6 +106,7 @@ async fn run(
     }
     let bound = server.bind(listen).await.map_err(Failure::runtime)?;
     tracing::info!(address = %bound.local_addr(), tls = tls.is_some(), "serving");
+    agents::demo::serve_at(banner.address(bound.url()));
     output::say(banner.text(bound.local_addr(), bound.url()));
     let stop = CancellationToken::new();
     let renewing = async {

@@ -63,8 +63,10 @@ pub(crate) fn rehearse(config: &Config, environment: &Environment) -> Result<(),
 fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environment) -> ServerBuilder {
     let server = config.server;
     let retained = server.retain(Limits::default());
-    for agent in config.agents {
-        builder = builder.agent(agent_of(agent, config.storage.folder(), environment));
+    for (index, agent) in config.agents.into_iter().enumerate() {
+        // The first agent is also reached without its name.
+        let place = if index == 0 { String::new() } else { format!("/agents/{}", agent.slug) };
+        builder = builder.agent(agent_of(agent, place, config.storage.folder(), environment));
     }
     if let Some(url) = server.public_url.value {
         builder = builder.public_url(url);
@@ -102,7 +104,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
         .host_check(config::is_local(*server.listen))
 }
 
-fn agent_of(agent: AgentConfig, data: Option<&Path>, environment: &Environment) -> AgentBuilder {
+fn agent_of(agent: AgentConfig, place: String, data: Option<&Path>, environment: &Environment) -> AgentBuilder {
     let AgentConfig { name, slug, settings, recovery, kind, skills } = agent;
     let recovery = recovery_of(recovery);
     let seconds = |seconds: u32| Duration::from_secs(seconds.into());
@@ -120,9 +122,12 @@ fn agent_of(agent: AgentConfig, data: Option<&Path>, environment: &Environment) 
                     None => traits,
                 }
             };
-            AgentBuilder::new(name, Demo).traits(change)
+            AgentBuilder::new(name, Demo::at(place)).traits(change)
         }
         Kind::Exec { program, .. } => {
+            if let Some(doubt) = &program.doubt {
+                tracing::warn!(agent = name, "{doubt}");
+            }
             let exec = Exec {
                 program,
                 data: data.map(Path::to_path_buf),

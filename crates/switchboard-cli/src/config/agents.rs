@@ -14,7 +14,7 @@ use super::table::AgentSettings;
 use super::typed::CommandLine;
 use super::{AgentConfig, ConfigError, Errors, Given, Kind, Origin, SkillSettings, values};
 use crate::agents::demo::GUIDE;
-use crate::agents::exec::{Invocation, Program, split_words};
+use crate::agents::exec::{Invocation, Program, shell_doubt, split_words};
 
 const COMMAND: (Table, &str) = (Table::Agent, "command");
 const SHELL: (Table, &str) = (Table::Agent, "shell");
@@ -123,8 +123,13 @@ fn kind_of(settings: &mut AgentSettings, search: &OsStr) -> Result<Kind, ConfigE
     settings.kind.value = Some(kind);
     match (is_exec, settings.command.value.take()) {
         (true, Some(command)) => {
+            let doubt = match &command {
+                CommandLine::Line(line) if !*settings.shell => shell_doubt(line),
+                CommandLine::Line(_) | CommandLine::Words(_) => None,
+            };
             let invocation = invocation(command, *settings.shell).map_err(|why| settings.command.from.error(why))?;
-            let program = Program::find(&invocation, search).map_err(|why| settings.command.from.error(why))?;
+            let found = Program::find(&invocation, search).map_err(|why| settings.command.from.error(why))?;
+            let program = Program { doubt, ..found };
             // What --print-config shows is what runs: the words, not the line that was split into them.
             settings.command.value = Some(match &invocation {
                 Invocation::Words(words) => CommandLine::Words(words.clone()),

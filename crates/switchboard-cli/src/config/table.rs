@@ -208,14 +208,16 @@ settings! {
     command: Option<CommandLine> = Row::new(Command, AGENT,
             "Command that answers messages: a program and its arguments, quotes respected")
         .more("In the file it may also be a list of words. The text of the message comes on standard input, and the whole \
-               message is in the file that A2A_MESSAGE_FILE names. What the command prints is the answer; an exit code other \
-               than 0 is a failure, and the last lines of standard error go to the log.")
+               message is in the file that A2A_MESSAGE_FILE names. What the command prints is the answer, streamed as it is \
+               printed; a program that keeps its output back needs to be told, as in python3 -u. An exit code other than 0 is \
+               a failure, and the last lines of standard error go to the log.")
         .flag("--exec", "CMD").variable("SWITCHBOARD_EXEC").unset("no command").example("[\"tr\", \"a-z\", \"A-Z\"]");
     shell: bool = Row::new(Bool, AGENT, "Give the command to a shell (sh -c)")
         .flag("--exec-shell", "BOOL").variable("SWITCHBOARD_EXEC_SHELL").default("false");
     env: Vec<String> = Row::new(List(values::variable), AGENT,
-            "Variables that the command sees beside PATH, HOME, LANG, TZ and TMPDIR")
-        .default("").example("[\"LC_ALL\"]");
+            "Variable of the server that the command sees, beside PATH, HOME, LANG, TZ and TMPDIR")
+        .more("What is known of the message is in variables of its own, whose names begin with A2A_.")
+        .flag("--exec-env", "NAME").variable("SWITCHBOARD_EXEC_ENV").default("").example("[\"LC_ALL\"]");
     processes_max: u64 = Row::new(Number { min: 1, max: 10_000, unit: "processes" }, AGENT,
             "How many processes of the command may run at once; further tasks wait")
         .default("64");

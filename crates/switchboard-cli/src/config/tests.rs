@@ -48,6 +48,24 @@ fn refusal(flags: &[&str], variables: &[(&str, &str)], file: &str) -> String {
 }
 
 #[test]
+fn variables_for_the_default_command_can_be_named_one_by_one() {
+    let env = |flags: &[&str], variables: &[(&str, &str)], file: &str| {
+        load(flags, variables, file).map(|config| config.agents[0].settings.env.value.clone())
+    };
+    let flags = ["--exec", "cat", "--exec-env", "API_KEY", "--exec-env", "HOST"];
+    assert_eq!(env(&flags, &[], "").unwrap(), ["API_KEY", "HOST"]);
+    assert_eq!(env(&["--exec", "cat"], &[("SWITCHBOARD_EXEC_ENV", "A,B")], "").unwrap(), ["A", "B"]);
+    // As for every setting, a flag outranks the file.
+    let file = "[[agent]]\nname = \"Cat\"\ncommand = \"cat\"\nenv = [\"OLD\"]\n";
+    assert_eq!(env(&["--exec-env", "NEW"], &[], file).unwrap(), ["NEW"]);
+    assert_eq!(env(&[], &[], file).unwrap(), ["OLD"]);
+    let refused = |flags: &[&str]| env(flags, &[], "").unwrap_err().to_string();
+    let reason = "--exec-env: \"A2A_ATTEMPT\" cannot be passed on: names that begin with A2A_ describe the message";
+    assert_eq!(refused(&["--exec", "cat", "--exec-env", "A2A_ATTEMPT"]), reason);
+    assert_eq!(refused(&["--exec-env", "API_KEY"]), "--exec-env: only agents of kind \"exec\" have this");
+}
+
+#[test]
 fn without_a_word_it_is_a_durable_demo_for_this_machine() {
     let config = load(&[], &[], "").unwrap();
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");

@@ -96,5 +96,5 @@ pub(super) fn variable(name: String) -> Result<String, String> {
 
 /// What an agent is called in a path unless it is told.
 pub(super) fn slug_of(name: &str) -> String {
-    AgentBuilder::new(name, Demo).slug_name().to_owned()
+    AgentBuilder::new(name, Demo::at("")).slug_name().to_owned()
 }
