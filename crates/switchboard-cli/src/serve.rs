@@ -30,7 +30,10 @@ pub(crate) fn assemble(
     access_log: Option<AccessLog>,
 ) -> Result<Server, ServeError> {
     let builder = match &config.storage {
-        Storage::Memory => Server::builder().memory(),
+        Storage::Memory => {
+            let tasks_max = usize::try_from(*config.server.retention_tasks_max).unwrap_or(usize::MAX);
+            Server::builder().memory_holding(tasks_max)
+        }
         Storage::Sqlite { folder, synchronous } => {
             let synchronous = match synchronous {
                 config::Synchronous::Full => Synchronous::Full,
@@ -83,10 +86,14 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     if let Some(dialect) = server.default_version.value {
         builder = builder.default_version(dialect);
     }
+    if let Some(bindings) = server.interfaces.value {
+        builder = builder.interfaces(bindings);
+    }
     let mut limits = ServerLimits::default();
     limits.body_bytes_max = *server.body_bytes_max;
     let engine_limits = Limits {
         reply_bytes_max: *server.reply_bytes_max,
+        frame_bytes_max: *server.frame_bytes_max,
         queued_s_max: *server.queued_timeout_s,
         processing_s_max: *server.processing_timeout_s,
         delivery_failures_max: *server.webhook_attempts_max,
@@ -95,6 +102,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     };
     builder
         .card_form(card_form(*server.card))
+        .allow_unauthenticated(*server.allow_unauthenticated)
         .tenants(server.tenants.value)
         .outbound_allow(server.outbound_allow.value)
         .cors(Cors::origins(server.cors_origins.value))
@@ -160,7 +168,8 @@ fn agent_of(agent: AgentConfig, place: String, data: Option<&Path>, environment:
         .streaming(*settings.streaming)
         .push_notifications(*settings.push)
         .input_modes(settings.input_modes.value.unwrap_or_default())
-        .output_modes(settings.output_modes.value.unwrap_or_default());
+        .output_modes(settings.output_modes.value.unwrap_or_default())
+        .strict_output_modes(*settings.strict_output_modes);
     skills.into_iter().fold(builder, |builder, skill| builder.skill(skill_of(skill)))
 }
 
@@ -192,6 +201,9 @@ fn with_dialects(mut builder: AgentBuilder, settings: &AgentSettings) -> AgentBu
     };
     if let Some(card) = *settings.card {
         builder = builder.card_form(card_form(card));
+    }
+    if let Some(bindings) = settings.interfaces.value.clone() {
+        builder = builder.interfaces(bindings);
     }
     if let Some(seed) = *settings.dialect {
         builder = builder.dialect(dialect(seed));

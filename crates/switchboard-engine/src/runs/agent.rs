@@ -49,6 +49,9 @@ pub struct Traits {
     pub wind_down: Duration,
     /// How much of an error the client reads.
     pub error_details: ErrorDetails,
+    /// Refuses a message whose client accepts none of the media types on the card. Otherwise the agent answers with what
+    /// it writes, and the reply says so in a header.
+    pub strict_output_modes: bool,
 }
 
 impl Default for Traits {
@@ -62,6 +65,7 @@ impl Default for Traits {
             run_max_per_call: None,
             wind_down: Duration::ZERO,
             error_details: ErrorDetails::Incident,
+            strict_output_modes: false,
         }
     }
 }
@@ -112,6 +116,12 @@ impl Traits {
     #[must_use]
     pub fn with_wind_down(mut self, wind_down: Duration) -> Self {
         self.wind_down = wind_down;
+        self
+    }
+
+    #[must_use]
+    pub fn with_strict_output_modes(mut self, strict: bool) -> Self {
+        self.strict_output_modes = strict;
         self
     }
 

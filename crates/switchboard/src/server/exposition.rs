@@ -42,7 +42,7 @@ pub(crate) async fn render(shared: &Shared, with_endpoints: bool) -> String {
 
 fn write_requests(out: &mut String, shared: &Shared) {
     let metrics = &shared.metrics;
-    let names = std::iter::once("").chain(shared.agents.iter().map(|agent| agent.name.as_str()));
+    let names = std::iter::once("").chain(shared.own_site.agents.iter().map(|agent| agent.name.as_str()));
     family(out, "requests_total", "counter", "Requests answered, by agent, operation and outcome.");
     for (agent, operations) in names.zip(&metrics.requests) {
         for (operation, outcomes) in Operation::ALL.iter().zip(operations) {

@@ -176,7 +176,7 @@ impl Underway {
 
     fn agent_name(&self) -> &str {
         let place = self.note.agent.load(Relaxed).checked_sub(1);
-        place.and_then(|place| self.shared.agents.get(place)).map_or("", |agent| agent.name.as_str())
+        place.and_then(|place| self.shared.own_site.agents.get(place)).map_or("", |agent| agent.name.as_str())
     }
 
     /// One line per refusal, as far as there is room for more lines in this second.

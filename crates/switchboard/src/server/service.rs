@@ -17,7 +17,7 @@ use switchboard_core::error::ProtocolError;
 use tracing::{Instrument, Span};
 
 use super::body::ReplyBody;
-use super::context::{Head, Mounted, Shared, card_dialect, claimed};
+use super::context::{Head, Mounted, Shared, Site, card_dialect, claimed};
 use super::cors::Cors;
 #[cfg(feature = "grpc")]
 use super::grpc;
@@ -98,7 +98,7 @@ where
             let response = stamp.on(&underway.shared, preflight());
             return Box::pin(ready(Ok(span.in_scope(|| underway.answered(response)))));
         }
-        if let Some(agent) = rpc_agent(&underway.shared, &parts.method, &place) {
+        if let Some(agent) = rpc_agent(&underway.shared, &parts, &place) {
             let answer = async move {
                 let shared = &underway.shared;
                 let head = Head { uri: &parts.uri, headers: &parts.headers, note: &underway.note };
@@ -113,7 +113,8 @@ where
             let shared = &underway.shared;
             let head = Head { uri: &parts.uri, headers: &parts.headers, note: &underway.note };
             let route = route(parts.uri.path(), shared.mount.base_of(&parts));
-            let response = stamp.on(shared, dispatch(shared, &head, &parts.method, route, body).await);
+            let site = shared.site(&parts.uri, &parts.headers);
+            let response = stamp.on(shared, dispatch(shared, site, &head, &parts.method, route, body).await);
             Ok(underway.answered(response))
         };
         Box::pin(answer.instrument(span))
@@ -151,10 +152,10 @@ impl Stamp {
 }
 
 /// The agent of a JSON-RPC call whose path belongs to no single system's accent.
-fn rpc_agent(shared: &Shared, method: &Method, route: &Route<'_>) -> Option<Arc<Mounted>> {
+fn rpc_agent(shared: &Shared, parts: &Parts, route: &Route<'_>) -> Option<Arc<Mounted>> {
     let Route::Agent { agent, place: Place::Root | Place::JsonRpc } = route else { return None };
-    let agent = shared.agent(agent.as_deref())?;
-    (*method == Method::POST && agent.accent.claim.is_none()).then(|| agent.clone())
+    let agent = shared.site(&parts.uri, &parts.headers).agent(agent.as_deref())?;
+    (parts.method == Method::POST && agent.accent.claim.is_none()).then(|| agent.clone())
 }
 
 /// Whether this is somebody who looks if there is an endpoint of agent-native here, which one tells by the refusal of a
@@ -173,6 +174,7 @@ fn preflight() -> Response<ReplyBody> {
 
 async fn dispatch<B>(
     shared: &Shared,
+    site: &Site,
     head: &Head<'_>,
     method: &Method,
     route: Route<'_>,
@@ -204,10 +206,10 @@ where
         Route::Agent { agent, place } => (agent, place),
     };
     if let Place::Corvid(place) = place {
-        let at = seeds::CorvidAt { agent: name.as_deref(), place };
+        let at = seeds::CorvidAt { site, agent: name.as_deref(), place };
         return Box::pin(seeds::serve_corvid(shared, head, method, at, body)).await;
     }
-    let Some(agent) = shared.agent(name.as_deref()) else { return not_found(head) };
+    let Some(agent) = site.agent(name.as_deref()) else { return not_found(head) };
     head.note.agent(agent);
     if let Place::Card | Place::Seed { place: SeedPlace::Card, .. } = place {
         head.note.operation(Operation::GetAgentCard);
@@ -218,7 +220,7 @@ where
         _ => Mount::Shared { claim: agent.accent.claim },
     };
     match place {
-        Place::Root if reads => ops::welcome(shared),
+        Place::Root if reads => ops::welcome(site),
         Place::Seed { dialect, place: SeedPlace::Card, .. } if reads => {
             agent.cards.on_mount(dialect).answer(head.headers, *method == Method::HEAD)
         }

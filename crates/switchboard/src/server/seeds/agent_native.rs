@@ -17,7 +17,6 @@ use switchboard_core::model::{Task, TaskState, TaskView, Update};
 use super::{Asked, Visit};
 use crate::server::binding::Calling;
 use crate::server::body::ReplyBody;
-use crate::server::context::Shared;
 use crate::server::respond::{JSON, json};
 use crate::server::sse::{Framing, SseBody};
 
@@ -60,9 +59,13 @@ fn as_told(reply: Reply, is_async: bool) -> Result<Reply, ProtocolError> {
     }
 }
 
-/// The body of a stream.
-pub(super) fn tell(shared: &Shared, updates: UpdateStream) -> SseBody {
-    let told: UpdateStream = Box::pin(Tale { updates, narrator: Narrator::default(), untold: None });
+/// The body of a stream to a caller.
+pub(super) fn tell(visit: Visit<'_>, updates: UpdateStream) -> SseBody {
+    let Visit { shared, agent, identity, .. } = visit;
+    let (engine, name) = (shared.engine.clone(), agent.name.clone());
+    let owner = identity.owner(None).unwrap_or_default();
+    let fit = Box::new(move |view| engine.fitted_to_frame(name.as_str(), &owner, view));
+    let told: UpdateStream = Box::pin(Tale { updates, narrator: Narrator::default(), untold: None, fit });
     let framing = Framing::JsonRpc { id: STREAM_ID.to_owned() };
     let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
     let (write_bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
@@ -75,12 +78,14 @@ struct Tale {
     narrator: Narrator,
     /// The number of an update that is told unless something follows at once.
     untold: Option<Option<u64>>,
+    /// Makes a task fit one event: it holds all that was written so far.
+    fit: Box<dyn Fn(TaskView) -> TaskView + Send>,
 }
 
 impl Tale {
     fn tell(&mut self, seq: Option<u64>) -> Option<Result<Frame, ProtocolError>> {
         self.untold = None;
-        let view = self.narrator.view()?;
+        let view = (self.fit)(self.narrator.view()?);
         Some(Ok(Frame { seq, truncated: false, update: SharedUpdate::new(Update::Task(view)) }))
     }
 }
