@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use switchboard::{
-    AgentBuilder, Backoff, CardForm, Cors, CorvidOptions, Dialect, Effects, Idempotency, Limits, Recovery,
-    SelectoolsOptions, ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
+    AccessLog, AgentBuilder, Backoff, CardForm, Cors, CorvidOptions, Dialect, Effects, ErrorDetails, Idempotency,
+    Limits, Recovery, SelectoolsOptions, ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions,
+    Synchronous, Traits,
 };
 use tokio::sync::Semaphore;
 
@@ -36,7 +37,11 @@ pub(crate) fn examples(config: &Config) -> Examples {
 ///
 /// # Errors
 /// When the store cannot be opened.
-pub(crate) fn assemble(config: Config, environment: &Environment) -> Result<Server, ServeError> {
+pub(crate) fn assemble(
+    config: Config,
+    environment: &Environment,
+    access_log: Option<AccessLog>,
+) -> Result<Server, ServeError> {
     let builder = match &config.storage {
         Storage::Memory => {
             let tasks_max = usize::try_from(*config.server.retention_tasks_max).unwrap_or(usize::MAX);
@@ -51,7 +56,11 @@ pub(crate) fn assemble(config: Config, environment: &Environment) -> Result<Serv
             Server::builder().sqlite_with(folder.join(DATABASE_NAME), options)
         }
     };
-    with_rules(builder, config, environment).build()
+    let builder = with_rules(builder, config, environment);
+    match access_log {
+        Some(log) => builder.access_log(log).build(),
+        None => builder.build(),
+    }
 }
 
 /// Puts a server together that keeps nothing, so that its parts can refuse the configuration before it is used.
@@ -112,6 +121,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
         .cors(Cors::origins(server.cors_origins.value))
         .limits(limits)
         .engine_limits(engine_limits.with_lease_ms(*server.lease_s * 1000))
+        .log_completed_tasks(*server.log_completed_tasks)
         .host_check(config::is_local(*server.listen))
 }
 
@@ -156,6 +166,10 @@ fn agent_of(agent: AgentConfig, place: String, data: Option<&Path>, environment:
         Some(config::Effects::None) => builder.traits(|traits| traits.with_effects(Effects::Never)),
         Some(config::Effects::Some) => builder.traits(|traits| traits.with_effects(Effects::Possible)),
     };
+    let builder = builder.error_details(match *settings.error_details {
+        config::ErrorDetails::Incident => ErrorDetails::Incident,
+        config::ErrorDetails::Full => ErrorDetails::Full,
+    });
     let builder = match settings.idempotency.map(idempotency_of) {
         None => builder,
         Some(idempotency) => builder.traits(|traits| traits.with_idempotency(idempotency)),

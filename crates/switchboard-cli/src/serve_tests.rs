@@ -20,7 +20,7 @@ async fn serving(flags: &[&str], variables: &[(&str, &str)], visit: impl AsyncFn
     let config = settle(layers, &environment, nowhere).unwrap();
     rehearse(&config, &environment).unwrap();
     let (listen, examples) = (*config.server.listen, examples(&config));
-    let bound = assemble(config, &environment).unwrap().bind(listen).await.unwrap();
+    let bound = assemble(config, &environment, None).unwrap().bind(listen).await.unwrap();
     let text = bound.banner().examples(examples.send, examples.stream).to_string();
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with("curl ")).map(str::to_owned).collect();
     let stop = CancellationToken::new();

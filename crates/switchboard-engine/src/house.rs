@@ -18,7 +18,7 @@ use crate::ports::room::NoLinks;
 use crate::ports::store::{Scope, StoreError, StoredTask};
 use crate::ports::{Clock, Hints, Ids, Links, Room, Store, Webhook};
 use crate::push::SharedLanes;
-use crate::runs::{AgentSource, RunRegistry};
+use crate::runs::{AgentSource, RunCounters, RunRegistry};
 use crate::supervisor::Supervisor;
 use crate::watching::Tails;
 
@@ -68,6 +68,8 @@ pub(crate) struct House {
     pub(crate) supervisor: Supervisor,
     pub(crate) counters: Counters,
     pub(crate) health: Health,
+    /// Whether a line is logged for each completed task. Those that end otherwise always have one.
+    pub(crate) logs_completed: bool,
     /// Where contents that no reply has room for can be had; known once somebody serves them.
     pub(crate) links: OnceLock<Arc<dyn Links>>,
     /// Which endpoints may be called now.
@@ -177,10 +179,8 @@ impl House {
 /// Counted since start, for `/metrics`.
 #[derive(Default)]
 pub struct Counters {
-    pub runs_started: AtomicU64,
-    pub runs_recovered: AtomicU64,
-    pub runs_failed: AtomicU64,
-    pub runs_timed_out: AtomicU64,
+    /// Runs whose agent is not served here. Those of the others are counted by agent.
+    pub unserved_runs: RunCounters,
     pub streams_opened: AtomicU64,
     pub streams_closed: AtomicU64,
     pub deliveries_made: AtomicU64,

@@ -31,7 +31,7 @@ use switchboard::{SigningSecrets, Tls, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
-pub(crate) use choices::{Card, Effects, Idempotency, LogFormat, Seed, Synchronous};
+pub(crate) use choices::{Card, Effects, ErrorDetails, Idempotency, LogFormat, Seed, Synchronous};
 pub(crate) use environment::Environment;
 pub(crate) use flags::SettingFlags;
 pub(crate) use layer::gather;

@@ -2,6 +2,7 @@
 //! effects may be asked first, so that its answer is in the same commit.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use switchboard_core::call::{Caller, SendMessage};
 use switchboard_core::dialect::{own_id, vocabulary};
@@ -14,7 +15,7 @@ use crate::commit::{AppendError, Extras, Record, Step, WriteError, contended};
 use crate::house::{House, Registered};
 use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
 use crate::push::put_config;
-use crate::runs::{AgentFuture, Effects, Replies, Run, Stage, Turn, TurnStart, poll_once};
+use crate::runs::{AgentFuture, Effects, Replies, Run, RunEnd, Stage, Turn, TurnStart, poll_once};
 use crate::supervisor::Unbroken;
 
 /// What became of a message.
@@ -116,7 +117,7 @@ impl Entering<'_> {
             || send.return_immediately
             || send.open_as.is_some()
             || send.push_config.is_some();
-        let record = Arc::new(Record::unopened(self.scope.clone(), id.clone(), context_id.clone()));
+        let record = Arc::new(Record::unopened(self.scope.clone(), id.clone(), context_id.clone(), now));
         let push = self.push_change(&send, &id, 0, &[])?;
         let SendMessage { message, metadata, accepted_output_modes, .. } = *send;
         let message = Message { task_id: Some(id), context_id: Some(context_id.clone()), ..message };
@@ -141,10 +142,12 @@ impl Entering<'_> {
         let start = TurnStart::first(record.clone(), inbound, &stage.head, run_max, referenced, now);
         let turn = Turn::staged(house.clone(), start, stage);
         let mut future = self.agent.source.start(turn.clone());
+        let mut ended = None;
         let stage = match poll_once(&mut future) {
             Some(outcome) => {
-                let end = outcome.into_end(house, &turn);
+                let (end, how) = outcome.into_end(house, self.agent, &turn);
                 turn.end_in_stage(end);
+                ended = Some((how, turn.work_time().elapsed()));
                 turn.finish_stage()
             }
             None => turn.unstage(),
@@ -156,18 +159,25 @@ impl Entering<'_> {
         extras.folded = Some(folded.clone());
         let run = head.running.then_some(future);
         let step = Step::of(before, head, events.into());
-        Ok(Asked { record, step, folded, extras: Box::new(extras), turn, run })
+        Ok(Asked { record, step, folded, extras: Box::new(extras), turn, run, ended })
     }
 
     /// Commits what an agent without effects was asked and has answered so far.
     async fn commit_asked(&self, asked: Asked, is_chosen: bool) -> Result<Entry, ProtocolError> {
-        let Asked { record, step, folded, extras, turn, run } = asked;
+        let Asked { record, step, folded, extras, turn, run, ended } = asked;
         let events = step.events.clone();
         let run = run.map(|future| (future, self.house.now()));
         if let Err(error) = self.house.append(&record, step, None, *extras).await {
-            // The run was for nothing, and it knows: it had no effects.
+            // Another request won the race. Cancel this run: its agent declared no effects, so nothing has to be undone.
             turn.cancel_token().cancel();
             return self.not_entered(error)?.ok_or_else(|| not_opened(&record.id, is_chosen));
+        }
+        if let Some((how, worked)) = ended {
+            let shown = record.with_head(|head| RunEnd::shown_by(head, turn.number()));
+            let runs = self.agent.source.runs();
+            runs.start();
+            // The task shows that it failed; only the run knows of what.
+            runs.end(if shown == RunEnd::Failed && how != RunEnd::Completed { how } else { shown }, worked);
         }
         if let Some((future, leased_at)) = run {
             Run::new(self.house.clone(), self.agent.clone(), turn, future, leased_at).spawn();
@@ -326,6 +336,8 @@ struct Asked {
     turn: Turn,
     /// The agent, if it has more to say.
     run: Option<AgentFuture>,
+    /// How its run ended and how long that took, if it has ended.
+    ended: Option<(RunEnd, Duration)>,
 }
 
 fn entered(record: Arc<Record>, folded: Arc<Folded>, events: Arc<[Event]>, opened: bool) -> Entered {

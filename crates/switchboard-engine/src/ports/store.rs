@@ -416,6 +416,9 @@ pub struct StoreStats {
     /// Commits by the time they took, below each bound of `COMMIT_MICROS_BOUNDS`, and above all of them.
     pub commit_seconds: [u64; 10],
     pub commit_micros_sum: u64,
+    /// Tasks that are kept, in the order of [`TaskState::ALL`]. Kept up to date by every commit, so reading it costs
+    /// nothing; none while a file that was just opened is being counted.
+    pub tasks: Option<[u64; TaskState::ALL.len()]>,
 }
 
 /// Upper bounds, in microseconds, of the commit latency histogram.

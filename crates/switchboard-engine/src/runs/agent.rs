@@ -8,7 +8,7 @@ use std::time::Duration;
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::Json;
 
-use super::{AgentError, Turn};
+use super::{AgentError, RunCounters, Turn};
 
 /// An agent: it is given one message at a time and works on it.
 ///
@@ -47,6 +47,8 @@ pub struct Traits {
     pub run_max_per_call: Option<Duration>,
     /// How much longer a run is waited for that is out of time, for agents that then end by themselves in an orderly way.
     pub wind_down: Duration,
+    /// How much of an error the client reads.
+    pub error_details: ErrorDetails,
     /// Refuses a message whose client accepts none of the media types on the card. Otherwise the agent answers with what
     /// it writes, and the reply says so in a header.
     pub strict_output_modes: bool,
@@ -62,6 +64,7 @@ impl Default for Traits {
             run_max: None,
             run_max_per_call: None,
             wind_down: Duration::ZERO,
+            error_details: ErrorDetails::Incident,
             strict_output_modes: false,
         }
     }
@@ -121,6 +124,23 @@ impl Traits {
         self.strict_output_modes = strict;
         self
     }
+
+    #[must_use]
+    pub fn with_error_details(mut self, details: ErrorDetails) -> Self {
+        self.error_details = details;
+        self
+    }
+}
+
+/// How much the client reads of a failure that the agent did not choose: an error it returned, a panic, the end of a
+/// command. What an agent says on purpose, with [`Turn::fail`], [`Turn::reject`] or [`AgentError::told`], always goes out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ErrorDetails {
+    /// A short reason and an incident id. The log has the cause under that id.
+    #[default]
+    Incident,
+    /// The whole text, which may hold paths and secrets of the server.
+    Full,
 }
 
 /// Whether a run has effects outside its task: writes, calls, payments.
@@ -193,6 +213,7 @@ pub struct AgentSource {
     start: Arc<dyn Fn(Turn) -> AgentFuture + Send + Sync>,
     clean_up: Arc<dyn Fn(Json) -> BoxFuture<'static, ()> + Send + Sync>,
     traits: Traits,
+    runs: Arc<RunCounters>,
 }
 
 impl AgentSource {
@@ -209,7 +230,7 @@ impl AgentSource {
             let agent = cleaner.clone();
             Box::pin(async move { agent.clean_up_after(checkpoint).await })
         };
-        Self { start: Arc::new(start), clean_up: Arc::new(clean_up), traits }
+        Self { start: Arc::new(start), clean_up: Arc::new(clean_up), traits, runs: Arc::default() }
     }
 
     /// A fresh instance for each turn. The factory is called once at the beginning to read the traits.
@@ -226,12 +247,24 @@ impl AgentSource {
             let make = cleaner.clone();
             Box::pin(async move { make().clean_up_after(checkpoint).await })
         };
-        Self { start: Arc::new(start), clean_up: Arc::new(clean_up), traits }
+        Self { start: Arc::new(start), clean_up: Arc::new(clean_up), traits, runs: Arc::default() }
     }
 
     #[must_use]
     pub fn traits(&self) -> &Traits {
         &self.traits
+    }
+
+    /// What has been counted about this agent's runs.
+    #[must_use]
+    pub fn runs(&self) -> &RunCounters {
+        &self.runs
+    }
+
+    /// The same agent with counters that stand at zero, for one more engine.
+    pub(crate) fn counted_anew(mut self) -> Self {
+        self.runs = Arc::default();
+        self
     }
 
     /// Overrides what the agent declares.

@@ -4,6 +4,7 @@
 
 mod agent;
 mod artifact_writer;
+mod ending;
 mod error;
 mod recovery;
 mod registry;
@@ -15,8 +16,11 @@ mod sweeper;
 mod turn;
 mod work_time;
 
-pub use agent::{Agent, AgentFuture, AgentSource, Backoff, Effects, Idempotency, Recovery, Replies, Traits};
+pub use agent::{
+    Agent, AgentFuture, AgentSource, Backoff, Effects, ErrorDetails, Idempotency, Recovery, Replies, Traits,
+};
 pub use artifact_writer::ArtifactWriter;
+pub use ending::{RunCounters, RunEnd};
 pub use error::{AgentError, TurnError};
 pub use turn::Turn;
 

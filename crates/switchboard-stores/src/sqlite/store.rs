@@ -22,6 +22,7 @@ use super::accepted::{find_accepted, last_accepted_day};
 use super::accepted_task::task_as_accepted;
 use super::answers::answer;
 use super::cache::Cache;
+use super::census::{AT_ONCE_MAX, Census};
 use super::download;
 use super::list;
 use super::lock::FileLock;
@@ -48,6 +49,7 @@ pub struct SqliteStore {
     // then may another process have it.
     readers: Readers,
     writer: Writer,
+    _census: Census,
     _lock: FileLock,
 }
 
@@ -65,6 +67,7 @@ impl SqliteStore {
         let stats = Arc::new(Stats::default());
         let cache = Arc::new(Cache::new(options.cache_records_max, options.cache_bytes_max));
         let totals = Arc::new(Totals::default());
+        let census = Census::begin(path, &writer, &totals, AT_ONCE_MAX);
         let readers = Readers::start(readers).map_err(io)?;
         let memory = Memory { stats: stats.clone(), cache: cache.clone(), totals: totals.clone() };
         let started = Writer::start(writer, memory, clock.clone(), epoch, options.queue_max);
@@ -81,6 +84,7 @@ impl SqliteStore {
             prune_after: AtomicI64::new(0),
             readers,
             writer,
+            _census: census,
             _lock: lock,
         })
     }
@@ -253,7 +257,7 @@ impl Store for SqliteStore {
     }
 
     fn stats(&self) -> StoreStats {
-        self.stats.read()
+        StoreStats { tasks: self.totals.all(), ..self.stats.read() }
     }
 }
 

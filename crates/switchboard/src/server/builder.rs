@@ -20,6 +20,7 @@ use switchboard_engine::{Engine, Registered};
 use tokio::net::TcpListener;
 
 use super::accent::Accent;
+use super::access_log::AccessLog;
 use super::auth::{Door, Tokens};
 use super::cards::CardForm;
 use super::cors::Cors;
@@ -64,11 +65,28 @@ pub struct ServerBuilder {
     card_form: CardForm,
     interfaces: Option<Vec<ProtocolBinding>>,
     tls: Option<Tls>,
+    access_log: Option<AccessLog>,
+    log_completed_tasks: bool,
 }
 
 impl ServerBuilder {
     /// How many tasks [`ServerBuilder::memory`] keeps.
     pub const MEMORY_TASKS_MAX_DEFAULT: usize = MEMORY_TASKS_MAX_DEFAULT;
+
+    /// Writes one line per request to this log: who asked for what, when, and how it was answered.
+    #[must_use]
+    pub fn access_log(mut self, log: AccessLog) -> Self {
+        self.access_log = Some(log);
+        self
+    }
+
+    /// Whether a line is logged for each completed task, which it is unless switched off. Tasks that end otherwise always
+    /// have one.
+    #[must_use]
+    pub fn log_completed_tasks(mut self, on: bool) -> Self {
+        self.log_completed_tasks = on;
+        self
+    }
 
     /// Adds an agent, served under `/agents/{slug}`. The first one is the default and also served at the root.
     #[must_use]
@@ -295,8 +313,8 @@ impl ServerBuilder {
             Some(tokens) => Door::Tokens(tokens),
             None => Door::open(self.tenants.into_iter().map(Tenant::from).collect()),
         };
-        let mut engine =
-            Engine::builder(store).clock(clock.clone()).webhook(Arc::new(webhook)).limits(self.engine_limits);
+        let engine = Engine::builder(store).clock(clock.clone()).webhook(Arc::new(webhook));
+        let mut engine = engine.limits(self.engine_limits).log_completed_tasks(self.log_completed_tasks);
         let served = |agent: &AgentBuilder| (agent.slug_name().to_owned(), Arc::new(agent.accent().clone()));
         let order = self.agents.iter().map(served).collect();
         let open = door.is_open();
@@ -317,6 +335,7 @@ impl ServerBuilder {
             card_form: self.card_form,
             interfaces: self.interfaces,
             tls: self.tls,
+            access_log: self.access_log,
             since: clock.now(),
         };
         Ok(Server { parts, started: Arc::new(AtomicBool::new(false)) })
@@ -348,6 +367,7 @@ pub(super) struct Parts {
     pub(super) card_form: CardForm,
     pub(super) interfaces: Option<Vec<ProtocolBinding>>,
     pub(super) tls: Option<Tls>,
+    pub(super) access_log: Option<AccessLog>,
     pub(super) since: Timestamp,
 }
 
@@ -385,6 +405,8 @@ impl Server {
             card_form: CardForm::default(),
             interfaces: None,
             tls: None,
+            access_log: None,
+            log_completed_tasks: true,
         }
     }
 

@@ -94,7 +94,7 @@ impl Bound {
             loop {
                 let Ok(slot) = slots.clone().acquire_owned().await else { return };
                 match listener.accept().await {
-                    Ok((stream, _)) => serve(&shared, stream, slot),
+                    Ok((stream, peer)) => serve(&shared, stream, peer, slot),
                     Err(error) => pause_after(&error).await,
                 }
             }
@@ -121,11 +121,11 @@ async fn pause_after(error: &io::Error) {
     }
 }
 
-fn serve(shared: &Arc<Shared>, stream: TcpStream, slot: OwnedSemaphorePermit) {
+fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, slot: OwnedSemaphorePermit) {
     // Without this an event waits up to 40 ms for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
     shared.metrics.connected();
-    let (of, service) = (shared.clone(), A2aService::new(shared.clone()));
+    let (of, service) = (shared.clone(), A2aService::of_peer(shared.clone(), peer));
     let service = service_fn(move |request| service.clone().call(RequestBody::of(request, &of)));
     let builder = builder(shared);
     let draining = shared.engine.supervisor().draining().clone();
