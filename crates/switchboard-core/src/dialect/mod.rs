@@ -24,6 +24,7 @@ pub mod v1_0;
 mod vocabulary;
 
 pub use crate::model::{Dialect, Package};
+pub use conversation::conversation;
 pub use retold::Told;
 pub use vocabulary::{Vocabulary, vocabulary, vocabulary_of_package};
 

@@ -194,7 +194,7 @@ impl Head {
                 self.fence = *fence;
                 self.attempt = *attempt;
             }
-            Event::Checkpoint { .. } => {}
+            Event::Noted { .. } | Event::Checkpoint { .. } => {}
         }
     }
 }

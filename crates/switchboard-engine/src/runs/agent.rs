@@ -47,6 +47,9 @@ pub struct Traits {
     pub run_max_per_call: Option<Duration>,
     /// How much longer a run is waited for that is out of time, for agents that then end by themselves in an orderly way.
     pub wind_down: Duration,
+    /// How many messages of earlier tasks in the same context the agent is given ([`Turn::context`]). 0, the default, is
+    /// none: each task stands by itself.
+    pub context_messages_max: usize,
 }
 
 impl Default for Traits {
@@ -59,6 +62,7 @@ impl Default for Traits {
             run_max: None,
             run_max_per_call: None,
             wind_down: Duration::ZERO,
+            context_messages_max: 0,
         }
     }
 }
@@ -109,6 +113,12 @@ impl Traits {
     #[must_use]
     pub fn with_wind_down(mut self, wind_down: Duration) -> Self {
         self.wind_down = wind_down;
+        self
+    }
+
+    #[must_use]
+    pub fn with_context_messages_max(mut self, messages_max: usize) -> Self {
+        self.context_messages_max = messages_max;
         self
     }
 }

@@ -1,9 +1,10 @@
 //! How a run goes wrong: for the agent's author, and for the client. These are two texts; only the second leaves.
 
 use std::fmt;
+use std::sync::Arc;
 
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::FAILED_UNTOLD;
+use switchboard_core::model::{FAILED_UNTOLD, Json, Message, Task, TaskState};
 
 /// Why an agent's run failed.
 ///
@@ -65,3 +66,27 @@ impl fmt::Display for TurnError {
 }
 
 impl std::error::Error for TurnError {}
+
+/// The name in the metadata of a failure's message that tells how the agent answered wrongly.
+const INVALID_RESPONSE: &str = "switchboard.invalidAgentResponse";
+
+/// Marks the message of a failure whose cause is that the agent did what the protocol forbids.
+pub(super) fn mark_invalid_response(mut message: Arc<Message>, error: &AgentError) -> Arc<Message> {
+    let cause = error.cause.as_ref().and_then(|cause| cause.downcast_ref::<TurnError>());
+    if let Some(TurnError::Refused(ProtocolError::InvalidAgentResponse { reason })) = cause {
+        let mark = serde_json::json!({ INVALID_RESPONSE: reason });
+        Arc::make_mut(&mut message).metadata = Some(Json::from_trusted(mark.to_string()));
+    }
+    message
+}
+
+/// How the agent of a failed task answered wrongly, if that is why it failed.
+pub(crate) fn invalid_response(task: &Task) -> Option<ProtocolError> {
+    let metadata = task.status.message.as_ref().filter(|_| task.state() == TaskState::Failed)?.metadata.as_ref()?;
+    if !metadata.as_str().contains(INVALID_RESPONSE) {
+        return None;
+    }
+    let parsed: serde_json::Value = serde_json::from_str(metadata.as_str()).ok()?;
+    let reason = parsed.get(INVALID_RESPONSE)?.as_str()?.to_owned();
+    Some(ProtocolError::InvalidAgentResponse { reason })
+}

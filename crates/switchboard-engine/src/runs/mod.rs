@@ -4,7 +4,9 @@
 
 mod agent;
 mod artifact_writer;
+mod background;
 mod error;
+mod pause;
 mod recovery;
 mod registry;
 mod run_time;
@@ -18,6 +20,8 @@ pub use artifact_writer::ArtifactWriter;
 pub use error::{AgentError, TurnError};
 pub use turn::Turn;
 
+pub(crate) use background::Background;
+pub(crate) use error::invalid_response;
 pub(crate) use recovery::give_back;
 pub(crate) use registry::RunRegistry;
 pub(crate) use runner::{Run, poll_once};

@@ -95,6 +95,9 @@ pub(super) enum StoredEvent {
         #[serde(default, deserialize_with = "present")]
         metadata: Option<Json>,
     },
+    Noted {
+        message: StoredMessage,
+    },
     Replied {
         message: StoredMessage,
     },
@@ -134,6 +137,7 @@ impl StoredEvent {
                 let artifact = artifact.into_artifact(chunks)?;
                 Event::ArtifactWritten { artifact, append, last_chunk, metadata, attempt }
             }
+            Self::Noted { message } => Event::Noted { message: message.into_message(chunks)? },
             Self::Replied { message } => Event::Replied { message: message.into_message(chunks)? },
             Self::CancelRequested { at, metadata } => Event::CancelRequested { metadata, at: at.0 },
             Self::Claimed { fence, attempt, at } => Event::Claimed { fence, attempt, at: at.0 },

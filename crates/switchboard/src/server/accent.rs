@@ -17,6 +17,8 @@ pub(crate) struct Accent {
     /// The dialect of requests that nothing else decides.
     pub(crate) default: Option<Dialect>,
     pub(crate) card: Option<CardForm>,
+    /// Whether the agent's owner has named a version; if not, some cards name ours.
+    pub(crate) has_version: bool,
     pub(crate) selectools: SelectoolsOptions,
     /// Which tasks clients of selectools can still read.
     pub(crate) window: Arc<Window>,

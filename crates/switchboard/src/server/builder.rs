@@ -21,7 +21,8 @@ use switchboard_engine::{Engine, Registered};
 use tokio::net::TcpListener;
 
 use super::accent::Accent;
-use super::auth::{Door, Tokens};
+use super::api_key::{ApiKey, is_loopback, short_key};
+use super::auth::{Door, Tokens, is_short};
 use super::cards::{CardForm, ServedCards, Subject};
 use super::context::{Mounted, RequestIds, Shared};
 use super::cors::Cors;
@@ -74,6 +75,7 @@ pub struct ServerBuilder {
     store: StoreChoice,
     public_url: Option<String>,
     tokens: Option<Tokens>,
+    api_key: Option<ApiKey>,
     tenants: Vec<String>,
     outbound_allow: Vec<String>,
     signing_secrets: Option<SigningSecrets>,
@@ -143,6 +145,23 @@ impl ServerBuilder {
     #[must_use]
     pub fn tokens(mut self, tokens: Tokens) -> Self {
         self.tokens = Some(tokens);
+        self
+    }
+
+    /// Only holders of this key may call, or of one of the [`tokens`](Self::tokens). All of them are the same principal,
+    /// `api-key`, and see the same tasks. A key of fewer than 16 characters can be guessed: it is taken, with a warning, only
+    /// while nobody but this machine can reach the server.
+    #[must_use]
+    pub fn api_key(mut self, key: impl Into<String>) -> Self {
+        self.api_key = Some(ApiKey::Given(key.into()));
+        self
+    }
+
+    /// As [`api_key`](Self::api_key), with the key in an environment variable of this name, which is read when the server is
+    /// built.
+    #[must_use]
+    pub fn api_key_env(mut self, name: impl Into<String>) -> Self {
+        self.api_key = Some(ApiKey::Named(name.into()));
         self
     }
 
@@ -251,8 +270,25 @@ impl ServerBuilder {
             }
             StoreChoice::Given(store) => store,
         };
-        let door = match self.tokens {
-            Some(tokens) if tokens.is_empty() => return Err(ServeError::new("the list of tokens is empty")),
+        let api_key = self.api_key.map(ApiKey::read).transpose()?;
+        let has_short_key = api_key.as_deref().is_some_and(is_short);
+        if has_short_key {
+            if public_url.as_ref().is_some_and(|url| !url.host().is_some_and(is_loopback)) {
+                return Err(short_key("the public URL is not a loopback address"));
+            }
+            tracing::warn!(
+                "the API key is shorter than 16 characters and can be guessed; use it on this machine alone"
+            );
+        }
+        let tokens = match (self.tokens, &api_key) {
+            (Some(tokens), _) if tokens.is_empty() => return Err(ServeError::new("the list of tokens is empty")),
+            (tokens, Some(key)) => {
+                let all = tokens.unwrap_or_default().with_api_key(key);
+                Some(all.map_err(|why| ServeError::new(format!("the API key {why}")))?)
+            }
+            (tokens, None) => tokens,
+        };
+        let door = match tokens {
             Some(tokens) => Door::Tokens(tokens),
             None => Door::open(self.tenants.into_iter().map(Tenant::from).collect()),
         };
@@ -272,7 +308,9 @@ impl ServerBuilder {
             cors: self.cors,
             limits: self.limits,
             public_url,
-            host_check: self.host_check,
+            // With a key that can be guessed, only this machine may call, however the service is mounted.
+            host_check: self.host_check || has_short_key,
+            has_short_key,
             default_version: self.default_version,
             card_form: self.card_form,
             tls: self.tls,
@@ -291,6 +329,8 @@ struct Parts {
     limits: ServerLimits,
     public_url: Option<Uri>,
     host_check: bool,
+    /// Whether the one key of all callers can be guessed.
+    has_short_key: bool,
     default_version: Option<Dialect>,
     card_form: CardForm,
     tls: Option<Tls>,
@@ -311,6 +351,7 @@ impl Server {
             store: StoreChoice::Memory,
             public_url: None,
             tokens: None,
+            api_key: None,
             tenants: Vec::new(),
             outbound_allow: Vec::new(),
             signing_secrets: None,
@@ -329,6 +370,9 @@ impl Server {
     /// # Errors
     /// When the address cannot be had.
     pub async fn bind(mut self, addr: SocketAddr) -> Result<Bound, ServeError> {
+        if self.parts.has_short_key && !addr.ip().is_loopback() {
+            return Err(short_key(&format!("{addr} is not a loopback address")));
+        }
         let cannot = |error: std::io::Error| ServeError::new(format!("cannot listen on {addr}: {error}"));
         let listener = TcpListener::bind(addr).await.map_err(cannot)?;
         let local_addr = listener.local_addr().map_err(cannot)?;
@@ -426,6 +470,7 @@ impl Parts {
             api_url,
             selectools_url: &accent.selectools.card_url,
             default_project: accent.default_project,
+            has_version: accent.has_version,
         };
         let cards = ServedCards::new(form, &subject, self.since, self.limits.card_max_age_s);
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();

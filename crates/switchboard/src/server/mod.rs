@@ -3,6 +3,7 @@
 //! the agent it names, and encoded again. Bindings do not know stores, engines or each other.
 
 mod accent;
+mod api_key;
 mod auth;
 mod binding;
 mod body;

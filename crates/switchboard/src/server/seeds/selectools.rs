@@ -12,7 +12,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::TaskId;
 
 use super::{Asked, Visit};
-use crate::server::auth::Identity;
+use crate::server::auth::{Identity, unauthenticated};
 use crate::server::binding::Calling;
 use crate::server::body::read;
 use crate::server::context::{Head, Mounted, Shared};
@@ -41,7 +41,7 @@ fn identify<'s>(shared: &'s Shared, headers: &HeaderMap) -> Result<&'s Identity,
     if named || shared.door.is_open() {
         return shared.door.identify(headers);
     }
-    Err(ProtocolError::Unauthenticated { reason: "the scheme is not Bearer".to_owned() })
+    Err(unauthenticated())
 }
 
 /// Reads the envelope; a refusal comes with the id to answer it under.
