@@ -76,13 +76,13 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
 }
 
 async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
-    let signals = process::StopSignals::listen().map_err(Failure::runtime)?;
+    let signals = switchboard::StopSignals::listen().map_err(Failure::runtime)?;
     process::outlive_file_size_limit().map_err(Failure::runtime)?;
     let (listen, grace, banner) = (config.listen, config.grace, Banner::of(&config));
     let data = config.storage.folder().map(Path::to_path_buf);
-    // A server without TLS has nothing to read again, and ends by this signal as programs do.
+    // SIGHUP asks for new files to be read. It never ends the server, even if there is nothing to read again.
+    let mut hangups = switchboard::hangups().map_err(Failure::runtime)?;
     let tls = config.tls.as_ref().map(|known| known.tls.clone());
-    let hangups = tls.as_ref().map(|_| process::hangups()).transpose().map_err(Failure::runtime)?;
     let server = serve::assemble(config, environment).map_err(Failure::runtime)?;
     if let Some(data) = data {
         agents::exec::clear_leftovers(&data).await;
@@ -92,10 +92,12 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
     output::say(banner.text(bound.local_addr(), bound.url()));
     let stop = CancellationToken::new();
     let renewing = async {
-        if let (Some(hangups), Some(tls)) = (hangups, &tls) {
-            process::renew_at(hangups, tls).await;
+        loop {
+            hangups.next().await;
+            if let Some(tls) = &tls {
+                tls.reload_and_log().await;
+            }
         }
-        std::future::pending().await
     };
     tokio::select! {
         biased;
@@ -104,7 +106,7 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
             tracing::info!("stopped");
             Ok(())
         }
-        () = signals.relay(&stop) => leave_at_once(),
+        () = process::relay(signals, &stop) => leave_at_once(),
     }
 }
 

@@ -3,9 +3,9 @@
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use switchboard::Tls;
+use switchboard::StopSignals;
 use tokio::process::Command;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// Raises the soft limit of open files to the hard one: each connection is one, and the soft limit is often 1024 for
@@ -26,48 +26,12 @@ pub(crate) fn outlive_file_size_limit() -> io::Result<()> {
     signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
 }
 
-/// Ctrl-C, and what `kill` and container platforms send.
-pub(crate) struct StopSignals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl StopSignals {
-    pub(crate) fn listen() -> io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
-    }
-
-    /// Passes the first signal on to `stop`, and is done with the second.
-    pub(crate) async fn relay(mut self, stop: &CancellationToken) {
-        self.next().await;
-        tracing::info!("stopping; a second signal stops at once");
-        stop.cancel();
-        self.next().await;
-    }
-
-    /// Waits for one of them.
-    pub(crate) async fn next(&mut self) {
-        tokio::select! {
-            biased;
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-}
-
-/// The signal by which an operator says that there is a new certificate.
-pub(crate) fn hangups() -> io::Result<Signal> {
-    signal(SignalKind::hangup())
-}
-
-/// Reads the certificate again at each signal.
-pub(crate) async fn renew_at(mut hangups: Signal, tls: &Tls) {
-    while hangups.recv().await.is_some() {
-        match tls.reload().await {
-            Ok(()) => tracing::info!("certificate read again"),
-            Err(error) => tracing::warn!(%error, "the new certificate was not taken; the old one stays in use"),
-        }
-    }
+/// Passes the first stop signal on to `stop`, and is done with the second.
+pub(crate) async fn relay(mut signals: StopSignals, stop: &CancellationToken) {
+    signals.next().await;
+    tracing::info!("stopping; a second signal stops at once");
+    stop.cancel();
+    signals.next().await;
 }
 
 /// Has the system kill a process when the thread that starts it, and so this process, dies. What that one has started is

@@ -125,8 +125,8 @@ fn agent_of(agent: AgentConfig, data: Option<&Path>, environment: &Environment) 
     };
     let builder = match effects {
         None => builder,
-        Some(config::Effects::None) => builder.traits(|traits| traits.with_effects(Effects::None)),
-        Some(config::Effects::Some) => builder.traits(|traits| traits.with_effects(Effects::Some)),
+        Some(config::Effects::None) => builder.traits(|traits| traits.with_effects(Effects::Never)),
+        Some(config::Effects::Some) => builder.traits(|traits| traits.with_effects(Effects::Possible)),
     };
     let builder = match idempotency.map(idempotency_of) {
         None => builder,

@@ -141,9 +141,10 @@ async fn paste_card(url: String) -> serde_json::Value {
 
 #[test]
 fn what_the_configuration_says_of_a_run_holds() {
-    for (flags, effects, run_max) in
-        [(&[][..], Effects::None, Some(7_200)), (&["--effects", "some", "--run-timeout", "5"], Effects::Some, Some(5))]
-    {
+    for (flags, effects, run_max) in [
+        (&[][..], Effects::Never, Some(7_200)),
+        (&["--effects", "some", "--run-timeout", "5"], Effects::Possible, Some(5)),
+    ] {
         let Typed::Serve(args) = Cli::parse_from(["switchboard", "serve"].iter().chain(flags)).command else {
             panic!("serve was typed")
         };

@@ -42,7 +42,7 @@ impl Agent for Conformance {
         } else if is("tck-artifact-file") {
             artifact(&turn, file()).await?;
         } else if is("tck-artifact-data") {
-            artifact(&turn, Part::data(Json::from_trusted(r#"{"key":"value","count":42}"#))).await?;
+            artifact(&turn, Part::json(Json::from_trusted(r#"{"key":"value","count":42}"#))).await?;
         } else if is("tck-artifact-text") {
             artifact(&turn, Part::text("Generated text content")).await?;
         } else if is("tck-stream-002") {

@@ -15,6 +15,8 @@ mod outbound;
 mod serve;
 #[cfg(feature = "server")]
 mod server;
+#[cfg(feature = "server")]
+mod signals;
 
 pub use switchboard_core::call;
 pub use switchboard_core::dialect::Dialect;
@@ -34,9 +36,11 @@ pub use serve::{Serve, serve};
 pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
-    A2aService, Bound, CardForm, Cors, CorvidOptions, RESERVED, SelectoolsOptions, ServeError, Server, ServerBuilder,
-    ServerLimits, Tls, TlsError, Tokens, TokensError,
+    A2aService, Bound, CardForm, Cors, CorvidOptions, RESERVED, SelectoolsOptions, ServeError, ServeErrorKind, Server,
+    ServerBuilder, ServerHandle, ServerLimits, Tls, TlsError, Tokens, TokensError,
 };
+#[cfg(feature = "server")]
+pub use signals::{Hangups, StopSignals, hangups, stop_signal};
 #[cfg(feature = "server")]
 pub use switchboard_engine::Engine;
 #[cfg(feature = "server")]

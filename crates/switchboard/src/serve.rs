@@ -1,12 +1,16 @@
 //! The shortest way from an agent to a server.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::time::Duration;
 
-use crate::agent::AgentBuilder;
-use crate::server::{ServeError, Server, ServerBuilder, Tls};
+use tokio_util::sync::CancellationToken;
 
-/// Serves one agent: on `127.0.0.1:8080`, in memory, until Ctrl-C, unless told otherwise.
+use crate::agent::AgentBuilder;
+use crate::server::{ServeError, ServeErrorKind, Server, ServerBuilder, Tls};
+use crate::signals::{StopSignals, hangups};
+
+/// Serves one agent: on `127.0.0.1:8080`, in memory, until Ctrl-C or SIGTERM, unless told otherwise.
 ///
 /// ```no_run
 /// use switchboard::{AgentBuilder, Turn};
@@ -18,13 +22,18 @@ use crate::server::{ServeError, Server, ServerBuilder, Tls};
 /// ```
 #[must_use]
 pub fn serve(agent: AgentBuilder) -> Serve {
-    Serve { builder: Server::builder().agent(agent), listen: ([127, 0, 0, 1], 8080).into() }
+    Serve { builder: Server::builder().agent(agent), listen: ([127, 0, 0, 1], 8080).into(), grace: GRACE_DEFAULT }
 }
 
+/// How long running agents may go on after a stop signal, unless [`Serve::grace`] says otherwise.
+const GRACE_DEFAULT: Duration = Duration::from_secs(10);
+
 /// A server about to run.
+#[derive(Debug)]
 pub struct Serve {
     builder: ServerBuilder,
     listen: SocketAddr,
+    grace: Duration,
 }
 
 impl Serve {
@@ -35,6 +44,7 @@ impl Serve {
         self.with(|builder| builder.sqlite(path))
     }
 
+    /// The address and port to listen on.
     #[must_use]
     pub fn listen(mut self, addr: impl Into<SocketAddr>) -> Self {
         self.listen = addr.into();
@@ -54,20 +64,46 @@ impl Serve {
         self
     }
 
-    /// Serves until Ctrl-C.
+    /// How long running agents may go on after a stop signal (10 s by default). Those that are left are interrupted and
+    /// go on at the next start; this does not count as an attempt.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Serves until Ctrl-C or SIGTERM, then stops in order: streams end (clients resume), calls in flight are answered,
+    /// running agents have the [grace period](Self::grace). A second signal stops at once, and loses nothing either.
+    /// SIGHUP reads a new TLS certificate and otherwise does nothing.
     ///
     /// # Errors
-    /// When something is configured wrongly, or the store or the port cannot be had.
+    /// When something is configured wrongly, the store or the port cannot be had, or signals cannot be received.
     pub async fn run(self) -> Result<(), ServeError> {
+        let signal_error = |error| ServeError::caused(ServeErrorKind::System, "signals cannot be received", error);
+        let mut signals = StopSignals::listen().map_err(signal_error)?;
+        let mut hangups = hangups().map_err(signal_error)?;
         let bound = self.builder.build()?.bind(self.listen).await?;
         tracing::info!(url = bound.url(), "serving");
-        let stop = async {
-            // A process without a signal handler just runs on; it can still be killed, and loses nothing.
-            if tokio::signal::ctrl_c().await.is_err() {
-                std::future::pending::<()>().await;
+        let stop = CancellationToken::new();
+        let tls = bound.tls();
+        let mut serving = pin!(bound.run_until(stop.clone().cancelled_owned(), self.grace));
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut serving => return Ok(()),
+                () = signals.next() => {
+                    if stop.is_cancelled() {
+                        return Ok(());
+                    }
+                    tracing::info!("stopping; a second signal stops at once");
+                    stop.cancel();
+                }
+                () = hangups.next() => {
+                    if let Some(tls) = &tls {
+                        tls.reload_and_log().await;
+                    }
+                }
             }
-        };
-        bound.run_until(stop, Duration::from_secs(10)).await;
-        Ok(())
+        }
     }
 }

@@ -14,4 +14,5 @@ mod outbox;
 mod process;
 mod receiver;
 mod restored;
+mod rolling;
 mod signed;

@@ -144,9 +144,18 @@ impl Server {
     }
 
     /// Asks it to stop, as Ctrl-C does, and waits until it has.
-    pub(super) fn interrupt(mut self) {
-        kill_process(self.pid(), Signal::INT).expect("it was running");
-        let status = self.child.wait().expect("it is gone");
+    pub(super) fn interrupt(self) {
+        self.stop_by(Signal::INT);
+    }
+
+    /// Asks it to stop, as `kill` and container platforms do, and waits until it has.
+    pub(super) fn terminate(self) {
+        self.stop_by(Signal::TERM);
+    }
+
+    fn stop_by(mut self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("it was running");
+        let status = eventually("the server stops", || self.child.try_wait().expect("it is a child of this process"));
         assert!(status.success(), "an orderly stop is no failure: {status}");
     }
 }

@@ -26,6 +26,7 @@ mod hostile;
 mod http_json;
 mod jsonrpc;
 mod mixed;
+mod mounted;
 mod nexus;
 mod one_conversation;
 mod ops;

@@ -150,7 +150,7 @@ async fn booking_a_flight_in_two_turns() {
             if turn.number() == 1 {
                 return Ok(turn.ask(question).await?);
             }
-            turn.artifact(named("FlightItinerary.json", vec![Part::data(itinerary)])).await?;
+            turn.artifact(named("FlightItinerary.json", vec![Part::json(itinerary)])).await?;
             Ok(turn.complete(booked).await?)
         }
     })));

@@ -116,7 +116,7 @@ async fn an_answer_at_once_or_a_webhook_makes_it_a_task_from_the_start() {
 
 #[tokio::test(start_paused = true)]
 async fn the_stream_of_a_direct_reply_is_that_one_message() {
-    for effects in [Effects::None, Effects::Some] {
+    for effects in [Effects::Never, Effects::Possible] {
         for replies in [Replies::Message, Replies::Either] {
             let traits = Traits::default().with_effects(effects).with_replies(replies);
             let agent = from_fn(traits, |turn: Turn| async move { Ok(turn.reply(vec![Part::text("yes")]).await?) });

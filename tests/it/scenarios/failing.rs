@@ -29,8 +29,8 @@ async fn the_client_reads_only_what_is_meant_for_it(stock: Stock) {
         })
     }
     let world = Setup::on(stock)
-        .agent(registered("careful", failing(Effects::Some)))
-        .agent(registered("pure", failing(Effects::None)))
+        .agent(registered("careful", failing(Effects::Possible)))
+        .agent(registered("pure", failing(Effects::Never)))
         .start();
     for (text, expected) in [
         ("error", "failed \"The agent failed\"\nuser: error\n"),

@@ -17,7 +17,7 @@ fn referring_to(ids: &[TaskId]) -> SendMessage {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_sees_the_callers_own_tasks_only() {
-    for effects in [Effects::None, Effects::Some] {
+    for effects in [Effects::Never, Effects::Possible] {
         let agent = from_fn(Traits::default().with_effects(effects), |turn: Turn| async move {
             let seen: Vec<String> = turn.referenced_tasks().iter().map(|task| words(&task.history[0])).collect();
             Ok(turn.answer(format!("{seen:?}")).await?)

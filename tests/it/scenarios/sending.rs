@@ -94,7 +94,7 @@ async fn the_agent_is_told_everything_the_request_said(stock: Stock) {
     let mut send = say("hello");
     send.metadata = Some(Json::from_trusted(r#"{"of":"the request"}"#));
     send.message.metadata = Some(Json::from_trusted(r#"{"of":"the message"}"#));
-    send.message.parts.push(Part::data(Json::from_trusted("[1,2]")).with_filename("numbers.json"));
+    send.message.parts.push(Part::json(Json::from_trusted("[1,2]")).with_filename("numbers.json"));
     let client = world.client().with(|caller| caller.trace_parent = Some("00-trace-01".to_owned()));
     let sending = client.sending(send.clone());
     let act = acts.next().await;

@@ -42,7 +42,7 @@ pub(super) struct Puppet {
 impl Puppet {
     pub(super) fn source(&self, name: &str) -> AgentSource {
         let traits = match name {
-            PURE => self.traits.clone().with_effects(Effects::None),
+            PURE => self.traits.clone().with_effects(Effects::Never),
             EITHER => self.traits.clone().with_replies(Replies::Either),
             FRAIL => self.traits.clone().with_recovery(Recovery::Fail { reason: "interrupted".to_owned() }),
             _ => self.traits.clone(),

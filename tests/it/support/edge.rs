@@ -65,9 +65,9 @@ impl Answer {
 
 impl Edge {
     pub(crate) fn new(builder: ServerBuilder) -> Self {
-        let server = builder.build().unwrap();
+        let server = builder.public_url_or("http://127.0.0.1:8080").build().unwrap();
         let engine = server.engine().clone();
-        Self { service: server.into_service(), engine }
+        Self { service: server.into_service().unwrap(), engine }
     }
 
     /// The usual agent on the usual settings.

@@ -222,7 +222,7 @@ fn file(text: &str) -> Artifact {
 fn data(text: &str) -> Result<Artifact, serde_json::Error> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let value = serde_json::json!({ "text": text, "characters": text.chars().count(), "words": words });
-    let part = Part::data(Json::from_trusted(serde_json::to_string(&value)?)).with_media_type("application/json");
+    let part = Part::json(Json::from_trusted(serde_json::to_string(&value)?)).with_media_type("application/json");
     Ok(Artifact { name: Some("data".to_owned()), ..Artifact::new("", vec![part]) })
 }
 

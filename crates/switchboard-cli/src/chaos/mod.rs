@@ -38,7 +38,6 @@ use self::verdict::Verdict;
 use crate::cli::ChaosArgs;
 use crate::failure::Failure;
 use crate::output;
-use crate::process::StopSignals;
 
 /// # Errors
 /// When anything was lost or wrong, when too little was seen to tell, and when the checker does not notice a loss.
@@ -46,7 +45,7 @@ pub(crate) fn run(args: &ChaosArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::runtime)?;
     let folder = Folder::make(args.data.as_deref())?;
     let outcome = runtime.block_on(async {
-        let mut signals = StopSignals::listen().map_err(Failure::runtime)?;
+        let mut signals = switchboard::StopSignals::listen().map_err(Failure::runtime)?;
         tokio::select! {
             biased;
             () = signals.next() => Err(Failure::Runtime("interrupted".to_owned())),

@@ -43,7 +43,7 @@ pub(super) fn convert(check: &mut Check<'_>, at: Arguments<'_>, part: WirePart<'
     let content = match (named, part.text, part.file, part.data) {
         (Some("text") | None, Some(text), None, None) => Part::text(text),
         (Some("file") | None, None, Some(Obj(file)), None) => convert_file(check, at, file),
-        (Some("data") | None, None, None, Some(data)) => Part::data(check.value(format_args!("{at}.data"), data)),
+        (Some("data") | None, None, None, Some(data)) => Part::json(check.value(format_args!("{at}.data"), data)),
         (Some(named @ ("text" | "file" | "data")), None, None, None) => {
             check.violation(format_args!("{at}.{named}"), format!("is required in a part of type {named}"));
             Part::text(String::new())

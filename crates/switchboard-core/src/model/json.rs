@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer, ser};
 use serde_json::value::RawValue;
 
 /// One JSON value as validated text.
@@ -52,6 +52,24 @@ impl Json {
         Ok(Self(Arc::from(text)))
     }
 
+    /// A value of yours as JSON.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON (a map whose keys are not texts), or nests deeper than [`JsonLimits`] allow: what
+    /// readers would refuse must not be written.
+    pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, JsonError> {
+        let text = serde_json::to_string(value).map_err(|error| JsonError(error.to_string()))?;
+        Self::parse(&text, JsonLimits::default())
+    }
+
+    /// Reads it as a value of yours.
+    ///
+    /// # Errors
+    /// When it has another shape; the error names what is missing or wrong, and where.
+    pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T, JsonError> {
+        serde_json::from_str(&self.0).map_err(|error| JsonError(error.to_string()))
+    }
+
     /// Wraps text that this process wrote itself or has checked before.
     #[must_use]
     pub fn from_trusted(text: impl Into<Arc<str>>) -> Self {
@@ -76,6 +94,14 @@ impl Json {
         let mut merged = read(self);
         merged.extend(read(newer));
         serde_json::to_string(&merged).map_or_else(|_| newer.clone(), Json::from_trusted)
+    }
+}
+
+/// Free-form JSON inside a value of yours is written as it is.
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(ser::Error::custom)?;
+        raw.serialize(serializer)
     }
 }
 

@@ -1,8 +1,9 @@
 //! The smallest piece of content: text, bytes, a link or JSON.
 
 use bytes::Bytes;
+use serde::Serialize;
 
-use super::Json;
+use super::{Json, JsonError};
 
 /// One piece of a message or an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,9 +44,18 @@ impl Part {
         Self::new(PartContent::Url(url.into()))
     }
 
+    /// A data part that holds JSON as it is.
     #[must_use]
-    pub fn data(json: Json) -> Self {
+    pub fn json(json: Json) -> Self {
         Self::new(PartContent::Data(json))
+    }
+
+    /// A data part with a value of yours.
+    ///
+    /// # Errors
+    /// As [`Json::from_serialize`].
+    pub fn data<T: Serialize + ?Sized>(value: &T) -> Result<Self, JsonError> {
+        Json::from_serialize(value).map(Self::json)
     }
 
     #[must_use]

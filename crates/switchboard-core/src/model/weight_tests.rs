@@ -11,7 +11,7 @@ fn samples() -> Vec<Part> {
         Part::raw(vec![0; 1000]).with_media_type("image/png"),
         Part::raw(vec![0; 1]),
         Part::url("https://example.com/\"x\""),
-        Part::data(Json::from_trusted("{\"a\":[1,2,3]}")).with_metadata(Json::from_trusted("{\"b\":null}")),
+        Part::json(Json::from_trusted("{\"a\":[1,2,3]}")).with_metadata(Json::from_trusted("{\"b\":null}")),
     ]
 }
 

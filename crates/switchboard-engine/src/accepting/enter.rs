@@ -85,7 +85,7 @@ impl Entering<'_> {
         let has_background = !send.message.reference_task_ids.is_empty()
             || (self.agent.source.traits().context_messages_max > 0 && send.message.context_id.is_some());
         match self.agent.source.traits().effects {
-            Effects::None if !is_told_first => {
+            Effects::Never if !is_told_first => {
                 // In a block of its own, so that what is prepared is not held while the answer is committed.
                 let asked = {
                     let opening = self.prepare(send)?;
@@ -97,7 +97,7 @@ impl Entering<'_> {
                 };
                 self.commit_asked(asked, is_chosen).await
             }
-            Effects::None | Effects::Some => {
+            Effects::Never | Effects::Possible => {
                 let Prepared { record, before, events, extras, .. } = self.prepare(send)?;
                 let mut folded = Folded::empty(record.id.clone(), record.context_id.clone());
                 folded.apply_all(&events);

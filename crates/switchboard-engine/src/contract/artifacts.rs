@@ -81,7 +81,7 @@ async fn pieces(subject: &dyn Subject, id: &str) -> Pen {
         pen.append(subject, vec![chunk("other", "y", true)]).await;
         pen.append(subject, vec![write_parts("big", vec![Part::raw(bytes(length, number))], true)]).await;
     }
-    pen.append(subject, vec![write_parts("big", vec![Part::data(Json::from_trusted("[1]"))], true)]).await;
+    pen.append(subject, vec![write_parts("big", vec![Part::json(Json::from_trusted("[1]"))], true)]).await;
     pen
 }
 
@@ -137,7 +137,7 @@ pub async fn a_part_can_be_had_alone(subject: &mut dyn Subject) {
     }
     let mut pen = Pen::opened(subject, "t2").await;
     let named = Part::text("<p>").with_media_type("text/html").with_filename("a.html");
-    pen.append(subject, vec![write_parts("a", vec![Part::data(Json::from_trusted("1")), named], false)]).await;
+    pen.append(subject, vec![write_parts("a", vec![Part::json(Json::from_trusted("1")), named], false)]).await;
     let types: [(Option<u64>, &str, Option<&str>, u64); 3] = [
         (None, "application/json", None, 4),
         (Some(0), "application/json", None, 1),

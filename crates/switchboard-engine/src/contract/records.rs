@@ -219,7 +219,7 @@ pub async fn contents_of_every_kind_and_size_come_back_byte_for_byte(subject: &m
             Part::raw(Bytes::from(bytes)).with_media_type("application/x"),
             Part::text(text.clone()).with_filename(""),
             Part::url(format!("https://example.com/{text}")),
-            Part::data(Json::from_trusted(format!("[\"{}\"]", "d".repeat(size)))),
+            Part::json(Json::from_trusted(format!("[\"{}\"]", "d".repeat(size)))),
         ];
         pen.append(subject, vec![write_parts("big", parts.clone(), number > 0)]).await;
         let message = Message::new(Role::Agent, "s", parts);
@@ -246,7 +246,7 @@ pub async fn odd_texts_and_numbers_come_back_as_they_were(subject: &mut dyn Subj
         message.metadata = Some(json.clone());
         message.extensions = vec![text.to_owned(), String::new()];
         message.reference_task_ids = vec![text.into()];
-        message.parts.push(Part::data(Json::from_trusted("null")));
+        message.parts.push(Part::json(Json::from_trusted("null")));
         let inbound = Arc::new(Inbound {
             turn: 1,
             message: Arc::new(message.clone()),

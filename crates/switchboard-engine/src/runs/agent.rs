@@ -55,7 +55,7 @@ pub struct Traits {
 impl Default for Traits {
     fn default() -> Self {
         Self {
-            effects: Effects::Some,
+            effects: Effects::Possible,
             replies: Replies::Task,
             recovery: Recovery::retry(),
             idempotency: None,
@@ -71,7 +71,7 @@ impl Traits {
     /// A pure answer: running it twice, or for nothing, harms nobody.
     #[must_use]
     pub fn pure() -> Self {
-        Self { effects: Effects::None, ..Self::default() }
+        Self { effects: Effects::Never, ..Self::default() }
     }
 
     #[must_use]
@@ -123,19 +123,22 @@ impl Traits {
     }
 }
 
-/// Whether a run does anything that outlives it.
+/// Whether a run has effects outside its task: writes, calls, payments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Effects {
-    /// It may: never start it before its message is safely accepted.
-    Some,
+    /// It may have: the engine never starts it before its message is safely accepted.
+    Possible,
     /// It only computes an answer: accepting the message and recording the answer may be one commit, and a run whose
     /// message turns out to be a duplicate is thrown away.
-    None,
+    Never,
 }
 
 /// What an agent answers with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Replies {
+    /// Always a task. This is the default.
     Task,
     /// Always a direct message.
     Message,
@@ -145,6 +148,7 @@ pub enum Replies {
 
 /// What happens to a run whose process died.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Recovery {
     /// Run it again, up to this many attempts in all, with pauses between them (none: the engine's defaults).
     Retry { attempts_max: Option<u32>, backoff: Option<Backoff> },
@@ -170,6 +174,7 @@ pub struct Backoff {
 
 /// When a repeated message counts as the same message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Idempotency {
     /// By message id and content. The default for authenticated callers.
     MessageId,

@@ -8,7 +8,8 @@ use switchboard_core::model::{FAILED_UNTOLD, Json, Message, Task, TaskState};
 
 /// Why an agent's run failed.
 ///
-/// Any error converts into one with `?`; its text goes to the log and the client is told only that the agent failed.
+/// Whatever a boxed error can be made of converts into one with `?` or `.into()`: any [`std::error::Error`], a boxed one,
+/// an `anyhow::Error`, a text. It goes to the log, and the client is told only that the agent failed.
 /// [`AgentError::told`] makes one whose text the client may read.
 pub struct AgentError {
     pub(crate) told: Option<String>,
@@ -28,9 +29,10 @@ impl AgentError {
     }
 }
 
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for AgentError {
+// Bounded by `Into`, not by `Error`, because neither a text, nor a boxed error, nor `anyhow::Error` is an `Error` itself.
+impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for AgentError {
     fn from(error: E) -> Self {
-        Self { told: None, cause: Some(Box::new(error)) }
+        Self { told: None, cause: Some(error.into()) }
     }
 }
 
@@ -90,3 +92,7 @@ pub(crate) fn invalid_response(task: &Task) -> Option<ProtocolError> {
     let reason = parsed.get(INVALID_RESPONSE)?.as_str()?.to_owned();
     Some(ProtocolError::InvalidAgentResponse { reason })
 }
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;

@@ -8,17 +8,20 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use switchboard_core::call::Owner;
 use switchboard_core::dialect::prompt;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{
     Command, Event, Folded, Head, Inbound, Refusal, RunCommand, StatusWrite, TurnEnd, decide_onto,
 };
-use switchboard_core::model::{Artifact, ArtifactId, Json, Message, Part, Role, Task, TaskState, Timestamp};
+use switchboard_core::model::{
+    Artifact, ArtifactId, Json, Message, Part, PartContent, Role, Task, TaskState, Timestamp,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::work_time::WorkTime;
-use super::{ArtifactWriter, Background, TurnError};
+use super::{AgentError, ArtifactWriter, Background, TurnError};
 use crate::commit::{Basis, Record, WriteError};
 use crate::house::House;
 
@@ -135,6 +138,27 @@ impl Turn {
     #[must_use]
     pub fn text(&self) -> String {
         prompt(self.inner.inbound.dialect, self.message())
+    }
+
+    /// The first data part of the message, read as a value of yours.
+    ///
+    /// ```ignore
+    /// #[derive(serde::Deserialize)]
+    /// struct Order { city: String, nights: u32 }
+    ///
+    /// let order: Order = turn.data()?;
+    /// ```
+    ///
+    /// # Errors
+    /// When the message has no data part, or it has another shape. The error is made for `?`: the task fails, and the
+    /// client reads what is missing.
+    pub fn data<T: DeserializeOwned>(&self) -> Result<T, AgentError> {
+        let data = self.message().parts.iter().find_map(|part| match &part.content {
+            PartContent::Data(json) => Some(json),
+            PartContent::Text(_) | PartContent::Raw(_) | PartContent::Url(_) => None,
+        });
+        let Some(data) = data else { return Err(AgentError::told("The message has no data part, and one is needed")) };
+        data.deserialize().map_err(|error| AgentError::told(format!("The data of the message does not fit: {error}")))
     }
 
     /// The task as it was when this turn began: its history, its artifacts so far.

@@ -1,6 +1,6 @@
 //! The one key that all callers of a server may share, in place of or beside tokens.
 
-use super::builder::ServeError;
+use super::serve_error::ServeError;
 
 /// Where the key that all callers share comes from.
 pub(super) enum ApiKey {

@@ -28,39 +28,18 @@ use super::context::{Mounted, RequestIds, Shared};
 use super::cors::Cors;
 use super::download;
 use super::gate::Gate;
+use super::handle::ServerHandle;
 use super::limits::ServerLimits;
 use super::listener::Bound;
 use super::metrics::Metrics;
+use super::mount::MountPath;
 use super::routes::check_name;
+use super::serve_error::{ServeError, ServeErrorKind};
 use super::service::A2aService;
-use super::tls::{Tls, TlsError};
+use super::tls::Tls;
 use crate::agent::AgentBuilder;
 use crate::local::Local;
 use crate::outbound::{GuardedClient, OutboundPolicy, SigningSecrets};
-
-/// Why a server could not be put together, in one sentence for the person who configures it.
-#[derive(Debug)]
-pub struct ServeError(String);
-
-impl ServeError {
-    pub(super) fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-}
-
-impl fmt::Display for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ServeError {}
-
-impl From<TlsError> for ServeError {
-    fn from(error: TlsError) -> Self {
-        Self::new(error.to_string())
-    }
-}
 
 enum StoreChoice {
     Memory,
@@ -118,7 +97,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Keeps tasks in a store of your own.
+    /// Keeps tasks in a store that a test has made. The port that stores implement is not part of the API: it changes
+    /// without notice.
+    #[doc(hidden)]
     #[must_use]
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = StoreChoice::Given(store);
@@ -130,6 +111,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn public_url(mut self, url: impl Into<String>) -> Self {
         self.public_url = Some(url.into());
+        self
+    }
+
+    /// As [`ServerBuilder::public_url`], unless one was given already.
+    #[must_use]
+    pub fn public_url_or(mut self, url: impl Into<String>) -> Self {
+        self.public_url.get_or_insert_with(|| url.into());
         self
     }
 
@@ -266,7 +254,7 @@ impl ServerBuilder {
             #[cfg(feature = "sqlite")]
             StoreChoice::Sqlite(path, options) => {
                 let opened = switchboard_stores::sqlite::SqliteStore::open(&path, clock.clone(), options);
-                Arc::new(opened.map_err(|error| ServeError::new(error.to_string()))?)
+                Arc::new(opened.map_err(ServeError::store)?)
             }
             StoreChoice::Given(store) => store,
         };
@@ -320,6 +308,16 @@ impl ServerBuilder {
     }
 }
 
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let agents: Vec<&str> = self.agents.iter().map(AgentBuilder::slug_name).collect();
+        f.debug_struct("ServerBuilder")
+            .field("agents", &agents)
+            .field("public_url", &self.public_url)
+            .finish_non_exhaustive()
+    }
+}
+
 struct Parts {
     engine: Engine,
     /// Each agent and its ways with accents, the default one first.
@@ -343,7 +341,15 @@ pub struct Server {
     started: Arc<AtomicBool>,
 }
 
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let agents: Vec<&str> = self.parts.order.iter().map(|(slug, _)| slug.as_str()).collect();
+        f.debug_struct("Server").field("agents", &agents).finish_non_exhaustive()
+    }
+}
+
 impl Server {
+    /// Begins with no agent and the memory store.
     #[must_use]
     pub fn builder() -> ServerBuilder {
         ServerBuilder {
@@ -373,7 +379,9 @@ impl Server {
         if self.parts.has_short_key && !addr.ip().is_loopback() {
             return Err(short_key(&format!("{addr} is not a loopback address")));
         }
-        let cannot = |error: std::io::Error| ServeError::new(format!("cannot listen on {addr}: {error}"));
+        let cannot = |error: std::io::Error| {
+            ServeError::caused(ServeErrorKind::Address, format!("cannot listen on {addr}: {error}"), error)
+        };
         let listener = TcpListener::bind(addr).await.map_err(cannot)?;
         let local_addr = listener.local_addr().map_err(cannot)?;
         if local_addr.ip().is_loopback() {
@@ -388,17 +396,60 @@ impl Server {
         Ok(Bound::new(listener, local_addr, url, shared))
     }
 
-    /// The server as a tower service. Needs a tokio runtime; set [`ServerBuilder::public_url`] so that the cards name
-    /// the right address.
-    #[must_use]
-    pub fn into_service(self) -> A2aService {
+    /// The server as a tower service, for a server of yours. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// Without [`ServerBuilder::public_url`]: a service does not know the address at which it is mounted, and its cards
+    /// must name it.
+    pub fn into_service(self) -> Result<A2aService, ServeError> {
+        let Some(url) = self.parts.public_url.as_ref().map(Uri::to_string) else {
+            return Err(ServeError::new(
+                "the cards must name the address at which clients reach this server, and a mounted server does not know \
+                 it; set ServerBuilder::public_url, such as \"https://agents.example/a2a\", with the path of the mount",
+            ));
+        };
         self.start();
-        A2aService::new(Arc::new(self.parts.share("http://127.0.0.1:8080", None)))
+        Ok(A2aService::new(Arc::new(self.parts.share(&url, None))))
     }
 
-    /// The server as an axum router, to be merged into or nested in an app of yours.
-    pub fn into_router(self) -> axum::Router {
-        axum::Router::new().fallback_service(self.into_service())
+    /// The server as an axum router, to be nested in an app of yours or merged with it. Take a [handle](Self::handle)
+    /// first, so that the app can stop it in order.
+    ///
+    /// ```
+    /// use axum::{Router, routing::get};
+    /// use switchboard::{AgentBuilder, Server, Turn};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let echo = AgentBuilder::from_fn("Echo", |turn: Turn| async move { Ok(turn.answer(turn.text()).await?) });
+    /// let agents = Server::builder().agent(echo).public_url("http://127.0.0.1:3000/a2a").build()?;
+    /// let handle = agents.handle();
+    /// let app: Router = Router::new().route("/", get(|| async { "my app" })).nest("/a2a", agents.into_router()?);
+    /// // axum::serve(listener, app).with_graceful_shutdown(handle.drain_when(switchboard::stop_signal())).await?;
+    /// handle.shutdown(std::time::Duration::from_secs(10)).await;
+    /// # drop(app);
+    /// # Ok::<(), switchboard::ServeError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// **Nested** under a path (`Router::nest`), it answers everything below that path; the public URL ends with the same
+    /// path. **Merged** (`Router::merge`), it answers what no route of the app does: it is the fallback of the app, which
+    /// therefore cannot have another one (axum panics), and a route of the app at `/` hides the JSON-RPC endpoint there
+    /// (clients find `/rpc` and `/a2a`, too). Requests that come by another path than the public URL's are answered, and
+    /// the log says once that cards and mount disagree.
+    ///
+    /// # Errors
+    /// As [`Server::into_service`].
+    pub fn into_router<S>(self) -> Result<axum::Router<S>, ServeError>
+    where
+        S: Clone + Send + Sync + 'static,
+    {
+        Ok(axum::Router::new().fallback_service(self.into_service()?))
+    }
+
+    /// Stops this server in order, wherever it is mounted by then.
+    #[must_use]
+    pub fn handle(&self) -> ServerHandle {
+        ServerHandle::new(self.parts.engine.clone())
     }
 
     /// An agent of this server, called in this process without a socket.
@@ -414,9 +465,9 @@ impl Server {
         &self.parts.engine
     }
 
-    /// Ends what [`Server::local`] and [`Server::into_service`] started.
+    /// Ends what [`Server::local`] started: as [`ServerHandle::shutdown`].
     pub async fn shutdown(&self, grace: Duration) {
-        self.parts.engine.shutdown(grace).await;
+        self.handle().shutdown(grace).await;
     }
 
     fn start(&self) {
@@ -446,7 +497,7 @@ impl Parts {
             cors: self.cors,
             decode_limits: DecodeLimits { parts_max: self.limits.parts_max, ..DecodeLimits::default() },
             limits: self.limits,
-            base_path: base_path.unwrap_or_default(),
+            mount: MountPath::new(base_path.unwrap_or_default()),
             default_version: self.default_version,
             metrics: Arc::new(Metrics::default()),
             tls: self.tls,

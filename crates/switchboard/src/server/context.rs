@@ -20,6 +20,7 @@ use super::cors::Cors;
 use super::gate::Gate;
 use super::limits::ServerLimits;
 use super::metrics::Metrics;
+use super::mount::MountPath;
 use super::names::{
     A2A_EXTENSIONS, A2A_VERSION, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS, X_REQUEST_ID,
 };
@@ -40,8 +41,7 @@ pub(crate) struct Shared {
     pub(crate) cors: Cors,
     pub(crate) limits: ServerLimits,
     pub(crate) decode_limits: DecodeLimits,
-    /// The path of the public URL, without a slash at its end.
-    pub(crate) base_path: String,
+    pub(crate) mount: MountPath,
     /// The version of requests that name none, on closed networks.
     pub(crate) default_version: Option<Dialect>,
     pub(crate) metrics: Arc<Metrics>,

@@ -64,7 +64,7 @@ where
     if !takes_protobuf(&parts.headers) {
         return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "messages are protobuf: application/grpc+proto\n");
     }
-    let called = Called::parse(parts.uri.path(), &shared.base_path);
+    let called = Called::parse(parts.uri.path(), shared.mount.base_of(parts));
     let package = called.as_ref().map_or(Package::V1_0, |called| called.package);
     let answered = async {
         gate.map_err(|why| ProtocolError::PermissionDenied { reason: why.to_owned() })?;

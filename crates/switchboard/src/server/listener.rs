@@ -53,6 +53,11 @@ impl Bound {
         &self.url
     }
 
+    /// The certificate and key of the port, if it speaks TLS.
+    pub(crate) fn tls(&self) -> Option<Tls> {
+        self.shared.tls.clone()
+    }
+
     /// Serves until `stop` is done, then shuts down in order: stop accepting, end streams (clients resume), answer what
     /// is in flight, give runs until `grace` is over, release their leases.
     pub async fn run_until(self, stop: impl Future<Output = ()>, grace: Duration) {

@@ -18,12 +18,14 @@ mod filenames;
 mod gate;
 #[cfg(feature = "grpc")]
 mod grpc;
+mod handle;
 mod http_json;
 mod jsonrpc;
 mod limits;
 mod linger;
 mod listener;
 mod metrics;
+mod mount;
 mod names;
 #[cfg(feature = "sqlite")]
 mod offline;
@@ -34,6 +36,7 @@ mod ranges;
 mod respond;
 mod routes;
 mod seeds;
+mod serve_error;
 mod service;
 mod socket;
 mod sse;
@@ -42,14 +45,16 @@ mod tls;
 pub(crate) use accent::Accent;
 pub use accent::{CorvidOptions, SelectoolsOptions};
 pub use auth::{Tokens, TokensError};
-pub use builder::{ServeError, Server, ServerBuilder};
+pub use builder::{Server, ServerBuilder};
 pub use cards::CardForm;
 pub use cors::Cors;
+pub use handle::ServerHandle;
 pub use limits::ServerLimits;
 pub use listener::Bound;
 #[cfg(feature = "sqlite")]
 pub use offline::OfflineOutbox;
 pub use routes::RESERVED;
+pub use serve_error::{ServeError, ServeErrorKind};
 pub use service::A2aService;
 pub use tls::{Tls, TlsError};
 

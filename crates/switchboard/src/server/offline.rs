@@ -12,11 +12,11 @@ use switchboard_engine::Engine;
 use switchboard_engine::system::SystemClock;
 use switchboard_stores::sqlite::{SqliteOptions, SqliteStore};
 
-use super::builder::ServeError;
 use super::context::Head;
 use super::operator;
 use super::respond::{JSON, http_error};
 use super::routes::{Route, route};
+use super::serve_error::ServeError;
 
 /// The outbox in a SQLite database, while no server uses it. Whoever may read the file is its operator.
 pub struct OfflineOutbox {
@@ -30,7 +30,7 @@ impl OfflineOutbox {
     /// When a server has it open, or it cannot be read or written.
     pub fn open(database: impl AsRef<Path>) -> Result<Self, ServeError> {
         let store = SqliteStore::open(database.as_ref(), Arc::new(SystemClock), SqliteOptions::default());
-        let store = store.map_err(|error| ServeError::new(error.to_string()))?;
+        let store = store.map_err(ServeError::store)?;
         // An engine that is not started answers questions and does nothing else.
         Ok(Self { engine: Engine::builder(Arc::new(store)).build() })
     }

@@ -63,7 +63,8 @@ where
             let answer = async move { Ok(stamp.on(&shared, grpc::answer(&shared, &parts, gate, body).await)) };
             return Box::pin(answer.instrument(span));
         }
-        let place = route(parts.uri.path(), &shared.base_path);
+        let base = shared.mount.base_of(&parts);
+        let place = route(parts.uri.path(), base);
         let public = match &place {
             Route::Agent { place, .. } => matches!(
                 place,
@@ -94,7 +95,7 @@ where
         let span = stamp.span();
         let answer = async move {
             let head = Head { uri: &parts.uri, headers: &parts.headers };
-            let route = route(parts.uri.path(), &shared.base_path);
+            let route = route(parts.uri.path(), shared.mount.base_of(&parts));
             let response = dispatch(&shared, &head, &parts.method, route, body).await;
             Ok(stamp.on(&shared, response))
         };
@@ -237,8 +238,9 @@ fn not_found(shared: &Shared, head: &Head<'_>) -> Response<ReplyBody> {
 
 /// The agent that a path was probably meant for. Which agents there are is no secret: the page at the root lists them.
 fn meant_agent(shared: &Shared, path: &str) -> Option<String> {
-    let path = path.strip_prefix(shared.base_path.as_str()).unwrap_or(path);
-    let name = path.strip_prefix("/agents/")?.split('/').next()?;
+    // Before it may stand the path of the public URL, or that of the router which the server is nested in.
+    let (_, below) = path.split_once("/agents/")?;
+    let name = below.split('/').next()?;
     let meant = nearest(name, shared.agents.iter().map(|agent| agent.name.as_str()))?;
     (meant != name).then(|| format!("did you mean /agents/{meant}?"))
 }

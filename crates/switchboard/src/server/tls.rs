@@ -144,6 +144,14 @@ impl Tls {
         Ok(())
     }
 
+    /// [Reloads](Self::reload) and tells the log how it went.
+    pub async fn reload_and_log(&self) {
+        match self.reload().await {
+            Ok(()) => tracing::info!("certificate read again"),
+            Err(error) => tracing::warn!(%error, "the new certificate was not taken; the old one stays in use"),
+        }
+    }
+
     /// Uses another pair from the next connection on, for programs that get theirs by other ways than files.
     ///
     /// # Errors

@@ -164,6 +164,7 @@ fn timeless(event: Event) -> Event {
         | Event::TurnBegan { .. }
         | Event::TurnEnded
         | Event::ArtifactWritten { .. }
+        | Event::Noted { .. }
         | Event::Replied { .. }
         | Event::Checkpoint { .. }) => other,
     }

@@ -36,7 +36,7 @@ pub(super) fn convert(check: &mut Check<'_>, at: Arguments<'_>, part: kinds::Wir
         return part.clone();
     }
     let file = check.value(format_args!("{at}.file"), sent);
-    let part = converted.unwrap_or_else(|| Part::data(file.clone()));
+    let part = converted.unwrap_or_else(|| Part::json(file.clone()));
     let mut kept = Vec::with_capacity(file.as_str().len() + 32);
     let mut object = Object::open(&mut kept);
     write_json(object.key(KEY), &file);

@@ -55,7 +55,7 @@ pub(super) fn convert(check: &mut Check<'_>, at: Arguments<'_>, part: WirePart<'
             Some(part) => part,
             None => named(check, at, data, "file"),
         },
-        "data" => Part::data(check.value(format_args!("{at}.data"), data)),
+        "data" => Part::json(check.value(format_args!("{at}.data"), data)),
         other => named(check, at, data, other),
     }
 }
@@ -67,7 +67,7 @@ fn named(check: &mut Check<'_>, at: Arguments<'_>, data: &RawValue, kind: &str) 
     metadata.str(TYPE_KEY, kind);
     metadata.close();
     let metadata = Json::from_trusted(String::from_utf8(text).expect("the writer writes UTF-8"));
-    Part::data(check.value(format_args!("{at}.data"), data)).with_metadata(metadata)
+    Part::json(check.value(format_args!("{at}.data"), data)).with_metadata(metadata)
 }
 
 /// A file, if the payload is spelled as one; anything may be in `data`.

@@ -127,7 +127,7 @@ fn convert_part(check: &mut Check<'_>, raw: &RawValue, members: &Found<'_>) -> P
         Some("data") => {
             if let Some(data) = member(members, "data").filter(|data| data.get() != "null") {
                 let data = check.value(format_args!("message.parts.data"), data);
-                return Part { metadata: metadata(check), ..Part::data(data) };
+                return Part { metadata: metadata(check), ..Part::json(data) };
             }
         }
         Some("file") => {
@@ -141,7 +141,7 @@ fn convert_part(check: &mut Check<'_>, raw: &RawValue, members: &Found<'_>) -> P
         }
         Some(_) | None => {}
     }
-    Part::data(check.value(format_args!("message.parts"), raw)).with_media_type(VERBATIM)
+    Part::json(check.value(format_args!("message.parts"), raw)).with_media_type(VERBATIM)
 }
 
 /// The envelope around a call, in the order the original checks it.

@@ -32,7 +32,7 @@ fn params(name: &str) -> String {
 fn requests_of_the_original_client_are_understood() {
     let parts = vec![
         Part::text("Show signups by source"),
-        Part::data(Json::from_trusted(r#"{"dateRange":"last-30d"}"#)),
+        Part::json(Json::from_trusted(r#"{"dateRange":"last-30d"}"#)),
         Part::raw("a,b\n1,2\n").with_filename("report.csv").with_media_type("text/csv"),
     ];
     let message = Message::new(Role::User, "", parts);

@@ -197,7 +197,7 @@ fn the_last_message_of_the_agent_is_the_answer() {
         let mut task = task(state, "2026-03-01T10:00:00.000Z");
         task.status.message = Some(says(Role::Agent, "status"));
         task.artifacts = vec![
-            Artifact::new("a", vec![Part::text("one "), Part::text("two"), Part::data(Json::from_trusted("[3]"))])
+            Artifact::new("a", vec![Part::text("one "), Part::text("two"), Part::json(Json::from_trusted("[3]"))])
                 .into(),
             Artifact::new("b", vec![Part::raw("bytes")]).into(),
             Artifact::new("c", vec![Part::url("https://files.example/4"), Part::text("five")]).into(),
@@ -209,7 +209,7 @@ fn the_last_message_of_the_agent_is_the_answer() {
     assert_eq!(told(with_all(TaskState::Failed)), ["user: Hello", written, "agent: status"]);
     // What cannot be said in words is left out, and a message of which nothing is left, too.
     let mut task = task(TaskState::Working, "2026-03-01T10:00:00.000Z");
-    let mixed = vec![Part::raw("bytes"), Part::data(Json::from_trusted("{}")), Part::text("x")];
+    let mixed = vec![Part::raw("bytes"), Part::json(Json::from_trusted("{}")), Part::text("x")];
     task.history = vec![
         Arc::new(Message::new(Role::User, "m", vec![Part::raw("bytes")])),
         Arc::new(Message::new(Role::User, "m", mixed)),

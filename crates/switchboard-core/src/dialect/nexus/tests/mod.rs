@@ -77,14 +77,14 @@ fn requests_are_understood() {
 #[test]
 fn a_part_is_what_its_type_says() {
     let named = |kind: &str, data: &str| {
-        Part::data(Json::from_trusted(data)).with_metadata(Json::from_trusted(format!(r#"{{"nexusType":"{kind}"}}"#)))
+        Part::json(Json::from_trusted(data)).with_metadata(Json::from_trusted(format!(r#"{{"nexusType":"{kind}"}}"#)))
     };
     for (part, expected) in [
         (r#"{"type":"text","data":"x"}"#, Part::text("x")),
         (r#"{"type":"text","data":""}"#, Part::text("")),
-        (r#"{"type":"data","data":{"a":[1]}}"#, Part::data(Json::from_trusted(r#"{"a":[1]}"#))),
-        (r#"{"type":"data","data":"x"}"#, Part::data(Json::from_trusted(r#""x""#))),
-        (r#"{"type":"data","data":null}"#, Part::data(Json::from_trusted("null"))),
+        (r#"{"type":"data","data":{"a":[1]}}"#, Part::json(Json::from_trusted(r#"{"a":[1]}"#))),
+        (r#"{"type":"data","data":"x"}"#, Part::json(Json::from_trusted(r#""x""#))),
+        (r#"{"type":"data","data":null}"#, Part::json(Json::from_trusted("null"))),
         (
             r#"{"type":"file","data":{"name":"a.txt","mimeType":"text/plain","bytes":"aGk="}}"#,
             Part::raw("hi").with_filename("a.txt").with_media_type("text/plain"),

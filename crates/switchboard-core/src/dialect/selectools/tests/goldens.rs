@@ -30,7 +30,7 @@ fn every_golden_file_has_a_known_origin() {
 fn message_with_parts() -> Message {
     let parts = vec![
         Part::text("boom"),
-        Part::data(Json::from_trusted(r#"{"a":[1,"ü"]}"#)),
+        Part::json(Json::from_trusted(r#"{"a":[1,"ü"]}"#)),
         Part::raw("hi").with_filename("a.txt").with_media_type("text/plain"),
     ];
     let mut message = Message::new(Role::User, "72e9043e626c4bfbb1612c75e7da0b37", parts);

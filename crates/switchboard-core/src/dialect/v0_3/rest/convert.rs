@@ -112,7 +112,7 @@ fn convert_part(check: &mut Check<'_>, i: usize, part: wire::Part<'_>) -> Part {
                 return Part::text(String::new());
             };
             let (data, metadata) = data_part::decode(data, metadata);
-            Part { metadata, ..Part::data(data) }
+            Part { metadata, ..Part::json(data) }
         }
         (None, None, None) => {
             check.violation(format_args!("message.content[{i}]"), "needs one of text, file and data");

@@ -119,7 +119,7 @@ fn convert_part(check: &mut Check<'_>, i: usize, part: wire::Part<'_>) -> Part {
             }
             let (data, metadata) = data_part::decode(check.value(field, data), metadata);
             let (filename, media_type) = new_file.beside(check, i, is_new);
-            Part { metadata, filename, media_type, ..Part::data(data) }
+            Part { metadata, filename, media_type, ..Part::json(data) }
         }
         // Whatever is wrong with it has been said.
         _ => Part::text(String::new()),

@@ -63,7 +63,7 @@ fn named(part: Part) -> Part {
 }
 
 fn with_empty_metadata() -> Part {
-    Part { metadata: Some(json("{}")), ..Part::data(json("[1]")) }
+    Part { metadata: Some(json("{}")), ..Part::json(json("[1]")) }
 }
 
 fn card(change: impl FnOnce(&mut AgentCard)) -> Value {
@@ -118,10 +118,10 @@ fn what_1_0_says_and_0_3_cannot_over_json_rpc() {
                 assert_eq!(over_rpc(named(Part::text("t"))), Part::text("t"));
             }),
             ("file name and media type of a data part", || {
-                assert_eq!(over_rpc(named(Part::data(json("{}")))), Part::data(json("{}")));
+                assert_eq!(over_rpc(named(Part::json(json("{}")))), Part::json(json("{}")));
             }),
             ("empty metadata beside data that is no object", || {
-                assert_eq!(over_rpc(with_empty_metadata()), Part::data(json("[1]")));
+                assert_eq!(over_rpc(with_empty_metadata()), Part::json(json("[1]")));
             }),
             ("the token of the next page of push configs", || {
                 let page = PushConfigPage { configs: Vec::new(), next_page_token: "more".to_owned() };
@@ -196,10 +196,10 @@ fn what_1_0_says_and_0_3_cannot_over_http() {
                 assert_eq!(over_http(named(Part::text("t"))), Part::text("t"));
             }),
             ("file name and media type of a data part", || {
-                assert_eq!(over_http(named(Part::data(json("{}")))), Part::data(json("{}")));
+                assert_eq!(over_http(named(Part::json(json("{}")))), Part::json(json("{}")));
             }),
             ("empty metadata beside data that is no object", || {
-                assert_eq!(over_http(with_empty_metadata()), Part::data(json("[1]")));
+                assert_eq!(over_http(with_empty_metadata()), Part::json(json("[1]")));
             }),
             ("the tasks a message refers to", || {
                 let plain = Message::new(Role::User, "m", vec![Part::text("t")]);

@@ -86,7 +86,7 @@ fn a_message_with_every_kind_of_part_is_written_as_the_sdk_does() {
     let parts = vec![
         Part::text("Look").with_metadata(json(r#"{"tone":"calm"}"#)),
         Part::url("https://files.example/large.csv").with_media_type("text/csv").with_filename("large.csv"),
-        Part::data(json(r#"{"metres":310.5,"stop":"Harbour"}"#)),
+        Part::json(json(r#"{"metres":310.5,"stop":"Harbour"}"#)),
     ];
     let mut message = Message::new(Role::Agent, "msg-5", parts);
     message.context_id = Some("ctx-5".into());

@@ -41,7 +41,7 @@ fn sheet() -> SendMessage {
         Part::text("Check the sheet"),
         Part::raw(&b"a,b\n1,2\n"[..]).with_filename("sheet.csv").with_media_type("text/csv"),
         Part::url("https://files.example/large.csv").with_media_type("text/csv"),
-        Part::data(json(r#"{"k":[1,null]}"#)),
+        Part::json(json(r#"{"k":[1,null]}"#)),
     ];
     let mut message = Message::new(Role::User, "msg-1", parts);
     message.metadata = Some(json(r#"{"trace":"abc"}"#));
@@ -131,7 +131,7 @@ fn bodies_over_http() {
     // This one encodes bytes twice and writes whole numbers as fractions; what arrives is what it sent.
     let mut twice = sheet();
     twice.message.parts[1] = Part::raw(&b"YSxiCjEsMgo="[..]).with_filename("sheet.csv").with_media_type("text/csv");
-    twice.message.parts[3] = Part::data(json(r#"{"k":[1.0,null]}"#));
+    twice.message.parts[3] = Part::json(json(r#"{"k":[1.0,null]}"#));
     twice.message.extensions.push("https://ext.example/geo/v1".to_owned());
     twice.metadata = Some(json(r#"{"trace":"abc"}"#));
     assert_eq!(send("rest-py03-send"), (None, twice));

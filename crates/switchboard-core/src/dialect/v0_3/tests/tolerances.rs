@@ -20,7 +20,7 @@ fn a_part_may_say_its_kind_in_either_word_in_both_or_not_at_all() {
     for words in [r#""kind":"text","#, r#""type":"text","#, r#""kind":"text","type":"text","#, ""] {
         assert_eq!(part(&format!(r#"{{{words}"text":"hi"}}"#)), Part::text("hi"), "{words}");
     }
-    assert_eq!(part(r#"{"type":"data","data":{"k":1}}"#), Part::data(json(r#"{"k":1}"#)));
+    assert_eq!(part(r#"{"type":"data","data":{"k":1}}"#), Part::json(json(r#"{"k":1}"#)));
     let file = Part::raw(&b"a,b\n"[..]).with_media_type("text/csv").with_filename("t.csv");
     assert_eq!(part(r#"{"type":"file","file":{"bytes":"YSxiCg==","mimeType":"text/csv","name":"t.csv"}}"#), file);
 }
@@ -53,17 +53,17 @@ fn a_file_may_be_spelled_as_in_1_0() {
 
 #[test]
 fn data_may_be_a_list_and_marked_data_is_unwrapped() {
-    assert_eq!(part(r#"{"kind":"data","data":[1,2]}"#), Part::data(json("[1,2]")));
+    assert_eq!(part(r#"{"kind":"data","data":[1,2]}"#), Part::json(json("[1,2]")));
     let marked = r#"{"kind":"data","data":{"value":null},"metadata":{"data_part_compat":true}}"#;
-    assert_eq!(part(marked), Part::data(json("null")));
+    assert_eq!(part(marked), Part::json(json("null")));
     let with_more = r#"{"kind":"data","data":{"value":"x"},"metadata":{"a":1,"data_part_compat":true,"b":[]}}"#;
-    assert_eq!(part(with_more), Part::data(json("\"x\"")).with_metadata(json(r#"{"a":1,"b":[]}"#)));
+    assert_eq!(part(with_more), Part::json(json("\"x\"")).with_metadata(json(r#"{"a":1,"b":[]}"#)));
     // Not a mark: it is false, or there is nothing to unwrap.
     for (data, metadata) in
         [(r#"{"value":1}"#, r#"{"data_part_compat":false}"#), (r#"{"v":1}"#, r#"{"data_part_compat":true}"#)]
     {
         let kept = part(&format!(r#"{{"kind":"data","data":{data},"metadata":{metadata}}}"#));
-        assert_eq!(kept, Part::data(json(data)).with_metadata(json(metadata)));
+        assert_eq!(kept, Part::json(json(data)).with_metadata(json(metadata)));
     }
 }
 

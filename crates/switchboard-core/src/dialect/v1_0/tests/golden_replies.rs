@@ -74,7 +74,7 @@ fn replies_to_sends_are_written() {
     asking.history.push(Arc::new(said(Role::User, "msg-4", ids, "Reserve a table")));
     check_reply("reply-send-question", Reply::SentTask(whole(asking)));
 
-    let mut located = Message::new(Role::Agent, "msg-5", vec![Part::data(json(r#"{"metres":310,"stop":"Harbour"}"#))]);
+    let mut located = Message::new(Role::Agent, "msg-5", vec![Part::json(json(r#"{"metres":310,"stop":"Harbour"}"#))]);
     located.context_id = Some("ctx-5".into());
     located.extensions.push("https://ext.example/geo/v1".to_owned());
     located.metadata = Some(json(r#"{"https://ext.example/geo/v1":{"lat":54.3}}"#));

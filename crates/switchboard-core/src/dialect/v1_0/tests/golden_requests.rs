@@ -54,7 +54,7 @@ fn a_blocking_send_with_every_kind_of_part() {
         Part::text("Check the sheet").with_media_type("text/plain"),
         Part::raw(&b"a,b\n1,2\n"[..]).with_filename("sheet.csv").with_media_type("text/csv"),
         Part::url("https://files.example/large.csv").with_media_type("text/csv"),
-        Part::data(json(r#"[1,2,{"k":null}]"#)).with_media_type("application/json"),
+        Part::json(json(r#"[1,2,{"k":null}]"#)).with_media_type("application/json"),
     ];
     let send = SendMessage {
         accepted_output_modes: vec!["text/plain".to_owned()],
