@@ -167,7 +167,7 @@ fn convert_parts(check: &mut Check<'_>, parts: &RawValue) -> Result<Vec<Part>, P
         if raw.contains("\"file\"") { serde_json::from_str(raw).unwrap_or_default() } else { Vec::new() };
     let convert = |(i, Obj(part)): (usize, Obj<kinds::WirePart<'_>>)| {
         let at = format_args!("message.parts[{i}]");
-        match sent.get(i).and_then(|sent| file::member(sent)) {
+        match sent.get(i).and_then(|sent| file::sent(sent)) {
             Some(sent) => file::convert(check, at, part, sent),
             None => kinds::convert(check, at, part),
         }

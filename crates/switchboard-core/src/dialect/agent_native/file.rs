@@ -14,16 +14,26 @@ use super::TYPE;
 /// The name in a part's metadata of a file as it was sent.
 pub const KEY: &str = "agentNativeFile";
 
+/// A file as it was sent.
+#[derive(Clone, Copy)]
+pub(super) struct Sent<'a> {
+    file: &'a RawValue,
+    /// That of the part.
+    metadata: Option<&'a RawValue>,
+}
+
 /// The file that a part holds, if it says that it is one.
-pub(super) fn member(part: &RawValue) -> Option<&RawValue> {
+pub(super) fn sent(part: &RawValue) -> Option<Sent<'_>> {
     let Members(members) = Members::read(part.get())?;
     let find = |name: &str| members.iter().rfind(|(known, _)| known == name).map(|(_, value)| *value);
     let is_file = find("type").or(find("kind")).is_some_and(|kind| kind.get() == "\"file\"");
-    find("file").filter(|file| is_file && file.get().starts_with('{'))
+    let file = find("file").filter(|file| is_file && file.get().starts_with('{'))?;
+    Some(Sent { file, metadata: find("metadata").filter(|metadata| metadata.get() != "null") })
 }
 
-/// Reads a file. `sent` is the object that holds it.
-pub(super) fn convert(check: &mut Check<'_>, at: Arguments<'_>, part: kinds::WirePart<'_>, sent: &RawValue) -> Part {
+/// Reads a file.
+pub(super) fn convert(check: &mut Check<'_>, at: Arguments<'_>, part: kinds::WirePart<'_>, sent: Sent<'_>) -> Part {
+    let Sent { file: sent, metadata } = sent;
     let names = |name: &str| Members::read(sent.get()).is_some_and(|Members(all)| all.iter().any(|(n, _)| n == name));
     if names("bytes") && names("uri") {
         // Which of the two counts would be a guess.
@@ -36,7 +46,13 @@ pub(super) fn convert(check: &mut Check<'_>, at: Arguments<'_>, part: kinds::Wir
         return part.clone();
     }
     let file = check.value(format_args!("{at}.file"), sent);
-    let part = converted.unwrap_or_else(|| Part::json(file.clone()));
+    let part = match converted {
+        Some(part) => part,
+        None => {
+            let metadata = check.object(format_args!("{at}.metadata"), metadata);
+            Part { metadata, ..Part::json(file.clone()) }
+        }
+    };
     let mut kept = Vec::with_capacity(file.as_str().len() + 32);
     let mut object = Object::open(&mut kept);
     write_json(object.key(KEY), &file);
