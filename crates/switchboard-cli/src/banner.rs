@@ -4,6 +4,7 @@
 use std::fmt::Write;
 use std::net::SocketAddr;
 
+use crate::agents::demo::Address;
 use crate::config::{Config, DATABASE_NAME, Kind, Storage, is_local, reachable};
 
 const CARD: &str = "/.well-known/agent-card.json";
@@ -30,7 +31,7 @@ impl Banner {
         let agents = config.agents.iter().map(|agent| (agent.name.clone(), agent.slug.clone())).collect();
         let default = config.agents.first();
         let texts = match default.map(|agent| &agent.kind) {
-            Some(Kind::Demo) => ("hello", "stream 5"),
+            Some(Kind::Demo) => ("hello", "stream 40"),
             Some(Kind::Exec { .. }) | None => ("hello", "hello"),
         };
         let data = match &config.storage {
@@ -40,8 +41,8 @@ impl Banner {
         Self {
             agents,
             texts,
-            streams: default.is_some_and(|agent| agent.streaming),
-            public_url: config.public_url.clone(),
+            streams: default.is_some_and(|agent| *agent.settings.streaming),
+            public_url: config.server.public_url.value.clone(),
             data,
             tokens: config.tokens.as_ref().map_or(0, |known| known.tokens.len()),
             certificate: config.tls.as_ref().map(|known| quoted(&known.cert.display().to_string())),
@@ -72,6 +73,12 @@ impl Banner {
             let _ = writeln!(text, "  {}", self.curl(&format!("-sSN{options}"), &here, "message:stream", self.texts.1));
         }
         text
+    }
+
+    /// What callers are told to reach the server by: the certificate's file is for this machine alone.
+    pub(crate) fn address(&self, url: &str) -> Address {
+        let url = self.public_url.as_deref().unwrap_or(url).trim_end_matches('/').to_owned();
+        Address { url, needs_token: self.tokens > 0 }
     }
 
     /// What makes curl take the certificate: that it is the one of this server and, where its name does not lead to this

@@ -15,7 +15,7 @@ fn check(flags: &[&str], tokens: &str, addr: &str, expected: Expect) {
     };
     let environment = Environment::of(&[("SWITCHBOARD_TOKENS", tokens)]);
     let nowhere = Path::new("/nonexistent");
-    let layers = gather(args.layer(), None, &environment, nowhere).unwrap();
+    let layers = gather(&args.settings, None, &environment, nowhere);
     let config = settle(layers, &environment, nowhere).unwrap();
     let text = Banner::of(&config).text(addr.parse().unwrap(), &format!("http://{}", reachable(addr.parse().unwrap())));
     expected.assert_eq(&text.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
@@ -37,7 +37,7 @@ fn a_demo_for_this_machine() {
         Try it:
 
           curl -sS http://127.0.0.1:8080/message:send -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -d '{"message":{"messageId":"'"$(date +%s%N)$RANDOM"'","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
-          curl -sSN http://127.0.0.1:8080/message:stream -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -d '{"message":{"messageId":"'"$(date +%s%N)$RANDOM"'","role":"ROLE_USER","parts":[{"text":"stream 5"}]}}'
+          curl -sSN http://127.0.0.1:8080/message:stream -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -d '{"message":{"messageId":"'"$(date +%s%N)$RANDOM"'","role":"ROLE_USER","parts":[{"text":"stream 40"}]}}'
     "#]],
     );
 }
@@ -88,7 +88,7 @@ fn holders_of_tokens() {
         Put one of the tokens into TOKEN, then paste:
 
           curl -sS http://[::1]:4321/message:send -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -H "Authorization: Bearer $TOKEN" -d '{"message":{"messageId":"'"$(date +%s%N)$RANDOM"'","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
-          curl -sSN http://[::1]:4321/message:stream -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -H "Authorization: Bearer $TOKEN" -d '{"message":{"messageId":"'"$(date +%s%N)$RANDOM"'","role":"ROLE_USER","parts":[{"text":"stream 5"}]}}'
+          curl -sSN http://[::1]:4321/message:stream -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -H "Authorization: Bearer $TOKEN" -d '{"message":{"messageId":"'"$(date +%s%N)$RANDOM"'","role":"ROLE_USER","parts":[{"text":"stream 40"}]}}'
     "#]],
     );
 }

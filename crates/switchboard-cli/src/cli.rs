@@ -1,11 +1,11 @@
-//! The command line: what may be typed, and the help that teaches it. Values are checked later, together with those of
-//! the other layers, so that every layer is refused in the same words.
+//! The command line: what may be typed, and the help that teaches it. The flags of `serve` that are settings come from
+//! the table of settings (`config/table.rs`).
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Card, ConfigError, Effects, Environment, Given, Layer, LogFormat, Origin, Synchronous};
+use crate::config::{ConfigError, Environment, Origin, SettingFlags};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,13 +30,15 @@ Examples:
   switchboard serve
       A demo agent for this machine alone. It prints lines to paste into another
       terminal.
-  switchboard serve --exec 'python3 agent.py' --name Helper --run-timeout 60
+  switchboard serve --exec 'python3 -u agent.py' --exec-env API_KEY --name Helper
       Any command: the text of a message on stdin, the answer from stdout, a
-      failure by its exit code. The whole message is in the file named by
-      A2A_MESSAGE_FILE; A2A_TASK_ID, A2A_CONTEXT_ID, A2A_ATTEMPT,
-      A2A_INTERRUPTED, A2A_PRINCIPAL and A2A_TENANT are set, too. A command dies
-      with the server. After a crash it is started again, with A2A_ATTEMPT one
-      higher; after an orderly stop, as the same attempt.
+      failure by its exit code. Output is streamed as it is printed, so have the
+      program print unbuffered (-u). The whole message is in the file named by
+      A2A_MESSAGE_FILE, the rest of the request in A2A_REQUEST_FILE; A2A_TASK_ID,
+      A2A_CONTEXT_ID, A2A_ATTEMPT, A2A_INTERRUPTED, A2A_PRINCIPAL, A2A_TENANT
+      and, if the caller named them, A2A_SKILL, A2A_DEPTH and A2A_SOURCE_AGENT are
+      set, too. A command dies with the server. After a crash it is started again,
+      with A2A_ATTEMPT one higher; after an orderly stop, as the same attempt.
   switchboard serve --exec 'fortune | cowsay' --exec-shell
       The same with the help of a shell.
   switchboard serve --listen 0.0.0.0:8080 --tokens tokens.txt
@@ -172,93 +174,8 @@ pub(crate) enum DbCommand {
 #[derive(Args)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub(crate) struct ServeArgs {
-    /// Address to listen on [default: from BIND_HOST and PORT, else 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDR", help_heading = "Address")]
-    listen: Option<String>,
-    /// URL that clients use, path included [default: from the address]
-    #[arg(long, value_name = "URL", help_heading = "Address")]
-    public_url: Option<String>,
-    /// File of the certificate, in PEM form, with those that vouch for it below; the port then speaks TLS alone
-    #[arg(long, value_name = "FILE", help_heading = "Address")]
-    tls_cert: Option<PathBuf>,
-    /// File of the private key of the certificate, in PEM form
-    #[arg(long, value_name = "FILE", help_heading = "Address")]
-    tls_key: Option<PathBuf>,
-    /// Web page that may call from a browser; may be repeated
-    #[arg(long, value_name = "ORIGIN", help_heading = "Address")]
-    cors_origin: Vec<String>,
-
-    /// Name of the default agent
-    #[arg(long, help_heading = "Agent")]
-    name: Option<String>,
-    /// What the default agent says about itself
-    #[arg(long, value_name = "TEXT", help_heading = "Agent")]
-    description: Option<String>,
-    /// Version of the default agent
-    #[arg(long, value_name = "VERSION", help_heading = "Agent")]
-    agent_version: Option<String>,
-    /// Make a command the default agent: a program and its arguments, quotes respected
-    #[arg(long, value_name = "CMD", help_heading = "Agent")]
-    exec: Option<String>,
-    /// Give the command to a shell (sh -c)
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    #[arg(hide_possible_values = true, help_heading = "Agent")]
-    exec_shell: Option<bool>,
-    /// End runs that take longer, of every agent [default: 300, the demo agent 7200]
-    #[arg(long, value_name = "SECONDS", help_heading = "Agent")]
-    run_timeout: Option<u64>,
-    /// Whether the default agent may do things that last, whatever it declares itself
-    #[arg(long, value_enum, hide = true, help_heading = "Agent")]
-    effects: Option<Effects>,
-
-    /// Folder of the database [default: ./switchboard-data]
-    #[arg(long, value_name = "DIR", conflicts_with = "memory", help_heading = "Tasks")]
-    data: Option<PathBuf>,
-    /// Keep tasks in memory; they are gone when the server stops
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    #[arg(hide_possible_values = true, help_heading = "Tasks")]
-    memory: Option<bool>,
-    /// What a power cut may cost: nothing (full), or the last moments (normal) [default: full]
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "full|normal", help_heading = "Tasks")]
-    synchronous: Option<Synchronous>,
-    /// How long work in progress may go on after a signal to stop [default: 10]
-    #[arg(long, value_name = "SECONDS", help_heading = "Tasks")]
-    grace: Option<u64>,
-
-    /// File of tokens; only their holders may call
-    #[arg(long, value_name = "FILE", help_heading = "Access")]
-    tokens: Option<PathBuf>,
-    /// Let everybody call who reaches an address beyond this machine
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    #[arg(hide_possible_values = true, help_heading = "Access")]
-    allow_unauthenticated: Option<bool>,
-    /// Tenant that callers without a token may name; may be repeated
-    #[arg(long, value_name = "NAME", help_heading = "Access")]
-    tenant: Vec<String>,
-    /// Private address that webhooks may go to, as in 10.0.0.0/8 or 127.0.0.1:9000; may be repeated
-    #[arg(long, value_name = "TARGET", help_heading = "Access")]
-    outbound_allow: Vec<String>,
-    /// Attempts at a webhook before it becomes a dead letter [default: 12]
-    #[arg(long, value_name = "N", help_heading = "Webhooks")]
-    webhook_attempts: Option<u64>,
-    /// Send a receiver that is further behind than N updates the newest state instead [default: 0, never]
-    #[arg(long, value_name = "N", help_heading = "Webhooks")]
-    webhook_coalesce: Option<u64>,
-    /// File of secrets to sign webhooks with, each whsec_ and base64, the newest first
-    #[arg(long, value_name = "FILE", help_heading = "Webhooks")]
-    webhook_signing_secret_file: Option<PathBuf>,
-    /// Size of a request body at most [default: 10485760]
-    #[arg(long, value_name = "BYTES", help_heading = "Access")]
-    body_limit: Option<u64>,
-    /// Size of a reply at most, about; larger artifacts are shown as links [default: 33554432]
-    #[arg(long, value_name = "BYTES", help_heading = "Access")]
-    reply_limit: Option<u64>,
-    /// What a request without A2A-Version means where its method or path does not tell; the specification says 0.3
-    #[arg(long, value_name = "VERSION", help_heading = "Access")]
-    default_version: Option<String>,
-    /// Whose members the agent cards hold: of all versions side by side, of A2A 1.0 alone, or of one system [default: all]
-    #[arg(long, value_name = "FORM", help_heading = "Access")]
-    card: Option<Card>,
+    #[command(flatten)]
+    pub(crate) settings: SettingFlags,
 
     /// Configuration file [default: switchboard.toml in the current folder, if there is one]
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
@@ -269,9 +186,6 @@ pub(crate) struct ServeArgs {
     /// Check the configuration and exit
     #[arg(long, conflicts_with = "print_config", help_heading = "Configuration")]
     pub(crate) check_config: bool,
-    /// How logs are written to stderr [default: text]
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "text|json", help_heading = "Configuration")]
-    log_format: Option<LogFormat>,
 }
 
 /// Where the outbox is.
@@ -363,8 +277,8 @@ pub(crate) struct ChangeArgs {
 }
 
 impl OutboxPlace {
-    pub(crate) fn layer(&self) -> Layer {
-        Layer { data: flag("--data", &self.data), ..Layer::default() }
+    pub(crate) fn settings(&self) -> SettingFlags {
+        SettingFlags::data(self.data.as_deref())
     }
 
     pub(crate) fn names_folder(&self) -> bool {
@@ -456,58 +370,8 @@ pub(crate) struct ChaosAgentArgs {
     pub(crate) linger: bool,
 }
 
-impl ServeArgs {
-    /// What the flags say.
-    pub(crate) fn layer(&self) -> Layer {
-        Layer {
-            listen: flag("--listen", &self.listen),
-            public_url: flag("--public-url", &self.public_url),
-            tls_cert: flag("--tls-cert", &self.tls_cert),
-            tls_key: flag("--tls-key", &self.tls_key),
-            data: flag("--data", &self.data),
-            memory: flag("--memory", &self.memory),
-            synchronous: flag("--synchronous", &self.synchronous),
-            log_format: flag("--log-format", &self.log_format),
-            tokens_file: flag("--tokens", &self.tokens),
-            tokens: None,
-            allow_unauthenticated: flag("--allow-unauthenticated", &self.allow_unauthenticated),
-            tenants: flags("--tenant", &self.tenant),
-            outbound_allow: flags("--outbound-allow", &self.outbound_allow),
-            cors_origins: flags("--cors-origin", &self.cors_origin),
-            webhook_attempts_max: flag("--webhook-attempts", &self.webhook_attempts),
-            webhook_coalesce_after: flag("--webhook-coalesce", &self.webhook_coalesce),
-            webhook_signing_secret: None,
-            webhook_signing_secret_file: flag("--webhook-signing-secret-file", &self.webhook_signing_secret_file),
-            body_bytes_max: flag("--body-limit", &self.body_limit),
-            reply_bytes_max: flag("--reply-limit", &self.reply_limit),
-            default_version: flag("--default-version", &self.default_version),
-            card: flag("--card", &self.card),
-            grace_s: flag("--grace", &self.grace),
-            lease_s: None,
-            queued_timeout_s: None,
-            processing_timeout_s: None,
-            retention: None,
-            name: flag("--name", &self.name),
-            description: flag("--description", &self.description),
-            agent_version: flag("--agent-version", &self.agent_version),
-            exec: flag("--exec", &self.exec),
-            exec_shell: flag("--exec-shell", &self.exec_shell),
-            effects: flag("--effects", &self.effects),
-            run_timeout_s: flag("--run-timeout", &self.run_timeout),
-        }
-    }
-}
-
 impl DataArgs {
-    pub(crate) fn layer(&self) -> Layer {
-        Layer { data: flag("--data", &self.data), ..Layer::default() }
+    pub(crate) fn settings(&self) -> SettingFlags {
+        SettingFlags::data(self.data.as_deref())
     }
-}
-
-fn flag<T: Clone>(name: &'static str, value: &Option<T>) -> Option<Given<T>> {
-    value.clone().map(|value| Given::new(value, Origin::Flag(name)))
-}
-
-fn flags(name: &'static str, values: &[String]) -> Option<Given<Vec<String>>> {
-    (!values.is_empty()).then(|| Given::new(values.to_vec(), Origin::Flag(name)))
 }

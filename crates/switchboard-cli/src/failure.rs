@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, ConfigErrors};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
@@ -37,5 +37,11 @@ impl fmt::Display for Failure {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         Self::Usage(error.to_string())
+    }
+}
+
+impl From<ConfigErrors> for Failure {
+    fn from(errors: ConfigErrors) -> Self {
+        Self::Usage(errors.to_string())
     }
 }

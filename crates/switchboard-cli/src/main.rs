@@ -16,13 +16,15 @@ mod serve;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
+use crate::agents::exec::Program;
 use crate::banner::Banner;
 use crate::cli::{Cli, Command, OutboxCommand, ServeArgs};
-use crate::config::{Config, Environment};
+use crate::config::{Config, Environment, Kind};
 use crate::failure::Failure;
 
 // Commits that share a batch hold their allocations together, which the system's allocator keeps no room ready for.
@@ -53,7 +55,7 @@ fn outbox(command: &OutboxCommand, environment: &Environment) -> Result<(), Fail
 }
 
 fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
-    let layers = config::gather(args.layer(), args.config.as_deref(), environment, Path::new(""))?;
+    let layers = config::gather(&args.settings, args.config.as_deref(), environment, Path::new(""));
     let config = config::settle(layers, environment, Path::new(""))?;
     serve::rehearse(&config, environment)?;
     if args.print_config {
@@ -64,10 +66,15 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
         if let Some(doubt) = config.tls.as_ref().and_then(|known| known.doubt.as_ref()) {
             output::complain(doubt);
         }
+        for agent in &config.agents {
+            if let Kind::Exec { program: Program { doubt: Some(doubt), .. }, .. } = &agent.kind {
+                output::complain(format_args!("agent {:?}: {doubt}", agent.name));
+            }
+        }
         output::say("the configuration is good");
         return Ok(());
     }
-    logging::start(config.log_format, environment)?;
+    logging::start(*config.server.log_format, environment)?;
     process::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::runtime)?;
     let served = runtime.block_on(run(config, environment));
@@ -78,7 +85,8 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
 async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
     let signals = switchboard::StopSignals::listen().map_err(Failure::runtime)?;
     process::outlive_file_size_limit().map_err(Failure::runtime)?;
-    let (listen, grace, banner) = (config.listen, config.grace, Banner::of(&config));
+    let (listen, grace, banner) =
+        (*config.server.listen, Duration::from_secs(*config.server.grace_s), Banner::of(&config));
     let data = config.storage.folder().map(Path::to_path_buf);
     // SIGHUP asks for new files to be read. It never ends the server, even if there is nothing to read again.
     let mut hangups = switchboard::hangups().map_err(Failure::runtime)?;
@@ -89,6 +97,7 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
     }
     let bound = server.bind(listen).await.map_err(Failure::runtime)?;
     tracing::info!(address = %bound.local_addr(), tls = tls.is_some(), "serving");
+    agents::demo::serve_at(banner.address(bound.url()));
     output::say(banner.text(bound.local_addr(), bound.url()));
     let stop = CancellationToken::new();
     let renewing = async {

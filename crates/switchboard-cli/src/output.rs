@@ -9,8 +9,12 @@ pub(crate) fn say(text: impl Display) {
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
+/// Each line of the text is a complaint of its own.
 pub(crate) fn complain(text: impl Display) {
-    let _ = writeln!(std::io::stderr().lock(), "switchboard: {text}");
+    let mut out = std::io::stderr().lock();
+    for line in text.to_string().lines() {
+        let _ = writeln!(out, "switchboard: {line}");
+    }
 }
 
 /// What is worth knowing beside a result.

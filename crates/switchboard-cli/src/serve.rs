@@ -12,8 +12,8 @@ use tokio::sync::Semaphore;
 use crate::agents::demo::Demo;
 use crate::agents::exec::{Exec, variables};
 use crate::config::{
-    self, AccentConfig, AgentConfig, Card, Config, ConfigError, DATABASE_NAME, Environment, Given, Kind, Lifetimes,
-    Origin, RecoveryConfig, Seed, SkillConfig, Storage,
+    self, AgentConfig, AgentSettings, Card, Config, ConfigError, DATABASE_NAME, Environment, Kind, RecoveryConfig,
+    Seed, SkillSettings, Storage,
 };
 
 /// What a client is told when a run was interrupted and is not to be tried again.
@@ -38,24 +38,28 @@ pub(crate) fn assemble(config: Config, environment: &Environment) -> Result<Serv
     with_rules(builder, config, environment).build()
 }
 
-/// Puts a server together that keeps nothing, to hear what its parts say to the configuration.
+/// Puts a server together that keeps nothing, so that its parts can refuse the configuration before it is used.
 ///
 /// # Errors
 /// When one of them refuses it.
 pub(crate) fn rehearse(config: &Config, environment: &Environment) -> Result<(), ConfigError> {
     let build = |config: Config| with_rules(Server::builder().memory(), config, environment).build().map(drop);
-    let outbound = config.outbound_allow.clone();
-    let closed = Config { outbound_allow: Given::new(Vec::new(), Origin::Default), ..config.clone() };
-    build(closed).map_err(|error| ConfigError(error.to_string()))?;
-    // What works without these and not with them is their fault.
-    build(config.clone()).map_err(|error| outbound.from.error(error))
+    let mut closed = config.clone();
+    closed.server.outbound_allow.value.clear();
+    build(closed).map_err(|error| ConfigError::new(error.to_string()))?;
+    // Only the addresses for webhooks were added since, so they are to blame.
+    build(config.clone()).map_err(|error| config.server.outbound_allow.from.error(error))
 }
 
 fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environment) -> ServerBuilder {
-    for agent in config.agents {
-        builder = builder.agent(agent_of(agent, config.storage.folder(), environment));
+    let server = config.server;
+    let retained = server.retain(Limits::default());
+    for (index, agent) in config.agents.into_iter().enumerate() {
+        // The first agent is also reached without its name.
+        let place = if index == 0 { String::new() } else { format!("/agents/{}", agent.slug) };
+        builder = builder.agent(agent_of(agent, place, config.storage.folder(), environment));
     }
-    if let Some(url) = config.public_url {
+    if let Some(url) = server.public_url.value {
         builder = builder.public_url(url);
     }
     if let Some(known) = config.tls {
@@ -67,35 +71,35 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     if let Some(known) = config.webhook_signing_secrets {
         builder = builder.sign_webhooks(known.secrets);
     }
-    if let Some(dialect) = config.default_version {
+    if let Some(dialect) = server.default_version.value {
         builder = builder.default_version(dialect);
     }
-    let card = card_form(config.card);
     let mut limits = ServerLimits::default();
-    limits.body_bytes_max = config.body_bytes_max;
-    let Lifetimes { lease_s, queued_s_max, processing_s_max } = config.lifetimes;
+    limits.body_bytes_max = *server.body_bytes_max;
     let engine_limits = Limits {
-        reply_bytes_max: config.reply_bytes_max,
-        queued_s_max,
-        processing_s_max,
-        delivery_failures_max: config.webhook_attempts_max,
-        delivery_coalesce_after: config.webhook_coalesce_after,
-        ..Limits::default()
+        reply_bytes_max: *server.reply_bytes_max,
+        queued_s_max: *server.queued_timeout_s,
+        processing_s_max: *server.processing_timeout_s,
+        delivery_failures_max: *server.webhook_attempts_max,
+        delivery_coalesce_after: *server.webhook_coalesce_after,
+        ..retained
     };
-    let engine_limits = config.retention.limit(engine_limits).with_lease_ms(lease_s * 1000);
     builder
-        .card_form(card)
-        .tenants(config.tenants)
-        .outbound_allow(config.outbound_allow.value)
-        .cors(Cors::origins(config.cors_origins))
+        .card_form(card_form(*server.card))
+        .tenants(server.tenants.value)
+        .outbound_allow(server.outbound_allow.value)
+        .cors(Cors::origins(server.cors_origins.value))
         .limits(limits)
-        .engine_limits(engine_limits)
-        .host_check(config::is_local(config.listen))
+        .engine_limits(engine_limits.with_lease_ms(*server.lease_s * 1000))
+        .host_check(config::is_local(*server.listen))
 }
 
-fn agent_of(agent: AgentConfig, data: Option<&Path>, environment: &Environment) -> AgentBuilder {
-    let AgentConfig { kind, effects, idempotency, recovery, run_timeout, run_timeout_max, .. } = agent;
+fn agent_of(agent: AgentConfig, place: String, data: Option<&Path>, environment: &Environment) -> AgentBuilder {
+    let AgentConfig { name, slug, settings, recovery, kind, skills } = agent;
     let recovery = recovery_of(recovery);
+    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+    let run_timeout = settings.run_timeout_s.map(seconds);
+    let run_timeout_max = settings.run_timeout_s_max.map(seconds);
     let builder = match kind {
         Kind::Demo => {
             let change = |traits: Traits| {
@@ -108,40 +112,42 @@ fn agent_of(agent: AgentConfig, data: Option<&Path>, environment: &Environment) 
                     None => traits,
                 }
             };
-            AgentBuilder::new(agent.name, Demo).traits(change)
+            AgentBuilder::new(name, Demo::at(place)).traits(change)
         }
-        Kind::Exec { program, env, processes_max, .. } => {
+        Kind::Exec { program, .. } => {
+            if let Some(doubt) = &program.doubt {
+                tracing::warn!(agent = name, "{doubt}");
+            }
             let exec = Exec {
                 program,
                 data: data.map(Path::to_path_buf),
-                environment: variables(&env, |name| environment.raw(name)),
+                environment: variables(&settings.env, |name| environment.raw(name)),
                 run_max: run_timeout.unwrap_or(Duration::from_secs(u64::from(Limits::default().run_s_max))),
                 run_max_per_call: run_timeout_max,
                 recovery,
-                places: Semaphore::new(usize::try_from(processes_max).unwrap_or(Semaphore::MAX_PERMITS)),
+                places: Semaphore::new(usize::try_from(*settings.processes_max).unwrap_or(Semaphore::MAX_PERMITS)),
             };
-            AgentBuilder::new(agent.name, exec)
+            AgentBuilder::new(name, exec)
         }
     };
-    let builder = match effects {
+    let builder = match *settings.effects {
         None => builder,
         Some(config::Effects::None) => builder.traits(|traits| traits.with_effects(Effects::Never)),
         Some(config::Effects::Some) => builder.traits(|traits| traits.with_effects(Effects::Possible)),
     };
-    let builder = match idempotency.map(idempotency_of) {
+    let builder = match settings.idempotency.map(idempotency_of) {
         None => builder,
         Some(idempotency) => builder.traits(|traits| traits.with_idempotency(idempotency)),
     };
-    let builder = builder
-        .slug(agent.slug)
-        .description(agent.description)
-        .version(agent.version)
-        .streaming(agent.streaming)
-        .push_notifications(agent.push)
-        .input_modes(agent.input_modes)
-        .output_modes(agent.output_modes);
-    let builder = with_accent(builder, agent.accent);
-    agent.skills.into_iter().fold(builder, |builder, skill| builder.skill(skill_of(skill)))
+    let builder = with_dialects(builder, &settings)
+        .slug(slug)
+        .description(settings.description.value.unwrap_or_default())
+        .version(settings.version.value.unwrap_or_default())
+        .streaming(*settings.streaming)
+        .push_notifications(*settings.push)
+        .input_modes(settings.input_modes.value.unwrap_or_default())
+        .output_modes(settings.output_modes.value.unwrap_or_default());
+    skills.into_iter().fold(builder, |builder, skill| builder.skill(skill_of(skill)))
 }
 
 fn idempotency_of(idempotency: config::Idempotency) -> Idempotency {
@@ -163,30 +169,31 @@ fn card_form(card: Card) -> CardForm {
     }
 }
 
-fn with_accent(mut builder: AgentBuilder, accent: AccentConfig) -> AgentBuilder {
+/// How the agent deals with clients of single systems.
+fn with_dialects(mut builder: AgentBuilder, settings: &AgentSettings) -> AgentBuilder {
     let dialect = |seed: Seed| match seed {
         Seed::AgentNative => Dialect::AgentNative,
         Seed::Selectools => Dialect::Selectools,
         Seed::Nexus => Dialect::Nexus,
     };
-    if let Some(card) = accent.card {
+    if let Some(card) = *settings.card {
         builder = builder.card_form(card_form(card));
     }
-    if let Some(seed) = accent.dialect {
+    if let Some(seed) = *settings.dialect {
         builder = builder.dialect(dialect(seed));
     }
-    if let Some(seed) = accent.default_dialect {
+    if let Some(seed) = *settings.default_dialect {
         builder = builder.default_dialect(dialect(seed));
     }
     let mut options = SelectoolsOptions::default();
-    options.tasks_max = accent.selectools_tasks_max.unwrap_or(options.tasks_max);
-    options.body_bytes_max = accent.selectools_body_bytes_max.unwrap_or(options.body_bytes_max);
-    options.card_url = accent.selectools_card_url.unwrap_or(options.card_url);
+    options.tasks_max = settings.selectools_tasks_max.unwrap_or(options.tasks_max);
+    options.body_bytes_max = settings.selectools_body_bytes_max.unwrap_or(options.body_bytes_max);
+    options.card_url = settings.selectools_card_url.value.clone().unwrap_or(options.card_url);
     let mut corvid = CorvidOptions::default();
-    corvid.sends_per_min = accent.corvid_sends_per_min.unwrap_or(corvid.sends_per_min);
-    corvid.depth_max = accent.corvid_depth_max.unwrap_or(corvid.depth_max);
-    corvid.timeout_ms = accent.corvid_timeout_s.map_or(corvid.timeout_ms, |seconds| seconds * 1000);
-    builder.selectools(options).corvid(corvid).default_project(accent.default_project)
+    corvid.sends_per_min = settings.corvid_sends_per_min.unwrap_or(corvid.sends_per_min);
+    corvid.depth_max = settings.corvid_depth_max.unwrap_or(corvid.depth_max);
+    corvid.timeout_ms = settings.corvid_timeout_s.map_or(corvid.timeout_ms, |seconds| seconds * 1000);
+    builder.selectools(options).corvid(corvid).default_project(*settings.default_project)
 }
 
 fn recovery_of(recovery: RecoveryConfig) -> Recovery {
@@ -207,12 +214,13 @@ fn recovery_of(recovery: RecoveryConfig) -> Recovery {
     }
 }
 
-fn skill_of(skill: SkillConfig) -> Skill {
-    let mut made = Skill::new(skill.id, skill.name, skill.description);
-    made = skill.tags.into_iter().fold(made, Skill::tag);
-    made = skill.examples.into_iter().fold(made, Skill::example);
-    made = skill.input_modes.into_iter().fold(made, Skill::input_mode);
-    skill.output_modes.into_iter().fold(made, Skill::output_mode)
+fn skill_of(skill: SkillSettings) -> Skill {
+    let mut made =
+        Skill::new(skill.id.value.unwrap_or_default(), skill.name.value.unwrap_or_default(), skill.description.value);
+    made = skill.tags.value.into_iter().fold(made, Skill::tag);
+    made = skill.examples.value.into_iter().fold(made, Skill::example);
+    made = skill.input_modes.value.into_iter().fold(made, Skill::input_mode);
+    skill.output_modes.value.into_iter().fold(made, Skill::output_mode)
 }
 
 #[cfg(test)]

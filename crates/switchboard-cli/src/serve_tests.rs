@@ -17,10 +17,10 @@ async fn serving(flags: &[&str], variables: &[(&str, &str)], visit: impl AsyncFn
     let Typed::Serve(args) = Cli::parse_from(typed).command else { panic!("serve was typed") };
     let environment = Environment::of(variables);
     let nowhere = Path::new("/nonexistent");
-    let layers = gather(args.layer(), None, &environment, nowhere).unwrap();
+    let layers = gather(&args.settings, None, &environment, nowhere);
     let config = settle(layers, &environment, nowhere).unwrap();
     rehearse(&config, &environment).unwrap();
-    let (listen, banner) = (config.listen, Banner::of(&config));
+    let (listen, banner) = (*config.server.listen, Banner::of(&config));
     let bound = assemble(config, &environment).unwrap().bind(listen).await.unwrap();
     let text = banner.text(bound.local_addr(), bound.url());
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with("curl ")).map(str::to_owned).collect();
@@ -71,7 +71,7 @@ async fn the_printed_lines_work_each_time_they_are_pasted() {
                     Some(event.get("artifactUpdate")?["artifact"]["parts"][0]["text"].as_str()?.to_owned())
                 })
                 .collect();
-            assert_eq!(chunks, (1..=5).map(|n| format!("chunk {n} of 5\n")).collect::<String>(), "{streamed}");
+            assert_eq!(chunks, (1..=40).map(|n| format!("chunk {n} of 40\n")).collect::<String>(), "{streamed}");
         }
     })
     .await;
@@ -103,7 +103,7 @@ async fn the_printed_lines_trust_the_certificate_of_the_server_whatever_it_is_fo
             assert!(send.starts_with(&expected) && send.contains(&format!(" https://{host}:")), "{send}");
             assert_eq!(send.contains("--connect-to ::127.0.0.1:"), detour, "{send}");
             assert_eq!(answered(&paste("bash", send).await).1, "hello");
-            assert!(paste("sh", stream).await.contains("chunk 5 of 5"), "{stream}");
+            assert!(paste("sh", stream).await.contains("chunk 40 of 40"), "{stream}");
             let plain = paste("sh", &send.replace("https://", "http://")).await;
             assert_eq!(plain, "this port speaks TLS; use https://\n");
         })
@@ -150,7 +150,7 @@ fn what_the_configuration_says_of_a_run_holds() {
         };
         let environment = Environment::of(&[]);
         let nowhere = Path::new("/nonexistent");
-        let layers = gather(args.layer(), None, &environment, nowhere).unwrap();
+        let layers = gather(&args.settings, None, &environment, nowhere);
         let config = settle(layers, &environment, nowhere).unwrap();
         let server = with_rules(Server::builder().memory(), config, &environment).build().unwrap();
         let agents = server.engine().agents();
@@ -166,7 +166,7 @@ fn targets_that_webhooks_cannot_go_to_are_refused_by_name() {
     };
     let environment = Environment::of(&[]);
     let nowhere = Path::new("/nonexistent");
-    let layers = gather(args.layer(), None, &environment, nowhere).unwrap();
+    let layers = gather(&args.settings, None, &environment, nowhere);
     let refused = rehearse(&settle(layers, &environment, nowhere).unwrap(), &environment).unwrap_err();
     assert!(refused.to_string().starts_with("--outbound-allow: \"http://x\" "), "{refused}");
 }

@@ -47,6 +47,17 @@ impl Served {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Where it is reached.
+    fn address(&self) -> &str {
+        self.curl.split_whitespace().find_map(|word| word.strip_suffix("/message:send")).unwrap()
+    }
+
+    /// Sends a text as a stream.
+    fn stream(&self, text: &str) -> Streamed {
+        let line = self.curl.replace("\"hello\"", &format!("\"{text}\"")).replace("message:send", "message:stream");
+        Streamed::by(&line.replacen("-sS", "-sSN", 1))
+    }
+
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
@@ -64,6 +75,53 @@ impl Drop for Served {
         // Only a test that failed has left it running.
         let _ = self.child.kill();
     }
+}
+
+/// What a line of a shell prints, line by line.
+struct Streamed {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Streamed {
+    fn by(line: &str) -> Self {
+        let line = line.replacen("curl ", "exec curl --max-time 60 ", 1);
+        let mut child =
+            Command::new("sh").arg("-c").arg(line).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// The next event, as its id and its data; none at the end.
+    fn event(&mut self) -> Option<(u64, String)> {
+        let mut id = None;
+        for line in self.lines.by_ref().map_while(Result::ok) {
+            if let Some(given) = line.strip_prefix("id: ") {
+                id = given.parse().ok();
+            }
+            if let Some(data) = line.strip_prefix("data: ") {
+                return Some((id.unwrap(), data.to_owned()));
+            }
+        }
+        None
+    }
+
+    fn rest(&mut self) -> Vec<(u64, String)> {
+        std::iter::from_fn(|| self.event()).collect()
+    }
+}
+
+impl Drop for Streamed {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The string that stands in JSON behind a key, as somebody would copy it from there.
+fn copied<'j>(json: &'j str, key: &str) -> &'j str {
+    let begin = json.find(&format!("\"{key}\":\"")).unwrap_or_else(|| panic!("no {key} in {json}")) + key.len() + 4;
+    json[begin..].split('"').next().unwrap()
 }
 
 fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
@@ -250,7 +308,7 @@ fn the_outbox_of_a_server_with_tls_is_reached() {
     std::fs::copy(folder.path().join("cert.pem"), folder.path().join("other.pem")).unwrap();
     put_certificate(folder.path(), ["first", "first"]);
     let mut server = Served::start(folder.path(), &TLS);
-    let url = server.curl.split_whitespace().find_map(|word| word.strip_suffix("/message:send")).unwrap().to_owned();
+    let url = server.address().to_owned();
     let outbox = |args: &[&str], variables: &[(&str, &str)]| {
         let mut command = switchboard(folder.path(), &["outbox", "list"]);
         let Output { status, stdout, stderr } = command.args(args).envs(variables.iter().copied()).output().unwrap();
@@ -286,4 +344,60 @@ fn a_key_that_everybody_can_read_is_mentioned_by_a_check() {
     let doubt =
         "switchboard: --tls-key: everybody on this machine can read key.pem; `chmod 600 key.pem` keeps it private\n";
     assert_eq!(run(folder.path(), &check), (Some(0), good, doubt.to_owned()));
+}
+
+#[test]
+fn a_stream_goes_on_at_the_next_chunk_after_a_kill_and_its_line_to_resume_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Served::start(folder.path(), &[]);
+    let mut stream = server.stream("stream 40");
+    let mut seen: Vec<(u64, String)> = (0..12).map(|_| stream.event().unwrap()).collect();
+    server.signal(Signal::KILL);
+    server.child.wait().unwrap();
+    // What was on its way when the server died was committed before it was sent.
+    seen.extend(stream.rest());
+    let line = copied(&seen[1].1, "description").split_once(": ").unwrap().1;
+    let line = line.replace("Last-Event-ID: 1", &format!("Last-Event-ID: {}", seen.len()));
+    let again = Served::start(folder.path(), &[]);
+    // A test cannot be sure of getting the same port twice.
+    let rest = Streamed::by(&line.replace(server.address(), again.address())).rest();
+    seen.extend(rest);
+    let ids: Vec<u64> = seen.iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids, (1..=42).collect::<Vec<_>>());
+    for (id, data) in &seen[1..41] {
+        assert!(data.contains(&format!("\"chunk {} of 40\\n\"", id - 1)), "{id}: {data}");
+        assert_eq!(data.contains("\"append\":true"), *id > 2, "{id}: {data}");
+        assert_eq!(data.contains("\"lastChunk\":true"), *id == 41, "{id}: {data}");
+    }
+    assert!(seen[41].1.contains("TASK_STATE_COMPLETED"), "{seen:?}");
+}
+
+#[test]
+fn a_question_shows_a_line_that_answers_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, "0123456789abcdef0123456789abcdef alice\n").unwrap();
+    for args in [&["--memory"][..], &["--memory", "--tokens", tokens.to_str().unwrap()]] {
+        let server = Served::start(folder.path(), args);
+        let paste = |line: &str| {
+            let mut shell = Command::new("sh");
+            let output = shell.arg("-c").arg(line).env("TOKEN", "0123456789abcdef0123456789abcdef").output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let asked = paste(&server.curl.replace("\"hello\"", "\"ask which colour?\""));
+        assert!(asked.contains("TASK_STATE_INPUT_REQUIRED"), "{asked}");
+        let answered = paste(copied(&asked, "pasteToAnswer"));
+        assert!(answered.contains(r#""text":"I asked: which colour?\nYou said: blue""#), "{answered}");
+    }
+}
+
+#[test]
+fn a_command_that_wants_a_shell_is_mentioned_at_start_and_by_a_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let hint = "add --exec-shell (shell = true)";
+    let (code, _, complaints) = run(folder.path(), &["serve", "--memory", "--exec", "echo a | cat", "--check-config"]);
+    assert!(code == Some(0) && complaints.contains(hint), "{complaints}");
+    let mut server = Served::start(folder.path(), &["--memory", "--exec", "echo a | cat"]);
+    server.signal(Signal::TERM);
+    assert!(server.exit_code().1.contains(hint));
 }

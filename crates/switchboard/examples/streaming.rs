@@ -1,14 +1,17 @@
-//! An agent that answers word by word. Each chunk is durable and on its way to every follower when the call returns.
+//! An agent that answers word by word. Each chunk is durable and on its way to every follower when the call returns. If the
+//! process dies, the next attempt goes on with the next word.
 
 use std::time::Duration;
 
-use switchboard::{AgentBuilder, AgentError, ServeError, Skill, Turn};
+use switchboard::{AgentBuilder, AgentError, Json, ServeError, Skill, Turn};
 
 async fn recite(turn: Turn) -> Result<(), AgentError> {
     turn.working("reciting").await?;
-    let mut poem = turn.artifact_writer().with_name("poem");
-    for word in "so much depends upon a red wheel barrow".split(' ') {
-        poem.text(format!("{word} ")).await?;
+    let mut poem = turn.artifact_writer().with_name("poem").resume();
+    let known = turn.last_checkpoint().filter(|_| poem.resumes());
+    let said = known.and_then(|value| value.as_str().parse().ok()).unwrap_or(0);
+    for (number, word) in (1..).zip("so much depends upon a red wheel barrow".split(' ')).skip(said) {
+        poem.text_with_checkpoint(format!("{word} "), Json::from_trusted(format!("{number}"))).await?;
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     Ok(())
@@ -18,5 +21,5 @@ async fn recite(turn: Turn) -> Result<(), AgentError> {
 async fn main() -> Result<(), ServeError> {
     let agent = AgentBuilder::from_fn("Reciter", recite)
         .skill(Skill::new("recite", "Recite", "Recites a poem, word by word").tag("poetry").example("a poem, please"));
-    switchboard::serve(agent).run().await
+    switchboard::serve(agent).durable("switchboard-data/reciter.db").run().await
 }

@@ -21,6 +21,10 @@ on_both_stores!(
     an_intended_cancel_is_obeyed_after_a_crash,
     waiting_messages_are_worked_on_after_a_crash,
     a_checkpoint_is_there_for_the_next_attempt,
+    a_later_attempt_goes_on_with_an_artifact_at_its_checkpoint,
+    what_was_written_after_the_checkpoint_is_taken_back,
+    a_large_artifact_is_brought_back_in_pieces,
+    a_run_that_was_given_back_goes_on_at_its_checkpoint,
 );
 
 /// A world with a puppet on what another one left.
@@ -73,6 +77,146 @@ async fn an_interrupted_run_is_tried_again_and_its_artifacts_are_not_doubled(sto
         10 completed
     "#]]
     .assert_eq(&film(stream).await);
+}
+
+fn number(value: u32) -> Json {
+    Json::from_trusted(value.to_string())
+}
+
+async fn a_later_attempt_goes_on_with_an_artifact_at_its_checkpoint(stock: Stock) {
+    let (world, acts) = world_on(stock, Traits::default());
+    let task = world.client().start("hello").await;
+    let act = acts.next().await;
+    let mut writer = act.turn.artifact_writer().with_name("numbers").resume();
+    assert!(!writer.resumes(), "there is nothing to go on with");
+    writer.text_with_checkpoint("one ", number(1)).await.unwrap();
+    writer.text_with_checkpoint("two ", number(2)).await.unwrap();
+    drop((act, writer));
+    let (world, acts) = world_on(world.crash().await, Traits::default());
+    let act = acts.next().await;
+    assert_eq!((act.turn.attempt(), act.turn.last_checkpoint()), (2, Some(&number(2))));
+    let mut writer = act.turn.artifact_writer().with_name("numbers").resume();
+    assert!(writer.resumes());
+    writer.text_with_checkpoint("three ", number(3)).await.unwrap();
+    // Another writer of the same run goes on as well.
+    let again = act.turn.artifact_writer().with_id(writer.id().clone()).resume();
+    again.finish(vec![Part::text("four")]).await.unwrap();
+    act.returns();
+    let task = world.client().task_in(&task.id, TaskState::Completed).await;
+    assert_eq!(picture(&task), "completed\nuser: hello\nartifact-1-1: one two three four\n");
+    let stream = world.client().after(0).subscribe(&task.id).await.unwrap();
+    expect![[r#"
+        1 task submitted said [hello] made []
+        2 artifact-1-1 one 
+        3 artifact-1-1+ two 
+        4 artifact-1-1+ three 
+        5 artifact-1-1+. four
+        6 completed
+    "#]]
+    .assert_eq(&film(stream).await);
+}
+
+async fn what_was_written_after_the_checkpoint_is_taken_back(stock: Stock) {
+    // The third attempt, too, comes at once.
+    let backoff = Some(Backoff { min: Duration::ZERO, max: Duration::ZERO });
+    let traits = || Traits::default().with_recovery(Recovery::Retry { attempts_max: None, backoff });
+    let (world, acts) = world_on(stock, traits());
+    let task = world.client().start("hello").await;
+    let act = acts.next().await;
+    let mut writer = act.turn.artifact_writer();
+    writer.text("one ").await.unwrap();
+    writer.text("two ").await.unwrap();
+    act.turn.checkpoint(number(2)).await.unwrap();
+    writer.text("lost ").await.unwrap();
+    // Replaced as a whole, which cannot be told by its length.
+    act.turn.artifact(Artifact::new("named", vec![Part::text("kept")])).await.unwrap();
+    drop((act, writer));
+    let (world, acts) = world_on(world.crash().await, traits());
+    let act = acts.next().await;
+    // A checkpoint before the first write does not make what the dead attempt added a part of it.
+    act.turn.checkpoint(number(22)).await.unwrap();
+    let mut writer = act.turn.artifact_writer().resume();
+    writer.text("three ").await.unwrap();
+    act.turn.checkpoint(number(3)).await.unwrap();
+    let replacing = Artifact::new("artifact-1-1", vec![Part::text("one "), Part::text("two "), Part::text("other ")]);
+    act.turn.artifact(replacing).await.unwrap();
+    drop((act, writer));
+    let (world, acts) = world_on(world.crash().await, traits());
+    let act = acts.next().await;
+    assert_eq!(act.turn.last_checkpoint(), Some(&number(3)));
+    // Nothing of this one was recorded, so it begins anew.
+    act.turn.artifact_writer().with_id("named").resume().text("new").await.unwrap();
+    let mut writer = act.turn.artifact_writer().with_id("artifact-1-1").resume();
+    writer.text("four").await.unwrap();
+    act.returns();
+    let task = world.client().task_in(&task.id, TaskState::Completed).await;
+    let film_after = async |seq| film(world.client().after(seq).subscribe(&task.id).await.unwrap()).await;
+    let whole = film_after(0).await;
+    expect![[r#"
+        1 task submitted said [hello] made []
+        2 artifact-1-1 one 
+        3 artifact-1-1+ two 
+        4 artifact-1-1+ lost 
+        5 named. kept
+        6 artifact-1-1 one two 
+        7 artifact-1-1+ three 
+        8 artifact-1-1. one two other 
+        9 named new
+        10 artifact-1-1 one two three 
+        11 artifact-1-1+ four
+        12 completed
+    "#]]
+    .assert_eq(&whole);
+    assert_eq!(task.artifact("artifact-1-1").unwrap().text(), "one two three four");
+    for (seq, _) in whole.lines().enumerate().skip(1) {
+        let rest: String = whole.split_inclusive('\n').skip(seq).collect();
+        assert_eq!(film_after(seq as u64).await, rest, "a stream that resumes after {seq}");
+    }
+}
+
+async fn a_large_artifact_is_brought_back_in_pieces(stock: Stock) {
+    let (world, acts) = world_on(stock, Traits::default());
+    let task = world.client().start("hello").await;
+    let act = acts.next().await;
+    let mut writer = act.turn.artifact_writer().with_name("large");
+    for letter in ["a", "b", "c", "d"] {
+        writer.text(letter.repeat(400_000)).await.unwrap();
+    }
+    act.turn.checkpoint(number(4)).await.unwrap();
+    writer.text("lost").await.unwrap();
+    drop((act, writer));
+    let (world, acts) = world_on(world.crash().await, Traits::default());
+    let act = acts.next().await;
+    act.turn.artifact_writer().resume().text("end").await.unwrap();
+    act.returns();
+    let task = world.client().task_in(&task.id, TaskState::Completed).await;
+    let due: String = ["a", "b", "c", "d"].map(|letter| letter.repeat(400_000)).concat() + "end";
+    assert!(task.artifacts[0].text() == due);
+    assert_eq!((task.artifacts[0].name.as_deref(), task.artifacts[0].parts.len()), (Some("large"), 5));
+    let stream = world.client().after(6).subscribe(&task.id).await.unwrap();
+    let seen = film(stream).await;
+    let heads: Vec<&str> = seen.lines().map(|line| line.split_at(line.len().min(18)).0).collect();
+    // Two chunks fit the first piece, two the second.
+    assert_eq!(heads, ["7 artifact-1-1 aaa", "8 artifact-1-1+ cc", "9 artifact-1-1+ en", "10 completed"]);
+}
+
+async fn a_run_that_was_given_back_goes_on_at_its_checkpoint(stock: Stock) {
+    let (world, acts) = world_on(stock, Traits::default());
+    let task = world.client().start("hello").await;
+    let act = acts.next().await;
+    let mut writer = act.turn.artifact_writer();
+    writer.text_with_checkpoint("one ", number(1)).await.unwrap();
+    writer.text("lost ").await.unwrap();
+    world.engine.shutdown(Duration::ZERO).await;
+    drop((act, writer));
+    let (world, acts) = world_on(world.leave(), Traits::default());
+    let act = acts.next().await;
+    // As far as attempts go, it is the same one; it is another run all the same.
+    assert_eq!((act.turn.attempt(), act.turn.was_interrupted()), (1, true));
+    act.turn.artifact_writer().resume().text("two").await.unwrap();
+    act.returns();
+    let task = world.client().task_in(&task.id, TaskState::Completed).await;
+    assert_eq!(picture(&task), "completed\nuser: hello\nartifact-1-1: one two\n");
 }
 
 async fn an_agent_that_may_not_be_tried_again_fails_its_task(stock: Stock) {

@@ -13,6 +13,7 @@ use crate::support::world::{Setup, Stock, World, registered, with_card};
 
 on_both_stores!(
     a_stream_begins_with_the_task_and_ends_with_its_end,
+    no_empty_part_ends_an_artifact,
     a_follower_joins_with_the_task_as_it_is,
     all_followers_see_the_same_updates,
     a_follow_up_streams_from_the_task_as_it_is,
@@ -41,6 +42,39 @@ async fn a_stream_begins_with_the_task_and_ends_with_its_end(stock: Stock) {
     "#]]
     .assert_eq(&film(stream).await);
     act.returns();
+}
+
+async fn no_empty_part_ends_an_artifact(stock: Stock) {
+    let (agent, acts) = puppet(Traits::default());
+    let world = Setup::on(stock).agent(registered("puppet", agent)).start();
+    let stream = world.client().stream(say("hello")).await.unwrap();
+    let act = acts.next().await;
+    for last in [Vec::new(), vec![Part::text("")], vec![Part::text(""), Part::text("end")]] {
+        let mut writer = act.turn.artifact_writer();
+        writer.text("good ").await.unwrap();
+        writer.text("").await.unwrap();
+        writer.finish(last).await.unwrap();
+    }
+    // A part that is empty and says something is kept, and so is an answer that is empty altogether.
+    let mut writer = act.turn.artifact_writer();
+    writer.text("good ").await.unwrap();
+    writer.finish(vec![Part::text("").with_filename("end")]).await.unwrap();
+    act.turn.artifact_writer().finish(vec![Part::text("")]).await.unwrap();
+    act.turn.artifact_writer().finish(Vec::new()).await.unwrap();
+    act.returns();
+    let stream = film(stream).await;
+    expect![[r#"
+        1 task submitted said [hello] made []
+        2 artifact-1-1 good 
+        3 artifact-1-2 good 
+        4 artifact-1-3 good 
+        5 artifact-1-3+. end
+        6 artifact-1-4 good 
+        7 artifact-1-4+. 
+        8 artifact-1-5. 
+        9 completed
+    "#]]
+    .assert_eq(&stream);
 }
 
 async fn a_follower_joins_with_the_task_as_it_is(stock: Stock) {

@@ -84,6 +84,22 @@ impl Puppet {
         Ok(turn.answer(answer(&turn.text())).await?)
     }
 
+    /// Writes chunks and goes on after an interruption where its last checkpoint was. Not every chunk has one, so that some
+    /// have to be taken back.
+    async fn resume(&self, turn: &Turn, number: u64) -> Result<(), AgentError> {
+        let mut writer = turn.artifact_writer().resume();
+        let last = turn.last_checkpoint().filter(|_| writer.resumes());
+        let last = last.map_or(0, |value| value.as_str().parse().unwrap());
+        for n in last + 1..=number {
+            match n % 3 {
+                0 => writer.text_with_checkpoint(chunk(n), Json::from_trusted(n.to_string())).await?,
+                _ => writer.text(chunk(n)).await?,
+            }
+            self.work(10 * (n % 4)).await;
+        }
+        Ok(())
+    }
+
     async fn work(&self, ms: u64) {
         tokio::time::sleep(Duration::from_millis(ms)).await;
         self.life.awake().await;
@@ -98,7 +114,7 @@ fn chunk(number: u64) -> String {
 /// The whole answer to a message, by whatever run of whatever attempt.
 pub(super) fn answer(text: &str) -> String {
     match parse(text) {
-        ("chunks", number) => (1..=number).map(chunk).collect(),
+        ("chunks" | "resume", number) => (1..=number).map(chunk).collect(),
         ("slow", _) => "slow done".to_owned(),
         ("ask", _) => String::new(),
         _ => format!("to {text}"),
@@ -142,6 +158,7 @@ impl Agent for Puppet {
             }
             // Never comes back.
             ("lost", _) => std::future::pending().await,
+            ("resume", number) => self.resume(&turn, number).await?,
             ("remember", number) => self.remember(&turn, number).await?,
             ("ask", _) => turn.ask("what?").await?,
             ("reply", _) => turn.reply(vec![Part::text(answer(&text))]).await?,

@@ -81,7 +81,8 @@ impl Client {
 
     fn command(&mut self) -> String {
         match self.dice.below(12) {
-            0..=3 => format!("chunks {}", self.dice.between(1, 12)),
+            0..=1 => format!("chunks {}", self.dice.between(1, 12)),
+            2..=3 => format!("resume {}", self.dice.between(1, 12)),
             4 => format!("slow {}", self.dice.between(1, 5)),
             5 => format!("remember {}", self.dice.between(1, 30)),
             6 => "ask me".to_owned(),

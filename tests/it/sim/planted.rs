@@ -1,4 +1,4 @@
-//! A test of the tests: three bugs, each in an adapter or a setting of the simulation's own, and how many seeds it takes
+//! A test of the tests: four bugs, each in an adapter or a setting of the simulation's own, and how many seeds it takes
 //! until a promise is seen broken.
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ const SEEDS_MAX: u64 = 300;
 fn a_store_that_ignores_the_fence_is_caught() {
     let build = Build {
         store: |memory| {
-            let store = Arc::new(Doctored { bottom: Arc::new(Bottom::new(memory)), commit: ignore_fence, life: None });
+            let store = Arc::new(Doctored { commit: ignore_fence, ..Doctored::healthy(memory) });
             Box::new(move |_| store.clone())
         },
         ..Build::default()
@@ -43,12 +43,25 @@ fn a_store_that_answers_before_it_applies_is_caught() {
         store: |memory| {
             let bottom = Arc::new(Bottom::new(memory));
             Box::new(move |life| {
-                Arc::new(Doctored { bottom: bottom.clone(), commit: answer_first, life: Some(life.clone()) })
+                let life = Some(life.clone());
+                Arc::new(Doctored { bottom: bottom.clone(), commit: answer_first, claimed: |_| {}, life })
             })
         },
         ..Build::default()
     };
     caught("a store that answers before it applies", "the log is not what the store took", &build);
+}
+
+#[test]
+fn a_run_that_goes_on_without_taking_anything_back_is_caught() {
+    let build = Build {
+        store: |memory| {
+            let store = Arc::new(Doctored { claimed: hide_the_excess, ..Doctored::healthy(memory) });
+            Box::new(move |_| store.clone())
+        },
+        ..Build::default()
+    };
+    caught("a run that goes on without taking anything back", "was answered with", &build);
 }
 
 #[test]
@@ -148,14 +161,28 @@ fn answer_first(store: &Doctored, commit: Commit) -> Result<TaskKey, CommitError
     store.bottom.apply(commit)
 }
 
-/// A memory store with another way to commit.
+/// A run is told that nothing was written after its last checkpoint.
+fn hide_the_excess(claimed: &mut ClaimedRun) {
+    let head = Arc::make_mut(&mut claimed.stored.head);
+    for recorded in Arc::make_mut(&mut head.artifacts).iter_mut().filter_map(|artifact| artifact.checkpoint.as_mut()) {
+        recorded.unchanged = true;
+    }
+}
+
+/// A memory store with another way to commit, or to show what was claimed.
 struct Doctored {
     bottom: Arc<Bottom>,
     commit: fn(&Self, Commit) -> Result<TaskKey, CommitError>,
+    claimed: fn(&mut ClaimedRun),
     life: Option<Arc<Life>>,
 }
 
 impl Doctored {
+    fn healthy(memory: Arc<MemoryStore>) -> Self {
+        let bottom = Arc::new(Bottom::new(memory));
+        Self { bottom, commit: |store, commit| store.bottom.apply(commit), claimed: |_| {}, life: None }
+    }
+
     fn memory(&self) -> &MemoryStore {
         self.bottom.flush();
         &self.bottom.memory
@@ -225,7 +252,12 @@ impl Store for Doctored {
     }
 
     fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
-        self.memory().claim_runs(claim)
+        let claimed = self.memory().claim_runs(claim);
+        Box::pin(async move {
+            let mut runs = claimed.await?;
+            runs.iter_mut().for_each(self.claimed);
+            Ok(runs)
+        })
     }
 
     fn renew_leases(

@@ -3,13 +3,17 @@
 //!
 //! It computes answers and touches nothing outside, which it declares: a message and its echo are one commit.
 
+mod lines;
+
 use std::future::Future;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use switchboard::{Agent, AgentError, Artifact, Json, Message, Part, Role, Traits, Turn};
+use switchboard::{Agent, AgentError, Artifact, Json, Message, Part, Role, TaskState, Traits, Turn};
 use tokio::time::{Instant, sleep_until};
+
+pub(crate) use lines::{Address, serve_at};
 
 /// What it can do: the word, what happens, and an example of it.
 pub(crate) const GUIDE: &[Ability] = &[
@@ -23,7 +27,7 @@ pub(crate) const GUIDE: &[Ability] = &[
     Ability {
         word: "stream",
         name: "Streamed answer",
-        does: "sends the given number of chunks of one artifact, 50 ms apart",
+        does: "sends the given number of chunks of one artifact, 50 ms apart, and goes on at the next one if the server dies",
         example: "stream 40",
     },
     Ability { word: "fail", name: "Failure", does: "fails, with your words as the reason", example: "fail out of tea" },
@@ -51,7 +55,17 @@ pub(crate) struct Ability {
     pub(crate) example: &'static str,
 }
 
-pub(crate) struct Demo;
+pub(crate) struct Demo {
+    /// The path of this agent below the server's address.
+    place: String,
+    served_at: &'static OnceLock<Address>,
+}
+
+impl Demo {
+    pub(crate) fn at(place: impl Into<String>) -> Self {
+        Self { place: place.into(), served_at: lines::served_at() }
+    }
+}
 
 impl Agent for Demo {
     async fn run(&self, turn: Turn) -> Result<(), AgentError> {
@@ -65,9 +79,9 @@ impl Agent for Demo {
         match Wish::parse(&text) {
             Wish::Echo => turn.answer(text).await?,
             Wish::Slow { seconds, what } => slow(&turn, seconds, what).await?,
-            Wish::Stream { chunks } => stream(&turn, chunks).await?,
+            Wish::Stream { chunks } => self.stream(&turn, chunks).await?,
             Wish::Fail { reason } => turn.fail(reason).await?,
-            Wish::Ask { topic } => turn.ask(topic).await?,
+            Wish::Ask { topic } => self.ask(&turn, topic).await?,
             Wish::File { text } => turn.artifact(file(text)).await?,
             Wish::Data { text } => turn.artifact(data(text)?).await?,
             Wish::Guide => turn.answer(guide()).await?,
@@ -78,6 +92,46 @@ impl Agent for Demo {
 
     fn traits(&self) -> Traits {
         Traits::pure().with_run_max(RUN_MAX)
+    }
+}
+
+impl Demo {
+    /// Asks, and shows how to answer: as metadata of the question, so that a program that shows texts shows the question alone.
+    async fn ask(&self, turn: &Turn, topic: &str) -> Result<(), AgentError> {
+        let mut question = Part::text(topic);
+        if let Some(address) = self.served_at.get() {
+            let task = turn.task();
+            let line = address.answer_line(&self.place, task.id.as_str(), task.context_id.as_str());
+            let shown = line.map(|line| serde_json::json!({ "pasteToAnswer": line }).to_string());
+            question.metadata = shown.map(Json::from_trusted);
+        }
+        turn.status(TaskState::InputRequired, vec![question]).await?;
+        Ok(())
+    }
+
+    /// Writes each chunk together with how many there are, so that the next attempt goes on with the next one.
+    async fn stream(&self, turn: &Turn, chunks: u32) -> Result<(), AgentError> {
+        let mut writer = turn.artifact_writer().with_name("stream").resume();
+        let line = self.served_at.get().and_then(|address| address.resume_line(&self.place, turn.task().id.as_str()));
+        if let Some(line) = line {
+            writer = writer.with_description(format!("If the stream breaks, put the last id you saw for 1: {line}"));
+        }
+        let known = turn.last_checkpoint().filter(|_| writer.resumes());
+        let written: u32 = known.and_then(|value| value.as_str().parse().ok()).unwrap_or(0);
+        let mut next = Instant::now();
+        for number in written + 1..chunks {
+            writer.text_with_checkpoint(chunk(number, chunks), Json::from_trusted(number.to_string())).await?;
+            // Counted from the chunk before: after a stall they come in their own pace and not all at once.
+            next = (next + CHUNK_PAUSE).max(Instant::now());
+            if !pause(turn, sleep_until(next)).await {
+                return Ok(());
+            }
+        }
+        if written < chunks {
+            let last = vec![Part::text(chunk(chunks, chunks))];
+            writer.finish_with_checkpoint(last, Json::from_trusted(chunks.to_string())).await?;
+        }
+        Ok(())
     }
 }
 
@@ -183,21 +237,6 @@ async fn slow(turn: &Turn, seconds: u32, what: &str) -> Result<(), AgentError> {
         }
     }
     turn.answer(format!("{what}: done in {seconds} s")).await?;
-    Ok(())
-}
-
-async fn stream(turn: &Turn, chunks: u32) -> Result<(), AgentError> {
-    let mut writer = turn.artifact_writer().with_name("stream");
-    let mut next = Instant::now();
-    for number in 1..chunks {
-        writer.text(chunk(number, chunks)).await?;
-        // Counted from the chunk before: after a stall they come in their own pace and not all at once.
-        next = (next + CHUNK_PAUSE).max(Instant::now());
-        if !pause(turn, sleep_until(next)).await {
-            return Ok(());
-        }
-    }
-    writer.finish(vec![Part::text(chunk(chunks, chunks))]).await?;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Any command as an agent. The text of the message is its standard input, the whole message is in a file named by
-//! `A2A_MESSAGE_FILE`, what it prints is streamed as one artifact, and its exit code is the verdict. A run goes: write
-//! the message file, start the program in a process group of its own, feed it, publish what it prints, see how it ended.
+//! `A2A_MESSAGE_FILE` and what came with it in one named by `A2A_REQUEST_FILE`, what it prints is streamed as one artifact,
+//! and its exit code is the verdict. A run goes: write the files, start the program in a process group of its own, feed it, publish what it prints, see how it ended.
 //!
 //! The first process decides when the command has ended; what it leaves running in its group is killed. The whole group
 //! is asked to end, and killed a moment later, when the task is canceled, when its time is up, and when the run is
@@ -17,6 +17,7 @@ mod message_file;
 mod output;
 mod process;
 mod program;
+mod request;
 mod stderr;
 mod traces;
 mod words;
@@ -37,7 +38,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use program::{Invocation, Program, variables};
-pub(crate) use words::split_words;
+pub(crate) use words::{shell_doubt, split_words};
 
 use message_file::MessageFile;
 use process::{Process, REAP_MAX};
@@ -76,7 +77,7 @@ impl Agent for Exec {
         if place.is_none() {
             return self.conclude(&turn, Stop::OutOfTime).await;
         }
-        let file = MessageFile::write(turn.message(), self.data.as_deref()).await?;
+        let file = MessageFile::write(turn.message(), &request::request_json(&turn), self.data.as_deref()).await?;
         match Process::start(self.command(&turn, &file)).await {
             Ok(process) => self.follow(&turn, process, deadline).await,
             Err(error) => {
@@ -141,7 +142,9 @@ impl Exec {
             .args(&self.program.args)
             .env_clear()
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .envs(request::facts(turn).into_iter().map(|(name, value)| (name, env_value(&value))))
             .env("A2A_MESSAGE_FILE", file.path())
+            .env("A2A_REQUEST_FILE", file.request_path())
             .env("A2A_TASK_ID", env_value(task.id.as_str()))
             .env("A2A_CONTEXT_ID", env_value(task.context_id.as_str()))
             .env("A2A_ATTEMPT", turn.attempt().to_string())
@@ -172,7 +175,7 @@ impl Exec {
                 Ok(Ending { status, last_words })
             };
             let side = async {
-                tokio::join!(feed(stdin, turn.text()), keep(turn, traces));
+                tokio::join!(feed(stdin, request::input(turn)), keep(turn, traces));
             };
             let mut work = pin!(alongside(work, side));
             let stop = tokio::select! {

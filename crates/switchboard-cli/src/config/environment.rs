@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use super::ConfigError;
+use super::{ConfigError, Origin};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Environment {
@@ -30,7 +30,13 @@ impl Environment {
         match self.raw(name).map(OsString::into_string) {
             None => Ok(None),
             Some(Ok(value)) => Ok(Some(value).filter(|value| !value.is_empty())),
-            Some(Err(_)) => Err(ConfigError(format!("{name}: is not text"))),
+            Some(Err(_)) => Err(Origin::Variable(name).error("is not text")),
         }
+    }
+
+    /// The variables whose names begin with `prefix`, with their values as far as both are text.
+    pub(crate) fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let variables = self.variables.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+        variables.filter(move |(name, _)| name.starts_with(prefix))
     }
 }

@@ -1,148 +1,37 @@
-//! The form of `switchboard.toml`. Keys nobody knows are refused, since a misspelled setting is worse than none. The
-//! same form is printed by `--print-config`, so that what is printed can be read back.
+//! Reads `switchboard.toml`. Keys that no row knows are refused, since a misspelled setting would silently not hold.
+//! Every value remembers its line and its key.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use serde_path_to_error::Segment;
 use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
 
-use super::ConfigError;
-use super::choices::{Card, Effects, Idempotency, KindName, LogFormat, Recovery, Seed, Synchronous};
+use super::layer::Layer;
+use super::row::{Row, Table};
+use super::similar::similar;
+use super::{ConfigError, Errors, Given, Origin, table};
 
-/// A setting that may be there, and where.
-pub(super) type Setting<T> = Option<Spanned<T>>;
-
-#[derive(Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct File {
-    pub(super) server: ServerTable,
-    #[serde(skip_serializing_if = "TlsTable::is_empty")]
-    pub(super) tls: TlsTable,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) agent: Vec<AgentTable>,
+/// One `[[agent]]` of the file.
+#[derive(Debug)]
+pub(crate) struct AgentTable {
+    pub(super) values: Layer,
+    pub(super) skills: Vec<SkillTable>,
+    /// Where the table begins.
+    pub(super) from: Origin,
 }
 
-#[derive(Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct ServerTable {
-    pub(super) listen: Setting<String>,
-    pub(super) public_url: Setting<String>,
-    pub(super) data: Setting<PathBuf>,
-    pub(super) memory: Setting<bool>,
-    pub(super) synchronous: Setting<Synchronous>,
-    pub(super) log_format: Setting<LogFormat>,
-    pub(super) tokens_file: Setting<PathBuf>,
-    pub(super) allow_unauthenticated: Setting<bool>,
-    pub(super) tenants: Setting<Vec<String>>,
-    pub(super) outbound_allow: Setting<Vec<String>>,
-    pub(super) cors_origins: Setting<Vec<String>>,
-    pub(super) webhook_attempts_max: Setting<u64>,
-    pub(super) webhook_coalesce_after: Setting<u64>,
-    pub(super) webhook_signing_secret: Setting<SecretForm>,
-    pub(super) webhook_signing_secret_file: Setting<PathBuf>,
-    pub(super) body_bytes_max: Setting<u64>,
-    pub(super) reply_bytes_max: Setting<u64>,
-    pub(super) default_version: Setting<String>,
-    pub(super) card: Setting<Card>,
-    pub(super) grace_s: Setting<u64>,
-    pub(super) lease_s: Setting<u64>,
-    pub(super) queued_timeout_s: Setting<u64>,
-    pub(super) processing_timeout_s: Setting<u64>,
-    pub(super) resume_window_s: Setting<u64>,
-    pub(super) retention_events_s: Setting<u64>,
-    pub(super) retention_tasks_s: Setting<u64>,
-    pub(super) retention_tasks_max: Setting<u64>,
+/// One `[[agent.skill]]` of the file.
+#[derive(Debug)]
+pub(crate) struct SkillTable {
+    pub(super) values: Layer,
+    /// Where the table begins.
+    pub(super) from: Origin,
 }
 
-#[derive(Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct TlsTable {
-    pub(super) cert: Setting<PathBuf>,
-    pub(super) key: Setting<PathBuf>,
-}
-
-impl TlsTable {
-    fn is_empty(&self) -> bool {
-        self.cert.is_none() && self.key.is_none()
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AgentTable {
-    pub(super) name: Spanned<String>,
-    pub(super) slug: Setting<String>,
-    pub(super) description: Setting<String>,
-    pub(super) version: Setting<String>,
-    pub(super) kind: Setting<KindName>,
-    pub(super) command: Setting<CommandForm>,
-    pub(super) shell: Setting<bool>,
-    pub(super) env: Setting<Vec<String>>,
-    pub(super) processes_max: Setting<u64>,
-    pub(super) effects: Setting<Effects>,
-    pub(super) idempotency: Setting<Idempotency>,
-    pub(super) recovery: Setting<Recovery>,
-    pub(super) recovery_reason: Setting<String>,
-    pub(super) attempts_max: Setting<u64>,
-    pub(super) retry_pause_s: Setting<u64>,
-    pub(super) retry_pause_s_max: Setting<u64>,
-    pub(super) run_timeout_s: Setting<u64>,
-    pub(super) run_timeout_s_max: Setting<u64>,
-    pub(super) streaming: Setting<bool>,
-    pub(super) push: Setting<bool>,
-    pub(super) input_modes: Setting<Vec<String>>,
-    pub(super) output_modes: Setting<Vec<String>>,
-    pub(super) card: Setting<Card>,
-    pub(super) dialect: Setting<Seed>,
-    pub(super) default_dialect: Setting<Seed>,
-    pub(super) selectools_tasks_max: Setting<u64>,
-    pub(super) selectools_body_bytes_max: Setting<u64>,
-    pub(super) selectools_card_url: Setting<String>,
-    pub(super) default_project: Setting<bool>,
-    pub(super) corvid_sends_per_min: Setting<u64>,
-    pub(super) corvid_depth_max: Setting<u64>,
-    pub(super) corvid_timeout_s: Setting<u64>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) skill: Vec<SkillTable>,
-}
-
-/// A command line to be split into words, or the words.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(untagged, expecting = "expected a string, or a list of strings")]
-pub(super) enum CommandForm {
-    Line(String),
-    Words(Vec<String>),
-}
-
-/// A secret, or several. Whatever else is found is refused in words of ours, since those of the parser quote it.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(untagged, expecting = "expected a string, or a list of strings")]
-pub(super) enum SecretForm {
-    One(String),
-    Several(Vec<String>),
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SkillTable {
-    pub(super) id: Spanned<String>,
-    pub(super) name: Setting<String>,
-    pub(super) description: Setting<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) tags: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) examples: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) input_modes: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) output_modes: Vec<String>,
-}
-
-/// A file that was read, and what is needed to say where something is in it.
+/// The text of a file, and what is needed to say where something is in it.
 pub(super) struct Source {
-    pub(super) path: Arc<Path>,
+    path: Arc<Path>,
     text: String,
 }
 
@@ -151,44 +40,149 @@ impl Source {
         Self { path: Arc::from(path), text }
     }
 
-    /// Reads the form; what is wrong is said with line and key.
-    pub(super) fn parse(&self) -> Result<File, ConfigError> {
-        let parser = toml::Deserializer::parse(&self.text).map_err(|error| self.error(&error, ""))?;
-        serde_path_to_error::deserialize(parser).map_err(|error| {
-            let key = key_of(error.path());
-            self.error(error.inner(), &key)
-        })
-    }
-
-    /// The line of a place in the text, from 1.
-    pub(super) fn line_at(&self, at: usize) -> usize {
-        let before = self.text.as_bytes().iter().take(at);
-        before.filter(|byte| **byte == b'\n').count() + 1
-    }
-
-    fn error(&self, error: &toml::de::Error, key: &str) -> ConfigError {
-        let line = error.span().map_or(1, |span| self.line_at(span.start));
-        let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
-        let why = error.message().replace('\n', "; ");
-        ConfigError(format!("{}:{line}: {key}{why}", self.path.display()))
+    /// A place in the text, by its offset in bytes. Lines count from 1.
+    fn at(&self, offset: usize, key: impl Into<String>) -> Origin {
+        let before = self.text.as_bytes().iter().take(offset);
+        let line = before.filter(|byte| **byte == b'\n').count() + 1;
+        Origin::File { path: self.path.clone(), line, key: key.into() }
     }
 }
 
-/// The dotted key of a place, without the scaffolding that spans add.
-fn key_of(path: &serde_path_to_error::Path) -> String {
-    let mut key = String::new();
-    for segment in path {
-        match segment {
-            Segment::Seq { index } => key.push_str(&format!("[{index}]")),
-            Segment::Map { key: name } if name.starts_with("$__") => {}
-            Segment::Map { key: name } => {
-                if !key.is_empty() {
-                    key.push('.');
-                }
-                key.push_str(name);
-            }
-            Segment::Enum { .. } | Segment::Unknown => {}
+/// The settings of the server and those of each agent.
+///
+/// # Errors
+/// When the text is not TOML. Other mistakes go to `errors`.
+pub(super) fn read_file(source: &Source, errors: &mut Errors) -> Result<(Layer, Vec<AgentTable>), ConfigError> {
+    let document = DeTable::parse(&source.text).map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        source.at(offset, "").error(error.message().replace('\n', "; "))
+    })?;
+    let mut reader = Reader { source, errors };
+    let (mut settings, mut agents) = (Layer::default(), Vec::new());
+    for (name, value) in document.get_ref() {
+        match (name.get_ref().as_ref(), value.get_ref()) {
+            ("server", DeValue::Table(entries)) => reader.table(Table::Server, "server", entries, &mut settings),
+            ("tls", DeValue::Table(entries)) => reader.table(Table::Tls, "tls", entries, &mut settings),
+            ("agent", DeValue::Array(tables)) => agents = reader.agents(tables),
+            (name @ ("server" | "tls"), _) => reader.misplaced(value, name, "a table", &format!("[{name}]")),
+            (name @ "agent", _) => reader.misplaced(value, name, "a list of tables", "[[agent]]"),
+            (unknown, _) => reader.unknown_table(name, unknown),
         }
     }
-    key
+    Ok((settings, agents))
+}
+
+struct Reader<'a> {
+    source: &'a Source,
+    errors: &'a mut Errors,
+}
+
+impl Reader<'_> {
+    fn table(&mut self, table: Table, place: &str, entries: &DeTable<'_>, layer: &mut Layer) {
+        for (name, value) in entries {
+            if table == Table::Agent && name.get_ref() == "skill" {
+                continue;
+            }
+            match table::rows_of(table).iter().find(|row| row.key == name.get_ref()) {
+                Some(row) if row.is_in_file => self.value(row, place, value, layer),
+                Some(row) => {
+                    let why = match (row.hidden_by, row.variable) {
+                        (Some(other), Some(variable)) => {
+                            format!("this cannot stand in the file; use {other}, or the variable {variable}")
+                        }
+                        _ => "this cannot stand in the file".to_owned(),
+                    };
+                    let from = self.source.at(name.span().start, format!("{place}.{}", row.key));
+                    self.errors.add_about(row.id(), from.error(why));
+                }
+                None => self.unknown_key(table, place, name),
+            }
+        }
+    }
+
+    fn value(&mut self, row: &Row, place: &str, value: &Spanned<DeValue<'_>>, layer: &mut Layer) {
+        let from = self.source.at(value.span().start, format!("{place}.{}", row.key));
+        match row.kind.parse_toml(value.get_ref()) {
+            Ok(read) => layer.set(row.id(), Given::new(read, from)),
+            Err(why) => self.errors.add_about(row.id(), from.error(why)),
+        }
+    }
+
+    fn agents(&mut self, tables: &DeArray<'_>) -> Vec<AgentTable> {
+        let mut agents = Vec::new();
+        for (index, value) in tables.iter().enumerate() {
+            let place = format!("agent[{index}]");
+            let DeValue::Table(entries) = value.get_ref() else {
+                self.misplaced(value, &place, "a table", "[[agent]]");
+                continue;
+            };
+            let mut agent = AgentTable {
+                values: Layer::default(),
+                skills: Vec::new(),
+                from: self.source.at(value.span().start, place.clone()),
+            };
+            self.table(Table::Agent, &place, entries, &mut agent.values);
+            match entries.get("skill").map(|value| (value, value.get_ref())) {
+                None => {}
+                Some((_, DeValue::Array(skills))) => agent.skills = self.skills(&place, skills),
+                Some((value, _)) => {
+                    self.misplaced(value, &format!("{place}.skill"), "a list of tables", "[[agent.skill]]");
+                }
+            }
+            agents.push(agent);
+        }
+        agents
+    }
+
+    fn skills(&mut self, agent: &str, tables: &DeArray<'_>) -> Vec<SkillTable> {
+        let mut skills = Vec::new();
+        for (index, value) in tables.iter().enumerate() {
+            let place = format!("{agent}.skill[{index}]");
+            let DeValue::Table(entries) = value.get_ref() else {
+                self.misplaced(value, &place, "a table", "[[agent.skill]]");
+                continue;
+            };
+            let from = self.source.at(value.span().start, place.clone());
+            let mut skill = SkillTable { values: Layer::default(), from };
+            self.table(Table::Skill, &place, entries, &mut skill.values);
+            skills.push(skill);
+        }
+        skills
+    }
+
+    fn misplaced(&mut self, value: &Spanned<DeValue<'_>>, key: &str, expected: &str, header: &str) {
+        let from = self.source.at(value.span().start, key);
+        self.errors.add(from.error(format_args!("expected {expected}; begin it with the line {header}")));
+    }
+
+    fn unknown_key(&mut self, table: Table, place: &str, name: &Spanned<std::borrow::Cow<'_, str>>) {
+        let key = name.get_ref().as_ref();
+        let from = self.source.at(name.span().start, format!("{place}.{key}"));
+        let keys = table::rows_of(table).iter().map(|row| row.key).chain((table == Table::Agent).then_some("skill"));
+        let elsewhere = table::all().find(|row| row.key == key);
+        let meant = similar(key, keys);
+        let hint = match (elsewhere, meant) {
+            (Some(row), _) => format!("; it belongs to {}", row.table.header()),
+            (None, Some(meant)) => format!("; did you mean `{meant}`?"),
+            (None, None) => "; docs/configuration.md lists all settings".to_owned(),
+        };
+        let error = from.error(format_args!("there is no such setting in {}{hint}", table.header()));
+        let row = elsewhere.or_else(|| table::rows_of(table).iter().find(|row| Some(row.key) == meant));
+        match row {
+            Some(row) => self.errors.add_about(row.id(), error),
+            None => self.errors.add(error),
+        }
+    }
+
+    fn unknown_table(&mut self, name: &Spanned<std::borrow::Cow<'_, str>>, unknown: &str) {
+        let from = self.source.at(name.span().start, unknown);
+        let setting = table::all().find(|row| row.key == unknown);
+        let hint = match (setting, similar(unknown, ["server", "tls", "agent"].into_iter())) {
+            (Some(row), _) => format!("it belongs to {}; put it below that line", row.table.header()),
+            (None, Some("agent")) => "there is no such table; did you mean [[agent]]?".to_owned(),
+            (None, Some(meant)) => format!("there is no such table; did you mean [{meant}]?"),
+            (None, None) => "there is no such table; expected [server], [tls] or [[agent]]".to_owned(),
+        };
+        self.errors.add(from.error(hint));
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::{ConfigError, Layer};
+use super::{ServerSettings, TlsSettings};
 
 pub(super) const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
@@ -33,15 +33,10 @@ pub(super) fn parse_port(text: &str) -> Result<u16, String> {
     text.parse().map_err(|_| format!("expected a port from 0 to 65535, got {text:?}"))
 }
 
-/// How a server of these settings is reached on this machine.
-///
-/// # Errors
-/// When its address cannot be read.
-pub(crate) fn local_url(settings: &Layer) -> Result<String, ConfigError> {
-    let given = settings.listen.clone().map(|given| given.try_map(|text| parse(&text))).transpose()?;
-    let addr = given.map_or(DEFAULT, |given| given.value);
-    let scheme = if settings.tls_cert.is_some() { "https" } else { "http" };
-    Ok(format!("{scheme}://{}", reachable(addr)))
+/// The URL by which a server with these settings is reached on its own machine.
+pub(crate) fn local_url(server: &ServerSettings, tls: &TlsSettings) -> String {
+    let scheme = if tls.cert.is_some() { "https" } else { "http" };
+    format!("{scheme}://{}", reachable(*server.listen))
 }
 
 /// A port on all addresses is reached on this machine by the loopback one.

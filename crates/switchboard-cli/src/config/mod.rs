@@ -1,39 +1,45 @@
 //! What the server is to do, from four layers: flag, environment, `switchboard.toml`, default. The first that says
 //! something about a setting decides it. Every value remembers where it came from, so that a wrong one is refused in
-//! one sentence that names the flag, the variable, or the file with line and key.
+//! one sentence that names the flag, the variable, or the file with line and key; one run reports all that is wrong.
 //!
-//! [`file`] is the form of the file, [`layer`] what one layer says, [`settle`] turns the layers into a [`Config`] that
-//! is known to be good.
+//! [`table`] has a row for every setting, [`row`] is what such a row holds. [`flags`], [`layer`] and [`file`] read the
+//! layers by the rows, [`typed`] turns values into Rust types, and [`settle`] checks settings against each other and
+//! makes a [`Config`] that is known to be good.
 
 mod agents;
 mod choices;
 mod environment;
 mod file;
+mod flags;
 mod layer;
 mod listen;
 mod origin;
 mod print;
 mod recovery;
+mod row;
 mod secrets;
 mod settle;
+mod similar;
+mod table;
 mod tls;
+mod typed;
 mod values;
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use switchboard::{Limits, SigningSecrets, Tls, Tokens};
+use switchboard::{SigningSecrets, Tls, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
 pub(crate) use choices::{Card, Effects, Idempotency, LogFormat, Seed, Synchronous};
 pub(crate) use environment::Environment;
-pub(crate) use layer::{Command, Layer, gather};
+pub(crate) use flags::SettingFlags;
+pub(crate) use layer::gather;
 pub(crate) use listen::{is_local, local_url, reachable};
-pub(crate) use origin::{ConfigError, Given, Origin};
+pub(crate) use origin::{ConfigError, ConfigErrors, Errors, Given, Origin};
 pub(crate) use print::print;
 pub(crate) use settle::settle;
+pub(crate) use table::{AgentSettings, ServerSettings, SkillSettings, TlsSettings};
 
 /// The name of the configuration file that is looked for in the current folder.
 pub(crate) const FILE_NAME: &str = "switchboard.toml";
@@ -44,66 +50,15 @@ pub(crate) const DATABASE_NAME: &str = "switchboard.db";
 /// A configuration that was checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    pub(crate) listen: SocketAddr,
-    pub(crate) public_url: Option<String>,
+    pub(crate) server: ServerSettings,
+    pub(crate) tls_settings: TlsSettings,
     /// None is a port without TLS.
     pub(crate) tls: Option<KnownTls>,
     pub(crate) storage: Storage,
-    pub(crate) log_format: LogFormat,
     pub(crate) tokens: Option<KnownTokens>,
-    pub(crate) allow_unauthenticated: bool,
-    /// Tenants of callers without a token.
-    pub(crate) tenants: Vec<String>,
-    /// Judged by the client that calls them, so it is not known here whether they are good.
-    pub(crate) outbound_allow: Given<Vec<String>>,
-    pub(crate) cors_origins: Vec<String>,
-    /// Attempts at a webhook before it is given up on.
-    pub(crate) webhook_attempts_max: u32,
-    /// How far behind a receiver gets the newest state instead; 0 is never.
-    pub(crate) webhook_coalesce_after: u32,
     pub(crate) webhook_signing_secrets: Option<KnownSecrets>,
-    pub(crate) body_bytes_max: usize,
-    pub(crate) reply_bytes_max: u64,
-    /// What a request that names no version means; none is what the specification says.
-    pub(crate) default_version: Option<switchboard::Dialect>,
-    /// What the cards hold for those who name no version.
-    pub(crate) card: Card,
-    pub(crate) grace: Duration,
-    pub(crate) lifetimes: Lifetimes,
-    pub(crate) retention: Retention,
     /// The first is the default one. Never empty.
     pub(crate) agents: Vec<AgentConfig>,
-}
-
-/// What is kept of tasks that have ended, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Retention {
-    pub(crate) resume_window_s: u32,
-    pub(crate) events_s: u32,
-    pub(crate) tasks_s: u32,
-    pub(crate) tasks_max: u64,
-}
-
-impl Retention {
-    /// The limits of an engine that keeps so much.
-    pub(crate) fn limit(self, limits: Limits) -> Limits {
-        Limits {
-            resume_window_s: self.resume_window_s,
-            retention_events_s: self.events_s,
-            retention_tasks_s: self.tasks_s,
-            retention_tasks_max: self.tasks_max,
-            ..limits
-        }
-    }
-}
-
-/// How long things about runs last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lifetimes {
-    pub(crate) lease_s: u32,
-    /// None is without limit, like the next.
-    pub(crate) queued_s_max: Option<u32>,
-    pub(crate) processing_s_max: Option<u32>,
 }
 
 /// Where tasks are kept.
@@ -127,8 +82,8 @@ impl Storage {
 #[derive(Clone, Debug)]
 pub(crate) struct KnownTls {
     pub(crate) tls: Tls,
+    /// The file of the certificate.
     pub(crate) cert: PathBuf,
-    pub(crate) key: PathBuf,
     /// What is not wrong, but should not be left so.
     pub(crate) doubt: Option<ConfigError>,
 }
@@ -154,38 +109,11 @@ pub(crate) struct KnownSecrets {
 pub(crate) struct AgentConfig {
     pub(crate) name: String,
     pub(crate) slug: String,
-    pub(crate) description: String,
-    pub(crate) version: String,
-    pub(crate) kind: Kind,
-    /// None is what the kind of agent declares.
-    pub(crate) effects: Option<Effects>,
-    /// None is by message id for callers who have a name, by key for the others.
-    pub(crate) idempotency: Option<Idempotency>,
+    /// What the layers say, with the gaps filled that depend on the kind of agent.
+    pub(crate) settings: AgentSettings,
     pub(crate) recovery: RecoveryConfig,
-    pub(crate) run_timeout: Option<Duration>,
-    /// The most that a call may ask for; none is `run_timeout`.
-    pub(crate) run_timeout_max: Option<Duration>,
-    pub(crate) streaming: bool,
-    pub(crate) push: bool,
-    pub(crate) input_modes: Vec<String>,
-    pub(crate) output_modes: Vec<String>,
-    pub(crate) skills: Vec<SkillConfig>,
-    pub(crate) accent: AccentConfig,
-}
-
-/// How an agent deals with the accents of single systems. What is not said is the server's to decide.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct AccentConfig {
-    pub(crate) card: Option<Card>,
-    pub(crate) dialect: Option<Seed>,
-    pub(crate) default_dialect: Option<Seed>,
-    pub(crate) selectools_tasks_max: Option<usize>,
-    pub(crate) selectools_body_bytes_max: Option<usize>,
-    pub(crate) selectools_card_url: Option<String>,
-    pub(crate) default_project: bool,
-    pub(crate) corvid_sends_per_min: Option<usize>,
-    pub(crate) corvid_depth_max: Option<u32>,
-    pub(crate) corvid_timeout_s: Option<u32>,
+    pub(crate) kind: Kind,
+    pub(crate) skills: Vec<SkillSettings>,
 }
 
 /// What happens to a run that was interrupted. What is not said is the engine's to decide.
@@ -198,25 +126,7 @@ pub(crate) enum RecoveryConfig {
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Demo,
-    Exec {
-        invocation: Invocation,
-        program: Program,
-        /// Variables passed on to the command beside the usual ones.
-        env: Vec<String>,
-        /// How many may run at once.
-        processes_max: u64,
-    },
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SkillConfig {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) description: String,
-    pub(crate) tags: Vec<String>,
-    pub(crate) examples: Vec<String>,
-    pub(crate) input_modes: Vec<String>,
-    pub(crate) output_modes: Vec<String>,
+    Exec { invocation: Invocation, program: Program },
 }
 
 #[cfg(test)]

@@ -5,14 +5,12 @@ use std::path::{Path, PathBuf};
 
 use switchboard::{SigningSecrets, Tokens};
 
+use super::table::ServerSettings;
+use super::typed::Secret;
 use super::{ConfigError, Given, KnownSecrets, KnownTokens, Origin};
 
-pub(super) fn tokens(
-    lines: Option<Given<String>>,
-    file: Option<Given<PathBuf>>,
-    folder: &Path,
-) -> Result<Option<KnownTokens>, ConfigError> {
-    let Some(found) = find(lines, file, folder)? else { return Ok(None) };
+pub(super) fn tokens(server: &mut ServerSettings, folder: &Path) -> Result<Option<KnownTokens>, ConfigError> {
+    let Some(found) = find(&mut server.tokens, &server.tokens_file, folder)? else { return Ok(None) };
     let tokens = Tokens::parse(&found.text).map_err(|error| found.refuse(error))?;
     if tokens.is_empty() {
         return Err(found.refuse("no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT] [+operator]"));
@@ -20,15 +18,12 @@ pub(super) fn tokens(
     Ok(Some(KnownTokens { tokens, file: found.file }))
 }
 
-pub(super) fn signing_secrets(
-    secrets: Option<Given<String>>,
-    file: Option<Given<PathBuf>>,
-    folder: &Path,
-) -> Result<Option<KnownSecrets>, ConfigError> {
-    if let (Some(secrets), Some(_)) = (&secrets, &file) {
-        return Err(secrets.from.error("there is a file of signing secrets, too; keep one of the two"));
+pub(super) fn signing_secrets(server: &mut ServerSettings, folder: &Path) -> Result<Option<KnownSecrets>, ConfigError> {
+    let (secret, file) = (&mut server.webhook_signing_secret, &server.webhook_signing_secret_file);
+    if secret.is_some() && file.is_some() {
+        return Err(secret.from.error("there is a file of signing secrets, too; keep one of the two"));
     }
-    let Some(found) = find(secrets, file, folder)? else { return Ok(None) };
+    let Some(found) = find(secret, file, folder)? else { return Ok(None) };
     let secrets = SigningSecrets::parse(&found.text).map_err(|error| found.refuse(error))?;
     if secrets.is_empty() {
         return Err(found.refuse("no secret in it; expected whsec_ and the base64 of 24 to 64 random bytes"));
@@ -51,16 +46,17 @@ impl Found {
     }
 }
 
+/// The text of secrets. It is taken out of its setting, so that the configuration does not keep it.
 fn find(
-    text: Option<Given<String>>,
-    file: Option<Given<PathBuf>>,
+    secret: &mut Given<Option<Secret>>,
+    file: &Given<Option<PathBuf>>,
     folder: &Path,
 ) -> Result<Option<Found>, ConfigError> {
-    if let Some(Given { value: text, from }) = text {
-        return Ok(Some(Found { text, from, file: None }));
+    if let Some(Secret(text)) = secret.value.take() {
+        return Ok(Some(Found { text, from: secret.from.clone(), file: None }));
     }
-    let Some(Given { value: path, from }) = file else { return Ok(None) };
-    let text = std::fs::read_to_string(folder.join(&path))
-        .map_err(|error| from.error(format_args!("{} cannot be read: {error}", path.display())))?;
-    Ok(Some(Found { text, from, file: Some(path) }))
+    let Some(path) = &file.value else { return Ok(None) };
+    let text = std::fs::read_to_string(folder.join(path))
+        .map_err(|error| file.from.error(format_args!("{} cannot be read: {error}", path.display())))?;
+    Ok(Some(Found { text, from: file.from.clone(), file: Some(path.clone()) }))
 }

@@ -1,9 +1,10 @@
 //! Layers and rules.
 
+mod reference;
 mod refusals;
 mod secrets;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use expect_test::expect;
@@ -38,8 +39,7 @@ fn load_in(folder: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Result<
         panic!("serve was typed")
     };
     let environment = Environment::of(variables);
-    let layers =
-        gather(args.layer(), args.config.as_deref(), &environment, folder).map_err(|error| error.to_string())?;
+    let layers = gather(&args.settings, args.config.as_deref(), &environment, folder);
     settle(layers, &environment, folder).map_err(|error| error.to_string())
 }
 
@@ -48,17 +48,35 @@ fn refusal(flags: &[&str], variables: &[(&str, &str)], file: &str) -> String {
 }
 
 #[test]
+fn variables_for_the_default_command_can_be_named_one_by_one() {
+    let env = |flags: &[&str], variables: &[(&str, &str)], file: &str| {
+        load(flags, variables, file).map(|config| config.agents[0].settings.env.value.clone())
+    };
+    let flags = ["--exec", "cat", "--exec-env", "API_KEY", "--exec-env", "HOST"];
+    assert_eq!(env(&flags, &[], "").unwrap(), ["API_KEY", "HOST"]);
+    assert_eq!(env(&["--exec", "cat"], &[("SWITCHBOARD_EXEC_ENV", "A,B")], "").unwrap(), ["A", "B"]);
+    // As for every setting, a flag outranks the file.
+    let file = "[[agent]]\nname = \"Cat\"\ncommand = \"cat\"\nenv = [\"OLD\"]\n";
+    assert_eq!(env(&["--exec-env", "NEW"], &[], file).unwrap(), ["NEW"]);
+    assert_eq!(env(&[], &[], file).unwrap(), ["OLD"]);
+    let refused = |flags: &[&str]| env(flags, &[], "").unwrap_err().to_string();
+    let reason = "--exec-env: \"A2A_ATTEMPT\" cannot be passed on: names that begin with A2A_ describe the message";
+    assert_eq!(refused(&["--exec", "cat", "--exec-env", "A2A_ATTEMPT"]), reason);
+    assert_eq!(refused(&["--exec-env", "API_KEY"]), "--exec-env: only agents of kind \"exec\" have this");
+}
+
+#[test]
 fn without_a_word_it_is_a_durable_demo_for_this_machine() {
     let config = load(&[], &[], "").unwrap();
-    assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
     let folder = PathBuf::from("./switchboard-data");
     assert_eq!(config.storage, Storage::Sqlite { folder, synchronous: Synchronous::Full });
-    assert_eq!((config.body_bytes_max, config.reply_bytes_max), (10 << 20, 32 << 20));
-    assert!(config.tokens.is_none() && !config.allow_unauthenticated);
+    assert_eq!((*config.server.body_bytes_max, *config.server.reply_bytes_max), (10 << 20, 32 << 20));
+    assert!(config.tokens.is_none() && !*config.server.allow_unauthenticated);
     let [agent] = &config.agents[..] else { panic!("{config:?}") };
     assert_eq!((agent.name.as_str(), agent.slug.as_str()), ("Demo", "demo"));
     assert!(matches!(agent.kind, Kind::Demo));
-    let skills: Vec<_> = agent.skills.iter().map(|skill| skill.id.as_str()).collect();
+    let skills: Vec<_> = agent.skills.iter().filter_map(|skill| skill.id.as_deref()).collect();
     assert_eq!(skills, ["echo", "slow", "stream", "fail", "ask", "file", "data"]);
     assert!(agent.skills.iter().all(|skill| !skill.examples.is_empty() && !skill.description.is_empty()));
 }
@@ -68,12 +86,12 @@ fn flag_beats_variable_beats_file_beats_default() {
     let file = "[server]\nlisten = \"127.0.0.1:1\"\ngrace_s = 1\nbody_bytes_max = 2048\nlog_format = \"json\"";
     let variables = [("SWITCHBOARD_LISTEN", "127.0.0.1:2"), ("SWITCHBOARD_GRACE", "2")];
     let config = load(&["--listen", "127.0.0.1:3"], &variables, file).unwrap();
-    assert_eq!(config.listen.port(), 3);
-    assert_eq!(config.grace, Duration::from_secs(2));
-    assert_eq!(config.body_bytes_max, 2048);
-    assert_eq!(config.log_format, LogFormat::Json);
-    assert_eq!(load(&[], &variables, file).unwrap().listen.port(), 2);
-    assert_eq!(load(&[], &[], file).unwrap().listen.port(), 1);
+    assert_eq!(config.server.listen.port(), 3);
+    assert_eq!(*config.server.grace_s, 2);
+    assert_eq!(*config.server.body_bytes_max, 2048);
+    assert_eq!(*config.server.log_format, LogFormat::Json);
+    assert_eq!(load(&[], &variables, file).unwrap().server.listen.port(), 2);
+    assert_eq!(load(&[], &[], file).unwrap().server.listen.port(), 1);
 }
 
 #[test]
@@ -111,26 +129,26 @@ fn every_setting_has_a_variable() {
         [server]
         listen = "0.0.0.0:0"
         public_url = "https://agents.example/a2a"
+        cors_origins = ["https://app.example"]
         data = "elsewhere"
         memory = false
         synchronous = "normal"
-        log_format = "json"
-        allow_unauthenticated = true
-        tenants = ["acme", "globex"]
-        outbound_allow = ["10.0.0.0/8", "127.0.0.1:9000"]
-        cors_origins = ["https://app.example"]
-        webhook_attempts_max = 3
-        webhook_coalesce_after = 100
-        body_bytes_max = 4096
-        reply_bytes_max = 2097152
-        default_version = "1.0"
-        card = "1.0"
         grace_s = 0
         lease_s = 30
         resume_window_s = 86400
         retention_events_s = 604800
         retention_tasks_s = 2592000
         retention_tasks_max = 1000000
+        allow_unauthenticated = true
+        tenants = ["acme", "globex"]
+        outbound_allow = ["10.0.0.0/8", "127.0.0.1:9000"]
+        body_bytes_max = 4096
+        reply_bytes_max = 2097152
+        default_version = "1.0"
+        card = "1.0"
+        webhook_attempts_max = 3
+        webhook_coalesce_after = 100
+        log_format = "json"
 
         [tls]
         cert = "cert.pem"
@@ -146,13 +164,14 @@ fn every_setting_has_a_variable() {
         shell = false
         env = []
         processes_max = 64
-        effects = "none"
-        recovery = "retry"
         run_timeout_s = 60
+        recovery = "retry"
+        effects = "none"
         streaming = true
         push = true
         input_modes = ["text/plain"]
         output_modes = ["text/plain", "application/octet-stream"]
+        default_project = false
 
         [[agent.skill]]
         id = "run"
@@ -165,8 +184,9 @@ fn every_setting_has_a_variable() {
 
 #[test]
 fn host_and_port_of_a_platform_stand_in_for_listen() {
-    let listen =
-        |variables: &[(&str, &str)]| load(&["--allow-unauthenticated"], variables, "").map(|c| c.listen.to_string());
+    let listen = |variables: &[(&str, &str)]| {
+        load(&["--allow-unauthenticated"], variables, "").map(|c| c.server.listen.to_string())
+    };
     assert_eq!(listen(&[("PORT", "9000")]).unwrap(), "127.0.0.1:9000");
     assert_eq!(listen(&[("BIND_HOST", "0.0.0.0")]).unwrap(), "0.0.0.0:8080");
     assert_eq!(listen(&[("BIND_HOST", "::"), ("PORT", "9000")]).unwrap(), "[::]:9000");
@@ -285,8 +305,9 @@ fn tokens_of_a_higher_layer_replace_those_below() {
 fn a_certificate_and_its_key_may_come_from_different_layers() {
     let file = "[tls]\ncert = \"cert.pem\"\nkey = \"none.pem\"";
     let config = load(&["--tls-key", "key.pem"], &[], file).unwrap();
+    assert_eq!(*config.tls_settings.key, Some(PathBuf::from("key.pem")));
     let known = config.tls.unwrap();
-    assert_eq!((known.cert, known.key, known.doubt), (PathBuf::from("cert.pem"), PathBuf::from("key.pem"), None));
+    assert_eq!((known.cert, known.doubt), (PathBuf::from("cert.pem"), None));
     assert!(known.tls.is_for("localhost"));
     assert!(load(&[], &[], "[tls]\n").unwrap().tls.is_none());
 }
@@ -298,8 +319,8 @@ fn a_key_that_everybody_can_read_is_doubted_and_taken() {
     put_certificate(folder.path());
     std::fs::set_permissions(folder.path().join("key.pem"), std::fs::Permissions::from_mode(0o644)).unwrap();
     let config = load_in(folder.path(), &["--tls-cert", "cert.pem", "--tls-key", "key.pem"], &[]).unwrap();
-    let expected = "--tls-key: everybody on this machine can read key.pem; `chmod 600 key.pem` keeps it private";
-    assert_eq!(config.tls.unwrap().doubt, Some(ConfigError(expected.to_owned())));
+    let expected = "everybody on this machine can read key.pem; `chmod 600 key.pem` keeps it private";
+    assert_eq!(config.tls.unwrap().doubt, Some(Origin::Flag("--tls-key").error(expected)));
 }
 
 #[test]
@@ -310,46 +331,11 @@ fn agent_flags_are_about_the_default_agent() {
     let [first, second] = &config.agents[..] else { panic!("{config:?}") };
     assert_eq!((first.name.as_str(), first.slug.as_str()), ("First", "uno"));
     assert!(matches!(&first.kind, Kind::Exec { invocation: Invocation::Words(words), .. } if words == &["cat"]));
-    assert_eq!((first.effects, second.effects), (Some(Effects::Some), None));
+    assert_eq!((*first.settings.effects, *second.settings.effects), (Some(Effects::Some), None));
     assert!(matches!(second.kind, Kind::Demo));
-    assert_eq!(first.run_timeout, Some(Duration::from_secs(9)));
-    assert_eq!(second.run_timeout, Some(Duration::from_secs(9)));
+    assert_eq!(*first.settings.run_timeout_s, Some(9));
+    assert_eq!(*second.settings.run_timeout_s, Some(9));
     let shell = load(&["--exec", "a | b", "--exec-shell"], &[], "").unwrap();
     assert_eq!((shell.agents[0].name.as_str(), shell.agents[0].slug.as_str()), ("Command", "command"));
     assert!(matches!(&shell.agents[0].kind, Kind::Exec { invocation: Invocation::Shell(line), .. } if line == "a | b"));
-}
-
-#[test]
-fn the_example_file_shows_every_setting() {
-    let example = include_str!("../../switchboard.example.toml");
-    let config = load(&[], &[], example).unwrap();
-    assert_eq!(config.agents.len(), 2);
-    let optional = [
-        "public_url",
-        "cert",
-        "key",
-        "tokens_file",
-        "webhook_signing_secret",
-        "webhook_signing_secret_file",
-        "default_version",
-        "queued_timeout_s",
-        "processing_timeout_s",
-        "recovery_reason",
-        "idempotency",
-        "dialect",
-        "default_dialect",
-        "selectools_tasks_max",
-        "selectools_body_bytes_max",
-        "selectools_card_url",
-        "default_project",
-        "corvid_sends_per_min",
-        "corvid_depth_max",
-        "corvid_timeout_s",
-    ];
-    let printed = print(&config).unwrap();
-    let keys = printed.lines().filter_map(|line| Some(line.split_once(" = ")?.0));
-    for key in keys.chain(optional) {
-        let shown = example.lines().any(|line| line.trim_start_matches("# ").starts_with(&format!("{key} = ")));
-        assert!(shown, "{key}");
-    }
 }

@@ -6,7 +6,7 @@ use switchboard::{AgentBuilder, RESERVED};
 
 use crate::agents::demo::Demo;
 
-pub(super) fn boolean(text: String) -> Result<bool, String> {
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Ok(true),
         "false" | "0" | "no" | "off" => Ok(false),
@@ -14,12 +14,12 @@ pub(super) fn boolean(text: String) -> Result<bool, String> {
     }
 }
 
-pub(super) fn number(text: String) -> Result<u64, String> {
+pub(super) fn number(text: &str) -> Result<u64, String> {
     text.trim().parse().map_err(|_| format!("expected a whole number, got {text:?}"))
 }
 
 /// The items of a list in a variable.
-pub(super) fn list(text: String) -> Vec<String> {
+pub(super) fn list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
@@ -76,25 +76,25 @@ pub(super) fn words(text: String) -> Result<String, String> {
     if text.trim().is_empty() { Err("expected some text, got none".to_owned()) } else { Ok(text) }
 }
 
-pub(super) fn media_type(text: &str) -> Result<(), String> {
+pub(super) fn media_type(text: String) -> Result<String, String> {
     match text.split_once('/') {
-        Some((kind, sub)) if !kind.is_empty() && !sub.is_empty() && !text.contains(char::is_whitespace) => Ok(()),
+        Some((kind, sub)) if !kind.is_empty() && !sub.is_empty() && !text.contains(char::is_whitespace) => Ok(text),
         _ => Err(format!("expected a media type, as in text/plain, got {text:?}")),
     }
 }
 
 /// The name of a variable that a command may see.
-pub(super) fn variable(name: &str) -> Result<(), String> {
+pub(super) fn variable(name: String) -> Result<String, String> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err(format!("expected the name of a variable, got {name:?}"));
     }
     if name.starts_with("A2A_") {
         return Err(format!("{name:?} cannot be passed on: names that begin with A2A_ describe the message"));
     }
-    Ok(())
+    Ok(name)
 }
 
 /// What an agent is called in a path unless it is told.
 pub(super) fn slug_of(name: &str) -> String {
-    AgentBuilder::new(name, Demo).slug_name().to_owned()
+    AgentBuilder::new(name, Demo::at("")).slug_name().to_owned()
 }

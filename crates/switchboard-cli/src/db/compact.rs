@@ -6,12 +6,10 @@ use switchboard::Limits;
 use switchboard::database::{self, Compacted};
 
 use super::{needs_it_alone, size};
-use crate::config::Retention;
 use crate::failure::Failure;
 
-pub(super) fn compact(database: &Path, retention: Retention) -> Result<String, Failure> {
-    let limits = retention.limit(Limits::default());
-    let Compacted { before, after } = database::compact(database, &limits).map_err(needs_it_alone)?;
+pub(super) fn compact(database: &Path, limits: &Limits) -> Result<String, Failure> {
+    let Compacted { before, after } = database::compact(database, limits).map_err(needs_it_alone)?;
     Ok(format!(
         "removed {} tasks and {} commits from {}; {} became {}",
         before.tasks - after.tasks,

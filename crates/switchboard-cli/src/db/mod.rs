@@ -7,10 +7,11 @@ mod verify;
 
 use std::path::{Path, PathBuf};
 
+use switchboard::Limits;
 use switchboard::database::FileError;
 
 use crate::cli::{DataArgs, DbCommand};
-use crate::config::{DATABASE_NAME, Environment, Layer, Storage, gather};
+use crate::config::{DATABASE_NAME, Environment, ServerSettings, Storage, gather};
 use crate::failure::Failure;
 
 /// Does what was asked, and gives back what to say about it.
@@ -26,8 +27,8 @@ pub(crate) fn run(command: &DbCommand, environment: &Environment, folder: &Path)
             verify::verify(&file, args.json)
         }
         DbCommand::Compact(args) => {
-            let retention = settings(&args.of, environment, folder)?.retention()?;
-            compact::compact(&database(&args.of)?, retention)
+            let limits = settings(&args.of, environment, folder)?.retain(Limits::default());
+            compact::compact(&database(&args.of)?, &limits)
         }
         DbCommand::Reset(args) => reset::reset(&database(&args.of)?, args.yes),
     }
@@ -35,7 +36,7 @@ pub(crate) fn run(command: &DbCommand, environment: &Environment, folder: &Path)
 
 /// The database that flags, environment and configuration name, in this order.
 fn database(args: &DataArgs, environment: &Environment, folder: &Path) -> Result<PathBuf, Failure> {
-    match settings(args, environment, folder)?.storage()? {
+    match settings(args, environment, folder)?.storage() {
         Storage::Sqlite { folder: data, .. } => Ok(folder.join(data).join(DATABASE_NAME)),
         Storage::Memory => {
             Err(Failure::Usage("the configuration keeps tasks in memory; name a folder with --data".to_owned()))
@@ -43,8 +44,8 @@ fn database(args: &DataArgs, environment: &Environment, folder: &Path) -> Result
     }
 }
 
-fn settings(args: &DataArgs, environment: &Environment, folder: &Path) -> Result<Layer, Failure> {
-    Ok(gather(args.layer(), args.config.as_deref(), environment, folder)?.settings)
+fn settings(args: &DataArgs, environment: &Environment, folder: &Path) -> Result<ServerSettings, Failure> {
+    Ok(gather(&args.settings(), args.config.as_deref(), environment, folder).server()?.0)
 }
 
 /// What cannot be done while a server runs says so.

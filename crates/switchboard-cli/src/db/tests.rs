@@ -21,7 +21,7 @@ fn reset_in(folder: &Path, flags: &[&str]) -> Result<String, Failure> {
 /// A server on the folder that is looked in by default.
 fn server_in(folder: &Path) -> (Server, PathBuf) {
     let database = folder.join("./switchboard-data").join(DATABASE_NAME);
-    let server = Server::builder().agent(AgentBuilder::new("Demo", Demo)).sqlite(&database).build().unwrap();
+    let server = Server::builder().agent(AgentBuilder::new("Demo", Demo::at(""))).sqlite(&database).build().unwrap();
     (server, database)
 }
 

@@ -44,8 +44,9 @@ impl Reach {
     /// The folder if it is named, the server if it is named; else the server of the configuration, and if nobody answers
     /// at its address, its folder.
     pub(super) async fn find(place: &OutboxPlace, environment: &Environment, folder: &Path) -> Result<Self, Failure> {
-        let layers = gather(place.layer(), place.config.as_deref(), environment, folder)?;
-        let database = match layers.settings.storage()? {
+        let layers = gather(&place.settings(), place.config.as_deref(), environment, folder);
+        let (settings, tls) = layers.server()?;
+        let database = match settings.storage() {
             Storage::Sqlite { folder: data, .. } => Some(folder.join(data).join(DATABASE_NAME)),
             Storage::Memory => None,
         };
@@ -55,11 +56,11 @@ impl Reach {
         }
         let url = match &place.url {
             Some(url) => url.trim_end_matches('/').to_owned(),
-            None => local_url(&layers.settings)?,
+            None => local_url(&settings, &tls),
         };
-        let trust = match (&place.ca_cert, &layers.settings.tls_cert) {
+        let trust = match (&place.ca_cert, &tls.cert.value) {
             (Some(file), _) => Trust::Authorities(folder.join(file)),
-            (None, Some(own)) if place.url.is_none() => Trust::Own(folder.join(&own.value)),
+            (None, Some(own)) if place.url.is_none() => Trust::Own(folder.join(own)),
             (None, _) => Trust::WellKnown,
         };
         let server = Server::new(url, place.token(environment, folder)?, &trust)?;

@@ -55,10 +55,31 @@ pub struct Opening {
 #[derive(Clone, Debug)]
 pub enum RunCommand {
     Status(StatusWrite),
-    Artifact { artifact: Arc<Artifact>, append: bool, last_chunk: bool, metadata: Option<Json> },
+    Artifact(ArtifactWrite),
     Reply { message: Arc<Message> },
     Checkpoint { value: Json },
     EndTurn(TurnEnd),
+}
+
+#[derive(Clone, Debug)]
+pub struct ArtifactWrite {
+    pub artifact: Arc<Artifact>,
+    pub mode: WriteMode,
+    pub last_chunk: bool,
+    pub metadata: Option<Json>,
+    /// A checkpoint that is recorded in the same commit as the write: a later attempt finds both or neither.
+    pub checkpoint: Option<Json>,
+}
+
+/// What a write does to what its artifact holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteMode {
+    Replace,
+    /// Extends the artifact. If an earlier run of the same turn wrote to it last, the write replaces instead.
+    Append,
+    /// Extends what the turn's last checkpoint recorded of the artifact; if it recorded nothing, the write replaces. Refused
+    /// while the artifact holds anything else: the run restores it first, see [`super::Restoration`].
+    Resume,
 }
 
 #[derive(Clone, Debug)]

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use crate::error::ProtocolError;
 use crate::model::{Artifact, Json, Part, TaskState, Timestamp, outweighs};
 
-use super::{Command, Event, Head, Inbound, Opening, Phase, RunCommand, StatusWrite, TurnEnd};
+use super::{
+    ArtifactWrite, Command, Event, Head, Inbound, Opening, Phase, RunCommand, StatusWrite, TurnEnd, WriteMode,
+};
 
 /// How much one task may hold.
 #[derive(Clone, Copy, Debug)]
@@ -204,10 +206,11 @@ fn run(
             events.push(status);
             events.extend(note);
         }
-        RunCommand::Artifact { artifact, append, last_chunk, metadata } => {
-            let append = check_artifact(head, &artifact, append, bounds)?;
+        RunCommand::Artifact(ArtifactWrite { artifact, mode, last_chunk, metadata, checkpoint }) => {
+            let append = check_artifact(head, &artifact, mode, bounds)?;
             birth(events, head, inbound, now);
             events.push(Event::ArtifactWritten { artifact, append, last_chunk, metadata, attempt: head.attempt });
+            events.extend(checkpoint.map(|value| Event::Checkpoint { value }));
             events.extend(touch(head, inbound, now));
         }
         RunCommand::Reply { message } => match head.phase {
@@ -279,9 +282,9 @@ fn check_write(what: &str, parts: &[Part], bounds: &Bounds) -> Result<(), Refusa
     Err(agent_error(format!("{what} of more than {max} bytes; write a large artifact in chunks, and point to it")))
 }
 
-/// Checks a write and says whether it really appends: the first write of a later attempt replaces what the dead attempt
-/// of the same turn left, so that nothing is doubled.
-fn check_artifact(head: &Head, artifact: &Artifact, append: bool, bounds: &Bounds) -> Result<bool, Refusal> {
+/// Checks a write and says whether it appends. The first write of a run replaces what an earlier run of the same turn left,
+/// so that nothing is doubled, unless the run goes on from exactly what the turn's last checkpoint recorded.
+fn check_artifact(head: &Head, artifact: &Artifact, mode: WriteMode, bounds: &Bounds) -> Result<bool, Refusal> {
     if head.phase == Phase::Live && !head.running {
         return Err(agent_error(format!("an artifact after the turn ended in {}", head.state.word())));
     }
@@ -290,12 +293,23 @@ fn check_artifact(head: &Head, artifact: &Artifact, append: bool, bounds: &Bound
     }
     check_write("an artifact write", &artifact.parts, bounds)?;
     let known = head.artifact(artifact.artifact_id.as_str());
-    let append = match known {
-        Some(known) => append && (known.turn != head.turn || known.attempt == head.attempt),
-        None if append && head.attempt <= 1 => {
+    let append = match (mode, known) {
+        (WriteMode::Replace, _) | (WriteMode::Resume, None) => false,
+        (WriteMode::Append, Some(known)) => known.turn != head.turn || known.fence == head.fence,
+        (WriteMode::Append, None) if head.attempt <= 1 => {
             return Err(agent_error(format!("a chunk for artifact {}, which was never begun", artifact.artifact_id)));
         }
-        None => false,
+        (WriteMode::Append, None) => false,
+        (WriteMode::Resume, Some(known)) => match known.checkpoint {
+            Some(recorded) if !recorded.unchanged => {
+                let id = &artifact.artifact_id;
+                return Err(agent_error(format!(
+                    "artifact {id} was written to after the checkpoint; restore it first"
+                )));
+            }
+            Some(_) => true,
+            None => false,
+        },
     };
     if known.is_none() && head.artifacts.len() >= bounds.artifacts_max {
         return Err(agent_error(format!("more than {} artifacts", bounds.artifacts_max)));

@@ -52,9 +52,26 @@ pub struct ArtifactHead {
     pub id: ArtifactId,
     pub parts: u64,
     pub bytes: u64,
-    /// The turn and attempt that wrote last: the first write of a later attempt of the same turn replaces.
+    /// The turn and attempt that wrote last.
     pub turn: u32,
     pub attempt: u32,
+    /// The run that wrote last: the first write of a later run of the same turn replaces. 0 is a run before this was recorded;
+    /// it is below every fence, so that it is an earlier run to all that come.
+    pub fence: u64,
+    /// What the last checkpoint of the current turn recorded, if there was one when the artifact was there.
+    pub checkpoint: Option<AtCheckpoint>,
+}
+
+/// How far an artifact had come when its turn's last checkpoint was written. Its content then is the fold of its writes up
+/// to `seq`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtCheckpoint {
+    pub parts: u64,
+    pub bytes: u64,
+    /// The task's last visible event at the checkpoint.
+    pub seq: u64,
+    /// Whether nothing has been written to the artifact since.
+    pub unchanged: bool,
 }
 
 impl Head {
@@ -150,6 +167,7 @@ impl Head {
                 self.fence = *fence;
                 self.attempt = 1;
                 self.running = true;
+                self.forget_checkpoint();
             }
             Event::TurnEnded => self.running = false,
             Event::StatusChanged { state, at, .. } => {
@@ -164,7 +182,7 @@ impl Head {
             Event::ArtifactWritten { artifact, append, attempt, .. } => {
                 let parts = artifact.parts.len() as u64;
                 let bytes = artifact.parts.iter().map(|part| part.content_bytes() as u64).sum();
-                let (turn, attempt) = (self.turn, *attempt);
+                let (turn, attempt, fence) = (self.turn, *attempt, self.fence);
                 match self.artifacts.iter().position(|known| known.id == artifact.artifact_id) {
                     Some(place) => {
                         let known = &mut Arc::make_mut(&mut self.artifacts)[place];
@@ -177,10 +195,14 @@ impl Head {
                         }
                         known.turn = turn;
                         known.attempt = attempt;
+                        known.fence = fence;
+                        if let Some(recorded) = &mut known.checkpoint {
+                            recorded.unchanged = false;
+                        }
                     }
                     None => {
                         let id = artifact.artifact_id.clone();
-                        let new = ArtifactHead { id, parts, bytes, turn, attempt };
+                        let new = ArtifactHead { id, parts, bytes, turn, attempt, fence, checkpoint: None };
                         self.artifacts = self.artifacts.iter().cloned().chain([new]).collect();
                     }
                 }
@@ -194,7 +216,30 @@ impl Head {
                 self.fence = *fence;
                 self.attempt = *attempt;
             }
-            Event::Noted { .. } | Event::Checkpoint { .. } => {}
+            Event::Noted { .. } => {}
+            Event::Checkpoint { .. } => self.record_checkpoint(),
+        }
+    }
+
+    /// Records how far the artifacts have come. One that an earlier run of this turn wrote to last keeps what was recorded
+    /// before: what that run added is no part of what the run of this checkpoint has done.
+    fn record_checkpoint(&mut self) {
+        if self.artifacts.is_empty() {
+            return;
+        }
+        let (turn, fence, seq) = (self.turn, self.fence, self.seq);
+        for artifact in Arc::make_mut(&mut self.artifacts) {
+            if artifact.turn != turn || artifact.fence == fence {
+                let (parts, bytes) = (artifact.parts, artifact.bytes);
+                artifact.checkpoint = Some(AtCheckpoint { parts, bytes, seq, unchanged: true });
+            }
+        }
+    }
+
+    /// A checkpoint is for the attempts of its own turn.
+    fn forget_checkpoint(&mut self) {
+        if self.artifacts.iter().any(|artifact| artifact.checkpoint.is_some()) {
+            Arc::make_mut(&mut self.artifacts).iter_mut().for_each(|artifact| artifact.checkpoint = None);
         }
     }
 }

@@ -7,13 +7,15 @@ mod decide;
 mod event;
 mod fold;
 mod head;
+mod restore;
 mod visible;
 
-pub use command::{Command, Opening, RunCommand, StatusWrite, TurnEnd};
+pub use command::{ArtifactWrite, Command, Opening, RunCommand, StatusWrite, TurnEnd, WriteMode};
 pub use decide::{Bounds, Refusal, decide, decide_onto};
 pub use event::{Event, Inbound, is_needed_to_fold};
 pub use fold::Folded;
-pub use head::{ArtifactHead, Head, Phase};
+pub use head::{ArtifactHead, AtCheckpoint, Head, Phase};
+pub use restore::{Restoration, RestoredPiece};
 pub use visible::{StreamEnd, StreamKind, after_state, updates};
 
 #[cfg(test)]

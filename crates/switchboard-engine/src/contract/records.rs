@@ -176,10 +176,14 @@ pub async fn the_last_checkpoint_is_read_back(subject: &mut dyn Subject) {
             1 => drop(pen.append(subject, vec![chunk("a", "x", n > 1)]).await),
             2 => drop(pen.append(subject, vec![status(subject, TaskState::Working, Some("on it"))]).await),
             3 => drop(pen.append(subject, vec![checkpoint(100 + n), chunk("b", "y", n > 3)]).await),
-            _ => {}
+            _ => drop(pen.append(subject, vec![chunk("c", "z", n > 0), checkpoint(200 + n)]).await),
         }
         pen.check(subject).await;
     }
+    // With the checkpoint, the head keeps how far each artifact had come.
+    let recorded = |id: &str| pen.head.artifact(id).and_then(|artifact| artifact.checkpoint);
+    let unchanged = |id| recorded(id).map(|recorded| (recorded.parts, recorded.unchanged));
+    assert_eq!((unchanged("a"), unchanged("b"), unchanged("c")), (Some((3, true)), Some((2, false)), Some((3, true))));
     subject.restart();
     pen.check(subject).await;
     let fence = pen.head.fence + 1;

@@ -1,27 +1,33 @@
 //! Writes one artifact in chunks. Each chunk is its own event, durable and on its way to followers when the call
 //! returns.
 
-use switchboard_core::model::{Artifact, ArtifactId, Json, Part};
+use switchboard_core::lifecycle::WriteMode;
+use switchboard_core::model::{Artifact, ArtifactId, Json, Part, PartContent};
 
+use super::restore::Found;
 use super::{Turn, TurnError};
 
 /// An artifact being written. The first chunk begins it, the others are appended.
 ///
-/// [`ArtifactWriter::finish`] marks its chunk as the last one; an agent that does not know which is the last may just
-/// stop writing.
+/// [`ArtifactWriter::finish`] marks its chunk as the last one; an agent that learns too late which one was the last just
+/// stops writing.
+///
+/// Should the run die, the first chunk of the next attempt replaces what the dead one has written. An agent that would
+/// rather go on writes checkpoints along with its chunks, and begins with [`ArtifactWriter::resume`].
 pub struct ArtifactWriter {
     turn: Turn,
     artifact: Artifact,
     begun: bool,
+    resume: bool,
 }
 
 impl ArtifactWriter {
     pub(crate) fn new(turn: Turn, id: ArtifactId) -> Self {
-        Self { turn, artifact: Artifact::new(id, Vec::new()), begun: false }
+        Self { turn, artifact: Artifact::new(id, Vec::new()), begun: false, resume: false }
     }
 
-    /// An id of your own. Use one artifact per turn: should a later turn die and be tried again, its first write replaces
-    /// the artifact, including what earlier turns wrote to it.
+    /// An id of your own. Use one artifact per turn: should a later turn die and be tried again without a checkpoint, its
+    /// first write replaces the artifact, including what earlier turns wrote to it.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<ArtifactId>) -> Self {
         self.artifact.artifact_id = id.into();
@@ -46,17 +52,49 @@ impl ArtifactWriter {
         self
     }
 
+    /// Goes on with the artifact where the last checkpoint of this turn left it, instead of replacing it: the first chunk is
+    /// appended to what the artifact held at the checkpoint. What a dead attempt wrote after the checkpoint is taken back
+    /// first; followers see that as an update that replaces the artifact. There is nothing to take back if every chunk is
+    /// written [with a checkpoint](ArtifactWriter::text_with_checkpoint). Without a checkpoint, or if it was written before
+    /// the artifact was begun, this changes nothing.
+    ///
+    /// ```no_run
+    /// # use switchboard_engine::runs::{AgentError, Turn};
+    /// # use switchboard_core::model::Json;
+    /// async fn count(turn: Turn) -> Result<(), AgentError> {
+    ///     let mut writer = turn.artifact_writer().resume();
+    ///     let done = turn.last_checkpoint().filter(|_| writer.resumes());
+    ///     let done: u32 = done.map_or(Ok(0), |value| value.as_str().parse())?;
+    ///     for number in done + 1..=100 {
+    ///         writer.text_with_checkpoint(format!("{number}\n"), Json::from_trusted(number.to_string())).await?;
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn resume(mut self) -> Self {
+        self.resume = true;
+        self
+    }
+
+    /// Whether the next chunk goes on with what was written before: by this writer, or by an earlier attempt whose checkpoint
+    /// recorded this artifact. If not, the next chunk begins it.
+    #[must_use]
+    pub fn resumes(&self) -> bool {
+        self.begun || (self.resume && !matches!(self.turn.find_artifact(self.id()), Found::Nothing))
+    }
+
     #[must_use]
     pub fn id(&self) -> &ArtifactId {
         &self.artifact.artifact_id
     }
 
-    /// Writes a chunk of text.
+    /// Writes a chunk of text. An empty one after the first is left out.
     ///
     /// # Errors
     /// When the task has ended, a limit is exceeded, or the store did not take it.
     pub async fn text(&mut self, text: impl Into<String>) -> Result<(), TurnError> {
-        self.chunk(vec![Part::text(text)], false).await
+        self.chunk(vec![Part::text(text)], false, None).await
     }
 
     /// Writes a chunk of any parts.
@@ -64,25 +102,71 @@ impl ArtifactWriter {
     /// # Errors
     /// As [`ArtifactWriter::text`].
     pub async fn parts(&mut self, parts: Vec<Part>) -> Result<(), TurnError> {
-        self.chunk(parts, false).await
+        self.chunk(parts, false, None).await
     }
 
-    /// Writes the last chunk.
+    /// Writes a chunk of text and a [checkpoint](Turn::checkpoint) in one commit: the next attempt finds both or neither.
+    ///
+    /// # Errors
+    /// As [`ArtifactWriter::text`] and [`Turn::checkpoint`].
+    pub async fn text_with_checkpoint(&mut self, text: impl Into<String>, checkpoint: Json) -> Result<(), TurnError> {
+        self.chunk(vec![Part::text(text)], false, Some(checkpoint)).await
+    }
+
+    /// Writes a chunk of any parts and a checkpoint in one commit.
+    ///
+    /// # Errors
+    /// As [`ArtifactWriter::text_with_checkpoint`].
+    pub async fn parts_with_checkpoint(&mut self, parts: Vec<Part>, checkpoint: Json) -> Result<(), TurnError> {
+        self.chunk(parts, false, Some(checkpoint)).await
+    }
+
+    /// Writes the last chunk. If nothing is left to write, nothing is written, and no chunk is marked as the last.
     ///
     /// # Errors
     /// As [`ArtifactWriter::text`].
     pub async fn finish(mut self, parts: Vec<Part>) -> Result<(), TurnError> {
-        self.chunk(parts, true).await
+        self.chunk(parts, true, None).await
     }
 
-    async fn chunk(&mut self, parts: Vec<Part>, last: bool) -> Result<(), TurnError> {
-        let chunk = if self.begun {
-            Artifact::new(self.artifact.artifact_id.clone(), parts)
-        } else {
-            Artifact { parts, ..self.artifact.clone() }
+    /// Writes the last chunk and a checkpoint in one commit.
+    ///
+    /// # Errors
+    /// As [`ArtifactWriter::text_with_checkpoint`].
+    pub async fn finish_with_checkpoint(mut self, parts: Vec<Part>, checkpoint: Json) -> Result<(), TurnError> {
+        self.chunk(parts, true, Some(checkpoint)).await
+    }
+
+    async fn chunk(&mut self, mut parts: Vec<Part>, last: bool, checkpoint: Option<Json>) -> Result<(), TurnError> {
+        let mode = match (self.begun, self.resume) {
+            (true, _) => WriteMode::Append,
+            // Boxed: few writers ever wait for it, and agents carry the futures of all that they may write.
+            (false, true) => Box::pin(self.turn.resume_artifact(&self.artifact.artifact_id)).await?,
+            (false, false) => WriteMode::Replace,
         };
-        self.turn.write_artifact(chunk, self.begun, last, None).await?;
+        let begins = mode == WriteMode::Replace;
+        if !begins {
+            parts.retain(says_something);
+        }
+        if parts.is_empty() && (!begins || last) {
+            return match checkpoint {
+                Some(value) => self.turn.checkpoint(value).await,
+                None => Ok(()),
+            };
+        }
+        let chunk = match begins {
+            true => Artifact { parts, ..self.artifact.clone() },
+            false => Artifact::new(self.artifact.artifact_id.clone(), parts),
+        };
+        self.turn.write_artifact(chunk, mode, last, checkpoint).await?;
         self.begun = true;
         Ok(())
     }
+}
+
+/// Whether a part adds anything to an artifact that has others.
+fn says_something(part: &Part) -> bool {
+    let Part { content, metadata, filename, media_type } = part;
+    let is_named = metadata.is_some() || filename.is_some() || media_type.is_some();
+    is_named || !matches!(content, PartContent::Text(text) if text.is_empty())
 }

@@ -13,16 +13,17 @@ use switchboard_core::call::Owner;
 use switchboard_core::dialect::prompt;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{
-    Command, Event, Folded, Head, Inbound, Refusal, RunCommand, StatusWrite, TurnEnd, decide_onto,
+    Command, Folded, Head, Inbound, Refusal, RunCommand, StatusWrite, TurnEnd, WriteMode, decide_onto,
 };
 use switchboard_core::model::{
     Artifact, ArtifactId, Json, Message, Part, PartContent, Role, Task, TaskState, Timestamp,
 };
 use tokio_util::sync::CancellationToken;
 
+use super::stage::Stage;
 use super::work_time::WorkTime;
 use super::{AgentError, ArtifactWriter, Background, TurnError};
-use crate::commit::{Basis, Record, WriteError};
+use crate::commit::{Record, WriteError};
 use crate::house::House;
 
 /// One message being worked on.
@@ -51,18 +52,6 @@ struct Inner {
     unwritten: AtomicBool,
     work_time: WorkTime,
     stage: Mutex<Option<Stage>>,
-}
-
-/// What a staged turn has written so far.
-pub(crate) struct Stage {
-    /// The record as it is in the store.
-    pub(crate) before: Basis,
-    /// The record with `events` taken in.
-    pub(crate) head: Head,
-    pub(crate) events: Vec<Event>,
-    pub(crate) folded: Folded,
-    /// How many of the events are the acceptance of the message; the others are the agent's.
-    opening: usize,
 }
 
 /// What a turn starts from.
@@ -309,10 +298,11 @@ impl Turn {
         if artifact.artifact_id.is_empty() {
             artifact.artifact_id = self.next_artifact_id();
         }
-        self.write_artifact(artifact, false, true, None).await
+        self.write_artifact(artifact, WriteMode::Replace, true, None).await
     }
 
-    /// Begins an artifact that is written in chunks.
+    /// Begins an artifact that is written in chunks, or goes on with it after an interruption: see
+    /// [`ArtifactWriter::resume`].
     #[must_use]
     pub fn artifact_writer(&self) -> ArtifactWriter {
         ArtifactWriter::new(self.clone(), self.next_artifact_id())
@@ -377,28 +367,23 @@ impl Turn {
     }
 
     /// Keeps a value for the next attempt, should this one die: it finds it with [`Turn::last_checkpoint`]. Only the last
-    /// value is kept, and nobody outside sees it.
+    /// value is kept, and no client sees it. The lengths of the task's artifacts are recorded with it, so that the next
+    /// attempt can go on with them: see [`ArtifactWriter::resume`].
     ///
     /// # Errors
     /// When the value is too large (64 KiB by default), the task has ended, or the store did not take it.
     pub async fn checkpoint(&self, value: Json) -> Result<(), TurnError> {
-        let (bytes, max) = (value.as_str().len(), self.inner.house.limits.checkpoint_bytes_max);
-        if bytes > max {
-            let reason = format!("a checkpoint of {bytes} bytes, more than {max}");
-            return Err(TurnError::Refused(ProtocolError::InvalidAgentResponse { reason }));
-        }
+        self.check_checkpoint(&value)?;
         self.write(RunCommand::Checkpoint { value }).await
     }
 
-    pub(crate) async fn write_artifact(
-        &self,
-        artifact: Artifact,
-        append: bool,
-        last_chunk: bool,
-        metadata: Option<Json>,
-    ) -> Result<(), TurnError> {
-        let artifact = Arc::new(artifact);
-        self.write(RunCommand::Artifact { artifact, append, last_chunk, metadata }).await
+    pub(super) fn check_checkpoint(&self, value: &Json) -> Result<(), TurnError> {
+        let (bytes, max) = (value.as_str().len(), self.inner.house.limits.checkpoint_bytes_max);
+        if bytes <= max {
+            return Ok(());
+        }
+        let reason = format!("a checkpoint of {bytes} bytes, more than {max}");
+        Err(TurnError::Refused(ProtocolError::InvalidAgentResponse { reason }))
     }
 
     /// Ids of unnamed artifacts are the same in every attempt, so that a second attempt writes over the first.
@@ -419,7 +404,16 @@ impl Turn {
         Arc::new(message)
     }
 
-    async fn write(&self, command: RunCommand) -> Result<(), TurnError> {
+    /// The head as this run has left it. Only the run that holds the fence writes artifacts and checkpoints, so what it says
+    /// of those is not out of date.
+    pub(super) fn with_head<T>(&self, read: impl FnOnce(&Head) -> T) -> T {
+        match &*self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(stage) => read(&stage.head),
+            None => self.inner.record.with_head(read),
+        }
+    }
+
+    pub(super) async fn write(&self, command: RunCommand) -> Result<(), TurnError> {
         match self.stage_write(&command) {
             Some(staged) => staged,
             // Boxed: agents carry the futures of all that they may write, and most of it is never waited for.
@@ -442,7 +436,7 @@ impl Turn {
             Err(WriteError::Refused(refusal)) => Err(refused(refusal)),
             Err(WriteError::Duplicate(_)) => Err(TurnError::Stopped),
             Err(WriteError::Failed(_)) => {
-                self.inner.unwritten.store(true, Ordering::Relaxed);
+                self.note_unwritten();
                 Err(TurnError::Unavailable)
             }
         }
@@ -479,6 +473,15 @@ impl Turn {
         self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    pub(super) fn house(&self) -> &House {
+        &self.inner.house
+    }
+
+    /// The store failed: an error that the agent returns because of it is not the agent's own.
+    pub(super) fn note_unwritten(&self) {
+        self.inner.unwritten.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn record(&self) -> &Arc<Record> {
         &self.inner.record
     }
@@ -502,24 +505,6 @@ impl Turn {
 
     pub(crate) fn cancel_token(&self) -> &CancellationToken {
         self.inner.cancel.get_or_init(CancellationToken::new)
-    }
-}
-
-impl Stage {
-    /// A stage that begins with these events.
-    pub(crate) fn begin(head: &Head, folded: Folded, events: Vec<Event>) -> Self {
-        let (before, opening) = (Basis::of(head), events.len());
-        let mut stage = Self { before, head: head.clone(), events, folded, opening };
-        stage.apply_from(0);
-        stage
-    }
-
-    /// Takes in the events from this place on.
-    fn apply_from(&mut self, place: usize) {
-        for event in &self.events[place..] {
-            self.head.apply(event);
-            self.folded.apply(event);
-        }
     }
 }
 

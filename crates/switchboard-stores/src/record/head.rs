@@ -2,7 +2,7 @@
 //! never given to anything else.
 
 use serde::Deserialize;
-use switchboard_core::lifecycle::{ArtifactHead, Phase};
+use switchboard_core::lifecycle::{ArtifactHead, AtCheckpoint, Phase};
 use switchboard_core::model::TaskState;
 use switchboard_engine::ports::store::StoreError;
 
@@ -39,13 +39,22 @@ pub(crate) fn phase_from_number(number: i64) -> Result<Phase, StoreError> {
     known.ok_or_else(|| StoreError::Corrupt(format!("phase {number} is unknown")))
 }
 
-/// One row per artifact: id, parts, bytes, turn, attempt.
+/// One row per artifact: id, parts, bytes, and the turn, attempt and fence that wrote last; then, if a checkpoint recorded
+/// them, its parts, bytes, the task's last event then, and whether (1) or not (0) it is unchanged since. Rows that end
+/// with the attempt were written before the fence was recorded.
 pub(crate) fn encode_artifacts(artifacts: &[ArtifactHead]) -> String {
     let mut json = JsonText::with_capacity(2 + artifacts.len() * 64);
     json.open('[');
     for artifact in artifacts {
         json.open('[').string(artifact.id.as_str()).number(artifact.parts).number(artifact.bytes);
-        json.number(artifact.turn.into()).number(artifact.attempt.into()).close(']');
+        json.number(artifact.turn.into()).number(artifact.attempt.into());
+        if artifact.fence > 0 || artifact.checkpoint.is_some() {
+            json.number(artifact.fence);
+        }
+        if let Some(AtCheckpoint { parts, bytes, seq, unchanged }) = artifact.checkpoint {
+            json.number(parts).number(bytes).number(seq).number(unchanged.into());
+        }
+        json.close(']');
     }
     json.close(']');
     json.finish()
@@ -53,13 +62,28 @@ pub(crate) fn encode_artifacts(artifacts: &[ArtifactHead]) -> String {
 
 pub(crate) fn decode_artifacts(text: &str) -> Result<Vec<ArtifactHead>, StoreError> {
     #[derive(Deserialize)]
-    struct Row(String, u64, u64, u32, u32);
+    struct Row(
+        String,
+        u64,
+        u64,
+        u32,
+        u32,
+        #[serde(default)] u64,
+        #[serde(default)] Option<u64>,
+        #[serde(default)] u64,
+        #[serde(default)] u64,
+        #[serde(default)] u8,
+    );
 
     if text == "[]" {
         return Ok(Vec::new());
     }
     let rows: Vec<Row> =
         serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("artifact heads: {error}")))?;
-    let head = |Row(id, parts, bytes, turn, attempt)| ArtifactHead { id: id.into(), parts, bytes, turn, attempt };
+    let head = |Row(id, parts, bytes, turn, attempt, fence, then_parts, then_bytes, seq, unchanged)| {
+        let at_checkpoint = |parts| AtCheckpoint { parts, bytes: then_bytes, seq, unchanged: unchanged != 0 };
+        let checkpoint = then_parts.map(at_checkpoint);
+        ArtifactHead { id: String::into(id), parts, bytes, turn, attempt, fence, checkpoint }
+    };
     Ok(rows.into_iter().map(head).collect())
 }

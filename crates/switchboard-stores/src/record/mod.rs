@@ -8,7 +8,7 @@ mod head;
 mod json;
 mod writes;
 
-pub(crate) use decode::{ChunkSource, StoredPart, Want, decode, sets_status};
+pub(crate) use decode::{ChunkSource, StoredPart, Want, decode, is_checkpoint_aside_from_artifacts, sets_status};
 pub(crate) use encode::{Encoded, encode};
 pub(crate) use head::{
     decode_artifacts, encode_artifacts, phase_from_number, phase_number, state_from_number, state_number,

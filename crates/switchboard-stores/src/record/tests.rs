@@ -1,12 +1,14 @@
 //! The stored form: what it refuses, and that it is JSON by anybody's reading. That everything comes back as it went in
 //! is in the contract that every store passes.
 
-use switchboard_core::lifecycle::{Event, Head};
+use switchboard_core::lifecycle::{ArtifactHead, AtCheckpoint, Event, Head};
 use switchboard_core::model::{Json, TaskState, Timestamp};
+use switchboard_engine::contract::given::{chunk, inbound};
 use switchboard_engine::ports::store::StoreError;
 
-use super::decode::{ChunkSource, Want, decode};
+use super::decode::{ChunkSource, Want, decode, is_checkpoint_aside_from_artifacts};
 use super::encode::encode;
+use super::head::{decode_artifacts, encode_artifacts};
 use super::json::JsonText;
 
 struct NoChunks;
@@ -90,5 +92,48 @@ fn numbers_are_written_out() {
         let mut json = JsonText::with_capacity(0);
         json.number(number);
         assert_eq!(json.finish(), number.to_string());
+    }
+}
+
+#[test]
+fn heads_of_artifacts_come_back_as_they_were_written() {
+    let plain = ArtifactHead { id: "a".into(), parts: 1, bytes: 2, turn: 3, attempt: 4, fence: 5, checkpoint: None };
+    let recorded = AtCheckpoint { parts: 6, bytes: 7, seq: 8, unchanged: true };
+    let after = AtCheckpoint { unchanged: false, ..recorded };
+    let with = |checkpoint| ArtifactHead { checkpoint: Some(checkpoint), ..plain.clone() };
+    // Written before the fence was recorded, and not touched since but by a checkpoint.
+    let old = ArtifactHead { fence: 0, ..plain.clone() };
+    let old_with = ArtifactHead { checkpoint: Some(recorded), ..old.clone() };
+    let heads = [plain.clone(), with(recorded), with(after), old, old_with];
+    let text = encode_artifacts(&heads);
+    assert_eq!(
+        text,
+        r#"[["a",1,2,3,4,5],["a",1,2,3,4,5,6,7,8,1],["a",1,2,3,4,5,6,7,8,0],["a",1,2,3,4],["a",1,2,3,4,0,6,7,8,1]]"#
+    );
+    assert_eq!(decode_artifacts(&text).unwrap(), heads);
+    assert!(decode_artifacts(r#"[["a",1,2,3]]"#).is_err());
+}
+
+#[test]
+fn a_commit_of_a_checkpoint_is_told_from_all_others() {
+    let (at, head) = (Timestamp::from_ms(0), Head::unopened("t".into(), "c".into(), "a".into()));
+    let is_checkpoint = |events: &[Event]| is_checkpoint_aside_from_artifacts(&encode(events, &head, &|_| 1).record);
+    let checkpoint = || Event::Checkpoint { value: Json::from_trusted("1") };
+    let artifact = || chunk("a", "{\"status\":{", false);
+    assert!(is_checkpoint(&[checkpoint()]) && is_checkpoint(&[artifact(), checkpoint(), artifact()]));
+    assert!(!is_checkpoint(&[artifact()]));
+    let received = || inbound(1, "x");
+    for other in [
+        Event::Received { inbound: received(), context_id: "c".into() },
+        Event::Opened { inbound: received(), context_id: "c".into(), at },
+        Event::MessageAdded { inbound: received() },
+        Event::TurnBegan { turn: 1, fence: 1 },
+        Event::TurnEnded,
+        Event::StatusChanged { state: TaskState::Working, message: None, metadata: None, at },
+        Event::Replied { message: received().message.clone() },
+        Event::CancelRequested { metadata: None, at },
+        Event::Claimed { fence: 1, attempt: 1, at },
+    ] {
+        assert!(!is_checkpoint(&[other.clone(), checkpoint()]) && !is_checkpoint(&[checkpoint(), other]));
     }
 }

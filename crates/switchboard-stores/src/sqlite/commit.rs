@@ -13,7 +13,7 @@ use super::ledger::Ledger;
 use super::rows::{Chains, log_no, signed, unsigned};
 use super::schema::VERSION_MAX;
 use super::totals::Move;
-use crate::record::{Encoded, phase_number, state_number};
+use crate::record::{Encoded, is_checkpoint_aside_from_artifacts, phase_number, state_number};
 
 /// What the writer needs to know of a task to take it one step on.
 pub(super) struct StepRow {
@@ -256,7 +256,7 @@ impl Ledger<'_> {
 
     fn append_log(&mut self, task_no: i64, before: Chains, step: &Step<'_>) -> Result<(), Failure> {
         let visible = step.events.iter().filter(|event| event.is_visible()).count();
-        let prev_story = match step.is_checkpoint() {
+        let prev_story = match replaces_checkpoint(step.events) {
             true => self.story_below_checkpoint(task_no, before.story)?,
             false => before.story,
         };
@@ -290,15 +290,15 @@ impl Ledger<'_> {
     }
 
     /// Where reading goes on below a checkpoint. It replaces the one before it, so readers pass that one over, and a task
-    /// with a million checkpoints is read as quickly as a task with one.
+    /// with a million checkpoints is read as quickly as a task with one. If that one came with artifact writes, readers find
+    /// those by their own chain.
     fn story_below_checkpoint(&self, task_no: i64, story: i64) -> Result<i64, Failure> {
-        let mut select = self.connection.prepare_cached(
-            "SELECT prev_story FROM log
-              WHERE log_no = ?1 AND json_array_length(record, '$.events') = 1
-                AND record -> '$.events[0].checkpoint' IS NOT NULL",
-        )?;
-        let below = select.query_row([log_no(task_no, story)], |row| row.get(0)).optional()?;
-        Ok(below.unwrap_or(story))
+        let mut select = self.connection.prepare_cached("SELECT prev_story, record FROM log WHERE log_no = ?1")?;
+        let below = select.query_row([log_no(task_no, story)], |row| {
+            let is_replaced = is_checkpoint_aside_from_artifacts(row.get_ref(1)?.as_str()?);
+            Ok(if is_replaced { row.get(0)? } else { story })
+        });
+        Ok(below.optional()?.unwrap_or(story))
     }
 
     /// Most keys are new, and that is found out without reading more than the table of keys.
@@ -335,11 +335,14 @@ impl Ledger<'_> {
     }
 }
 
-impl Step<'_> {
-    fn is_checkpoint(&self) -> bool {
-        matches!(self.events, [Event::Checkpoint { .. }])
-    }
+/// Whether all that a reader of these events needs, artifacts aside, is a checkpoint.
+pub(super) fn replaces_checkpoint(events: &[Event]) -> bool {
+    let is_checkpoint = |event: &Event| matches!(event, Event::Checkpoint { .. });
+    let is_artifact = |event: &Event| matches!(event, Event::ArtifactWritten { .. });
+    events.iter().any(is_checkpoint) && events.iter().all(|event| is_checkpoint(event) || is_artifact(event))
+}
 
+impl Step<'_> {
     fn listing(&self) -> Listing {
         Listing {
             phase: phase_number(self.head.phase),

@@ -1,5 +1,5 @@
-//! The message as a file, for the command to read: in a folder of its own that nobody else may enter, gone when the
-//! command has ended. It is in the data folder, if there is one, so that the next server finds what a dead one has left.
+//! The message and what came with it as two files, for the command to read: in a folder of their own that no other user may
+//! enter, gone when the command has ended. It is in the data folder, if there is one, so that the next server finds what a dead one has left.
 
 use std::collections::BTreeSet;
 use std::fs::DirBuilder;
@@ -23,23 +23,34 @@ static FOLDERS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 pub(super) struct MessageFile {
     folder: PathBuf,
     path: PathBuf,
+    request_path: PathBuf,
 }
 
 impl MessageFile {
-    pub(super) async fn write(message: &Message, data: Option<&Path>) -> io::Result<Self> {
+    pub(super) async fn write(message: &Message, request: &str, data: Option<&Path>) -> io::Result<Self> {
         let within = data.map_or_else(|| Ok(std::env::temp_dir()), message_folder)?;
         let folder = private_folder(&within)?;
         FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.clone());
-        let file = Self { path: folder.join("message.json"), folder };
-        let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file.path).await?;
-        out.write_all(&switchboard::json::message(message)).await?;
-        out.flush().await?;
+        let (path, request_path) = (folder.join("message.json"), folder.join("request.json"));
+        let file = Self { path, request_path, folder };
+        write_private(&file.path, &switchboard::json::message(message)).await?;
+        write_private(&file.request_path, request.as_bytes()).await?;
         Ok(file)
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
+
+    pub(super) fn request_path(&self) -> &Path {
+        &self.request_path
+    }
+}
+
+async fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).await?;
+    out.write_all(content).await?;
+    out.flush().await
 }
 
 impl Drop for MessageFile {

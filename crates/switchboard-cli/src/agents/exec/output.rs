@@ -25,7 +25,6 @@ pub(super) async fn publish(
 ) -> Result<(), TurnError> {
     let Some(mut stdout) = stdout else { return Ok(()) };
     let mut writer = turn.artifact_writer().with_name("output");
-    let mut begun = false;
     let mut chunks = Chunks::default();
     let mut buffer = vec![0; CHUNK_BYTES_MAX];
     // When that which is held must go out.
@@ -50,14 +49,14 @@ pub(super) async fn publish(
             due = None;
             if let Some(part) = chunks.take() {
                 writer.parts(vec![part]).await?;
-                begun = true;
             }
         }
     }
-    if begun || !chunks.held.is_empty() {
-        writer.finish(vec![chunks.take_all()]).await?;
+    // What was published before the pipe was closed may have been the last chunk, but that was not known then.
+    match chunks.take_all() {
+        Some(part) => writer.finish(vec![part]).await,
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Bytes that were printed and not yet published.
@@ -84,7 +83,7 @@ impl Chunks {
             }
         };
         if self.binary {
-            return Some(self.take_all());
+            return self.take_all();
         }
         if cut == 0 {
             return None;
@@ -93,10 +92,13 @@ impl Chunks {
         Some(text_or_bytes(std::mem::replace(&mut self.held, rest)))
     }
 
-    /// The last chunk: everything held, be it nothing.
-    fn take_all(&mut self) -> Part {
+    /// The last chunk: everything held, if that is anything.
+    fn take_all(&mut self) -> Option<Part> {
         let held = std::mem::take(&mut self.held);
-        if self.binary { bytes(held) } else { text_or_bytes(held) }
+        if held.is_empty() {
+            return None;
+        }
+        Some(if self.binary { bytes(held) } else { text_or_bytes(held) })
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Program {
     pub(crate) given: String,
     pub(crate) path: PathBuf,
     pub(crate) args: Vec<String>,
+    /// What the operator is told of a command that may not do what was meant.
+    pub(crate) doubt: Option<String>,
 }
 
 impl Program {
@@ -42,7 +44,7 @@ impl Program {
                 _ => return Err("the command is empty".to_owned()),
             },
         };
-        Ok(Self { given: given.to_owned(), path: find_file(given, search)?, args })
+        Ok(Self { given: given.to_owned(), path: find_file(given, search)?, args, doubt: None })
     }
 }
 
@@ -63,8 +65,13 @@ fn find_file(given: &str, search: &OsStr) -> Result<PathBuf, String> {
         }
         denied = true;
     }
-    let hint =
-        if given.contains(char::is_whitespace) { "; a list holds the program and each argument apart" } else { "" };
+    let hint = if given.contains(['|', '&', ';', '<', '>', '$', '`']) {
+        "; only a shell makes anything of that (--exec-shell, or shell = true)"
+    } else if given.contains(char::is_whitespace) {
+        "; a list holds the program and each argument apart"
+    } else {
+        ""
+    };
     Err(if denied {
         format!("{given:?} is not executable")
     } else {

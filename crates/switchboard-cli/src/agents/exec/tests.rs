@@ -87,8 +87,10 @@ async fn the_environment_is_what_was_named_and_the_message() {
     let mut seen: Vec<&str> = output.lines().collect();
     seen.sort_unstable();
     let task_id = format!("A2A_TASK_ID={}", task.id);
-    assert!(seen[3].starts_with("A2A_MESSAGE_FILE=/"), "{seen:?}");
-    seen.remove(3);
+    for name in ["A2A_MESSAGE_FILE=/", "A2A_REQUEST_FILE=/"] {
+        assert!(seen.iter().any(|line| line.starts_with(name)), "{seen:?}");
+    }
+    seen.retain(|line| !line.contains("_FILE="));
     let expected = [
         "A2A_ATTEMPT=1",
         "A2A_CONTEXT_ID=with\u{fffd}zero",
@@ -136,22 +138,54 @@ async fn output_is_published_while_the_command_works() {
     assert_eq!(output(&task.await), "one\ntwo\n");
 }
 
+/// The chunks of a run, each with whether it appends and whether it is marked as the last.
+async fn chunks_of(exec: Exec) -> Vec<(String, bool, bool)> {
+    let chunk = |update: &Update| match update {
+        Update::Artifact(chunk) => Some((chunk.artifact.text(), chunk.append, chunk.last_chunk)),
+        Update::Task(_) | Update::Message(_) | Update::Status(_) => None,
+    };
+    Desk::of(exec).stream("").await.iter().filter_map(chunk).collect()
+}
+
 #[tokio::test]
-async fn the_last_chunk_says_so() {
-    let updates = Desk::of(shell("echo one; sleep 0.1; echo two; sleep 0.1")).stream("").await;
-    let chunks: Vec<_> = updates
-        .iter()
-        .filter_map(|update| match update {
-            Update::Artifact(chunk) => Some((chunk.artifact.text(), chunk.append, chunk.last_chunk)),
-            Update::Task(_) | Update::Message(_) | Update::Status(_) => None,
-        })
-        .collect();
-    let text: String = chunks.iter().map(|(text, ..)| text.as_str()).collect();
-    assert_eq!(text, "one\ntwo\n");
-    let begins: Vec<bool> = chunks.iter().map(|(_, append, _)| !append).collect();
-    let ends: Vec<bool> = chunks.iter().map(|(.., last)| *last).collect();
-    assert!(begins[0] && !begins[1..].contains(&true), "{chunks:?}");
-    assert!(ends[ends.len() - 1] && !ends[..ends.len() - 1].contains(&true), "{chunks:?}");
+async fn no_empty_chunk_follows_the_output_and_none_is_held_back_for_its_mark() {
+    // Both lines are out long before the command ends, so neither could be known to be the last.
+    let chunks = chunks_of(shell("echo one; sleep 0.2; echo two; sleep 0.2")).await;
+    assert_eq!(chunks, [("one\n".to_owned(), false, false), ("two\n".to_owned(), true, false)]);
+}
+
+#[tokio::test]
+async fn what_is_printed_just_before_the_end_is_marked_as_the_last_chunk() {
+    assert_eq!(chunks_of(shell("echo one")).await, [("one\n".to_owned(), false, true)]);
+}
+
+#[tokio::test]
+async fn data_without_text_is_the_input() {
+    let data = |json: &str| Part::json(Json::from_trusted(json));
+    let desk = Desk::of(words("cat"));
+    let task = desk.send(user(vec![data(r#"{"a":1}"#), Part::raw("bytes"), data("[2]")])).await;
+    assert_eq!(output(&task), "{\"a\":1}\n[2]");
+    let task = desk.send(user(vec![data(r#"{"a":1}"#), Part::text("text")])).await;
+    assert_eq!(output(&task), "text");
+}
+
+#[tokio::test]
+async fn what_the_request_says_beside_the_message_reaches_the_command() {
+    let line =
+        "echo \"$A2A_SKILL,$A2A_DEPTH,$A2A_SOURCE_AGENT\"; stat -c %a \"$A2A_REQUEST_FILE\"; cat $A2A_REQUEST_FILE";
+    let desk = Desk::of(shell(line));
+    let metadata = r#"{"skill":"sum","depth":2,"sourceAgent":"planner","more":{"a":[1]}}"#;
+    let task = desk.send_with(user(vec![Part::text("x")]), Some(Json::from_trusted(metadata))).await;
+    assert_eq!(output(&task), format!("sum,2,planner\n600\n{{\"metadata\":{metadata}}}"));
+    // The message may say it as well, in the names of other systems. What is no plain value is in the files alone.
+    let mut message = user(vec![Part::text("x")]);
+    message.metadata = Some(Json::from_trusted(r#"{"skillId":"s","delegationDepth":{"no":1},"callerApp":"mail"}"#));
+    let task = desk.send(message).await;
+    assert_eq!(output(&task), "s,,mail\n600\n{}");
+    // A variable as long as a message may be would keep the command from starting.
+    let metadata = format!(r#"{{"skill":"{}"}}"#, "x".repeat(200_000));
+    let task = desk.send_with(user(vec![Part::text("x")]), Some(Json::from_trusted(metadata.clone()))).await;
+    assert_eq!(output(&task), format!(",,\n600\n{{\"metadata\":{metadata}}}"));
 }
 
 #[tokio::test]

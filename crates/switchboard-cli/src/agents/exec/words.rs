@@ -6,25 +6,52 @@
 //! - in `"…"` a backslash stands before `"` and `\`, and is literal before anything else;
 //! - elsewhere a backslash takes the next character literally.
 
+/// What only a shell makes anything of, as a word of its own.
+const SHELL_WORDS: [&str; 10] = ["|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"];
+
 /// The words of a command line.
 ///
 /// # Errors
 /// When a quote is not closed or a backslash has nothing to take.
 pub(crate) fn split_words(line: &str) -> Result<Vec<String>, &'static str> {
+    Ok(split(line)?.into_iter().map(|word| word.text).collect())
+}
+
+/// What to say of a command line that looks as if it was meant for a shell: it has one of the shell's own words, unquoted.
+pub(crate) fn shell_doubt(line: &str) -> Option<String> {
+    let words = split(line).unwrap_or_default();
+    let meant = words.iter().find(|word| !word.is_quoted && SHELL_WORDS.contains(&word.text.as_str()))?;
+    let word = &meant.text;
+    Some(format!(
+        "{line:?} is run without a shell, so that the program gets `{word}` as an argument; \
+         if a shell is meant, add --exec-shell (shell = true), and if not, quote the `{word}`"
+    ))
+}
+
+#[derive(Default)]
+struct Word {
+    text: String,
+    /// Whether any of it was in quotes or behind a backslash.
+    is_quoted: bool,
+}
+
+fn split(line: &str) -> Result<Vec<Word>, &'static str> {
     let mut words = Vec::new();
     // None between words. A word can be empty, if it was quoted.
-    let mut word: Option<String> = None;
+    let mut word: Option<Word> = None;
     let mut letters = line.chars();
     while let Some(letter) = letters.next() {
+        if letter.is_whitespace() {
+            words.extend(word.take());
+            continue;
+        }
+        let word = word.get_or_insert_default();
+        word.is_quoted |= matches!(letter, '\'' | '"' | '\\');
         match letter {
-            '\'' => quoted(&mut letters, word.get_or_insert_default())?,
-            '"' => double_quoted(&mut letters, word.get_or_insert_default())?,
-            '\\' => {
-                let taken = letters.next().ok_or("ends in a backslash")?;
-                word.get_or_insert_default().push(taken);
-            }
-            blank if blank.is_whitespace() => words.extend(word.take()),
-            other => word.get_or_insert_default().push(other),
+            '\'' => quoted(&mut letters, &mut word.text)?,
+            '"' => double_quoted(&mut letters, &mut word.text)?,
+            '\\' => word.text.push(letters.next().ok_or("ends in a backslash")?),
+            other => word.text.push(other),
         }
     }
     words.extend(word);

@@ -1,6 +1,6 @@
 //! A command line and its words.
 
-use super::split_words;
+use super::{shell_doubt, split_words};
 
 #[test]
 fn blanks_separate_and_quotes_hold_together() {
@@ -34,5 +34,28 @@ fn what_is_opened_must_be_closed() {
         ("a \\", "ends in a backslash"),
     ] {
         assert_eq!(split_words(line), Err(why), "{line}");
+    }
+}
+
+#[test]
+fn what_was_meant_for_a_shell_is_noticed_unless_it_is_quoted() {
+    let doubt = shell_doubt("fortune | cowsay").unwrap();
+    assert_eq!(
+        doubt,
+        "\"fortune | cowsay\" is run without a shell, so that the program gets `|` as an argument; \
+         if a shell is meant, add --exec-shell (shell = true), and if not, quote the `|`"
+    );
+    for line in ["a && b", "sort < in > out", "make 2>&1", "a ; b"] {
+        assert!(shell_doubt(line).is_some(), "{line}");
+    }
+    for line in [
+        "grep '|' file",
+        "grep 'a | b' file",
+        r"find . -exec cat {} \;",
+        "curl http://a.example/?b&c",
+        "a 'b | c",
+        "cat",
+    ] {
+        assert_eq!(shell_doubt(line), None);
     }
 }

@@ -14,16 +14,16 @@ fn without_folder(text: &str) -> String {
 #[test]
 fn a_wrong_file_is_refused_with_line_and_key() {
     for (file, expected) in [
-        ("[server]\nlisten = 5", "2: server.listen: invalid type: integer `5`, expected a string"),
+        ("[server]\nlisten = 5", "2: server.listen: expected a string, got 5"),
         (
             "[server]\n\nlisten = \"here\"",
             "3: server.listen: expected ADDRESS:PORT, as in 127.0.0.1:8080 or [::1]:8080, got \"here\"",
         ),
-        ("[server]\nmemory = \"yes\"", "2: server.memory: invalid type: string \"yes\", expected a boolean"),
-        ("[server]\nbody_bytes_max = -1", "2: server.body_bytes_max: invalid value: integer `-1`, expected u64"),
+        ("[server]\nmemory = \"yes\"", "2: server.memory: expected true or false, got \"yes\""),
+        ("[server]\nbody_bytes_max = -1", "2: server.body_bytes_max: expected 1024 to 1073741824 bytes, got -1"),
         ("[server]\nbody_bytes_max = 5", "2: server.body_bytes_max: expected 1024 to 1073741824 bytes, got 5"),
         ("[server]\nreply_bytes_max = 5", "2: server.reply_bytes_max: expected 1048576 to 1073741824 bytes, got 5"),
-        ("[server]\nlog_format = \"xml\"", "2: server.log_format: unknown variant `xml`, expected `text` or `json`"),
+        ("[server]\nlog_format = \"xml\"", "2: server.log_format: expected text or json, got \"xml\""),
         ("[server]\ngrace_s = 9999", "2: server.grace_s: expected 0 to 3600 seconds, got 9999"),
         ("[server]\nlease_s = 0", "2: server.lease_s: expected 1 to 3600 seconds, got 0"),
         ("[server]\nretention_tasks_max = 0", "2: server.retention_tasks_max: expected 1 to 1000000000 tasks, got 0"),
@@ -55,11 +55,11 @@ fn a_wrong_file_is_refused_with_line_and_key() {
         ),
         (
             "[[agent]]\nname = \"X\"\ndialect = \"0.3\"",
-            "3: agent[0].dialect: unknown variant `0.3`, expected one of `agent-native`, `selectools`, `nexus`",
+            "3: agent[0].dialect: expected agent-native or selectools or nexus, got \"0.3\"",
         ),
         (
             "[[agent]]\nname = \"X\"\ncard = \"old\"",
-            "3: agent[0].card: unknown variant `old`, expected one of `all`, `1.0`, `agent-native`, `selectools`, `corvid`, `nexus`",
+            "3: agent[0].card: expected all or 1.0 or agent-native or selectools or corvid or nexus, got \"old\"",
         ),
         (
             "[[agent]]\nname = \"X\"\nselectools_tasks_max = 0",
@@ -116,8 +116,8 @@ fn a_wrong_file_is_refused_with_line_and_key() {
             "[tls]\ncert = \"cert.pem\"\nkey = \"tokens.txt\"",
             "3: tls.key: tokens.txt holds no private key; expected PEM, a text with the line -----BEGIN PRIVATE KEY-----",
         ),
-        ("[tls]\ncert = 5", "2: tls.cert: invalid type: integer `5`, expected path string"),
-        ("[[agent]]\nslug = \"x\"", "1: agent[0]: missing field `name`"),
+        ("[tls]\ncert = 5", "2: tls.cert: expected a string, got 5"),
+        ("[[agent]]\nslug = \"x\"", "1: agent[0]: every agent needs a name; add name = \"…\""),
         ("[[agent]]\nname = \" \"", "2: agent[0].name: expected some text, got none"),
         (
             "[[agent]]\nname = \"API\"",
@@ -137,7 +137,7 @@ fn a_wrong_file_is_refused_with_line_and_key() {
             "4: agent[0].command: only agents of kind \"exec\" have this",
         ),
         ("[[agent]]\nname = \"X\"\nshell = true", "3: agent[0].shell: only agents of kind \"exec\" have this"),
-        ("[[agent]]\nname = \"X\"\ncommand = 5", "3: agent[0].command: expected a string, or a list of strings"),
+        ("[[agent]]\nname = \"X\"\ncommand = 5", "3: agent[0].command: expected a string, or a list of strings, got 5"),
         (
             "[[agent]]\nname = \"X\"\ncommand = \"a 'b\"",
             "3: agent[0].command: \"a 'b\" has an opening ' without a closing one",
@@ -176,16 +176,89 @@ fn a_wrong_file_is_refused_with_line_and_key() {
 }
 
 #[test]
-fn a_key_nobody_knows_is_refused() {
-    let refused = refusal(&[], &[], "[server]\nlisten = \"127.0.0.1:1\"\nlisen = \"127.0.0.1:1\"");
-    assert!(
-        refused.starts_with("switchboard.toml:3: server.lisen: unknown field `lisen`, expected one of `listen`, "),
-        "{refused}"
-    );
-    let refused = refusal(&[], &[], "[sever]\n");
-    assert_eq!(refused, "switchboard.toml:1: sever: unknown field `sever`, expected one of `server`, `tls`, `agent`");
-    let refused = refusal(&[], &[], "[[agent]]\nname = \"X\"\n[[agent.skill]]\nid = \"s\"\ntag = []");
-    assert!(refused.starts_with("switchboard.toml:5: agent[0].skill[0].tag: unknown field `tag`"), "{refused}");
+fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
+    for (file, expected) in [
+        (
+            "[server]\nlisten = \"127.0.0.1:1\"\nlisen = \"127.0.0.1:1\"",
+            "3: server.lisen: there is no such setting in [server]; did you mean `listen`?",
+        ),
+        (
+            "[server]\nbanana = 1",
+            "2: server.banana: there is no such setting in [server]; docs/configuration.md lists all settings",
+        ),
+        (
+            "[server]\nattempts_max = 3",
+            "2: server.attempts_max: there is no such setting in [server]; it belongs to [[agent]]",
+        ),
+        (
+            "[server]\ntokens = \"0123456789abcdef bob\"",
+            "2: server.tokens: this cannot stand in the file; use tokens_file, or the variable SWITCHBOARD_TOKENS",
+        ),
+        ("[sever]\n", "1: sever: there is no such table; did you mean [server]?"),
+        ("[agents]\n", "1: agents: there is no such table; did you mean [[agent]]?"),
+        ("[metrics]\n", "1: metrics: there is no such table; expected [server], [tls] or [[agent]]"),
+        ("listen = \"127.0.0.1:1\"", "1: listen: it belongs to [server]; put it below that line"),
+        ("server = 5", "1: server: expected a table; begin it with the line [server]"),
+        ("[agent]\nname = \"X\"", "1: agent: expected a list of tables; begin it with the line [[agent]]"),
+        (
+            "[[agent]]\nname = \"X\"\n[agent.skill]\nid = \"s\"",
+            "3: agent[0].skill: expected a list of tables; begin it with the line [[agent.skill]]",
+        ),
+        ("[[agent]]\nnme = \"X\"", "2: agent[0].nme: there is no such setting in [[agent]]; did you mean `name`?"),
+        (
+            "[[agent]]\nname = \"X\"\n[[agent.skill]]\nid = \"s\"\ntag = []",
+            "5: agent[0].skill[0].tag: there is no such setting in [[agent.skill]]; did you mean `tags`?",
+        ),
+    ] {
+        assert_eq!(refusal(&[], &[], file), format!("switchboard.toml:{expected}"), "{file}");
+    }
+}
+
+#[test]
+fn one_run_reports_every_mistake_and_no_consequence_of_one() {
+    let file = "[server]\nlisten = \"0.0.0.0:80\"\ntoken_file = \"tokens.txt\"\ngrace_s = 9999\n[tls]\ncert = 5\nkey = \"key.pem\"\n\
+                [[agent]]\nname = \"A\"\ncommand = \"no-such-tool\"\nrecovery_reason = \"x\"\n[[agent]]\nslug = \"v1\"\n";
+    let variables = [("SWITCHBOARD_MEMORY", "maybe"), ("SWITCHBOARD_GRCE", "1")];
+    let refused = refusal(&["--run-timeout", "soon", "--tenant", "a/b"], &variables, file);
+    let expected = [
+        "--run-timeout: expected a whole number, got \"soon\"",
+        "SWITCHBOARD_MEMORY: expected true or false, got \"maybe\"",
+        "SWITCHBOARD_GRCE: there is no such variable; did you mean SWITCHBOARD_GRACE?",
+        "--tenant: expected 1 to 64 letters, digits, '-', '_', '.' or '~', no dot first, got \"a/b\"",
+        "switchboard.toml:3: server.token_file: there is no such setting in [server]; did you mean `tokens_file`?",
+        "switchboard.toml:4: server.grace_s: expected 0 to 3600 seconds, got 9999",
+        "switchboard.toml:6: tls.cert: expected a string, got 5",
+        "switchboard.toml:10: agent[0].command: there is no program \"no-such-tool\" in PATH",
+        "switchboard.toml:11: agent[0].recovery_reason: this goes with recovery = \"fail\"",
+        "switchboard.toml:12: agent[1]: every agent needs a name; add name = \"…\"",
+        "switchboard.toml:13: agent[1].slug: \"v1\" is reserved: the server has a path of that name",
+    ];
+    assert_eq!(refused.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_misspelled_variable_is_refused_and_those_of_others_are_not() {
+    let unknown = |name: &str, hint: &str| {
+        assert_eq!(refusal(&[], &[(name, "1")], ""), format!("{name}: there is no such variable{hint}"));
+    };
+    unknown("SWITCHBOARD_LISTN", "; did you mean SWITCHBOARD_LISTEN?");
+    unknown("SWITCHBOARD_TOKENFILE", "; did you mean SWITCHBOARD_TOKENS_FILE?");
+    unknown("SWITCHBOARD_CONFG", "; did you mean SWITCHBOARD_CONFIG?");
+    unknown("SWITCHBOARD_SOMETHING_ELSE_ALTOGETHER", "");
+    let others = [
+        ("SWITCHBOARD_TOKEN", "0123456789abcdef"),
+        ("SWITCHBOARD_TEST_LONG", "1"),
+        ("SWITCHBOARD_NOTHING", ""),
+        ("SWITCHBOARDING", "1"),
+        // What Kubernetes tells every container about a service called `switchboard`.
+        ("SWITCHBOARD_SERVICE_HOST", "10.0.0.7"),
+        ("SWITCHBOARD_SERVICE_PORT", "8080"),
+        ("SWITCHBOARD_SERVICE_PORT_HTTP", "8080"),
+        ("SWITCHBOARD_PORT", "tcp://10.0.0.7:8080"),
+        ("SWITCHBOARD_PORT_8080_TCP", "tcp://10.0.0.7:8080"),
+        ("SWITCHBOARD_PORT_8080_TCP_ADDR", "10.0.0.7"),
+    ];
+    assert!(super::load(&[], &others, "").is_ok());
 }
 
 #[test]

@@ -1,10 +1,8 @@
 //! Artifacts: appending, replacing, repeating after a crash, and bounds.
 
-use std::sync::Arc;
-
 use crate::model::{Artifact, Json, Part, Role, TaskState};
 
-use super::super::{Command, Event, RunCommand};
+use super::super::{ArtifactWrite, AtCheckpoint, Command, Event, Restoration, RunCommand, WriteMode};
 use super::{Record, is_agent_error, returned, says, status, status_saying};
 
 fn write(id: &str, text: &str) -> RunCommand {
@@ -15,8 +13,27 @@ fn append(id: &str, text: &str) -> RunCommand {
     artifact(Artifact::new(id, vec![Part::text(text)]), true)
 }
 
+fn resume(id: &str, text: &str) -> RunCommand {
+    in_mode(Artifact::new(id, vec![Part::text(text)]), WriteMode::Resume, None)
+}
+
 fn artifact(artifact: Artifact, append: bool) -> RunCommand {
-    RunCommand::Artifact { artifact: Arc::new(artifact), append, last_chunk: false, metadata: None }
+    in_mode(artifact, if append { WriteMode::Append } else { WriteMode::Replace }, None)
+}
+
+fn in_mode(artifact: Artifact, mode: WriteMode, checkpoint: Option<&str>) -> RunCommand {
+    let checkpoint = checkpoint.map(Json::from_trusted);
+    RunCommand::Artifact(ArtifactWrite {
+        artifact: artifact.into(),
+        mode,
+        last_chunk: false,
+        metadata: None,
+        checkpoint,
+    })
+}
+
+fn checkpoint(value: u32) -> RunCommand {
+    RunCommand::Checkpoint { value: Json::from_trusted(value.to_string()) }
 }
 
 fn is_refused_as_agent_error(record: &mut Record, command: RunCommand) -> bool {
@@ -78,6 +95,114 @@ fn the_first_write_of_a_later_attempt_replaces() {
     // What the dead attempt never began may be begun by a chunk as well.
     record.runs(append("b", "x"));
     assert_eq!(record.artifact("b"), "x");
+}
+
+#[test]
+fn a_later_attempt_goes_on_from_the_checkpoint() {
+    let mut record = Record::opened();
+    record.runs(write("a", "one "));
+    let two = Artifact::new("a", vec![Part::text("two ")]);
+    let events = record.runs(in_mode(two, WriteMode::Append, Some("2")));
+    assert!(
+        matches!(events[..], [Event::ArtifactWritten { append: true, .. }, Event::Checkpoint { .. }]),
+        "{events:?}"
+    );
+    record.does(Command::Claim);
+    let events = record.runs(resume("a", "three "));
+    assert!(matches!(events[..], [Event::ArtifactWritten { append: true, attempt: 2, .. }]), "{events:?}");
+    record.runs(append("a", "four"));
+    assert_eq!(record.artifact("a"), "one two three four");
+}
+
+#[test]
+fn without_a_checkpoint_of_the_artifact_going_on_begins_anew() {
+    let mut record = Record::opened();
+    record.runs(checkpoint(0));
+    record.runs(write("a", "half "));
+    record.does(Command::Claim);
+    let events = record.runs(resume("a", "all"));
+    assert!(matches!(events[..], [Event::ArtifactWritten { append: false, .. }]), "{events:?}");
+    assert_eq!(record.artifact("a"), "all");
+}
+
+#[test]
+fn what_was_written_after_the_checkpoint_must_be_taken_back_first() {
+    let at_checkpoint = |record: &Record| record.head.artifact("a").unwrap().checkpoint;
+    for excess in [append("a", "excess"), write("a", "one ")] {
+        let mut record = Record::opened();
+        record.runs(write("a", "one "));
+        record.runs(checkpoint(1));
+        record.runs(excess);
+        record.does(Command::Claim);
+        assert!(is_refused_as_agent_error(&mut record, resume("a", "two")));
+        // The new run may note something of its own first. What the dead run wrote does not become part of that.
+        record.runs(checkpoint(11));
+        assert_eq!(at_checkpoint(&record), Some(AtCheckpoint { parts: 1, bytes: 4, seq: 2, unchanged: false }));
+        record.restores("a");
+        record.runs(append("a", "two"));
+        assert_eq!(record.artifact("a"), "one two");
+        record.runs(checkpoint(2));
+        assert_eq!(at_checkpoint(&record), Some(AtCheckpoint { parts: 2, bytes: 7, seq: 5, unchanged: true }));
+    }
+}
+
+#[test]
+fn a_checkpoint_is_forgotten_with_its_turn() {
+    let mut record = Record::opened();
+    record.runs(write("a", "one "));
+    record.runs(checkpoint(1));
+    record.hears("second");
+    record.runs(returned());
+    assert_eq!(record.head.artifact("a").unwrap().checkpoint, None);
+    // What an earlier turn wrote is there when this one begins, so a checkpoint of this one records it.
+    record.runs(checkpoint(2));
+    record.runs(append("a", "lost"));
+    record.does(Command::Claim);
+    record.restores("a");
+    record.runs(append("a", "two"));
+    assert_eq!(record.artifact("a"), "one two");
+}
+
+#[test]
+fn a_run_that_was_given_back_is_followed_by_another_as_if_it_had_died() {
+    let mut record = Record::opened();
+    record.runs(write("a", "one "));
+    record.runs(checkpoint(1));
+    record.runs(append("a", "excess"));
+    // As a store commits the claim of a run that an orderly stop gave back: a new fence and no new attempt.
+    let (fence, attempt, at) = (record.head.fence + 1, record.head.attempt, record.head.status_at);
+    record.takes(vec![Event::Claimed { fence, attempt, at }]);
+    assert!(is_refused_as_agent_error(&mut record, resume("a", "two")));
+    let events = record.runs(append("a", "anew"));
+    assert!(matches!(events[..], [Event::ArtifactWritten { append: false, attempt: 1, .. }]), "{events:?}");
+}
+
+#[test]
+fn pieces_of_a_restoration_fold_to_what_was_written() {
+    let mut first = Artifact::new("a", vec![Part::text("one ")]);
+    first.name = Some("first".to_owned());
+    first.metadata = Some(Json::from_trusted(r#"{"k":1,"l":1}"#));
+    let mut second = Artifact::new("a", vec![Part::text("two "), Part::text("three ")]);
+    second.metadata = Some(Json::from_trusted(r#"{"k":2}"#));
+    second.extensions.push("https://e.example/1".to_owned());
+    let third = Artifact::new("a", vec![Part::text("four")]);
+    let other = Artifact::new("b", vec![Part::text("other")]);
+    let mut whole = first.clone();
+    whole.append(&second);
+    whole.append(&third);
+    for (piece_bytes_max, pieces) in [(u64::MAX, 1), (0, 3)] {
+        let mut restoration = Restoration::new("a".into(), piece_bytes_max);
+        let writes = [(&other, false), (&third, false), (&first, false), (&second, true), (&third, true)];
+        let full: Vec<_> = writes.into_iter().filter_map(|(write, append)| restoration.take(write, append)).collect();
+        let all: Vec<_> = full.into_iter().chain(restoration.finish()).collect();
+        let mut record = Record::opened();
+        assert_eq!(all.len(), pieces);
+        for piece in all {
+            record.runs(in_mode(piece.artifact, piece.mode, None));
+        }
+        assert_eq!(record.folded.task.artifacts, [whole.clone().into()]);
+    }
+    assert!(Restoration::new("a".into(), 0).finish().is_none());
 }
 
 #[test]

@@ -14,7 +14,8 @@ use crate::error::ProtocolError;
 use crate::model::{Dialect, Json, Message, Part, Role, TaskState, Timestamp};
 
 use super::{
-    Bounds, Command, Event, Folded, Head, Inbound, Opening, Refusal, RunCommand, StatusWrite, TurnEnd, decide,
+    ArtifactWrite, Bounds, Command, Event, Folded, Head, Inbound, Opening, Refusal, Restoration, RestoredPiece,
+    RunCommand, StatusWrite, TurnEnd, decide,
 };
 
 const BOUNDS: Bounds =
@@ -53,11 +54,17 @@ impl Record {
         self.now_ms += 1_000;
         let events = decide(&self.head, command, &BOUNDS, Timestamp::from_ms(self.now_ms))?;
         if !events.is_empty() {
-            self.log.push((self.head.clone(), events.clone()));
-            self.head.apply_commit(&events);
-            self.folded.apply_all(&events);
+            self.takes(events.clone());
         }
         Ok(events)
+    }
+
+    /// Appends events as one commit.
+    fn takes(&mut self, events: Vec<Event>) {
+        let before = self.head.clone();
+        self.head.apply_commit(&events);
+        self.folded.apply_all(&events);
+        self.log.push((before, events));
     }
 
     fn does(&mut self, command: Command) -> Vec<Event> {
@@ -86,6 +93,28 @@ impl Record {
 
     fn by_run(&self, command: RunCommand) -> Command {
         run_under(self.head.fence, command)
+    }
+
+    /// Brings an artifact back to what the last checkpoint recorded of it, as a run does before it goes on with it.
+    fn restores(&mut self, id: &str) {
+        let Some(to) = self.head.artifact(id).and_then(|artifact| artifact.checkpoint) else { return };
+        let mut restoration = Restoration::new(id.into(), 300);
+        let mut pieces: Vec<RestoredPiece> = Vec::new();
+        let mut seq = 0;
+        for event in self.log.iter().flat_map(|(_, events)| events).filter(|event| event.is_visible()) {
+            seq += 1;
+            match event {
+                Event::ArtifactWritten { artifact, append, .. } if seq <= to.seq => {
+                    pieces.extend(restoration.take(artifact, *append));
+                }
+                _ => {}
+            }
+        }
+        for RestoredPiece { artifact, mode } in pieces.into_iter().chain(restoration.finish()) {
+            let artifact = artifact.into();
+            let write = ArtifactWrite { artifact, mode, last_chunk: false, metadata: None, checkpoint: None };
+            self.runs(RunCommand::Artifact(write));
+        }
     }
 
     fn state(&self) -> TaskState {

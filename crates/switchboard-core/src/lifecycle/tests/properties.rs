@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use proptest::collection::vec;
-use proptest::prelude::{ProptestConfig, Strategy, any, proptest};
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 use proptest::sample::Index;
 
 use crate::model::{Artifact, ArtifactId, Json, Part, Role, TaskState, TaskStatus, Timestamp};
 
 use super::super::{
-    Command, Event, Folded, Head, Phase, Refusal, RunCommand, StatusWrite, decide, is_needed_to_fold, updates,
+    ArtifactWrite, Command, Event, Folded, Head, Phase, Refusal, RunCommand, StatusWrite, WriteMode, decide,
+    is_needed_to_fold, updates,
 };
 use super::{BOUNDS, Record, failed, inbound, open, returned, run_under, says};
 
@@ -41,7 +42,19 @@ fn command(record: &Record, (what, detail, age): Choice) -> Command {
         15..=19 => {
             let parts = vec![Part::text("x".repeat(usize::from(detail % 40))); usize::from(detail % 3)];
             let artifact = Arc::new(Artifact::new(format!("a-{}", detail % 5), parts));
-            run(RunCommand::Artifact { artifact, append: what > 16, last_chunk: detail % 2 == 0, metadata: None })
+            let mode = match what {
+                15..=16 => WriteMode::Replace,
+                17..=18 => WriteMode::Append,
+                _ => WriteMode::Resume,
+            };
+            let checkpoint = (detail % 7 == 0).then(|| Json::from_trusted(detail.to_string()));
+            run(RunCommand::Artifact(ArtifactWrite {
+                artifact,
+                mode,
+                last_chunk: detail % 2 == 0,
+                metadata: None,
+                checkpoint,
+            }))
         }
         20 => run(RunCommand::Reply { message: says(Role::Agent, &text) }),
         21 => run(RunCommand::Checkpoint { value: Json::from_trusted(detail.to_string()) }),
@@ -102,6 +115,14 @@ fn check_bounds(record: &Record) {
     let users = folded.task.history.iter().filter(|message| message.role == Role::User).count();
     assert_eq!(users, head.turns as usize, "every message that came in is in history once");
     assert!(head.artifacts.len() <= BOUNDS.artifacts_max);
+    for artifact in &*head.artifacts {
+        let Some(recorded) = artifact.checkpoint else { continue };
+        assert!(folded.checkpoint.is_some(), "what a checkpoint recorded is there for as long as the checkpoint");
+        assert!(recorded.seq <= head.seq);
+        if recorded.unchanged {
+            assert_eq!((recorded.parts, recorded.bytes), (artifact.parts, artifact.bytes));
+        }
+    }
     let summary: Vec<_> = head.artifacts.iter().map(|a| (a.id.clone(), a.parts, a.bytes)).collect();
     let truth: Vec<_> = folded.task.artifacts.iter().map(|made| measure(made)).collect();
     assert_eq!(summary, truth);
@@ -113,12 +134,109 @@ fn measure(artifact: &Artifact) -> (ArtifactId, u64, u64) {
     (artifact.artifact_id.clone(), artifact.parts.len() as u64, bytes as u64)
 }
 
+/// What happens to an agent that writes the numbers from 1 on, each as a chunk of one artifact, and remembers in its
+/// checkpoints how far it has come.
+#[derive(Clone, Copy, Debug)]
+enum Stroke {
+    Chunk,
+    ChunkWithCheckpoint,
+    /// A checkpoint apart from any chunk.
+    Checkpoint,
+    /// A chunk of another artifact, which is not gone on with.
+    Other,
+    /// The run dies, or is given back by an orderly stop, and another begins.
+    Dies {
+        counts: bool,
+    },
+    /// The run dies in the middle of taking back what the run before it wrote too much.
+    DiesRestoring,
+}
+
+fn strokes() -> impl Strategy<Value = Vec<Stroke>> {
+    let stroke = prop_oneof![
+        5 => Just(Stroke::Chunk),
+        3 => Just(Stroke::ChunkWithCheckpoint),
+        2 => Just(Stroke::Checkpoint),
+        1 => Just(Stroke::Other),
+        2 => any::<bool>().prop_map(|counts| Stroke::Dies { counts }),
+        1 => Just(Stroke::DiesRestoring),
+    ];
+    vec(stroke, 0..40)
+}
+
+fn write_with_interruptions(strokes: &[Stroke]) {
+    const ID: &str = "numbers";
+    let text = |numbers: u32| (1..=numbers).map(|n| format!("{n},")).collect::<String>();
+    let mut record = Record::opened();
+    // How many numbers the agent has written, as it knows itself; whether this run has written yet.
+    let (mut written, mut begun) = (0u32, false);
+    for stroke in strokes {
+        match *stroke {
+            Stroke::Chunk | Stroke::ChunkWithCheckpoint => {
+                let known = record.head.artifact(ID).and_then(|artifact| artifact.checkpoint);
+                let mode = match known {
+                    _ if begun => WriteMode::Append,
+                    Some(recorded) if !recorded.unchanged => {
+                        record.restores(ID);
+                        WriteMode::Append
+                    }
+                    Some(_) | None => WriteMode::Resume,
+                };
+                written += 1;
+                let with_checkpoint = matches!(stroke, Stroke::ChunkWithCheckpoint);
+                let write = ArtifactWrite {
+                    artifact: Artifact::new(ID, vec![Part::text(format!("{written},"))]).into(),
+                    mode,
+                    last_chunk: false,
+                    metadata: None,
+                    checkpoint: with_checkpoint.then(|| Json::from_trusted(written.to_string())),
+                };
+                if (text(written).len() as u64) > BOUNDS.artifact_bytes_max {
+                    return;
+                }
+                record.runs(RunCommand::Artifact(write));
+                begun = true;
+                assert_eq!(record.artifact(ID), text(written), "after {strokes:?}");
+            }
+            Stroke::Checkpoint => {
+                record.runs(RunCommand::Checkpoint { value: Json::from_trusted(written.to_string()) });
+            }
+            Stroke::Other => {
+                let artifact = Artifact::new("other", vec![Part::text("x")]).into();
+                let mode = WriteMode::Replace;
+                let write = ArtifactWrite { artifact, mode, last_chunk: true, metadata: None, checkpoint: None };
+                record.runs(RunCommand::Artifact(write));
+            }
+            Stroke::Dies { .. } | Stroke::DiesRestoring => {
+                let counts = !matches!(stroke, Stroke::Dies { counts: false });
+                let (fence, attempt) = (record.head.fence + 1, record.head.attempt + u32::from(counts));
+                record.takes(vec![Event::Claimed { fence, attempt, at: record.head.status_at }]);
+                let checkpoint = record.folded.checkpoint.as_ref();
+                written = checkpoint.map_or(0, |value| value.as_str().parse().expect("a number"));
+                begun = false;
+                if matches!(stroke, Stroke::DiesRestoring) && record.head.artifact(ID).is_some() {
+                    let artifact = Artifact::new(ID, vec![Part::text("1,")]).into();
+                    let mode = WriteMode::Replace;
+                    let write = ArtifactWrite { artifact, mode, last_chunk: false, metadata: None, checkpoint: None };
+                    record.runs(RunCommand::Artifact(write));
+                    record.does(Command::Claim);
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn every_history_keeps_the_rules((born, choices) in choices()) {
         play(born, &choices);
+    }
+
+    #[test]
+    fn an_agent_that_goes_on_from_its_checkpoints_doubles_and_loses_nothing(strokes in strokes()) {
+        write_with_interruptions(&strokes);
     }
 
     #[test]

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use crate::model::{Artifact, Json, Part, Role, TaskState, Update};
 
-use super::super::{Command, RunCommand, StatusWrite, StreamEnd, StreamKind, after_state, is_needed_to_fold, updates};
+use super::super::{
+    ArtifactWrite, Command, RunCommand, StatusWrite, StreamEnd, StreamKind, WriteMode, after_state, is_needed_to_fold,
+    updates,
+};
 use super::{Record, open, returned, says, status, status_saying};
 
 /// All updates of a record, numbered as they would be on a stream.
@@ -27,7 +30,13 @@ fn the_first_update_is_the_task_and_the_others_are_its_steps() {
     }));
     record.hears("second");
     let artifact = Arc::new(Artifact::new("a", vec![Part::text("x")]));
-    record.runs(RunCommand::Artifact { artifact, append: false, last_chunk: true, metadata: metadata.clone() });
+    record.runs(RunCommand::Artifact(ArtifactWrite {
+        artifact,
+        mode: WriteMode::Replace,
+        last_chunk: true,
+        metadata: metadata.clone(),
+        checkpoint: None,
+    }));
     record.does(Command::RequestCancel { metadata: None });
     record.runs(returned());
     let seen = seen(&record);

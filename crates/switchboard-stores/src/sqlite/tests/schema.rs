@@ -4,15 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use switchboard_core::model::Timestamp;
+use switchboard_core::lifecycle::Event;
+use switchboard_core::model::{Json, Timestamp};
 use switchboard_engine::contract::Subject;
+use switchboard_engine::contract::given::{Pen, chunk};
 use switchboard_engine::memory::{ManualClock, MemoryStore};
-use switchboard_engine::ports::Store;
+use switchboard_engine::ports::{Clock, Store};
 
 use super::super::migrate::migrate;
 use super::super::schema::{APPLICATION_ID, MIGRATIONS};
 use super::super::{FileError, SqliteOptions, SqliteStore};
-use super::{OnFile, make, story};
+use super::{OnFile, faults_of, make, story};
 
 fn fixture(version: usize) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(format!("schema-v{version}.db"))
@@ -43,7 +45,30 @@ async fn every_schema_that_landed_is_migrated_and_read() {
         let mut story = story::write(&told).await;
         subject.clock.set(switchboard_engine::contract::given::now(&told));
         subject.restart();
+        for pen in &mut story.pens {
+            as_stored(&subject, pen).await;
+        }
         story::check(&subject, &mut story).await;
+        // What the file does not record of a run is no fault, also after a new build has written to it.
+        let running = &mut story.pens[story.running];
+        let stored = subject.store().head(&running.scope, &running.head.id).await.unwrap().expect("it is there");
+        let (fence, attempt, at) = (stored.head.fence, stored.head.attempt, subject.clock.now());
+        running.saw(stored.head, [Event::Claimed { fence, attempt, at }].into(), running.head.seq + 1);
+        let checkpoint = Event::Checkpoint { value: Json::from_trusted("1") };
+        running.append(&subject, vec![checkpoint.clone()]).await;
+        assert_eq!(faults_of(&subject.path()), [""; 0]);
+        running.append(&subject, vec![chunk("text", "anew", false), checkpoint]).await;
+        running.check(&subject).await;
+        assert_eq!(faults_of(&subject.path()), [""; 0]);
+    }
+}
+
+/// Files of old do not say which run wrote to an artifact last.
+async fn as_stored(subject: &OnFile, pen: &mut Pen) {
+    let stored = subject.store().head(&pen.scope, &pen.head.id).await.unwrap().expect("the record is there");
+    if stored.head.artifacts.iter().any(|artifact| artifact.fence == 0) {
+        let head = Arc::make_mut(&mut pen.head);
+        Arc::make_mut(&mut head.artifacts).iter_mut().for_each(|artifact| artifact.fence = 0);
     }
 }
 
@@ -107,7 +132,7 @@ fn a_newer_schema_is_refused_with_both_versions() {
 #[tokio::test]
 async fn a_migration_copies_the_file_first() {
     let mut subject: OnFile = make();
-    let pen = switchboard_engine::contract::given::Pen::completed(&subject, "t1").await;
+    let pen = Pen::completed(&subject, "t1").await;
     subject.close();
     let mut next = MIGRATIONS.to_vec();
     next.push("CREATE TABLE later (number INTEGER NOT NULL) STRICT; ALTER TABLE task ADD COLUMN later TEXT;");

@@ -3,12 +3,14 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension};
-use switchboard_core::lifecycle::{Event, Head, is_needed_to_fold};
+use switchboard_core::lifecycle::{ArtifactHead, Event, Head, is_needed_to_fold};
 use switchboard_core::model::ArtifactId;
 use switchboard_engine::ports::store::StoreError;
 
+use super::super::commit::replaces_checkpoint;
 use super::super::error::Failure;
 use super::super::rows::{Chains, log_no, signed, version_of};
 use super::super::schema::VERSION_MAX;
@@ -20,7 +22,7 @@ use crate::record::{ChunkSource, Want, decode, encode};
 struct Walk {
     head: Head,
     chains: Chains,
-    /// The last commit that was nothing but a checkpoint, and the one it points back to.
+    /// The last commit that was nothing but a checkpoint, artifacts aside, and the one it points back to.
     checkpoint: Option<(i64, i64)>,
     version: i64,
     chunks: u64,
@@ -94,7 +96,7 @@ impl Inspection<'_> {
     /// A commit of a log that has all its commits: everything about it follows from those before.
     fn whole(&mut self, walk: &mut Walk, commit: &CommitRow, before: &Head, events: &[Event]) -> Result<(), String> {
         let Chains { mut story, artifact, .. } = walk.chains;
-        if matches!(events, [Event::Checkpoint { .. }]) {
+        if replaces_checkpoint(events) {
             // A checkpoint points past the one it replaces.
             if let Some((replaced, below)) = walk.checkpoint.filter(|(replaced, _)| *replaced == story) {
                 story = if commit.prev_story == replaced { replaced } else { below };
@@ -140,7 +142,9 @@ impl Inspection<'_> {
         let (stored, id) = (&task.row.head, task.row.head.id.as_str());
         if task.floor_version == 0 {
             // These two are not made by events: webhooks are counted elsewhere, a deadline is the engine's.
-            let made = Head { push_configs: stored.push_configs, deadline: stored.deadline, ..walk.head.clone() };
+            let artifacts = as_recorded(stored, &walk.head);
+            let made =
+                Head { push_configs: stored.push_configs, deadline: stored.deadline, artifacts, ..walk.head.clone() };
             for what in differences(stored, &made) {
                 self.fault(Some(id), what);
             }
@@ -225,6 +229,17 @@ impl ChunkSource for OwnChunks<'_> {
         self.read.borrow_mut().push_back((first, count));
         super::super::fold::Chunks(self.connection).read(first, count)
     }
+}
+
+/// The artifacts that a log makes, without what the row was written too early to record of them.
+fn as_recorded(stored: &Head, made: &Head) -> Arc<[ArtifactHead]> {
+    let recorded = |made: &ArtifactHead| match stored.artifact(made.id.as_str()) {
+        Some(ArtifactHead { fence: 0, checkpoint, .. }) => {
+            ArtifactHead { fence: 0, checkpoint: *checkpoint, ..made.clone() }
+        }
+        Some(_) | None => made.clone(),
+    };
+    made.artifacts.iter().map(recorded).collect()
 }
 
 /// The fields in which a row differs from what its log makes of it.

@@ -1,0 +1,323 @@
+//! Every setting of the server, one row for each.
+//!
+//! A row gives the key and the Rust type of a setting, the values it may have, its default, and what sets and explains
+//! it. To add a setting, add its row here and use the new field where the server is put together (`serve.rs`). Then run
+//! `UPDATE_EXPECT=1 cargo test -p switchboard-cli reference`, which writes it into `docs/configuration.md` and
+//! `switchboard.example.toml`. Rules that compare settings with each other are in [`super::settle`].
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use switchboard::{CorvidOptions, Dialect, Limits, SelectoolsOptions, ServerLimits};
+
+use super::choices::{Card, Effects, Idempotency, KindName, LogFormat, Recovery, Seed, Synchronous};
+use super::layer::Layer;
+use super::row::Kind::{Bool, Choice, Command, List, Number, Path, Text};
+use super::row::{Kind, Row, Table, Value, words};
+use super::typed::{self, CommandLine, Secret, SettingValue, settings};
+use super::{Errors, Given, values};
+
+const ADDRESS: &str = "Address";
+const AGENT: &str = "Agent";
+const TASKS: &str = "Tasks";
+const ACCESS: &str = "Access";
+const WEBHOOKS: &str = "Webhooks";
+const RUNS: &str = "Runs";
+const CARD: &str = "Card";
+const DIALECTS: &str = "Dialects";
+const SKILL: &str = "Skill";
+/// The heading that `cli.rs` gives to `--config` and its like.
+const CONFIGURATION: &str = "Configuration";
+
+/// The headings of `serve --help`, in its order.
+pub(crate) const HEADINGS: &[&str] = &[ADDRESS, AGENT, RUNS, TASKS, ACCESS, WEBHOOKS, CARD, DIALECTS, CONFIGURATION];
+
+const DAY_S: u64 = 86_400;
+
+/// Any text.
+const ANY: Kind = Text(Ok);
+/// A text that people read in a card.
+const WORDS: Kind = Text(values::words);
+
+const fn seconds(min: u64, max: u64) -> Kind {
+    Number { min, max, unit: "seconds" }
+}
+
+const fn bytes(min: u64, max: u64) -> Kind {
+    Number { min, max, unit: "bytes" }
+}
+
+fn number(number: impl TryInto<u64>) -> Value {
+    Value::Number(number.try_into().unwrap_or(u64::MAX))
+}
+
+settings! {
+    /// What `[server]` says.
+    ServerSettings, SERVER: Table::Server;
+
+    listen: SocketAddr = Row::new(ANY, ADDRESS, "Address and port to listen on")
+        .more("Addresses that other machines can reach need tokens, or allow_unauthenticated. The variables BIND_HOST and \
+               PORT stand in for SWITCHBOARD_LISTEN.")
+        .flag("--listen", "ADDR").variable("SWITCHBOARD_LISTEN").default("127.0.0.1:8080");
+    public_url: Option<String> = Row::new(Text(values::public_url), ADDRESS, "URL that clients use, path included")
+        .more("It goes into the agent cards.")
+        .flag("--public-url", "URL").variable("SWITCHBOARD_PUBLIC_URL")
+        .unset("made from the address").example("\"https://agents.example/a2a\"");
+    cors_origins: Vec<String> = Row::new(List(values::origin), ADDRESS,
+            "Origin of web pages that may call from a browser")
+        .more("As in \"https://app.example\".")
+        .flag("--cors-origin", "ORIGIN").variable("SWITCHBOARD_CORS_ORIGIN").default("");
+
+    data: PathBuf = Row::new(Path("folder"), TASKS, "Folder of the database")
+        .flag("--data", "DIR").variable("SWITCHBOARD_DATA").default("./switchboard-data");
+    memory: bool = Row::new(Bool, TASKS, "Keep tasks in memory; they are gone when the server stops")
+        .flag("--memory", "BOOL").variable("SWITCHBOARD_MEMORY").default("false")
+        // A layer that names a folder means it, whatever a lower layer says about memory.
+        .hidden_by("data");
+    synchronous: Synchronous = Row::new(Choice(words::<Synchronous>), TASKS,
+            "What a power cut may cost: nothing (full), or the commits of the last moments (normal)")
+        .flag("--synchronous", "full|normal").variable("SWITCHBOARD_SYNCHRONOUS").default("full");
+    grace_s: u64 = Row::new(seconds(0, 3_600), TASKS,
+            "How long running work may go on after a signal to stop, in seconds")
+        .flag("--grace", "SECONDS").variable("SWITCHBOARD_GRACE").default("10");
+    lease_s: u32 = Row::new(seconds(1, 3_600), TASKS,
+            "How long a run belongs to a server that gives no sign of life, in seconds")
+        .more("The server renews the lease six times as often.")
+        .default_of(|| number(Limits::default().lease_ms / 1_000));
+    queued_timeout_s: Option<u32> = Row::new(seconds(1, 365 * DAY_S), TASKS,
+            "Fail a task that was not started so many seconds after it was submitted")
+        .unset("no limit").example("180");
+    processing_timeout_s: Option<u32> = Row::new(seconds(1, 365 * DAY_S), TASKS,
+            "Fail a task whose message took so many seconds with all its attempts")
+        .more("The time that a task is paused does not count.")
+        .unset("no limit").example("1800");
+    resume_window_s: u32 = Row::new(seconds(0, 3_650 * DAY_S), TASKS,
+            "How long everything about an ended task is kept so that clients can resume, in seconds")
+        .default_of(|| number(Limits::default().resume_window_s));
+    retention_events_s: u32 = Row::new(seconds(0, 3_650 * DAY_S), TASKS,
+            "How long the single events of an ended task are kept, in seconds; then they become one snapshot")
+        .default_of(|| number(Limits::default().retention_events_s));
+    retention_tasks_s: u32 = Row::new(seconds(0, 3_650 * DAY_S), TASKS, "How long an ended task is kept, in seconds")
+        .default_of(|| number(Limits::default().retention_tasks_s));
+    retention_tasks_max: u64 = Row::new(Number { min: 1, max: 1_000_000_000, unit: "tasks" }, TASKS,
+            "How many tasks are kept; beyond it the oldest ended ones are removed, whatever their age")
+        .default_of(|| number(Limits::default().retention_tasks_max));
+
+    tokens_file: Option<PathBuf> = Row::new(Path("file"), ACCESS, "File of tokens; only their holders may call")
+        .more("Each line is TOKEN PRINCIPAL [TENANT,TENANT] [+operator].")
+        .flag("--tokens", "FILE").variable("SWITCHBOARD_TOKENS_FILE")
+        .unset("no tokens").example("\"tokens.txt\"").hidden_by("tokens");
+    tokens: Option<Secret> = Row::new(Kind::Secret, ACCESS, "The lines of tokens themselves, in place of a file")
+        .variable("SWITCHBOARD_TOKENS").not_in_file().unset("no tokens").hidden_by("tokens_file");
+    allow_unauthenticated: bool = Row::new(Bool, ACCESS,
+            "Let every client call that reaches an address beyond this machine")
+        .more("All of them share all tasks.")
+        .flag("--allow-unauthenticated", "BOOL").variable("SWITCHBOARD_ALLOW_UNAUTHENTICATED").default("false");
+    tenants: Vec<String> = Row::new(List(values::path_name), ACCESS, "Tenant that callers without a token may name")
+        .flag("--tenant", "NAME").variable("SWITCHBOARD_TENANT").default("");
+    outbound_allow: Vec<String> = Row::new(List(Ok), ACCESS,
+            "Private address that webhooks may go to, as in 10.0.0.0/8 or 127.0.0.1:9000")
+        .more("A name such as \"hooks.internal\" is allowed, too.")
+        .flag("--outbound-allow", "TARGET").variable("SWITCHBOARD_OUTBOUND_ALLOW").default("");
+    body_bytes_max: usize = Row::new(bytes(1 << 10, 1 << 30), ACCESS, "Size of a request body at most, in bytes")
+        .flag("--body-limit", "BYTES").variable("SWITCHBOARD_BODY_LIMIT")
+        .default_of(|| number(ServerLimits::default().body_bytes_max));
+    // What an agent writes at once must fit into a reply, so the limit cannot be very small.
+    reply_bytes_max: u64 = Row::new(bytes(1 << 20, 1 << 30), ACCESS,
+            "Size of a reply at most, about, in bytes; larger artifacts are shown as links")
+        .flag("--reply-limit", "BYTES").variable("SWITCHBOARD_REPLY_LIMIT")
+        .default_of(|| number(Limits::default().reply_bytes_max));
+    default_version: Option<Dialect> = Row::new(Choice(|| vec!["1.0".to_owned(), "0.3".to_owned()]), ACCESS,
+            "What a request without A2A-Version means where its method or path does not tell")
+        .more("The specification says 0.3; \"1.0\" is for closed networks.")
+        .flag("--default-version", "VERSION").variable("SWITCHBOARD_DEFAULT_VERSION")
+        .unset("0.3, as the specification says").example("\"1.0\"");
+    card: Card = Row::new(Choice(words::<Card>), ACCESS,
+            "Whose members the agent cards hold: of all versions side by side, of A2A 1.0 alone, or of one system")
+        .more("\"agent-native\", \"selectools\", \"corvid\" and \"nexus\" are the systems. It matters for clients that do not say \
+               which version they speak.")
+        .flag("--card", "FORM").variable("SWITCHBOARD_CARD").default("all");
+
+    webhook_attempts_max: u32 = Row::new(Number { min: 1, max: 1_000, unit: "attempts" }, WEBHOOKS,
+            "Attempts at a webhook before it becomes a dead letter")
+        .more("`switchboard outbox` shows dead letters.")
+        .flag("--webhook-attempts", "N").variable("SWITCHBOARD_WEBHOOK_ATTEMPTS")
+        .default_of(|| number(Limits::default().delivery_failures_max));
+    webhook_coalesce_after: u32 = Row::new(Number { min: 0, max: 1_000_000, unit: "updates" }, WEBHOOKS,
+            "Send a receiver that is further behind than so many updates the newest state instead; 0 is never")
+        .flag("--webhook-coalesce", "N").variable("SWITCHBOARD_WEBHOOK_COALESCE")
+        .default_of(|| number(Limits::default().delivery_coalesce_after));
+    webhook_signing_secret_file: Option<PathBuf> = Row::new(Path("file"), WEBHOOKS,
+            "File of secrets to sign webhooks with, each whsec_ and base64, the newest first")
+        .more("Each delivery is signed with every secret, so that receivers can tell who sent it (docs/webhooks.md).")
+        .flag("--webhook-signing-secret-file", "FILE").variable("SWITCHBOARD_WEBHOOK_SIGNING_SECRET_FILE")
+        .unset("webhooks are not signed").example("\"signing-secrets.txt\"").hidden_by("webhook_signing_secret");
+    webhook_signing_secret: Option<Secret> = Row::new(Kind::Secret, WEBHOOKS,
+            "The signing secret itself, or a list of them, in place of a file")
+        .more("A file or the variable is a better place for it. There is no flag, since everyone on the machine can read the \
+               flags of a process.")
+        .variable("SWITCHBOARD_WEBHOOK_SIGNING_SECRET")
+        .unset("webhooks are not signed").example("\"whsec_…\"").hidden_by("webhook_signing_secret_file");
+
+    log_format: LogFormat = Row::new(Choice(words::<LogFormat>), CONFIGURATION,
+            "How logs are written to standard error")
+        .flag("--log-format", "text|json").variable("SWITCHBOARD_LOG_FORMAT").default("text");
+}
+
+settings! {
+    /// What `[tls]` says.
+    TlsSettings, TLS: Table::Tls;
+
+    cert: Option<PathBuf> = Row::new(Path("file"), ADDRESS,
+            "File of the certificate, in PEM form, followed by those of its issuers; the port then speaks TLS alone")
+        .more("New files are used within a minute, or at once after SIGHUP.")
+        .flag("--tls-cert", "FILE").variable("SWITCHBOARD_TLS_CERT").unset("no TLS").example("\"cert.pem\"");
+    key: Option<PathBuf> = Row::new(Path("file"), ADDRESS, "File of the private key of the certificate, in PEM form")
+        .more("Only its owner should be able to read it.")
+        .flag("--tls-key", "FILE").variable("SWITCHBOARD_TLS_KEY").unset("no TLS").example("\"key.pem\"");
+}
+
+settings! {
+    /// What one `[[agent]]` says.
+    AgentSettings, AGENTS: Table::Agent;
+
+    name: Option<String> = Row::new(WORDS, AGENT, "Name of the agent")
+        .more("Every `[[agent]]` needs one. The first agent of the file is the default one: it is served at the root of the \
+               URL, too.")
+        .flag("--name", "NAME").variable("SWITCHBOARD_NAME").unset("Demo, or the program of --exec").example("\"Shout\"");
+    slug: Option<String> = Row::new(Text(values::path_name), AGENT, "The name in the URL, /agents/{slug}")
+        .more("Tasks belong to it: keep it when you rename the agent.")
+        .unset("made from the name").example("\"shout\"");
+    description: Option<String> = Row::new(WORDS, AGENT, "What the agent says about itself")
+        .flag("--description", "TEXT").variable("SWITCHBOARD_DESCRIPTION")
+        .unset("one that fits the kind of agent").example("\"Says it in capitals\"");
+    version: Option<String> = Row::new(WORDS, AGENT, "Version of the agent")
+        .flag("--agent-version", "VERSION").variable("SWITCHBOARD_AGENT_VERSION")
+        .unset("the version of switchboard").example("\"0.1.0\"");
+    kind: Option<KindName> = Row::new(Choice(words::<KindName>), AGENT,
+            "What the agent is: exec runs a command for each message, demo shows what A2A can do")
+        .unset("exec if there is a command, else demo").example("\"exec\"");
+    command: Option<CommandLine> = Row::new(Command, AGENT,
+            "Command that answers messages: a program and its arguments, quotes respected")
+        .more("In the file it may also be a list of words. The text of the message comes on standard input, and the whole \
+               message is in the file that A2A_MESSAGE_FILE names. What the command prints is the answer, streamed as it is \
+               printed; a program that keeps its output back needs to be told, as in python3 -u. An exit code other than 0 is \
+               a failure with the last lines of standard error.")
+        .flag("--exec", "CMD").variable("SWITCHBOARD_EXEC").unset("no command").example("[\"tr\", \"a-z\", \"A-Z\"]");
+    shell: bool = Row::new(Bool, AGENT, "Give the command to a shell (sh -c)")
+        .flag("--exec-shell", "BOOL").variable("SWITCHBOARD_EXEC_SHELL").default("false");
+    env: Vec<String> = Row::new(List(values::variable), AGENT,
+            "Variable of the server that the command sees, beside PATH, HOME, LANG, TZ and TMPDIR")
+        .more("What is known of the message is in variables of its own, whose names begin with A2A_.")
+        .flag("--exec-env", "NAME").variable("SWITCHBOARD_EXEC_ENV").default("").example("[\"LC_ALL\"]");
+    processes_max: u64 = Row::new(Number { min: 1, max: 10_000, unit: "processes" }, AGENT,
+            "How many processes of the command may run at once; further tasks wait")
+        .default("64");
+
+    // No longer than a week: longer work should be split.
+    run_timeout_s: Option<u32> = Row::new(seconds(1, 7 * DAY_S), AGENT, "End runs that take longer, in seconds")
+        .more("A command is ended with everything it started.")
+        .flag("--run-timeout", "SECONDS").variable("SWITCHBOARD_RUN_TIMEOUT").for_every_agent()
+        .unset("300, the demo agent 7200").example("300");
+    run_timeout_s_max: Option<u32> = Row::new(seconds(1, 7 * DAY_S), RUNS,
+            "The longest time that a single call may ask for instead, in seconds")
+        .unset("run_timeout_s").example("900");
+    recovery: Recovery = Row::new(Choice(words::<Recovery>), RUNS,
+            "What happens to a run that a crash of the server interrupted: retry starts it again, fail fails its task")
+        .default("retry");
+    recovery_reason: Option<String> = Row::new(WORDS, RUNS, "What the client is told with recovery = \"fail\"")
+        .unset("that the run was interrupted and is not started twice").example("\"The oven was switched off\"");
+    attempts_max: Option<u32> = Row::new(Number { min: 1, max: 1_000, unit: "attempts" }, RUNS,
+            "How often a message is tried, the first time included")
+        .more("An orderly stop of the server does not count.")
+        .unset_like(|| number(Limits::default().attempts_max)).example("3");
+    retry_pause_s: Option<u32> = Row::new(seconds(0, DAY_S), RUNS, "The pause before the third attempt, in seconds")
+        .more("The second attempt comes at once. Each later pause is twice as long as the one before it.")
+        .unset_like(|| number(Limits::default().retry_backoff_ms_min / 1_000)).example("1");
+    retry_pause_s_max: Option<u32> = Row::new(seconds(0, DAY_S), RUNS,
+            "The longest pause between two attempts, in seconds")
+        .unset_like(|| number(Limits::default().retry_backoff_ms_max / 1_000)).example("300");
+    effects: Option<Effects> = Row::new(Choice(words::<Effects>), RUNS, "Whether the agent may do things that last")
+        .more("none: it only computes an answer, so accepting a message and answering it may be one commit. some: it starts \
+               only after its message is durable.")
+        .flag("--effects", "none|some").variable("SWITCHBOARD_EFFECTS").hidden()
+        .unset("what the kind of agent declares").example("\"some\"");
+    idempotency: Option<Idempotency> = Row::new(Choice(words::<Idempotency>), RUNS,
+            "How a message that is sent again is recognised, so that it is not accepted twice")
+        .more("\"message-id\", \"key\" (the header Idempotency-Key) or \"off\" (the same as key: the header always counts).")
+        .unset("message-id for callers with a token, key for the others").example("\"message-id\"");
+
+    streaming: bool = Row::new(Bool, CARD, "Whether clients may stream").default("true");
+    push: bool = Row::new(Bool, CARD, "Whether clients may register webhooks").default("true");
+    input_modes: Option<Vec<String>> = Row::new(List(values::media_type), CARD, "Media types that the agent takes")
+        .unset("text/plain").example("[\"text/plain\"]");
+    output_modes: Option<Vec<String>> = Row::new(List(values::media_type), CARD,
+            "Media types that the agent answers with")
+        .unset("those of the kind of agent").example("[\"text/plain\"]");
+    card: Option<Card> = Row::new(Choice(words::<Card>), CARD,
+            "What the card of this agent holds, if not what card says for the server")
+        .unset("card of the server").example("\"selectools\"");
+
+    dialect: Option<Seed> = Row::new(Choice(words::<Seed>), DIALECTS,
+            "Answer clients that name no version in the dialect of one system at /, /rpc and /a2a, too")
+        .more("Without it the checks, limits and texts of a system apply on its own mount, such as \
+               /agents/{slug}/dialects/selectools/a2a.")
+        .unset("the dialects of A2A itself").example("\"selectools\"");
+    default_dialect: Option<Seed> = Row::new(Choice(words::<Seed>), DIALECTS,
+            "The dialect of requests that nothing else decides, such as tasks/get")
+        .unset("that of default_version").example("\"agent-native\"");
+    selectools_tasks_max: Option<usize> = Row::new(Number { min: 1, max: 1_000_000, unit: "tasks" }, DIALECTS,
+            "How many of the newest tasks clients of selectools can read")
+        .unset_like(|| number(SelectoolsOptions::default().tasks_max)).example("2000");
+    selectools_body_bytes_max: Option<usize> = Row::new(bytes(1 << 10, 1 << 30), DIALECTS,
+            "Size of a request of selectools at most, in bytes")
+        .unset_like(|| number(SelectoolsOptions::default().body_bytes_max)).example("1048576");
+    selectools_card_url: Option<String> = Row::new(Text(values::public_url), DIALECTS,
+            "The url on the card for selectools")
+        .unset("empty, as in the original").example("\"https://agents.example/a2a\"");
+    default_project: bool = Row::new(Bool, DIALECTS, "Take the calls of corvid-agents, which name no agent")
+        .more("Calls to /a2a/tasks/send go to the first agent with this.")
+        .default("false");
+    corvid_sends_per_min: Option<usize> = Row::new(Number { min: 1, max: 10_000, unit: "sends a minute" }, DIALECTS,
+            "How many sends a minute each corvid-agent may make")
+        .unset_like(|| number(CorvidOptions::default().sends_per_min)).example("5");
+    corvid_depth_max: Option<u32> = Row::new(Number { min: 1, max: 10, unit: "agents" }, DIALECTS,
+            "How often a call may have been passed on among corvid-agents")
+        .unset_like(|| number(CorvidOptions::default().depth_max)).example("3");
+    corvid_timeout_s: Option<u32> = Row::new(seconds(1, 600), DIALECTS,
+            "How long a task of a corvid-agent that names no limit may take, in seconds")
+        .unset_like(|| number(CorvidOptions::default().timeout_ms / 1_000)).example("300");
+}
+
+settings! {
+    /// What one `[[agent.skill]]` says.
+    SkillSettings, SKILLS: Table::Skill;
+
+    id: Option<String> = Row::new(WORDS, SKILL,
+            "Id of the skill; every skill needs one").unset("").example("\"shout\"");
+    name: Option<String> = Row::new(ANY, SKILL, "Name of the skill").unset("its id").example("\"Shout\"");
+    description: String = Row::new(ANY, SKILL, "What the skill does").default("").example("\"Says it in capitals\"");
+    tags: Vec<String> = Row::new(List(Ok), SKILL, "Words to find the skill by").default("").example("[\"text\"]");
+    examples: Vec<String> = Row::new(List(Ok), SKILL, "Messages to try").default("").example("[\"hello\"]");
+    input_modes: Vec<String> = Row::new(List(values::media_type), SKILL,
+            "Media types that the skill takes, if not those of the agent")
+        .default("").example("[\"text/plain\"]");
+    output_modes: Vec<String> = Row::new(List(values::media_type), SKILL,
+            "Media types that the skill answers with, if not those of the agent")
+        .default("").example("[\"text/plain\"]");
+}
+
+/// The rows of one table.
+pub(crate) fn rows_of(table: Table) -> &'static [Row] {
+    match table {
+        Table::Server => SERVER,
+        Table::Tls => TLS,
+        Table::Agent => AGENTS,
+        Table::Skill => SKILLS,
+    }
+}
+
+/// Every row of every table.
+pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
+    [SERVER, TLS, AGENTS, SKILLS].into_iter().flatten()
+}

@@ -1,0 +1,118 @@
+//! Going on with an artifact where the last checkpoint left it: what a run finds, and how it takes back what an earlier run
+//! wrote after the checkpoint. The older content is read from the log, whose commits are all kept while a task is open, and
+//! written again. A run that dies in between leaves the record of the checkpoint as it was, so the next one does the same.
+
+use switchboard_core::error::ProtocolError;
+use switchboard_core::lifecycle::{
+    ArtifactWrite, AtCheckpoint, Event, Head, Restoration, RestoredPiece, RunCommand, WriteMode,
+};
+use switchboard_core::model::{Artifact, ArtifactId, Json};
+
+use super::{Turn, TurnError};
+use crate::ports::store::LoggedCommit;
+
+/// Commits read from the log at once.
+const COMMITS_PER_PAGE: usize = 256;
+
+/// What one update of a restored artifact weighs at most, unless a single write of the agent weighed more.
+const PIECE_BYTES_MAX: u64 = 1 << 20;
+
+/// What a run finds of an artifact that it wants to go on with.
+pub(super) enum Found {
+    /// Nothing that a checkpoint of this turn recorded: it is begun anew.
+    Nothing,
+    /// What this run has written itself.
+    Own,
+    AtCheckpoint(AtCheckpoint),
+}
+
+impl Found {
+    pub(super) fn of(head: &Head, id: &ArtifactId, fence: u64) -> Self {
+        match head.artifact(id.as_str()) {
+            Some(known) if known.turn == head.turn && known.fence == fence => Self::Own,
+            Some(known) => known.checkpoint.map_or(Self::Nothing, Self::AtCheckpoint),
+            None => Self::Nothing,
+        }
+    }
+}
+
+impl Turn {
+    /// Makes sure that an artifact holds what the last checkpoint recorded, and says how to write to it next.
+    pub(super) async fn resume_artifact(&self, id: &ArtifactId) -> Result<WriteMode, TurnError> {
+        match self.find_artifact(id) {
+            Found::Nothing => Ok(WriteMode::Replace),
+            Found::Own => Ok(WriteMode::Append),
+            Found::AtCheckpoint(recorded) if recorded.unchanged => Ok(WriteMode::Resume),
+            Found::AtCheckpoint(recorded) => {
+                self.restore_artifact(id, recorded).await?;
+                Ok(WriteMode::Append)
+            }
+        }
+    }
+
+    async fn restore_artifact(&self, id: &ArtifactId, recorded: AtCheckpoint) -> Result<(), TurnError> {
+        let mut restoration = Restoration::new(id.clone(), PIECE_BYTES_MAX);
+        let mut after_seq = 0;
+        while after_seq < recorded.seq {
+            let commits = self.read_log(after_seq, COMMITS_PER_PAGE).await?;
+            if commits.is_empty() {
+                break;
+            }
+            for commit in commits {
+                let visible = commit.events.iter().filter(|event| event.is_visible());
+                for (seq, event) in (commit.first_seq..=recorded.seq).zip(visible) {
+                    after_seq = seq;
+                    if let Event::ArtifactWritten { artifact, append, .. } = event
+                        && let Some(piece) = restoration.take(artifact, *append)
+                    {
+                        self.write_piece(piece).await?;
+                    }
+                }
+            }
+        }
+        if let Some(piece) = restoration.finish() {
+            self.write_piece(piece).await?;
+        }
+        let restored = self.with_head(|head| head.artifact(id.as_str()).map(|now| (now.parts, now.bytes)));
+        if restored == Some((recorded.parts, recorded.bytes)) {
+            return Ok(());
+        }
+        let reason = format!("artifact {id} could not be brought back to what the checkpoint recorded");
+        Err(TurnError::Refused(ProtocolError::InvalidAgentResponse { reason }))
+    }
+
+    pub(super) fn find_artifact(&self, id: &ArtifactId) -> Found {
+        self.with_head(|head| Found::of(head, id, self.fence()))
+    }
+
+    /// Commits with visible events above `after_seq`, at most so many.
+    async fn read_log(&self, after_seq: u64, commits_max: usize) -> Result<Vec<LoggedCommit>, TurnError> {
+        let Some(key) = self.record().key() else { return Ok(Vec::new()) };
+        match self.house().store.log(key, after_seq, commits_max).await {
+            Ok(page) => Ok(page.commits),
+            Err(error) => {
+                let _ = self.house().store_failed(&error);
+                self.note_unwritten();
+                Err(TurnError::Unavailable)
+            }
+        }
+    }
+
+    async fn write_piece(&self, RestoredPiece { artifact, mode }: RestoredPiece) -> Result<(), TurnError> {
+        self.write_artifact(artifact, mode, false, None).await
+    }
+
+    pub(super) async fn write_artifact(
+        &self,
+        artifact: Artifact,
+        mode: WriteMode,
+        last_chunk: bool,
+        checkpoint: Option<Json>,
+    ) -> Result<(), TurnError> {
+        if let Some(value) = &checkpoint {
+            self.check_checkpoint(value)?;
+        }
+        let artifact = artifact.into();
+        self.write(RunCommand::Artifact(ArtifactWrite { artifact, mode, last_chunk, metadata: None, checkpoint })).await
+    }
+}
