@@ -44,7 +44,8 @@ impl Banner {
             streams: default.is_some_and(|agent| *agent.settings.streaming),
             public_url: config.server.public_url.value.clone(),
             data,
-            tokens: config.tokens.as_ref().map_or(0, |known| known.tokens.len()),
+            tokens: config.tokens.as_ref().map_or(0, |known| known.tokens.len())
+                + usize::from(config.api_key.is_some()),
             certificate: config.tls.as_ref().map(|known| quoted(&known.cert.display().to_string())),
         }
     }

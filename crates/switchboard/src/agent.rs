@@ -178,6 +178,19 @@ impl AgentBuilder {
         self
     }
 
+    /// A skill that only the extended card lists, for callers who have proved who they are. Without an extended card yet,
+    /// one is made from the public one.
+    #[must_use]
+    pub fn extended_skill(mut self, skill: Skill) -> Self {
+        if self.extended.is_none() {
+            self = self.extended_card(|_| {});
+        }
+        if let Some(extended) = &mut self.extended {
+            extended.skills.push(skill.0);
+        }
+        self
+    }
+
     /// Shows the extended card to callers without a credential, too. Against the letter of the spec (13.3); for servers
     /// that have no authentication at all.
     #[must_use]

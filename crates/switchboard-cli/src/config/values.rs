@@ -41,6 +41,17 @@ pub(super) fn public_url(text: String) -> Result<String, String> {
     Ok(text.trim_end_matches('/').to_owned())
 }
 
+/// The address of a page or a picture.
+pub(super) fn web_url(text: String) -> Result<String, String> {
+    web_address(&text).map(|_| text)
+}
+
+/// What an extension is known by: it is compared, and never called.
+pub(super) fn uri(text: String) -> Result<String, String> {
+    let fits = text.contains(':') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
+    if fits { Ok(text) } else { Err(format!("expected a URI, as in https://example.com/ext/v1, got {text:?}")) }
+}
+
 /// The origin of a web page.
 pub(super) fn origin(text: String) -> Result<String, String> {
     let expected = || format!("expected an origin, as in https://app.example, got {text:?}");
