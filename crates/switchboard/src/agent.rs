@@ -371,3 +371,7 @@ fn slug(name: &str) -> String {
     let slug = slug.trim_end_matches('-');
     if slug.is_empty() { "agent".to_owned() } else { slug.to_owned() }
 }
+
+#[cfg(test)]
+#[path = "agent_tests.rs"]
+mod tests;

@@ -114,7 +114,7 @@ settings! {
         .unset("no tokens").example("\"tokens.txt\"").hidden_by("tokens");
     tokens: Option<Secret> = Row::new(Kind::Secret, ACCESS, "The lines of tokens themselves, in place of a file")
         .variable("SWITCHBOARD_TOKENS").not_in_file().unset("no tokens").hidden_by("tokens_file");
-    api_key_env: Option<String> = Row::new(Text(values::variable), ACCESS,
+    api_key_env: Option<String> = Row::new(Text(values::variable_name), ACCESS,
             "Name of the variable that holds the one key which all callers share, in place of or beside tokens")
         .more("Callers send it as a token; all of them are the principal api-key and see the same tasks. A key of fewer than \
                16 characters is taken, with a warning, only while no other machine can reach the server.")

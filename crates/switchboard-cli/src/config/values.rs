@@ -94,11 +94,17 @@ pub(super) fn media_type(text: String) -> Result<String, String> {
     }
 }
 
-/// The name of a variable that a command may see.
-pub(super) fn variable(name: String) -> Result<String, String> {
+/// The name of a variable.
+pub(super) fn variable_name(name: String) -> Result<String, String> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err(format!("expected the name of a variable, got {name:?}"));
     }
+    Ok(name)
+}
+
+/// The name of a variable that a command may see.
+pub(super) fn variable(name: String) -> Result<String, String> {
+    let name = variable_name(name)?;
     if name.starts_with("A2A_") {
         return Err(format!("{name:?} cannot be passed on: names that begin with A2A_ describe the message"));
     }
