@@ -1,4 +1,4 @@
-//! `clients`: runs the SDKs that other people wrote against the binary that people run.
+//! `clients`: runs the SDKs and frameworks that other people wrote against the binary that people run.
 //!
 //! The programs lie in `tests/clients`, one folder each, with the exact versions of everything they import. Here is the
 //! list of them and of what each must have done. `packages` fetches what they import into the target folder, `program`
@@ -8,6 +8,7 @@ mod packages;
 mod program;
 mod within;
 
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use packages::{Language, Packages};
@@ -25,13 +26,25 @@ target/clients once and kept there.";
 struct Client {
     name: &'static str,
     language: Language,
-    /// What it connects over; each of its steps is taken over each of them.
+    /// What it connects over, or the name of this machine that it connects to; each of its steps is taken over each.
     transports: &'static [&'static str],
     steps: &'static [&'static str],
 }
 
 const EVERYTHING: &[&str] =
     &["card", "send", "question", "file", "data", "stream", "get", "cancel", "resubscribe", "push"];
+
+/// What the frameworks' clients do, none of which reads, cancels or resubscribes on purpose.
+const FRAMEWORK: &[&str] = &["card", "send", "stream", "question", "failure"];
+
+/// The names that a card is asked for under; google-adk refuses a card that names another.
+const LOOPBACK_NAMES: &[&str] = &["127.0.0.1", "localhost"];
+
+/// The transport that a client finds on a card only if the server's settings put it there.
+const GRPC: &str = "grpc";
+
+/// Cards with gRPC on them.
+const ALL_INTERFACES: &[&str] = &["--interface", "JSONRPC", "--interface", "HTTP+JSON", "--interface", "GRPC"];
 
 const CLIENTS: &[Client] = &[
     Client {
@@ -80,6 +93,9 @@ const CLIENTS: &[Client] = &[
         transports: &["jsonrpc", "mount"],
         steps: &["card", "send", "failure", "data", "get"],
     },
+    Client { name: "google-adk", language: Language::Python, transports: LOOPBACK_NAMES, steps: FRAMEWORK },
+    Client { name: "crewai", language: Language::Python, transports: LOOPBACK_NAMES, steps: FRAMEWORK },
+    Client { name: "strands", language: Language::Python, transports: LOOPBACK_NAMES, steps: FRAMEWORK },
 ];
 
 /// Runs the clients named, or all. Fails if one of them fails, and on anything that keeps one from running.
@@ -116,26 +132,33 @@ fn run_all(clients: &[&Client]) -> Result<bool, String> {
     let folder = target().join("clients");
     let packages = Packages::fetch(&folder, clients)?;
 
-    let data = folder.join("data");
-    let log = folder.join("server.log");
+    let usual = start(&folder, "usual", &[])?;
+    let with_grpc = start(&folder, "with-grpc", ALL_INTERFACES)?;
+    let mut all_well = true;
+    for client in clients {
+        all_well &= program::run(client, &packages, &[(&usual.url(), false), (&with_grpc.url(), true)])?;
+    }
+    drop((usual, with_grpc));
+    for name in ["usual", "with-grpc"] {
+        let _ = std::fs::remove_dir_all(folder.join(name));
+    }
+    Ok(all_well)
+}
+
+/// A server with the demo agent, its data in the folder of this name, and with these further arguments.
+fn start(folder: &Path, name: &str, more: &[&str]) -> Result<Server, String> {
+    let data = folder.join(name);
+    let log = folder.join(format!("{name}.log"));
     let _ = std::fs::remove_dir_all(&data);
     let told = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let server = Server::start(|address| {
         let mut command = Command::new(target().join("release/switchboard"));
-        command.args(["serve", "--listen", &address.to_string(), "--outbound-allow", "127.0.0.0/8", "--data"]);
+        command.args(["serve", "--listen", &address.to_string(), "--outbound-allow", "127.0.0.0/8"]).args(more);
         // Away from any switchboard.toml.
-        command.arg(&data).current_dir(&folder).stderr(Stdio::from(told));
+        command.arg("--data").arg(&data).current_dir(folder).stderr(Stdio::from(told));
         command
-    })
-    .map_err(|message| {
+    });
+    server.map_err(|message| {
         format!("{message}; build the workspace first, as scripts/test does, and see {}", log.display())
-    })?;
-
-    let mut all_well = true;
-    for client in clients {
-        all_well &= program::run(client, &packages, &server.url())?;
-    }
-    drop(server);
-    let _ = std::fs::remove_dir_all(&data);
-    Ok(all_well)
+    })
 }

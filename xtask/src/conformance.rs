@@ -144,6 +144,8 @@ fn run_kit(
     }
     pytest
         .env("PYTHONDONTWRITEBYTECODE", "1")
+        // Where `host_and_port` is, which the kit of 0.3 needs to reach gRPC.
+        .env("PYTHONPATH", root().join("xtask/src/conformance"))
         .current_dir(&options.kit)
         .stdin(Stdio::null())
         .stdout(output)

@@ -19,6 +19,7 @@ impl Server {
     pub(crate) fn start(serving: impl FnOnce(SocketAddr) -> Command) -> Result<Server, String> {
         let address = free_address().map_err(|error| format!("no free port: {error}"))?;
         let mut command = serving(address);
+        without_settings(&mut command);
         let name = command.get_program().to_string_lossy().into_owned();
         let child = command
             .stdin(Stdio::null())
@@ -48,6 +49,18 @@ impl Drop for Server {
         // Both fail only for a process that has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Keeps the settings of whoever runs this away from the server: variables such as `NODE_ENV` decide whether it starts.
+fn without_settings(command: &mut Command) {
+    const KEPT: [&str; 6] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "RUST_LOG"];
+    let inherited = std::env::vars_os().map(|(name, _)| name);
+    let given: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
+    let unwanted: Vec<_> =
+        inherited.filter(|name| !KEPT.iter().any(|kept| name == *kept) && !given.contains(name)).collect();
+    for name in unwanted {
+        command.env_remove(name);
     }
 }
 

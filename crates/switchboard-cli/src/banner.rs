@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 
 use crate::agents::demo::Address;
-use crate::config::{Config, DATABASE_NAME, Kind, Storage, is_local, reachable};
+use crate::config::{Config, DATABASE_NAME, Kind, Storage, is_local, is_local_url, reachable};
 
 const CARD: &str = "/.well-known/agent-card.json";
 
@@ -92,14 +92,19 @@ impl Banner {
         format!(" --cacert {certificate}{detour}")
     }
 
+    /// Who may call, and from where.
     fn access(&self, addr: SocketAddr) -> String {
-        match (self.tokens, is_local(addr)) {
+        let address = (!is_local(addr)).then(|| addr.to_string());
+        let url = self.public_url.clone().filter(|url| !is_local_url(url));
+        let places: Vec<String> = [address, url].into_iter().flatten().collect();
+        let reach = places.join(" or ");
+        match (self.tokens, places.is_empty()) {
             (0, true) => "everybody on this machine, and nobody else; they share all tasks".to_owned(),
-            (0, false) => format!("anyone who can reach {addr}, without a token; they share all tasks"),
+            (0, false) => format!("anyone who can reach {reach}, without a token; they share all tasks"),
             (1, true) => "the holder of 1 token, from this machine".to_owned(),
             (tokens, true) => format!("holders of {tokens} tokens, from this machine"),
-            (1, false) => format!("the holder of 1 token who can reach {addr}"),
-            (tokens, false) => format!("holders of {tokens} tokens who can reach {addr}"),
+            (1, false) => format!("the holder of 1 token who can reach {reach}"),
+            (tokens, false) => format!("holders of {tokens} tokens who can reach {reach}"),
         }
     }
 

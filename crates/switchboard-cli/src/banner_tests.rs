@@ -9,7 +9,7 @@ use super::*;
 use crate::cli::{Cli, Command};
 use crate::config::{Environment, gather, settle};
 
-fn check(flags: &[&str], tokens: &str, addr: &str, expected: Expect) {
+fn banner(flags: &[&str], tokens: &str, addr: &str) -> String {
     let Command::Serve(args) = Cli::parse_from(["switchboard", "serve"].iter().chain(flags)).command else {
         panic!("serve was typed")
     };
@@ -17,7 +17,11 @@ fn check(flags: &[&str], tokens: &str, addr: &str, expected: Expect) {
     let nowhere = Path::new("/nonexistent");
     let layers = gather(&args.settings, None, &environment, nowhere);
     let config = settle(layers, &environment, nowhere).unwrap();
-    let text = Banner::of(&config).text(addr.parse().unwrap(), &format!("http://{}", reachable(addr.parse().unwrap())));
+    Banner::of(&config).text(addr.parse().unwrap(), &format!("http://{}", reachable(addr.parse().unwrap())))
+}
+
+fn check(flags: &[&str], tokens: &str, addr: &str, expected: Expect) {
+    let text = banner(flags, tokens, addr);
     expected.assert_eq(&text.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
 }
 
@@ -62,7 +66,7 @@ fn a_command_for_everybody_behind_a_proxy() {
 
               agent   cat  https://a.example/base/.well-known/agent-card.json
               data    in memory, gone when it stops
-              access  anyone who can reach 0.0.0.0:4321, without a token; they share all tasks
+              access  anyone who can reach 0.0.0.0:4321 or https://a.example/base, without a token; they share all tasks
 
             Try it:
 
@@ -70,6 +74,29 @@ fn a_command_for_everybody_behind_a_proxy() {
               curl -sSN http://127.0.0.1:4321/base/message:stream -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -d '{"message":{"messageId":"'"$(date +%s%N)$RANDOM"'","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
         "#]],
     );
+}
+
+#[test]
+fn the_access_line_names_every_way_to_the_server() {
+    let access = |flags: &[&str], tokens: &str, addr: &str| {
+        let text = banner(flags, tokens, addr);
+        text.lines().find_map(|line| line.trim().strip_prefix("access  ")).unwrap().to_owned()
+    };
+    let open = ["--allow-unauthenticated", "--public-url", "https://agents.example/a2a"];
+    let alice = "0123456789abcdef alice";
+    assert_eq!(
+        access(&open, "", "127.0.0.1:8080"),
+        "anyone who can reach https://agents.example/a2a, without a token; they share all tasks"
+    );
+    assert_eq!(
+        access(&open, alice, "127.0.0.1:8080"),
+        "the holder of 1 token who can reach https://agents.example/a2a"
+    );
+    assert_eq!(
+        access(&["--public-url", "http://localhost:9000"], "", "127.0.0.1:8080"),
+        "everybody on this machine, and nobody else; they share all tasks"
+    );
+    assert_eq!(access(&[], alice, "127.0.0.1:8080"), "the holder of 1 token, from this machine");
 }
 
 #[test]

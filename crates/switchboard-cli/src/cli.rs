@@ -16,6 +16,7 @@ Examples:
   switchboard db backup --to monday.db      copy the database, in use or not
   switchboard db verify                     check that nothing is missing in it
   switchboard db reset --yes                forget every task
+  switchboard health                        ask a server whether it is well
   switchboard chaos --minutes 5             kill a server for five minutes, and prove
                                             that nothing it acknowledged was lost
 
@@ -122,6 +123,29 @@ Exit codes:
   1  a fault, too little seen, or the self-test failed
   2  wrong usage";
 
+const HEALTH_HELP: &str = "\
+Examples:
+  switchboard health
+      The server of the configuration in this folder, or of the environment.
+  switchboard health --ready http://127.0.0.1:8080
+
+Exit codes:
+  0  well
+  1  not well, or no answer within 5 seconds
+  2  wrong usage or configuration";
+
+const COMPLETION_HELP: &str = "\
+Examples:
+  switchboard completion bash > ~/.local/share/bash-completion/completions/switchboard
+  switchboard completion zsh > ~/.zfunc/_switchboard
+  switchboard completion fish > ~/.config/fish/completions/switchboard.fish";
+
+const MAN_HELP: &str = "\
+Examples:
+  switchboard man | man -l -
+  switchboard man serve | man -l -
+  switchboard man --out /usr/local/share/man/man1";
+
 /// A durable A2A server: agents that call each other and never lose the call.
 #[derive(Parser)]
 #[command(name = "switchboard", version, after_help = EXAMPLES, arg_required_else_help = true)]
@@ -140,6 +164,12 @@ pub(crate) enum Command {
     /// Look after the database
     #[command(subcommand)]
     Db(DbCommand),
+    /// Ask a server whether it is well; for health checks, where no curl is at hand
+    Health(HealthArgs),
+    /// Print a script that completes commands and flags in a shell
+    Completion(CompletionArgs),
+    /// Print the manual as a man page
+    Man(ManArgs),
     /// Prove on this machine that nothing acknowledged is lost: kill a server under load, and check
     Chaos(ChaosArgs),
     /// What the command agents of `chaos` run
@@ -361,6 +391,41 @@ pub(crate) struct ChaosArgs {
     /// End with one line of JSON on standard output; everything else goes to standard error
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = HEALTH_HELP)]
+pub(crate) struct HealthArgs {
+    /// Server to ask, as in http://127.0.0.1:8080 [default: the one of the configuration, on this machine]
+    pub(crate) url: Option<String>,
+    /// Ask whether the server should be given work (/readyz), and not only whether it is there (/healthz)
+    #[arg(long)]
+    pub(crate) ready: bool,
+    /// Certificates to trust, in PEM form [default: with a URL the well-known authorities, else the server's own]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_cert: Option<PathBuf>,
+    /// Configuration file [default: switchboard.toml in the current folder, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(after_help = COMPLETION_HELP)]
+pub(crate) struct CompletionArgs {
+    /// The shell that reads the script
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Args)]
+#[command(after_help = MAN_HELP)]
+pub(crate) struct ManArgs {
+    /// Print the page of a command, as in `switchboard man serve` or `switchboard man db backup`
+    #[arg(value_name = "COMMAND", conflicts_with = "out")]
+    pub(crate) command: Vec<String>,
+    /// Write the pages of all commands into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Args)]

@@ -8,7 +8,9 @@ mod cli;
 mod config;
 mod db;
 mod failure;
+mod health;
 mod logging;
+mod manual;
 mod outbox;
 mod output;
 mod process;
@@ -23,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agents::exec::Program;
 use crate::banner::Banner;
-use crate::cli::{Cli, Command, OutboxCommand, ServeArgs};
+use crate::cli::{Cli, Command, HealthArgs, OutboxCommand, ServeArgs};
 use crate::config::{Config, Environment, Kind};
 use crate::failure::Failure;
 
@@ -37,6 +39,12 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve(&args, &environment),
         Command::Outbox(command) => outbox(&command, &environment),
         Command::Db(command) => db::run(&command, &environment, Path::new("")).map(output::say),
+        Command::Health(args) => health(&args, &environment),
+        Command::Completion(args) => {
+            output::say(manual::completion(&args));
+            Ok(())
+        }
+        Command::Man(args) => manual::man(&args, Path::new("")).map(output::say),
         Command::Chaos(args) => chaos::run(&args),
         Command::ChaosAgent(args) => chaos::command::run(&args),
     };
@@ -52,6 +60,11 @@ fn main() -> ExitCode {
 fn outbox(command: &OutboxCommand, environment: &Environment) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::runtime)?;
     runtime.block_on(outbox::run(command, environment, Path::new(""))).map(output::say)
+}
+
+fn health(args: &HealthArgs, environment: &Environment) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::runtime)?;
+    runtime.block_on(health::run(args, environment, Path::new(""))).map(output::say)
 }
 
 fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
@@ -91,6 +104,10 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
     // SIGHUP asks for new files to be read. It never ends the server, even if there is nothing to read again.
     let mut hangups = switchboard::hangups().map_err(Failure::runtime)?;
     let tls = config.tls.as_ref().map(|known| known.tls.clone());
+    let tokens = config.tokens.as_ref().map(|known| known.tokens.clone());
+    if let Some(place) = config.open_to_others_at() {
+        tracing::warn!(place, "every client that reaches this server may call without a token; they share all tasks");
+    }
     let server = serve::assemble(config, environment).map_err(Failure::runtime)?;
     if let Some(data) = data {
         agents::exec::clear_leftovers(&data).await;
@@ -105,6 +122,9 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
             hangups.next().await;
             if let Some(tls) = &tls {
                 tls.reload_and_log().await;
+            }
+            if let Some(tokens) = &tokens {
+                tokens.reload_and_log().await;
             }
         }
     };

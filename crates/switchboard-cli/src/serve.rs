@@ -25,7 +25,10 @@ const INTERRUPTED: &str = "The server was interrupted while this agent was at wo
 /// When the store cannot be opened.
 pub(crate) fn assemble(config: Config, environment: &Environment) -> Result<Server, ServeError> {
     let builder = match &config.storage {
-        Storage::Memory => Server::builder().memory(),
+        Storage::Memory => {
+            let tasks_max = usize::try_from(*config.server.retention_tasks_max).unwrap_or(usize::MAX);
+            Server::builder().memory_holding(tasks_max)
+        }
         Storage::Sqlite { folder, synchronous } => {
             let synchronous = match synchronous {
                 config::Synchronous::Full => Synchronous::Full,
@@ -77,10 +80,14 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     if let Some(dialect) = server.default_version.value {
         builder = builder.default_version(dialect);
     }
+    if let Some(bindings) = server.interfaces.value {
+        builder = builder.interfaces(bindings);
+    }
     let mut limits = ServerLimits::default();
     limits.body_bytes_max = *server.body_bytes_max;
     let engine_limits = Limits {
         reply_bytes_max: *server.reply_bytes_max,
+        frame_bytes_max: *server.frame_bytes_max,
         queued_s_max: *server.queued_timeout_s,
         processing_s_max: *server.processing_timeout_s,
         delivery_failures_max: *server.webhook_attempts_max,
@@ -89,6 +96,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     };
     builder
         .card_form(card_form(*server.card))
+        .allow_unauthenticated(*server.allow_unauthenticated)
         .tenants(server.tenants.value)
         .outbound_allow(server.outbound_allow.value)
         .cors(Cors::origins(server.cors_origins.value))
@@ -149,7 +157,8 @@ fn agent_of(agent: AgentConfig, place: String, data: Option<&Path>, environment:
         .streaming(*settings.streaming)
         .push_notifications(*settings.push)
         .input_modes(settings.input_modes.value.clone().unwrap_or_default())
-        .output_modes(settings.output_modes.value.clone().unwrap_or_default());
+        .output_modes(settings.output_modes.value.clone().unwrap_or_default())
+        .strict_output_modes(*settings.strict_output_modes);
     with_card(builder, settings, skills)
 }
 
@@ -211,6 +220,9 @@ fn with_dialects(mut builder: AgentBuilder, settings: &AgentSettings) -> AgentBu
     };
     if let Some(card) = *settings.card {
         builder = builder.card_form(card_form(card));
+    }
+    if let Some(bindings) = settings.interfaces.value.clone() {
+        builder = builder.interfaces(bindings);
     }
     if let Some(seed) = *settings.dialect {
         builder = builder.dialect(dialect(seed));

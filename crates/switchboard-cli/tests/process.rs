@@ -1,17 +1,21 @@
 //! The binary as a process: what it prints, what it answers to signals, and its exit codes.
 
 #![allow(clippy::unwrap_used, reason = "a test may say plainly what it knows")]
+#![allow(clippy::disallowed_methods, reason = "a thread that reads what a server logs ends with the server")]
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 fn switchboard(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_switchboard"));
-    command.args(args).current_dir(folder).env_remove("PORT").env_remove("BIND_HOST").env_remove("RUST_LOG");
+    // Settings of whoever runs the tests, or variables such as NODE_ENV, would change what the server does.
+    let kept = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"].iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+    command.args(args).current_dir(folder).env_clear().envs(kept);
     command
 }
 
@@ -400,4 +404,76 @@ fn a_command_that_wants_a_shell_is_mentioned_at_start_and_by_a_check() {
     let mut server = Served::start(folder.path(), &["--memory", "--exec", "echo a | cat"]);
     server.signal(Signal::TERM);
     assert!(server.exit_code().1.contains(hint));
+}
+
+/// What a server logs, line by line while it runs.
+struct Logs(mpsc::Receiver<String>);
+
+impl Logs {
+    fn of(server: &mut Served) -> Self {
+        let (lines, received) = mpsc::channel();
+        let stderr = BufReader::new(server.child.stderr.take().unwrap());
+        std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| lines.send(line)));
+        Self(received)
+    }
+
+    /// Waits for a line that holds `text`.
+    fn until(&self, text: &str) {
+        loop {
+            let line = self.0.recv_timeout(Duration::from_secs(20));
+            if line.unwrap_or_else(|_| panic!("never logged: {text}")).contains(text) {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_hangup_brings_new_tokens_into_use_and_bad_ones_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let [alice, bob] = ["a-token-of-alice-for-tests", "b-token-of-bob-for-tests"];
+    let tokens = folder.path().join("tokens.txt");
+    std::fs::write(&tokens, format!("{alice} alice\n")).unwrap();
+    let mut server = Served::start(folder.path(), &["--memory", "--tokens", "tokens.txt"]);
+    let logs = Logs::of(&mut server);
+    let is_let_in = |curl: &str, token: &str| {
+        let line = curl.replace("$TOKEN", token).replacen("curl ", "curl --max-time 20 ", 1);
+        let Output { stdout, .. } = Command::new("sh").arg("-c").arg(line).output().unwrap();
+        String::from_utf8(stdout).unwrap().contains("TASK_STATE_COMPLETED")
+    };
+    let curl = server.curl.clone();
+    assert!(is_let_in(&curl, alice) && !is_let_in(&curl, bob));
+    std::fs::write(&tokens, format!("{bob} bob\nshort eve\n")).unwrap();
+    server.signal(Signal::HUP);
+    logs.until("the new tokens were not taken; the old ones stay in use");
+    assert!(is_let_in(&curl, alice) && !is_let_in(&curl, bob));
+    std::fs::write(&tokens, format!("{bob} bob\n")).unwrap();
+    server.signal(Signal::HUP);
+    logs.until("tokens read again");
+    assert!(!is_let_in(&curl, alice) && is_let_in(&curl, bob), "a token that is gone is refused at once");
+    server.signal(Signal::TERM);
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn an_open_server_for_others_is_only_started_on_purpose_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let public = ["serve", "--memory", "--listen", "127.0.0.1:0", "--public-url", "https://agents.example/a2a"];
+    let (code, _, complaint) = run(folder.path(), &public);
+    assert_eq!(code, Some(2), "{complaint}");
+    assert!(complaint.contains("--public-url: https://agents.example/a2a invites clients from other machines"));
+    let mut production = switchboard(folder.path(), &["serve", "--memory", "--listen", "127.0.0.1:0"]);
+    let Output { status, stderr, .. } =
+        production.env("NODE_ENV", "production").env("A2A_SECRET", "x").output().unwrap();
+    let complaint = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(2), "{complaint}");
+    let complaints: Vec<&str> = complaint.lines().collect();
+    let [secret, production] = complaints[..] else { panic!("{complaint}") };
+    assert!(secret.starts_with("switchboard: A2A_SECRET: ") && production.starts_with("switchboard: NODE_ENV: "));
+    let mut server = Served::start(folder.path(), &["--memory", "--allow-unauthenticated", public[4], public[5]]);
+    assert!(server.send("hello").contains("TASK_STATE_"));
+    server.signal(Signal::TERM);
+    let (code, logs) = server.exit_code();
+    assert_eq!(code, Some(0), "{logs}");
+    assert!(logs.contains("WARN") && logs.contains("may call without a token"), "{logs}");
 }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 
 use crate::error::ProtocolError;
+use crate::model::redact::{redact_card, redact_message, redact_push_config, redact_update, redact_view};
 use crate::model::{
     AgentCard, ConfigId, ContextId, Dialect, Json, Message, Package, Principal, PushConfig, TaskId, TaskState,
     TaskView, Tenant, Timestamp, Update,
@@ -47,6 +48,8 @@ pub struct Caller {
     pub last_event_id: Option<String>,
     /// W3C `traceparent`, stored with the turn so that later work joins the trace.
     pub trace_parent: Option<String>,
+    /// Whether the reply travels as one message of bounded size, as over gRPC: then it must fit a frame.
+    pub takes_frames: bool,
 }
 
 impl Caller {
@@ -61,6 +64,7 @@ impl Caller {
             idempotency_key: None,
             last_event_id: None,
             trace_parent: None,
+            takes_frames: false,
         }
     }
 }
@@ -140,6 +144,31 @@ pub enum Reply {
     Card(Arc<AgentCard>),
 }
 
+impl Reply {
+    /// The reply as it may leave the server for a caller: see [`crate::model::redact`]. A stream stays as it is, because
+    /// each of its updates is redacted where it is encoded, once for all who follow.
+    #[must_use]
+    pub fn redacted(self) -> Self {
+        match self {
+            Self::Task(view) => Self::Task(redact_view(view)),
+            Self::SentTask(view) => Self::SentTask(redact_view(view)),
+            Self::SentMessage(message) => Self::SentMessage(redact_message(message)),
+            Self::Tasks(mut page) => {
+                page.tasks = page.tasks.into_iter().map(redact_view).collect();
+                Self::Tasks(page)
+            }
+            Self::PushConfig(config) => Self::PushConfig(redact_push_config(config)),
+            Self::PushConfigs(mut page) => {
+                page.configs = page.configs.into_iter().map(redact_push_config).collect();
+                Self::PushConfigs(page)
+            }
+            Self::Card(card) => Self::Card(redact_card(card)),
+            Self::Stream(updates) => Self::Stream(updates),
+            Self::Deleted => Self::Deleted,
+        }
+    }
+}
+
 pub struct TaskPage {
     pub tasks: Vec<TaskView>,
     /// Empty on the last page.
@@ -166,7 +195,8 @@ pub struct Frame {
     pub update: Arc<SharedUpdate>,
 }
 
-/// One update and its encoded forms: however many readers follow a task, each dialect encodes an update once.
+/// One update and its encoded forms: however many readers follow a task, each dialect encodes an update once. What is
+/// encoded is what may leave the server ([`crate::model::redact`]); `update` itself is whole.
 pub struct SharedUpdate {
     pub update: Update,
     /// The form that was asked for first, which is nearly always the only one.
@@ -183,11 +213,13 @@ impl SharedUpdate {
         Arc::new(Self { update, first: OnceLock::new(), others: OnceLock::new() })
     }
 
-    /// Writes the encoded form, made by the first who asks. Whoever is the only one to hold the update makes it where it
-    /// is wanted.
+    /// Writes the encoded form, made by the first who asks. The only holder of an update encodes it where it is wanted.
     pub fn write(self: &Arc<Self>, dialect: Dialect, out: &mut Vec<u8>, encode: impl FnOnce(&Update, &mut Vec<u8>)) {
         if Arc::strong_count(self) == 1 {
-            return encode(&self.update, out);
+            return match redact_update(&self.update) {
+                Some(redacted) => encode(&redacted, out),
+                None => encode(&self.update, out),
+            };
         }
         let encoded = self.form(dialect.index(), |update| {
             let mut bytes = Vec::with_capacity(512);
@@ -204,7 +236,12 @@ impl SharedUpdate {
 
     fn form(&self, form: usize, encode: impl FnOnce(&Update) -> Bytes) -> &Bytes {
         let mut encode = Some(encode);
-        let mut make = || encode.take().map_or_else(Bytes::new, |encode| encode(&self.update));
+        let mut make = || {
+            encode.take().map_or_else(Bytes::new, |encode| match redact_update(&self.update) {
+                Some(redacted) => encode(&redacted),
+                None => encode(&self.update),
+            })
+        };
         let (first, encoded) = self.first.get_or_init(|| (form, make()));
         if *first == form {
             return encoded;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use switchboard_core::call::{BoxFuture, Caller, Endpoint, Owner, Reply, Request};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId};
+use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId, TaskView};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::health::{Health, Readiness};
@@ -14,8 +14,8 @@ use crate::house::{Counters, House, Registered};
 use crate::limits::Limits;
 use crate::memory::LocalHints;
 use crate::operations::{cancel_task, card, download, get_task, list_tasks, push_configs, send_message, subscribe};
-use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
-use crate::ports::store::StoreStats;
+use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
+use crate::ports::store::{Scope, StoreStats};
 use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook, WebhookAnswer, WebhookCall, WebhookError};
 use crate::push::{OutboxDesk, deliver_forever, lanes_within};
 use crate::runs::{RunRegistry, give_back, sweep};
@@ -158,6 +158,29 @@ impl Engine {
         part: Option<u64>,
     ) -> Result<StoredArtifact, ProtocolError> {
         download::artifact(&self.house, agent, owner, task, artifact, part).await
+    }
+
+    /// What one update of a task wrote to an artifact, or one part of that, for a client whose stream had no room for it.
+    ///
+    /// # Errors
+    /// As [`Engine::artifact`], and when the single updates of the task are no longer kept.
+    pub async fn artifact_update(
+        &self,
+        agent: &str,
+        owner: &Owner,
+        task: &TaskId,
+        artifact: &ArtifactId,
+        seq: u64,
+        part: Option<u64>,
+    ) -> Result<WrittenUpdate, ProtocolError> {
+        download::update(&self.house, agent, owner, task, artifact, seq, part).await
+    }
+
+    /// A task as far as one frame of a stream has room for it: for dialects whose streams hold whole tasks.
+    #[must_use]
+    pub fn fitted_to_frame(&self, agent: &str, owner: &Owner, view: TaskView) -> TaskView {
+        let scope = Scope { owner: owner.clone(), agent: AgentName::from(agent) };
+        self.house.fitted(&scope, view, self.house.frame_bytes_max())
     }
 
     /// The bytes at a cursor, about `bytes_max` of them at most and at least one before the end.

@@ -1,17 +1,20 @@
-//! Makes a task fit a reply. The store has left out what cannot fit by its size alone; here it is weighed as it will be
-//! written. Artifacts that are too much become links, the largest first; then history is shortened to its newest part.
+//! Makes a task fit a reply, and an update a frame of its stream. The store has left out what cannot fit by its size alone;
+//! here it is weighed as it will be written. Artifacts that are too much become links, the largest first; then history is
+//! shortened to its newest part. A message has no address of its own, so a status stays as it is.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use switchboard_core::model::{ArtifactView, Message, Task, TaskView};
+use switchboard_core::model::{
+    ArtifactUpdate, ArtifactView, Message, Part, Task, TaskView, Update, WEIGHT_PER_BYTE_MAX,
+};
 
 use crate::ports::Room;
-use crate::ports::room::{Outline, estimate};
+use crate::ports::room::{Outline, estimate, parts_estimate};
 use crate::ports::store::Scope;
 
-/// A character is at most so many in JSON.
-const ESCAPED_MAX: u64 = 6;
+/// What stands around the contents of a reply or a frame: ids, states, the envelope.
+const ENVELOPE_BYTES: u64 = 2048;
 
 /// A view of a task that fits.
 pub(crate) fn fit(room: &Room, scope: &Scope, view: TaskView) -> TaskView {
@@ -49,13 +52,62 @@ pub(crate) fn weight(view: &TaskView) -> u64 {
 /// Whether a view fits without being weighed, as nearly all do.
 pub(crate) fn is_surely_light(view: &TaskView, bytes_max: u64) -> bool {
     let artifacts = view.artifacts != ArtifactView::Omitted;
-    estimate(&view.task, artifacts).saturating_mul(ESCAPED_MAX) <= bytes_max
+    estimate(&view.task, artifacts).saturating_add(ENVELOPE_BYTES).saturating_mul(WEIGHT_PER_BYTE_MAX) <= bytes_max
+}
+
+/// An update that fits a frame; none if it does as it is. `seq` is its number, by which its contents can be fetched.
+pub(crate) fn fit_update(room: &Room, scope: &Scope, seq: Option<u64>, update: &Update) -> Option<Update> {
+    match update {
+        Update::Task(view) => (weight(view) > room.bytes_max).then(|| Update::Task(fit(room, scope, view.clone()))),
+        Update::Artifact(update) => {
+            let left = room.bytes_max.saturating_sub(around(update));
+            let weight: u64 = update.artifact.parts.iter().map(Part::weight).sum();
+            (weight > left).then(|| Update::Artifact(linked(room, scope, seq, update)))
+        }
+        Update::Status(_) | Update::Message(_) => None,
+    }
+}
+
+/// Whether an update fits without being weighed, as nearly all do.
+pub(crate) fn is_surely_light_update(update: &Update, bytes_max: u64) -> bool {
+    match update {
+        Update::Task(view) => is_surely_light(view, bytes_max),
+        Update::Artifact(update) => {
+            let left = bytes_max.saturating_sub(around(update)) / WEIGHT_PER_BYTE_MAX;
+            parts_estimate(&update.artifact.parts) <= left
+        }
+        Update::Status(_) | Update::Message(_) => true,
+    }
+}
+
+/// What an update takes beside the parts of its artifact.
+fn around(update: &ArtifactUpdate) -> u64 {
+    let ArtifactUpdate { artifact, metadata, .. } = update;
+    let texts = [&artifact.name, &artifact.description].into_iter().flatten().map(String::len);
+    let metadata = [metadata, &artifact.metadata].into_iter().flatten().map(|json| json.as_str().len());
+    let bytes = texts.chain(metadata).chain(artifact.extensions.iter().map(String::len)).sum::<usize>() as u64;
+    ENVELOPE_BYTES + bytes * WEIGHT_PER_BYTE_MAX
+}
+
+/// An update with links instead of contents. The first write of an artifact that is complete has the address of the
+/// artifact. Any other leads to what this one update wrote, so that a client which puts the pieces together has none twice.
+fn linked(room: &Room, scope: &Scope, seq: Option<u64>, update: &ArtifactUpdate) -> ArtifactUpdate {
+    let ArtifactUpdate { task_id, artifact, append, last_chunk, .. } = update;
+    let is_whole = !append && *last_chunk;
+    let outline = Outline::of(artifact);
+    let artifact = match seq.filter(|_| !is_whole) {
+        None => outline.linked(room, scope, task_id),
+        Some(seq) => {
+            let id = artifact.artifact_id.clone();
+            outline.linked_by(|part| room.links.update(scope, task_id, &id, seq, part))
+        }
+    };
+    ArtifactUpdate { artifact: artifact.into(), ..update.clone() }
 }
 
 fn base_weight(task: &Task) -> u64 {
-    const FRAME_BYTES: u64 = 512;
-    let metadata = task.metadata.as_ref().map_or(0, |json| json.as_str().len() as u64);
-    FRAME_BYTES + metadata + task.status.message.as_ref().map_or(0, |message| message.weight())
+    let metadata = task.metadata.as_ref().map_or(0, |json| json.as_str().len() as u64 * WEIGHT_PER_BYTE_MAX);
+    ENVELOPE_BYTES + metadata + task.status.message.as_ref().map_or(0, |message| message.weight())
 }
 
 /// The task with as few links as will do, and what its artifacts weigh then.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use switchboard_core::model::{
-    Artifact, ArtifactId, ArtifactView, Dialect, Message, Part, PartContent, Role, Task, TaskId, TaskState, TaskStatus,
-    TaskView, Timestamp,
+    Artifact, ArtifactId, ArtifactUpdate, ArtifactView, Dialect, Message, Part, PartContent, Role, Task, TaskId,
+    TaskState, TaskStatus, TaskView, Timestamp, Update,
 };
 
-use super::{fit, weight};
+use super::{fit, fit_update, is_surely_light_update, weight};
 use crate::ports::room::{Links, Room};
 use crate::ports::store::Scope;
 
@@ -85,13 +85,13 @@ fn what_grows_when_it_is_written_counts_as_written() {
 
 #[test]
 fn history_is_shortened_to_its_newest_part() {
-    let shown = fitted(20_000, view(vec![text("a", 9_000)], &[4_000, 4_000, 4_000]));
+    let shown = fitted(22_500, view(vec![text("a", 9_000)], &[4_000, 4_000, 4_000]));
     assert!(!is_linked(&shown.task.artifacts[0]));
     assert_eq!(shown.history().len(), 2);
     // A caller that does not look at artifacts has the room for more.
     let listed = TaskView { artifacts: ArtifactView::Omitted, ..view(vec![text("a", 90_000)], &[4_000, 4_000, 4_000]) };
     assert_eq!(fitted(20_000, listed).history().len(), 3);
-    assert_eq!(fitted(2_000, view(Vec::new(), &[4_000])).history().len(), 0);
+    assert_eq!(fitted(4_000, view(Vec::new(), &[4_000])).history().len(), 0);
 }
 
 #[test]
@@ -110,4 +110,38 @@ fn different_parts_are_linked_one_by_one_and_small_ones_stay() {
     assert_eq!(fitted(20_000, view(vec![pieces], &[])).task.artifacts[0].parts.len(), 1);
     let mixed = (0..40).map(|n| if n % 2 == 0 { Part::raw(vec![0; 5_000]) } else { Part::text("x") }).collect();
     assert_eq!(fitted(20_000, view(vec![Artifact::new("a", mixed)], &[])).task.artifacts[0].parts.len(), 1);
+}
+
+fn written(artifact: Artifact, append: bool, last_chunk: bool) -> Update {
+    let (task_id, context_id, artifact) = ("t".into(), "c".into(), artifact.into());
+    Update::Artifact(ArtifactUpdate { task_id, context_id, artifact, append, last_chunk, metadata: None })
+}
+
+fn link(update: Option<Update>) -> Option<String> {
+    let Some(Update::Artifact(update)) = update else { return None };
+    match &update.artifact.parts[0].content {
+        PartContent::Url(url) => Some(url.clone()),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_chunk_that_does_not_fit_a_frame_is_a_link_to_that_chunk() {
+    let fit = |update: &Update| fit_update(&room(20_000), &scope(), Some(7), update);
+    for (append, last_chunk, address) in
+        [(false, true, "here:t/a"), (false, false, "here:t/a?update=7"), (true, true, "here:t/a?update=7")]
+    {
+        let update = written(text("a", 30_000), append, last_chunk);
+        assert!(!is_surely_light_update(&update, 20_000));
+        assert_eq!(link(fit(&update)).as_deref(), Some(address), "append {append}, last {last_chunk}");
+        assert_eq!(fit(&written(text("a", 10_000), append, last_chunk)), None);
+    }
+    assert!(is_surely_light_update(&written(text("a", 100), true, false), 20_000));
+}
+
+#[test]
+fn a_task_that_opens_a_stream_fits_a_frame() {
+    let opened = Update::Task(view(vec![text("a", 30_000)], &[4_000]));
+    let Some(Update::Task(shown)) = fit_update(&room(20_000), &scope(), Some(1), &opened) else { panic!("fitted") };
+    assert!(is_linked(&shown.task.artifacts[0]) && shown.history().len() == 1);
 }

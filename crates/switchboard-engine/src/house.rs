@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use switchboard_core::call::{Caller, Owner};
+use switchboard_core::call::{Caller, Frame, Owner, SharedUpdate};
 use switchboard_core::dialect::{Dialect, Vocabulary, vocabulary};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Bounds, Phase};
@@ -12,7 +12,7 @@ use switchboard_core::model::{AgentCard, AgentName, TaskId, TaskView, Timestamp}
 use tokio::sync::{Notify, Semaphore};
 
 use crate::commit::WriteError;
-use crate::fitting::{fit, is_surely_light};
+use crate::fitting::{fit, fit_update, is_surely_light, is_surely_light_update};
 use crate::health::Health;
 use crate::limits::Limits;
 use crate::ports::room::NoLinks;
@@ -109,8 +109,22 @@ impl House {
 
     /// What a reader of a task has room for.
     pub(crate) fn room(&self) -> Room {
+        self.room_of(self.limits.reply_bytes_max)
+    }
+
+    pub(crate) fn room_of(&self, bytes_max: u64) -> Room {
         let links = self.links.get().cloned().unwrap_or_else(|| Arc::new(NoLinks));
-        Room { bytes_max: self.limits.reply_bytes_max, links }
+        Room { bytes_max, links }
+    }
+
+    /// What one frame of a stream may hold, in bytes.
+    pub(crate) fn frame_bytes_max(&self) -> u64 {
+        self.limits.frame_bytes_max.min(self.limits.reply_bytes_max)
+    }
+
+    /// What the reply to a caller may hold, in bytes.
+    pub(crate) fn reply_bytes_max(&self, caller: &Caller) -> u64 {
+        if caller.takes_frames { self.frame_bytes_max() } else { self.limits.reply_bytes_max }
     }
 
     /// A record as far as a reply has room for it.
@@ -118,11 +132,24 @@ impl House {
         self.store.task(scope, id, &self.room()).await
     }
 
-    /// A view of a task that fits a reply.
-    pub(crate) fn fitted(&self, scope: &Scope, view: TaskView) -> TaskView {
-        match is_surely_light(&view, self.limits.reply_bytes_max) {
+    /// A view of a task that takes at most so many bytes in a reply or a frame.
+    pub(crate) fn fitted(&self, scope: &Scope, view: TaskView, bytes_max: u64) -> TaskView {
+        match is_surely_light(&view, bytes_max) {
             true => view,
-            false => fit(&self.room(), scope, view),
+            false => fit(&self.room_of(bytes_max), scope, view),
+        }
+    }
+
+    /// A frame that its client can take. One that is too large gets an encoding of its own, with links instead of
+    /// contents; it is small then, so the followers of a task need not share it.
+    pub(crate) fn fitted_frame(&self, scope: &Scope, frame: Frame) -> Frame {
+        let bytes_max = self.frame_bytes_max();
+        if is_surely_light_update(&frame.update.update, bytes_max) {
+            return frame;
+        }
+        match fit_update(&self.room_of(bytes_max), scope, frame.seq, &frame.update.update) {
+            Some(update) => Frame { update: SharedUpdate::new(update), ..frame },
+            None => frame,
         }
     }
 

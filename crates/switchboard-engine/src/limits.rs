@@ -43,9 +43,12 @@ pub struct Limits {
     pub inbox_messages_max: u32,
     pub artifacts_max: usize,
     pub artifact_bytes_max: u64,
-    /// What one reply, snapshot, stream update or webhook body may hold, about. Artifacts that do not fit are shown as
-    /// links; a write of a run that would not fit is refused.
+    /// What one reply or webhook body may hold, about. Artifacts that do not fit are shown as links; a write of a run that
+    /// would not fit is refused.
     pub reply_bytes_max: u64,
+    /// What one frame of a stream or one gRPC reply may hold: clients give up on a longer line or message, most of them at
+    /// 4 MiB. Artifacts and chunks that do not fit are shown as links.
+    pub frame_bytes_max: u64,
     /// Attempts to write one commit against others writing the same task.
     pub commit_attempts_max: u32,
     /// Updates kept in memory for the followers of one task; readers further behind read the store.
@@ -122,6 +125,7 @@ impl Default for Limits {
             artifacts_max: 256,
             artifact_bytes_max: 1 << 30,
             reply_bytes_max: 32 << 20,
+            frame_bytes_max: 4 << 20,
             commit_attempts_max: 16,
             tail_updates_max: 256,
             tail_bytes_max: 1 << 20,

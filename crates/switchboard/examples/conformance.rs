@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use switchboard::{
-    Agent, AgentBuilder, AgentError, Artifact, CardForm, Json, Part, Replies, Server, ServerBuilder, Skill, TaskState,
-    Traits, Turn,
+    Agent, AgentBuilder, AgentError, Artifact, CardForm, Json, Part, ProtocolBinding, Replies, Server, ServerBuilder,
+    Skill, TaskState, Traits, Turn,
 };
 
 /// For the kit of 1.0.
@@ -135,7 +135,10 @@ fn server(config: &str) -> anyhow::Result<ServerBuilder> {
     // The kit of 1.0 refuses members it does not know.
     let card = if config == "0.3" { CardForm::All } else { CardForm::V1_0 };
     // The kit's own webhook receiver is on this machine.
-    Ok(Server::builder().agent(agent).card_form(card).outbound_allow(["127.0.0.0/8", "::1/128"]))
+    let server = Server::builder().agent(agent).card_form(card);
+    // The card of 1.0 names gRPC by itself, the one of all versions only when asked to.
+    let server = if config == "0.3" { server.interfaces(ProtocolBinding::ALL) } else { server };
+    Ok(server.outbound_allow(["127.0.0.0/8", "::1/128"]))
 }
 
 #[tokio::main]

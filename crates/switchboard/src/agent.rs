@@ -11,7 +11,7 @@ use switchboard_core::model::{
 use switchboard_engine::Registered;
 use switchboard_engine::runs::{Agent, AgentError, AgentSource, Recovery, Traits, Turn};
 
-use crate::server::{Accent, CardForm, CorvidOptions, SelectoolsOptions};
+use crate::server::{Accent, CardForm, CorvidOptions, ProtocolBinding, SelectoolsOptions};
 
 /// What a card says in `version` if its agent names none.
 const VERSION_DEFAULT: &str = "1.0.0";
@@ -149,6 +149,14 @@ impl AgentBuilder {
         self
     }
 
+    /// Whether a message is refused (`ContentTypeNotSupported`) if its client accepts none of the media types that the
+    /// card says the agent writes. Off by default: what a client accepts is a preference, so the agent answers all the
+    /// same, and the reply names what it writes in the header `A2A-Output-Modes`.
+    #[must_use]
+    pub fn strict_output_modes(self, strict: bool) -> Self {
+        self.traits(|traits| traits.with_strict_output_modes(strict))
+    }
+
     #[must_use]
     pub fn skill(mut self, skill: Skill) -> Self {
         self.card.skills.push(skill.0);
@@ -247,6 +255,14 @@ impl AgentBuilder {
     #[must_use]
     pub fn card_form(mut self, form: CardForm) -> Self {
         self.accent.card = Some(form);
+        self
+    }
+
+    /// Which protocol bindings this agent's card names, in which order, if not what
+    /// [`ServerBuilder::interfaces`](crate::ServerBuilder::interfaces) says.
+    #[must_use]
+    pub fn interfaces(mut self, bindings: impl IntoIterator<Item = ProtocolBinding>) -> Self {
+        self.accent.interfaces = Some(bindings.into_iter().collect());
         self
     }
 

@@ -23,7 +23,16 @@ use switchboard_engine::limits::Limits;
 use switchboard_engine::ports::Clock;
 use switchboard_engine::system::SystemClock;
 
-pub use switchboard_stores::sqlite::{Checked, Compacted, Contents, Fault, FileError, backup, files, reset, verify};
+pub use switchboard_stores::sqlite::{Checked, Compacted, Contents, Fault, FileError, backup, files, reset};
+
+/// Checks a file, its server running or not, and tells each fault as it is found.
+///
+/// # Errors
+/// When the file is missing, is not Switchboard's, or has another schema than this build's. That it is damaged is a
+/// fault, not an error.
+pub fn verify(database: &Path, tell: &mut dyn FnMut(Fault)) -> Result<Checked, FileError> {
+    switchboard_stores::sqlite::verify(database, SystemClock.now(), tell)
+}
 
 /// Removes what `limits` no longer keep and gives the space back, on a file that nobody has open.
 ///

@@ -9,7 +9,8 @@ use switchboard_core::model::{Message, Part, Role, Task, TaskId};
 use switchboard_engine::ports::{Clock, Ids};
 use switchboard_engine::system::{RandomIds, SystemClock};
 
-/// An agent in this process.
+/// An agent in this process. Replies are whole: what does not leave the server for other callers
+/// ([`model::redact`](crate::model::redact)) is there, so a program that passes them on redacts them first.
 ///
 /// ```
 /// use switchboard::{AgentBuilder, Server, Turn};

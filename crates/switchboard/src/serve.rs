@@ -74,7 +74,7 @@ impl Serve {
 
     /// Serves until Ctrl-C or SIGTERM, then stops in order: streams end (clients resume), calls in flight are answered,
     /// running agents have the [grace period](Self::grace). A second signal stops at once, and loses nothing either.
-    /// SIGHUP reads a new TLS certificate and otherwise does nothing.
+    /// SIGHUP reads a new TLS certificate and a new file of tokens, and otherwise does nothing.
     ///
     /// # Errors
     /// When something is configured wrongly, the store or the port cannot be had, or signals cannot be received.
@@ -85,7 +85,7 @@ impl Serve {
         let bound = self.builder.build()?.bind(self.listen).await?;
         tracing::info!(url = bound.url(), "serving");
         let stop = CancellationToken::new();
-        let tls = bound.tls();
+        let (tls, tokens) = (bound.tls(), bound.tokens());
         let mut serving = pin!(bound.run_until(stop.clone().cancelled_owned(), self.grace));
         loop {
             tokio::select! {
@@ -101,6 +101,9 @@ impl Serve {
                 () = hangups.next() => {
                     if let Some(tls) = &tls {
                         tls.reload_and_log().await;
+                    }
+                    if let Some(tokens) = &tokens {
+                        tokens.reload_and_log().await;
                     }
                 }
             }

@@ -23,7 +23,7 @@ pub async fn stop_signal() {
         (Ok(mut signals), _hangups) => signals.next().await,
         (Err(error), _) => {
             tracing::warn!(%error, "signals cannot be received; the process can only be killed, and loses nothing by it");
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -166,7 +166,7 @@ class Client:
 def channel(url):
     import grpc
 
-    return grpc.aio.insecure_channel(url.removeprefix("http://"))
+    return grpc.aio.insecure_channel(url)
 
 
 async def steps(url, transport):

@@ -33,6 +33,11 @@ async def _run(steps, url, transports):
             print(f"ok {transport} {name}", flush=True)
 
 
+def under(name, url):
+    """The same server under another name of this machine."""
+    return url.replace("//127.0.0.1:", f"//{name}:")
+
+
 def same(saw, expected):
     """An assertion that tells both sides."""
     if saw != expected:

@@ -16,3 +16,5 @@ mod receiver;
 mod restored;
 mod rolling;
 mod signed;
+mod synced;
+mod upkeep;

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::http::{call, message};
-use super::process::{Server, binary, free_addr};
+use super::process::{Server, binary, free_addr, without_settings};
 use super::receiver::Receiver;
 
 pub(super) fn with_hook(id: &str, text: &str, url: &str) -> Value {
@@ -21,6 +21,7 @@ pub(super) fn with_hook(id: &str, text: &str, url: &str) -> Value {
 /// What a command of the operator says; it must succeed.
 fn outbox(folder: &Path, args: &[&str]) -> String {
     let mut command = Command::new(binary());
+    without_settings(&mut command);
     let output = command.arg("outbox").args(args).current_dir(folder).output().unwrap();
     let (said, complaint) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{args:?}: {said}{complaint}");

@@ -30,6 +30,18 @@ pub(super) fn free_addr() -> SocketAddr {
     TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).expect("loopback has free ports")
 }
 
+/// Variables that a server started by a test may see. Others, such as `NODE_ENV` or `SWITCHBOARD_LISTEN`, would be settings.
+const VARIABLES_KEPT: [&str; 6] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "RUST_LOG"];
+
+/// Keeps the settings of whoever runs the tests away from a server.
+pub(super) fn without_settings(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if !VARIABLES_KEPT.iter().any(|kept| name == *kept) {
+            command.env_remove(name);
+        }
+    }
+}
+
 pub(super) fn command(data: &Path, addr: SocketAddr) -> Command {
     serving(Command::new(binary()), data, addr)
 }
@@ -41,6 +53,7 @@ pub(super) fn command_under(mut wrapper: Command, data: &Path, addr: SocketAddr)
 }
 
 fn serving(mut command: Command, data: &Path, addr: SocketAddr) -> Command {
+    without_settings(&mut command);
     command.args(["serve", "--listen", &addr.to_string(), "--data"]).arg(data);
     command.current_dir(data.parent().expect("data is in a folder")).stdin(Stdio::null());
     command
@@ -58,6 +71,7 @@ pub(super) fn db_under<A: AsRef<OsStr>>(mut wrapper: Command, args: &[A]) -> Out
 }
 
 fn run_db<A: AsRef<OsStr>>(mut command: Command, args: &[A]) -> Output {
+    without_settings(&mut command);
     command.arg("db").args(args).stdin(Stdio::null()).output().expect("it starts")
 }
 

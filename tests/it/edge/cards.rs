@@ -10,7 +10,9 @@ const CARD: &str = "/.well-known/agent-card.json";
 
 #[tokio::test(start_paused = true)]
 async fn the_card_says_what_is_served_and_where() {
-    let edge = Edge::new(Server::builder().agent(echo()).public_url("https://agents.example/a2a/"));
+    let edge = Edge::new(
+        Server::builder().agent(echo()).allow_unauthenticated(true).public_url("https://agents.example/a2a/"),
+    );
     expect![[r#"
         200 application/json
         {"name":"Echo","description":"Says what it was told","supportedInterfaces":[{"url":"https://agents.example/a2a","protocolBinding":"JSONRPC","protocolVersion":"1.0"},{"url":"https://agents.example/a2a","protocolBinding":"HTTP+JSON","protocolVersion":"1.0"},{"url":"https://agents.example/a2a/rpc","protocolBinding":"JSONRPC","protocolVersion":"0.3"},{"url":"https://agents.example/a2a","protocolBinding":"HTTP+JSON","protocolVersion":"0.3"}],"version":"0.1.0","capabilities":{"streaming":true,"pushNotifications":true,"extendedAgentCard":false},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"skills":[{"id":"echo","name":"Echo","description":"Repeats a text","tags":["test"]}]}
@@ -99,7 +101,13 @@ async fn head_is_get_without_the_body() {
 
 #[tokio::test(start_paused = true)]
 async fn any_page_may_read_the_card() {
-    let edge = Edge::new(Server::builder().agent(echo()).host_check(true).public_url("https://agents.example"));
+    let edge = Edge::new(
+        Server::builder()
+            .agent(echo())
+            .host_check(true)
+            .allow_unauthenticated(true)
+            .public_url("https://agents.example"),
+    );
     let asked = |origin: &str| {
         let request = with(get(CARD), "host", "agents.example");
         if origin.is_empty() { request } else { with(request, "origin", origin) }

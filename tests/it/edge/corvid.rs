@@ -322,7 +322,8 @@ async fn only_holders_of_a_token_get_in_and_each_sees_their_own() {
 
 #[tokio::test(start_paused = true)]
 async fn each_agent_has_its_card() {
-    let edge = Edge::new(Server::builder().agent(echo()).public_url("https://agents.example/x"));
+    let edge =
+        Edge::new(Server::builder().agent(echo()).allow_unauthenticated(true).public_url("https://agents.example/x"));
     let card = edge.get("/x/api/agents/echo/agent-card").await;
     assert_eq!((card.status.as_u16(), card.header("cache-control")), (200, "public, max-age=300"));
     let card = card.json();

@@ -48,7 +48,11 @@ fn server() -> ServerBuilder {
 
 fn server_that(go_on: watch::Receiver<bool>) -> ServerBuilder {
     let limits = Limits { reply_bytes_max: 1 << 20, ..Limits::default() };
-    Server::builder().agent(writer(go_on)).engine_limits(limits).public_url("https://agents.example/base")
+    Server::builder()
+        .agent(writer(go_on))
+        .engine_limits(limits)
+        .allow_unauthenticated(true)
+        .public_url("https://agents.example/base")
 }
 
 /// Sends a text and gives the artifact in the answer.

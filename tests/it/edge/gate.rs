@@ -7,7 +7,13 @@ use switchboard::{Cors, Server};
 use crate::support::edge::{Edge, echo, get, message, post, request, with};
 
 fn loopback() -> Edge {
-    Edge::new(Server::builder().agent(echo()).host_check(true).public_url("https://agents.example:8443"))
+    Edge::new(
+        Server::builder()
+            .agent(echo())
+            .host_check(true)
+            .allow_unauthenticated(true)
+            .public_url("https://agents.example:8443"),
+    )
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,7 +100,8 @@ async fn a_page_that_may_call_is_told_so() {
         let answer = edge.ask(from("https://app.example")).await;
         assert_eq!(answer.gist(), "200");
         let names = ["access-control-allow-origin", "vary", "access-control-expose-headers"];
-        let exposed = "a2a-extensions, x-a2a-extensions, x-request-id, retry-after, etag, accept-ranges, content-range, \
+        let exposed = "a2a-extensions, x-a2a-extensions, a2a-output-modes, x-request-id, retry-after, etag, accept-ranges, \
+                       content-range, \
                        content-disposition";
         assert_eq!(names.map(|name| answer.header(name)), ["https://app.example", "origin", exposed]);
         // Refusals can be read by the page as well.

@@ -1,6 +1,6 @@
 //! Every operation of A2A 1.0 over gRPC, and who may call.
 
-use switchboard::{Server, Tokens};
+use switchboard::{ProtocolBinding, Server, Tokens};
 use switchboard_core::dialect::v1_0::proto::generated as wire;
 use wire::part::Content;
 use wire::send_message_response::Payload;
@@ -112,7 +112,9 @@ async fn webhooks_are_registered_found_listed_and_deleted() {
     };
     let made: wire::TaskPushNotificationConfig =
         client.call("CreateTaskPushNotificationConfig", &config).await.unwrap();
-    assert_eq!(made, wire::TaskPushNotificationConfig { id: made.id.clone(), ..config });
+    let scheme_only = Some(wire::AuthenticationInfo { scheme: "Bearer".to_owned(), credentials: String::new() });
+    let shown = wire::TaskPushNotificationConfig { token: String::new(), authentication: scheme_only, ..config };
+    assert_eq!(made, wire::TaskPushNotificationConfig { id: made.id.clone(), ..shown }, "all but its secrets");
     let one = wire::GetTaskPushNotificationConfigRequest {
         task_id: asking.id.clone(),
         id: made.id.clone(),
@@ -135,7 +137,7 @@ async fn webhooks_are_registered_found_listed_and_deleted() {
 #[tokio::test]
 async fn the_extended_card_names_every_interface() {
     let agent = echo().extended_card(|card| card.description.push_str(", and more")).extended_card_for_anyone();
-    let served = Served::start(Server::builder().agent(agent)).await;
+    let served = Served::start(Server::builder().agent(agent).interfaces(ProtocolBinding::ALL)).await;
     let card: wire::AgentCard = served
         .client()
         .await
@@ -155,10 +157,10 @@ async fn the_extended_card_names_every_interface() {
         [
             ("JSONRPC", "1.0", "URL".to_owned()),
             ("HTTP+JSON", "1.0", "URL".to_owned()),
-            ("GRPC", "1.0", target),
+            ("GRPC", "1.0", target.clone()),
             ("JSONRPC", "0.3", "URL/rpc".to_owned()),
             ("HTTP+JSON", "0.3", "URL".to_owned()),
-            ("GRPC", "0.3", "URL".to_owned()),
+            ("GRPC", "0.3", target),
         ]
     );
 }

@@ -1,8 +1,11 @@
 //! Headers in and out: extensions that were activated, and the name of each request.
 
+use serde_json::{Value, json};
 use switchboard::{Server, Turn};
+use switchboard_core::dialect::v1_0::proto::generated as wire;
 
-use crate::support::edge::{Edge, get, message, post, rpc_body, with};
+use crate::support::edge::{Edge, echo, get, message, old_message, post, rpc_body, unversioned, with};
+use crate::support::grpc::{V1_0, grpc_request};
 
 fn server() -> Edge {
     let agent = switchboard::AgentBuilder::from_fn("Extended", |turn: Turn| async move {
@@ -39,6 +42,69 @@ async fn activated_extensions_reach_the_agent_and_are_echoed() {
             assert_eq!(edge.ask(asked(request)).await.header("a2a-extensions"), active, "{lines:?}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_accepts_nothing_the_agent_writes_is_told_what_it_gets() {
+    let agent = || echo().output_modes(["text/plain", "text/csv"]);
+    let edge = Edge::new(Server::builder().agent(agent()));
+    let accepting = |mut params: Value, modes: &[&str]| {
+        params["configuration"] = json!({"acceptedOutputModes": modes});
+        params
+    };
+    let grpc = |modes: &[&str]| {
+        let part = wire::Part { content: Some(wire::part::Content::Text("hi".to_owned())), ..Default::default() };
+        let message = wire::Message { message_id: "m".to_owned(), role: 1, parts: vec![part], ..Default::default() };
+        let accepted_output_modes = modes.iter().map(|mode| (*mode).to_owned()).collect();
+        let configuration = wire::SendMessageConfiguration { accepted_output_modes, ..Default::default() };
+        let send = wire::SendMessageRequest {
+            message: Some(message),
+            configuration: Some(configuration),
+            ..Default::default()
+        };
+        grpc_request(&format!("{V1_0}/SendMessage"), &send)
+    };
+    // What crewAI sends by default, and what this agent writes.
+    for (modes, told) in
+        [(&["application/json"][..], "text/plain, text/csv"), (&["application/json", "text/*"], ""), (&[], "")]
+    {
+        for request in [
+            post("/", rpc_body("SendMessage", accepting(message("hi"), modes))),
+            post("/", rpc_body("SendStreamingMessage", accepting(message("hi"), modes))),
+            post("/message:send", accepting(message("hi"), modes).to_string()),
+            unversioned(post("/", rpc_body("message/send", accepting(old_message("hi"), modes)))),
+            unversioned(post("/", rpc_body("message/stream", accepting(old_message("hi"), modes)))),
+            grpc(modes),
+        ] {
+            let name = request.uri().to_string();
+            let answer = edge.ask(request).await;
+            assert_eq!((answer.status.as_u16(), answer.header("a2a-output-modes")), (200, told), "{name} {modes:?}");
+        }
+    }
+    let strict = Edge::new(Server::builder().agent(agent().strict_output_modes(true)));
+    let refused = strict.rpc("SendMessage", accepting(message("hi"), &["application/json"])).await;
+    assert_eq!((&refused.json()["error"]["code"], refused.header("a2a-output-modes")), (&json!(-32005), ""));
+    let refused = strict.old_rpc("message/send", accepting(old_message("hi"), &["application/json"])).await;
+    assert_eq!(refused.json()["error"]["code"], -32005);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_line_of_a_header_counts() {
+    let edge = Edge::usual();
+    let twice = |lines: &[&str]| {
+        lines.iter().fold(unversioned(get("/tasks")), |request, line| with(request, "a2a-version", line))
+    };
+    for lines in [&["1.0"][..], &["1.0", "1.0"], &[" ", "1.0"]] {
+        assert_eq!(edge.ask(twice(lines)).await.gist(), "200", "{lines:?}");
+    }
+    let torn = edge.ask(twice(&["1.0", "0.3"])).await;
+    assert_eq!(torn.gist(), "400 VERSION_NOT_SUPPORTED", "lines that differ are no version");
+    assert!(torn.text().contains("1.0, 0.3"), "{}", torn.text());
+
+    let card = "/.well-known/agent-card.json";
+    let etag = edge.get(card).await.header("etag").to_owned();
+    let known = with(with(get(card), "if-none-match", "\"other\""), "if-none-match", &etag);
+    assert_eq!(edge.ask(known).await.status, 304);
 }
 
 #[tokio::test(start_paused = true)]

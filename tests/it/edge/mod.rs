@@ -4,6 +4,7 @@
 
 mod accept;
 mod agent_native;
+mod asked_under;
 mod auth;
 mod bad_bodies;
 mod bad_fields;
@@ -16,6 +17,7 @@ mod errors;
 mod every_card;
 mod extended_cards;
 mod fanout;
+mod frames;
 mod gate;
 mod grpc_bodies;
 mod grpc_calls;
@@ -24,6 +26,7 @@ mod grpc_streams;
 mod headers;
 mod hostile;
 mod http_json;
+mod interfaces;
 mod jsonrpc;
 mod mixed;
 mod mounted;
@@ -46,3 +49,4 @@ mod v0_3_grpc;
 mod v0_3_http_json;
 mod v0_3_jsonrpc;
 mod versions;
+mod withheld;

@@ -15,7 +15,14 @@ use crate::support::edge::echo;
 const ORIGIN: &str = "https://agents.example";
 
 fn agents(public_url: &str) -> Router {
-    Server::builder().agent(echo()).public_url(public_url).build().unwrap().into_router().unwrap()
+    Server::builder()
+        .agent(echo())
+        .allow_unauthenticated(true)
+        .public_url(public_url)
+        .build()
+        .unwrap()
+        .into_router()
+        .unwrap()
 }
 
 async fn ask(app: &Router, request: Request<Body>) -> (StatusCode, Value) {
@@ -68,7 +75,12 @@ async fn a_nested_server_answers_below_its_path() {
 
 #[tokio::test]
 async fn a_nested_service_and_a_router_in_a_router_are_found_as_well() {
-    let service = Server::builder().agent(echo()).public_url(format!("{ORIGIN}/x/y")).build().unwrap();
+    let service = Server::builder()
+        .agent(echo())
+        .allow_unauthenticated(true)
+        .public_url(format!("{ORIGIN}/x/y"))
+        .build()
+        .unwrap();
     let inner: Router = Router::new().nest_service("/y", service.into_service().unwrap());
     talks_by_its_card(&Router::new().nest("/x", inner), "/x/y").await;
 }
@@ -82,7 +94,12 @@ async fn a_merged_server_answers_what_the_app_does_not() {
 
 #[tokio::test]
 async fn an_app_with_a_state_of_its_own_can_mount_the_server() {
-    let server = Server::builder().agent(echo()).public_url(format!("{ORIGIN}/a2a")).build().unwrap();
+    let server = Server::builder()
+        .agent(echo())
+        .allow_unauthenticated(true)
+        .public_url(format!("{ORIGIN}/a2a"))
+        .build()
+        .unwrap();
     let page = get(|state: axum::extract::State<String>| async move { state.0 });
     let app: Router<String> = Router::new().route("/", page).nest("/a2a", server.into_router().unwrap());
     let app = app.with_state("my app".to_owned());

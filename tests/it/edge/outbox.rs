@@ -50,7 +50,7 @@ async fn dead(edge: &Edge) -> Vec<Value> {
 
 #[tokio::test(start_paused = true)]
 async fn only_operators_are_let_in() {
-    let public = || open_server().host_check(true).public_url("https://agents.example/a2a");
+    let public = || open_server().host_check(true).allow_unauthenticated(true).public_url("https://agents.example/a2a");
     for (name, builder, headers, expected) in [
         ("this machine", open_server().host_check(true), vec![], "200"),
         (

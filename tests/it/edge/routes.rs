@@ -284,7 +284,9 @@ async fn agents_of_one_server_do_not_share_tasks() {
 
 #[tokio::test(start_paused = true)]
 async fn a_public_url_with_a_path_is_understood_with_and_without_it() {
-    let edge = Edge::new(Server::builder().agent(echo()).public_url("https://agents.example/base/"));
+    let edge = Edge::new(
+        Server::builder().agent(echo()).allow_unauthenticated(true).public_url("https://agents.example/base/"),
+    );
     for path in
         ["/base/tasks", "/tasks", "/base/agents/echo/tasks", "/base/healthz", "/base/.well-known/agent-card.json"]
     {

@@ -1,6 +1,6 @@
 //! A2A 0.3 over gRPC: `a2a.v1.A2AService`.
 
-use switchboard::Server;
+use switchboard::{ProtocolBinding, Server};
 use switchboard_core::dialect::v0_3::proto::generated as wire;
 use wire::part::Part as Content;
 use wire::send_message_response::Payload;
@@ -119,12 +119,13 @@ async fn webhooks_are_resources() {
 #[tokio::test]
 async fn the_card_is_that_of_0_3() {
     let agent = echo().extended_card(|card| card.description.push_str(", and more")).extended_card_for_anyone();
-    let served = Served::start(Server::builder().agent(agent)).await;
+    let served = Served::start(Server::builder().agent(agent).interfaces(ProtocolBinding::ALL)).await;
     let client = served.client_of(V0_3).await;
     let card: wire::AgentCard = client.call("GetAgentCard", &wire::GetAgentCardRequest {}).await.unwrap();
     assert_eq!((card.protocol_version.as_str(), card.preferred_transport.as_str()), ("0.3.0", "JSONRPC"));
     let transports: Vec<_> = card.additional_interfaces.iter().map(|it| it.transport.as_str()).collect();
     assert_eq!(transports, ["JSONRPC", "HTTP+JSON", "GRPC"]);
+    assert_eq!(card.additional_interfaces[2].url, served.address.to_string());
     assert!(card.supports_authenticated_extended_card);
     let bare = Served::start(Server::builder().agent(echo())).await;
     let refused = bare.client_of(V0_3).await.refusal("GetAgentCard", &wire::GetAgentCardRequest {}).await;

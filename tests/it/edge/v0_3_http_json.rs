@@ -82,8 +82,10 @@ async fn webhooks_are_resources_with_names() {
     let id = working(&edge).await;
     let path = format!("/v1/tasks/{id}/pushNotificationConfigs");
     let config = json!({"id": "pc", "url": "https://hooks.example/", "token": "k"});
-    let kept = json!({"name": format!("tasks/{id}/pushNotificationConfigs/pc"), "pushNotificationConfig": config});
-    let created = ask(&edge, post(&path, json!({"config": kept}).to_string())).await.json();
+    let name = format!("tasks/{id}/pushNotificationConfigs/pc");
+    let given = json!({"name": name, "pushNotificationConfig": config});
+    let kept = json!({"name": name, "pushNotificationConfig": {"id": "pc", "url": "https://hooks.example/"}});
+    let created = ask(&edge, post(&path, json!({"config": given}).to_string())).await.json();
     assert_eq!(created, kept);
     assert_eq!(ask(&edge, get(&format!("{path}/pc"))).await.json(), kept);
     assert_eq!(ask(&edge, get(&path)).await.json(), json!({"configs": [kept]}));

@@ -150,16 +150,37 @@ async fn refusals_are_spelled_as_0_3_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_reads_only_events_is_refused_by_an_event() {
+async fn a_refused_stream_is_an_event_for_clients_that_name_events_on_any_line() {
     let edge = Edge::usual();
-    let call = || unversioned(post("/", rpc_body("tasks/resubscribe", json!({"id": "none"}))));
-    let streamed = edge.ask(with(call(), "accept", "text/event-stream")).await;
-    assert_eq!((streamed.status.as_u16(), streamed.header("content-type")), (200, "text/event-stream"));
-    let [event] = &events(&streamed.text())[..] else { panic!("{}", streamed.text()) };
-    assert_eq!((&event["id"], &event["error"]["code"]), (&json!(1), &json!(-32001)));
-    for accept in ["application/json, text/event-stream", "*/*"] {
-        let plain = edge.ask(with(call(), "accept", accept)).await;
-        assert_eq!(plain.header("content-type"), "application/json", "{accept}");
+    let asking = |method: &str, accept: &[&str]| {
+        let call = unversioned(post("/", rpc_body(method, json!({"id": "none"}))));
+        accept.iter().fold(call, |call, line| with(call, "accept", line))
+    };
+    for accept in [
+        &["text/event-stream"][..],
+        // As the Python SDK 0.3 sends it.
+        &["*/*", "text/event-stream"],
+        &["text/event-stream", "*/*"],
+        &["application/json", "Text/Event-Stream;q=0.9"],
+        &["application/json, text/event-stream"],
+    ] {
+        for method in ["tasks/resubscribe", "message/stream"] {
+            let streamed = edge.ask(asking(method, accept)).await;
+            let head = (streamed.status.as_u16(), streamed.header("content-type"));
+            assert_eq!(head, (200, "text/event-stream"), "{method} {accept:?}");
+            let [event] = &events(&streamed.text())[..] else { panic!("{}", streamed.text()) };
+            assert_eq!(event["id"], 1);
+            assert!(event["error"]["code"].is_i64(), "{event}");
+        }
+    }
+    for (method, accept) in [
+        ("tasks/resubscribe", &["*/*"][..]),
+        ("tasks/resubscribe", &[]),
+        ("tasks/resubscribe", &["text/event-streams", "text/*"]),
+        ("tasks/get", &["application/json, text/event-stream"]),
+    ] {
+        let plain = edge.ask(asking(method, accept)).await;
+        assert_eq!(plain.header("content-type"), "application/json", "{method} {accept:?}");
     }
 }
 

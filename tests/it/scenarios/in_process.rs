@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 use switchboard::call::ListTasks;
-use switchboard::{AgentBuilder, Server, TaskState, Turn};
+use switchboard::{AgentBuilder, Limits, Server, TaskState, Turn};
 
 use crate::support::pictures::{film, picture};
 
@@ -93,5 +93,37 @@ async fn what_is_configured_wrongly_is_said_in_a_sentence() {
     let wrong = "public URL \"ftp://x\" must begin with http:// or https:// and name a host";
     assert_eq!(said(server().public_url("ftp://x")), wrong);
     assert_eq!(said(server().public_url("https://x/?q")), "public URL \"https://x/?q\" must not have a query");
+    let invites = "the public URL \"https://agents.example\" invites clients from other machines, and without tokens each of \
+                   them could use every agent and read every task; give out tokens (ServerBuilder::tokens), or call \
+                   ServerBuilder::allow_unauthenticated";
+    assert_eq!(said(server().public_url("https://agents.example")), invites);
+    let tokens = switchboard::Tokens::parse("0123456789abcdef alice").unwrap();
+    assert!(server().public_url("https://agents.example").tokens(tokens).build().is_ok());
+    assert!(server().public_url("https://agents.example").allow_unauthenticated(true).build().is_ok());
+    for local in ["http://localhost:3000", "http://127.0.0.2/a2a", "https://[::1]:8443"] {
+        assert!(server().public_url(local).build().is_ok(), "{local}");
+    }
     assert_eq!(said(server().tokens(switchboard::Tokens::default())), "the list of tokens is empty");
+}
+
+#[tokio::test(start_paused = true)]
+async fn memory_holds_as_many_tasks_as_it_is_told_and_drops_the_oldest_ended_one() {
+    let echo = || AgentBuilder::from_fn("Echo", |turn: Turn| async move { Ok(turn.answer(turn.text()).await?) });
+    let keeping = |tasks_max| Limits { retention_tasks_max: tasks_max, ..Limits::default() };
+    for (builder, kept) in [
+        (Server::builder().memory_holding(2), 2),
+        (Server::builder().engine_limits(keeping(3)), 3),
+        (Server::builder().memory_holding(4).engine_limits(keeping(100)), 4),
+    ] {
+        let server = builder.agent(echo()).build().unwrap();
+        let agent = server.local("echo").unwrap();
+        let first = agent.send_text("first").await.unwrap().into_task().unwrap();
+        for _ in 1..kept {
+            agent.send_text("another").await.unwrap();
+        }
+        assert_eq!(agent.tasks(ListTasks::default()).await.unwrap().total_size, kept);
+        agent.send_text("one too many").await.unwrap();
+        assert_eq!(agent.tasks(ListTasks::default()).await.unwrap().total_size, kept);
+        assert_eq!(agent.task(&first.id).await.unwrap_err().to_string(), "Task not found");
+    }
 }

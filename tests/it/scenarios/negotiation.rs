@@ -13,8 +13,17 @@ fn accepting(modes: &[&str]) -> SendMessage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_common_output_mode_is_refused() {
-    let agent = with_card(registered("echo", echo()), |card| {
+async fn what_a_client_accepts_is_a_preference() {
+    let world = World::of(registered("echo", echo()));
+    let task = world.client().send(accepting(&["application/json"])).await.unwrap();
+    assert_eq!((task.state(), task.artifacts[0].text().as_str()), (TaskState::Completed, "hello"));
+    assert!(world.client().stream(accepting(&["audio/wav"])).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strict_agent_refuses_a_client_that_accepts_nothing_it_writes() {
+    let strict = echo().with_traits(|traits| traits.with_strict_output_modes(true));
+    let agent = with_card(registered("echo", strict), |card| {
         card.skills = vec![AgentSkill { output_modes: vec!["image/png".to_owned()], ..AgentSkill::default() }];
     });
     let world = World::of(agent);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use expect_test::expect;
 use switchboard_core::call::SendMessage;
 use switchboard_core::dialect::Dialect;
-use switchboard_core::model::{AuthenticationInfo, PushConfig, TaskState};
+use switchboard_core::model::{AuthenticationInfo, Json, Part, PushConfig, TaskState};
 use switchboard_engine::limits::Limits;
 use switchboard_engine::runs::Traits;
 
@@ -127,6 +127,53 @@ async fn what_the_receiver_is_sent() {
     "#]]
     .assert_debug_eq(&call.headers);
     expect![[r#"{"statusUpdate":{"taskId":"00000000-0000-4000-8000-000000000001","contextId":"00000000-0000-4000-8000-000000000002","status":{"state":"TASK_STATE_COMPLETED","timestamp":"2026-01-01T00:00:00.000Z"}}}"#]].assert_eq(std::str::from_utf8(&call.body).unwrap());
+}
+
+/// A client reads its configs without secrets and sends them back so; the receiver still gets what it checks.
+#[tokio::test(start_paused = true)]
+async fn an_update_of_a_config_without_its_secrets_keeps_them() {
+    let hooks = Hooks::new();
+    let (world, acts) = world(&hooks, |_| {});
+    let authentication = |credentials: Option<&str>| {
+        Some(AuthenticationInfo { scheme: "Bearer".to_owned(), credentials: credentials.map(str::to_owned) })
+    };
+    let config = PushConfig { token: Some("k".to_owned()), authentication: authentication(Some("c")), ..hook("", "c") };
+    let send = SendMessage { push_config: Some(config.clone()), return_immediately: true, ..say("hello") };
+    let task = world.client().send(send).await.unwrap();
+    hooks.calls(1).await;
+    let url = "https://hooks.example/another-path".to_owned();
+    let update = PushConfig { url, authentication: authentication(None), ..hook(task.id.as_str(), "c") };
+    world.client().register(update).await.unwrap();
+    acts.next().await.returns();
+    let calls = hooks.calls(2).await;
+    assert_eq!(calls[1].url, "https://hooks.example/another-path");
+    assert_eq!(calls[1].header("authorization"), Some("Bearer c"));
+    assert_eq!(calls[1].header("x-a2a-notification-token"), Some("k"));
+}
+
+/// Whichever form a webhook gets: updates, the newest state after a backlog, or whole tasks.
+#[tokio::test(start_paused = true)]
+async fn a_receiver_is_not_told_what_must_not_leave() {
+    let planted = || Json::from_trusted(r#"{"apiKey":"PLANTED","note":"kept","in":{"bearer":"PLANTED"}}"#);
+    for (dialect, coalesce) in [(Dialect::V1_0, 0), (Dialect::V1_0, 1), (Dialect::V0_3, 0), (Dialect::AgentNative, 0)] {
+        let hooks = Hooks::answering([Answer::Status(500)]);
+        let (world, acts) = world(&hooks, |limits| limits.delivery_coalesce_after = coalesce);
+        let mut send = SendMessage { return_immediately: true, metadata: Some(planted()), ..with_hook("hello") };
+        send.message.metadata = Some(planted());
+        let client = world.client().with(|caller| caller.dialect = dialect);
+        let task = client.send(send).await.unwrap();
+        let act = acts.next().await;
+        assert_eq!(act.turn.metadata(), Some(&planted()), "the agent sees all");
+        let part = Part::text("x").with_metadata(planted());
+        act.turn.artifact_writer().with_metadata(planted()).finish(vec![part.clone()]).await.unwrap();
+        act.turn.status(TaskState::Working, vec![part]).await.unwrap();
+        act.returns();
+        hooks.until(|hooks| hooks.taken_of(&task.id).last() == Some(&4)).await;
+        let calls = hooks.calls(1).await;
+        let bodies: Vec<_> = calls.iter().map(|call| std::str::from_utf8(&call.body).unwrap()).collect();
+        assert!(bodies.iter().any(|body| body.contains("kept")), "{dialect:?}: {bodies:?}");
+        assert!(!bodies.iter().any(|body| body.contains("PLANTED")), "{dialect:?} {coalesce}: {bodies:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use super::{Client, within};
 use crate::places::root;
 
 /// Fetching the packages of one client, on a slow line.
-const FETCH: Duration = Duration::from_secs(300);
+const FETCH: Duration = Duration::from_secs(600);
 
 const PYTHON: &str = "python3";
 /// The oldest that the packages of every Python client run on.
@@ -181,7 +181,9 @@ fn venv(home: &Path, packages: &[&OsStr]) -> Result<(), String> {
     make.args(["-m", "venv", "--clear"]).arg(home.join("venv"));
     fetch(make, home)?;
     let mut pip = Command::new(home.join("venv/bin/python"));
-    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]).args(packages);
+    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]);
+    // A program compiles the few modules that it imports; pip would compile all of them, for minutes.
+    pip.arg("--no-compile").args(packages);
     fetch(pip, home)
 }
 

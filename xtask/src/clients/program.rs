@@ -4,24 +4,34 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::packages::Packages;
-use super::{Client, within};
+use super::{Client, GRPC, within};
 
 /// A client has a shorter limit for each of its steps; this one is for what hangs outside of them.
-const RUN: Duration = Duration::from_secs(90);
+const RUN: Duration = Duration::from_secs(180);
 
-/// Runs the client and tells of each step. Fails only on what is no fault of the client's.
+/// Runs the client and tells of each step. A server is given by its URL and whether it is the one for gRPC. Fails only on
+/// what is no fault of the client's.
 #[expect(clippy::disallowed_methods, reason = "how long a client took is for people to read")]
-pub(super) fn run(client: &Client, packages: &Packages, url: &str) -> Result<bool, String> {
+pub(super) fn run(client: &Client, packages: &Packages, servers: &[(&str, bool)]) -> Result<bool, String> {
     println!("     Client {}", client.name);
     let begun = Instant::now();
-    let mut command = packages.program(client)?;
-    command.arg(url).args(client.transports);
-    let ended = within::run(command, &packages.log(client), RUN);
-    let (trouble, said) = match ended {
-        Ok(ended) if ended.is_success => (None, ended.said),
-        Ok(ended) => (Some("it failed".to_owned()), ended.said),
-        Err(message) => (Some(message), String::new()),
-    };
+    let (mut trouble, mut said) = (None, String::new());
+    for (url, is_for_grpc) in servers {
+        let transports = client.transports.iter().filter(|transport| (**transport == GRPC) == *is_for_grpc);
+        let transports: Vec<_> = transports.collect();
+        if transports.is_empty() || trouble.is_some() {
+            continue;
+        }
+        let mut command = packages.program(client)?;
+        command.arg(url).args(transports);
+        match within::run(command, &packages.log(client), RUN) {
+            Ok(ended) => {
+                trouble = (!ended.is_success).then(|| "it failed".to_owned());
+                said.push_str(&ended.said);
+            }
+            Err(message) => trouble = Some(message),
+        }
+    }
     let verdict = judge(client, &said, trouble);
     for step in &verdict.passed {
         println!("test {} {step} ... ok", client.name);

@@ -58,6 +58,10 @@ pub(super) const OF_1_0: &[KnownFailure] = &[
 ];
 
 pub(super) const OF_0_3: &[KnownFailure] = &[
+    everywhere(
+        "optional/capabilities/test_agent_card_optional.py::test_agent_interfaces_structure",
+        "the kit wants an http or https URL for gRPC, too; the gRPC libraries of the clients take host:port and no scheme",
+    ),
     KnownFailure {
         id: "optional/capabilities/test_push_notification_config_methods.py::test_get_push_notification_config",
         only_in: Some("capabilities-jsonrpc"),

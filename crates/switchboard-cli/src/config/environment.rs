@@ -34,6 +34,33 @@ impl Environment {
         }
     }
 
+    /// Whether a variable has a value other than blanks.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.text(name).is_some_and(|value| !value.trim().is_empty())
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.raw(name).map(|value| value.to_string_lossy().into_owned())
+    }
+
+    /// The variable by which a platform says that this is no place for trials, if there is one.
+    pub(crate) fn production_variable(&self) -> Option<&'static str> {
+        let is = |name, value| self.text(name).is_some_and(|given| given == value);
+        let is_netlify_on_this_machine = is("NETLIFY_LOCAL", "true");
+        let signs = [
+            ("NODE_ENV", is("NODE_ENV", "production")),
+            ("NETLIFY", is("NETLIFY", "true") && !is_netlify_on_this_machine),
+            ("AWS_LAMBDA_FUNCTION_NAME", self.is_set("AWS_LAMBDA_FUNCTION_NAME") && !is_netlify_on_this_machine),
+            ("CF_PAGES", is("CF_PAGES", "1")),
+            ("VERCEL", self.is_set("VERCEL")),
+            ("VERCEL_ENV", self.is_set("VERCEL_ENV")),
+            ("RENDER", self.is_set("RENDER")),
+            ("FLY_APP_NAME", self.is_set("FLY_APP_NAME")),
+            ("K_SERVICE", self.is_set("K_SERVICE")),
+        ];
+        signs.into_iter().find(|(_, found)| *found).map(|(name, _)| name)
+    }
+
     /// The variables whose names begin with `prefix`, with their values as far as both are text.
     pub(crate) fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let variables = self.variables.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));

@@ -49,6 +49,14 @@ pub(crate) fn reachable(addr: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, addr.port())
 }
 
+/// Whether a URL that is known to be one leads to this machine and to no other.
+pub(crate) fn is_local_url(url: &str) -> bool {
+    let url: Option<http::Uri> = url.parse().ok();
+    let Some(host) = url.as_ref().and_then(http::Uri::host) else { return false };
+    let host = host.trim_matches(['[', ']']);
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+}
+
 /// Whether only this machine can reach an address.
 pub(crate) fn is_local(addr: SocketAddr) -> bool {
     addr.ip().to_canonical().is_loopback()

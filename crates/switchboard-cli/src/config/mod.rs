@@ -35,7 +35,7 @@ pub(crate) use choices::{Card, Effects, Idempotency, LogFormat, Seed, Synchronou
 pub(crate) use environment::Environment;
 pub(crate) use flags::SettingFlags;
 pub(crate) use layer::gather;
-pub(crate) use listen::{is_local, local_url, reachable};
+pub(crate) use listen::{is_local, is_local_url, local_url, reachable};
 pub(crate) use origin::{ConfigError, ConfigErrors, Errors, Given, Origin};
 pub(crate) use print::print;
 pub(crate) use settle::settle;
@@ -62,6 +62,18 @@ pub(crate) struct Config {
     pub(crate) webhook_signing_secrets: Option<KnownSecrets>,
     /// The first is the default one. Never empty.
     pub(crate) agents: Vec<AgentConfig>,
+}
+
+impl Config {
+    /// Where clients on other machines find this server and need no token: the address of the port, or the public URL.
+    pub(crate) fn open_to_others_at(&self) -> Option<String> {
+        if self.tokens.is_some() {
+            return None;
+        }
+        let public = self.server.public_url.as_ref().filter(|url| !is_local_url(url));
+        let listen = *self.server.listen;
+        public.cloned().or_else(|| (!is_local(listen)).then(|| listen.to_string()))
+    }
 }
 
 /// Where tasks are kept.

@@ -10,12 +10,21 @@ use super::typed::Secret;
 use super::{ConfigError, Environment, Given, KnownSecrets, KnownTokens, Origin, listen};
 
 pub(super) fn tokens(server: &mut ServerSettings, folder: &Path) -> Result<Option<KnownTokens>, ConfigError> {
-    let Some(found) = find(&mut server.tokens, &server.tokens_file, folder)? else { return Ok(None) };
-    let tokens = Tokens::parse(&found.text).map_err(|error| found.refuse(error))?;
-    if tokens.is_empty() {
-        return Err(found.refuse("no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT] [+operator]"));
+    if let Some(Secret(text)) = server.tokens.value.take() {
+        let tokens = Tokens::parse(&text).map_err(|error| server.tokens.from.error(error))?;
+        if tokens.is_empty() {
+            let why = "no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT] [+operator]";
+            return Err(server.tokens.from.error(why));
+        }
+        return Ok(Some(KnownTokens { tokens, file: None }));
     }
-    Ok(Some(KnownTokens { tokens, file: found.file }))
+    let Some(path) = &server.tokens_file.value else { return Ok(None) };
+    // The server keeps an eye on the file, so that new tokens need no restart.
+    let tokens = Tokens::from_file(folder.join(path)).map_err(|error| {
+        let comma = if error.line > 0 { "," } else { "" };
+        server.tokens_file.from.error(format_args!("{}{comma} {error}", path.display()))
+    })?;
+    Ok(Some(KnownTokens { tokens, file: Some(path.clone()) }))
 }
 
 /// The key that all callers share, from the variable that the setting names.

@@ -4,14 +4,17 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use switchboard::Limits;
+use switchboard::{Limits, ServerBuilder};
 
 use super::agents::settle_agents;
 use super::layer::Layers;
 use super::row::Table;
 use super::secrets::{api_key, signing_secrets, tokens};
 use super::table::{ServerSettings, TlsSettings};
-use super::{Config, ConfigErrors, Environment, Errors, Storage, listen, tls};
+use super::{Config, ConfigErrors, Environment, Errors, Origin, Storage, listen, tls};
+
+/// How many tasks are kept in memory, where a million would take gigabytes.
+const MEMORY_TASKS_MAX: u64 = ServerBuilder::MEMORY_TASKS_MAX_DEFAULT as u64;
 
 /// # Errors
 /// When something is wrong; the errors say what and where, all of them together.
@@ -32,7 +35,10 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
     } else {
         errors.keep(tls::tls(&tls_settings, folder)).flatten()
     };
-    check_access(&server, tokens.is_some() || server.api_key_env.is_some(), &mut errors);
+    check_access(&server, tokens.is_some() || server.api_key_env.is_some(), environment, &mut errors);
+    if *server.memory && !server.retention_tasks_max.is_given() {
+        server.retention_tasks_max.value = MEMORY_TASKS_MAX;
+    }
     let storage = server.storage();
     errors.or(Some(Config { server, tls_settings, tls, storage, tokens, api_key, webhook_signing_secrets, agents }))
 }
@@ -71,24 +77,39 @@ impl ServerSettings {
     }
 }
 
-/// Who may call is decided on purpose: a server that other machines can reach has tokens, or says that it needs none.
-fn check_access(server: &ServerSettings, has_tokens: bool, errors: &mut Errors) {
-    let about_tokens = [(Table::Server, "tokens"), (Table::Server, "tokens_file")];
-    if errors.is_doubtful(&about_tokens) {
+/// Who may call is decided on purpose: a server for clients on other machines has tokens, or says that it needs none.
+fn check_access(server: &ServerSettings, has_tokens: bool, environment: &Environment, errors: &mut Errors) {
+    if environment.is_set("A2A_SECRET") {
+        errors.add(Origin::Variable("A2A_SECRET").error(
+            "this server cannot verify callers by a shared secret yet, so the secret would protect nothing; unset the \
+             variable, and give out tokens (--tokens FILE, or SWITCHBOARD_TOKENS)",
+        ));
+    }
+    let of_server = |key| (Table::Server, key);
+    if errors.is_doubtful(&["tokens", "tokens_file", "allow_unauthenticated"].map(of_server)) {
         return;
     }
-    let about_access = [(Table::Server, "listen"), (Table::Server, "allow_unauthenticated")];
-    let is_open = !has_tokens && !*server.allow_unauthenticated;
-    if is_open && !listen::is_local(*server.listen) && !errors.is_doubtful(&about_access) {
-        errors.add(server.listen.from.error(format_args!(
-            "{} can be reached from other machines, and whoever reaches it could use every agent and read every task; \
-             either give out tokens (--tokens FILE, or SWITCHBOARD_TOKENS) or say --allow-unauthenticated",
-            *server.listen
-        )));
-    }
+    let asks = "either give out tokens (--tokens FILE, or SWITCHBOARD_TOKENS) or say --allow-unauthenticated";
     if has_tokens && !server.tenants.is_empty() {
         let why =
             "these are the tenants of callers without a token, and there are tokens; name them in the tokens' lines";
         errors.add(server.tenants.from.error(why));
+    }
+    if has_tokens || *server.allow_unauthenticated || errors.is_doubtful(&["listen", "public_url"].map(of_server)) {
+        return;
+    }
+    if !listen::is_local(*server.listen) {
+        errors.add(server.listen.from.error(format_args!(
+            "{} can be reached from other machines, and every client that reaches it could use every agent and read every task; {asks}",
+            *server.listen
+        )));
+    } else if let Some(url) = server.public_url.as_ref().filter(|url| !listen::is_local_url(url)) {
+        errors.add(server.public_url.from.error(format_args!(
+            "{url} invites clients from other machines, and each of them could use every agent and read every task; {asks}"
+        )));
+    } else if let Some(variable) = environment.production_variable() {
+        errors.add(Origin::Variable(variable).error(format_args!(
+            "this says that the server is in production, where it does not start without knowing who may call; {asks}"
+        )));
     }
 }

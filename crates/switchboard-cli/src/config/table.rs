@@ -8,7 +8,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use switchboard::{CorvidOptions, Dialect, Limits, SelectoolsOptions, ServerLimits};
+use switchboard::{CorvidOptions, Dialect, Limits, ProtocolBinding, SelectoolsOptions, ServerLimits};
 
 use super::choices::{Card, Effects, Idempotency, KindName, LogFormat, Recovery, Seed, Synchronous};
 use super::layer::Layer;
@@ -60,7 +60,7 @@ settings! {
                PORT stand in for SWITCHBOARD_LISTEN.")
         .flag("--listen", "ADDR").variable("SWITCHBOARD_LISTEN").default("127.0.0.1:8080");
     public_url: Option<String> = Row::new(Text(values::public_url), ADDRESS, "URL that clients use, path included")
-        .more("It goes into the agent cards.")
+        .more("It goes into the agent cards. One that is not on this machine needs tokens, or allow_unauthenticated.")
         .flag("--public-url", "URL").variable("SWITCHBOARD_PUBLIC_URL")
         .unset("made from the address").example("\"https://agents.example/a2a\"");
     cors_origins: Vec<String> = Row::new(List(values::origin), ADDRESS,
@@ -101,6 +101,7 @@ settings! {
         .default_of(|| number(Limits::default().retention_tasks_s));
     retention_tasks_max: u64 = Row::new(Number { min: 1, max: 1_000_000_000, unit: "tasks" }, TASKS,
             "How many tasks are kept; beyond it the oldest ended ones are removed, whatever their age")
+        .more("With memory = true the default is 10000.")
         .default_of(|| number(Limits::default().retention_tasks_max));
     retention_tasks_batch: u64 = Row::new(Number { min: 0, max: 1_000_000, unit: "tasks" }, TASKS,
             "How many of the oldest ended tasks go at once when a new one makes more than retention_tasks_max")
@@ -109,7 +110,8 @@ settings! {
         .default_of(|| number(Limits::default().retention_tasks_batch)).example("100");
 
     tokens_file: Option<PathBuf> = Row::new(Path("file"), ACCESS, "File of tokens; only their holders may call")
-        .more("Each line is TOKEN PRINCIPAL [TENANT,TENANT] [+operator].")
+        .more("Each line is TOKEN PRINCIPAL [TENANT,TENANT] [+operator]. A new file is used within a minute, or at once after \
+               SIGHUP.")
         .flag("--tokens", "FILE").variable("SWITCHBOARD_TOKENS_FILE")
         .unset("no tokens").example("\"tokens.txt\"").hidden_by("tokens");
     tokens: Option<Secret> = Row::new(Kind::Secret, ACCESS, "The lines of tokens themselves, in place of a file")
@@ -120,8 +122,8 @@ settings! {
                16 characters is taken, with a warning, only while no other machine can reach the server.")
         .flag("--api-key-env", "NAME").variable("SWITCHBOARD_API_KEY_ENV").unset("no key").example("\"A2A_API_KEY\"");
     allow_unauthenticated: bool = Row::new(Bool, ACCESS,
-            "Let every client call that reaches an address beyond this machine")
-        .more("All of them share all tasks.")
+            "Let every client call that reaches an address or a public URL beyond this machine, without a token")
+        .more("All of them share all tasks; the log says so as a warning.")
         .flag("--allow-unauthenticated", "BOOL").variable("SWITCHBOARD_ALLOW_UNAUTHENTICATED").default("false");
     tenants: Vec<String> = Row::new(List(values::path_name), ACCESS, "Tenant that callers without a token may name")
         .flag("--tenant", "NAME").variable("SWITCHBOARD_TENANT").default("");
@@ -137,6 +139,11 @@ settings! {
             "Size of a reply at most, about, in bytes; larger artifacts are shown as links")
         .flag("--reply-limit", "BYTES").variable("SWITCHBOARD_REPLY_LIMIT")
         .default_of(|| number(Limits::default().reply_bytes_max));
+    frame_bytes_max: u64 = Row::new(bytes(64 << 10, 1 << 30), ACCESS,
+            "Size of one frame of a stream, or of a gRPC reply, at most, in bytes; larger artifacts and chunks are links")
+        .more("Most clients give up on a frame above 4 MiB. More than reply_bytes_max has no effect.")
+        .flag("--frame-limit", "BYTES").variable("SWITCHBOARD_FRAME_LIMIT")
+        .default_of(|| number(Limits::default().frame_bytes_max));
     default_version: Option<Dialect> = Row::new(Choice(|| vec!["1.0".to_owned(), "0.3".to_owned()]), ACCESS,
             "What a request without A2A-Version means where its method or path does not tell")
         .more("The specification says 0.3; \"1.0\" is for closed networks.")
@@ -147,6 +154,12 @@ settings! {
         .more("\"agent-native\", \"selectools\", \"corvid\" and \"nexus\" are the systems. It matters for clients that do not say \
                which version they speak.")
         .flag("--card", "FORM").variable("SWITCHBOARD_CARD").default("all");
+    interfaces: Option<Vec<ProtocolBinding>> = Row::new(List(values::binding), ACCESS,
+            "Protocol binding that the agent cards name: JSONRPC, HTTP+JSON or GRPC; clients prefer the first")
+        .more("Every binding is served whatever the cards name. google-adk refuses a card with GRPC on it \
+               (docs/clients.md).")
+        .flag("--interface", "BINDING").variable("SWITCHBOARD_INTERFACE")
+        .unset("JSONRPC and HTTP+JSON; with card = \"1.0\" also GRPC").example("[\"JSONRPC\", \"HTTP+JSON\", \"GRPC\"]");
 
     webhook_attempts_max: u32 = Row::new(Number { min: 1, max: 1_000, unit: "attempts" }, WEBHOOKS,
             "Attempts at a webhook before it becomes a dead letter")
@@ -290,9 +303,18 @@ settings! {
     output_modes: Option<Vec<String>> = Row::new(List(values::media_type), CARD,
             "Media types that the agent answers with")
         .unset("those of the kind of agent").example("[\"text/plain\"]");
+    strict_output_modes: bool = Row::new(Bool, CARD,
+            "Refuse a message whose client accepts none of the media types that the agent answers with")
+        .more("Otherwise the agent answers all the same, and the header A2A-Output-Modes says with what.")
+        .flag("--strict-output-modes", "BOOL").variable("SWITCHBOARD_STRICT_OUTPUT_MODES").for_every_agent()
+        .default("false");
     card: Option<Card> = Row::new(Choice(words::<Card>), CARD,
             "What the card of this agent holds, if not what card says for the server")
         .unset("card of the server").example("\"selectools\"");
+    interfaces: Option<Vec<ProtocolBinding>> = Row::new(List(values::binding), CARD,
+            "Protocol bindings that the card of this agent names, if not those that interfaces says for the server")
+        .more("gRPC reaches only the first agent.")
+        .unset("interfaces of the server").example("[\"HTTP+JSON\"]");
 
     dialect: Option<Seed> = Row::new(Choice(words::<Seed>), DIALECTS,
             "Answer clients that name no version in the dialect of one system at /, /rpc and /a2a, too")

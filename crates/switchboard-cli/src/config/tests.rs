@@ -59,7 +59,7 @@ fn variables_for_the_default_command_can_be_named_one_by_one() {
     let file = "[[agent]]\nname = \"Cat\"\ncommand = \"cat\"\nenv = [\"OLD\"]\n";
     assert_eq!(env(&["--exec-env", "NEW"], &[], file).unwrap(), ["NEW"]);
     assert_eq!(env(&[], &[], file).unwrap(), ["OLD"]);
-    let refused = |flags: &[&str]| env(flags, &[], "").unwrap_err().to_string();
+    let refused = |flags: &[&str]| env(flags, &[], "").unwrap_err();
     let reason = "--exec-env: \"A2A_ATTEMPT\" cannot be passed on: names that begin with A2A_ describe the message";
     assert_eq!(refused(&["--exec", "cat", "--exec-env", "A2A_ATTEMPT"]), reason);
     assert_eq!(refused(&["--exec-env", "API_KEY"]), "--exec-env: only agents of kind \"exec\" have this");
@@ -144,6 +144,7 @@ fn every_setting_has_a_variable() {
         outbound_allow = ["10.0.0.0/8", "127.0.0.1:9000"]
         body_bytes_max = 4096
         reply_bytes_max = 2097152
+        frame_bytes_max = 4194304
         default_version = "1.0"
         card = "1.0"
         webhook_attempts_max = 3
@@ -171,6 +172,7 @@ fn every_setting_has_a_variable() {
         push = true
         input_modes = ["text/plain"]
         output_modes = ["text/plain", "application/octet-stream"]
+        strict_output_modes = false
         default_project = false
 
         [[agent.skill]]
@@ -180,6 +182,22 @@ fn every_setting_has_a_variable() {
         tags = ["command"]
     "##]]
     .assert_eq(&print(&config).unwrap());
+}
+
+#[test]
+fn interfaces_come_from_every_layer_in_their_order() {
+    use switchboard::ProtocolBinding::{Grpc, HttpJson, JsonRpc};
+    let file = "[server]\ninterfaces = [\"http+json\"]\n[[agent]]\nname = \"X\"\ninterfaces = [\"JSONRPC\"]";
+    let interfaces = |flags: &[&str], variables: &[(&str, &str)]| {
+        load(flags, variables, file).map(|config| config.server.interfaces.value)
+    };
+    assert_eq!(interfaces(&[], &[]).unwrap(), Some(vec![HttpJson]));
+    let variable = [("SWITCHBOARD_INTERFACE", "GRPC,JSONRPC")];
+    assert_eq!(interfaces(&[], &variable).unwrap(), Some(vec![Grpc, JsonRpc]));
+    let flags = ["--interface", "JSONRPC", "--interface", "GRPC"];
+    assert_eq!(interfaces(&flags, &variable).unwrap(), Some(vec![JsonRpc, Grpc]));
+    assert_eq!(load(&[], &[], file).unwrap().agents[0].settings.interfaces.value, Some(vec![JsonRpc]));
+    assert_eq!(load(&[], &[], "").unwrap().server.interfaces.value, None);
 }
 
 #[test]
@@ -202,7 +220,7 @@ fn host_and_port_of_a_platform_stand_in_for_listen() {
 
 #[test]
 fn beyond_this_machine_only_with_tokens_or_an_explicit_word() {
-    let why = "can be reached from other machines, and whoever reaches it could use every agent and read every task; \
+    let why = "can be reached from other machines, and every client that reaches it could use every agent and read every task; \
                either give out tokens (--tokens FILE, or SWITCHBOARD_TOKENS) or say --allow-unauthenticated";
     for (listen, from, refused) in [
         (("--listen", "0.0.0.0:80"), "--listen", "0.0.0.0:80"),
@@ -217,6 +235,15 @@ fn beyond_this_machine_only_with_tokens_or_an_explicit_word() {
     assert!(load(&["--tokens", "tokens.txt"], &[], file).is_ok());
     assert!(load(&[], &[("SWITCHBOARD_TOKENS", &format!("{TOKEN} bob"))], file).is_ok());
     assert!(load(&["--allow-unauthenticated"], &[], file).is_ok());
+    let why = "invites clients from other machines, and each of them could use every agent and read every task; either give \
+               out tokens (--tokens FILE, or SWITCHBOARD_TOKENS) or say --allow-unauthenticated";
+    let public = ["--public-url", "https://agents.example/a2a"];
+    assert_eq!(refusal(&public, &[], ""), format!("--public-url: https://agents.example/a2a {why}"));
+    assert!(load(&[public[0], public[1], "--tokens", "tokens.txt"], &[], "").is_ok());
+    assert!(load(&[public[0], public[1], "--allow-unauthenticated"], &[], "").is_ok());
+    for local in ["http://127.0.0.1:9000/x", "https://localhost", "http://[::1]:80"] {
+        assert!(load(&["--public-url", local], &[], "").is_ok(), "{local}");
+    }
     for local in ["127.0.0.1:0", "127.8.9.1:80", "[::1]:80", "[::ffff:127.0.0.1]:80", "localhost:80"] {
         assert!(load(&["--listen", local], &[], "").is_ok(), "{local}");
     }
@@ -338,4 +365,52 @@ fn agent_flags_are_about_the_default_agent() {
     let shell = load(&["--exec", "a | b", "--exec-shell"], &[], "").unwrap();
     assert_eq!((shell.agents[0].name.as_str(), shell.agents[0].slug.as_str()), ("Command", "command"));
     assert!(matches!(&shell.agents[0].kind, Kind::Exec { invocation: Invocation::Shell(line), .. } if line == "a | b"));
+}
+
+#[test]
+fn in_production_it_does_not_start_without_knowing_who_may_call() {
+    let why = "this says that the server is in production, where it does not start without knowing who may call; either give \
+               out tokens (--tokens FILE, or SWITCHBOARD_TOKENS) or say --allow-unauthenticated";
+    for (variables, culprit) in [
+        (&[("NODE_ENV", "production")][..], "NODE_ENV"),
+        (&[("NETLIFY", "true")], "NETLIFY"),
+        (&[("AWS_LAMBDA_FUNCTION_NAME", "agents")], "AWS_LAMBDA_FUNCTION_NAME"),
+        (&[("CF_PAGES", "1")], "CF_PAGES"),
+        (&[("VERCEL", "1")], "VERCEL"),
+        (&[("VERCEL_ENV", "preview")], "VERCEL_ENV"),
+        (&[("RENDER", "true")], "RENDER"),
+        (&[("FLY_APP_NAME", "agents")], "FLY_APP_NAME"),
+        (&[("K_SERVICE", "agents")], "K_SERVICE"),
+    ] {
+        assert_eq!(refusal(&[], variables, ""), format!("{culprit}: {why}"));
+        assert!(load(&["--tokens", "tokens.txt"], variables, "").is_ok(), "{culprit}");
+        assert!(load(&["--allow-unauthenticated"], variables, "").is_ok(), "{culprit}");
+    }
+    for harmless in [
+        &[("NODE_ENV", "development")][..],
+        &[("NETLIFY", "true"), ("NETLIFY_LOCAL", "true")],
+        &[("AWS_LAMBDA_FUNCTION_NAME", "agents"), ("NETLIFY_LOCAL", "true")],
+        &[("CF_PAGES", "0"), ("VERCEL", ""), ("RENDER", " "), ("NETLIFY", "false")],
+    ] {
+        assert!(load(&[], harmless, "").is_ok(), "{harmless:?}");
+    }
+}
+
+#[test]
+fn a_secret_that_cannot_protect_anything_yet_is_refused() {
+    let why = "A2A_SECRET: this server cannot verify callers by a shared secret yet, so the secret would protect nothing; unset \
+               the variable, and give out tokens (--tokens FILE, or SWITCHBOARD_TOKENS)";
+    assert_eq!(refusal(&[], &[("A2A_SECRET", "s3cret")], ""), why);
+    assert_eq!(refusal(&["--tokens", "tokens.txt"], &[("A2A_SECRET", "s3cret")], ""), why);
+    assert!(load(&[], &[("A2A_SECRET", "  ")], "").is_ok(), "a blank one counts as unset");
+}
+
+#[test]
+fn memory_keeps_as_many_tasks_as_the_configuration_says() {
+    let kept = |file: &str| *load(&[], &[], file).unwrap().server.retention_tasks_max;
+    assert_eq!(kept(""), 1_000_000);
+    assert_eq!(kept("[server]\nmemory = true"), 10_000);
+    assert_eq!(kept("[server]\nmemory = true\nretention_tasks_max = 1000000"), 1_000_000);
+    let printed = print(&load(&["--memory"], &[], "").unwrap()).unwrap();
+    assert!(printed.contains("\nretention_tasks_max = 10000\n"), "{printed}");
 }

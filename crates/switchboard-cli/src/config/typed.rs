@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use switchboard::Dialect;
+use switchboard::{Dialect, ProtocolBinding};
 
 use super::choices::{Card, Effects, Idempotency, KindName, LogFormat, Recovery, Seed, Synchronous};
 use super::layer::Layer;
@@ -146,6 +146,17 @@ impl SettingValue for Vec<String> {
 
     fn to_value(&self) -> Option<Value> {
         Some(Value::List(self.clone()))
+    }
+}
+
+impl SettingValue for Vec<ProtocolBinding> {
+    fn from_value(value: Value) -> Result<Self, String> {
+        let Value::List(items) = value else { return Err(misfit(&value)) };
+        items.iter().map(|item| item.parse()).collect()
+    }
+
+    fn to_value(&self) -> Option<Value> {
+        Some(Value::List(self.iter().map(ToString::to_string).collect()))
     }
 }
 

@@ -2,7 +2,7 @@
 //! beside what came.
 
 use http::Uri;
-use switchboard::{AgentBuilder, RESERVED};
+use switchboard::{AgentBuilder, ProtocolBinding, RESERVED};
 
 use crate::agents::demo::Demo;
 
@@ -85,6 +85,11 @@ pub(super) fn path_name(text: String) -> Result<String, String> {
 /// A text that people will read in a card.
 pub(super) fn words(text: String) -> Result<String, String> {
     if text.trim().is_empty() { Err("expected some text, got none".to_owned()) } else { Ok(text) }
+}
+
+/// A protocol binding, by its name on a card.
+pub(super) fn binding(text: String) -> Result<String, String> {
+    text.parse().map(|binding: ProtocolBinding| binding.to_string())
 }
 
 pub(super) fn media_type(text: String) -> Result<String, String> {

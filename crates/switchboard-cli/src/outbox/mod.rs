@@ -14,6 +14,9 @@ use crate::config::Environment;
 use crate::failure::Failure;
 use reach::Reach;
 
+pub(crate) use reach::fetch;
+pub(crate) use trust::Trust;
+
 /// What one page asks for; the server gives no more anyway.
 const PAGE_SIZE: usize = 100;
 

@@ -111,6 +111,17 @@ impl Reach {
     }
 }
 
+/// The status and the body of a page of a server that asks for no token.
+///
+/// # Errors
+/// When there is no answer.
+pub(crate) async fn fetch(url: &str, path: &str, trust: &Trust) -> Result<(u16, Bytes), Failure> {
+    let server = Server::new(url.to_owned(), None, trust)?;
+    server.ask(Method::GET, path, None).await.map_err(|trouble| match trouble {
+        Trouble::NobodyThere(why) | Trouble::Other(why) => Failure::Runtime(why),
+    })
+}
+
 fn request(method: Method, url: &str, body: Option<&Value>, token: Option<&str>) -> Result<Request<Bytes>, Failure> {
     let mut request = Request::builder().method(method).uri(url);
     if body.is_some() {

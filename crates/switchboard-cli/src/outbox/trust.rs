@@ -13,7 +13,7 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 
 use crate::failure::Failure;
 
-pub(super) enum Trust {
+pub(crate) enum Trust {
     /// The well-known authorities.
     WellKnown,
     /// Those in a file.

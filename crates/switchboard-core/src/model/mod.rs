@@ -7,8 +7,10 @@ mod dialect;
 mod ids;
 mod json;
 mod message;
+mod modes;
 mod part;
 mod push;
+pub mod redact;
 mod security;
 mod task;
 mod timestamp;
@@ -30,7 +32,7 @@ pub(crate) use task::push_lean;
 pub use task::{FAILED_UNTOLD, TIMED_OUT, Task, TaskState, TaskStatus};
 pub use timestamp::Timestamp;
 pub use update::{ArtifactUpdate, ArtifactView, StatusUpdate, TaskView, Update};
-pub use weight::outweighs;
+pub use weight::{WEIGHT_PER_BYTE_MAX, outweighs};
 
 #[cfg(test)]
 mod weight_tests;

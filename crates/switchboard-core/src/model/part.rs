@@ -88,10 +88,16 @@ impl Part {
     /// Bytes of content, the figure that limits count.
     #[must_use]
     pub fn content_bytes(&self) -> usize {
+        self.content_as_bytes().len()
+    }
+
+    /// The content as a download has it: a text as UTF-8, bytes as they are, data as its JSON, a link as its URL.
+    #[must_use]
+    pub fn content_as_bytes(&self) -> &[u8] {
         match &self.content {
-            PartContent::Text(text) | PartContent::Url(text) => text.len(),
-            PartContent::Raw(bytes) => bytes.len(),
-            PartContent::Data(json) => json.as_str().len(),
+            PartContent::Text(text) | PartContent::Url(text) => text.as_bytes(),
+            PartContent::Raw(bytes) => bytes,
+            PartContent::Data(json) => json.as_str().as_bytes(),
         }
     }
 

@@ -1,18 +1,25 @@
 //! What is said to weigh less than a limit does, spelled out.
 
-use super::weight::outweighs;
-use super::{Artifact, Json, Message, Part, Role};
+use super::weight::{WEIGHT_PER_BYTE_MAX, outweighs};
+use super::{Artifact, Json, Message, Part, Role, Update};
 use crate::dialect::v1_0;
 
 fn samples() -> Vec<Part> {
-    vec![
+    let numbers = format!("[{}]", ["0"; 1000].join(","));
+    let members = format!("{{{}}}", (0..1000).map(|n| format!("\"k{n}\":{n}")).collect::<Vec<_>>().join(","));
+    let nested = format!("{}{}", "[".repeat(60), "]".repeat(60));
+    let mut samples = vec![
         Part::text("plain"),
-        Part::text("\0\u{1}\u{1f}\u{7f}\n\r\t\"\\ 漢字 🦀").with_filename("\u{2}\".txt"),
+        Part::text("\0\u{1}\u{1f}\u{7f}\n\r\t\"\\ 漢字 🦀 \u{85}\u{2028}\u{2029}").with_filename("\u{2}\".txt"),
         Part::raw(vec![0; 1000]).with_media_type("image/png"),
         Part::raw(vec![0; 1]),
         Part::url("https://example.com/\"x\""),
         Part::json(Json::from_trusted("{\"a\":[1,2,3]}")).with_metadata(Json::from_trusted("{\"b\":null}")),
-    ]
+    ];
+    for json in [numbers, members, nested, "[{},{},[],\"\",true,null]".to_owned()] {
+        samples.push(Part::json(Json::from_trusted(json)));
+    }
+    samples
 }
 
 #[test]
@@ -22,16 +29,25 @@ fn nothing_is_longer_in_a_reply_than_it_weighs() {
         let mut encoded = Vec::new();
         v1_0::encode_message(&message, &mut encoded);
         assert!(encoded.len() as u64 <= message.weight(), "{part:?}: {} of {}", encoded.len(), message.weight());
+        #[cfg(feature = "protobuf")]
+        {
+            let mut encoded = Vec::new();
+            v1_0::proto::encode_update(&Update::Message(message.clone().into()), &mut encoded);
+            assert!(encoded.len() as u64 <= message.weight(), "{part:?}: {} of {}", encoded.len(), message.weight());
+        }
         let artifact = Artifact::new("a", vec![part.clone()]);
         assert!(artifact.weight() >= part.weight());
+        assert!(part.weight() <= WEIGHT_PER_BYTE_MAX * (part.content_bytes() as u64 + 256), "{part:?}");
     }
 }
 
 #[test]
 fn what_cannot_outweigh_is_not_counted_and_what_does_is_found() {
-    let parts = samples();
+    let parts = [Part::text("plain \0"), Part::raw(vec![0; 1000]), Part::url("https://example.com/\"x\"")];
     let total = parts.iter().map(Part::weight).sum();
     assert!(outweighs(&parts, total - 1));
     assert!(!outweighs(&parts, total));
     assert!(!outweighs(&[], 0));
+    let numbers = Part::json(Json::from_trusted(format!("[{}]", ["0"; 1000].join(","))));
+    assert!(!outweighs(&[numbers], 2_100), "an agent's write is counted in JSON");
 }

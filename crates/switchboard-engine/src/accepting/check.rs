@@ -33,49 +33,31 @@ pub(crate) fn check(
         return Ok(());
     }
     check_input(card, words, send)?;
-    check_output(card, &send.accepted_output_modes)
+    if agent.source.traits().strict_output_modes {
+        check_output(card, &send.accepted_output_modes)?;
+    }
+    Ok(())
 }
 
 /// Only a media type that a part names is checked: plain text or JSON without one is what everybody sends.
 fn check_input(card: &AgentCard, words: &Vocabulary, send: &SendMessage) -> Result<(), ProtocolError> {
     for (index, part) in send.message.parts.iter().enumerate() {
-        let Some(named) = &part.media_type else { continue };
-        let mut read = card.default_input_modes.iter().chain(card.skills.iter().flat_map(|skill| &skill.input_modes));
-        if !read.any(|mode| modes_match(mode, named)) {
-            let modes = card.default_input_modes.join(", ");
-            let field = format!("{}[{index}].{}", words.parts, words.media_type);
-            let reason = format!("{field}: this agent does not read {named} (it reads {modes})");
-            return Err(ProtocolError::ContentTypeNotSupported { reason });
-        }
+        let Some(named) = part.media_type.as_deref().filter(|named| !card.reads(named)) else { continue };
+        let modes = card.default_input_modes.join(", ");
+        let field = format!("{}[{index}].{}", words.parts, words.media_type);
+        let reason = format!("{field}: this agent does not read {named} (it reads {modes})");
+        return Err(ProtocolError::ContentTypeNotSupported { reason });
     }
     Ok(())
 }
 
+/// Only an agent that is strict about it refuses a client whose output modes it does not write: they are a preference
+/// (spec 3.2.2), and some clients name `application/json` whatever they read.
 fn check_output(card: &AgentCard, accepted: &[String]) -> Result<(), ProtocolError> {
-    if accepted.is_empty() {
-        return Ok(());
-    }
-    let mut written = card.default_output_modes.iter().chain(card.skills.iter().flat_map(|skill| &skill.output_modes));
-    if written.any(|mode| accepted.iter().any(|wanted| modes_match(mode, wanted))) {
+    if card.writes_any(accepted) {
         return Ok(());
     }
     let (wanted, modes) = (accepted.join(", "), card.default_output_modes.join(", "));
     let reason = format!("configuration.acceptedOutputModes: this agent writes {modes}, none of {wanted}");
     Err(ProtocolError::ContentTypeNotSupported { reason })
 }
-
-/// Whether two media types can mean the same; either may be a range such as `text/*`. Parameters and case do not count.
-/// `text` alone is what some older clients send for `text/plain`.
-fn modes_match(one: &str, other: &str) -> bool {
-    fn split(mode: &str) -> (&str, &str) {
-        let bare = mode.split(';').next().unwrap_or_default().trim();
-        bare.split_once('/').unwrap_or((bare, "*"))
-    }
-    let same = |a: &str, b: &str| a == "*" || b == "*" || a.eq_ignore_ascii_case(b);
-    let ((kind, detail), (other_kind, other_detail)) = (split(one), split(other));
-    same(kind, other_kind) && same(detail, other_detail)
-}
-
-#[cfg(test)]
-#[path = "check_tests.rs"]
-mod tests;

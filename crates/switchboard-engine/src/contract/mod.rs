@@ -17,6 +17,9 @@ pub mod records;
 pub mod retention;
 pub mod webhooks;
 
+use std::future::Future;
+use std::time::Duration;
+
 use crate::memory::ManualClock;
 use crate::ports::Store;
 
@@ -26,6 +29,18 @@ pub trait Subject: Send + Sync {
     fn clock(&self) -> &ManualClock;
     /// What a restart of the process does: everything durable is still there, and whoever held a lease is gone.
     fn restart(&mut self);
+}
+
+/// Longer than any behaviour takes on the busiest machine.
+const BEHAVIOUR_SECONDS_MAX: u64 = 300;
+
+/// Lets a store that never answers fail its test, which would hang otherwise.
+///
+/// # Panics
+/// When the behaviour has not ended in time.
+pub async fn within_limit(behaviour: impl Future<Output = ()>) {
+    let ended = tokio::time::timeout(Duration::from_secs(BEHAVIOUR_SECONDS_MAX), behaviour).await;
+    assert!(ended.is_ok(), "not ended within {BEHAVIOUR_SECONDS_MAX} s: something was never answered");
 }
 
 /// One test per behaviour. `make` gives a fresh, empty [`Subject`].
@@ -122,7 +137,8 @@ macro_rules! store_contract {
         $(
             #[tokio::test]
             async fn $behaviour() {
-                $crate::contract::$room::$behaviour(&mut $make()).await;
+                let mut subject = $make();
+                $crate::contract::within_limit($crate::contract::$room::$behaviour(&mut subject)).await;
             }
         )*
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use switchboard_core::lifecycle::{Event, Folded};
-use switchboard_core::model::{Artifact, ArtifactId, Part, PartContent, TaskId};
+use switchboard_core::model::{Artifact, ArtifactId, Part, TaskId};
 
 use super::tables::{Record, Tables};
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, Place, StoredArtifact};
@@ -94,7 +94,7 @@ fn read(artifact: &Artifact, cursor: &mut ArtifactCursor, bytes_max: usize) -> B
         if cursor.is_at_end() || out.len() >= bytes_max {
             break;
         }
-        let content = content(part);
+        let content = part.content_as_bytes();
         let until = usize::try_from(cursor.until - cursor.place.start).unwrap_or(usize::MAX).min(content.len());
         let from = usize::try_from(cursor.from - cursor.place.start).unwrap_or(usize::MAX).min(until);
         let end = until.min(from.saturating_add(bytes_max - out.len()));
@@ -105,14 +105,6 @@ fn read(artifact: &Artifact, cursor: &mut ArtifactCursor, bytes_max: usize) -> B
         }
     }
     out.freeze()
-}
-
-fn content(part: &Part) -> &[u8] {
-    match &part.content {
-        PartContent::Text(text) | PartContent::Url(text) => text.as_bytes(),
-        PartContent::Raw(bytes) => bytes,
-        PartContent::Data(json) => json.as_str().as_bytes(),
-    }
 }
 
 fn bytes_of(parts: &[Part]) -> u64 {

@@ -32,11 +32,18 @@ pub(crate) async fn cancel_task(
         }
     }
     // A caller that goes away does not leave an intent behind that nobody was told of.
-    let work = cancel(house.clone(), house.scope(caller, agent), id.clone(), metadata);
+    let bytes_max = house.reply_bytes_max(caller);
+    let work = cancel(house.clone(), house.scope(caller, agent), id.clone(), metadata, bytes_max);
     house.supervisor.unbroken(Box::pin(work)).await
 }
 
-async fn cancel(house: Arc<House>, scope: Scope, id: TaskId, metadata: Option<Json>) -> Result<Reply, ProtocolError> {
+async fn cancel(
+    house: Arc<House>,
+    scope: Scope,
+    id: TaskId,
+    metadata: Option<Json>,
+    bytes_max: u64,
+) -> Result<Reply, ProtocolError> {
     let (house, id) = (&house, &id);
     let stored = house.live_task(&scope, id).await?;
     let record = Record::stored(StoredHead { key: stored.key, scope: scope.clone(), head: stored.head });
@@ -56,7 +63,7 @@ async fn cancel(house: Arc<House>, scope: Scope, id: TaskId, metadata: Option<Js
     match stored.head.state {
         // Still submitted or working only when the process is going down: the intent is recorded and will be obeyed.
         TaskState::Canceled | TaskState::Submitted | TaskState::Working => {
-            Ok(Reply::Task(house.fitted(&scope, TaskView::whole(stored.folded.task.clone()))))
+            Ok(Reply::Task(house.fitted(&scope, TaskView::whole(stored.folded.task.clone()), bytes_max)))
         }
         state => Err(ProtocolError::TaskNotCancelable { id: id.clone(), state }),
     }

@@ -3,10 +3,11 @@
 
 use switchboard_core::call::Owner;
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{AgentName, ArtifactId, TaskId};
+use switchboard_core::lifecycle::{Phase, updates};
+use switchboard_core::model::{AgentName, ArtifactId, TaskId, Update};
 
 use crate::house::House;
-use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
+use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use crate::ports::room::PARTS_APART_MAX;
 use crate::ports::store::{Scope, StoreError};
 
@@ -28,6 +29,42 @@ pub(crate) async fn artifact(
         Ok(Some(stored)) => Ok(stored),
         Ok(None) => Err(ProtocolError::task_not_found(task)),
         Err(error) => Err(house.store_failed(&error)),
+    }
+}
+
+/// What one update of a task wrote to an artifact, whole or one part of it. It is in memory while it is sent: a write is
+/// never larger than a reply.
+pub(crate) async fn update(
+    house: &House,
+    agent: &str,
+    owner: &Owner,
+    task: &TaskId,
+    artifact: &ArtifactId,
+    seq: u64,
+    part: Option<u64>,
+) -> Result<WrittenUpdate, ProtocolError> {
+    let scope = Scope { owner: owner.clone(), agent: AgentName::from(agent) };
+    let missing = || ProtocolError::task_not_found(task);
+    let stored = house.store.head(&scope, task).await.map_err(|error| house.store_failed(&error))?;
+    let stored = stored.filter(|stored| stored.head.phase == Phase::Live).ok_or_else(missing)?;
+    let after = seq.checked_sub(1).filter(|after| *after < stored.head.seq).ok_or_else(missing)?;
+    let page = match house.store.log(stored.key, after, 1).await {
+        Ok(page) => page,
+        Err(StoreError::Pruned) => {
+            let reason = "is no longer kept by itself; fetch the artifact without it";
+            return Err(ProtocolError::invalid("update", reason));
+        }
+        Err(error) => return Err(house.store_failed(&error)),
+    };
+    let written = page.commits.iter().find_map(|commit| {
+        let mut updates = updates(task, &stored.head.context_id, commit.first_seq, &commit.events);
+        updates.find(|(number, _)| *number == seq)
+    });
+    match written {
+        Some((_, Update::Artifact(update))) if update.artifact.artifact_id == *artifact => {
+            WrittenUpdate::of(seq, &update.artifact, part).ok_or_else(missing)
+        }
+        Some(_) | None => Err(missing()),
     }
 }
 

@@ -16,5 +16,5 @@ pub(crate) async fn get_task(
     let scope = house.scope(caller, agent);
     let stored = house.live_task(&scope, id).await?;
     let view = TaskView { history_length, ..TaskView::whole(stored.folded.task.clone()) };
-    Ok(Reply::Task(house.fitted(&scope, view)))
+    Ok(Reply::Task(house.fitted(&scope, view, house.reply_bytes_max(caller))))
 }

@@ -26,6 +26,7 @@ pub(crate) async fn list_tasks(
     };
     let token = list.page_token.as_deref().filter(|token| !token.is_empty());
     let after = token.map(|token| decode_token(token, &list)).transpose()?;
+    let bytes_max = house.reply_bytes_max(caller);
     let query = ListQuery {
         context_id: list.context_id.clone(),
         state: list.state,
@@ -33,18 +34,18 @@ pub(crate) async fn list_tasks(
         page_size: page_size as usize,
         after,
         artifacts: list.include_artifacts,
-        room: house.room(),
+        room: house.room_of(bytes_max),
     };
     let scope = house.scope(caller, agent);
     let page = house.store.list(&scope, &query).await.map_err(|error| house.store_failed(&error))?;
     let artifacts = if list.include_artifacts { ArtifactView::AlwaysListed } else { ArtifactView::Omitted };
     let mut next = page.next;
     let mut tasks = Vec::with_capacity(page.tasks.len());
-    let mut left = house.limits.reply_bytes_max;
+    let mut left = bytes_max;
     let mut last = None;
     for stored in page.tasks {
         let view = TaskView { task: stored.folded.task.clone(), history_length: list.history_length, artifacts };
-        let view = house.fitted(&scope, view);
+        let view = house.fitted(&scope, view, bytes_max);
         let weight = weight(&view);
         if weight > left && !tasks.is_empty() {
             // A page of large tasks is a short page.

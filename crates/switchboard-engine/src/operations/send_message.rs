@@ -24,6 +24,7 @@ pub(crate) async fn send_message(
     send: Box<SendMessage>,
 ) -> Result<Reply, ProtocolError> {
     check(house, agent, caller, &send)?;
+    let bytes_max = house.reply_bytes_max(caller);
     let (history_length, return_immediately) = (send.history_length, send.return_immediately);
     let again = (frees_keys(caller.dialect) && caller.idempotency_key.is_some()).then(|| send.clone());
     let (record, stored) = match enter(house, agent, caller, send).await? {
@@ -39,10 +40,10 @@ pub(crate) async fn send_message(
     let may_answer = stored.head.is_settled() || (return_immediately && stored.head.phase == Phase::Live);
     let has_waited = !return_immediately && refuses_wrong_answers(caller.dialect);
     if may_answer {
-        return told(answer(house, &record.scope, &stored.folded, history_length), has_waited);
+        return told(answer(house, &record.scope, &stored.folded, history_length, bytes_max), has_waited);
     }
     // Boxed, because most sends never get here and should not carry the room for it.
-    told(Box::pin(wait_for_answer(house, record, stored, history_length)).await?, has_waited)
+    told(Box::pin(wait_for_answer(house, record, stored, history_length, bytes_max)).await?, has_waited)
 }
 
 /// The reply, unless the agent answered wrongly: then a caller that has waited for it is told so by an error. The task
@@ -88,6 +89,7 @@ async fn wait_for_answer(
     record: Arc<Record>,
     stored: StoredTask,
     history_length: Option<u32>,
+    bytes_max: u64,
 ) -> Result<Reply, ProtocolError> {
     if stored.head.phase == Phase::Unborn {
         wait_until_known(house, &record, &stored).await?;
@@ -95,7 +97,7 @@ async fn wait_for_answer(
     let patience = Duration::from_secs(u64::from(house.limits.settle_wait_s_max));
     wait_until(house, &record, Until::Settled, patience).await?;
     let stored = read(house, &record.scope, &record).await?;
-    Ok(answer(house, &record.scope, &stored.folded, history_length))
+    Ok(answer(house, &record.scope, &stored.folded, history_length, bytes_max))
 }
 
 pub(crate) async fn send_streaming_message(
@@ -132,6 +134,7 @@ pub(crate) async fn send_streaming_message(
     };
     let cursor = stored.head.seq;
     if *opened && after_state(StreamKind::Send, stored.head.state) == StreamEnd::Close {
+        let first = first.into_iter().map(|frame| house.fitted_frame(&record.scope, frame)).collect();
         return Ok(Reply::Stream(Box::pin(Finished(first))));
     }
     let waits = stored.head.inbox() > 0;
@@ -140,12 +143,12 @@ pub(crate) async fn send_streaming_message(
 }
 
 /// The answer of a settled record, or of a task as it is.
-fn answer(house: &House, scope: &Scope, folded: &Folded, history_length: Option<u32>) -> Reply {
+fn answer(house: &House, scope: &Scope, folded: &Folded, history_length: Option<u32>, bytes_max: u64) -> Reply {
     match &folded.reply {
         Some(message) => Reply::SentMessage(message.clone()),
         None => {
             let view = TaskView { history_length, ..TaskView::whole(folded.task.clone()) };
-            Reply::SentTask(house.fitted(scope, view))
+            Reply::SentTask(house.fitted(scope, view, bytes_max))
         }
     }
 }

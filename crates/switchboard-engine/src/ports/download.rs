@@ -4,10 +4,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use switchboard_core::model::ArtifactId;
+use bytes::{Bytes, BytesMut};
+use switchboard_core::model::{Artifact, ArtifactId, Part, PartContent};
 
 use super::keys::TaskKey;
+use super::room::PartKind;
 
 /// An artifact, or one part of it, as a reader found it.
 #[derive(Clone, Debug)]
@@ -26,6 +27,40 @@ pub struct StoredArtifact {
     /// Commits to read from, by where their bytes begin: sorted, the first at the start. How fine they are is the
     /// store's choice.
     pub places: Arc<[Place]>,
+}
+
+/// What one update wrote to an artifact, or one part of that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenUpdate {
+    /// The number of the update.
+    pub seq: u64,
+    pub bytes: Bytes,
+    /// As the first part that was asked for says them.
+    pub filename: Option<String>,
+    pub media_type: String,
+}
+
+impl WrittenUpdate {
+    /// The contents of a write's parts, one after the other, or of the part with this number; none if it has no such part.
+    #[must_use]
+    pub fn of(seq: u64, written: &Artifact, part: Option<u64>) -> Option<Self> {
+        let parts = match part {
+            None => written.parts.as_slice(),
+            Some(part) => std::slice::from_ref(written.parts.get(usize::try_from(part).ok()?)?),
+        };
+        let first = parts.first()?;
+        let bytes = match parts {
+            [Part { content: PartContent::Raw(bytes), .. }] => bytes.clone(),
+            parts => {
+                let mut all = BytesMut::new();
+                parts.iter().for_each(|part| all.extend_from_slice(part.content_as_bytes()));
+                all.freeze()
+            }
+        };
+        let kind = PartKind::of(&first.content);
+        let media_type = first.media_type.clone().unwrap_or_else(|| kind.media_type().to_owned());
+        Some(Self { seq, bytes, filename: first.filename.clone(), media_type })
+    }
 }
 
 /// Where to go on reading. What the numbers mean is the store's own affair, but `start` never is beyond what is read next.

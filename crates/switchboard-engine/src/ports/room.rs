@@ -22,6 +22,13 @@ pub const PARTS_APART_MAX: u64 = 32;
 pub trait Links: Send + Sync {
     /// The address of a whole artifact, or of one of its parts.
     fn artifact(&self, scope: &Scope, task: &TaskId, artifact: &ArtifactId, part: Option<u64>) -> String;
+
+    /// The address of what one update of the task wrote to an artifact, or of one part of that.
+    fn update(&self, scope: &Scope, task: &TaskId, artifact: &ArtifactId, seq: u64, part: Option<u64>) -> String {
+        let url = self.artifact(scope, task, artifact, part);
+        let mark = if url.contains('?') { '&' } else { '?' };
+        format!("{url}{mark}update={seq}")
+    }
 }
 
 #[derive(Clone)]
@@ -61,11 +68,21 @@ impl Room {
 /// What a task takes in a reply, with or without its artifacts, near enough to end a page by.
 #[must_use]
 pub fn estimate(task: &Task, artifacts: bool) -> u64 {
-    let of_parts = |parts: &[Part]| -> u64 { parts.iter().map(|part| PART_BYTES + part.content_bytes() as u64).sum() };
-    let of_message = |message: &Arc<Message>| PART_BYTES + of_parts(&message.parts);
+    let of_message = |message: &Arc<Message>| PART_BYTES + length(&message.metadata) + parts_estimate(&message.parts);
+    let of_artifact = |artifact: &Arc<Artifact>| length(&artifact.metadata) + parts_estimate(&artifact.parts);
     let messages = task.history.iter().chain(&task.status.message).map(of_message).sum::<u64>();
-    let artifacts = task.artifacts.iter().filter(|_| artifacts).map(|artifact| of_parts(&artifact.parts)).sum::<u64>();
-    PART_BYTES + messages + artifacts
+    let artifacts = task.artifacts.iter().filter(|_| artifacts).map(of_artifact).sum::<u64>();
+    PART_BYTES + length(&task.metadata) + messages + artifacts
+}
+
+/// What parts take in a reply, about.
+#[must_use]
+pub fn parts_estimate(parts: &[Part]) -> u64 {
+    parts.iter().map(|part| PART_BYTES + part.content_bytes() as u64 + length(&part.metadata)).sum()
+}
+
+fn length(metadata: &Option<Json>) -> u64 {
+    metadata.as_ref().map_or(0, |json| json.as_str().len() as u64)
 }
 
 fn take(left: &mut u64, weight: u64) -> bool {
@@ -206,8 +223,14 @@ impl Outline {
     /// the parts are different things.
     #[must_use]
     pub fn linked(self, room: &Room, scope: &Scope, task: &TaskId) -> Artifact {
+        let id = self.artifact.artifact_id.clone();
+        self.linked_by(|part| room.links.artifact(scope, task, &id, part))
+    }
+
+    /// As [`Outline::linked`], with the address of the whole, or of a part, from `url`.
+    #[must_use]
+    pub fn linked_by(self, url: impl Fn(Option<u64>) -> String) -> Artifact {
         let Self { artifact, parts, count, alike } = self;
-        let url = |part| room.links.artifact(scope, task, &artifact.artifact_id, part);
         let parts = if alike || count > PARTS_APART_MAX {
             vec![parts.into_iter().next().map_or_else(|| Part::url(url(None)), |first| first.linked(url(None)))]
         } else {

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use switchboard_core::dialect::{Dialect, encode_update, push_media_type};
+use switchboard_core::model::redact::redact_update;
 use switchboard_core::model::{AuthenticationInfo, Update};
 
 use crate::ports::store::Delivery;
@@ -14,9 +15,10 @@ pub(super) struct Letter {
     pub(super) body: Bytes,
 }
 
+/// The body for an update, without what must not leave the server.
 pub(super) fn encode(dialect: Dialect, update: &Update) -> Bytes {
     let mut body = Vec::with_capacity(512);
-    encode_update(dialect, update, &mut body);
+    encode_update(dialect, redact_update(update).as_ref().unwrap_or(update), &mut body);
     body.into()
 }
 

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use switchboard_core::dialect::encode_pushed_task;
 use switchboard_core::model::TaskView;
+use switchboard_core::model::redact::redact_view;
 
 use crate::house::House;
 use crate::ports::store::{Delivery, StoreError};
@@ -11,7 +12,7 @@ use crate::ports::store::{Delivery, StoreError};
 pub(super) async fn whole_task(house: &House, delivery: &Delivery) -> Result<Option<(u64, Bytes)>, StoreError> {
     let Some(stored) = house.stored_task(&delivery.scope, &delivery.task_id).await? else { return Ok(None) };
     let mut body = Vec::with_capacity(1024);
-    let view = house.fitted(&delivery.scope, TaskView::whole(stored.folded.task.clone()));
-    encode_pushed_task(delivery.dialect, &view, &mut body);
+    let view = house.fitted(&delivery.scope, TaskView::whole(stored.folded.task.clone()), house.limits.reply_bytes_max);
+    encode_pushed_task(delivery.dialect, &redact_view(view), &mut body);
     Ok(Some((stored.head.seq, body.into())))
 }

@@ -50,6 +50,9 @@ pub struct Traits {
     /// How many messages of earlier tasks in the same context the agent is given ([`Turn::context`]). 0, the default, is
     /// none: each task stands by itself.
     pub context_messages_max: usize,
+    /// Refuses a message whose client accepts none of the media types on the card. Otherwise the agent answers with what
+    /// it writes, and the reply says so in a header.
+    pub strict_output_modes: bool,
 }
 
 impl Default for Traits {
@@ -63,6 +66,7 @@ impl Default for Traits {
             run_max_per_call: None,
             wind_down: Duration::ZERO,
             context_messages_max: 0,
+            strict_output_modes: false,
         }
     }
 }
@@ -119,6 +123,12 @@ impl Traits {
     #[must_use]
     pub fn with_context_messages_max(mut self, messages_max: usize) -> Self {
         self.context_messages_max = messages_max;
+        self
+    }
+
+    #[must_use]
+    pub fn with_strict_output_modes(mut self, strict: bool) -> Self {
+        self.strict_output_modes = strict;
         self
     }
 }

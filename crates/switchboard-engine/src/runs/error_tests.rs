@@ -1,3 +1,5 @@
+//! Which errors become an [`AgentError`], and what the client reads of them.
+
 use super::AgentError;
 
 fn cause(error: AgentError) -> (Option<String>, Option<String>) {

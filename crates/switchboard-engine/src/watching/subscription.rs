@@ -35,7 +35,8 @@ pub(crate) fn snapshot_at(
     seq: u64,
     history_length: Option<u32>,
 ) -> Frame {
-    let view = house.fitted(scope, TaskView { history_length, ..TaskView::whole(task) });
+    let view = TaskView { history_length, ..TaskView::whole(task) };
+    let view = house.fitted(scope, view, house.frame_bytes_max());
     Frame { seq: Some(seq), truncated: false, update: SharedUpdate::new(Update::Task(view)) }
 }
 
@@ -241,7 +242,7 @@ impl Stream for Subscription {
                 if frame.seq.is_some_and(|seq| seq <= this.following.shown) {
                     continue;
                 }
-                return Poll::Ready(Some(Ok(frame)));
+                return Poll::Ready(Some(Ok(this.house.fitted_frame(&this.following.scope, frame))));
             }
             if this.ended {
                 return Poll::Ready(None);

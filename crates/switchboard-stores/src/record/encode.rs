@@ -9,9 +9,11 @@ use switchboard_core::model::{Artifact, ArtifactId, Dialect, Message, Part, Part
 
 use super::json::JsonText;
 use super::{CHUNK_BYTES_MAX, FORMAT, INLINE_BYTES_MAX};
+use crate::checksum::ContentHash;
 
 pub(crate) struct Encoded {
     pub(crate) record: String,
+    pub(crate) record_hash: ContentHash,
     pub(crate) chunks: Vec<Chunk>,
 }
 
@@ -25,6 +27,7 @@ pub(crate) struct Chunk {
     /// Where in the artifact's content, all parts taken together, this piece begins.
     pub(crate) start: u64,
     pub(crate) bytes: Bytes,
+    pub(crate) hash: ContentHash,
 }
 
 /// Encodes a commit. `take_numbers` gives the first of so many fresh chunk numbers.
@@ -37,7 +40,9 @@ pub(crate) fn encode(events: &[Event], head: &Head, take_numbers: &dyn Fn(usize)
         encoder.json.close('}');
     }
     encoder.json.close(']').close('}');
-    Encoded { record: encoder.json.finish(), chunks: encoder.chunks }
+    let record = encoder.json.finish();
+    let record_hash = ContentHash::of(record.as_bytes());
+    Encoded { record, record_hash, chunks: encoder.chunks }
 }
 
 /// How many parts and bytes the artifact held before the write at `at`: what it holds after the commit, less what this
@@ -261,7 +266,8 @@ impl Encoder<'_> {
         for (number, at) in (first..).zip((0..content.len()).step_by(CHUNK_BYTES_MAX)) {
             let bytes = content.slice(at..content.len().min(at + CHUNK_BYTES_MAX));
             let start = place.start + at as u64;
-            self.chunks.push(Chunk { number, artifact_id: place.artifact_id.cloned(), part: place.part, start, bytes });
+            let (artifact_id, hash) = (place.artifact_id.cloned(), ContentHash::of(&bytes));
+            self.chunks.push(Chunk { number, artifact_id, part: place.part, start, bytes, hash });
         }
         self.json.key("chunks").open('{').key("of").string(kind).key("first").number(first.unsigned_abs());
         self.json.key("count").number(count as u64).key("bytes").number(content.len() as u64).close('}');

@@ -44,6 +44,12 @@ impl Write {
         &self.artifact.parts
     }
 
+    /// Whether its first content that is in chunks begins with this one.
+    pub(crate) fn begins_with_chunk(&self, chunk_no: i64) -> bool {
+        let first = self.artifact.parts.iter().find_map(|part| part.chunks.as_ref());
+        first.is_some_and(|chunks| chunks.first == chunk_no)
+    }
+
     /// With all contents.
     pub(crate) fn into_artifact(self, chunks: &dyn ChunkSource) -> Result<Arc<Artifact>, StoreError> {
         self.artifact.into_artifact(chunks)

@@ -1,12 +1,14 @@
 //! Idempotency keys. They are filed under the day they expire, so a look-up asks once per day that a live key can
 //! expire on (two for the usual window), and forgetting a day removes rows that lie together.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, Row, params};
 use switchboard_core::model::Timestamp;
-use switchboard_engine::ports::store::Accepted;
+use switchboard_engine::ports::store::{Accepted, StoreError};
 
+use super::checksums::{AcceptedColumns, mismatch, mistyped};
 use super::error::Failure;
-use super::rows::{signed, unsigned};
+use super::ledger::{read_meta, write_meta};
+use super::rows::{TASK_COLUMNS, signed, task_columns, unsigned};
 
 const MS_PER_DAY: i64 = 86_400_000;
 
@@ -19,6 +21,33 @@ pub(super) fn last_accepted_day(connection: &Connection) -> rusqlite::Result<i64
     connection.prepare_cached("SELECT coalesce(max(day), 0) FROM accepted")?.query_row([], |row| row.get(0))
 }
 
+/// The columns of a key, in the order [`accepted_columns`] reads them.
+pub(super) const ACCEPTED_COLUMNS: &str = "accepted.day, accepted.key, accepted.task_no, accepted.digest, \
+     accepted.turn, accepted.after_seq, accepted.expires, accepted.version, accepted.checksum";
+
+/// A row of the table of keys, if it matches its checksum.
+pub(super) fn accepted_columns<'r>(row: &'r Row<'_>) -> Result<AcceptedColumns<'r>, Failure> {
+    let columns = accepted_columns_unchecked(row)?;
+    match row.get::<_, i64>(8)? == columns.checksum() {
+        true => Ok(columns),
+        false => Err(mismatch(format_args!("an idempotency key of task number {}", columns.task_no))),
+    }
+}
+
+pub(super) fn accepted_columns_unchecked<'r>(row: &'r Row<'_>) -> Result<AcceptedColumns<'r>, Failure> {
+    let bytes = |column: usize| -> Result<&'r [u8], Failure> { row.get_ref(column)?.as_blob().map_err(mistyped) };
+    Ok(AcceptedColumns {
+        day: row.get(0)?,
+        key: bytes(1)?,
+        task_no: row.get(2)?,
+        digest: bytes(3)?,
+        turn: row.get(4)?,
+        after_seq: row.get(5)?,
+        expires: row.get(6)?,
+        version: row.get(7)?,
+    })
+}
+
 /// What a key stands for, if it has not expired and its task is still there.
 pub(super) fn find_accepted(
     connection: &Connection,
@@ -26,24 +55,25 @@ pub(super) fn find_accepted(
     now: Timestamp,
     last_day: i64,
 ) -> Result<Option<Accepted>, Failure> {
-    let mut select = connection.prepare_cached(
-        "SELECT task.id, digest, accepted.turn, after_seq FROM accepted JOIN task USING (task_no)
-          WHERE day = ?1 AND key = ?2 AND expires > ?3",
-    )?;
+    let mut select =
+        connection.prepare_cached(&format!("SELECT {ACCEPTED_COLUMNS} FROM accepted WHERE day = ?1 AND key = ?2"))?;
+    let mut select_task = connection.prepare_cached(&format!("SELECT {TASK_COLUMNS} FROM task WHERE task_no = ?1"))?;
     for day in day_of(now)..=last_day {
-        let found = select
-            .query_row(params![day, key, now.as_ms()], |row| {
-                Ok(Accepted {
-                    task_id: row.get::<_, String>(0)?.into(),
-                    digest: row.get(1)?,
-                    turn: row.get(2)?,
-                    after_seq: unsigned(row.get(3)?),
-                })
-            })
-            .optional()?;
-        if found.is_some() {
-            return Ok(found);
+        let mut rows = select.query(params![day, key])?;
+        let Some(row) = rows.next()? else { continue };
+        let columns = accepted_columns(row)?;
+        if columns.expires <= now.as_ms() {
+            continue;
         }
+        let mut tasks = select_task.query([columns.task_no])?;
+        let Some(task) = tasks.next()? else { continue };
+        let unreadable = || StoreError::Corrupt("an idempotency key cannot be read".to_owned());
+        return Ok(Some(Accepted {
+            task_id: task_columns(task)?.id.into(),
+            digest: columns.digest.try_into().map_err(|_| unreadable())?,
+            turn: u32::try_from(columns.turn).map_err(|_| unreadable())?,
+            after_seq: unsigned(columns.after_seq),
+        }));
     }
     Ok(None)
 }
@@ -53,5 +83,13 @@ pub(super) fn forget_accepted(connection: &Connection, now: Timestamp, limit: us
     let mut delete = connection.prepare_cached(
         "DELETE FROM accepted WHERE (day, key) IN (SELECT day, key FROM accepted WHERE day < ?1 LIMIT ?2)",
     )?;
-    Ok(delete.execute(params![day_of(now), signed(limit as u64)])?)
+    let forgotten = delete.execute(params![day_of(now), signed(limit as u64)])?;
+    // `verify` misses a key that is gone, unless it reads here that the key may be.
+    if forgotten > 0 && read_meta(connection, FORGOTTEN_DAY)?.unwrap_or(0) < day_of(now) {
+        write_meta(connection, FORGOTTEN_DAY, day_of(now))?;
+    }
+    Ok(forgotten)
 }
+
+/// Keys that expired before this day may have been forgotten.
+pub(super) const FORGOTTEN_DAY: &str = "forgotten_day";

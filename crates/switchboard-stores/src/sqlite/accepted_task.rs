@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use switchboard_core::model::{TaskState, TaskStatus, Timestamp};
 use switchboard_engine::ports::Room;
 use switchboard_engine::ports::store::{Accepted, AcceptedTask, Scope, StoreError};
 
+use super::checksums::LogColumns;
 use super::error::Failure;
-use super::fold::{Chunks, missing};
+use super::fold::{Chunks, commit_sql, missing};
 use super::linked::fold_earlier_within;
 use super::read::{at_once, find, first_version_after};
-use super::rows::{Chains, TaskRow, log_no, signed, unsigned, version_of};
+use super::rows::{Chains, LOG_COLUMNS, LogRow, TaskRow, log_no, signed, unsigned};
 use crate::record::{Want, decode, sets_status};
 
 /// Commits, and bytes of records, among which the status of that time is looked for.
@@ -28,7 +29,7 @@ pub(super) fn task_as_accepted(
     at_once(connection, || {
         let Some(row) = find(connection, scope, &accepted.task_id)? else { return Ok(None) };
         let accepting = Accepting::find(connection, &row, accepted)?;
-        let status = status_at(connection, row.task_no, accepting.version)?;
+        let status = status_at(connection, row.task_no, accepting.version, accepting.floor_version)?;
         let chains =
             Chains { story: accepting.version, artifact: accepting.prev_artifact, status: status.unwrap_or_default() };
         let folded = fold_earlier_within(connection, TaskRow { chains, ..row }, scope, room)?.folded;
@@ -49,6 +50,8 @@ struct Accepting {
     seq: u64,
     at: Timestamp,
     waited: bool,
+    /// Up to here commits may be gone.
+    floor_version: i64,
 }
 
 impl Accepting {
@@ -66,21 +69,17 @@ impl Accepting {
             true => first_version_after(connection, task_no, after_seq, floor_version + 1..=signed(row.head.version))?,
             false => row.chains.story,
         };
-        let mut select = connection
-            .prepare_cached("SELECT last_seq, prev_story, prev_artifact, at, record FROM log WHERE log_no = ?1")?;
+        let mut select = connection.prepare_cached(&commit_sql())?;
         while version > 0 {
-            let found = select.query_row([log_no(task_no, version)], |row| {
-                let record: String = row.get(4)?;
-                Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?, record))
-            });
-            let (seq, prev_story, prev_artifact, at, record) =
-                found.optional()?.ok_or_else(|| missing(task_no, version))?;
+            let mut rows = select.query([log_no(task_no, version)])?;
+            let found = LogRow::read(rows.next()?.ok_or_else(|| missing(task_no, version))?)?;
+            let LogColumns { last_seq: seq, prev_story, prev_artifact, at, .. } = found.columns;
             if seq < after_seq {
                 break;
             }
-            if let Some(waited) = accepted.waited_in(&decode(&record, Want::NoArtifacts, &Chunks(connection))?) {
+            if let Some(waited) = accepted.waited_in(&decode(found.record, Want::NoArtifacts, &Chunks(connection))?) {
                 let (seq, at) = (unsigned(seq), Timestamp::from_ms(at));
-                return Ok(Self { version, prev_artifact, seq, at, waited });
+                return Ok(Self { version, prev_artifact, seq, at, waited, floor_version });
             }
             version = prev_story;
         }
@@ -91,18 +90,22 @@ impl Accepting {
 
 /// The commit that had set the status by then; none if it lies too far back. In between are only writes to artifacts,
 /// which a reader folds anyway, and what is said in silence.
-fn status_at(connection: &Connection, task_no: i64, version: i64) -> Result<Option<i64>, Failure> {
-    let mut select = connection
-        .prepare_cached("SELECT log_no, record FROM log WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no DESC")?;
+fn status_at(connection: &Connection, task_no: i64, version: i64, floor_version: i64) -> Result<Option<i64>, Failure> {
+    let sql = format!("SELECT {LOG_COLUMNS} FROM log WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no DESC");
+    let mut select = connection.prepare_cached(&sql)?;
     let mut rows = select.query([log_no(task_no, 1), log_no(task_no, version)])?;
-    let mut bytes = 0;
+    let (mut bytes, mut next) = (0, version);
     for _ in 0..COMMITS_MAX {
         let Some(row) = rows.next()?.filter(|_| bytes <= RECORD_BYTES_MAX) else { break };
-        let record = row.get_ref(1)?.as_str().map_err(|error| StoreError::Corrupt(error.to_string()))?;
-        if sets_status(record)? {
-            return Ok(Some(version_of(row.get(0)?)));
+        let found = LogRow::read(row)?;
+        if found.version() != next && next > floor_version {
+            return Err(missing(task_no, next).into());
         }
-        bytes += record.len();
+        if sets_status(found.record)? {
+            return Ok(Some(found.version()));
+        }
+        next = found.version() - 1;
+        bytes += found.record.len();
     }
     Ok(None)
 }

@@ -2,16 +2,16 @@
 //! read in one transaction, which holds up nobody; only the write-ahead log grows until the copy is done. The copy gets
 //! its name when it is whole and on disk, so a file of that name is a good one.
 
-use std::fs::TryLockError;
 use std::io::ErrorKind;
 use std::path::Path;
 
 use rusqlite::Connection;
 
 use super::FileError;
-use super::files::{beside, folder_of, open_private, sync_folder};
+use super::files::folder_of;
 use super::open::open_to_read;
 use super::pages::copy_pages;
+use super::part::Part;
 
 /// Copies a database to a file that does not exist yet, readable by its owner alone, and says how many bytes it has.
 ///
@@ -22,24 +22,18 @@ pub fn backup(database: &Path, to: &Path) -> Result<u64, FileError> {
     refuse_existing(to)?;
     let folder = folder_of(to);
     std::fs::metadata(folder).map_err(|source| FileError::Io { path: folder.to_owned(), source })?;
-    let part = beside(to, ".part");
-    let io = |source| FileError::Io { path: part.clone(), source };
-    // A part that nobody holds was left by a backup that was cut off.
-    let file = open_private(&part).map_err(io)?;
-    match file.try_lock() {
-        Ok(()) => file.set_len(0).map_err(io)?,
-        Err(TryLockError::WouldBlock) => return Err(FileError::Exists { path: part }),
-        Err(TryLockError::Error(source)) => return Err(io(source)),
+    let part = Part::begin(to)?;
+    // Another copy may have got the name since it was looked for: it was whole, and stays.
+    let copied = refuse_existing(to)
+        .and_then(|()| copy_in_one_state(&source, database, part.path()))
+        .and_then(|()| refuse_existing(to));
+    match copied {
+        Ok(()) => part.finish(to),
+        Err(error) => {
+            part.discard();
+            Err(error)
+        }
     }
-    let copied = copy_in_one_state(&source, database, &part).and_then(|()| {
-        refuse_existing(to)?;
-        std::fs::rename(&part, to).and_then(|()| sync_folder(folder_of(to))).map_err(io)?;
-        Ok(file.metadata().map_err(io)?.len())
-    });
-    if copied.is_err() {
-        let _ = std::fs::remove_file(&part);
-    }
-    copied
 }
 
 fn refuse_existing(to: &Path) -> Result<(), FileError> {

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use rusqlite::params;
 use switchboard_core::lifecycle::Event;
-use switchboard_core::model::AgentName;
 use switchboard_engine::ports::store::{ClaimRuns, ClaimedRun, Release, Scope, StoredHead, TaskKey};
 
+use super::checksums::TaskColumns;
 use super::commit::{Run, Step, StepRow};
+use super::deliveries::{SCOPE_COLUMNS, scope_from};
 use super::error::Failure;
 use super::leases::Lease;
 use super::ledger::{Effect, Ledger};
-use super::rows::{AFTER_HEAD, HEAD_COLUMNS, head_from, signed};
+use super::rows::{AFTER_TASK, TASK_COLUMNS, signed, task_columns, task_row};
 use crate::record::{encode, encode_artifacts};
 
 impl Ledger<'_> {
@@ -69,6 +70,7 @@ impl Ledger<'_> {
             encoded: &encoded,
             artifacts: &encode_artifacts(&head.artifacts),
             run: Run { running: true, holder: self.epoch, lease_until: Some(until), run_at: None },
+            accept_expires: None,
         };
         self.extend(task_no, &old, &step)?;
         let stored = StoredHead { key: TaskKey(task_no), scope, head: head.into() };
@@ -78,18 +80,14 @@ impl Ledger<'_> {
 
     fn claimable(&mut self, task_no: i64) -> Result<(Scope, super::rows::TaskRow, StepRow), Failure> {
         let old = self.step_row(task_no)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-        let sql = format!(
-            "SELECT {HEAD_COLUMNS}, scope.tenant, scope.principal, scope.agent
-               FROM task JOIN scope USING (scope_no) WHERE task_no = ?1"
-        );
+        let sql =
+            format!("SELECT {TASK_COLUMNS}, {SCOPE_COLUMNS} FROM task JOIN scope USING (scope_no) WHERE task_no = ?1");
         let mut select = self.connection.prepare_cached(&sql)?;
         let mut rows = select.query([task_no])?;
         let row = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-        let text = |column: usize| row.get::<_, String>(AFTER_HEAD + column);
-        let agent = AgentName::from(text(2)?);
-        let owner = switchboard_core::call::Owner { tenant: text(0)?.into(), principal: text(1)?.into() };
-        let found = head_from(row, &agent)?;
-        Ok((Scope { owner, agent }, found, old))
+        let scope = scope_from(row, AFTER_TASK)?;
+        let found = task_row(&task_columns(row)?, &scope.agent)?;
+        Ok((scope, found, old))
     }
 
     /// Extends what is still held under the same fence, expired or not, and says what is lost.
@@ -110,13 +108,25 @@ impl Ledger<'_> {
             if self.leases.get(key.0).is_none_or(|lease| lease.fence != fence) {
                 continue;
             }
-            let mut update = self.connection.prepare_cached(
-                "UPDATE task SET holder = 0, lease_until = NULL, run_at = iif(cancel_requested, ?3, ?2) WHERE task_no = ?1",
-            )?;
-            update.execute(params![key.0, self.now.plus_ms(pause_ms).as_ms(), self.now.as_ms()])?;
+            self.release_run(key.0, pause_ms)?;
             self.leases.set(key.0, None);
             self.count_rows(1, 0);
         }
+        Ok(())
+    }
+
+    /// Nobody holds the run any more; it is due after a pause, or at once if it is to be canceled.
+    fn release_run(&mut self, task_no: i64, pause_ms: i64) -> Result<(), Failure> {
+        let (now, later) = (self.now.as_ms(), self.now.plus_ms(pause_ms).as_ms());
+        let released = self.with_task(task_no, |columns| {
+            let run_at = if columns.cancel_requested == 0 { later } else { now };
+            (run_at, TaskColumns { holder: 0, lease_until: None, run_at: Some(run_at), ..columns }.checksum())
+        });
+        let Some((run_at, checksum)) = released? else { return Ok(()) };
+        let mut update = self.connection.prepare_cached(
+            "UPDATE task SET holder = 0, lease_until = NULL, run_at = ?2, checksum = ?3 WHERE task_no = ?1",
+        )?;
+        update.execute([task_no, run_at, checksum])?;
         Ok(())
     }
 }

@@ -1,23 +1,25 @@
 //! One commit inside the writer's transaction. All reasons to refuse are looked for before the first write, so a
 //! refused commit has changed nothing and its neighbours in the batch need no protection from it.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use switchboard_core::lifecycle::{Event, Head, Phase};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::{Accept, Accepted, Commit, CommitError, Scope, StoreError, Target, TaskKey};
 
 use super::accepted::{day_of, find_accepted};
+use super::checksums::{AcceptedColumns, ChunkColumns, LogColumns, TaskColumns};
 use super::error::Failure;
+use super::fold::commit_sql;
 use super::leases::Lease;
 use super::ledger::Ledger;
-use super::rows::{Chains, log_no, signed, unsigned};
+use super::rows::{Chains, LogRow, log_no, signed, task_columns, unsigned};
 use super::schema::VERSION_MAX;
 use super::totals::Move;
 use crate::record::{Encoded, is_checkpoint_aside_from_artifacts, phase_number, state_number};
 
 /// What the writer needs to know of a task to take it one step on.
 pub(super) struct StepRow {
-    scope_no: i64,
+    kept: Kept,
     version: u64,
     fence: u64,
     listing: Listing,
@@ -25,6 +27,15 @@ pub(super) struct StepRow {
     chains: Chains,
     closed_at: Option<i64>,
     cancel_requested: bool,
+}
+
+/// The columns that a step leaves as they are.
+#[derive(Clone, Copy)]
+struct Kept {
+    scope_no: i64,
+    floor_seq: i64,
+    floor_version: i64,
+    created_at: i64,
 }
 
 /// The columns that the listing indexes hold.
@@ -64,6 +75,8 @@ pub(super) struct Step<'a> {
     pub(super) encoded: &'a Encoded,
     pub(super) artifacts: &'a str,
     pub(super) run: Run,
+    /// When the idempotency key that is filed with it expires.
+    pub(super) accept_expires: Option<Timestamp>,
 }
 
 impl Ledger<'_> {
@@ -97,7 +110,8 @@ impl Ledger<'_> {
         }
         let run = self.run_after(commit, existing.as_ref());
         let (events, head) = (&*commit.events, &commit.head);
-        let step = Step { head, events, folds: commit.folds, at: commit.at, encoded, artifacts, run };
+        let accept_expires = commit.accept.as_ref().map(|accept| accept.expires);
+        let step = Step { head, events, folds: commit.folds, at: commit.at, encoded, artifacts, run, accept_expires };
         let task_no = match (&commit.target, &existing) {
             (Target::New { scope }, _) => match self.open(scope, &step)? {
                 Some(task_no) => task_no,
@@ -110,7 +124,7 @@ impl Ledger<'_> {
             (Target::Existing { .. }, None) => return Ok(Err(CommitError::Conflict)),
         };
         if let Some(accept) = &commit.accept {
-            self.accept(task_no, accept)?;
+            self.accept(task_no, signed(commit.head.version), accept)?;
         }
         if !commit.push.is_empty() {
             self.change_push(task_no, &commit.push)?;
@@ -142,60 +156,73 @@ impl Ledger<'_> {
 
     pub(super) fn step_row(&mut self, task_no: i64) -> Result<Option<StepRow>, Failure> {
         let time = |ms: Option<i64>| ms.map(Timestamp::from_ms);
-        let row = self.statements.select_step.query_row([task_no], |row| {
-            Ok(StepRow {
-                version: unsigned(row.get(0)?),
-                fence: unsigned(row.get(1)?),
-                listing: Listing { phase: row.get(2)?, state: row.get(3)?, status_at: row.get(4)? },
+        self.with_task(task_no, |columns| {
+            let TaskColumns { scope_no, floor_seq, floor_version, created_at, .. } = columns;
+            StepRow {
+                kept: Kept { scope_no, floor_seq, floor_version, created_at },
+                version: unsigned(columns.version),
+                fence: unsigned(columns.fence),
+                listing: Listing { phase: columns.phase, state: columns.state, status_at: columns.status_at },
                 run: Run {
-                    running: row.get(5)?,
-                    holder: row.get(6)?,
-                    lease_until: time(row.get(7)?),
-                    run_at: time(row.get(8)?),
+                    running: columns.running != 0,
+                    holder: columns.holder,
+                    lease_until: time(columns.lease_until),
+                    run_at: time(columns.run_at),
                 },
-                chains: Chains { story: row.get(9)?, artifact: row.get(10)?, status: row.get(11)? },
-                closed_at: row.get(12)?,
-                cancel_requested: row.get(13)?,
-                scope_no: row.get(14)?,
-            })
-        });
-        Ok(row.optional()?)
+                chains: Chains::of(&columns),
+                closed_at: columns.closed_at,
+                cancel_requested: columns.cancel_requested != 0,
+            }
+        })
+    }
+
+    /// Looks at the row of a task, if it is there. A damaged one is an error: what is damaged is not written on, because
+    /// its next state would have a good checksum.
+    pub(super) fn with_task<T>(
+        &mut self,
+        task_no: i64,
+        look: impl FnOnce(TaskColumns<'_>) -> T,
+    ) -> Result<Option<T>, Failure> {
+        let mut rows = self.statements.select_task.query([task_no])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        Ok(Some(look(task_columns(row)?)))
     }
 
     /// Writes the first step of a record; none if its id is taken.
     fn open(&mut self, scope: &Scope, step: &Step<'_>) -> Result<Option<i64>, Failure> {
         let scope_no = self.scope_no(scope)?;
         let task_no = self.last_task_no + 1;
-        let (head, run, chains) =
-            (step.head, step.run, Chains::default().after(signed(step.head.version), step.events, step.folds));
-        let listing = step.listing();
+        let (head, listing) = (step.head, step.listing());
+        let kept = Kept { scope_no, floor_seq: 0, floor_version: 0, created_at: step.at.as_ms() };
+        let columns = step.columns(task_no, kept, Chains::default(), None);
         let inserted = self.statements.insert_task.execute(params![
             task_no,
-            head.id.as_str(),
+            columns.id,
             scope_no,
-            head.context_id.as_str(),
-            listing.phase,
-            listing.state,
-            listing.status_at,
-            signed(head.version),
-            signed(head.seq),
-            head.turns,
-            head.turn,
-            signed(head.fence),
-            head.attempt,
-            head.cancel_requested,
-            head.push_configs,
-            head.deadline.map(Timestamp::as_ms),
-            step.artifacts,
-            chains.story,
-            chains.artifact,
-            chains.status,
-            run.running,
-            run.holder,
-            run.lease_until.map(Timestamp::as_ms),
-            run.run_at.map(Timestamp::as_ms),
-            step.at.as_ms(),
-            step.closed_at(None),
+            columns.context_id,
+            columns.phase,
+            columns.state,
+            columns.status_at,
+            columns.version,
+            columns.seq,
+            columns.turns,
+            columns.turn,
+            columns.fence,
+            columns.attempt,
+            columns.cancel_requested,
+            columns.push_configs,
+            columns.deadline,
+            columns.artifacts,
+            columns.story_version,
+            columns.artifact_version,
+            columns.status_version,
+            columns.running,
+            columns.holder,
+            columns.lease_until,
+            columns.run_at,
+            columns.created_at,
+            columns.closed_at,
+            columns.checksum(),
         ])?;
         if inserted == 0 {
             return Ok(None);
@@ -211,42 +238,43 @@ impl Ledger<'_> {
     /// Takes an existing record one step on.
     pub(super) fn extend(&mut self, task_no: i64, old: &StepRow, step: &Step<'_>) -> Result<(), Failure> {
         let (head, run, listing) = (step.head, step.run, step.listing());
-        let chains = old.chains.after(signed(head.version), step.events, step.folds);
+        let columns = step.columns(task_no, old.kept, old.chains, old.closed_at);
         let listing_changes = listing != old.listing;
         let run_changes = head.cancel_requested != old.cancel_requested
             || Run { lease_until: None, ..run } != Run { lease_until: None, ..old.run };
         let update = &mut self.statements.update_task[usize::from(listing_changes)][usize::from(run_changes)];
         update.raw_bind_parameter(1, task_no)?;
-        update.raw_bind_parameter(2, signed(head.version))?;
-        update.raw_bind_parameter(3, signed(head.seq))?;
-        update.raw_bind_parameter(4, head.turns)?;
-        update.raw_bind_parameter(5, head.turn)?;
-        update.raw_bind_parameter(6, signed(head.fence))?;
-        update.raw_bind_parameter(7, head.attempt)?;
-        update.raw_bind_parameter(8, head.push_configs)?;
-        update.raw_bind_parameter(9, head.deadline.map(Timestamp::as_ms))?;
-        update.raw_bind_parameter(10, step.artifacts)?;
-        update.raw_bind_parameter(11, chains.story)?;
-        update.raw_bind_parameter(12, chains.artifact)?;
-        update.raw_bind_parameter(13, chains.status)?;
-        update.raw_bind_parameter(14, run.lease_until.map(Timestamp::as_ms))?;
-        update.raw_bind_parameter(15, step.at.as_ms())?;
-        update.raw_bind_parameter(16, step.closed_at(old.closed_at))?;
+        update.raw_bind_parameter(2, columns.version)?;
+        update.raw_bind_parameter(3, columns.seq)?;
+        update.raw_bind_parameter(4, columns.turns)?;
+        update.raw_bind_parameter(5, columns.turn)?;
+        update.raw_bind_parameter(6, columns.fence)?;
+        update.raw_bind_parameter(7, columns.attempt)?;
+        update.raw_bind_parameter(8, columns.push_configs)?;
+        update.raw_bind_parameter(9, columns.deadline)?;
+        update.raw_bind_parameter(10, columns.artifacts)?;
+        update.raw_bind_parameter(11, columns.story_version)?;
+        update.raw_bind_parameter(12, columns.artifact_version)?;
+        update.raw_bind_parameter(13, columns.status_version)?;
+        update.raw_bind_parameter(14, columns.lease_until)?;
+        update.raw_bind_parameter(15, columns.updated_at)?;
+        update.raw_bind_parameter(16, columns.closed_at)?;
+        update.raw_bind_parameter(17, columns.checksum())?;
         if listing_changes {
-            update.raw_bind_parameter(17, listing.phase)?;
-            update.raw_bind_parameter(18, listing.state)?;
-            update.raw_bind_parameter(19, listing.status_at)?;
+            update.raw_bind_parameter(18, columns.phase)?;
+            update.raw_bind_parameter(19, columns.state)?;
+            update.raw_bind_parameter(20, columns.status_at)?;
         }
         if run_changes {
-            update.raw_bind_parameter(20, run.running)?;
-            update.raw_bind_parameter(21, run.holder)?;
-            update.raw_bind_parameter(22, run.run_at.map(Timestamp::as_ms))?;
-            update.raw_bind_parameter(23, head.cancel_requested)?;
+            update.raw_bind_parameter(21, columns.running)?;
+            update.raw_bind_parameter(22, columns.holder)?;
+            update.raw_bind_parameter(23, columns.run_at)?;
+            update.raw_bind_parameter(24, columns.cancel_requested)?;
         }
         update.raw_execute()?;
         if listing_changes {
             let (from, to) = (old.listing.listed_under(), listing.listed_under());
-            self.moves.push(Move { scope_no: old.scope_no, from, to, records: 0 });
+            self.moves.push(Move { scope_no: old.kept.scope_no, from, to, records: 0 });
         }
         self.count_rows(1, step.artifacts.len());
         self.append_log(task_no, old.chains, step)?;
@@ -255,34 +283,55 @@ impl Ledger<'_> {
     }
 
     fn append_log(&mut self, task_no: i64, before: Chains, step: &Step<'_>) -> Result<(), Failure> {
+        let version = signed(step.head.version);
         let visible = step.events.iter().filter(|event| event.is_visible()).count();
         let prev_story = match replaces_checkpoint(step.events) {
             true => self.story_below_checkpoint(task_no, before.story)?,
             false => before.story,
         };
-        self.statements.insert_log.execute(params![
-            log_no(task_no, signed(step.head.version)),
-            signed(step.head.seq),
-            visible,
+        let columns = LogColumns {
+            log_no: log_no(task_no, version),
+            last_seq: signed(step.head.seq),
+            visible: signed(visible as u64),
             prev_story,
-            before.artifact,
-            step.at.as_ms(),
+            prev_artifact: before.artifact,
+            at: step.at.as_ms(),
+            accept_expires: step.accept_expires.map(Timestamp::as_ms),
+        };
+        self.statements.insert_log.execute(params![
+            columns.log_no,
+            columns.last_seq,
+            columns.visible,
+            columns.prev_story,
+            columns.prev_artifact,
+            columns.at,
             step.encoded.record,
+            columns.accept_expires,
+            columns.checksum(step.encoded.record_hash),
         ])?;
         self.count_rows(1, step.encoded.record.len());
         for chunk in &step.encoded.chunks {
             let mut insert = self.connection.prepare_cached(
-                "INSERT INTO chunk (chunk_no, task_no, version, artifact_id, part, start, bytes)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                "INSERT INTO chunk (chunk_no, task_no, version, artifact_id, part, start, bytes, checksum)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             )?;
-            insert.execute(params![
-                chunk.number,
+            let columns = ChunkColumns {
+                chunk_no: chunk.number,
                 task_no,
-                signed(step.head.version),
-                chunk.artifact_id.as_ref().map(|id| id.as_str()),
-                signed(chunk.part),
-                signed(chunk.start),
+                version,
+                artifact_id: chunk.artifact_id.as_ref().map(|id| id.as_str()),
+                part: signed(chunk.part),
+                start: signed(chunk.start),
+            };
+            insert.execute(params![
+                columns.chunk_no,
+                columns.task_no,
+                columns.version,
+                columns.artifact_id,
+                columns.part,
+                columns.start,
                 &*chunk.bytes,
+                columns.checksum(chunk.hash),
             ])?;
             self.count_rows(1, chunk.bytes.len());
         }
@@ -293,12 +342,11 @@ impl Ledger<'_> {
     /// with a million checkpoints is read as quickly as a task with one. If that one came with artifact writes, readers find
     /// those by their own chain.
     fn story_below_checkpoint(&self, task_no: i64, story: i64) -> Result<i64, Failure> {
-        let mut select = self.connection.prepare_cached("SELECT prev_story, record FROM log WHERE log_no = ?1")?;
-        let below = select.query_row([log_no(task_no, story)], |row| {
-            let is_replaced = is_checkpoint_aside_from_artifacts(row.get_ref(1)?.as_str()?);
-            Ok(if is_replaced { row.get(0)? } else { story })
-        });
-        Ok(below.optional()?.unwrap_or(story))
+        let mut select = self.connection.prepare_cached(&commit_sql())?;
+        let mut rows = select.query([log_no(task_no, story)])?;
+        let Some(row) = rows.next()? else { return Ok(story) };
+        let LogRow { columns, record } = LogRow::read(row)?;
+        Ok(if is_checkpoint_aside_from_artifacts(record) { columns.prev_story } else { story })
     }
 
     /// Most keys are new, and that is found out without reading more than the table of keys.
@@ -311,17 +359,29 @@ impl Ledger<'_> {
         Ok(None)
     }
 
-    fn accept(&mut self, task_no: i64, accept: &Accept) -> Result<(), Failure> {
+    fn accept(&mut self, task_no: i64, version: i64, accept: &Accept) -> Result<(), Failure> {
         let day = day_of(accept.expires);
+        let columns = AcceptedColumns {
+            day,
+            key: &accept.key,
+            task_no,
+            digest: &accept.digest,
+            turn: accept.turn.into(),
+            after_seq: signed(accept.after_seq),
+            expires: accept.expires.as_ms(),
+            version,
+        };
         // If a row with this key is replaced, it has expired or its task is gone.
         self.statements.insert_accepted.execute(params![
-            day,
-            accept.key,
-            task_no,
-            accept.digest,
-            accept.turn,
-            signed(accept.after_seq),
-            accept.expires.as_ms()
+            columns.day,
+            columns.key,
+            columns.task_no,
+            columns.digest,
+            columns.turn,
+            columns.after_seq,
+            columns.expires,
+            columns.version,
+            columns.checksum(),
         ])?;
         self.last_accepted_day = self.last_accepted_day.max(day);
         self.count_rows(1, accept.key.len() + accept.digest.len());
@@ -343,6 +403,45 @@ pub(super) fn replaces_checkpoint(events: &[Event]) -> bool {
 }
 
 impl Step<'_> {
+    /// The row after this step, given what it was before.
+    fn columns(&self, task_no: i64, kept: Kept, chains: Chains, closed_at: Option<i64>) -> TaskColumns<'_> {
+        let Self { head, run, .. } = *self;
+        let Kept { scope_no, floor_seq, floor_version, created_at } = kept;
+        let Listing { phase, state, status_at } = self.listing();
+        let Chains { story, artifact, status } = chains.after(signed(head.version), self.events, self.folds);
+        TaskColumns {
+            task_no,
+            id: head.id.as_str(),
+            scope_no,
+            context_id: head.context_id.as_str(),
+            phase,
+            state,
+            status_at,
+            version: signed(head.version),
+            seq: signed(head.seq),
+            turns: head.turns.into(),
+            turn: head.turn.into(),
+            fence: signed(head.fence),
+            attempt: head.attempt.into(),
+            cancel_requested: head.cancel_requested.into(),
+            push_configs: head.push_configs.into(),
+            deadline: head.deadline.map(Timestamp::as_ms),
+            artifacts: self.artifacts,
+            story_version: story,
+            artifact_version: artifact,
+            status_version: status,
+            floor_seq,
+            floor_version,
+            running: run.running.into(),
+            holder: run.holder,
+            lease_until: run.lease_until.map(Timestamp::as_ms),
+            run_at: run.run_at.map(Timestamp::as_ms),
+            created_at,
+            updated_at: self.at.as_ms(),
+            closed_at: self.closed_at(closed_at),
+        }
+    }
+
     fn listing(&self) -> Listing {
         Listing {
             phase: phase_number(self.head.phase),

@@ -2,30 +2,69 @@
 //! the receiver has taken everything or it is given up on; while a delivery is under way it is due again only when its
 //! claim has run out.
 
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 use switchboard_core::call::Owner;
 use switchboard_core::model::{AuthenticationInfo, Dialect, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::store::{
     Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, Scope, StoreError, TaskKey,
 };
 
+use super::checksums::{PushColumns, mismatch, mistyped, of_push_times, of_scope};
 use super::error::Failure;
 use super::ledger::Ledger;
 use super::rows::{signed, unsigned};
 
-/// The columns of a config, in the order [`config_from`] reads them.
-pub(super) const CONFIG_COLUMNS: &str = "push.config_id, push.url, push.token, push.auth_scheme, push.auth_credentials";
+/// The columns of a webhook, in the order [`push_columns`] reads them.
+pub(super) const PUSH_COLUMNS: &str = "push.push_no, push.task_no, push.config_id, push.url, push.token, \
+     push.auth_scheme, push.auth_credentials, push.dialect, push.delivered_seq, push.failures, push.parked, \
+     push.last_error, push.last_attempt_at, push.created_at, push.checksum";
 
-pub(super) fn config_from(row: &Row<'_>, task_id: TaskId) -> rusqlite::Result<PushConfig> {
-    let scheme: Option<String> = row.get(3)?;
-    let credentials = row.get(4)?;
-    Ok(PushConfig {
-        id: row.get::<_, String>(0)?.into(),
-        task_id,
-        url: row.get(1)?,
-        token: row.get(2)?,
-        authentication: scheme.map(|scheme| AuthenticationInfo { scheme, credentials }),
+/// The first column after the webhook's.
+pub(super) const AFTER_PUSH: usize = 15;
+
+/// A row of the table of webhooks, if it matches its checksum.
+pub(super) fn push_columns(row: &Row<'_>) -> Result<PushColumns, Failure> {
+    let columns = push_columns_unchecked(row)?;
+    match row.get::<_, i64>(AFTER_PUSH - 1)? == columns.checksum() {
+        true => Ok(columns),
+        false => Err(mismatch(format_args!("webhook {} of task number {}", columns.config_id, columns.task_no))),
+    }
+}
+
+pub(super) fn push_columns_unchecked(row: &Row<'_>) -> Result<PushColumns, Failure> {
+    Ok(PushColumns {
+        push_no: row.get(0)?,
+        task_no: row.get(1)?,
+        config_id: row.get(2)?,
+        url: row.get(3)?,
+        token: row.get(4)?,
+        auth_scheme: row.get(5)?,
+        auth_credentials: row.get(6)?,
+        dialect: row.get(7)?,
+        delivered_seq: row.get(8)?,
+        failures: row.get(9)?,
+        parked: row.get(10)?,
+        last_error: row.get(11)?,
+        last_attempt_at: row.get(12)?,
+        created_at: row.get(13)?,
     })
+}
+
+impl PushColumns {
+    pub(super) fn into_config(self, task_id: TaskId) -> PushConfig {
+        let Self { config_id, url, token, auth_scheme, auth_credentials: credentials, .. } = self;
+        let authentication = auth_scheme.map(|scheme| AuthenticationInfo { scheme, credentials });
+        PushConfig { id: config_id.into(), task_id, url, token, authentication }
+    }
+
+    pub(super) fn dialect(&self) -> Result<Dialect, Failure> {
+        let known = Dialect::from_name(&self.dialect);
+        known.ok_or_else(|| StoreError::Corrupt(format!("dialect {} is unknown", self.dialect)).into())
+    }
+
+    pub(super) fn failures(&self) -> Result<u32, Failure> {
+        u32::try_from(self.failures).map_err(|_| StoreError::Corrupt(format!("{} failures", self.failures)).into())
+    }
 }
 
 impl Ledger<'_> {
@@ -59,22 +98,40 @@ impl Ledger<'_> {
     ) -> Result<(), Failure> {
         self.last_push_no += 1;
         let authentication = config.authentication.as_ref();
+        let columns = PushColumns {
+            push_no: self.last_push_no,
+            task_no,
+            config_id: config.id.as_str().to_owned(),
+            url: config.url.clone(),
+            token: config.token.clone(),
+            auth_scheme: authentication.map(|info| info.scheme.clone()),
+            auth_credentials: authentication.and_then(|info| info.credentials.clone()),
+            dialect: dialect.name().to_owned(),
+            delivered_seq: signed(after_seq),
+            failures: 0,
+            parked: 0,
+            last_error: None,
+            last_attempt_at: None,
+            created_at: self.now.as_ms(),
+        };
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO push (push_no, task_no, config_id, url, token, auth_scheme, auth_credentials, dialect,
-                               delivered_seq, failures, parked, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, 0, ?10)",
+                               delivered_seq, failures, parked, created_at, checksum, times_checksum)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, 0, ?10, ?11, ?12)",
         )?;
         insert.execute(params![
-            self.last_push_no,
-            task_no,
-            config.id.as_str(),
-            config.url,
-            config.token,
-            authentication.map(|info| info.scheme.as_str()),
-            authentication.and_then(|info| info.credentials.as_deref()),
-            dialect.name(),
-            signed(after_seq),
-            self.now.as_ms(),
+            columns.push_no,
+            columns.task_no,
+            columns.config_id,
+            columns.url,
+            columns.token,
+            columns.auth_scheme,
+            columns.auth_credentials,
+            columns.dialect,
+            columns.delivered_seq,
+            columns.created_at,
+            columns.checksum(),
+            of_push_times(None, None),
         ])?;
         self.count_rows(1, config.id.as_str().len() + config.url.len());
         Ok(())
@@ -83,18 +140,18 @@ impl Ledger<'_> {
     /// Whatever has not delivered everything, and is neither waiting nor given up on, has something to do now.
     pub(super) fn mark_due(&mut self, task_no: i64, seq: u64) -> Result<(), Failure> {
         let mut update = self.connection.prepare_cached(
-            "UPDATE push SET due_at = ?2
+            "UPDATE push SET due_at = ?2, claimed_until = NULL, times_checksum = ?4
               WHERE task_no = ?1 AND due_at IS NULL AND parked = 0 AND delivered_seq < ?3",
         )?;
-        let marked = update.execute(params![task_no, self.now.as_ms(), signed(seq)])?;
+        let due = self.now.as_ms();
+        let marked = update.execute(params![task_no, due, signed(seq), of_push_times(Some(due), None)])?;
         self.count_rows(marked, 0);
         Ok(())
     }
 
     pub(super) fn claim_deliveries(&mut self, limit: usize, claim_ms: u32) -> Result<Vec<Delivery>, Failure> {
         let sql = format!(
-            "SELECT {CONFIG_COLUMNS}, push.dialect, push.push_no, push.task_no, push.delivered_seq, push.failures,
-                    task.id, task.context_id, task.seq, scope.tenant, scope.principal, scope.agent
+            "SELECT {PUSH_COLUMNS}, {SCOPE_COLUMNS}, task.id, task.context_id, task.seq
                FROM push JOIN task USING (task_no) JOIN scope USING (scope_no)
               WHERE push.due_at <= ?1 ORDER BY push.due_at LIMIT ?2"
         );
@@ -105,54 +162,87 @@ impl Ledger<'_> {
         while let Some(row) = rows.next()? {
             claimed.push(delivery_from(row, until)?);
         }
-        let mut update =
-            self.connection.prepare_cached("UPDATE push SET due_at = ?2, claimed_until = ?2 WHERE push_no = ?1")?;
+        let mut update = self.connection.prepare_cached(
+            "UPDATE push SET due_at = ?2, claimed_until = ?2, times_checksum = ?3 WHERE push_no = ?1",
+        )?;
+        let times = of_push_times(Some(until.as_ms()), Some(until.as_ms()));
         for delivery in &claimed {
-            update.execute([delivery.key.0, until.as_ms()])?;
+            update.execute([delivery.key.0, until.as_ms(), times])?;
         }
         self.count_rows(claimed.len(), 0);
         Ok(claimed)
     }
 
     pub(super) fn settle_deliveries(&mut self, settled: &[(DeliveryClaim, DeliveryOutcome)]) -> Result<(), Failure> {
-        let mut select = self.connection.prepare_cached(
-            "SELECT push.delivered_seq, push.failures, push.last_error, push.last_attempt_at, push.claimed_until,
-                    task.seq
-               FROM push JOIN task USING (task_no) WHERE push_no = ?1",
-        )?;
-        let mut update = self.connection.prepare_cached(
-            "UPDATE push SET delivered_seq = ?2, failures = ?3, due_at = ?4, parked = ?5, last_error = ?6,
-                             last_attempt_at = ?7, claimed_until = NULL
-              WHERE push_no = ?1",
-        )?;
-        let mut raise = self
-            .connection
-            .prepare_cached("UPDATE push SET delivered_seq = max(delivered_seq, ?2) WHERE push_no = ?1")?;
+        let sql = format!(
+            "SELECT {PUSH_COLUMNS}, push.claimed_until, task.seq FROM push JOIN task USING (task_no)
+              WHERE push_no = ?1"
+        );
+        let mut select = self.connection.prepare_cached(&sql)?;
         for (claim, outcome) in settled {
-            let key = claim.key;
-            let found = select.query_row([key.0], |row| {
-                let cursor = Cursor {
-                    delivered_seq: row.get(0)?,
-                    failures: row.get(1)?,
-                    due: None,
-                    parked: false,
-                    last_error: row.get(2)?,
-                    last_attempt_at: row.get(3)?,
-                };
-                Ok((cursor, row.get::<_, Option<i64>>(4)?, row.get::<_, i64>(5)?))
-            });
+            let mut rows = select.query([claim.key.0])?;
             // The config was deleted or replaced meanwhile: nobody waits for this outcome.
-            let Some((before, claimed_until, seq)) = found.optional()? else { continue };
+            let Some(row) = rows.next()? else { continue };
+            let mut columns = push_columns(row)?;
+            let (claimed_until, seq): (Option<i64>, i64) = (row.get(AFTER_PUSH)?, row.get(AFTER_PUSH + 1)?);
+            drop(rows);
             self.count_rows(1, 0);
             if claimed_until != Some(claim.until.as_ms()) {
                 // Another has claimed it since: what the receiver took it took, the rest is the other's to say.
-                raise.execute([key.0, signed(outcome.delivered_seq())])?;
+                columns.delivered_seq = columns.delivered_seq.max(signed(outcome.delivered_seq()));
+                self.write_cursor(&columns)?;
                 continue;
             }
+            let before = Cursor {
+                delivered_seq: columns.delivered_seq,
+                failures: columns.failures,
+                due: None,
+                parked: false,
+                last_error: columns.last_error.take(),
+                last_attempt_at: columns.last_attempt_at,
+            };
             let Cursor { delivered_seq, failures, due, parked, last_error, last_attempt_at } =
                 before.after(outcome, seq, self.now);
-            update.execute(params![key.0, delivered_seq, failures, due, parked, last_error, last_attempt_at])?;
+            let parked = parked.into();
+            let after = PushColumns { delivered_seq, failures, parked, last_error, last_attempt_at, ..columns };
+            self.write_webhook(&after, due)?;
         }
+        Ok(())
+    }
+
+    /// Writes how far a webhook has come.
+    pub(super) fn write_cursor(&self, columns: &PushColumns) -> Result<(), Failure> {
+        let mut update = self.connection.prepare_cached(
+            "UPDATE push SET delivered_seq = ?2, failures = ?3, parked = ?4, last_error = ?5, last_attempt_at = ?6,
+                             checksum = ?7
+              WHERE push_no = ?1",
+        )?;
+        let PushColumns { push_no, delivered_seq, failures, parked, last_error, last_attempt_at, .. } = columns;
+        let checksum = columns.checksum();
+        update.execute(params![push_no, delivered_seq, failures, parked, last_error, last_attempt_at, checksum])?;
+        Ok(())
+    }
+
+    /// Writes how far a webhook has come that no delivery has claimed any more, and when it is due.
+    pub(super) fn write_webhook(&self, columns: &PushColumns, due: Option<i64>) -> Result<(), Failure> {
+        let mut update = self.connection.prepare_cached(
+            "UPDATE push SET delivered_seq = ?2, failures = ?3, parked = ?4, last_error = ?5, last_attempt_at = ?6,
+                             checksum = ?7, due_at = ?8, claimed_until = NULL, times_checksum = ?9
+              WHERE push_no = ?1",
+        )?;
+        let PushColumns { push_no, delivered_seq, failures, parked, last_error, last_attempt_at, .. } = columns;
+        let (checksum, times) = (columns.checksum(), of_push_times(due, None));
+        update.execute(params![
+            push_no,
+            delivered_seq,
+            failures,
+            parked,
+            last_error,
+            last_attempt_at,
+            checksum,
+            due,
+            times
+        ])?;
         Ok(())
     }
 }
@@ -204,30 +294,35 @@ impl Cursor {
 }
 
 fn delivery_from(row: &Row<'_>, claimed_until: Timestamp) -> Result<Delivery, Failure> {
-    let task_id = TaskId::from(row.get::<_, String>(10)?);
+    const AFTER: usize = AFTER_PUSH + SCOPE_COLUMN_COUNT;
+    let columns = push_columns(row)?;
+    let task_id = TaskId::from(row.get::<_, String>(AFTER)?);
     Ok(Delivery {
-        key: DeliveryKey(row.get(6)?),
-        scope: scope_from(row, 13)?,
-        task_key: TaskKey(row.get(7)?),
-        context_id: row.get::<_, String>(11)?.into(),
-        config: config_from(row, task_id.clone())?,
-        task_id,
-        dialect: dialect_from(row, 5)?,
-        delivered_seq: unsigned(row.get(8)?),
-        task_seq: unsigned(row.get(12)?),
-        failures: row.get(9)?,
+        key: DeliveryKey(columns.push_no),
+        scope: scope_from(row, AFTER_PUSH)?,
+        task_key: TaskKey(columns.task_no),
+        context_id: row.get::<_, String>(AFTER + 1)?.into(),
+        dialect: columns.dialect()?,
+        delivered_seq: unsigned(columns.delivered_seq),
+        task_seq: unsigned(row.get(AFTER + 2)?),
+        failures: columns.failures()?,
         claimed_until,
+        config: columns.into_config(task_id.clone()),
+        task_id,
     })
 }
 
-pub(super) fn dialect_from(row: &Row<'_>, at: usize) -> Result<Dialect, Failure> {
-    let name: String = row.get(at)?;
-    let known = Dialect::from_name(&name);
-    known.ok_or_else(|| StoreError::Corrupt(format!("dialect {name} is unknown")).into())
-}
+/// The columns of a scope, in the order [`scope_from`] reads them.
+pub(super) const SCOPE_COLUMNS: &str = "scope.tenant, scope.principal, scope.agent, scope.scope_no, scope.checksum";
+pub(super) const SCOPE_COLUMN_COUNT: usize = 5;
 
-pub(super) fn scope_from(row: &Row<'_>, at: usize) -> rusqlite::Result<Scope> {
-    let text = |column: usize| row.get::<_, String>(column);
-    let owner = Owner { tenant: text(at)?.into(), principal: text(at + 1)?.into() };
-    Ok(Scope { owner, agent: text(at + 2)?.into() })
+/// Whose a task is, from the columns that begin at `at`, if they match their checksum.
+pub(super) fn scope_from(row: &Row<'_>, at: usize) -> Result<Scope, Failure> {
+    let text = |column: usize| -> Result<&str, Failure> { row.get_ref(column)?.as_str().map_err(mistyped) };
+    let names @ [tenant, principal, agent] = [text(at)?, text(at + 1)?, text(at + 2)?];
+    let scope_no = row.get(at + 3)?;
+    if of_scope(scope_no, names) != row.get::<_, i64>(at + 4)? {
+        return Err(mismatch(format_args!("owner number {scope_no}")));
+    }
+    Ok(Scope { owner: Owner { tenant: tenant.into(), principal: principal.into() }, agent: agent.into() })
 }

@@ -8,9 +8,9 @@ use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, Place, 
 use switchboard_engine::ports::store::{Scope, StoreError, TaskKey};
 
 use super::error::Failure;
-use super::fold::{ArtifactChain, Chunks};
+use super::fold::{ArtifactChain, Chunks, missing};
 use super::read::{at_once, find};
-use super::rows::{log_no, signed, unsigned, version_of};
+use super::rows::{LOG_COLUMNS, LogRow, log_no, signed, unsigned};
 use crate::record::{StoredPart, Write, decode_writes};
 
 /// How many places are noted at most, and how close they lie at most.
@@ -41,7 +41,7 @@ pub(super) fn open(
         let mut chain = ArtifactChain::of(connection, &row);
         let mut begun = 0;
         while let Some((version, record)) = chain.next()?.filter(|_| parts_left > 0) {
-            let (writes, begins) = writes_of(&record, artifact)?;
+            let (writes, begins) = from_last_begin(decode_writes(&record)?, artifact);
             if writes.is_empty() {
                 continue;
             }
@@ -102,14 +102,13 @@ impl Asked {
 }
 
 /// What a commit wrote to an artifact, from the last write on that began it anew, and whether there is one.
-fn writes_of(record: &str, artifact: &ArtifactId) -> Result<(Vec<Write>, bool), Failure> {
-    let mut writes = decode_writes(record)?;
+fn from_last_begin(mut writes: Vec<Write>, artifact: &ArtifactId) -> (Vec<Write>, bool) {
     writes.retain(|write| write.artifact_id() == artifact.as_str());
     let begins = writes.iter().rposition(|write| !write.append);
     if let Some(begin) = begins {
         writes.drain(..begin);
     }
-    Ok((writes, begins.is_some()))
+    (writes, begins.is_some())
 }
 
 pub(super) fn read(
@@ -123,17 +122,28 @@ pub(super) fn read(
         if !exists.exists([task_no])? {
             return Err(StoreError::Pruned.into());
         }
-        let mut select = connection
-            .prepare_cached("SELECT log_no, record FROM log WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no LIMIT ?3")?;
-        let first = log_no(task_no, signed(cursor.place.at));
+        let sql = format!("SELECT {LOG_COLUMNS} FROM log WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no LIMIT ?3");
+        let mut select = connection.prepare_cached(&sql)?;
+        let begin = signed(cursor.place.at);
+        let first = log_no(task_no, begin);
         let last = log_no(task_no, signed(cursor.version));
         let mut rows = select.query(params![first, last, COMMITS_MAX])?;
         let mut out = Vec::new();
         let mut seen = false;
+        let mut before = None;
         while let Some(row) = rows.next()?.filter(|_| !cursor.is_at_end() && out.len() < bytes_max) {
             seen = true;
-            let record = row.get_ref(1)?.as_str().map_err(|error| StoreError::Corrupt(error.to_string()))?;
-            let (writes, _) = writes_of(record, &cursor.artifact)?;
+            let commit = LogRow::read(row)?;
+            // Commits that write to artifacts point back to one another: a missing one would shift what follows.
+            let writes = decode_writes(commit.record)?;
+            if !writes.is_empty() {
+                let prev = commit.columns.prev_artifact;
+                if !before.map_or(prev < begin, |before| prev == before) {
+                    return Err(missing(task_no, prev).into());
+                }
+                before = Some(commit.version());
+            }
+            let (writes, _) = from_last_begin(writes, &cursor.artifact);
             let mut start = cursor.place.start;
             for part in writes.iter().flat_map(Write::parts) {
                 take(part, start, &mut cursor, bytes_max, &Chunks(connection), &mut out)?;
@@ -141,7 +151,7 @@ pub(super) fn read(
             }
             // A commit that was not read to its end is read again.
             if cursor.from >= start {
-                cursor.place = Place { at: unsigned(version_of(row.get(0)?)) + 1, start };
+                cursor.place = Place { at: unsigned(commit.version()) + 1, start };
             }
         }
         if !seen && !cursor.is_at_end() {

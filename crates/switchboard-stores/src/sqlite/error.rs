@@ -114,6 +114,16 @@ pub(super) fn stopped() -> StoreError {
 #[derive(Debug, Clone)]
 pub(super) struct Failure(pub(super) StoreError);
 
+impl Failure {
+    /// Says of damage which task has it.
+    pub(super) fn of_task(self, id: &str) -> Self {
+        match self.0 {
+            StoreError::Corrupt(text) => Self(StoreError::Corrupt(format!("task {id}: {text}"))),
+            other @ (StoreError::Unavailable(_) | StoreError::Pruned) => Self(other),
+        }
+    }
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Self(error)

@@ -54,7 +54,9 @@ fn belongs(name: &OsStr, database: &OsStr) -> bool {
     let suffix = name.as_encoded_bytes().strip_prefix(database.as_encoded_bytes());
     suffix.is_some_and(|suffix| {
         let is = |known: &str| suffix == known.as_bytes();
-        suffix.is_empty() || SIDE_FILES.into_iter().any(is) || suffix.ends_with(MIGRATION_COPY.as_bytes())
+        // With what a copy that was cut off has left.
+        let copy = suffix.strip_suffix(b".part".as_slice()).unwrap_or(suffix);
+        suffix.is_empty() || SIDE_FILES.into_iter().any(is) || copy.ends_with(MIGRATION_COPY.as_bytes())
     })
 }
 

@@ -2,20 +2,26 @@
 //! said, one of artifact writes. Commits of mere progress are on neither, so a task with a million of them is read as
 //! quickly as one without.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, Row};
 use switchboard_core::lifecycle::Folded;
 use switchboard_engine::ports::store::{StoreError, StoredTask, TaskKey};
 
+use super::checksums::{ChunkColumns, mismatch, mistyped};
 use super::error::Failure;
-use super::rows::{Chains, TaskRow, log_no};
+use super::rows::{Chains, LOG_COLUMNS, LogRow, TaskRow, log_no};
+use crate::checksum::ContentHash;
 use crate::record::{ChunkSource, Want, decode};
 
 /// Folds the commits that matter, oldest first.
 pub(super) fn fold(connection: &Connection, row: TaskRow, want: Want) -> Result<StoredTask, Failure> {
     let mut folded = Folded::empty(row.head.id.clone(), row.head.context_id.clone());
-    for record in records_to_fold(connection, row.task_no, row.chains, want)?.iter().rev() {
-        folded.apply_all(&decode(record, want, &Chunks(connection))?);
-    }
+    let mut apply = || -> Result<(), Failure> {
+        for record in records_to_fold(connection, row.task_no, row.chains, want)?.iter().rev() {
+            folded.apply_all(&decode(record, want, &Chunks(connection))?);
+        }
+        Ok(())
+    };
+    apply().map_err(|failure| failure.of_task(row.head.id.as_str()))?;
     Ok(StoredTask { key: TaskKey(row.task_no), head: row.head.into(), folded: folded.into() })
 }
 
@@ -37,11 +43,11 @@ impl<'c> ArtifactChain<'c> {
         if version == 0 {
             return Ok(None);
         }
-        let mut select = self.connection.prepare_cached("SELECT prev_artifact, record FROM log WHERE log_no = ?1")?;
-        let found = select.query_row([log_no(self.task_no, version)], |row| Ok((row.get(0)?, row.get(1)?)));
-        let (next, record) = found.optional()?.ok_or_else(|| missing(self.task_no, version))?;
-        self.next = next;
-        Ok(Some((version, record)))
+        let mut select = self.connection.prepare_cached(&commit_sql())?;
+        let mut rows = select.query([log_no(self.task_no, version)])?;
+        let found = LogRow::read(rows.next()?.ok_or_else(|| missing(self.task_no, version))?)?;
+        self.next = found.columns.prev_artifact;
+        Ok(Some((version, found.record.to_owned())))
     }
 }
 
@@ -53,8 +59,7 @@ pub(super) fn records_to_fold(
     chains: Chains,
     want: Want,
 ) -> Result<Vec<String>, Failure> {
-    let mut select =
-        connection.prepare_cached("SELECT prev_story, prev_artifact, record FROM log WHERE log_no = ?1")?;
+    let mut select = connection.prepare_cached(&commit_sql())?;
     let Chains { mut story, mut artifact, mut status } = chains;
     if want == Want::NoArtifacts {
         artifact = 0;
@@ -65,21 +70,24 @@ pub(super) fn records_to_fold(
         if version == 0 {
             return Ok(records);
         }
-        let (prev_story, prev_artifact, record) = select
-            .query_row([log_no(task_no, version)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-            .optional()?
-            .ok_or_else(|| missing(task_no, version))?;
-        records.push(record);
+        let mut rows = select.query([log_no(task_no, version)])?;
+        let found = LogRow::read(rows.next()?.ok_or_else(|| missing(task_no, version))?)?;
+        records.push(found.record.to_owned());
         if story == version {
-            story = prev_story;
+            story = found.columns.prev_story;
         }
         if artifact == version {
-            artifact = prev_artifact;
+            artifact = found.columns.prev_artifact;
         }
         if status == version {
             status = 0;
         }
     }
+}
+
+/// Reads one commit.
+pub(super) fn commit_sql() -> String {
+    format!("SELECT {LOG_COLUMNS} FROM log WHERE log_no = ?1")
 }
 
 pub(super) fn missing(task_no: i64, version: i64) -> StoreError {
@@ -92,18 +100,58 @@ pub(super) struct Chunks<'c>(pub(super) &'c Connection);
 impl ChunkSource for Chunks<'_> {
     fn read(&self, first: i64, count: i64) -> Result<Vec<u8>, StoreError> {
         let read = || -> Result<Vec<u8>, Failure> {
-            let mut select = self
-                .0
-                .prepare_cached("SELECT bytes FROM chunk WHERE chunk_no >= ?1 AND chunk_no < ?2 ORDER BY chunk_no")?;
-            let mut rows = select.query([first, first.saturating_add(count)])?;
+            let mut select = self.0.prepare_cached(&format!(
+                "SELECT {CHUNK_COLUMNS} FROM chunk WHERE chunk_no >= ?1 AND chunk_no < ?2 ORDER BY chunk_no"
+            ))?;
+            let end = first.saturating_add(count);
+            let mut rows = select.query([first, end])?;
             let mut bytes = Vec::new();
+            let mut next = first;
             while let Some(row) = rows.next()? {
-                bytes.extend_from_slice(
-                    row.get_ref(0)?.as_blob().map_err(|error| StoreError::Corrupt(error.to_string()))?,
-                );
+                let chunk = ChunkRow::read(row)?;
+                if chunk.columns.chunk_no != next {
+                    break;
+                }
+                next += 1;
+                bytes.extend_from_slice(chunk.bytes);
             }
-            Ok(bytes)
+            match next == end {
+                true => Ok(bytes),
+                false => Err(StoreError::Corrupt(format!("piece of content {next} is missing")).into()),
+            }
         };
         read().map_err(|failure| failure.0)
+    }
+}
+
+/// The columns of a chunk, in the order [`ChunkRow::read`] reads them.
+pub(super) const CHUNK_COLUMNS: &str = "chunk_no, task_no, version, artifact_id, part, start, checksum, bytes";
+
+/// A piece of content as it is stored.
+pub(super) struct ChunkRow<'r> {
+    pub(super) columns: ChunkColumns<'r>,
+    pub(super) bytes: &'r [u8],
+}
+
+impl<'r> ChunkRow<'r> {
+    /// Reads a row, if it matches its checksum.
+    pub(super) fn read(row: &'r Row<'_>) -> Result<Self, Failure> {
+        let found = Self::read_unchecked(row)?;
+        match row.get::<_, i64>(6)? == found.columns.checksum(ContentHash::of(found.bytes)) {
+            true => Ok(found),
+            false => Err(mismatch(format_args!("piece of content {}", found.columns.chunk_no))),
+        }
+    }
+
+    pub(super) fn read_unchecked(row: &'r Row<'_>) -> Result<Self, Failure> {
+        let columns = ChunkColumns {
+            chunk_no: row.get(0)?,
+            task_no: row.get(1)?,
+            version: row.get(2)?,
+            artifact_id: row.get_ref(3)?.as_str_or_null().map_err(mistyped)?,
+            part: row.get(4)?,
+            start: row.get(5)?,
+        };
+        Ok(Self { columns, bytes: row.get_ref(7)?.as_blob().map_err(mistyped)? })
     }
 }

@@ -5,13 +5,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rusqlite::{Connection, Statement};
+use rusqlite::{Connection, OptionalExtension, Statement, params};
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{TaskId, Timestamp};
 use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::{Scope, StoredHead};
 
 use super::accepted::last_accepted_day;
+use super::checksums::{mismatch, of_meta, of_scope};
 use super::error::Failure;
 use super::leases::Leases;
 use super::statements::Statements;
@@ -51,6 +52,9 @@ pub(super) enum Effect {
     },
     Removed(TaskId),
 }
+
+/// The number of the newest task that was removed; it is not given again.
+pub(super) const LAST_TASK_NO: &str = "last_task_no";
 
 /// Scopes remembered by number. A server with more of them at work looks them up again.
 const SCOPES_MAX: usize = 4096;
@@ -116,14 +120,19 @@ impl<'c> Ledger<'c> {
             return Ok(*known);
         }
         let names = [scope.owner.tenant.as_str(), scope.owner.principal.as_str(), scope.agent.as_str()];
-        let mut insert = self.connection.prepare_cached(
-            "INSERT INTO scope (tenant, principal, agent) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-        )?;
-        insert.execute(names)?;
-        let mut select = self
-            .connection
-            .prepare_cached("SELECT scope_no FROM scope WHERE tenant = ?1 AND principal = ?2 AND agent = ?3")?;
-        let scope_no = select.query_row(names, |row| row.get(0))?;
+        let scope_no = match find_scope_no(self.connection, names)? {
+            Some(known) => known,
+            None => {
+                let mut next = self.connection.prepare_cached("SELECT coalesce(max(scope_no), 0) + 1 FROM scope")?;
+                let scope_no: i64 = next.query_row([], |row| row.get(0))?;
+                let mut insert = self.connection.prepare_cached(
+                    "INSERT INTO scope (scope_no, tenant, principal, agent, checksum) VALUES (?1, ?2, ?3, ?4, ?5)",
+                )?;
+                let [tenant, principal, agent] = names;
+                insert.execute(params![scope_no, tenant, principal, agent, of_scope(scope_no, names)])?;
+                scope_no
+            }
+        };
         if self.scopes.len() >= SCOPES_MAX {
             self.scopes.clear();
         }
@@ -135,4 +144,36 @@ impl<'c> Ledger<'c> {
         Stats::add(&self.stats.rows_written, rows as u64);
         Stats::add(&self.stats.bytes_written, bytes as u64);
     }
+}
+
+/// The number of a scope, if it has one.
+pub(super) fn find_scope_no(connection: &Connection, names: [&str; 3]) -> Result<Option<i64>, Failure> {
+    let mut select = connection
+        .prepare_cached("SELECT scope_no, checksum FROM scope WHERE tenant = ?1 AND principal = ?2 AND agent = ?3")?;
+    let found = select.query_row(names, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).optional()?;
+    match found {
+        Some((scope_no, checksum)) if of_scope(scope_no, names) != checksum => {
+            Err(mismatch(format_args!("owner number {scope_no}")))
+        }
+        found => Ok(found.map(|(scope_no, _)| scope_no)),
+    }
+}
+
+/// A number that the file keeps under a name.
+pub(super) fn read_meta(connection: &Connection, name: &str) -> Result<Option<i64>, Failure> {
+    let mut select = connection.prepare_cached("SELECT value, checksum FROM meta WHERE name = ?1")?;
+    let found = select.query_row([name], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).optional()?;
+    match found {
+        Some((value, checksum)) if of_meta(name, value) != checksum => Err(mismatch(format_args!("the number {name}"))),
+        found => Ok(found.map(|(value, _)| value)),
+    }
+}
+
+pub(super) fn write_meta(connection: &Connection, name: &str, value: i64) -> Result<(), Failure> {
+    let mut write = connection.prepare_cached(
+        "INSERT INTO meta (name, value, checksum) VALUES (?1, ?2, ?3)
+             ON CONFLICT DO UPDATE SET value = excluded.value, checksum = excluded.checksum",
+    )?;
+    write.execute(params![name, value, of_meta(name, value)])?;
+    Ok(())
 }

@@ -9,11 +9,11 @@ use switchboard_core::lifecycle::ArtifactHead;
 use switchboard_core::model::{Artifact, ArtifactId, TaskId};
 use switchboard_engine::ports::Room;
 use switchboard_engine::ports::room::{Outline, OutlinedPart, PARTS_APART_MAX};
-use switchboard_engine::ports::store::{Scope, StoredTask};
+use switchboard_engine::ports::store::{Scope, StoreError, StoredTask};
 
 use super::error::Failure;
-use super::fold::{ArtifactChain, Chunks, fold};
-use super::rows::{TaskRow, log_no};
+use super::fold::{ArtifactChain, Chunks, commit_sql, fold, missing};
+use super::rows::{LogRow, TaskRow, log_no};
 use crate::record::{Want, Write, decode_writes, is_named};
 
 /// Commits, and bytes of records, that are looked at for one task. Whatever is not found by then becomes a link.
@@ -201,12 +201,17 @@ impl Gathered {
 /// The write that began an artifact, if its content began with a chunk: then there is an index that knows.
 fn begin(connection: &Connection, row: &TaskRow, head: &ArtifactHead) -> Result<Option<Write>, Failure> {
     let mut select = connection.prepare_cached(
-        "SELECT version FROM chunk WHERE task_no = ?1 AND artifact_id = ?2 AND start = 0 ORDER BY chunk_no DESC LIMIT 1",
+        "SELECT version, chunk_no FROM chunk
+          WHERE task_no = ?1 AND artifact_id = ?2 AND start = 0 ORDER BY chunk_no DESC LIMIT 1",
     )?;
-    let version = select.query_row(params![row.task_no, head.id.as_str()], |row| row.get(0)).optional()?;
-    let Some(version) = version else { return Ok(None) };
-    let mut select = connection.prepare_cached("SELECT record FROM log WHERE log_no = ?1")?;
-    let record: Option<String> = select.query_row([log_no(row.task_no, version)], |row| row.get(0)).optional()?;
-    let writes = record.map(|record| decode_writes(&record)).transpose()?.unwrap_or_default();
-    Ok(writes.into_iter().rev().find(|write| write.artifact_id() == head.id.as_str()))
+    let found = select.query_row(params![row.task_no, head.id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
+    let Some((version, chunk_no)) = found.optional()? else { return Ok(None) };
+    let mut select = connection.prepare_cached(&commit_sql())?;
+    let mut rows = select.query([log_no(row.task_no, version)])?;
+    let commit = LogRow::read(rows.next()?.ok_or_else(|| missing(row.task_no, version))?)?;
+    let mut writes = decode_writes(commit.record)?.into_iter().rev();
+    let begin = writes.find(|write| write.artifact_id() == head.id.as_str() && write.begins_with_chunk(chunk_no));
+    // The chunk's bytes, and with them its checksum, are left unread: the commit says whether it is the one.
+    let unlike = || StoreError::Corrupt(format!("commit {version} does not begin with piece of content {chunk_no}"));
+    begin.ok_or_else(|| Failure::from(unlike()).of_task(row.head.id.as_str())).map(Some)
 }

@@ -2,18 +2,21 @@
 //! eight ranges; a list of one context has an index of its own. A cursor names the last task shown, so commits between
 //! two pages move tasks to the front and shift nothing.
 
-use rusqlite::{Connection, OptionalExtension, params_from_iter};
+use rusqlite::{Connection, params_from_iter};
+use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::{TaskState, Timestamp};
 use switchboard_engine::ports::room::estimate;
 use switchboard_engine::ports::store::{ListCursor, ListPage, ListQuery, Scope, StoreError, TaskKey};
 
+use super::checksums::TaskColumns;
 use super::error::Failure;
 use super::fold::fold;
+use super::ledger::find_scope_no;
 use super::linked::fold_within;
 use super::read::at_once;
-use super::rows::{HEAD_COLUMNS, head_from, signed, unsigned};
+use super::rows::{TASK_COLUMNS, signed, task_columns, task_row, unsigned};
 use super::totals::{ByState, Since, Totals, place_of};
-use crate::record::{Want, state_number};
+use crate::record::{Want, phase_number, state_number};
 
 pub(super) fn list(
     connection: &Connection,
@@ -24,7 +27,8 @@ pub(super) fn list(
     let since = totals.since();
     at_once(connection, || {
         let mut page = ListPage { tasks: Vec::new(), next: None, total: 0 };
-        let Some(scope_no) = scope_no(connection, scope)? else { return Ok(page) };
+        let names = [scope.owner.tenant.as_str(), scope.owner.principal.as_str(), scope.agent.as_str()];
+        let Some(scope_no) = find_scope_no(connection, names)? else { return Ok(page) };
         let mut found = Vec::new();
         for range in ranges(query) {
             range.page(connection, scope_no, query, &mut found)?;
@@ -40,14 +44,22 @@ pub(super) fn list(
         let more = found.len() > query.page_size;
         found.truncate(query.page_size);
         page.next = found.last().copied().filter(|_| more);
-        let sql = format!("SELECT {HEAD_COLUMNS} FROM task WHERE task_no = ?1");
+        let sql = format!("SELECT {TASK_COLUMNS} FROM task WHERE task_no = ?1");
         let mut select = connection.prepare_cached(&sql)?;
         let mut left = query.room.bytes_max;
         let mut last = None;
         for cursor in found {
             let mut rows = select.query([cursor.key.0])?;
             let gone = || StoreError::Corrupt(format!("task number {} is listed but missing", cursor.key.0));
-            let row = head_from(rows.next()?.ok_or_else(gone)?, &scope.agent)?;
+            let columns = task_columns(rows.next()?.ok_or_else(gone)?)?;
+            // What the index says of it must be what the row says: the index has no checksum.
+            if (columns.scope_no, columns.status_at) != (scope_no, cursor.status_at.as_ms())
+                || !is_asked_for(query, &columns)
+            {
+                let reason = format!("task {} is listed under what it is not", columns.id);
+                return Err(StoreError::Corrupt(reason).into());
+            }
+            let row = task_row(&columns, &scope.agent)?;
             let stored = match query.artifacts {
                 true => fold_within(connection, row, scope, &query.room)?,
                 false => fold(connection, row, Want::NoArtifacts)?,
@@ -65,11 +77,11 @@ pub(super) fn list(
     })
 }
 
-fn scope_no(connection: &Connection, scope: &Scope) -> Result<Option<i64>, Failure> {
-    let mut select =
-        connection.prepare_cached("SELECT scope_no FROM scope WHERE tenant = ?1 AND principal = ?2 AND agent = ?3")?;
-    let names = [scope.owner.tenant.as_str(), scope.owner.principal.as_str(), scope.agent.as_str()];
-    Ok(select.query_row(names, |row| row.get(0)).optional()?)
+/// Whether a task is one of those that were asked for.
+fn is_asked_for(query: &ListQuery, columns: &TaskColumns<'_>) -> bool {
+    columns.phase == phase_number(Phase::Live)
+        && query.state.is_none_or(|state| columns.state == state_number(state))
+        && query.context_id.as_ref().is_none_or(|context_id| columns.context_id == context_id.as_str())
 }
 
 /// The tasks of a scope by state, counted if nobody has yet.

@@ -9,13 +9,14 @@ use tracing::info;
 use super::FileError;
 use super::files::migration_copy_path;
 use super::pages::copy_pages;
-use super::schema::APPLICATION_ID;
+use super::part::Part;
+use super::schema::{APPLICATION_ID, Migration};
 
 /// Migrates, and gives the path of the copy if one was taken.
 pub(super) fn migrate(
     connection: &mut Connection,
     path: &Path,
-    migrations: &[&str],
+    migrations: &[Migration],
 ) -> Result<Option<PathBuf>, FileError> {
     let sql = |source| FileError::Sqlite { path: path.to_owned(), source };
     let known = migrations.len();
@@ -26,7 +27,10 @@ pub(super) fn migrate(
     let copy = if found > 0 { Some(copy_aside(connection, path, found)?) } else { None };
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
     for migration in &migrations[found..] {
-        transaction.execute_batch(migration).map_err(sql)?;
+        transaction.execute_batch(migration.sql).map_err(sql)?;
+        if let Some(fill) = migration.fill {
+            fill(&transaction).map_err(|failure| FileError::Store { path: path.to_owned(), failure: failure.0 })?;
+        }
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(sql)?;
     transaction.pragma_update(None, "user_version", known).map_err(sql)?;
@@ -52,8 +56,16 @@ pub(super) fn schema_version(connection: &Connection, path: &Path, known: usize)
     Ok((tables > 0).then_some(found))
 }
 
+/// Copies the file durably. A copy of an attempt that was cut off after it is replaced by the same again.
 fn copy_aside(connection: &Connection, path: &Path, version: usize) -> Result<PathBuf, FileError> {
     let copy = migration_copy_path(path, version);
-    copy_pages(connection, &copy)?;
+    let part = Part::begin(&copy)?;
+    match copy_pages(connection, part.path()) {
+        Ok(()) => part.finish(&copy)?,
+        Err(error) => {
+            part.discard();
+            return Err(error);
+        }
+    };
     Ok(copy)
 }

@@ -6,7 +6,10 @@ use rusqlite::{Connection, OpenFlags};
 use switchboard_core::model::Timestamp;
 
 use super::FileError;
+use super::checksums::of_push_times;
+use super::error::Failure;
 use super::files::{create_private_folder, folder_of, open_private};
+use super::ledger::{read_meta, write_meta};
 use super::lock::FileLock;
 use super::migrate::{migrate, schema_version};
 use super::schema::MIGRATIONS;
@@ -75,7 +78,8 @@ pub(super) fn open(path: &Path, options: &SqliteOptions, now: Timestamp) -> Resu
     writer.pragma_update(None, "busy_timeout", BUSY_WAIT_MS).map_err(sql)?;
     migrate(&mut writer, path, MIGRATIONS)?;
     configure_writer(&writer, options).map_err(sql)?;
-    let epoch = begin_epoch(&writer, now).map_err(sql)?;
+    let epoch =
+        begin_epoch(&writer, now).map_err(|failure| FileError::Store { path: path.to_owned(), failure: failure.0 })?;
     let mut readers = Vec::new();
     for _ in 0..options.readers.max(1) {
         readers.push(open_reader(path).map_err(sql)?);
@@ -121,14 +125,18 @@ pub(super) fn open_to_read(path: &Path) -> Result<(Connection, usize), FileError
 
 /// Whoever opened the file before is gone: the lock says so. Their leases are older than this epoch, and deliveries
 /// they had under way are due again.
-fn begin_epoch(connection: &Connection, now: Timestamp) -> rusqlite::Result<i64> {
+fn begin_epoch(connection: &Connection, now: Timestamp) -> Result<i64, Failure> {
     let transaction = connection.unchecked_transaction()?;
-    transaction.execute("UPDATE meta SET value = value + 1 WHERE name = 'epoch'", [])?;
+    let epoch = read_meta(&transaction, EPOCH)?.unwrap_or(0) + 1;
+    write_meta(&transaction, EPOCH, epoch)?;
     transaction.execute(
-        "UPDATE push SET due_at = ?1, claimed_until = NULL WHERE due_at IS NOT NULL AND claimed_until IS NOT NULL",
-        [now.as_ms()],
+        "UPDATE push SET due_at = ?1, claimed_until = NULL, times_checksum = ?2
+          WHERE due_at IS NOT NULL AND claimed_until IS NOT NULL",
+        [now.as_ms(), of_push_times(Some(now.as_ms()), None)],
     )?;
-    let epoch = transaction.query_row("SELECT value FROM meta WHERE name = 'epoch'", [], |row| row.get(0))?;
     transaction.commit()?;
     Ok(epoch)
 }
+
+/// How often the file has been opened for writing.
+pub(super) const EPOCH: &str = "epoch";

@@ -6,7 +6,8 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery, OutboxState};
 use switchboard_engine::ports::store::{DeliveryKey, TaskKey};
 
-use super::deliveries::{dialect_from, scope_from};
+use super::checksums::PushColumns;
+use super::deliveries::{AFTER_PUSH, PUSH_COLUMNS, SCOPE_COLUMN_COUNT, SCOPE_COLUMNS, push_columns, scope_from};
 use super::error::Failure;
 use super::ledger::Ledger;
 use super::read::at_once;
@@ -52,59 +53,70 @@ fn state_of(parked: bool, due_at: Option<i64>, claimed_until: Option<i64>) -> Op
 }
 
 pub(super) fn find(connection: &Connection, key: DeliveryKey) -> Result<Option<OutboxEntry>, Failure> {
-    let mut select = connection.prepare_cached(
-        "SELECT push.parked, push.due_at, push.claimed_until, push.task_no, task.id, push.config_id, push.url,
-                push.delivered_seq, task.seq, push.failures, push.last_error, push.last_attempt_at, push.created_at,
-                scope.tenant, scope.principal, scope.agent, push.dialect
-           FROM push JOIN task USING (task_no) JOIN scope USING (scope_no) WHERE push.push_no = ?1",
-    )?;
+    const AFTER: usize = AFTER_PUSH + SCOPE_COLUMN_COUNT;
+    let sql = format!(
+        "SELECT {PUSH_COLUMNS}, {SCOPE_COLUMNS}, push.due_at, push.claimed_until, task.id, task.seq
+           FROM push JOIN task USING (task_no) JOIN scope USING (scope_no) WHERE push.push_no = ?1"
+    );
+    let mut select = connection.prepare_cached(&sql)?;
     let mut rows = select.query([key.0])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    let text = |column: usize| row.get::<_, String>(column);
-    let time = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_ms));
-    let Some(state) = state_of(row.get(0)?, row.get(1)?, row.get(2)?) else { return Ok(None) };
+    let columns = push_columns(row)?;
+    let due_at: Option<i64> = row.get(AFTER)?;
+    let Some(state) = state_of(columns.parked != 0, due_at, row.get(AFTER + 1)?) else { return Ok(None) };
     Ok(Some(OutboxEntry {
         key,
-        scope: scope_from(row, 13)?,
-        task_key: TaskKey(row.get(3)?),
-        task_id: text(4)?.into(),
-        config_id: text(5)?.into(),
-        url: text(6)?,
-        dialect: dialect_from(row, 16)?,
+        scope: scope_from(row, AFTER_PUSH)?,
+        task_key: TaskKey(columns.task_no),
+        task_id: row.get::<_, String>(AFTER + 2)?.into(),
+        dialect: columns.dialect()?,
         state,
-        delivered_seq: unsigned(row.get(7)?),
-        task_seq: unsigned(row.get(8)?),
-        failures: row.get(9)?,
-        due: time(1)?,
-        last_error: row.get(10)?,
-        last_attempt_at: time(11)?,
-        created_at: Timestamp::from_ms(row.get(12)?),
+        delivered_seq: unsigned(columns.delivered_seq),
+        task_seq: unsigned(row.get(AFTER + 3)?),
+        failures: columns.failures()?,
+        due: due_at.map(Timestamp::from_ms),
+        last_attempt_at: columns.last_attempt_at.map(Timestamp::from_ms),
+        created_at: Timestamp::from_ms(columns.created_at),
+        config_id: columns.config_id.into(),
+        url: columns.url,
+        last_error: columns.last_error,
     }))
 }
 
 impl Ledger<'_> {
     pub(super) fn redrive(&mut self, keys: &[DeliveryKey]) -> Result<usize, Failure> {
-        let mut update = self.connection.prepare_cached(
-            "UPDATE push SET parked = 0, failures = 0, due_at = ?2
-              WHERE push_no = ?1 AND (parked = 1 OR (due_at IS NOT NULL AND claimed_until IS NULL))",
-        )?;
+        let sql = format!(
+            "SELECT {PUSH_COLUMNS} FROM push
+              WHERE push_no = ?1 AND (parked = 1 OR (due_at IS NOT NULL AND claimed_until IS NULL))"
+        );
+        let mut select = self.connection.prepare_cached(&sql)?;
         let mut changed = 0;
         for key in keys {
-            changed += update.execute([key.0, self.now.as_ms()])?;
+            let mut rows = select.query([key.0])?;
+            let Some(row) = rows.next()? else { continue };
+            let columns = PushColumns { parked: 0, failures: 0, ..push_columns(row)? };
+            drop(rows);
+            self.write_webhook(&columns, Some(self.now.as_ms()))?;
+            changed += 1;
         }
         self.count_rows(changed, 0);
         Ok(changed)
     }
 
     pub(super) fn purge(&mut self, keys: &[DeliveryKey]) -> Result<usize, Failure> {
-        let mut update = self.connection.prepare_cached(
-            "UPDATE push SET parked = 0, failures = 0, last_error = NULL,
-                             delivered_seq = (SELECT seq FROM task WHERE task.task_no = push.task_no)
-              WHERE push_no = ?1 AND parked = 1",
-        )?;
+        let sql = format!(
+            "SELECT {PUSH_COLUMNS}, task.seq FROM push JOIN task USING (task_no) WHERE push_no = ?1 AND parked = 1"
+        );
+        let mut select = self.connection.prepare_cached(&sql)?;
         let mut changed = 0;
         for key in keys {
-            changed += update.execute([key.0])?;
+            let mut rows = select.query([key.0])?;
+            let Some(row) = rows.next()? else { continue };
+            let delivered_seq = row.get(AFTER_PUSH)?;
+            let columns = PushColumns { parked: 0, failures: 0, last_error: None, delivered_seq, ..push_columns(row)? };
+            drop(rows);
+            self.write_cursor(&columns)?;
+            changed += 1;
         }
         self.count_rows(changed, 0);
         Ok(changed)

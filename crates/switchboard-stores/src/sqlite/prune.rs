@@ -2,15 +2,16 @@
 //! that no index for it burdens the send path; the writer checks each again and removes it. Active records are never
 //! touched, nor is anything that a delivery still needs. Large tasks go in slices, so that no commit waits long.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::{TaskId, Timestamp};
-use switchboard_engine::ports::store::Retention;
+use switchboard_engine::ports::store::{Retention, StoreError};
 
 use super::accepted::forget_accepted;
+use super::checksums::TaskColumns;
 use super::error::Failure;
-use super::ledger::{Effect, Ledger};
-use super::rows::{log_no, signed, version_of};
+use super::ledger::{Effect, LAST_TASK_NO, Ledger, write_meta};
+use super::rows::{AFTER_TASK, TASK_COLUMNS, log_no, signed, task_columns, version_of};
 use super::schema::VERSION_MAX;
 use super::totals::{Move, Totals};
 use crate::record::phase_number;
@@ -164,31 +165,41 @@ impl Ledger<'_> {
         Ok(done)
     }
 
+    /// A task that has ended. A damaged one is left alone: what it says of its end may be wrong, and what is left of it
+    /// is all there is.
     fn closed(&self, task_no: i64) -> Result<Option<Closed>, Failure> {
-        let mut select = self.connection.prepare_cached(
-            "SELECT id, phase, closed_at, version, seq, floor_seq, floor_version, status_version,
+        let sql = format!(
+            "SELECT {TASK_COLUMNS},
                     EXISTS (SELECT 1 FROM push WHERE push.task_no = task.task_no AND due_at IS NOT NULL),
-                    EXISTS (SELECT 1 FROM push WHERE push.task_no = task.task_no AND delivered_seq < task.seq),
-                    scope_no, state
-               FROM task WHERE task_no = ?1 AND closed_at IS NOT NULL",
-        )?;
-        let found = select.query_row([task_no], |row| {
-            Ok(Closed {
-                id: row.get(0)?,
-                phase: row.get(1)?,
-                closed_at: Timestamp::from_ms(row.get(2)?),
-                version: row.get(3)?,
-                seq: row.get(4)?,
-                floor_seq: row.get(5)?,
-                floor_version: row.get(6)?,
-                status_version: row.get(7)?,
-                due: row.get(8)?,
-                behind: row.get(9)?,
-                scope_no: row.get(10)?,
-                state: row.get(11)?,
-            })
-        });
-        Ok(found.optional()?)
+                    EXISTS (SELECT 1 FROM push WHERE push.task_no = task.task_no AND delivered_seq < task.seq)
+               FROM task WHERE task_no = ?1"
+        );
+        let mut select = self.connection.prepare_cached(&sql)?;
+        let mut rows = select.query([task_no])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let columns = match task_columns(row) {
+            Ok(columns) => columns,
+            Err(Failure(StoreError::Corrupt(reason))) => {
+                tracing::warn!(reason, "a damaged task is not pruned");
+                return Ok(None);
+            }
+            Err(failure) => return Err(failure),
+        };
+        let Some(closed_at) = columns.closed_at.map(Timestamp::from_ms) else { return Ok(None) };
+        Ok(Some(Closed {
+            id: columns.id.to_owned(),
+            phase: columns.phase,
+            closed_at,
+            version: columns.version,
+            seq: columns.seq,
+            floor_seq: columns.floor_seq,
+            floor_version: columns.floor_version,
+            status_version: columns.status_version,
+            due: row.get(AFTER_TASK)?,
+            behind: row.get(AFTER_TASK + 1)?,
+            scope_no: columns.scope_no,
+            state: columns.state,
+        }))
     }
 
     /// The task is gone at once; what lies below it goes now if it is little, and in slices if it is much.
@@ -198,7 +209,7 @@ impl Ledger<'_> {
         self.count_rows(rows, 0);
         if task_no == self.last_task_no {
             // Idempotency keys outlive their task by its number, so that must not be given again.
-            run("INSERT INTO meta VALUES ('last_task_no', ?1) ON CONFLICT DO UPDATE SET value = excluded.value")?;
+            write_meta(self.connection, LAST_TASK_NO, task_no)?;
         }
         let from = (closed.phase == phase_number(Phase::Live)).then_some(closed.state);
         self.moves.push(Move { scope_no: closed.scope_no, from, to: None, records: -1 });
@@ -264,10 +275,18 @@ impl Ledger<'_> {
             delete.execute([log_no(task_no, *version)])?;
             delete_pieces.execute([task_no, *version])?;
         }
-        let mut raise =
-            self.connection.prepare_cached("UPDATE task SET floor_seq = ?2, floor_version = ?3 WHERE task_no = ?1")?;
-        raise.execute([task_no, closed.seq.max(closed.floor_seq), until])?;
+        self.raise_floor(task_no, closed.seq.max(closed.floor_seq), until)?;
         self.count_rows(unneeded.len() + 1, 0);
+        Ok(())
+    }
+
+    fn raise_floor(&mut self, task_no: i64, floor_seq: i64, floor_version: i64) -> Result<(), Failure> {
+        let raised = self.with_task(task_no, |columns| TaskColumns { floor_seq, floor_version, ..columns }.checksum());
+        let Some(checksum) = raised? else { return Ok(()) };
+        let mut raise = self
+            .connection
+            .prepare_cached("UPDATE task SET floor_seq = ?2, floor_version = ?3, checksum = ?4 WHERE task_no = ?1")?;
+        raise.execute([task_no, floor_seq, floor_version, checksum])?;
         Ok(())
     }
 }

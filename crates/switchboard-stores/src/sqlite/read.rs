@@ -8,11 +8,14 @@ use switchboard_core::model::{Part, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::Room;
 use switchboard_engine::ports::store::{LogPage, LoggedCommit, Scope, StoreError, StoredHead, StoredTask, TaskKey};
 
-use super::deliveries::{CONFIG_COLUMNS, config_from};
+use super::checksums::{mismatch, of_scope};
+use super::deliveries::{PUSH_COLUMNS, push_columns};
 use super::error::Failure;
 use super::fold::{Chunks, missing};
 use super::linked::fold_within;
-use super::rows::{HEAD_COLUMNS, TaskRow, head_from, log_no, signed, unsigned, version_of};
+use super::rows::{
+    AFTER_TASK, LOG_COLUMNS, LogRow, TASK_COLUMNS, TaskRow, log_no, signed, task_columns, task_row, unsigned,
+};
 use crate::record::{Want, decode};
 
 /// A page of large commits is a short page, so that a reader of a large file never holds much of it at once.
@@ -28,14 +31,19 @@ pub(super) fn at_once<T>(connection: &Connection, read: impl FnOnce() -> Result<
 
 pub(super) fn find(connection: &Connection, scope: &Scope, id: &TaskId) -> Result<Option<TaskRow>, Failure> {
     let sql = format!(
-        "SELECT {HEAD_COLUMNS} FROM task JOIN scope USING (scope_no)
+        "SELECT {TASK_COLUMNS}, scope.scope_no, scope.checksum FROM task JOIN scope USING (scope_no)
           WHERE task.id = ?1 AND scope.tenant = ?2 AND scope.principal = ?3 AND scope.agent = ?4"
     );
     let mut select = connection.prepare_cached(&sql)?;
     let owner = &scope.owner;
-    let mut rows =
-        select.query([id.as_str(), owner.tenant.as_str(), owner.principal.as_str(), scope.agent.as_str()])?;
-    rows.next()?.map(|row| head_from(row, &scope.agent)).transpose()
+    let names @ [tenant, principal, agent] = [owner.tenant.as_str(), owner.principal.as_str(), scope.agent.as_str()];
+    let mut rows = select.query([id.as_str(), tenant, principal, agent])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let (scope_no, checksum): (i64, i64) = (row.get(AFTER_TASK)?, row.get(AFTER_TASK + 1)?);
+    if of_scope(scope_no, names) != checksum {
+        return Err(mismatch(format_args!("the owner of task {id}")));
+    }
+    task_row(&task_columns(row)?, &scope.agent).map(Some)
 }
 
 pub(super) fn head(connection: &Connection, scope: &Scope, id: &TaskId) -> Result<Option<StoredHead>, Failure> {
@@ -72,25 +80,44 @@ pub(super) fn log(connection: &Connection, key: TaskKey, after_seq: u64, limit: 
             return Ok(page);
         }
         let from = first_version_after(connection, key.0, after_seq, floor_version + 1..=version)?;
-        let mut select = connection.prepare_cached(
-            "SELECT log_no, last_seq, visible, record FROM log
-              WHERE log_no BETWEEN ?1 AND ?2 AND visible > 0 ORDER BY log_no LIMIT ?3",
-        )?;
+        let sql = format!(
+            "SELECT {LOG_COLUMNS} FROM log
+              WHERE log_no BETWEEN ?1 AND ?2 AND visible > 0 ORDER BY log_no LIMIT ?3"
+        );
+        let mut select = connection.prepare_cached(&sql)?;
         let mut rows = select.query(params![log_no(key.0, from), log_no(key.0, version), signed(limit as u64)])?;
-        let mut bytes = 0;
+        let (mut bytes, mut seen_seq) = (0, after_seq);
         while let Some(row) = rows.next()?.filter(|_| bytes < LOG_PAGE_BYTES_MAX) {
-            let (last_seq, visible): (i64, i64) = (row.get(1)?, row.get(2)?);
-            let record = row.get_ref(3)?.as_str().map_err(|error| StoreError::Corrupt(error.to_string()))?;
-            let events: Vec<Event> = decode(record, Want::Everything, &Chunks(connection))?;
-            bytes += record.len() + events.iter().map(artifact_bytes).sum::<usize>();
+            let found = LogRow::read(row)?;
+            let (last_seq, first_seq) = (found.columns.last_seq, found.columns.last_seq - found.columns.visible + 1);
+            // Numbers are dense. The first commit may begin before the cursor, and must not begin after it.
+            if first_seq > seen_seq + 1 || (first_seq <= seen_seq && !page.commits.is_empty()) {
+                return Err(StoreError::Corrupt(format!("event {} is missing", seen_seq + 1)).into());
+            }
+            seen_seq = last_seq;
+            let events: Vec<Event> = decode(found.record, Want::Everything, &Chunks(connection))?;
+            bytes += found.record.len() + events.iter().map(artifact_bytes).sum::<usize>();
             page.commits.push(LoggedCommit {
-                version: unsigned(version_of(row.get(0)?)),
-                first_seq: unsigned(last_seq - visible + 1),
+                version: unsigned(found.version()),
+                first_seq: unsigned(first_seq),
                 events: events.into(),
             });
         }
+        if page.commits.len() < limit && bytes < LOG_PAGE_BYTES_MAX && seen_seq != seq {
+            return Err(StoreError::Corrupt(format!("its log ends at event {seen_seq}, and it is at {seq}")).into());
+        }
         Ok(page)
     })
+    .map_err(|failure| named(connection, key.0, failure))
+}
+
+/// Says of damage which task has it, if that can still be read.
+fn named(connection: &Connection, task_no: i64, failure: Failure) -> Failure {
+    if !matches!(failure.0, StoreError::Corrupt(_)) {
+        return failure;
+    }
+    let id = connection.query_row("SELECT id FROM task WHERE task_no = ?1", [task_no], |row| row.get::<_, String>(0));
+    failure.of_task(&id.unwrap_or_else(|_| format!("number {task_no}")))
 }
 
 fn artifact_bytes(event: &Event) -> usize {
@@ -124,13 +151,25 @@ pub(super) fn first_version_after(
 }
 
 pub(super) fn push_configs(connection: &Connection, key: TaskKey) -> Result<Vec<PushConfig>, Failure> {
-    let sql = format!(
-        "SELECT {CONFIG_COLUMNS}, task.id FROM push JOIN task USING (task_no)
-          WHERE push.task_no = ?1 ORDER BY push.push_no"
-    );
-    let mut select = connection.prepare_cached(&sql)?;
-    let configs = select.query_map([key.0], |row| config_from(row, row.get::<_, String>(5)?.into()))?;
-    Ok(configs.collect::<rusqlite::Result<_>>()?)
+    at_once(connection, || {
+        let mut select = connection.prepare_cached(&format!("SELECT {TASK_COLUMNS} FROM task WHERE task_no = ?1"))?;
+        let mut tasks = select.query([key.0])?;
+        let Some(task) = tasks.next()? else { return Ok(Vec::new()) };
+        let task = task_columns(task)?;
+        let sql = format!("SELECT {PUSH_COLUMNS} FROM push WHERE push.task_no = ?1 ORDER BY push.push_no");
+        let mut select = connection.prepare_cached(&sql)?;
+        let mut rows = select.query([key.0])?;
+        let mut configs = Vec::new();
+        while let Some(row) = rows.next()? {
+            configs.push(push_columns(row)?.into_config(task.id.into()));
+        }
+        // They are found by an index, which has no checksum.
+        if signed(configs.len() as u64) != task.push_configs {
+            let reason = format!("task {} counts {} webhooks, and has {}", task.id, task.push_configs, configs.len());
+            return Err(StoreError::Corrupt(reason).into());
+        }
+        Ok(configs)
+    })
 }
 
 pub(super) fn canceled_runs(connection: &Connection) -> Result<Vec<TaskKey>, Failure> {

@@ -1,21 +1,69 @@
-//! Rows of the task table as the model's types, and back.
+//! Rows as the model's types, and back. What is read here has passed its checksum.
 
 use rusqlite::Row;
 use switchboard_core::lifecycle::{Event, Head};
 use switchboard_core::model::{AgentName, Timestamp};
 use switchboard_engine::ports::store::StoreError;
 
+use super::checksums::{LogColumns, TaskColumns, mismatch, mistyped};
 use super::error::Failure;
 use super::schema::VERSION_BITS;
+use crate::checksum::ContentHash;
 use crate::record::{decode_artifacts, phase_from_number, state_from_number};
 
-/// The columns of a head, in the order [`head_from`] reads them; then where its log is to be read.
-pub(super) const HEAD_COLUMNS: &str = "task.task_no, task.id, task.context_id, task.phase, task.state, task.status_at, \
-     task.version, task.seq, task.turns, task.turn, task.fence, task.attempt, task.running, task.cancel_requested, \
-     task.push_configs, task.deadline, task.artifacts, task.story_version, task.artifact_version, task.status_version";
+/// The columns of a task, in the order [`task_columns`] reads them.
+pub(super) const TASK_COLUMNS: &str = "task.task_no, task.id, task.scope_no, task.context_id, task.phase, task.state, \
+     task.status_at, task.version, task.seq, task.turns, task.turn, task.fence, task.attempt, task.cancel_requested, \
+     task.push_configs, task.deadline, task.artifacts, task.story_version, task.artifact_version, task.status_version, \
+     task.floor_seq, task.floor_version, task.running, task.holder, task.lease_until, task.run_at, task.created_at, \
+     task.updated_at, task.closed_at, task.checksum";
 
-/// The first column after the head's.
-pub(super) const AFTER_HEAD: usize = 20;
+/// The first column after the task's.
+pub(super) const AFTER_TASK: usize = 30;
+
+/// A row of the task table, as it stands there, if it matches its checksum.
+pub(super) fn task_columns<'r>(row: &'r Row<'_>) -> Result<TaskColumns<'r>, Failure> {
+    let columns = task_columns_unchecked(row)?;
+    match row.get::<_, i64>(AFTER_TASK - 1)? == columns.checksum() {
+        true => Ok(columns),
+        false => Err(mismatch(format_args!("the row of task {} (number {})", columns.id, columns.task_no))),
+    }
+}
+
+pub(super) fn task_columns_unchecked<'r>(row: &'r Row<'_>) -> Result<TaskColumns<'r>, Failure> {
+    let text = |column: usize| -> Result<&'r str, Failure> { row.get_ref(column)?.as_str().map_err(mistyped) };
+    Ok(TaskColumns {
+        task_no: row.get(0)?,
+        id: text(1)?,
+        scope_no: row.get(2)?,
+        context_id: text(3)?,
+        phase: row.get(4)?,
+        state: row.get(5)?,
+        status_at: row.get(6)?,
+        version: row.get(7)?,
+        seq: row.get(8)?,
+        turns: row.get(9)?,
+        turn: row.get(10)?,
+        fence: row.get(11)?,
+        attempt: row.get(12)?,
+        cancel_requested: row.get(13)?,
+        push_configs: row.get(14)?,
+        deadline: row.get(15)?,
+        artifacts: text(16)?,
+        story_version: row.get(17)?,
+        artifact_version: row.get(18)?,
+        status_version: row.get(19)?,
+        floor_seq: row.get(20)?,
+        floor_version: row.get(21)?,
+        running: row.get(22)?,
+        holder: row.get(23)?,
+        lease_until: row.get(24)?,
+        run_at: row.get(25)?,
+        created_at: row.get(26)?,
+        updated_at: row.get(27)?,
+        closed_at: row.get(28)?,
+    })
+}
 
 pub(super) struct TaskRow {
     pub(super) task_no: i64,
@@ -48,35 +96,81 @@ impl Chains {
         }
         after
     }
+
+    pub(super) fn of(columns: &TaskColumns<'_>) -> Self {
+        let TaskColumns { story_version, artifact_version, status_version, .. } = *columns;
+        Self { story: story_version, artifact: artifact_version, status: status_version }
+    }
 }
 
-pub(super) fn head_from(row: &Row<'_>, agent: &AgentName) -> Result<TaskRow, Failure> {
-    let text = |column: usize| -> Result<&str, Failure> { row.get_ref(column)?.as_str().map_err(mistyped) };
-    let head = Head {
-        id: text(1)?.into(),
-        context_id: text(2)?.into(),
-        agent: agent.clone(),
-        phase: phase_from_number(row.get(3)?)?,
-        state: state_from_number(row.get(4)?)?,
-        status_at: Timestamp::from_ms(row.get(5)?),
-        version: unsigned(row.get(6)?),
-        seq: unsigned(row.get(7)?),
-        turns: row.get(8)?,
-        turn: row.get(9)?,
-        fence: unsigned(row.get(10)?),
-        attempt: row.get(11)?,
-        running: row.get(12)?,
-        cancel_requested: row.get(13)?,
-        push_configs: row.get(14)?,
-        deadline: row.get::<_, Option<i64>>(15)?.map(Timestamp::from_ms),
-        artifacts: decode_artifacts(text(16)?)?.into(),
+/// A task whose agent is known from elsewhere.
+pub(super) fn task_row(columns: &TaskColumns<'_>, agent: &AgentName) -> Result<TaskRow, Failure> {
+    let small = |number: i64| {
+        u32::try_from(number).map_err(|_| StoreError::Corrupt(format!("{number} where a small count was written")))
     };
-    let chains = Chains { story: row.get(17)?, artifact: row.get(18)?, status: row.get(19)? };
-    Ok(TaskRow { task_no: row.get(0)?, head, chains })
+    let head = Head {
+        id: columns.id.into(),
+        context_id: columns.context_id.into(),
+        agent: agent.clone(),
+        phase: phase_from_number(columns.phase)?,
+        state: state_from_number(columns.state)?,
+        status_at: Timestamp::from_ms(columns.status_at),
+        version: unsigned(columns.version),
+        seq: unsigned(columns.seq),
+        turns: small(columns.turns)?,
+        turn: small(columns.turn)?,
+        fence: unsigned(columns.fence),
+        attempt: small(columns.attempt)?,
+        running: columns.running != 0,
+        cancel_requested: columns.cancel_requested != 0,
+        push_configs: small(columns.push_configs)?,
+        deadline: columns.deadline.map(Timestamp::from_ms),
+        artifacts: decode_artifacts(columns.artifacts)?.into(),
+    };
+    Ok(TaskRow { task_no: columns.task_no, head, chains: Chains::of(columns) })
 }
 
-fn mistyped(error: rusqlite::types::FromSqlError) -> Failure {
-    Failure(StoreError::Corrupt(error.to_string()))
+/// The columns of a commit, in the order [`LogRow::read`] reads them.
+pub(super) const LOG_COLUMNS: &str =
+    "log_no, last_seq, visible, prev_story, prev_artifact, at, accept_expires, checksum, record";
+
+/// A commit as it is stored.
+pub(super) struct LogRow<'r> {
+    pub(super) columns: LogColumns,
+    pub(super) record: &'r str,
+}
+
+impl<'r> LogRow<'r> {
+    /// Reads a row, if it matches its checksum.
+    pub(super) fn read(row: &'r Row<'_>) -> Result<Self, Failure> {
+        let found = Self::read_unchecked(row)?;
+        let checksum = found.columns.checksum(ContentHash::of(found.record.as_bytes()));
+        match row.get::<_, i64>(7)? == checksum {
+            true => Ok(found),
+            false => Err(mismatch(format_args!("commit {} of task number {}", found.version(), found.task_no()))),
+        }
+    }
+
+    pub(super) fn read_unchecked(row: &'r Row<'_>) -> Result<Self, Failure> {
+        let columns = LogColumns {
+            log_no: row.get(0)?,
+            last_seq: row.get(1)?,
+            visible: row.get(2)?,
+            prev_story: row.get(3)?,
+            prev_artifact: row.get(4)?,
+            at: row.get(5)?,
+            accept_expires: row.get(6)?,
+        };
+        Ok(Self { columns, record: row.get_ref(8)?.as_str().map_err(mistyped)? })
+    }
+
+    pub(super) fn task_no(&self) -> i64 {
+        self.columns.log_no >> VERSION_BITS
+    }
+
+    pub(super) fn version(&self) -> i64 {
+        version_of(self.columns.log_no)
+    }
 }
 
 /// SQLite's numbers end at 2^63; no count of ours gets there.

@@ -5,6 +5,11 @@
 //! index of its own and the commits of a task lie side by side; everything about runs and deliveries is indexed only
 //! while it matters.
 
+use rusqlite::Connection;
+
+use super::error::Failure;
+use super::fill::add_checksums;
+
 /// Marks the file as ours, in the header where `file` and SQLite look: "SWBD".
 pub(super) const APPLICATION_ID: i32 = 0x5357_4244;
 
@@ -15,7 +20,16 @@ pub(super) const VERSION_BITS: u32 = 24;
 pub(super) const VERSION_MAX: u64 = (1 << VERSION_BITS) - 1;
 
 /// What each version adds to the one before; the first to an empty file.
-pub(super) const MIGRATIONS: &[&str] = &[V1];
+pub(super) const MIGRATIONS: &[Migration] =
+    &[Migration { sql: V1, fill: None }, Migration { sql: V2, fill: Some(add_checksums) }];
+
+/// One step from a version to the next.
+#[derive(Clone, Copy)]
+pub(super) struct Migration {
+    pub(super) sql: &'static str,
+    /// What SQL alone cannot do to the rows that are there. It runs in the same transaction, after the SQL.
+    pub(super) fill: Option<fn(&Connection) -> Result<(), Failure>>,
+}
 
 const V1: &str = "
 CREATE TABLE meta (
@@ -160,4 +174,24 @@ SELECT task.id AS id,
        task.attempt AS attempt
   FROM task JOIN scope USING (scope_no)
  WHERE task.phase = 1;
+";
+
+/// Every row has a checksum; `checksums.rs` says of what. A commit also notes that it filed an idempotency key, and the
+/// key which commit filed it, so that a key which is gone can be missed.
+const V2: &str = "
+ALTER TABLE meta ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+-- The number of the newest task that was removed, and the day before which idempotency keys may be forgotten.
+INSERT OR IGNORE INTO meta (name, value) VALUES ('last_task_no', 0), ('forgotten_day', 0);
+ALTER TABLE scope ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+-- When the key that was filed with this commit expires; NULL if none was.
+ALTER TABLE log ADD COLUMN accept_expires INTEGER;
+ALTER TABLE log ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE chunk ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE push ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+-- Of due_at and claimed_until, which the other one leaves out.
+ALTER TABLE push ADD COLUMN times_checksum INTEGER NOT NULL DEFAULT 0;
+-- The commit that filed the key; 0 for keys from before this version.
+ALTER TABLE accepted ADD COLUMN version INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE accepted ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
 ";

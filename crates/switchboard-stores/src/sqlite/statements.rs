@@ -2,12 +2,14 @@
 
 use rusqlite::{Connection, Statement};
 
+use super::rows::TASK_COLUMNS;
+
 /// Which columns an update names decides which indexes it touches, so there is one
 /// for each combination of "the listing changes" and "the run changes".
 pub(super) struct Statements<'c> {
     pub(super) insert_task: Statement<'c>,
     pub(super) insert_log: Statement<'c>,
-    pub(super) select_step: Statement<'c>,
+    pub(super) select_task: Statement<'c>,
     pub(super) update_task: [[Statement<'c>; 2]; 2],
     pub(super) probe_accepted: Statement<'c>,
     pub(super) insert_accepted: Statement<'c>,
@@ -15,9 +17,9 @@ pub(super) struct Statements<'c> {
 
 const UPDATE_ALWAYS: &str = "version = ?2, seq = ?3, turns = ?4, turn = ?5, fence = ?6, attempt = ?7, \
      push_configs = ?8, deadline = ?9, artifacts = ?10, story_version = ?11, artifact_version = ?12, \
-     status_version = ?13, lease_until = ?14, updated_at = ?15, closed_at = ?16";
-const UPDATE_LISTING: &str = ", phase = ?17, state = ?18, status_at = ?19";
-const UPDATE_RUN: &str = ", running = ?20, holder = ?21, run_at = ?22, cancel_requested = ?23";
+     status_version = ?13, lease_until = ?14, updated_at = ?15, closed_at = ?16, checksum = ?17";
+const UPDATE_LISTING: &str = ", phase = ?18, state = ?19, status_at = ?20";
+const UPDATE_RUN: &str = ", running = ?21, holder = ?22, run_at = ?23, cancel_requested = ?24";
 
 impl<'c> Statements<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
@@ -29,29 +31,24 @@ impl<'c> Statements<'c> {
                 "INSERT INTO task (task_no, id, scope_no, context_id, phase, state, status_at, version, seq, turns,
                                    turn, fence, attempt, cancel_requested, push_configs, deadline, artifacts,
                                    story_version, artifact_version, status_version, floor_seq, floor_version, running,
-                                   holder, lease_until, run_at, created_at, updated_at, closed_at)
+                                   holder, lease_until, run_at, created_at, updated_at, closed_at, checksum)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, 0,
-                         0, ?21, ?22, ?23, ?24, ?25, ?25, ?26)
+                         0, ?21, ?22, ?23, ?24, ?25, ?25, ?26, ?27)
                  ON CONFLICT DO NOTHING",
             )?,
             insert_log: connection.prepare(
-                "INSERT INTO log (log_no, last_seq, visible, prev_story, prev_artifact, at, record)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                "INSERT INTO log (log_no, last_seq, visible, prev_story, prev_artifact, at, record, accept_expires, checksum)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )?,
-            select_step: connection.prepare(
-                "SELECT version, fence, phase, state, status_at, running, holder, lease_until, run_at, story_version,
-                        artifact_version, status_version, closed_at, cancel_requested,
-                        scope_no
-                   FROM task WHERE task_no = ?1",
-            )?,
+            select_task: connection.prepare(&format!("SELECT {TASK_COLUMNS} FROM task WHERE task_no = ?1"))?,
             update_task: [
                 [update("", "")?, update("", UPDATE_RUN)?],
                 [update(UPDATE_LISTING, "")?, update(UPDATE_LISTING, UPDATE_RUN)?],
             ],
             probe_accepted: connection.prepare("SELECT 1 FROM accepted WHERE day = ?1 AND key = ?2")?,
             insert_accepted: connection.prepare(
-                "INSERT OR REPLACE INTO accepted (day, key, task_no, digest, turn, after_seq, expires)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                "INSERT OR REPLACE INTO accepted (day, key, task_no, digest, turn, after_seq, expires, version, checksum)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )?,
         })
     }

@@ -6,6 +6,7 @@ use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::corvid::{DEPTH_MAX, TIMEOUT_MS_DEFAULT};
 
 use super::cards::CardForm;
+use super::interfaces::ProtocolBinding;
 use super::seeds::rate::Rate;
 use super::seeds::window::Window;
 
@@ -19,6 +20,8 @@ pub(crate) struct Accent {
     pub(crate) card: Option<CardForm>,
     /// Whether the agent's owner has named a version; if not, some cards name ours.
     pub(crate) has_version: bool,
+    /// What its card names, if not what the server's settings say.
+    pub(crate) interfaces: Option<Vec<ProtocolBinding>>,
     pub(crate) selectools: SelectoolsOptions,
     /// Which tasks clients of selectools can still read.
     pub(crate) window: Arc<Window>,

@@ -34,9 +34,3 @@ impl ApiKey {
 pub(super) fn short_key(why: &str) -> ServeError {
     ServeError::new(format!("the API key is shorter than 16 characters and {why}; use a longer one"))
 }
-
-/// Whether a host of a URL is this machine.
-pub(super) fn is_loopback(host: &str) -> bool {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost") || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}

@@ -2,13 +2,14 @@
 
 use http::{HeaderMap, HeaderValue, Response, header};
 use switchboard_core::call::{BoxFuture, Caller, Reply, Request};
+use switchboard_core::dialect::tells_modes;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Dialect;
 
 use super::body::ReplyBody;
 use super::context::{Mounted, Shared};
 use super::metrics::Outcome;
-use super::names::{A2A_EXTENSIONS, X_A2A_EXTENSIONS};
+use super::names::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, X_A2A_EXTENSIONS};
 use super::respond::outcome;
 
 /// A call that has been handed to its agent. What was asked is no longer held here, so waiting costs little room.
@@ -17,7 +18,9 @@ pub(crate) struct Calling<'a> {
     operation: &'static str,
     asks_old_for_card: bool,
     /// The extensions that were activated.
-    pub(crate) extensions: Vec<String>,
+    extensions: Vec<String>,
+    /// The media types that the agent writes, if the client accepts none of them and is answered all the same.
+    output_modes: Option<Box<str>>,
     reply: BoxFuture<'a, Result<Reply, ProtocolError>>,
 }
 
@@ -25,12 +28,15 @@ impl<'a> Calling<'a> {
     pub(crate) fn begin(agent: &'a Mounted, caller: Caller, request: Request) -> Self {
         let (operation, extensions) = (request.operation(), caller.extensions.clone());
         let asks_old_for_card = caller.dialect != Dialect::V1_0 && matches!(request, Request::GetExtendedAgentCard);
-        Self { agent, operation, asks_old_for_card, extensions, reply: agent.endpoint.call(caller, request) }
+        let output_modes = unaccepted_modes(agent, caller.dialect, &request);
+        let reply = agent.endpoint.call(caller, request);
+        Self { agent, operation, asks_old_for_card, extensions, output_modes, reply }
     }
 
-    /// Waits for the reply and counts how it went.
+    /// Waits for the reply, withholds what must not leave the server, and counts how it went. Every binding and every
+    /// dialect gets its replies here.
     pub(crate) async fn reply(&mut self, shared: &Shared) -> Result<Reply, ProtocolError> {
-        let reply = (&mut self.reply).await;
+        let reply = (&mut self.reply).await.map(Reply::redacted);
         // Before 1.0 there was one error for this, whether the card declared it or not.
         let reply = reply.map_err(|error| match error {
             ProtocolError::UnsupportedOperation { .. } if self.asks_old_for_card => {
@@ -41,9 +47,32 @@ impl<'a> Calling<'a> {
         let counted = reply.as_ref().map_or_else(outcome, |_| Outcome::Ok);
         shared.metrics.request(self.operation, counted);
         if let Err(error) = &reply {
+            self.output_modes = None;
             tracing::debug!(operation = self.operation, agent = %self.agent.name, %error, "request refused");
         }
         reply
+    }
+
+    /// Adds to the head of an answer what was agreed: the extensions that were activated, under the name the version has
+    /// for them (spec, extensions), and what the agent writes if that is not what the client accepts.
+    pub(crate) fn mark(&self, dialect: Dialect, response: &mut Response<ReplyBody>) {
+        if !self.extensions.is_empty()
+            && let Ok(value) = HeaderValue::from_str(&self.extensions.join(", "))
+        {
+            let name = match dialect {
+                Dialect::V1_0 => A2A_EXTENSIONS,
+                Dialect::V0_3
+                | Dialect::V0_3Rest
+                | Dialect::AgentNative
+                | Dialect::Selectools
+                | Dialect::Corvid
+                | Dialect::Nexus => X_A2A_EXTENSIONS,
+            };
+            response.headers_mut().insert(name, value);
+        }
+        if let Some(value) = self.output_modes.as_deref().and_then(|modes| HeaderValue::from_str(modes).ok()) {
+            response.headers_mut().insert(A2A_OUTPUT_MODES, value);
+        }
     }
 
     /// Counts a call whose caller would not wait for the reply.
@@ -53,22 +82,14 @@ impl<'a> Calling<'a> {
     }
 }
 
-/// Spec, extensions: what was activated is said in the answer, under the name the version has for it.
-pub(crate) fn echo_extensions(dialect: Dialect, extensions: &[String], response: &mut Response<ReplyBody>) {
-    if !extensions.is_empty()
-        && let Ok(value) = HeaderValue::from_str(&extensions.join(", "))
-    {
-        let name = match dialect {
-            Dialect::V1_0 => A2A_EXTENSIONS,
-            Dialect::V0_3
-            | Dialect::V0_3Rest
-            | Dialect::AgentNative
-            | Dialect::Selectools
-            | Dialect::Corvid
-            | Dialect::Nexus => X_A2A_EXTENSIONS,
-        };
-        response.headers_mut().insert(name, value);
+/// What an agent writes, if the client of a send accepts none of it. Dialects without output modes have nothing to say.
+fn unaccepted_modes(agent: &Mounted, dialect: Dialect, request: &Request) -> Option<Box<str>> {
+    let (Request::SendMessage(send) | Request::SendStreamingMessage(send)) = request else { return None };
+    if send.accepted_output_modes.is_empty() || !tells_modes(dialect) {
+        return None;
     }
+    let card = agent.endpoint.card();
+    (!card.writes_any(&send.accepted_output_modes)).then(|| card.default_output_modes.join(", ").into())
 }
 
 /// Whether a body says it is JSON. One that says nothing is believed; a form or plain text is not, which also keeps

@@ -11,38 +11,37 @@ use std::time::Duration;
 
 use http::Uri;
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::json::DecodeLimits;
-use switchboard_core::model::{AgentCard, AgentInterface, SecurityRequirement, SecurityScheme, Tenant, Timestamp};
+use switchboard_core::model::{AgentCard, SecurityRequirement, SecurityScheme, Tenant, Timestamp};
 use switchboard_engine::limits::Limits;
-use switchboard_engine::memory::MemoryStore;
-use switchboard_engine::ports::{Clock, Ids, Store};
-use switchboard_engine::system::{RandomIds, SystemClock};
+use switchboard_engine::memory::{MemoryStore, TASKS_MAX_DEFAULT as MEMORY_TASKS_MAX_DEFAULT};
+use switchboard_engine::ports::{Clock, Store};
+use switchboard_engine::system::SystemClock;
 use switchboard_engine::{Engine, Registered};
 use tokio::net::TcpListener;
 
 use super::accent::Accent;
-use super::api_key::{ApiKey, is_loopback, short_key};
+use super::api_key::{ApiKey, short_key};
 use super::auth::{Door, Tokens, is_short};
-use super::cards::{CardForm, ServedCards, Subject};
-use super::context::{Mounted, RequestIds, Shared};
+use super::cards::CardForm;
 use super::cors::Cors;
-use super::download;
-use super::gate::Gate;
+use super::gate::is_loopback_host;
 use super::handle::ServerHandle;
+use super::interfaces::ProtocolBinding;
 use super::limits::ServerLimits;
 use super::listener::Bound;
-use super::metrics::Metrics;
-use super::mount::MountPath;
+use super::origins::Origins;
 use super::routes::check_name;
 use super::serve_error::{ServeError, ServeErrorKind};
 use super::service::A2aService;
+use super::sites::choice;
 use super::tls::Tls;
 use crate::agent::AgentBuilder;
 use crate::local::Local;
 use crate::outbound::{GuardedClient, OutboundPolicy, SigningSecrets};
 
 enum StoreChoice {
-    Memory,
+    /// So many tasks at most.
+    Memory(usize),
     #[cfg(feature = "sqlite")]
     Sqlite(PathBuf, switchboard_stores::sqlite::SqliteOptions),
     Given(Arc<dyn Store>),
@@ -55,6 +54,7 @@ pub struct ServerBuilder {
     public_url: Option<String>,
     tokens: Option<Tokens>,
     api_key: Option<ApiKey>,
+    allow_unauthenticated: bool,
     tenants: Vec<String>,
     outbound_allow: Vec<String>,
     signing_secrets: Option<SigningSecrets>,
@@ -64,10 +64,14 @@ pub struct ServerBuilder {
     host_check: bool,
     default_version: Option<Dialect>,
     card_form: CardForm,
+    interfaces: Option<Vec<ProtocolBinding>>,
     tls: Option<Tls>,
 }
 
 impl ServerBuilder {
+    /// How many tasks [`ServerBuilder::memory`] keeps.
+    pub const MEMORY_TASKS_MAX_DEFAULT: usize = MEMORY_TASKS_MAX_DEFAULT;
+
     /// Adds an agent, served under `/agents/{slug}`. The first one is the default and also served at the root.
     #[must_use]
     pub fn agent(mut self, agent: AgentBuilder) -> Self {
@@ -75,10 +79,17 @@ impl ServerBuilder {
         self
     }
 
-    /// Keeps tasks in memory: at most 10,000, gone when the process stops. This is the default.
+    /// Keeps tasks in memory: at most 10,000, or [`Limits::retention_tasks_max`](crate::Limits) if that is fewer; gone when
+    /// the process stops. This is the default.
     #[must_use]
-    pub fn memory(mut self) -> Self {
-        self.store = StoreChoice::Memory;
+    pub fn memory(self) -> Self {
+        self.memory_holding(MEMORY_TASKS_MAX_DEFAULT)
+    }
+
+    /// As [`ServerBuilder::memory`], with room for `tasks_max` tasks. One more pushes out the oldest that has ended.
+    #[must_use]
+    pub fn memory_holding(mut self, tasks_max: usize) -> Self {
+        self.store = StoreChoice::Memory(tasks_max);
         self
     }
 
@@ -106,8 +117,10 @@ impl ServerBuilder {
         self
     }
 
-    /// The address clients use, path included (`https://agents.example/a2a`). It goes into the cards. Without it the
-    /// address of the port is used.
+    /// The address clients use, path included (`https://agents.example/a2a`). It goes into the cards. One that is not on
+    /// this machine needs [tokens](Self::tokens), or [`allow_unauthenticated`](Self::allow_unauthenticated). Without it the
+    /// cards name the address of the port; a client that asks under another loopback name (`localhost` for `127.0.0.1`)
+    /// gets a card with that name.
     #[must_use]
     pub fn public_url(mut self, url: impl Into<String>) -> Self {
         self.public_url = Some(url.into());
@@ -150,6 +163,14 @@ impl ServerBuilder {
     #[must_use]
     pub fn api_key_env(mut self, name: impl Into<String>) -> Self {
         self.api_key = Some(ApiKey::Named(name.into()));
+        self
+    }
+
+    /// Lets every client call that reaches a public URL beyond this machine, without a token. All of them are one
+    /// principal and share all tasks. Say so where an app of yours, or a proxy, has checked who calls.
+    #[must_use]
+    pub fn allow_unauthenticated(mut self, allowed: bool) -> Self {
+        self.allow_unauthenticated = allowed;
         self
     }
 
@@ -212,6 +233,16 @@ impl ServerBuilder {
         self
     }
 
+    /// Which protocol bindings the cards name, in which order: clients without a wish of their own take the first they
+    /// can. Every binding is served all the same. By default JSON-RPC and HTTP+JSON, and gRPC only with
+    /// [`CardForm::V1_0`], because google-adk refuses a card with gRPC's address on it. gRPC calls reach the first agent,
+    /// so the other agents' cards never name it.
+    #[must_use]
+    pub fn interfaces(mut self, bindings: impl IntoIterator<Item = ProtocolBinding>) -> Self {
+        self.interfaces = Some(bindings.into_iter().collect());
+        self
+    }
+
     /// What a request without `A2A-Version` means where its method or path does not tell. The spec says 0.3; on a closed
     /// network it may mean 1.0.
     #[must_use]
@@ -240,6 +271,19 @@ impl ServerBuilder {
             check_name("tenant", tenant).map_err(ServeError::new)?;
         }
         let public_url = self.public_url.as_deref().map(parse_public_url).transpose()?;
+        let is_public = public_url.as_ref().and_then(Uri::host).is_some_and(|host| !is_loopback_host(host));
+        if is_public && self.tokens.is_none() && self.api_key.is_none() && !self.allow_unauthenticated {
+            let url = self.public_url.unwrap_or_default();
+            return Err(ServeError::new(format!(
+                "the public URL {url:?} invites clients from other machines, and without tokens each of them could use every \
+                 agent and read every task; give out tokens (ServerBuilder::tokens), or call \
+                 ServerBuilder::allow_unauthenticated"
+            )));
+        }
+        for (at, agent) in self.agents.iter().enumerate() {
+            let choice = choice(agent.accent(), self.interfaces.as_deref(), self.card_form, at == 0);
+            choice.check(agent.slug_name(), public_url.as_ref()).map_err(ServeError::new)?;
+        }
         let policy = OutboundPolicy::parse(&self.outbound_allow).map_err(ServeError::new)?;
         let webhook = GuardedClient::new(policy).map_err(ServeError::new)?;
         let webhook = match self.signing_secrets {
@@ -248,8 +292,12 @@ impl ServerBuilder {
             None => webhook,
         };
         let store: Arc<dyn Store> = match self.store {
-            StoreChoice::Memory => {
-                Arc::new(MemoryStore::new(clock.clone(), switchboard_engine::memory::TASKS_MAX_DEFAULT))
+            StoreChoice::Memory(tasks_max) => {
+                // One that prunes in batches must be able to hold the task that is too many.
+                let Limits { retention_tasks_max, retention_tasks_batch, .. } = self.engine_limits;
+                let kept_max = retention_tasks_max.saturating_add(retention_tasks_batch);
+                let kept_max = usize::try_from(kept_max).unwrap_or(usize::MAX);
+                Arc::new(MemoryStore::new(clock.clone(), tasks_max.min(kept_max)))
             }
             #[cfg(feature = "sqlite")]
             StoreChoice::Sqlite(path, options) => {
@@ -261,7 +309,7 @@ impl ServerBuilder {
         let api_key = self.api_key.map(ApiKey::read).transpose()?;
         let has_short_key = api_key.as_deref().is_some_and(is_short);
         if has_short_key {
-            if public_url.as_ref().is_some_and(|url| !url.host().is_some_and(is_loopback)) {
+            if is_public {
                 return Err(short_key("the public URL is not a loopback address"));
             }
             tracing::warn!(
@@ -301,6 +349,7 @@ impl ServerBuilder {
             has_short_key,
             default_version: self.default_version,
             card_form: self.card_form,
+            interfaces: self.interfaces,
             tls: self.tls,
             since: clock.now(),
         };
@@ -318,21 +367,22 @@ impl fmt::Debug for ServerBuilder {
     }
 }
 
-struct Parts {
-    engine: Engine,
+pub(super) struct Parts {
+    pub(super) engine: Engine,
     /// Each agent and its ways with accents, the default one first.
-    order: Vec<(String, Arc<Accent>)>,
-    door: Door,
-    cors: Cors,
-    limits: ServerLimits,
-    public_url: Option<Uri>,
-    host_check: bool,
+    pub(super) order: Vec<(String, Arc<Accent>)>,
+    pub(super) door: Door,
+    pub(super) cors: Cors,
+    pub(super) limits: ServerLimits,
+    pub(super) public_url: Option<Uri>,
+    pub(super) host_check: bool,
     /// Whether the one key of all callers can be guessed.
-    has_short_key: bool,
-    default_version: Option<Dialect>,
-    card_form: CardForm,
-    tls: Option<Tls>,
-    since: Timestamp,
+    pub(super) has_short_key: bool,
+    pub(super) default_version: Option<Dialect>,
+    pub(super) card_form: CardForm,
+    pub(super) interfaces: Option<Vec<ProtocolBinding>>,
+    pub(super) tls: Option<Tls>,
+    pub(super) since: Timestamp,
 }
 
 /// Agents, a store and the rules for calling them; not yet at any address.
@@ -354,10 +404,11 @@ impl Server {
     pub fn builder() -> ServerBuilder {
         ServerBuilder {
             agents: Vec::new(),
-            store: StoreChoice::Memory,
+            store: StoreChoice::Memory(MEMORY_TASKS_MAX_DEFAULT),
             public_url: None,
             tokens: None,
             api_key: None,
+            allow_unauthenticated: false,
             tenants: Vec::new(),
             outbound_allow: Vec::new(),
             signing_secrets: None,
@@ -367,6 +418,7 @@ impl Server {
             host_check: false,
             default_version: None,
             card_form: CardForm::default(),
+            interfaces: None,
             tls: None,
         }
     }
@@ -392,7 +444,8 @@ impl Server {
             None => (format!("http://{}", reachable(local_addr)), None),
             Some(tls) => secure_url(tls, local_addr, self.parts.public_url.as_ref()),
         };
-        let shared = Arc::new(self.parts.share(&url, certified_host));
+        let origins = Origins::of_port(url.clone(), local_addr.port());
+        let shared = Arc::new(self.parts.share(origins, certified_host));
         Ok(Bound::new(listener, local_addr, url, shared))
     }
 
@@ -409,7 +462,7 @@ impl Server {
             ));
         };
         self.start();
-        Ok(A2aService::new(Arc::new(self.parts.share(&url, None))))
+        Ok(A2aService::new(Arc::new(self.parts.share(Origins::fixed(url), None))))
     }
 
     /// The server as an axum router, to be nested in an app of yours or merged with it. Take a [handle](Self::handle)
@@ -475,98 +528,6 @@ impl Server {
             self.parts.engine.start();
         }
     }
-}
-
-impl Parts {
-    fn share(self, default_url: &str, certified_host: Option<String>) -> Shared {
-        let base = self.public_url.as_ref().map_or_else(|| default_url.to_owned(), Uri::to_string);
-        let base = base.trim_end_matches('/').to_owned();
-        download::announce(&self.engine, &base);
-        let base_path = self.public_url.as_ref().map(|url| url.path().trim_end_matches('/').to_owned());
-        let mount = |(slug, accent): &(String, Arc<Accent>), url: &str| self.mount(slug, accent, &base, url);
-        let root = self.order.first().and_then(|agent| mount(agent, &base));
-        let under = |agent: &(String, Arc<Accent>)| mount(agent, &format!("{base}/agents/{}", agent.0));
-        let agents = self.order.iter().filter_map(under).collect();
-        let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
-        Shared {
-            gate: Gate::new(self.host_check, self.public_url.as_ref(), certified_host),
-            engine: self.engine,
-            root,
-            agents,
-            door: self.door,
-            cors: self.cors,
-            decode_limits: DecodeLimits { parts_max: self.limits.parts_max, ..DecodeLimits::default() },
-            limits: self.limits,
-            mount: MountPath::new(base_path.unwrap_or_default()),
-            default_version: self.default_version,
-            metrics: Arc::new(Metrics::default()),
-            tls: self.tls,
-            request_ids: RequestIds::new(prefix),
-        }
-    }
-
-    /// An agent at an address below that of the server.
-    fn mount(&self, slug: &str, accent: &Arc<Accent>, base: &str, url: &str) -> Option<Arc<Mounted>> {
-        let endpoint = self.engine.endpoint(slug)?;
-        let card = endpoint.card();
-        let grpc = self.order.first().filter(|(first, _)| first == slug).and_then(|_| grpc_address(base));
-        let interfaces = interfaces(url, grpc.as_ref());
-        let form = accent.card.unwrap_or(self.card_form);
-        let (own_url, api_url) = (&format!("{base}/agents/{slug}"), &format!("{base}/api/agents/{slug}"));
-        let subject = Subject {
-            card: &card,
-            interfaces: &interfaces,
-            url,
-            own_url,
-            api_url,
-            selectools_url: &accent.selectools.card_url,
-            default_project: accent.default_project,
-            has_version: accent.has_version,
-        };
-        let cards = ServedCards::new(form, &subject, self.since, self.limits.card_max_age_s);
-        let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
-        let accent = accent.clone();
-        Some(Arc::new(Mounted { name: slug.into(), endpoint, interfaces, cards, extensions, accent }))
-    }
-}
-
-/// Every interface that is really served, and no other.
-fn interfaces(url: &str, grpc: Option<&(&str, String)>) -> Vec<AgentInterface> {
-    let interface = |url: &str, binding: &str, version: &str| AgentInterface {
-        url: url.to_owned(),
-        protocol_binding: binding.to_owned(),
-        protocol_version: version.to_owned(),
-        tenant: None,
-    };
-    let mut all = vec![interface(url, "JSONRPC", "1.0"), interface(url, "HTTP+JSON", "1.0")];
-    all.extend(grpc.map(|(_, authority)| interface(authority, "GRPC", "1.0")));
-    // 0.2 looks for the extended card beside the endpoint, so the endpoint is one step below the agent.
-    all.push(interface(&format!("{url}/rpc"), "JSONRPC", "0.3"));
-    all.push(interface(url, "HTTP+JSON", "0.3"));
-    // 1.0 names a target, 0.3 wants every address to be a URL.
-    all.extend(grpc.map(|(scheme, authority)| interface(&format!("{scheme}://{authority}"), "GRPC", "0.3")));
-    all
-}
-
-/// Where a server at this URL is reached by gRPC: scheme, and host with port. A gRPC client knows no path to put before its
-/// own, so behind a path there is nothing to declare, and only the default agent is declared at all.
-fn grpc_address(url: &str) -> Option<(&str, String)> {
-    if !cfg!(feature = "grpc") {
-        return None;
-    }
-    let (scheme, authority) = url.split_once("://")?;
-    if authority.contains('/') {
-        return None;
-    }
-    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-    let port = if has_port {
-        ""
-    } else if scheme == "https" {
-        ":443"
-    } else {
-        ":80"
-    };
-    Some((scheme, format!("{authority}{port}")))
 }
 
 /// The card states what is really enforced.

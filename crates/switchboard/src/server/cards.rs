@@ -13,6 +13,7 @@ use switchboard_core::dialect::{Dialect, agent_native, corvid, nexus, selectools
 use switchboard_core::model::{AgentCard, AgentInterface, Timestamp};
 
 use super::body::ReplyBody;
+use super::ranges::names;
 
 /// What the public card holds for those who do not say which version they speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -152,12 +153,9 @@ impl ServedCard {
 
     /// Whether the client has this card already. A tag outranks a date.
     fn is_known(&self, headers: &HeaderMap) -> bool {
-        if let Some(tags) = headers.get(header::IF_NONE_MATCH) {
+        if headers.contains_key(header::IF_NONE_MATCH) {
             let own = self.etag.as_bytes();
-            return tags.to_str().is_ok_and(|tags| {
-                let bare = |tag: &str| tag.trim().trim_start_matches("W/").as_bytes() == own || tag.trim() == "*";
-                tags.split(',').any(bare)
-            });
+            return names(headers, header::IF_NONE_MATCH, |tag| tag.trim_start_matches("W/").as_bytes() == own);
         }
         let since = headers.get(header::IF_MODIFIED_SINCE).and_then(|since| since.to_str().ok());
         let since = since.and_then(|since| httpdate::parse_http_date(since).ok());

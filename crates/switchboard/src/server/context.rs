@@ -1,5 +1,6 @@
 //! What every request of a server shares.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,6 +25,7 @@ use super::mount::MountPath;
 use super::names::{
     A2A_EXTENSIONS, A2A_VERSION, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS, X_REQUEST_ID,
 };
+use super::origins::Origins;
 use super::percent::query_pairs;
 use super::tls::Tls;
 
@@ -32,10 +34,11 @@ const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"
 
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
-    /// The default agent, at the root; none on a server without agents.
-    pub(crate) root: Option<Arc<Mounted>>,
-    /// Every agent, under its name.
-    pub(crate) agents: Vec<Arc<Mounted>>,
+    pub(crate) origins: Origins,
+    /// The agents at the server's own address.
+    pub(crate) own_site: Site,
+    /// The agents at the other addresses of `origins`, in the same order.
+    pub(crate) other_sites: Vec<Site>,
     pub(crate) door: auth::Door,
     pub(crate) gate: Gate,
     pub(crate) cors: Cors,
@@ -50,10 +53,29 @@ pub(crate) struct Shared {
     pub(crate) request_ids: RequestIds,
 }
 
+/// All agents at one address of the server.
+pub(crate) struct Site {
+    /// The default agent, at the root; none on a server without agents.
+    pub(crate) root: Option<Arc<Mounted>>,
+    /// Every agent, under its name.
+    pub(crate) agents: Vec<Arc<Mounted>>,
+}
+
+impl Site {
+    pub(crate) fn agent(&self, name: Option<&str>) -> Option<&Arc<Mounted>> {
+        match name {
+            None => self.root.as_ref(),
+            Some(name) => self.agents.iter().find(|agent| agent.name.as_str() == name),
+        }
+    }
+}
+
 /// One agent and where it is served.
 pub(crate) struct Mounted {
     pub(crate) name: AgentName,
     pub(crate) endpoint: Arc<dyn Endpoint>,
+    /// Its address, without a slash at its end.
+    pub(crate) url: String,
     pub(crate) interfaces: Vec<AgentInterface>,
     pub(crate) cards: ServedCards,
     pub(crate) extensions: Vec<String>,
@@ -61,11 +83,10 @@ pub(crate) struct Mounted {
 }
 
 impl Shared {
-    pub(crate) fn agent(&self, name: Option<&str>) -> Option<&Arc<Mounted>> {
-        match name {
-            None => self.root.as_ref(),
-            Some(name) => self.agents.iter().find(|agent| agent.name.as_str() == name),
-        }
+    /// The agents at the address that a request names: what it is told leads back there.
+    pub(crate) fn site(&self, uri: &Uri, headers: &HeaderMap) -> &Site {
+        let asked = self.origins.asked(uri, headers);
+        asked.and_then(|number| self.other_sites.get(number)).unwrap_or(&self.own_site)
     }
 
     /// The caller of a request, once its tenant is known. Identity comes from the credential alone.
@@ -97,6 +118,7 @@ impl Shared {
             idempotency_key,
             last_event_id: last_event_id.or_else(|| head.query("after")),
             trace_parent,
+            takes_frames: false,
         })
     }
 
@@ -155,10 +177,21 @@ fn with_clues<T>(
     default: Option<Dialect>,
     decide: impl FnOnce(&Clues<'_>) -> T,
 ) -> T {
-    let header = head.headers.get(A2A_VERSION).map(|value| value.to_str().unwrap_or("?"));
-    let is_named = header.is_some_and(|header| !header.trim().is_empty());
-    let query = if is_named { None } else { head.query("A2A-Version") };
-    decide(&Clues { header, query: query.as_deref(), default, mount, door })
+    let header = named_version(head.headers);
+    let query = if header.is_some() { None } else { head.query("A2A-Version") };
+    decide(&Clues { header: header.as_deref(), query: query.as_deref(), default, mount, door })
+}
+
+/// The version that the headers name. A proxy or a client may send the line twice: lines that say the same count once,
+/// and lines that differ are read together, so that the request is refused rather than taken for either version.
+fn named_version(headers: &HeaderMap) -> Option<Cow<'_, str>> {
+    let lines = headers.get_all(A2A_VERSION).iter().map(|line| line.to_str().unwrap_or("?").trim());
+    let mut lines = lines.filter(|line| !line.is_empty());
+    let first = lines.next()?;
+    match lines.find(|line| *line != first) {
+        None => Some(Cow::Borrowed(first)),
+        Some(other) => Some(Cow::Owned(format!("{first}, {other}"))),
+    }
 }
 
 /// The part of a request that is there before its body.

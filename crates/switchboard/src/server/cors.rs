@@ -15,7 +15,8 @@ const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
 );
 const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "a2a-extensions, x-a2a-extensions, x-request-id, retry-after, etag, accept-ranges, content-range, content-disposition",
+    "a2a-extensions, x-a2a-extensions, a2a-output-modes, x-request-id, retry-after, etag, accept-ranges, content-range, \
+     content-disposition",
 );
 
 impl Cors {

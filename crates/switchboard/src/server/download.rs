@@ -2,6 +2,7 @@
 //! may have it is asked as everywhere. What people and agents wrote is handed out as a file to keep and never as a page
 //! of ours.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use http::{HeaderValue, Method, Response, StatusCode, header};
@@ -12,7 +13,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{ArtifactId, TaskId};
 use switchboard_engine::Engine;
 use switchboard_engine::ports::Links;
-use switchboard_engine::ports::download::StoredArtifact;
+use switchboard_engine::ports::download::{StoredArtifact, WrittenUpdate};
 use switchboard_engine::ports::store::Scope;
 
 use super::body::ReplyBody;
@@ -95,34 +96,90 @@ struct Asked {
     task: TaskId,
     artifact: ArtifactId,
     part: Option<u64>,
+    /// The number of the update whose own bytes are wanted.
+    update: Option<u64>,
+}
+
+/// What there is to send.
+enum Found {
+    Stored(StoredArtifact),
+    Written(WrittenUpdate),
+}
+
+impl Found {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Stored(stored) => stored.bytes(),
+            Self::Written(written) => written.bytes.len() as u64,
+        }
+    }
+
+    /// Of an artifact: the commit that began it and how much there is; a write more, and it is another file. What one
+    /// update wrote stays as it is.
+    fn etag(&self) -> String {
+        match self {
+            Self::Stored(stored) => format!("\"{:x}-{:x}-{:x}\"", stored.begun, stored.range.start, stored.bytes()),
+            Self::Written(written) => format!("\"u{:x}-{:x}\"", written.seq, written.bytes.len()),
+        }
+    }
+
+    fn media_type(&self) -> HeaderValue {
+        match self {
+            Self::Stored(stored) => media_type(&stored.media_type),
+            Self::Written(written) => media_type(&written.media_type),
+        }
+    }
+
+    fn filename(&self) -> Option<&str> {
+        match self {
+            Self::Stored(stored) => stored.filename.as_deref(),
+            Self::Written(written) => written.filename.as_deref(),
+        }
+    }
+
+    fn body(&self, shared: &Shared, range: Range<u64>) -> ReplyBody {
+        match self {
+            Self::Stored(stored) => {
+                let (engine, read_bytes) = (shared.engine.clone(), shared.limits.download_read_bytes);
+                ReplyBody::Download(Box::new(DownloadBody::new(engine, stored.cursor(range), read_bytes)))
+            }
+            Self::Written(written) => {
+                let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(written.bytes.len());
+                ReplyBody::Whole(written.bytes.slice(at(range.start)..at(range.end)))
+            }
+        }
+    }
 }
 
 impl Asked {
     fn of(shared: &Shared, head: &Head<'_>, place: ArtifactPlace<'_>) -> Result<Self, ProtocolError> {
         let ArtifactPlace { tenant, task, artifact } = place;
         check_id("id", &task, &shared.decode_limits)?;
-        let part = head.query("part").map(|part| {
-            let wrong = || ProtocolError::invalid("part", "must be the number of a part, counted from 0");
-            part.parse::<u64>().map_err(|_| wrong())
-        });
+        let number = |name: &str, what: &str| {
+            let wrong = |_| ProtocolError::invalid(name, what);
+            head.query(name).map(|number| number.parse::<u64>().map_err(wrong)).transpose()
+        };
         Ok(Self {
             tenant: tenant.map(|tenant| tenant.into_owned()).or_else(|| head.query("tenant")),
             task: task.as_ref().into(),
             artifact: artifact.as_ref().into(),
-            part: part.transpose()?,
+            part: number("part", "must be the number of a part, counted from 0")?,
+            update: number("update", "must be the number of an update, as a stream has it in `id:`")?,
         })
     }
 
-    async fn find(&self, shared: &Shared, agent: &Mounted, owner: &Owner) -> Result<StoredArtifact, ProtocolError> {
-        let Self { task, artifact, part, .. } = self;
-        shared.engine.artifact(agent.name.as_str(), owner, task, artifact, *part).await
+    async fn find(&self, shared: &Shared, agent: &Mounted, owner: &Owner) -> Result<Found, ProtocolError> {
+        let Self { task, artifact, part, update, .. } = self;
+        let (engine, agent) = (&shared.engine, agent.name.as_str());
+        match update {
+            None => engine.artifact(agent, owner, task, artifact, *part).await.map(Found::Stored),
+            Some(seq) => engine.artifact_update(agent, owner, task, artifact, *seq, *part).await.map(Found::Written),
+        }
     }
 }
 
-fn answer(shared: &Shared, head: &Head<'_>, head_only: bool, found: &StoredArtifact) -> Response<ReplyBody> {
-    let bytes = found.bytes();
-    // The commit that began it and how much there is: a write more, and it is another file.
-    let etag = format!("\"{:x}-{:x}-{bytes:x}\"", found.begun, found.range.start);
+fn answer(shared: &Shared, head: &Head<'_>, head_only: bool, found: &Found) -> Response<ReplyBody> {
+    let (bytes, etag) = (found.bytes(), found.etag());
     let (status, range) = match wanted(head.headers, &etag, bytes, !head_only) {
         Wanted::Whole => (StatusCode::OK, Some(0..bytes)),
         Wanted::Part(range) => (StatusCode::PARTIAL_CONTENT, Some(range)),
@@ -151,12 +208,11 @@ fn answer(shared: &Shared, head: &Head<'_>, head_only: bool, found: &StoredArtif
         _ => {}
     }
     let Some(range) = range else { return response };
-    headers.insert(header::CONTENT_TYPE, media_type(&found.media_type));
-    headers.insert(header::CONTENT_DISPOSITION, disposition(found.filename.as_deref()));
+    headers.insert(header::CONTENT_TYPE, found.media_type());
+    headers.insert(header::CONTENT_DISPOSITION, disposition(found.filename()));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
     if !head_only {
-        let body = DownloadBody::new(shared.engine.clone(), found.cursor(range), shared.limits.download_read_bytes);
-        *response.body_mut() = ReplyBody::Download(Box::new(body));
+        *response.body_mut() = found.body(shared, range);
     }
     response
 }

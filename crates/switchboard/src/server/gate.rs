@@ -23,11 +23,7 @@ impl Gate {
 
     /// Whether nobody elsewhere is meant to reach this server: it is on loopback, and no public URL says otherwise.
     pub(crate) fn is_for_this_machine(&self) -> bool {
-        let loopback = |host: &str| {
-            let host = host.trim_matches(['[', ']']);
-            host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-        };
-        self.checks && self.own_host.as_deref().is_none_or(loopback)
+        self.checks && self.own_host.as_deref().is_none_or(is_loopback_host)
     }
 
     /// Whether a request may come in. `public` is the card, which any page may read.
@@ -69,6 +65,13 @@ impl Gate {
                 .flatten()
                 .any(|own| own.trim_matches(['[', ']']).eq_ignore_ascii_case(host))
     }
+}
+
+/// Whether the host of a URL leads to this machine and to no other.
+pub(crate) fn is_loopback_host(host: &str) -> bool {
+    let host = host.trim_matches(['[', ']']);
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
 /// The host without its port; an IPv6 address keeps its brackets.

@@ -25,7 +25,7 @@ use tokio::time::{Duration, Instant, timeout_at};
 use self::call::{Called, deadline};
 use self::status::Ending;
 use self::stream::GrpcBody;
-use super::binding::{Calling, echo_extensions};
+use super::binding::Calling;
 use super::body::{ReplyBody, read_while};
 use super::context::{Head, Mounted, Shared};
 use super::metrics::Outcome;
@@ -70,7 +70,8 @@ where
         gate.map_err(|why| ProtocolError::PermissionDenied { reason: why.to_owned() })?;
         let unknown = || ProtocolError::MethodNotFound { method: format!("{:.200}", parts.uri.path()), hint: None };
         let called = called.as_ref().ok_or_else(unknown)?;
-        let agent = shared.agent(called.agent.as_deref()).ok_or_else(unknown)?;
+        let site = shared.site(&parts.uri, &parts.headers);
+        let agent = site.agent(called.agent.as_deref()).ok_or_else(unknown)?;
         let head = Head { uri: &parts.uri, headers: &parts.headers };
         serve(shared, agent, called, &head, body).await
     };
@@ -143,7 +144,8 @@ where
     };
     let message = message.unwrap_or_else(|| Err(Refused::Unread(Ending::deadline(package))))?;
     let decoded = decode_message(package, called.method, message, &shared.decode_limits)?;
-    let caller = shared.caller(agent, identity, decoded.tenant.as_deref(), dialect, head)?;
+    let mut caller = shared.caller(agent, &identity, decoded.tenant.as_deref(), dialect, head)?;
+    caller.takes_frames = true;
     let resumes = caller.last_event_id.is_some();
     let mut calling = Calling::begin(agent, caller, decoded.request);
     let reply = {
@@ -159,7 +161,7 @@ where
         Ok(reply) => whole(agent, package, reply)?,
         Err(error) => return Err(Refused::ByTheAgent(error)),
     };
-    echo_extensions(dialect, &calling.extensions, &mut response);
+    calling.mark(dialect, &mut response);
     Ok(response)
 }
 

@@ -15,7 +15,7 @@ use switchboard_core::dialect::detect::{Door, Refusal};
 use switchboard_core::dialect::{Dialect, encode_reply};
 use switchboard_core::error::ProtocolError;
 
-use super::binding::{Calling, check_content_type, echo_extensions};
+use super::binding::{Calling, check_content_type};
 use super::body::{ReplyBody, read};
 use super::cards;
 use super::context::{Head, Mounted, Shared};
@@ -88,7 +88,7 @@ where
             | Dialect::Nexus => v0_3::decode(method, place, &pairs, &body, &shared.decode_limits),
         }?;
         let tenant = tenant.map(Cow::into_owned).or(named);
-        let caller = shared.caller(agent, identity, tenant.as_deref(), dialect, head)?;
+        let caller = shared.caller(agent, &identity, tenant.as_deref(), dialect, head)?;
         Ok(Calling::begin(agent, caller, request))
     };
     let mut calling = match begin() {
@@ -104,7 +104,7 @@ where
         Ok(reply) => answer(agent, dialect, &reply, content_type(dialect, head.headers)),
         Err(error) => http_error(dialect, &error, content_type(dialect, head.headers)),
     };
-    echo_extensions(dialect, &calling.extensions, &mut response);
+    calling.mark(dialect, &mut response);
     response
 }
 

@@ -11,7 +11,7 @@ use switchboard_core::dialect::{Dialect, encode_reply, for_open_reader, v0_3, v1
 use switchboard_core::error::ProtocolError;
 
 use super::auth::Identity;
-use super::binding::{Calling, check_content_type, echo_extensions};
+use super::binding::{Calling, check_content_type};
 use super::body::{ReplyBody, read};
 use super::cards;
 use super::context::{Head, Mounted, NO_METHOD, Shared};
@@ -48,14 +48,14 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
-    let refuse_in = |dialect: Dialect, error: ProtocolError, id: &str| {
+    let refuse_in = |dialect: Dialect, error: ProtocolError, id: &str, method: &str| {
         shared.metrics.request("unknown", outcome(&error));
-        Begun::Answered(rpc_error(dialect, &error, id, only_events(dialect, head.headers)))
+        Begun::Answered(rpc_error(dialect, &error, id, only_events(dialect, method, head.headers)))
     };
     // Until the method is known, which may be never.
     let refuse = |error: ProtocolError, id: &str| {
         let dialect = shared.spelling(agent, head, NO_METHOD);
-        refuse_in(dialect, error, id)
+        refuse_in(dialect, error, id, "")
     };
     // Authentication looks at headers alone, before a byte of the body is read.
     let identity = match shared.door.identify(head.headers) {
@@ -78,19 +78,19 @@ where
     let door = Door::JsonRpc { method: &envelope.method, params: envelope.params };
     let Verdict { dialect, is_open } = match shared.dialect(agent, head, door) {
         Ok(verdict) => verdict,
-        Err(Refusal { dialect, error }) => return refuse_in(dialect, error, id),
+        Err(Refusal { dialect, error }) => return refuse_in(dialect, error, id, &envelope.method),
     };
     if Dialect::RPC_SEEDS.contains(&dialect) {
         // Boxed, so that others do not carry the room for it.
-        let visit = seeds::Visit { shared, agent, identity, head, dialect };
+        let visit = seeds::Visit { shared, agent, identity: &identity, head, dialect };
         return Begun::Answered(Box::pin(seeds::answer(visit, envelope.into())).await);
     }
-    match call(shared, agent, identity, head, dialect, &envelope) {
+    match call(shared, agent, &identity, head, dialect, &envelope) {
         Ok(calling) => {
-            let only_events = only_events(dialect, head.headers);
+            let only_events = only_events(dialect, &envelope.method, head.headers);
             Begun::Called(Called { calling, id: id.to_owned(), dialect, is_open, only_events })
         }
-        Err(error) => refuse_in(dialect, error, id),
+        Err(error) => refuse_in(dialect, error, id, &envelope.method),
     }
 }
 
@@ -125,7 +125,7 @@ impl Begun<'_> {
             Ok(reply) => json(StatusCode::OK, JSON, result(agent, dialect, &reply, &id)),
             Err(error) => rpc_error(dialect, &error, &id, only_events),
         };
-        echo_extensions(dialect, &calling.extensions, &mut response);
+        calling.mark(dialect, &mut response);
         response
     }
 }

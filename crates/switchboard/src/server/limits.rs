@@ -16,6 +16,8 @@ pub struct ServerLimits {
     pub tls_handshake_s_max: u32,
     /// How often the files of the certificate are looked at, so that new ones are used without a restart.
     pub tls_files_look_s: u32,
+    /// How often the file of tokens is looked at, so that a new list is used without a restart.
+    pub tokens_file_look_s: u32,
     /// Connections at once, those that are shaking hands included; more wait to be accepted.
     pub connections_max: usize,
     /// Requests at once on one HTTP/2 connection.
@@ -43,6 +45,7 @@ impl Default for ServerLimits {
             head_read_s_max: 30,
             tls_handshake_s_max: 10,
             tls_files_look_s: 60,
+            tokens_file_look_s: 60,
             connections_max: 20_000,
             h2_streams_max: 256,
             parts_max: 1_000,

@@ -18,6 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 use tower::Service;
 
+use super::auth::{Door, Tokens};
 use super::context::Shared;
 use super::linger::RequestBody;
 use super::metrics::Handshake;
@@ -51,6 +52,14 @@ impl Bound {
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The tokens that callers need, if they need any.
+    pub(crate) fn tokens(&self) -> Option<Tokens> {
+        match &self.shared.door {
+            Door::Tokens(tokens) => Some(tokens.clone()),
+            Door::Open(_) => None,
+        }
     }
 
     /// The certificate and key of the port, if it speaks TLS.

@@ -6,6 +6,8 @@ pub(crate) const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version"
 pub(crate) const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
 /// What [`A2A_EXTENSIONS`] was called before 1.0.
 pub(crate) const X_A2A_EXTENSIONS: HeaderName = HeaderName::from_static("x-a2a-extensions");
+/// Says which media types an agent writes, in replies to clients that accept none of them.
+pub(crate) const A2A_OUTPUT_MODES: HeaderName = HeaderName::from_static("a2a-output-modes");
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");

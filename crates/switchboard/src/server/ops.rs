@@ -4,7 +4,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use switchboard_engine::Readiness;
 
 use super::body::ReplyBody;
-use super::context::Shared;
+use super::context::{Shared, Site};
 use super::respond::text;
 
 /// The process is there.
@@ -35,12 +35,11 @@ pub(crate) fn metrics(shared: &Shared, with_endpoints: bool) -> Response<ReplyBo
 }
 
 /// What is here, for a person.
-pub(crate) fn welcome(shared: &Shared) -> Response<ReplyBody> {
+pub(crate) fn welcome(site: &Site) -> Response<ReplyBody> {
     let mut page =
         String::from("This is Switchboard. Agents here speak A2A 1.0 and 0.3; their cards say how to call them:\n\n");
-    for agent in &shared.agents {
-        let url = agent.interfaces.first().map_or("", |interface| interface.url.as_str());
-        page.push_str(&format!("  {}: {url}/.well-known/agent-card.json\n", agent.name));
+    for agent in &site.agents {
+        page.push_str(&format!("  {}: {}/.well-known/agent-card.json\n", agent.name, agent.url));
     }
     text(StatusCode::OK, page)
 }

@@ -37,7 +37,7 @@ pub(crate) fn wanted(headers: &HeaderMap, etag: &str, bytes: u64, ranges: bool) 
 }
 
 /// Whether a list of tags has one that fits, or is the star that fits all.
-fn names(headers: &HeaderMap, name: header::HeaderName, fits: impl Fn(&str) -> bool) -> bool {
+pub(crate) fn names(headers: &HeaderMap, name: header::HeaderName, fits: impl Fn(&str) -> bool) -> bool {
     let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).map(str::trim).any(|tag| tag == "*" || fits(tag))
 }

@@ -8,7 +8,7 @@ use switchboard_core::error::ProtocolError;
 use super::body::ReplyBody;
 use super::metrics::Outcome;
 use super::names::X_ACCEL_BUFFERING;
-use super::sse::SseBody;
+use super::sse::{SseBody, escape_line_ends};
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
@@ -54,6 +54,7 @@ pub(crate) fn rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, only_
     if status == StatusCode::OK && only_events {
         body.extend_from_slice(b"data: ");
         encode_rpc_error(dialect, error, id, &mut body);
+        escape_line_ends(&mut body, 0);
         body.extend_from_slice(b"\n\n");
         return json(status, EVENTS, body);
     }
@@ -61,14 +62,22 @@ pub(crate) fn rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, only_
     with_hints(json(status, JSON, body), error)
 }
 
-/// Whether a client reads nothing but events. Those of 0.3 do on a stream: a plain answer would hide from them what was
-/// wrong.
-pub(crate) fn only_events(dialect: Dialect, asked: &HeaderMap) -> bool {
-    if dialect != Dialect::V0_3 {
-        return false;
-    }
-    let mut lines = asked.get_all(header::ACCEPT).iter();
-    lines.next().is_some_and(|line| line.as_bytes().trim_ascii() == b"text/event-stream") && lines.next().is_none()
+/// Whether a refusal of a JSON-RPC call must be an event, since a plain answer would hide from the client what was wrong.
+/// Clients of 0.3 read nothing but events where they ask for a stream, and say so on any of their `Accept` lines: the
+/// Python SDK sends `*/*` on another. One that names JSON as well gets events only for a method that streams; `method` is
+/// empty where it is not known yet.
+pub(crate) fn only_events(dialect: Dialect, method: &str, asked: &HeaderMap) -> bool {
+    const STREAMS: [&str; 3] = ["message/stream", "tasks/resubscribe", "tasks/sendSubscribe"];
+    dialect == Dialect::V0_3
+        && accepts(asked, "text/event-stream")
+        && (STREAMS.contains(&method) || !accepts(asked, "application/json"))
+}
+
+/// Whether a line of `Accept` names this media type itself; a range such as `*/*` does not.
+fn accepts(asked: &HeaderMap, media_type: &str) -> bool {
+    let names = |range: &str| range.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(media_type);
+    let lines = asked.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(names)
 }
 
 /// A refusal over HTTP+JSON.

@@ -26,7 +26,7 @@ use switchboard_core::call::{Caller, Reply};
 use switchboard_core::dialect::{Dialect, encode_reply, encode_rpc_error};
 use switchboard_core::error::ProtocolError;
 
-use super::auth::Identity;
+use super::auth::{Identified, Identity};
 use super::binding::check_content_type;
 use super::body::{ReplyBody, read};
 use super::context::{Head, Mounted, Shared};
@@ -106,7 +106,7 @@ where
         _ => Envelope::parse(&body).map(Asked::from),
     };
     match asked {
-        Ok(asked) => answer(Visit { shared, agent, identity, head, dialect }, asked).await,
+        Ok(asked) => answer(Visit { shared, agent, identity: &identity, head, dialect }, asked).await,
         Err((error, id)) => refuse(&error, &id),
     }
 }
@@ -121,7 +121,7 @@ fn other_verb(dialect: Dialect) -> Response<ReplyBody> {
 }
 
 /// Who calls, told from headers alone before a byte of the body is read; and the body.
-async fn receive<'s, B>(shared: &'s Shared, head: &Head<'_>, body: B) -> Result<(&'s Identity, Bytes), ProtocolError>
+async fn receive<'s, B>(shared: &'s Shared, head: &Head<'_>, body: B) -> Result<(Identified<'s>, Bytes), ProtocolError>
 where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
@@ -144,7 +144,7 @@ pub(crate) async fn answer(visit: Visit<'_>, asked: Asked<'_>) -> Response<Reply
         }
     };
     match replied {
-        Ok(Reply::Stream(updates)) => events(tale::tell(visit.shared, visit.dialect, asked.id, updates)),
+        Ok(Reply::Stream(updates)) => events(tale::tell(visit, asked.id, updates)),
         Ok(reply) => {
             let mut body = Vec::with_capacity(1024);
             body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");

@@ -18,7 +18,7 @@ use switchboard_core::nearest::nearest;
 use tracing::{Instrument, Span};
 
 use super::body::ReplyBody;
-use super::context::{Head, Mounted, Shared, card_dialect, claimed};
+use super::context::{Head, Mounted, Shared, Site, card_dialect, claimed};
 use super::cors::Cors;
 #[cfg(feature = "grpc")]
 use super::grpc;
@@ -81,7 +81,7 @@ where
         if parts.method == Method::OPTIONS && !is_probe(&place, &parts.headers) {
             return Box::pin(ready(Ok(stamp.on(&shared, preflight()))));
         }
-        if let Some(agent) = rpc_agent(&shared, &parts.method, &place) {
+        if let Some(agent) = rpc_agent(&shared, &parts, &place) {
             let span = stamp.span();
             let answer = async move {
                 let head = Head { uri: &parts.uri, headers: &parts.headers };
@@ -96,7 +96,8 @@ where
         let answer = async move {
             let head = Head { uri: &parts.uri, headers: &parts.headers };
             let route = route(parts.uri.path(), shared.mount.base_of(&parts));
-            let response = dispatch(&shared, &head, &parts.method, route, body).await;
+            let site = shared.site(&parts.uri, &parts.headers);
+            let response = dispatch(&shared, site, &head, &parts.method, route, body).await;
             Ok(stamp.on(&shared, response))
         };
         Box::pin(answer.instrument(span))
@@ -134,10 +135,10 @@ impl Stamp {
 }
 
 /// The agent of a JSON-RPC call whose path belongs to no single system's accent.
-fn rpc_agent(shared: &Shared, method: &Method, route: &Route<'_>) -> Option<Arc<Mounted>> {
+fn rpc_agent(shared: &Shared, parts: &Parts, route: &Route<'_>) -> Option<Arc<Mounted>> {
     let Route::Agent { agent, place: Place::Root | Place::JsonRpc } = route else { return None };
-    let agent = shared.agent(agent.as_deref())?;
-    (*method == Method::POST && agent.accent.claim.is_none()).then(|| agent.clone())
+    let agent = shared.site(&parts.uri, &parts.headers).agent(agent.as_deref())?;
+    (parts.method == Method::POST && agent.accent.claim.is_none()).then(|| agent.clone())
 }
 
 /// Whether this is somebody who looks if there is an endpoint of agent-native here, which one tells by the refusal of a
@@ -156,6 +157,7 @@ fn preflight() -> Response<ReplyBody> {
 
 async fn dispatch<B>(
     shared: &Shared,
+    site: &Site,
     head: &Head<'_>,
     method: &Method,
     route: Route<'_>,
@@ -181,17 +183,17 @@ where
         Route::Agent { agent, place } => (agent, place),
     };
     if let Place::Corvid(place) = place {
-        let at = seeds::CorvidAt { agent: name.as_deref(), place };
+        let at = seeds::CorvidAt { site, agent: name.as_deref(), place };
         return Box::pin(seeds::serve_corvid(shared, head, method, at, body)).await;
     }
-    let Some(agent) = shared.agent(name.as_deref()) else { return not_found(shared, head) };
+    let Some(agent) = site.agent(name.as_deref()) else { return not_found(shared, head) };
     let mount = match place {
         Place::Seed { dialect, is_own: true, .. } => Mount::Own(dialect),
         Place::Seed { dialect, is_own: false, .. } => Mount::Shared { claim: Some(dialect) },
         _ => Mount::Shared { claim: agent.accent.claim },
     };
     match place {
-        Place::Root if reads => ops::welcome(shared),
+        Place::Root if reads => ops::welcome(site),
         Place::Seed { dialect, place: SeedPlace::Card, .. } if reads => {
             agent.cards.on_mount(dialect).answer(head.headers, *method == Method::HEAD)
         }
@@ -241,6 +243,6 @@ fn meant_agent(shared: &Shared, path: &str) -> Option<String> {
     // Before it may stand the path of the public URL, or that of the router which the server is nested in.
     let (_, below) = path.split_once("/agents/")?;
     let name = below.split('/').next()?;
-    let meant = nearest(name, shared.agents.iter().map(|agent| agent.name.as_str()))?;
+    let meant = nearest(name, shared.own_site.agents.iter().map(|agent| agent.name.as_str()))?;
     (meant != name).then(|| format!("did you mean /agents/{meant}?"))
 }

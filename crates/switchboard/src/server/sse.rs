@@ -1,5 +1,8 @@
 //! Server-sent events: one event per update, its number as `id:`, so that a client can resume where its stream broke.
 //! Updates that are there together are written together; a silent stream says now and then that it is still there.
+//!
+//! An event is one line of JSON. Some readers end a line not only at `\n` and `\r` but at every line end of Unicode, so the
+//! ones that JSON leaves as they are (U+0085, U+2028, U+2029) are escaped.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -48,6 +51,10 @@ impl SseBody {
         metrics: Arc<Metrics>,
     ) -> Self {
         metrics.stream_opened();
+        let framing = match framing {
+            Framing::JsonRpc { id } => Framing::JsonRpc { id: with_line_ends_escaped(id) },
+            Framing::HttpJson => Framing::HttpJson,
+        };
         Self { updates, framing, dialect, keep_alive, write_bytes, sleep: None, done: false, metrics }
     }
 
@@ -108,7 +115,9 @@ impl SseBody {
         let write_update = |out: &mut Vec<u8>| {
             frame.update.write(self.dialect, out, |update, out| {
                 self.metrics.encoded();
+                let start = out.len();
                 encode_update(self.dialect, update, out);
+                escape_line_ends(out, start);
             });
         };
         if frame.truncated {
@@ -135,6 +144,7 @@ impl SseBody {
 
     /// A stream that breaks says why. Clients of the HTTP+JSON binding need the label, those of JSON-RPC do without.
     fn write_error(&self, error: &ProtocolError, out: &mut Vec<u8>) {
+        let start = out.len();
         match &self.framing {
             Framing::JsonRpc { id } => {
                 out.extend_from_slice(b"data: ");
@@ -145,12 +155,73 @@ impl SseBody {
                 encode_http_error(self.dialect, error, codes::of(error).http, out);
             }
         }
+        escape_line_ends(out, start);
         out.extend_from_slice(b"\n\n");
     }
+}
+
+/// Escapes the line ends of Unicode in the JSON after `start`. They can only stand in strings, where the escape means the
+/// same.
+pub(super) fn escape_line_ends(out: &mut Vec<u8>, start: usize) {
+    // Most JSON is ASCII, and that is seen many bytes at a time.
+    if out[start..].is_ascii() {
+        return;
+    }
+    let Some((first, _, _)) = next_line_end(&out[start..]) else { return };
+    let rest = out.split_off(start + first);
+    let mut rest = rest.as_slice();
+    while let Some((at, length, escape)) = next_line_end(rest) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(escape);
+        rest = &rest[at + length..];
+    }
+    out.extend_from_slice(rest);
+}
+
+/// Where the next line end is, how many bytes it takes, and its escape.
+fn next_line_end(bytes: &[u8]) -> Option<(usize, usize, &'static [u8])> {
+    bytes.iter().enumerate().find_map(|(at, byte)| match byte {
+        0xc2 if bytes[at..].starts_with("\u{85}".as_bytes()) => Some((at, 2, &b"\\u0085"[..])),
+        0xe2 if bytes[at..].starts_with("\u{2028}".as_bytes()) => Some((at, 3, &b"\\u2028"[..])),
+        0xe2 if bytes[at..].starts_with("\u{2029}".as_bytes()) => Some((at, 3, &b"\\u2029"[..])),
+        _ => None,
+    })
+}
+
+fn with_line_ends_escaped(text: String) -> String {
+    if text.is_ascii() {
+        return text;
+    }
+    let mut bytes = text.into_bytes();
+    escape_line_ends(&mut bytes, 0);
+    String::from_utf8(bytes).unwrap_or_default()
 }
 
 impl Drop for SseBody {
     fn drop(&mut self) {
         self.metrics.stream_closed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape_line_ends;
+
+    #[test]
+    fn line_ends_of_unicode_are_escaped_and_nothing_else() {
+        for (text, expected) in [
+            ("", ""),
+            ("{\"a\":1}", "{\"a\":1}"),
+            ("\"\u{85}\u{2028}x\u{2029}\"", "\"\\u0085\\u2028x\\u2029\""),
+            ("“é” \u{a0}\u{2027}\u{202a}\u{84}\u{86} 界", "“é” \u{a0}\u{2027}\u{202a}\u{84}\u{86} 界"),
+            ("\u{2028}\u{2028}", "\\u2028\\u2028"),
+        ] {
+            let mut out = b"\xe2\x80\xa8 before ".to_vec();
+            let start = out.len();
+            out.extend_from_slice(text.as_bytes());
+            escape_line_ends(&mut out, start);
+            assert_eq!(String::from_utf8(out[start..].to_vec()).unwrap(), expected);
+            assert_eq!(&out[..start], b"\xe2\x80\xa8 before ");
+        }
     }
 }

@@ -24,7 +24,7 @@ fn the_example_file_shows_every_setting() {
         _ => line,
     });
     let suggested: Vec<&str> = suggested.collect();
-    load(&[], &[], &suggested.join("\n")).unwrap();
+    load(&["--allow-unauthenticated"], &[], &suggested.join("\n")).unwrap();
     expect_file!["../../../switchboard.example.toml"].assert_eq(&example);
 }
 

@@ -36,6 +36,10 @@ fn a_wrong_file_is_refused_with_line_and_key() {
             "[server]\nprocessing_timeout_s = 31536001",
             "2: server.processing_timeout_s: expected 1 to 31536000 seconds, got 31536001",
         ),
+        (
+            "[server]\ninterfaces = [\"JSONRPC\", \"REST\"]",
+            "2: server.interfaces: \"REST\" is not a protocol binding; there are JSONRPC, HTTP+JSON, GRPC",
+        ),
         ("[[agent]]\nname = \"X\"\nattempts_max = 0", "3: agent[0].attempts_max: expected 1 to 1000 attempts, got 0"),
         (
             "[[agent]]\nname = \"X\"\nretry_pause_s = 86401",

@@ -1,5 +1,4 @@
-//! The card as the original generates it. It is public, so skills whose ids tell which users or organisations have
-//! connected what are not on it.
+//! The card as the original generates it.
 
 use crate::dialect::json::{Object, write_array, write_strings};
 use crate::model::{AgentCard, AgentSkill, SecurityScheme};
@@ -17,14 +16,9 @@ pub fn encode_card(card: &AgentCard, url: &str, out: &mut Vec<u8>) {
     capabilities.bool("pushNotifications", false);
     capabilities.bool("stateTransitionHistory", true);
     capabilities.close();
-    let skills = card.skills.iter().filter(|skill| !is_private(skill));
-    write_array(object.key("skills"), skills, |out, skill| encode_skill(skill, out));
+    write_array(object.key("skills"), &card.skills, |out, skill| encode_skill(skill, out));
     encode_security(card, &mut object);
     object.close();
-}
-
-fn is_private(skill: &AgentSkill) -> bool {
-    ["mcp__user_", "mcp__org_"].iter().any(|prefix| skill.id.starts_with(prefix))
 }
 
 fn encode_skill(skill: &AgentSkill, out: &mut Vec<u8>) {

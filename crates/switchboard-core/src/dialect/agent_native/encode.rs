@@ -1,30 +1,14 @@
 //! Tasks and messages, written straight from the model.
 
 use crate::call::Reply;
-use crate::dialect::json::{Members, Object, write_array, write_json, write_timestamp};
+use crate::dialect::json::{Object, write_array, write_timestamp};
 use crate::dialect::kinds;
 use crate::model::{
-    Artifact, ArtifactView, Json, Message, Part, Role, StatusUpdate, TaskState, TaskStatus, TaskView, Update,
+    Artifact, ArtifactView, Message, Part, Role, StatusUpdate, TaskState, TaskStatus, TaskView, Update,
 };
 
 use super::answer::{answer, is_told_by_answer};
 use super::{TYPE, file};
-
-/// Names under which metadata does not leave the house: credentials that careless callers put there, and inner workings.
-pub const HIDDEN_METADATA: [&str; 12] = [
-    "ownerEmail",
-    "ownerScope",
-    "__a2a_processor",
-    "googleToken",
-    "userEmail",
-    "orgDomain",
-    "accessToken",
-    "refreshToken",
-    "apiKey",
-    "Authorization",
-    "authorization",
-    "bearer",
-];
 
 /// Writes the result of a call: a task, whatever was asked.
 pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
@@ -70,7 +54,7 @@ pub fn encode_task(view: &TaskView, out: &mut Vec<u8>) {
     let artifacts = task.artifacts.iter().filter(|artifact| !is_told_by_answer(task, artifact));
     let artifacts = artifacts.filter(|_| view.artifacts != ArtifactView::Omitted);
     write_array(object.key("artifacts"), artifacts, |out, artifact| encode_artifact(artifact, out));
-    encode_metadata(task.metadata.as_ref(), &mut object);
+    object.json_if_set("metadata", task.metadata.as_ref());
     object.close();
 }
 
@@ -121,7 +105,7 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
     };
     object.str("role", role);
     encode_parts(&message.parts, object.key("parts"));
-    encode_metadata(message.metadata.as_ref(), &mut object);
+    object.json_if_set("metadata", message.metadata.as_ref());
     object.close();
 }
 
@@ -140,16 +124,4 @@ fn encode_artifact(artifact: &Artifact, out: &mut Vec<u8>) {
     encode_parts(&artifact.parts, object.key("parts"));
     object.json_if_set("metadata", artifact.metadata.as_ref());
     object.close();
-}
-
-/// Metadata without what must not leave.
-fn encode_metadata(metadata: Option<&Json>, object: &mut Object<'_>) {
-    let Some(metadata) = metadata else { return };
-    let Some(Members(members)) = Members::read(metadata.as_str()) else { return };
-    let mut inner = Object::open(object.key("metadata"));
-    for (name, value) in members.iter().filter(|(name, _)| !HIDDEN_METADATA.contains(&name.as_ref())) {
-        let value = Json::from_trusted(value.get());
-        write_json(inner.named(name), &value);
-    }
-    inner.close();
 }

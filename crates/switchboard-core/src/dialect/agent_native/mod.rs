@@ -10,7 +10,6 @@
 //! - ids and extensions of artifacts; an unnamed artifact that is all text is the answer and no artifact;
 //! - file name and media type of text and data parts;
 //! - `rejected` is failed, `auth-required` is input-required;
-//! - metadata under names that may hold secrets or inner workings ([`HIDDEN_METADATA`]);
 //! - webhooks, lists and resubscriptions.
 //!
 //! LOSSES, inwards: `configuration`, references and extensions of a message. A file that the model would spell otherwise
@@ -27,7 +26,7 @@ mod narrator;
 pub use answer::with_answer_in_status;
 pub use card::encode_card;
 pub use decode::{Call, decode_call};
-pub use encode::{HIDDEN_METADATA, encode_message, encode_reply, encode_task, encode_update};
+pub use encode::{encode_message, encode_reply, encode_task, encode_update};
 pub use error::{encode_http_error, encode_rpc_error, no_streaming};
 pub use file::KEY as FILE_KEY;
 pub use narrator::{Narrator, failed, is_failure};

@@ -8,8 +8,10 @@ use switchboard_core::model::TaskState;
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{Pen, status};
 
+use super::super::files::open_private;
+use super::super::part::Part;
 use super::super::{Checked, FileError, SqliteOptions, SqliteStore, backup, verify};
-use super::{OnFile, faults_of, make, story};
+use super::{BEGIN, OnFile, faults_of, make, story};
 
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
@@ -19,7 +21,7 @@ fn names_in(folder: &Path) -> Vec<String> {
 }
 
 fn checked(database: &Path) -> Checked {
-    verify(database, &mut |fault| panic!("{fault}")).unwrap()
+    verify(database, BEGIN, &mut |fault| panic!("{fault}")).unwrap()
 }
 
 /// Puts a backup where a store looks for its file, as a restore does.
@@ -65,6 +67,8 @@ fn a_backup_of_a_busy_file_is_one_moment_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let done = AtomicBool::new(false);
     std::thread::scope(|threads| {
+        // Also when something here fails: the writers would go on for ever.
+        let _stop = StopOnDrop(&done);
         for number in 0..3 {
             let (subject, done) = (&subject, &done);
             threads.spawn(move || {
@@ -85,8 +89,15 @@ fn a_backup_of_a_busy_file_is_one_moment_of_it() {
             assert!(found.commits >= commits, "time does not run backwards");
             commits = found.commits;
         }
-        done.store(true, Relaxed);
     });
+}
+
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 #[test]
@@ -123,6 +134,44 @@ fn a_backup_that_was_cut_off_is_no_hindrance_and_one_under_way_is() {
     backup(&subject.path(), &copy).unwrap();
     assert_eq!(faults_of(&copy), [] as [String; 0]);
     assert_eq!(names_in(folder.path()), ["copy.db"]);
+}
+
+/// Another backup to the same place opened the unfinished file, and comes to lock it when it has got its name.
+#[test]
+fn a_finished_backup_is_not_emptied_by_one_that_comes_late() {
+    let subject = make();
+    let folder = tempfile::tempdir().unwrap();
+    let (copy, part) = (folder.path().join("copy.db"), folder.path().join("copy.db.part"));
+    let late = open_private(&part).unwrap();
+    let bytes = backup(&subject.path(), &copy).unwrap();
+    assert!(Part::hold(late, &part).unwrap().is_none(), "the file it opened has become the backup");
+    assert_eq!(copy.metadata().unwrap().len(), bytes);
+    assert_eq!(faults_of(&copy), [] as [String; 0]);
+    assert_eq!(names_in(folder.path()), ["copy.db"]);
+}
+
+/// Many backups to one place at once: one of them makes it, and what it made is whole at once and stays.
+#[test]
+fn of_many_backups_to_one_place_one_is_taken() {
+    let subject = make();
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..10 {
+        let copy = folder.path().join(format!("copy-{round}.db"));
+        let taken: usize = std::thread::scope(|threads| {
+            let take = || match backup(&subject.path(), &copy) {
+                Ok(bytes) => {
+                    assert_eq!(copy.metadata().unwrap().len(), bytes);
+                    1
+                }
+                Err(FileError::Exists { .. }) => 0,
+                Err(error) => panic!("{error}"),
+            };
+            let threads: Vec<_> = (0..4).map(|_| threads.spawn(take)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(taken, 1);
+        assert_eq!(faults_of(&copy), [] as [String; 0]);
+    }
 }
 
 #[test]

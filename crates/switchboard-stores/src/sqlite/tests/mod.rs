@@ -3,7 +3,9 @@
 
 mod backups;
 mod compacting;
+mod damage;
 mod files;
+mod flips;
 mod long;
 mod power_cut;
 mod restarts;
@@ -15,11 +17,13 @@ mod writing;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 use switchboard_core::model::Timestamp;
 use switchboard_engine::contract::Subject;
 use switchboard_engine::memory::ManualClock;
-use switchboard_engine::ports::Store;
+use switchboard_engine::ports::{Clock as _, Store};
 use tempfile::TempDir;
 
 use super::{SqliteOptions, SqliteStore, Synchronous, verify};
@@ -31,13 +35,37 @@ struct OnFile {
     clock: Arc<ManualClock>,
     options: SqliteOptions,
     folder: TempDir,
+    _watchdog: Watchdog,
+}
+
+/// Ends the process if a test takes longer than any does on the busiest machine: what would hang fails, and says which
+/// test it was.
+struct Watchdog {
+    /// Dropped with the test, which the thread that waits notices.
+    _alive: Sender<()>,
+}
+
+const TEST_SECONDS_MAX: u64 = 900;
+
+impl Watchdog {
+    fn start() -> Self {
+        let (alive, gone) = channel::<()>();
+        let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        std::thread::spawn(move || {
+            if gone.recv_timeout(Duration::from_secs(TEST_SECONDS_MAX)) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("{test} has not ended within {TEST_SECONDS_MAX} s");
+                std::process::abort();
+            }
+        });
+        Self { _alive: alive }
+    }
 }
 
 impl OnFile {
     fn new(options: SqliteOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let clock = Arc::new(ManualClock::new(Timestamp::from_ms(1_700_000_000_000)));
-        let mut subject = Self { store: None, clock, options, folder };
+        let clock = Arc::new(ManualClock::new(BEGIN));
+        let mut subject = Self { store: None, clock, options, folder, _watchdog: Watchdog::start() };
         subject.restart();
         subject
     }
@@ -60,14 +88,22 @@ impl OnFile {
 impl Drop for OnFile {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            assert_eq!(faults_of(&self.path()), [] as [String; 0], "the file is left in order");
+            let faults = faults_at(&self.path(), self.clock.now());
+            assert_eq!(faults, [] as [String; 0], "the file is left in order");
         }
     }
 }
 
+/// Where the clock of every test begins.
+const BEGIN: Timestamp = Timestamp::from_ms(1_700_000_000_000);
+
 fn faults_of(database: &Path) -> Vec<String> {
+    faults_at(database, BEGIN)
+}
+
+fn faults_at(database: &Path, now: Timestamp) -> Vec<String> {
     let mut faults = Vec::new();
-    verify(database, &mut |fault| faults.push(fault.to_string())).unwrap();
+    verify(database, now, &mut |fault| faults.push(fault.to_string())).unwrap();
     faults
 }
 

@@ -12,9 +12,9 @@ use switchboard_engine::memory::{ManualClock, MemoryStore};
 use switchboard_engine::ports::{Clock, Store};
 
 use super::super::migrate::migrate;
-use super::super::schema::{APPLICATION_ID, MIGRATIONS};
-use super::super::{FileError, SqliteOptions, SqliteStore};
-use super::{OnFile, faults_of, make, story};
+use super::super::schema::{APPLICATION_ID, MIGRATIONS, Migration};
+use super::super::{FileError, SqliteOptions, SqliteStore, verify};
+use super::{BEGIN, OnFile, faults_of, make, story};
 
 fn fixture(version: usize) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(format!("schema-v{version}.db"))
@@ -87,6 +87,69 @@ fn the_newest_schema_is_still_the_one_that_landed() {
     assert_eq!(tables(&make().path()), tables(&landed));
 }
 
+/// The first real migration: a file from before checksums is copied, and then every row has one.
+#[tokio::test]
+async fn a_file_without_checksums_is_copied_and_given_them() {
+    let mut subject = make();
+    subject.close();
+    std::fs::copy(fixture(1), subject.path()).unwrap();
+    assert!(matches!(verify(&subject.path(), BEGIN, &mut |_| {}).unwrap_err(), FileError::Older { found: 1, .. }));
+    let rows = |path: &Path| -> Vec<(i64, String)> {
+        let connection = Connection::open(path).unwrap();
+        let mut select = connection.prepare("SELECT log_no, record FROM log ORDER BY log_no").unwrap();
+        let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    };
+    let before = rows(&subject.path());
+    subject.restart();
+    subject.close();
+    assert_eq!(rows(&subject.path()), before);
+    assert_eq!(faults_of(&subject.path()), [] as [String; 0]);
+
+    let copy = subject.path().with_file_name("tasks.db.v1-backup");
+    assert_eq!(rows(&copy), before);
+    let version: usize =
+        Connection::open(&copy).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(version, 1, "the copy is what the older build wrote, and can open");
+
+    // What is changed from now on is found, also in what was there before.
+    let damaged = subject.path().with_file_name("damaged.db");
+    std::fs::copy(subject.path(), &damaged).unwrap();
+    let sql = "UPDATE log SET record = replace(record, 'half way', 'half gay')";
+    assert_eq!(Connection::open(&damaged).unwrap().execute(sql, []).unwrap(), before.len());
+    assert_eq!(faults_of(&damaged), ["task task-done: commit 2 does not match its checksum"]);
+}
+
+/// An older build knows the first versions only, and leaves a file of this one as it is.
+#[test]
+fn an_older_build_refuses_the_newer_file_untouched() {
+    let mut subject = make();
+    subject.close();
+    let before = std::fs::read(subject.path()).unwrap();
+    for known in 0..MIGRATIONS.len() {
+        let refused = migrate(&mut subject.look(), &subject.path(), &MIGRATIONS[..known]).unwrap_err();
+        assert!(matches!(refused, FileError::Newer { found, .. } if found == MIGRATIONS.len()), "{refused}");
+    }
+    assert_eq!(std::fs::read(subject.path()).unwrap(), before);
+}
+
+/// One bad row of an older file costs that row its checksum, and not the others the migration.
+#[tokio::test]
+async fn a_damaged_row_does_not_stop_a_migration() {
+    let mut subject = make();
+    subject.close();
+    std::fs::copy(fixture(1), subject.path()).unwrap();
+    let sql = "UPDATE log SET record = CAST(x'7b22ff22' AS TEXT) WHERE record LIKE '%half way%'";
+    assert_eq!(subject.look().execute(sql, []).unwrap(), 1);
+    subject.restart();
+    subject.close();
+    let faults = faults_of(&subject.path());
+    assert_eq!(faults.len(), 1, "{faults:#?}");
+    assert!(faults[0].starts_with("task task-done: "), "{faults:#?}");
+    std::fs::remove_file(subject.path()).unwrap();
+    subject.restart();
+}
+
 struct InMemory {
     clock: Arc<ManualClock>,
     store: MemoryStore,
@@ -135,7 +198,10 @@ async fn a_migration_copies_the_file_first() {
     let pen = Pen::completed(&subject, "t1").await;
     subject.close();
     let mut next = MIGRATIONS.to_vec();
-    next.push("CREATE TABLE later (number INTEGER NOT NULL) STRICT; ALTER TABLE task ADD COLUMN later TEXT;");
+    next.push(Migration {
+        sql: "CREATE TABLE later (number INTEGER NOT NULL) STRICT; ALTER TABLE task ADD COLUMN later TEXT;",
+        fill: None,
+    });
     let mut connection = subject.look();
     let copy = migrate(&mut connection, &subject.path(), &next).unwrap().expect("there was something to copy");
     assert_eq!(copy, subject.path().with_file_name(format!("tasks.db.v{}-backup", MIGRATIONS.len())));
@@ -158,7 +224,8 @@ fn a_migration_that_fails_leaves_the_file_as_it_was() {
     let mut subject = make();
     subject.close();
     let mut next = MIGRATIONS.to_vec();
-    next.extend(["CREATE TABLE later (number INTEGER NOT NULL) STRICT", "CREATE NONSENSE"]);
+    let steps = ["CREATE TABLE later (number INTEGER NOT NULL) STRICT", "CREATE NONSENSE"];
+    next.extend(steps.map(|sql| Migration { sql, fill: None }));
     let mut connection = subject.look();
     let refused = migrate(&mut connection, &subject.path(), &next).unwrap_err();
     assert!(matches!(refused, FileError::Sqlite { .. }), "{refused}");

@@ -9,7 +9,7 @@ use switchboard_engine::contract::given::{Pen, chunk, now, status, write_parts};
 use switchboard_engine::ports::store::Retention;
 
 use super::super::{Checked, FileError, backup, verify};
-use super::{OnFile, faults_of, make, story};
+use super::{BEGIN, OnFile, faults_of, make, story};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -36,7 +36,7 @@ impl Copy {
 }
 
 /// A log of which retention has left the part that readers fold.
-async fn compacted(subject: &OnFile) -> Pen {
+pub(super) async fn compacted(subject: &OnFile) -> Pen {
     let mut pen = Pen::opened(subject, "task-compacted").await;
     for step in 0..10 {
         pen.append(subject, vec![status(subject, TaskState::Working, Some("busy"))]).await;
@@ -66,7 +66,7 @@ async fn a_file_in_use_is_counted_and_in_order() {
     let _story = story::write(&subject).await;
     for _ in 0..2 {
         let mut faults = Vec::new();
-        let checked = verify(&subject.path(), &mut |fault| faults.push(fault)).unwrap();
+        let checked = verify(&subject.path(), BEGIN, &mut |fault| faults.push(fault)).unwrap();
         assert_eq!(faults, []);
         let expected = Checked {
             tasks: 6,
@@ -127,21 +127,21 @@ async fn every_kind_of_damage_is_found_and_names_its_task() {
             "task task-done: commit 2: stored record: EOF while parsing",
         ),
         ("UPDATE task SET story_version = 2 WHERE id = 'task-done'".to_owned(), "task task-done: it is read from"),
-        ("DELETE FROM chunk".to_owned(), "task task-done: commit 3: stored record: 0 bytes in chunks where 33000"),
+        ("DELETE FROM chunk".to_owned(), "task task-done: commit 3: piece of content 1 is missing"),
         (
             "UPDATE chunk SET start = 5".to_owned(),
-            "task task-done: commit 3: content piece 1 is not its own, or lies elsewhere",
+            "task task-done: commit 3: piece of content 1 does not match its checksum",
         ),
         (
-            format!("INSERT INTO chunk SELECT 9, {done}, 3, artifact_id, 1, 0, x'00' FROM chunk"),
+            format!("INSERT INTO chunk SELECT 9, {done}, 3, artifact_id, 1, 0, x'00', 0 FROM chunk"),
             "task task-done: 2 pieces of content are kept for it, and its log has 1",
         ),
         (
-            "INSERT INTO chunk SELECT 9, 99, 3, artifact_id, 1, 0, x'00' FROM chunk".to_owned(),
+            "INSERT INTO chunk SELECT 9, 99, 3, artifact_id, 1, 0, x'00', 0 FROM chunk".to_owned(),
             "pieces of content of task number 99, which is not there",
         ),
         (
-            "INSERT INTO log SELECT 98 << 24 | 1, 1, 1, 0, 0, 0, record FROM log LIMIT 1".to_owned(),
+            "INSERT INTO log SELECT 98 << 24 | 1, 1, 1, 0, 0, 0, record, NULL, 0 FROM log LIMIT 1".to_owned(),
             "commits of task number 98, which is not there",
         ),
         ("DELETE FROM scope".to_owned(), "nobody owns it: its scope is missing"),
@@ -154,7 +154,10 @@ async fn every_kind_of_damage_is_found_and_names_its_task() {
             "task task-pushing: webhook good has delivered event 1 of 3, and is not due",
         ),
         ("DELETE FROM push WHERE config_id = 'good'".to_owned(), "task task-pushing: it counts 2 webhooks, and has 1"),
-        ("UPDATE accepted SET turn = 7".to_owned(), "task task-done: a message was accepted as turn 7 after event 0"),
+        (
+            "UPDATE accepted SET turn = 7".to_owned(),
+            "task task-done: an idempotency key of task number 2 does not match its checksum",
+        ),
         (
             "UPDATE task SET holder = 0, run_at = NULL WHERE id = 'task-running'".to_owned(),
             "task task-running: nobody holds its run, and it is never due",
@@ -215,7 +218,7 @@ async fn a_compacted_task_is_in_order_and_its_message_pieces_go_with_it() {
     pen.append(&subject, vec![status(&subject, TaskState::Working, Some(&note))]).await;
     pen.append(&subject, vec![write_parts("a", vec![Part::raw(vec![1; 600_000])], false)]).await;
     pen.append(&subject, vec![status(&subject, TaskState::Completed, Some("done"))]).await;
-    let pieces = || verify(&subject.path(), &mut |fault| panic!("{fault}")).unwrap().chunks;
+    let pieces = || verify(&subject.path(), BEGIN, &mut |fault| panic!("{fault}")).unwrap().chunks;
     assert_eq!(pieces(), 4);
     compact_logs(&subject).await;
     assert_eq!(pieces(), 3);
@@ -244,7 +247,7 @@ async fn a_damaged_page_is_a_fault_and_the_rest_is_still_looked_at() {
 #[test]
 fn what_is_no_database_of_ours_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let refused = |path: &Path| verify(path, &mut |fault| panic!("{fault}")).unwrap_err();
+    let refused = |path: &Path| verify(path, BEGIN, &mut |fault| panic!("{fault}")).unwrap_err();
     let missing = folder.path().join("missing.db");
     assert_eq!(refused(&missing).to_string(), format!("{} does not exist", missing.display()));
     assert!(!missing.exists(), "looking for it does not make it");

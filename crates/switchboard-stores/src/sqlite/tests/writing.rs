@@ -99,7 +99,7 @@ async fn work_that_fails_or_panics_fails_alone() {
     let [first, second] = commits(["t1", "t2"]);
     let writer = store(&subject).writer_for_tests();
     let broken = writer.run(|ledger: &mut Ledger<'_>| -> Result<(), Failure> {
-        ledger.connection.execute("INSERT INTO meta VALUES ('epoch', 1)", [])?;
+        ledger.connection.execute("INSERT INTO meta (name, value) VALUES ('epoch', 1)", [])?;
         Ok(())
     });
     let panicking = writer.run(|_: &mut Ledger<'_>| -> Result<(), Failure> { panic!("on purpose") });

@@ -12,10 +12,11 @@ use switchboard_engine::ports::store::StoreError;
 
 use super::super::commit::replaces_checkpoint;
 use super::super::error::Failure;
-use super::super::rows::{Chains, log_no, signed, version_of};
+use super::super::rows::{Chains, LOG_COLUMNS, LogRow, log_no, signed, version_of};
 use super::super::schema::VERSION_MAX;
 use super::tasks::Inspected;
 use super::{Inspection, told};
+use crate::checksum::ContentHash;
 use crate::record::{ChunkSource, Want, decode, encode};
 
 /// What the commits seen so far make.
@@ -43,27 +44,29 @@ impl Inspection<'_> {
         let id = stored.id.as_str();
         let head = Head::unopened(stored.id.clone(), stored.context_id.clone(), stored.agent.clone());
         let mut walk = Walk { head, chains: Chains::default(), checkpoint: None, version: 0, chunks: 0 };
-        let mut select = connection.prepare_cached(
-            "SELECT log_no, last_seq, visible, prev_story, prev_artifact, record FROM log
-              WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no",
-        )?;
+        let sql = format!("SELECT {LOG_COLUMNS} FROM log WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no");
+        let mut select = connection.prepare_cached(&sql)?;
         let mut rows = select.query([log_no(task_no, 0), log_no(task_no, signed(VERSION_MAX))])?;
         while let Some(row) = rows.next()? {
+            let LogRow { columns, record } = LogRow::read_unchecked(row)?;
             let commit = CommitRow {
-                version: version_of(row.get(0)?),
-                last_seq: row.get(1)?,
-                visible: row.get(2)?,
-                prev_story: row.get(3)?,
-                prev_artifact: row.get(4)?,
+                version: version_of(columns.log_no),
+                last_seq: columns.last_seq,
+                visible: columns.visible,
+                prev_story: columns.prev_story,
+                prev_artifact: columns.prev_artifact,
             };
             self.checked.commits += 1;
+            if row.get::<_, i64>(7)? != columns.checksum(ContentHash::of(record.as_bytes())) {
+                self.fault(Some(id), format!("commit {} does not match its checksum", commit.version));
+            }
+            self.keys_filed += u64::from(columns.accept_expires.is_some_and(|expires| self.is_kept(expires)));
             if commit.version > walk.version.max(task.floor_version) + 1 {
                 // What the missing ones would have made is not known, so nothing that follows can be judged.
                 let (first, last) = (walk.version.max(task.floor_version) + 1, commit.version - 1);
                 self.fault(Some(id), format!("commits {first} to {last} are missing"));
                 return Ok(());
             }
-            let record = row.get_ref(5)?.as_str().map_err(|error| StoreError::Corrupt(error.to_string()))?;
             if let Err(what) = self.commit(task, &mut walk, &commit, record) {
                 self.fault(Some(id), format!("commit {}: {what}", commit.version));
                 return Ok(());
@@ -125,14 +128,14 @@ impl Inspection<'_> {
         let known = walk.chains;
         walk.chains = Chains { story: commit.prev_story, artifact: commit.prev_artifact, ..known };
         for (pointed, before) in [(commit.prev_story, known.story), (commit.prev_artifact, known.artifact)] {
-            if pointed != before && !self.is_kept(task.row.task_no, pointed).map_err(|failure| told(&failure.0))? {
+            if pointed != before && !self.has_commit(task.row.task_no, pointed).map_err(|failure| told(&failure.0))? {
                 return Err(format!("it points back to commit {pointed}, which is missing"));
             }
         }
         Ok(())
     }
 
-    fn is_kept(&self, task_no: i64, version: i64) -> Result<bool, Failure> {
+    fn has_commit(&self, task_no: i64, version: i64) -> Result<bool, Failure> {
         let mut select = self.connection.prepare_cached("SELECT 1 FROM log WHERE log_no = ?1")?;
         Ok(version == 0 || select.exists([log_no(task_no, version)])?)
     }
@@ -162,7 +165,7 @@ impl Inspection<'_> {
             }
             let Chains { story, artifact, status } = task.row.chains;
             for version in [story, artifact, status] {
-                if !self.is_kept(task.row.task_no, version)? {
+                if !self.has_commit(task.row.task_no, version)? {
                     self.fault(Some(id), format!("it is read from commit {version}, which is missing"));
                 }
             }

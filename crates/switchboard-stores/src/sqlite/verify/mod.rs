@@ -1,19 +1,25 @@
-//! Whether a file holds what it should: SQLite's own check, then every task against its log, then everything that
-//! belongs to a task against the tasks. It reads one state of the file, in use or not, one commit at a time: what it
-//! needs in memory is one task's head and its largest commit.
+//! Whether a file holds what it should: SQLite's own check, the tables that there must be, every row against its
+//! checksum, every task against its log, and everything that belongs to a task against the tasks. It reads one state of
+//! the file, in use or not, one commit at a time: what it needs in memory is one task's head and its largest commit.
 
 mod commits;
+mod keys;
+mod schema;
 mod tasks;
 
 use std::fmt;
 use std::path::Path;
 
 use rusqlite::Connection;
+use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::StoreError;
 
 use super::FileError;
+use super::accepted::FORGOTTEN_DAY;
+use super::checksums::{mistyped, of_meta, of_scope};
 use super::error::Failure;
-use super::open::open_to_read;
+use super::ledger::LAST_TASK_NO;
+use super::open::{EPOCH, open_to_read};
 use super::schema::MIGRATIONS;
 
 /// What was looked at.
@@ -53,11 +59,12 @@ impl fmt::Display for Fault {
 /// Faults that SQLite is asked for; after so many the rest say nothing new.
 const INTEGRITY_FAULTS_MAX: u32 = 100;
 
-/// Checks a file, its server running or not, and tells each fault as it is found.
+/// Checks a file, its server running or not, and tells each fault as it is found. Idempotency keys that have expired by
+/// `now` need not be there.
 ///
 /// # Errors
 /// When the file is missing, is not ours, or has another schema than this build's. That it is damaged is a fault.
-pub fn verify(database: &Path, tell: &mut dyn FnMut(Fault)) -> Result<Checked, FileError> {
+pub fn verify(database: &Path, now: Timestamp, tell: &mut dyn FnMut(Fault)) -> Result<Checked, FileError> {
     let (connection, found) = open_to_read(database)?;
     let known = MIGRATIONS.len();
     if found < known {
@@ -66,16 +73,36 @@ pub fn verify(database: &Path, tell: &mut dyn FnMut(Fault)) -> Result<Checked, F
     // It ends with the connection.
     let begun = connection.execute_batch("BEGIN");
     begun.map_err(|source| FileError::Sqlite { path: database.to_owned(), source })?;
-    let mut inspection = Inspection { connection: &connection, checked: Checked::default(), tell };
+    let mut inspection = Inspection {
+        connection: &connection,
+        now,
+        epoch: 0,
+        last_task_no: 0,
+        forgotten_day: 0,
+        keys_filed: 0,
+        checked: Checked::default(),
+        tell,
+    };
     inspection.section("the pages of the file", Inspection::pages);
+    inspection.section("the tables of the file", Inspection::schema);
+    inspection.section("the numbers of the file", Inspection::numbers);
+    inspection.section("the owners of tasks", Inspection::owners);
     inspection.section("the tasks", Inspection::tasks);
     inspection.section("what belongs to no task", Inspection::strays);
     inspection.section("the messages accepted", Inspection::accepted);
+    inspection.section("the numbers of tasks", Inspection::given_numbers);
     Ok(inspection.checked)
 }
 
 struct Inspection<'a> {
     connection: &'a Connection,
+    now: Timestamp,
+    epoch: i64,
+    last_task_no: i64,
+    /// Idempotency keys that expired before this day may be gone.
+    forgotten_day: i64,
+    /// Commits whose idempotency key must still be there.
+    keys_filed: u64,
     checked: Checked,
     tell: &'a mut dyn FnMut(Fault),
 }
@@ -102,6 +129,42 @@ impl Inspection<'_> {
             // A heading or two, and then a fault a line.
             for line in said.lines().filter(|line| *line != "ok" && !line.starts_with("***")) {
                 self.fault(None, format!("SQLite: {line}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn numbers(&mut self) -> Result<(), Failure> {
+        let mut select = self.connection.prepare("SELECT name, value, checksum FROM meta ORDER BY name")?;
+        let mut rows = select.query([])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (name, value): (String, i64) = (row.get(0)?, row.get(1)?);
+            if row.get::<_, i64>(2)? != of_meta(&name, value) {
+                self.fault(None, format!("the number {name} does not match its checksum"));
+            }
+            match name.as_str() {
+                EPOCH => self.epoch = value,
+                LAST_TASK_NO => self.last_task_no = value,
+                FORGOTTEN_DAY => self.forgotten_day = value,
+                _ => {}
+            }
+            found.push(name);
+        }
+        if found != [EPOCH, FORGOTTEN_DAY, LAST_TASK_NO] {
+            self.fault(None, format!("the file keeps the numbers {found:?}, and not the three that it should"));
+        }
+        Ok(())
+    }
+
+    fn owners(&mut self) -> Result<(), Failure> {
+        let mut select = self.connection.prepare("SELECT scope_no, tenant, principal, agent, checksum FROM scope")?;
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            let text = |column: usize| -> Result<&str, Failure> { row.get_ref(column)?.as_str().map_err(mistyped) };
+            let scope_no = row.get(0)?;
+            if row.get::<_, i64>(4)? != of_scope(scope_no, [text(1)?, text(2)?, text(3)?]) {
+                self.fault(None, format!("owner number {scope_no} does not match its checksum"));
             }
         }
         Ok(())
@@ -145,19 +208,14 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    fn accepted(&mut self) -> Result<(), Failure> {
-        self.checked.accepted =
-            self.connection.query_row("SELECT count(*) FROM accepted", [], |row| row.get::<_, i64>(0))?.unsigned_abs();
-        // Of a task that is gone nothing can be said, and nothing is asked any more.
-        let mut select = self.connection.prepare(
-            "SELECT task.id, accepted.turn, accepted.after_seq FROM accepted JOIN task USING (task_no)
-              WHERE accepted.turn NOT BETWEEN 1 AND task.turns OR accepted.after_seq NOT BETWEEN 0 AND task.seq",
-        )?;
-        let mut rows = select.query([])?;
-        while let Some(row) = rows.next()? {
-            let (id, turn, after_seq): (String, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            let what = format!("a message was accepted as turn {turn} after event {after_seq}, which it does not have");
-            self.fault(Some(&id), what);
+    /// A number that was given to a task is not given again, because idempotency keys outlive their task by it.
+    fn given_numbers(&mut self) -> Result<(), Failure> {
+        let number = |sql: &str| self.connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+        let known = number("SELECT coalesce(max(task_no), 0) FROM task")?.max(self.last_task_no);
+        let given = number("SELECT coalesce(max(task_no), 0) FROM accepted")?
+            .max(number("SELECT coalesce(max(task_no), 0) FROM removal")?);
+        if given > known {
+            self.fault(None, format!("task number {given} was given already, and would be given again"));
         }
         Ok(())
     }

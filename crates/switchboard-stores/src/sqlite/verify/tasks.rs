@@ -3,8 +3,10 @@
 use rusqlite::Row;
 use switchboard_core::model::AgentName;
 
+use super::super::checksums::of_push_times;
+use super::super::deliveries::{AFTER_PUSH, PUSH_COLUMNS, push_columns_unchecked};
 use super::super::error::Failure;
-use super::super::rows::{AFTER_HEAD, HEAD_COLUMNS, TaskRow, head_from, signed};
+use super::super::rows::{AFTER_TASK, TASK_COLUMNS, TaskRow, signed, task_columns_unchecked, task_row};
 use super::{Inspection, told};
 
 /// A task's row, and what else it says.
@@ -12,7 +14,9 @@ pub(super) struct Inspected {
     pub(super) row: TaskRow,
     pub(super) floor_seq: i64,
     pub(super) floor_version: i64,
+    is_as_written: bool,
     holder: i64,
+    leased: bool,
     due: bool,
     closed: bool,
     being_removed: bool,
@@ -20,16 +24,19 @@ pub(super) struct Inspected {
 }
 
 fn inspected_from(row: &Row<'_>) -> Result<Inspected, Failure> {
-    let agent: Option<String> = row.get(AFTER_HEAD)?;
+    let columns = task_columns_unchecked(row)?;
+    let agent: Option<String> = row.get(AFTER_TASK)?;
     let scope_known = agent.is_some();
     Ok(Inspected {
-        row: head_from(row, &AgentName::from(agent.unwrap_or_default()))?,
-        floor_seq: row.get(AFTER_HEAD + 1)?,
-        floor_version: row.get(AFTER_HEAD + 2)?,
-        holder: row.get(AFTER_HEAD + 3)?,
-        due: row.get(AFTER_HEAD + 4)?,
-        closed: row.get(AFTER_HEAD + 5)?,
-        being_removed: row.get(AFTER_HEAD + 6)?,
+        row: task_row(&columns, &AgentName::from(agent.unwrap_or_default()))?,
+        floor_seq: columns.floor_seq,
+        floor_version: columns.floor_version,
+        is_as_written: row.get::<_, i64>(AFTER_TASK - 1)? == columns.checksum(),
+        holder: columns.holder,
+        leased: columns.lease_until.is_some(),
+        due: columns.run_at.is_some(),
+        closed: columns.closed_at.is_some(),
+        being_removed: row.get(AFTER_TASK + 1)?,
         scope_known,
     })
 }
@@ -37,39 +44,48 @@ fn inspected_from(row: &Row<'_>) -> Result<Inspected, Failure> {
 impl Inspection<'_> {
     pub(super) fn tasks(&mut self) -> Result<(), Failure> {
         let connection = self.connection;
-        let epoch: i64 = connection.query_row("SELECT value FROM meta WHERE name = 'epoch'", [], |row| row.get(0))?;
         let sql = format!(
-            "SELECT {HEAD_COLUMNS}, scope.agent, floor_seq, floor_version, holder, run_at IS NOT NULL,
-                    closed_at IS NOT NULL, EXISTS (SELECT 1 FROM removal WHERE removal.task_no = task.task_no)
+            "SELECT {TASK_COLUMNS}, scope.agent, EXISTS (SELECT 1 FROM removal WHERE removal.task_no = task.task_no)
                FROM task LEFT JOIN scope USING (scope_no) ORDER BY task_no"
         );
         let mut select = connection.prepare(&sql)?;
         let mut rows = select.query([])?;
         while let Some(row) = rows.next()? {
             self.checked.tasks += 1;
-            let id: String = row.get(1)?;
-            match inspected_from(row) {
-                Ok(task) => {
-                    self.checked.tasks_compacted += u64::from(task.floor_version > 0);
-                    self.row_alone(&task, epoch);
-                    self.commits(&task)?;
-                    self.webhooks(&task)?;
+            let task_no: i64 = row.get(0)?;
+            let id: String = row.get(1).unwrap_or_else(|_| format!("number {task_no}"));
+            let found = inspected_from(row);
+            let task = match found {
+                Ok(task) => task,
+                Err(failure) => {
+                    self.fault(Some(&id), format!("its row cannot be read: {}", told(&failure.0)));
+                    continue;
                 }
-                Err(failure) => self.fault(Some(&id), format!("its row cannot be read: {}", told(&failure.0))),
+            };
+            self.checked.tasks_compacted += u64::from(task.floor_version > 0);
+            self.row_alone(&task);
+            if let Err(failure) = self.commits(&task) {
+                self.fault(Some(&id), format!("its log could not be read to the end: {}", told(&failure.0)));
+            }
+            if let Err(failure) = self.webhooks(&task) {
+                self.fault(Some(&id), format!("its webhooks could not be read to the end: {}", told(&failure.0)));
             }
         }
         Ok(())
     }
 
     /// What a row must say whatever its log says.
-    fn row_alone(&mut self, task: &Inspected, epoch: i64) {
+    fn row_alone(&mut self, task: &Inspected) {
         let head = &task.row.head;
-        let holder = task.holder;
+        let (holder, epoch) = (task.holder, self.epoch);
         let faults = [
+            (!task.is_as_written, "its row does not match its checksum".to_owned()),
             (!task.scope_known, "nobody owns it: its scope is missing".to_owned()),
             (task.being_removed, "it is there, and is being removed".to_owned()),
             (head.running && holder == 0 && !task.due, "nobody holds its run, and it is never due".to_owned()),
             (!head.running && (holder != 0 || task.due), "a run is held or due, and none is at work".to_owned()),
+            (holder != 0 && task.due, "its run is held, and due".to_owned()),
+            ((holder != 0) != task.leased, "whether its run is held is told in two ways".to_owned()),
             (holder > epoch, format!("its run is held by epoch {holder}, and the file is in epoch {epoch}")),
             (task.closed != head.is_closed(), "whether it has ended is told in two ways".to_owned()),
             (task.floor_version > 0 && !head.is_closed(), "it was compacted before it ended".to_owned()),
@@ -88,20 +104,42 @@ impl Inspection<'_> {
     fn webhooks(&mut self, task: &Inspected) -> Result<(), Failure> {
         let connection = self.connection;
         let head = &task.row.head;
-        let mut select = connection.prepare_cached(
-            "SELECT config_id, delivered_seq, due_at IS NOT NULL, parked FROM push WHERE task_no = ?1",
-        )?;
+        let sql = format!("SELECT {PUSH_COLUMNS}, due_at, claimed_until, times_checksum FROM push WHERE task_no = ?1");
+        let mut select = connection.prepare_cached(&sql)?;
         let mut rows = select.query([task.row.task_no])?;
         let mut count = 0;
         while let Some(row) = rows.next()? {
             count += 1;
-            let (config, delivered, due, parked): (String, i64, bool, bool) =
-                (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+            let columns = match push_columns_unchecked(row) {
+                Ok(columns) => columns,
+                Err(failure) => {
+                    self.fault(Some(head.id.as_str()), format!("a webhook cannot be read: {}", told(&failure.0)));
+                    continue;
+                }
+            };
+            let (due_at, claimed_until): (Option<i64>, Option<i64>) = (row.get(AFTER_PUSH)?, row.get(AFTER_PUSH + 1)?);
+            let (delivered, parked, due) = (columns.delivered_seq, columns.parked != 0, due_at.is_some());
+            let config = &columns.config_id;
+            if row.get::<_, i64>(AFTER_PUSH - 1)? != columns.checksum() {
+                self.fault(Some(head.id.as_str()), format!("webhook {config} does not match its checksum"));
+            }
+            if row.get::<_, i64>(AFTER_PUSH + 2)? != of_push_times(due_at, claimed_until) {
+                self.fault(
+                    Some(head.id.as_str()),
+                    format!("the times of webhook {config} do not match their checksum"),
+                );
+            }
+            if columns.dialect().is_err() {
+                let what = format!("webhook {config} speaks the dialect {}, which is unknown", columns.dialect);
+                self.fault(Some(head.id.as_str()), what);
+            }
             let seq = signed(head.seq);
             let what = if !(0..=seq).contains(&delivered) {
                 format!("has delivered event {delivered} of {seq}")
             } else if parked && due {
                 "is given up on, and due".to_owned()
+            } else if claimed_until.is_some() && claimed_until != due_at {
+                "is claimed until another time than it is due again".to_owned()
             } else if delivered < seq && !parked && !due {
                 format!("has delivered event {delivered} of {seq}, and is not due")
             } else if delivered < task.floor_seq {

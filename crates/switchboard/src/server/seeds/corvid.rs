@@ -14,10 +14,10 @@ use switchboard_core::dialect::corvid::{
 use switchboard_core::error::ProtocolError;
 use tokio::time::Instant;
 
-use crate::server::auth::Identity;
+use crate::server::auth::{Identified, Identity};
 use crate::server::binding::Calling;
 use crate::server::body::ReplyBody;
-use crate::server::context::{Head, Mounted, Shared};
+use crate::server::context::{Head, Mounted, Shared, Site};
 use crate::server::metrics::Outcome;
 use crate::server::names::X_SOURCE_AGENT;
 use crate::server::respond::{JSON, http_error, json, outcome};
@@ -25,14 +25,16 @@ use crate::server::routes::CorvidPlace;
 
 /// Where a request came to.
 pub(crate) struct At<'a> {
+    /// The agents at the address that the request names.
+    pub(crate) site: &'a Site,
     /// The agent that its path names, if it names one.
     pub(crate) agent: Option<&'a str>,
     pub(crate) place: CorvidPlace<'a>,
 }
 
-impl At<'_> {
-    fn agent<'s>(&self, shared: &'s Shared) -> Option<&'s Mounted> {
-        shared.agents.iter().map(Arc::as_ref).find(|mounted| match self.agent {
+impl<'a> At<'a> {
+    fn agent(&self) -> Option<&'a Mounted> {
+        self.site.agents.iter().map(Arc::as_ref).find(|mounted| match self.agent {
             Some(name) => mounted.name.as_str() == name,
             None => mounted.accent.default_project,
         })
@@ -79,7 +81,7 @@ where
     }
     let answered = match &at.place {
         CorvidPlace::Card => {
-            return match at.agent(shared) {
+            return match at.agent() {
                 Some(agent) => agent.cards.api.answer(head.headers, is_head),
                 None => text(StatusCode::NOT_FOUND, "Agent not found"),
             };
@@ -115,7 +117,7 @@ where
             return Err(error.into());
         }
     };
-    let Some(agent) = at.agent(shared) else {
+    let Some(agent) = at.agent() else {
         let why = if at.agent.is_none() { NO_AGENT } else { "Agent not found" };
         return Err(Refusal::Text(StatusCode::NOT_FOUND, why));
     };
@@ -127,11 +129,11 @@ where
         return Err(Refusal::Text(StatusCode::BAD_REQUEST, TOO_DEEP));
     }
     let request = Request::SendMessage(Box::new(sent.into_send(options.timeout_ms)));
-    Ok(call(shared, head, agent, identity, request).await?)
+    Ok(call(shared, head, agent, &identity, request).await?)
 }
 
 /// Who sends, and what.
-async fn receive<'s, B>(shared: &'s Shared, head: &Head<'_>, body: B) -> Result<(&'s Identity, Sent), ProtocolError>
+async fn receive<'s, B>(shared: &'s Shared, head: &Head<'_>, body: B) -> Result<(Identified<'s>, Sent), ProtocolError>
 where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
@@ -149,9 +151,9 @@ fn named_source(headers: &HeaderMap, bytes_max: usize) -> Option<String> {
 
 async fn get(shared: &Shared, head: &Head<'_>, at: &At<'_>, id: &str) -> Result<Response<ReplyBody>, Refusal> {
     let identity = shared.door.identify(head.headers)?;
-    let agent = at.agent(shared).ok_or_else(|| ProtocolError::task_not_found(&id.into()))?;
+    let agent = at.agent().ok_or_else(|| ProtocolError::task_not_found(&id.into()))?;
     let request = Request::GetTask { id: id.into(), history_length: None };
-    Ok(call(shared, head, agent, identity, request).await?)
+    Ok(call(shared, head, agent, &identity, request).await?)
 }
 
 async fn call(

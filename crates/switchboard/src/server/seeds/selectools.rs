@@ -12,7 +12,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::TaskId;
 
 use super::{Asked, Visit};
-use crate::server::auth::{Identity, unauthenticated};
+use crate::server::auth::{Identified, unauthenticated};
 use crate::server::binding::Calling;
 use crate::server::body::read;
 use crate::server::context::{Head, Mounted, Shared};
@@ -23,7 +23,7 @@ pub(super) async fn receive<'s, B>(
     agent: &Mounted,
     head: &Head<'_>,
     body: B,
-) -> Result<(&'s Identity, Bytes), ProtocolError>
+) -> Result<(Identified<'s>, Bytes), ProtocolError>
 where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
@@ -36,7 +36,7 @@ where
 }
 
 /// The whole header is compared in the original, so the scheme has one spelling.
-fn identify<'s>(shared: &'s Shared, headers: &HeaderMap) -> Result<&'s Identity, ProtocolError> {
+fn identify<'s>(shared: &'s Shared, headers: &HeaderMap) -> Result<Identified<'s>, ProtocolError> {
     let named = headers.get(header::AUTHORIZATION).is_none_or(|value| value.as_bytes().starts_with(b"Bearer "));
     if named || shared.door.is_open() {
         return shared.door.identify(headers);

@@ -11,17 +11,21 @@ use switchboard_core::dialect::{Dialect, Told, agent_native, nexus};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{TaskView, Update};
 
-use crate::server::context::Shared;
+use super::Visit;
 use crate::server::sse::{Framing, SseBody};
 
 /// The body of a stream that is asked for under this id.
-pub(super) fn tell(shared: &Shared, dialect: Dialect, id: &str, updates: UpdateStream) -> SseBody {
+pub(super) fn tell(visit: Visit<'_>, id: &str, updates: UpdateStream) -> SseBody {
+    let Visit { shared, agent, identity, dialect, .. } = visit;
+    let (engine, name) = (shared.engine.clone(), agent.name.clone());
+    let owner = identity.owner(None).unwrap_or_default();
+    let fit = Box::new(move |view| engine.fitted_to_frame(name.as_str(), &owner, view));
     let (narrator, id) = match dialect {
         Dialect::Nexus => (Narrator::Nexus(nexus::Narrator::default()), id),
         // No other dialect has streams that are told in tasks.
         _ => (Narrator::AgentNative(agent_native::Narrator::default()), STREAM_ID),
     };
-    let told: UpdateStream = Box::pin(Tale { updates, narrator, untold: None });
+    let told: UpdateStream = Box::pin(Tale { updates, narrator, untold: None, fit });
     let framing = Framing::JsonRpc { id: id.to_owned() };
     let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
     let (write_bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
@@ -56,12 +60,14 @@ struct Tale {
     narrator: Narrator,
     /// The number of an update that is told unless something follows at once.
     untold: Option<Option<u64>>,
+    /// Makes a task fit one event: it holds all that was written so far.
+    fit: Box<dyn Fn(TaskView) -> TaskView + Send>,
 }
 
 impl Tale {
     fn tell(&mut self, seq: Option<u64>) -> Option<Result<Frame, ProtocolError>> {
         self.untold = None;
-        let view = self.narrator.view()?;
+        let view = (self.fit)(self.narrator.view()?);
         Some(Ok(Frame { seq, truncated: false, update: SharedUpdate::new(Update::Task(view)) }))
     }
 }

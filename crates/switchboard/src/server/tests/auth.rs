@@ -3,7 +3,11 @@
 use http::{HeaderMap, HeaderValue, header};
 use switchboard_core::error::ProtocolError;
 
-use crate::server::auth::{Door, Identity, Tokens};
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use crate::server::auth::{Door, Identity, Tokens, keep_fresh};
 
 const ALICE: &str = "a-token-of-alice-for-tests";
 
@@ -18,7 +22,7 @@ fn identified(values: &[&str]) -> Result<Identity, ProtocolError> {
     for value in values {
         headers.append(header::AUTHORIZATION, HeaderValue::from_bytes(value.as_bytes()).unwrap());
     }
-    door().identify(&headers).cloned()
+    door().identify(&headers).map(|identity| Identity::clone(&identity))
 }
 
 #[test]
@@ -129,4 +133,71 @@ fn an_open_door_lets_everybody_in_as_nobody() {
     let mut headers = HeaderMap::new();
     headers.insert(header::AUTHORIZATION, HeaderValue::from_static("Bearer whatever"));
     assert!(!plain.identify(&headers).unwrap().authenticated);
+}
+
+/// Whether a door with these tokens lets the holder of one in.
+fn admits(tokens: &Tokens, token: &str) -> bool {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}")).unwrap());
+    Door::Tokens(tokens.clone()).identify(&headers).is_ok()
+}
+
+/// Writes a file, a while after it was last written as far as its time says.
+fn rewrite(path: &Path, text: &str) {
+    let before = std::fs::metadata(path).map_or(SystemTime::UNIX_EPOCH, |file| file.modified().unwrap());
+    std::fs::write(path, text).unwrap();
+    File::options().write(true).open(path).unwrap().set_modified(before + Duration::from_secs(60)).unwrap();
+}
+
+const BOB: &str = "b-token-of-bob-for-tests";
+
+#[tokio::test]
+async fn a_file_that_is_read_again_takes_tokens_away_and_a_bad_one_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokens.txt");
+    std::fs::write(&path, format!("{ALICE} alice\n{BOB} bob\n")).unwrap();
+    let tokens = Tokens::from_file(&path).unwrap();
+    let given_to_a_server = tokens.clone();
+    assert!(admits(&given_to_a_server, ALICE) && admits(&given_to_a_server, BOB));
+    for (bad, why) in [
+        (format!("{BOB} bob\nshort eve\n"), "line 2: the token is shorter than 16 characters; use a long random one"),
+        ("# nobody\n".to_owned(), "no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT] [+operator]"),
+        ("x".repeat((1 << 20) + 1), "is larger than 1048576 bytes"),
+    ] {
+        std::fs::write(&path, bad).unwrap();
+        assert_eq!(tokens.reload().await.unwrap_err().to_string(), why);
+        assert!(admits(&given_to_a_server, ALICE) && admits(&given_to_a_server, BOB));
+    }
+    std::fs::write(&path, format!("{BOB} bob\n")).unwrap();
+    tokens.reload().await.unwrap();
+    assert!(!admits(&given_to_a_server, ALICE) && admits(&given_to_a_server, BOB));
+    std::fs::remove_file(&path).unwrap();
+    let gone = "cannot be read: No such file or directory (os error 2)";
+    assert_eq!(tokens.reload().await.unwrap_err().to_string(), gone);
+    assert_eq!(Tokens::from_file(&path).unwrap_err().to_string(), gone);
+    assert!(admits(&given_to_a_server, BOB));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_file_of_tokens_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokens.txt");
+    rewrite(&path, &format!("{ALICE} alice\n"));
+    let tokens = Tokens::from_file(&path).unwrap();
+    let every = Duration::from_secs(60);
+    let changing = async {
+        tokio::time::sleep(every * 2).await;
+        assert!(admits(&tokens, ALICE), "an unchanged file is left alone");
+        rewrite(&path, &format!("{BOB} bob\n"));
+        let deadline = tokio::time::Instant::now() + every * 10;
+        while !admits(&tokens, BOB) {
+            assert!(tokio::time::Instant::now() < deadline, "the change was never noticed");
+            tokio::time::sleep(every).await;
+        }
+        assert!(!admits(&tokens, ALICE));
+    };
+    tokio::select! {
+        () = keep_fresh(tokens.clone(), every) => panic!("the look-out gave up"),
+        () = changing => {}
+    }
 }

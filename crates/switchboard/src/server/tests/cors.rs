@@ -14,7 +14,7 @@ fn marked(cors: &Cors, origin: Option<&str>, public: bool) -> Vec<String> {
     lines
 }
 
-const EXPOSED: &str = "access-control-expose-headers: a2a-extensions, x-a2a-extensions, x-request-id, retry-after, etag, accept-ranges, \
+const EXPOSED: &str = "access-control-expose-headers: a2a-extensions, x-a2a-extensions, a2a-output-modes, x-request-id, retry-after, etag, accept-ranges, \
      content-range, content-disposition";
 
 #[test]

@@ -1,35 +1,30 @@
 //! New certificates: a look at the files now and then, and another read when they have changed. Nothing here blocks a
 //! thread that serves.
 
-use std::fs::Metadata;
 use std::io;
 use std::path::Path;
 use std::sync::PoisonError;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use rustls::sign::CertifiedKey;
 use tokio::io::AsyncReadExt;
 
 use super::pair::{FILE_BYTES_MAX, Labels, pair};
 use super::{Tls, TlsError};
+use crate::server::file_stamp::FileStamp;
 
-/// How the two files look from outside; a file that is not there has no looks.
+/// The certificate and the key as they were when they were last read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp([Option<(SystemTime, u64)>; 2]);
+pub(super) struct Stamp([FileStamp; 2]);
 
 impl Stamp {
     pub(super) fn of(certificate: &Path, key: &Path) -> Self {
-        Self([looks(std::fs::metadata(certificate)), looks(std::fs::metadata(key))])
+        Self([FileStamp::of(certificate), FileStamp::of(key)])
     }
 
     pub(super) async fn of_now(certificate: &Path, key: &Path) -> Self {
-        Self([looks(tokio::fs::metadata(certificate).await), looks(tokio::fs::metadata(key).await)])
+        Self([FileStamp::of_now(certificate).await, FileStamp::of_now(key).await])
     }
-}
-
-fn looks(file: io::Result<Metadata>) -> Option<(SystemTime, u64)> {
-    let file = file.ok()?;
-    Some((file.modified().ok()?, file.len()))
 }
 
 /// Reads both files.

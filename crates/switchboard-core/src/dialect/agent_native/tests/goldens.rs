@@ -1,12 +1,14 @@
 //! The golden files: requests of the original's client, its cards, and replies as its server has them.
 
 use std::fs;
-use std::sync::Arc;
+
+use serde_json::Value;
 
 use crate::call::Request;
+use crate::model::redact::{redact_card, redact_view};
 use crate::model::{
     AgentCapabilities, AgentCard, AgentSkill, Artifact, Json, Message, Part, Role, SecurityScheme, Task, TaskState,
-    Timestamp,
+    TaskView, Timestamp,
 };
 
 use super::super::encode_card;
@@ -63,6 +65,11 @@ fn asked(state: TaskState) -> Task {
     task
 }
 
+/// The task as a caller gets it: without what must not leave the server.
+fn sent_out(task: Task) -> Value {
+    written(&redact_view(TaskView::whole(task.into())).task)
+}
+
 /// In the model the answer is an artifact in chunks; here it is one message, in the status and at the end of history.
 #[test]
 fn a_completed_task_has_its_answer_in_the_status() {
@@ -75,14 +82,14 @@ fn a_completed_task_has_its_answer_in_the_status() {
     done.metadata = Some(Json::from_trusted(
         r#"{"callerApp":"mail","userEmail":"a@b","googleToken":"g","apiKey":"k","Authorization":"x","__a2a_processor":{}}"#,
     ));
-    assert_eq!(written(&Arc::new(done)), golden_value("reply-done")["result"]);
+    assert_eq!(sent_out(done), golden_value("reply-done")["result"]);
 }
 
 #[test]
 fn an_accepted_task_is_working_and_tells_no_secrets() {
     let mut working = asked(TaskState::Working);
     working.metadata = Some(Json::from_trusted(r#"{"userEmail":"alice@example.com","bearer":"b"}"#));
-    assert_eq!(written(&Arc::new(working)), golden_value("reply-working")["result"]);
+    assert_eq!(sent_out(working), golden_value("reply-working")["result"]);
 }
 
 fn skill(id: &str, name: &str, description: &str) -> AgentSkill {
@@ -126,7 +133,8 @@ fn the_card_is_the_original_s_to_the_byte() {
     let mut skills = private.to_vec();
     skills.push(skill("mcp__stdio_fs", "Files", "Reads files"));
     let url = "https://analytics.example.com/apps/a/_agent-native/a2a";
-    let open = encoded(|out| encode_card(&analytics(false, skills), url, out));
+    let shown = redact_card(analytics(false, skills).into());
+    let open = encoded(|out| encode_card(&shown, url, out));
     assert_eq!(open, golden("card-open").trim_end());
 }
 

@@ -5,7 +5,7 @@ use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
 use crate::dialect::testing::{Dice, message, mutate};
 use crate::model::{Message, MessageId, PartContent};
 
-use super::super::{HIDDEN_METADATA, encode_message};
+use super::super::encode_message;
 use super::{decode, encoded, golden, sent};
 
 /// The message without what this dialect loses.
@@ -30,17 +30,6 @@ proptest! {
     fn a_message_survives_up_to_the_losses(message in message()) {
         let written = encoded(|out| encode_message(&message, out));
         prop_assert_eq!(sent(&format!(r#"{{"message":{written}}}"#)).message, without_losses(message));
-    }
-}
-
-#[test]
-fn what_is_hidden_does_not_come_back() {
-    for name in HIDDEN_METADATA {
-        let params = format!(
-            r#"{{"message":{{"role":"user","parts":[{{"type":"text","text":"x"}}],"metadata":{{"{name}":1,"a":2}}}}}}"#
-        );
-        let written = encoded(|out| encode_message(&sent(&params).message, out));
-        assert_eq!(written, r#"{"role":"user","parts":[{"type":"text","text":"x"}],"metadata":{"a":2}}"#, "{name}");
     }
 }
 

@@ -130,7 +130,10 @@ fn updates_are_written_as_the_sdk_does() {
     let image = Part::raw(&b"\x89PNG\r\n\x1a\n"[..]).with_media_type("image/png").with_filename("map.png");
     check_update("artifact-image", &artifact_update(Artifact::new("map", vec![image]), false, true));
     let Update::Artifact(full) = artifact_update(full_artifact(), false, true) else { unreachable!() };
-    check_update("artifact-full", &Update::Artifact(ArtifactUpdate { metadata: Some(json(r#"{"page":1.5}"#)), ..full }));
+    check_update(
+        "artifact-full",
+        &Update::Artifact(ArtifactUpdate { metadata: Some(json(r#"{"page":1.5}"#)), ..full }),
+    );
     for (name, state, time) in [
         ("auth-required", TaskState::AuthRequired, "09:01:00.125"),
         ("input-required", TaskState::InputRequired, "09:01:30.125"),

@@ -1,0 +1,38 @@
+//! `switchboard health`: asks a server whether it is well. Made for health checks in places without curl.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::cli::HealthArgs;
+use crate::config::{Environment, SettingFlags, gather, local_url};
+use crate::failure::Failure;
+use crate::outbox::{Trust, fetch};
+
+/// A server that takes longer is not well.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the server says.
+///
+/// # Errors
+/// When it is not well or does not answer in time.
+pub(crate) async fn run(args: &HealthArgs, environment: &Environment, folder: &Path) -> Result<String, Failure> {
+    let (url, own_certificate) = match &args.url {
+        Some(url) => (url.trim_end_matches('/').to_owned(), None),
+        None => {
+            let layers = gather(&SettingFlags::default(), args.config.as_deref(), environment, folder);
+            let (server, tls) = layers.server()?;
+            (local_url(&server, &tls), tls.cert.value)
+        }
+    };
+    let trust = match (&args.ca_cert, own_certificate) {
+        (Some(file), _) => Trust::Authorities(folder.join(file)),
+        (None, Some(own)) => Trust::Own(folder.join(own)),
+        (None, None) => Trust::WellKnown,
+    };
+    let path = if args.ready { "/readyz" } else { "/healthz" };
+    let asked = tokio::time::timeout(PATIENCE, fetch(&url, path, &trust)).await;
+    let late = |_| Failure::Runtime(format!("{url} did not answer within {} seconds", PATIENCE.as_secs()));
+    let (status, body) = asked.map_err(late)??;
+    let said = String::from_utf8_lossy(&body).trim().to_owned();
+    if status == 200 { Ok(said) } else { Err(Failure::Runtime(format!("{url}{path} answered {status}: {said}"))) }
+}

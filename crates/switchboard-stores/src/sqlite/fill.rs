@@ -1,0 +1,104 @@
+//! Gives the rows of a file from before checksums theirs, as they stand: what was damaged before stays damaged and is
+//! not found out. A stretch of rows at a time is read and then written, so that a file of any size needs little memory.
+
+use rusqlite::{Connection, Row, params};
+use switchboard_engine::ports::store::StoreError;
+
+use super::accepted::{ACCEPTED_COLUMNS, accepted_columns_unchecked};
+use super::checksums::{mistyped, of_meta, of_push_times, of_scope};
+use super::deliveries::{PUSH_COLUMNS, push_columns_unchecked};
+use super::error::Failure;
+use super::fold::{CHUNK_COLUMNS, ChunkRow};
+use super::rows::{LOG_COLUMNS, LogRow, TASK_COLUMNS, task_columns_unchecked};
+use crate::checksum::ContentHash;
+
+/// Rows between two rounds of writing.
+const ROWS_MAX: i64 = 1024;
+
+pub(super) fn add_checksums(connection: &Connection) -> Result<(), Failure> {
+    fill_meta(connection)?;
+    fill(connection, "scope.checksum", "scope_no, tenant, principal, agent", |row| {
+        let text = |column: usize| -> Result<&str, Failure> { row.get_ref(column)?.as_str().map_err(mistyped) };
+        Ok(of_scope(row.get(0)?, [text(1)?, text(2)?, text(3)?]))
+    })?;
+    fill(connection, "task.checksum", TASK_COLUMNS, |row| Ok(task_columns_unchecked(row)?.checksum()))?;
+    fill(connection, "log.checksum", LOG_COLUMNS, |row| {
+        let found = LogRow::read_unchecked(row)?;
+        Ok(found.columns.checksum(ContentHash::of(found.record.as_bytes())))
+    })?;
+    fill(connection, "chunk.checksum", CHUNK_COLUMNS, |row| {
+        let found = ChunkRow::read_unchecked(row)?;
+        Ok(found.columns.checksum(ContentHash::of(found.bytes)))
+    })?;
+    fill(connection, "push.checksum", PUSH_COLUMNS, |row| Ok(push_columns_unchecked(row)?.checksum()))?;
+    fill(connection, "push.times_checksum", "push_no, due_at, claimed_until", |row| {
+        Ok(of_push_times(row.get(1)?, row.get(2)?))
+    })?;
+    fill_accepted(connection)
+}
+
+/// Fills a column, given as `table.column`, of a table whose key is one number: the first of `columns`.
+fn fill(
+    connection: &Connection,
+    target: &str,
+    columns: &str,
+    checksum: impl Fn(&Row<'_>) -> Result<i64, Failure>,
+) -> Result<(), Failure> {
+    let (table, column) = target.split_once('.').unwrap_or((target, "checksum"));
+    let mut select = connection
+        .prepare(&format!("SELECT {columns} FROM {table} WHERE {table}.rowid > ?1 ORDER BY {table}.rowid LIMIT ?2"))?;
+    let mut update = connection.prepare(&format!("UPDATE {table} SET {column} = ?2 WHERE rowid = ?1"))?;
+    let mut last = i64::MIN;
+    loop {
+        let mut found: Vec<(i64, i64)> = Vec::new();
+        let before = last;
+        let mut rows = select.query([last, ROWS_MAX])?;
+        while let Some(row) = rows.next()? {
+            last = row.get(0)?;
+            match checksum(row) {
+                Ok(checksum) => found.push((last, checksum)),
+                // It stays without one, and whoever reads it is told: one bad row keeps nobody from the others.
+                Err(Failure(StoreError::Corrupt(reason))) => {
+                    tracing::warn!(table, row = last, reason, "a damaged row is given no checksum");
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        if last == before {
+            return Ok(());
+        }
+        for (key, checksum) in found {
+            update.execute([key, checksum])?;
+        }
+    }
+}
+
+fn fill_meta(connection: &Connection) -> Result<(), Failure> {
+    let mut select = connection.prepare("SELECT name, value FROM meta")?;
+    let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let rows: Vec<(String, i64)> = rows.collect::<rusqlite::Result<_>>()?;
+    for (name, value) in rows {
+        connection.execute("UPDATE meta SET checksum = ?2 WHERE name = ?1", params![name, of_meta(&name, value)])?;
+    }
+    Ok(())
+}
+
+fn fill_accepted(connection: &Connection) -> Result<(), Failure> {
+    let sql = format!("SELECT {ACCEPTED_COLUMNS} FROM accepted WHERE (day, key) > (?1, ?2) ORDER BY day, key LIMIT ?3");
+    let mut select = connection.prepare(&sql)?;
+    let mut update = connection.prepare("UPDATE accepted SET checksum = ?3 WHERE day = ?1 AND key = ?2")?;
+    let mut last = (i64::MIN, Vec::new());
+    loop {
+        let mut found: Vec<(i64, Vec<u8>, i64)> = Vec::new();
+        let mut rows = select.query(params![last.0, last.1, ROWS_MAX])?;
+        while let Some(row) = rows.next()? {
+            let columns = accepted_columns_unchecked(row)?;
+            found.push((columns.day, columns.key.to_vec(), columns.checksum()));
+        }
+        let Some((day, key, _)) = found.last() else { return Ok(()) };
+        last = (*day, key.clone());
+        for (day, key, checksum) in found {
+            update.execute(params![day, key, checksum])?;
+        }
+    }
+}

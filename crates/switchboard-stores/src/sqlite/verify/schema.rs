@@ -1,0 +1,44 @@
+//! The tables, indexes and views of the file against those that this build makes. SQLite checks what is there; that an
+//! index is not there, and every look-up by it reads the whole table, it cannot know.
+
+use std::collections::BTreeMap;
+
+use rusqlite::Connection;
+
+use super::super::error::Failure;
+use super::super::schema::MIGRATIONS;
+use super::Inspection;
+
+/// What each table, index and view is called, and how it is made.
+type Schema = BTreeMap<(String, String), Option<String>>;
+
+impl Inspection<'_> {
+    pub(super) fn schema(&mut self) -> Result<(), Failure> {
+        let fresh = Connection::open_in_memory()?;
+        for migration in MIGRATIONS {
+            fresh.execute_batch(migration.sql)?;
+        }
+        let (made, mut found) = (schema_of(&fresh)?, schema_of(self.connection)?);
+        for ((kind, name), sql) in made {
+            match found.remove(&(kind.clone(), name.clone())) {
+                None => self.fault(None, format!("the {kind} {name} is missing")),
+                Some(other) if other != sql => {
+                    self.fault(None, format!("the {kind} {name} is not made as this build makes it"));
+                }
+                Some(_) => {}
+            }
+        }
+        for (kind, name) in found.into_keys() {
+            self.fault(None, format!("the {kind} {name} is none that this build makes"));
+        }
+        Ok(())
+    }
+}
+
+fn schema_of(connection: &Connection) -> Result<Schema, Failure> {
+    // What SQLite's own ANALYZE leaves is nobody's damage.
+    let mut select =
+        connection.prepare("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'")?;
+    let rows = select.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}

@@ -1,0 +1,105 @@
+//! A finished server at its addresses: every agent mounted with its cards, once for each name that clients on this machine
+//! may ask under.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_core::call::Endpoint;
+use switchboard_core::dialect::json::DecodeLimits;
+use switchboard_core::model::redact::redact_card;
+use switchboard_engine::ports::{Clock, Ids};
+use switchboard_engine::supervisor::Kind;
+use switchboard_engine::system::{RandomIds, SystemClock};
+
+use super::accent::Accent;
+use super::auth::{self, Door};
+use super::builder::Parts;
+use super::cards::{CardForm, ServedCards, Subject};
+use super::context::{Mounted, RequestIds, Shared, Site};
+use super::download;
+use super::gate::Gate;
+use super::interfaces::{Choice, ProtocolBinding};
+use super::metrics::Metrics;
+use super::mount::MountPath;
+use super::origins::Origins;
+use super::rebased::Rebased;
+
+impl Parts {
+    /// `origins` is where the server is reached if no public URL says otherwise.
+    pub(super) fn share(self, origins: Origins, certified_host: Option<String>) -> Shared {
+        let origins = match &self.public_url {
+            Some(url) => Origins::fixed(url.to_string().trim_end_matches('/').to_owned()),
+            None => origins,
+        };
+        download::announce(&self.engine, origins.own());
+        let base_path = self.public_url.as_ref().map(|url| url.path().trim_end_matches('/').to_owned());
+        let own_site = self.site(origins.own(), origins.own());
+        let other_sites = origins.others().map(|base| self.site(base, origins.own())).collect();
+        if let Door::Tokens(tokens) = &self.door {
+            let every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
+            self.engine.supervisor().spawn(Kind::Sweep, auth::keep_fresh(tokens.clone(), every));
+        }
+        let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
+        Shared {
+            gate: Gate::new(self.host_check, self.public_url.as_ref(), certified_host),
+            engine: self.engine,
+            origins,
+            own_site,
+            other_sites,
+            door: self.door,
+            cors: self.cors,
+            decode_limits: DecodeLimits { parts_max: self.limits.parts_max, ..DecodeLimits::default() },
+            limits: self.limits,
+            mount: MountPath::new(base_path.unwrap_or_default()),
+            default_version: self.default_version,
+            metrics: Arc::new(Metrics::default()),
+            tls: self.tls,
+            request_ids: RequestIds::new(prefix),
+        }
+    }
+
+    /// Every agent at an address of the server; `own_base` is the one that links to artifacts are written with.
+    fn site(&self, base: &str, own_base: &str) -> Site {
+        let mount = |(slug, accent): &(String, Arc<Accent>), url: String| {
+            let endpoint = self.engine.endpoint(slug)?;
+            let endpoint = if base == own_base { endpoint } else { Arc::new(Rebased::new(endpoint, own_base, base)) };
+            Some(Arc::new(self.mount(slug, accent, endpoint, base, url)))
+        };
+        let root = self.order.first().and_then(|agent| mount(agent, base.to_owned()));
+        let under = |agent: &(String, Arc<Accent>)| mount(agent, format!("{base}/agents/{}", agent.0));
+        Site { root, agents: self.order.iter().filter_map(under).collect() }
+    }
+
+    /// An agent at an address below that of the server.
+    fn mount(&self, slug: &str, accent: &Arc<Accent>, endpoint: Arc<dyn Endpoint>, base: &str, url: String) -> Mounted {
+        let card = redact_card(endpoint.card());
+        let is_default_agent = self.order.first().is_some_and(|(first, _)| first == slug);
+        let choice = choice(accent, self.interfaces.as_deref(), self.card_form, is_default_agent);
+        let interfaces = choice.interfaces(base, &url);
+        let (own_url, api_url) = (&format!("{base}/agents/{slug}"), &format!("{base}/api/agents/{slug}"));
+        let subject = Subject {
+            card: &card,
+            interfaces: &interfaces,
+            url: &url,
+            own_url,
+            api_url,
+            selectools_url: &accent.selectools.card_url,
+            default_project: accent.default_project,
+            has_version: accent.has_version,
+        };
+        let cards = ServedCards::new(choice.form, &subject, self.since, self.limits.card_max_age_s);
+        let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
+        let accent = accent.clone();
+        Mounted { name: slug.into(), endpoint, url, interfaces, cards, extensions, accent }
+    }
+}
+
+/// What decides about the interfaces on an agent's card.
+pub(super) fn choice<'a>(
+    accent: &'a Accent,
+    server: Option<&'a [ProtocolBinding]>,
+    form: CardForm,
+    is_default_agent: bool,
+) -> Choice<'a> {
+    Choice { agent: accent.interfaces.as_deref(), server, form: accent.card.unwrap_or(form), is_default_agent }
+}
