@@ -111,6 +111,7 @@ impl EngineBuilder {
             links: OnceLock::new(),
             deliveries_due: Notify::new(),
             runs_due: Notify::new(),
+            prune_due: Notify::new(),
         };
         Engine { house: Arc::new(house) }
     }
@@ -347,7 +348,7 @@ impl Endpoint for AgentEndpoint {
 /// Removes what is no longer kept, a little at a time.
 async fn prune_forever(house: Arc<House>) {
     loop {
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        let _ = tokio::time::timeout(Duration::from_secs(60), house.prune_due.notified()).await;
         let retention = house.limits.retention(house.now());
         loop {
             match house.store.prune(retention, 500).await {

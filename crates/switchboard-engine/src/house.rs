@@ -11,6 +11,7 @@ use switchboard_core::lifecycle::{Bounds, Phase};
 use switchboard_core::model::{AgentCard, AgentName, TaskId, TaskView, Timestamp};
 use tokio::sync::{Notify, Semaphore};
 
+use crate::commit::WriteError;
 use crate::fitting::{fit, fit_update, is_surely_light, is_surely_light_update};
 use crate::health::Health;
 use crate::limits::Limits;
@@ -78,6 +79,8 @@ pub(crate) struct House {
     pub(crate) deliveries_due: Notify,
     /// Wakes the sweeper.
     pub(crate) runs_due: Notify,
+    /// Wakes the loop that prunes.
+    pub(crate) prune_due: Notify,
 }
 
 impl House {
@@ -155,9 +158,23 @@ impl House {
     /// A task that the outside may see. Unknown, foreign and unborn are the same answer.
     pub(crate) async fn live_task(&self, scope: &Scope, id: &TaskId) -> Result<StoredTask, ProtocolError> {
         match self.stored_task(scope, id).await {
-            Ok(Some(stored)) if stored.head.phase == Phase::Live => Ok(stored),
+            Ok(Some(stored)) if stored.head.phase == Phase::Live => {
+                if !self.has_paused_too_long(scope, &stored.folded.task) {
+                    return Ok(stored);
+                }
+                self.end_pause(scope, &stored).await.map_err(WriteError::into_protocol)?;
+                let ended = self.stored_task(scope, id).await.map_err(|error| self.store_failed(&error))?;
+                ended.ok_or_else(|| ProtocolError::task_not_found(id))
+            }
             Ok(_) => Err(ProtocolError::task_not_found(id)),
             Err(error) => Err(self.store_failed(&error)),
+        }
+    }
+
+    /// A record was opened. Where tasks are pruned in batches, this may have been one too many.
+    pub(crate) fn note_opened(&self) {
+        if self.limits.retention_tasks_batch > 0 {
+            self.prune_due.notify_one();
         }
     }
 

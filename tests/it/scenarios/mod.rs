@@ -33,3 +33,4 @@ mod slow_readers;
 mod stream_ends;
 mod streaming;
 mod time_limits;
+mod ways_of_dialects;

@@ -40,6 +40,7 @@ pub(crate) use origin::{ConfigError, ConfigErrors, Errors, Given, Origin};
 pub(crate) use print::print;
 pub(crate) use settle::settle;
 pub(crate) use table::{AgentSettings, ServerSettings, SkillSettings, TlsSettings};
+pub(crate) use typed::Secret;
 
 /// The name of the configuration file that is looked for in the current folder.
 pub(crate) const FILE_NAME: &str = "switchboard.toml";
@@ -56,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) tls: Option<KnownTls>,
     pub(crate) storage: Storage,
     pub(crate) tokens: Option<KnownTokens>,
+    /// The key that all callers share.
+    pub(crate) api_key: Option<Secret>,
     pub(crate) webhook_signing_secrets: Option<KnownSecrets>,
     /// The first is the default one. Never empty.
     pub(crate) agents: Vec<AgentConfig>,

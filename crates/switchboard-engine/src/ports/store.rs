@@ -400,6 +400,21 @@ pub struct Retention {
     /// Records that never became tasks, and idempotency keys.
     pub replies_ms: i64,
     pub tasks_max: u64,
+    /// How many closed records one call removes if there are more than `tasks_max`, the first opened first; 0 is as many as
+    /// are too many.
+    pub tasks_batch: u64,
+}
+
+impl Retention {
+    /// How many closed records are to go because of their number, of `records` in all.
+    #[must_use]
+    pub fn too_many(&self, records: u64) -> u64 {
+        match records.saturating_sub(self.tasks_max) {
+            0 => 0,
+            excess if self.tasks_batch == 0 => excess,
+            _ => self.tasks_batch,
+        }
+    }
 }
 
 /// Counters since start, for `/metrics` and for tests that count instead of timing.

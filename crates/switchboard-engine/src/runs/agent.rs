@@ -49,6 +49,9 @@ pub struct Traits {
     pub wind_down: Duration,
     /// How much of an error the client reads.
     pub error_details: ErrorDetails,
+    /// How many messages of earlier tasks in the same context the agent is given ([`Turn::context`]). 0, the default, is
+    /// none: each task stands by itself.
+    pub context_messages_max: usize,
     /// Refuses a message whose client accepts none of the media types on the card. Otherwise the agent answers with what
     /// it writes, and the reply says so in a header.
     pub strict_output_modes: bool,
@@ -65,6 +68,7 @@ impl Default for Traits {
             run_max_per_call: None,
             wind_down: Duration::ZERO,
             error_details: ErrorDetails::Incident,
+            context_messages_max: 0,
             strict_output_modes: false,
         }
     }
@@ -116,6 +120,12 @@ impl Traits {
     #[must_use]
     pub fn with_wind_down(mut self, wind_down: Duration) -> Self {
         self.wind_down = wind_down;
+        self
+    }
+
+    #[must_use]
+    pub fn with_context_messages_max(mut self, messages_max: usize) -> Self {
+        self.context_messages_max = messages_max;
         self
     }
 

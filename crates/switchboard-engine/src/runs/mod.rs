@@ -4,8 +4,10 @@
 
 mod agent;
 mod artifact_writer;
+mod background;
 mod ending;
 mod error;
+mod pause;
 mod recovery;
 mod registry;
 mod restore;
@@ -24,6 +26,8 @@ pub use ending::{RunCounters, RunEnd};
 pub use error::{AgentError, TurnError};
 pub use turn::Turn;
 
+pub(crate) use background::Background;
+pub(crate) use error::invalid_response;
 pub(crate) use recovery::give_back;
 pub(crate) use registry::RunRegistry;
 pub(crate) use runner::{Run, poll_once};

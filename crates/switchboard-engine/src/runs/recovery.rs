@@ -50,8 +50,8 @@ pub(super) async fn take_up(
         (Verdict::Run, Some(agent)) => {
             agent.source.runs().recover();
             tracing::debug!(task = %record.id, agent = %agent.name, attempt, "run taken up again");
-            let referenced = house.referenced_tasks(&record.scope, &stored).await;
-            if let Some(run) = Run::begin(house.clone(), agent, record, &stored, referenced, claimed_at, true) {
+            let background = house.background(&agent, &record.scope, &stored).await;
+            if let Some(run) = Run::begin(house.clone(), agent, record, &stored, background, claimed_at, true) {
                 run.spawn();
             }
             Ok(None)

@@ -8,20 +8,23 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use switchboard_core::lifecycle::{Command, Phase, RunCommand, TurnEnd};
-use switchboard_core::model::{FAILED_UNTOLD, Message, Part, TIMED_OUT, Task, TaskState, Timestamp};
+use switchboard_core::dialect::limits_pauses;
+use switchboard_core::lifecycle::{Command, RunCommand, TurnEnd};
+use switchboard_core::model::{FAILED_UNTOLD, Part, TIMED_OUT, TaskState, Timestamp};
 
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
+use super::error::mark_invalid_response;
+use super::pause::end_pause_in_time;
 use super::recovery::queued_too_long;
 use super::registry::Guard;
 use super::turn::TurnStart;
-use super::{AgentError, AgentFuture, RunEnd, Turn};
+use super::{AgentError, AgentFuture, Background, RunEnd, Turn};
 use crate::commit::{Record, WriteError};
 use crate::escaped::Escaped;
 use crate::house::{House, Registered};
-use crate::ports::store::{Scope, StoredTask};
+use crate::ports::store::StoredTask;
 use crate::supervisor::Kind;
 
 /// How an agent's function ended.
@@ -58,7 +61,8 @@ impl Outcome {
         }
         record.fails_by(how.word());
         let text = error.text_for_client(agent.source.traits().error_details, &incident);
-        (TurnEnd::Failed { message: Some(turn.agent_message(vec![Part::text(text)])) }, how)
+        let message = turn.agent_message(vec![Part::text(text)]);
+        (TurnEnd::Failed { message: Some(mark_invalid_response(message, &error)) }, how)
     }
 }
 
@@ -122,13 +126,13 @@ impl Run {
         agent: Arc<Registered>,
         record: Arc<Record>,
         stored: &StoredTask,
-        referenced: Vec<Arc<Task>>,
+        background: Background,
         leased_at: Timestamp,
         interrupted: bool,
     ) -> Option<Self> {
         let inbound = stored.folded.open_turns.first()?.clone();
         let run_max = house.run_max(&agent, inbound.metadata.as_ref(), stored.head.deadline);
-        let mut start = TurnStart::first(record, inbound, &stored.head, run_max, referenced, house.now());
+        let mut start = TurnStart::first(record, inbound, &stored.head, run_max, background, house.now());
         start.interrupted = interrupted;
         start.checkpoint.clone_from(&stored.folded.checkpoint);
         let turn = Turn::direct(house.clone(), start, stored.folded.task.clone());
@@ -156,7 +160,17 @@ impl Run {
 
     pub(crate) fn spawn(self) {
         let house = self.house.clone();
-        house.supervisor.spawn(Kind::Run, self.drive());
+        if !limits_pauses(self.turn.inbound().dialect) {
+            return house.supervisor.spawn(Kind::Run, self.drive());
+        }
+        let (agent, record) = (self.agent.clone(), self.turn.record().clone());
+        let driven = house.clone();
+        house.supervisor.spawn(Kind::Run, async move {
+            self.drive().await;
+            // Shutdown waits for runs, and need not wait for this.
+            let ending = end_pause_in_time(driven.clone(), agent, record);
+            driven.supervisor.spawn(Kind::Sweep, ending);
+        });
     }
 
     async fn drive(mut self) {
@@ -247,7 +261,12 @@ impl Run {
         turn.work_time().begin();
         let future = &mut self.future;
         let mut agent = std::pin::pin!(poll_fn(|cx| poll_agent(future, cx)));
-        let out_of_time = turn.work_time().used_up(run_max);
+        let out_of_time = async {
+            match limits_pauses(turn.inbound().dialect) {
+                true => tokio::time::sleep(run_max).await,
+                false => turn.work_time().used_up(run_max).await,
+            }
+        };
         let canceled_too_long = async {
             cancel.cancelled().await;
             tokio::time::sleep(grace).await;
@@ -345,8 +364,8 @@ async fn next_turn(house: &Arc<House>, agent: &Arc<Registered>, turn: &Turn, lea
     let fence = turn.fence() + 1;
     match house.stored_task(&record.scope, &record.id).await {
         Ok(Some(stored)) if stored.head.running && stored.head.fence == fence => {
-            let referenced = house.referenced_tasks(&record.scope, &stored).await;
-            Run::begin(house.clone(), agent.clone(), record.clone(), &stored, referenced, leased_at, false)
+            let background = house.background(agent, &record.scope, &stored).await;
+            Run::begin(house.clone(), agent.clone(), record.clone(), &stored, background, leased_at, false)
         }
         Ok(_) => None,
         Err(error) => {
@@ -354,31 +373,5 @@ async fn next_turn(house: &Arc<House>, agent: &Arc<Registered>, turn: &Turn, lea
             let _ = house.store_failed(&error);
             None
         }
-    }
-}
-
-impl House {
-    /// The tasks the current message refers to, as far as they exist and belong to the caller.
-    pub(crate) async fn referenced_tasks(&self, scope: &Scope, stored: &StoredTask) -> Vec<Arc<Task>> {
-        match stored.folded.open_turns.first() {
-            Some(inbound) => self.referenced_by(scope, &inbound.message).await,
-            None => Vec::new(),
-        }
-    }
-
-    pub(crate) async fn referenced_by(&self, scope: &Scope, message: &Message) -> Vec<Arc<Task>> {
-        let mut found = Vec::new();
-        for id in message.reference_task_ids.iter().take(self.limits.referenced_tasks_max) {
-            match self.stored_task(scope, id).await {
-                Ok(Some(stored)) if stored.head.phase == Phase::Live => found.push(stored.folded.task.clone()),
-                Ok(_) => tracing::debug!(
-                    task = %Escaped::new(id.as_str()), "a message refers to a task that is not there"
-                ),
-                Err(error) => tracing::warn!(
-                    task = %Escaped::new(id.as_str()), ?error, "a referenced task could not be read"
-                ),
-            }
-        }
-        found
     }
 }

@@ -4,6 +4,7 @@
 
 mod accent;
 mod access_log;
+mod api_key;
 mod auth;
 mod banner;
 mod binding;
