@@ -1,10 +1,11 @@
 //! How the tasks of a file are counted when it is opened.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use switchboard_core::model::TaskState;
 use switchboard_engine::contract::given::Pen;
+use tokio::time::Instant;
 
 use super::super::census::Census;
 use super::super::totals::{Move, Totals, place_of};
