@@ -246,8 +246,7 @@ async fn what_a_send_and_a_delete_answer_with() {
 
 #[tokio::test(start_paused = true)]
 async fn the_tenant_is_a_parameter() {
-    let edge =
-        Edge::new(Server::builder().agent(echo()).tenants(["acme", "globex"]));
+    let edge = Edge::new(Server::builder().agent(echo()).tenants(["acme", "globex"]));
     let mut params = message("hello");
     params["tenant"] = "globex".into();
     assert_eq!(edge.rpc("SendMessage", params).await.gist(), "200");
