@@ -8,7 +8,6 @@ use switchboard::{
     Limits, Recovery, SelectoolsOptions, ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions,
     Synchronous, Traits,
 };
-use tokio::sync::Semaphore;
 
 use crate::agents::demo::Demo;
 use crate::agents::exec::{Exec, variables};
@@ -159,7 +158,7 @@ fn agent_of(agent: AgentConfig, place: String, data: Option<&Path>, environment:
                 run_max: run_timeout.unwrap_or(Duration::from_secs(u64::from(Limits::default().run_s_max))),
                 run_max_per_call: run_timeout_max,
                 recovery,
-                places: Semaphore::new(usize::try_from(*settings.processes_max).unwrap_or(Semaphore::MAX_PERMITS)),
+                processes_max: usize::try_from(*settings.processes_max).unwrap_or(usize::MAX),
             };
             AgentBuilder::new(name, exec)
         }

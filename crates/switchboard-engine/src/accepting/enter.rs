@@ -15,7 +15,10 @@ use crate::commit::{AppendError, Extras, Record, Step, WriteError, contended};
 use crate::house::{House, Registered};
 use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
 use crate::push::put_config;
-use crate::runs::{AgentFuture, Background, Effects, Replies, Run, RunEnd, Stage, Turn, TurnStart, poll_once};
+use crate::runs::{
+    AgentFuture, Background, Begun, Effects, Replies, Run, RunEnd, RunPlace, RunStart, Stage, Turn, TurnStart,
+    poll_once,
+};
 use crate::supervisor::Unbroken;
 
 /// What became of a message.
@@ -85,8 +88,12 @@ impl Entering<'_> {
         // In a context of the caller's choice there may be something to remember; a new one is empty.
         let has_background = !send.message.reference_task_ids.is_empty()
             || (self.agent.source.traits().context_messages_max > 0 && send.message.context_id.is_some());
-        match self.agent.source.traits().effects {
-            Effects::Never if !is_told_first => {
+        let may_ask_first = self.agent.source.traits().effects == Effects::Never && !is_told_first;
+        // An agent that is asked before its message is stored is at work from then on, so it needs its place first.
+        let is_limited = self.agent.source.places().is_some();
+        let place = if may_ask_first && is_limited { self.house.free_place(self.agent) } else { None };
+        match may_ask_first && (!is_limited || place.is_some()) {
+            true => {
                 // In a block of its own, so that what is prepared is not held while the answer is committed.
                 let asked = {
                     let opening = self.prepare(send)?;
@@ -96,9 +103,9 @@ impl Entering<'_> {
                     };
                     self.ask(opening, background)?
                 };
-                self.commit_asked(asked, is_chosen).await
+                self.commit_asked(asked, place, is_chosen).await
             }
-            Effects::Never | Effects::Possible => {
+            false => {
                 let Prepared { record, before, events, extras, .. } = self.prepare(send)?;
                 let mut folded = Folded::empty(record.id.clone(), record.context_id.clone());
                 folded.apply_all(&events);
@@ -135,7 +142,7 @@ impl Entering<'_> {
         // Room for what a short answer adds.
         let mut events = Vec::with_capacity(4);
         decide_onto(&mut events, &before, command, &house.bounds(), now).map_err(refused)?;
-        let extras = Extras { push, accept: self.accept(1, 0), folded: None };
+        let extras = Extras { push, accept: self.accept(1, 0), ..Extras::default() };
         Ok(Prepared { record, inbound, before, events, extras, now })
     }
 
@@ -171,7 +178,12 @@ impl Entering<'_> {
     }
 
     /// Commits what an agent without effects was asked and has answered so far.
-    async fn commit_asked(&self, asked: Asked, is_chosen: bool) -> Result<Entry, ProtocolError> {
+    async fn commit_asked(
+        &self,
+        asked: Asked,
+        place: Option<RunPlace>,
+        is_chosen: bool,
+    ) -> Result<Entry, ProtocolError> {
         let Asked { record, step, folded, extras, turn, run, ended } = asked;
         let events = step.events.clone();
         let run = run.map(|future| (future, self.house.now()));
@@ -188,7 +200,7 @@ impl Entering<'_> {
             runs.end(if shown == RunEnd::Failed && how != RunEnd::Completed { how } else { shown }, worked);
         }
         if let Some((future, leased_at)) = run {
-            Run::new(self.house.clone(), self.agent.clone(), turn, future, leased_at).spawn();
+            Run::new(self.house.clone(), self.agent.clone(), turn, future, Begun::Already(place), leased_at).spawn();
         }
         self.house.note_opened();
         Ok(Entry::Entered(entered(record, folded, events, true)))
@@ -205,6 +217,9 @@ impl Entering<'_> {
         opened: bool,
     ) -> Result<Option<Entry>, ProtocolError> {
         let begins = opened || !before.running;
+        // A run that finds its place taken has not begun, and the commit says so.
+        let place = if begins { self.house.free_place(self.agent) } else { None };
+        extras.waits = begins && place.is_none();
         extras.folded = Some(folded.clone());
         let step = Step::from(before, events.into());
         let events = step.events.clone();
@@ -221,7 +236,9 @@ impl Entering<'_> {
             let background = self.house.background(self.agent, &self.scope, stored).await;
             let (house, agent) = (self.house.clone(), self.agent.clone());
             let record = entered.record.clone();
-            if let Some(run) = Run::begin(house, agent, record, stored, background, leased_at, false) {
+            let begun = place.map_or(Begun::NotYet, |place| Begun::Already(Some(place)));
+            let from = RunStart { begun, leased_at, interrupted: false };
+            if let Some(run) = Run::begin(house, agent, record, stored, background, from) {
                 run.spawn();
             }
         }
@@ -274,7 +291,7 @@ impl Entering<'_> {
                 None => Vec::new(),
             };
             let push = self.push_change(&send, &id, after_seq, &configs)?;
-            let extras = Extras { push, accept: self.accept(turn, after_seq), folded: None };
+            let extras = Extras { push, accept: self.accept(turn, after_seq), ..Extras::default() };
             let head = StoredHead { key: stored.key, scope: self.scope.clone(), head: stored.head.clone() };
             let record = Arc::new(Record::stored(head));
             let entry = self.commit_and_run(record, &stored.head, events, Arc::new(folded), extras, false).await?;
