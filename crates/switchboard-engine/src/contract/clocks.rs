@@ -7,8 +7,8 @@ use switchboard_core::lifecycle::Head;
 use switchboard_core::model::Dialect;
 
 use super::Subject;
-use super::given::{LEASE_MS, Pen, now, webhook};
-use crate::ports::store::{ClaimRuns, Delivery, DeliveryOutcome, PushChange, Release};
+use super::given::{LEASE_MS, Pen, anyone, now, webhook};
+use crate::ports::store::{Accept, ClaimRuns, CommitError, Delivery, DeliveryOutcome, PushChange, Release};
 
 const DAY_MS: i64 = 86_400_000;
 const CLAIM_MS: u32 = 60_000;
@@ -110,4 +110,33 @@ pub async fn a_claim_of_a_delivery_is_known_after_the_clock_was_set_back(subject
     assert_eq!(deliveries(subject).await.len(), 0);
     subject.clock().advance_ms(CLAIM_MS.into());
     assert_eq!(deliveries(subject).await.len(), 1);
+}
+
+/// A clock that is set ahead by a month must not make a message new that was accepted a minute ago.
+pub async fn a_key_is_known_while_ages_do_not_count(subject: &mut dyn Subject) {
+    let accept = Accept { key: [1; 32], digest: [2; 32], turn: 1, after_seq: 0, expires: now(subject).plus_ms(DAY_MS) };
+    let open = async |subject: &dyn Subject, id: &str| {
+        let mut pen = Pen::new(anyone(), id, "ctx");
+        let opening = pen.opening(subject, "hello");
+        let mut commit = pen.commit(subject, vec![opening]);
+        let expires = now(subject).plus_ms(DAY_MS);
+        (commit.lease_ms, commit.accept) = (Some(LEASE_MS), Some(Accept { expires, ..accept.clone() }));
+        pen.try_write(subject, commit).await
+    };
+    open(subject, "t1").await.expect("it is new");
+    subject.clock().advance_ms(31 * DAY_MS);
+    subject.store().hold_until(now(subject).plus_ms(DAY_MS)).await.expect("it is remembered");
+    for is_open in [true, false] {
+        if !is_open {
+            subject.restart();
+        }
+        let known = subject.store().find_accepted([1; 32]).await.expect("answers").expect("it is known");
+        assert_eq!(known.task_id.as_str(), "t1", "open: {is_open}");
+        let refused = open(subject, "t2").await;
+        assert!(matches!(refused, Err(CommitError::Duplicate(_))), "open: {is_open}: {refused:?}");
+    }
+    // A day later the window has passed.
+    subject.clock().advance_ms(DAY_MS);
+    assert_eq!(subject.store().find_accepted([1; 32]).await.expect("answers"), None);
+    open(subject, "t2").await.expect("it is new again");
 }

@@ -129,6 +129,7 @@ macro_rules! store_contract {
             clocks: a_pause_lasts_as_long_as_it_would_have_when_the_clock_is_set_back,
             clocks: a_delivery_waits_as_long_as_it_would_have_when_the_clock_is_set_back,
             clocks: a_claim_of_a_delivery_is_known_after_the_clock_was_set_back,
+            clocks: a_key_is_known_while_ages_do_not_count,
             retention: active_and_paused_tasks_are_never_pruned,
             retention: a_closed_task_goes_when_its_time_is_over,
             retention: a_direct_reply_goes_after_its_own_window,

@@ -174,6 +174,11 @@ impl Store for MemoryStore {
         answer(Ok(self.lock().prune(retention, limit)))
     }
 
+    fn hold_until(&self, until: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.lock().held_until = until;
+        answer(Ok(()))
+    }
+
     fn stats(&self) -> StoreStats {
         let tables = self.lock();
         let mut stats = StoreStats { tasks: Some(tables.tasks), ..tables.stats.clone() };

@@ -37,6 +37,8 @@ pub(super) struct Tables {
     pub(super) last_delivery: i64,
     /// The time of the newest call.
     seen: Timestamp,
+    /// Until then ages do not count.
+    pub(super) held_until: Timestamp,
 }
 
 pub(super) struct Record {
@@ -113,6 +115,7 @@ impl Tables {
             last_key: 0,
             last_delivery: 0,
             seen: Timestamp::default(),
+            held_until: Timestamp::default(),
         }
     }
 
@@ -338,7 +341,7 @@ impl Tables {
         let (task, accept) = self.accepted.get(key)?;
         let task_id = self.records.get(task)?.head.id.clone();
         let Accept { digest, turn, after_seq, expires, .. } = *accept;
-        (expires > now).then_some(Accepted { task_id, digest, turn, after_seq })
+        (expires > now || now < self.held_until).then_some(Accepted { task_id, digest, turn, after_seq })
     }
 
     /// Forgets idempotency keys whose window has passed, at most `limit`.

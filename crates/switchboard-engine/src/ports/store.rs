@@ -135,7 +135,8 @@ pub trait Store: Send + Sync {
         ClockRecord::default()
     }
 
-    /// Remembers that nothing is to be removed by its age until then, for a process that starts before.
+    /// Remembers that ages do not count until then, also for a process that starts before: idempotency keys are known
+    /// although their window seems to have passed.
     fn hold_until(&self, until: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
         let _ = until;
         Box::pin(std::future::ready(Ok(())))

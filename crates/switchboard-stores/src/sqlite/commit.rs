@@ -6,7 +6,7 @@ use switchboard_core::lifecycle::{Event, Head, Phase};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::{Accept, Accepted, Commit, CommitError, Scope, StoreError, Target, TaskKey};
 
-use super::accepted::{day_of, find_accepted};
+use super::accepted::{day_of, find_accepted, known_as_of};
 use super::checksums::{AcceptedColumns, ChunkColumns, LogColumns, TaskColumns};
 use super::error::Failure;
 use super::fold::commit_sql;
@@ -359,9 +359,10 @@ impl Ledger<'_> {
 
     /// Most keys are new, and that is found out without reading more than the table of keys.
     fn find_accepted(&mut self, accept: &Accept) -> Result<Option<Accepted>, Failure> {
-        for day in day_of(self.now)..=self.last_accepted_day {
+        let as_of = known_as_of(self.connection, self.now, self.held_until)?;
+        for day in day_of(as_of)..=self.last_accepted_day {
             if self.statements.probe_accepted.exists(params![day, accept.key])? {
-                return find_accepted(self.connection, &accept.key, self.now, self.last_accepted_day);
+                return find_accepted(self.connection, &accept.key, as_of, self.last_accepted_day);
             }
         }
         Ok(None)

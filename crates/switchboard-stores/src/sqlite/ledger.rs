@@ -37,6 +37,8 @@ pub(super) struct Ledger<'c> {
     pub(super) now: Timestamp,
     /// The time that was last written down.
     seen: Timestamp,
+    /// Until then ages do not count.
+    pub(super) held_until: Option<Timestamp>,
     pub(super) leases: Leases,
     scopes: HashMap<Scope, i64>,
     pub(super) last_task_no: i64,
@@ -87,6 +89,7 @@ impl<'c> Ledger<'c> {
             epoch,
             now,
             seen: now,
+            held_until: wall_clock::read(connection)?.held_until,
             leases: Leases::default(),
             scopes: HashMap::new(),
             last_task_no: number("SELECT coalesce(max(task_no), 0) FROM task")?

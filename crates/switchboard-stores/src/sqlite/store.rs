@@ -19,7 +19,7 @@ use switchboard_engine::ports::store::{
 use switchboard_engine::ports::{Clock, Outbox, Quarantine, Room};
 
 use super::FileError;
-use super::accepted::{find_accepted, last_accepted_day};
+use super::accepted::{find_accepted, known_as_of, last_accepted_day};
 use super::accepted_task::task_as_accepted;
 use super::answers::answer;
 use super::cache::Cache;
@@ -37,7 +37,7 @@ use super::read;
 use super::readers::Readers;
 use super::stats::Stats;
 use super::totals::Totals;
-use super::wall_clock::write_held_until;
+use super::wall_clock;
 use super::writer::{CommitRequest, Memory, StartError, Writer};
 use crate::record::{encode, encode_artifacts};
 
@@ -50,6 +50,8 @@ pub struct SqliteStore {
     quarantine: Arc<Quarantined>,
     /// What was known of the wall clock when the file was opened.
     clock_record: ClockRecord,
+    /// Until then ages do not count.
+    held_until_ms: AtomicI64,
     last_chunk_no: AtomicI64,
     /// Where the next look for outlived tasks begins.
     prune_after: AtomicI64,
@@ -98,6 +100,7 @@ impl SqliteStore {
             totals,
             quarantine,
             clock_record,
+            held_until_ms: AtomicI64::new(clock_record.held_until.map_or(0, Timestamp::as_ms)),
             last_chunk_no: AtomicI64::new(last_chunk_no),
             prune_after: AtomicI64::new(0),
             readers,
@@ -236,9 +239,11 @@ impl Store for SqliteStore {
 
     fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>> {
         let now = self.clock.now();
-        Box::pin(
-            self.readers.run(move |connection| find_accepted(connection, &key, now, last_accepted_day(connection)?)),
-        )
+        let held_until = Some(Timestamp::from_ms(self.held_until_ms.load(Relaxed)));
+        Box::pin(self.readers.run(move |connection| {
+            let as_of = known_as_of(connection, now, held_until)?;
+            find_accepted(connection, &key, as_of, last_accepted_day(connection)?)
+        }))
     }
 
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
@@ -313,7 +318,12 @@ impl Store for SqliteStore {
     }
 
     fn hold_until(&self, until: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.writer.run(move |ledger| Ok(write_held_until(ledger.connection, until)?)))
+        self.held_until_ms.store(until.as_ms(), Relaxed);
+        Box::pin(self.writer.run(move |ledger| {
+            wall_clock::write_held_until(ledger.connection, until)?;
+            ledger.held_until = Some(until);
+            Ok(())
+        }))
     }
 }
 
