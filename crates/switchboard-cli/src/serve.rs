@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use switchboard::{
-    AgentBuilder, Backoff, CardForm, Cors, CorvidOptions, Dialect, Effects, Idempotency, Limits, Recovery,
-    SelectoolsOptions, ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
+    AccessLog, AgentBuilder, Backoff, CardForm, Cors, CorvidOptions, Dialect, Effects, ErrorDetails, Idempotency,
+    Limits, Recovery, SelectoolsOptions, ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions,
+    Synchronous, Traits,
 };
 
 use crate::agents::demo::Demo;
@@ -18,11 +19,28 @@ use crate::config::{
 /// What a client is told when a run was interrupted and is not to be tried again.
 const INTERRUPTED: &str = "The server was interrupted while this agent was at work, and it is not run twice";
 
+/// Texts that show the default agent off in the lines that are printed at start.
+pub(crate) struct Examples {
+    pub(crate) send: &'static str,
+    pub(crate) stream: &'static str,
+}
+
+pub(crate) fn examples(config: &Config) -> Examples {
+    match config.agents.first().map(|agent| &agent.kind) {
+        Some(Kind::Demo) => Examples { send: "hello", stream: "stream 40" },
+        Some(Kind::Exec { .. }) | None => Examples { send: "hello", stream: "hello" },
+    }
+}
+
 /// Puts the server together and opens its store.
 ///
 /// # Errors
 /// When the store cannot be opened.
-pub(crate) fn assemble(config: Config, environment: &Environment) -> Result<Server, ServeError> {
+pub(crate) fn assemble(
+    config: Config,
+    environment: &Environment,
+    access_log: Option<AccessLog>,
+) -> Result<Server, ServeError> {
     let builder = match &config.storage {
         Storage::Memory => {
             let tasks_max = usize::try_from(*config.server.retention_tasks_max).unwrap_or(usize::MAX);
@@ -37,7 +55,11 @@ pub(crate) fn assemble(config: Config, environment: &Environment) -> Result<Serv
             Server::builder().sqlite_with(folder.join(DATABASE_NAME), options)
         }
     };
-    with_rules(builder, config, environment).build()
+    let builder = with_rules(builder, config, environment);
+    match access_log {
+        Some(log) => builder.access_log(log).build(),
+        None => builder.build(),
+    }
 }
 
 /// Puts a server together that keeps nothing, so that its parts can refuse the configuration before it is used.
@@ -70,6 +92,9 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     if let Some(known) = config.tokens {
         builder = builder.tokens(known.tokens);
     }
+    if let Some(config::Secret(key)) = config.api_key {
+        builder = builder.api_key(key);
+    }
     if let Some(known) = config.webhook_signing_secrets {
         builder = builder.sign_webhooks(known.secrets);
     }
@@ -98,6 +123,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
         .cors(Cors::origins(server.cors_origins.value))
         .limits(limits)
         .engine_limits(engine_limits.with_lease_ms(*server.lease_s * 1000))
+        .log_completed_tasks(*server.log_completed_tasks)
         .host_check(config::is_local(*server.listen))
 }
 
@@ -142,20 +168,54 @@ fn agent_of(agent: AgentConfig, place: String, data: Option<&Path>, environment:
         Some(config::Effects::None) => builder.traits(|traits| traits.with_effects(Effects::Never)),
         Some(config::Effects::Some) => builder.traits(|traits| traits.with_effects(Effects::Possible)),
     };
+    let builder = builder.error_details(match *settings.error_details {
+        config::ErrorDetails::Incident => ErrorDetails::Incident,
+        config::ErrorDetails::Full => ErrorDetails::Full,
+    });
     let builder = match settings.idempotency.map(idempotency_of) {
         None => builder,
         Some(idempotency) => builder.traits(|traits| traits.with_idempotency(idempotency)),
     };
     let builder = with_dialects(builder, &settings)
         .slug(slug)
-        .description(settings.description.value.unwrap_or_default())
-        .version(settings.version.value.unwrap_or_default())
+        .description(settings.description.value.clone().unwrap_or_default())
+        .context_memory(*settings.context_messages_max)
         .streaming(*settings.streaming)
         .push_notifications(*settings.push)
-        .input_modes(settings.input_modes.value.unwrap_or_default())
-        .output_modes(settings.output_modes.value.unwrap_or_default())
+        .input_modes(settings.input_modes.value.clone().unwrap_or_default())
+        .output_modes(settings.output_modes.value.clone().unwrap_or_default())
         .strict_output_modes(*settings.strict_output_modes);
-    skills.into_iter().fold(builder, |builder, skill| builder.skill(skill_of(skill)))
+    with_card(builder, settings, skills)
+}
+
+/// What the card says beside what the agent does: who offers it, where to read on, extensions and skills. Skills that are
+/// only for callers with a token, and a description for them, make an extended card.
+fn with_card(mut builder: AgentBuilder, settings: AgentSettings, skills: Vec<SkillSettings>) -> AgentBuilder {
+    if let Some(version) = settings.version.value {
+        builder = builder.version(version);
+    }
+    if let (Some(organization), Some(url)) = (settings.provider_organization.value, settings.provider_url.value) {
+        builder = builder.provider(organization, url);
+    }
+    if let Some(url) = settings.icon_url.value {
+        builder = builder.icon_url(url);
+    }
+    if let Some(url) = settings.documentation_url.value {
+        builder = builder.documentation_url(url);
+    }
+    let required = settings.extensions_required.value;
+    for uri in settings.extensions.value.into_iter().filter(|uri| !required.contains(uri)) {
+        builder = builder.extension(uri, "", false);
+    }
+    builder = required.into_iter().fold(builder, |builder, uri| builder.extension(uri, "", true));
+    let (extended, shown): (Vec<_>, Vec<_>) = skills.into_iter().partition(|skill| *skill.extended);
+    builder = shown.into_iter().fold(builder, |builder, skill| builder.skill(skill_of(skill)));
+    let description = settings.extended_description.value;
+    if extended.is_empty() && description.is_none() {
+        return builder;
+    }
+    let builder = builder.extended_card(|card| card.description = description.unwrap_or(card.description.clone()));
+    extended.into_iter().fold(builder, |builder, skill| builder.extended_skill(skill_of(skill)))
 }
 
 fn idempotency_of(idempotency: config::Idempotency) -> Idempotency {

@@ -2,7 +2,7 @@
 //! has, the head is loaded again and the command decided again, a bounded number of times. Then followers are told.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use switchboard_core::call::BoxFuture;
 use switchboard_core::error::ProtocolError;
@@ -21,18 +21,39 @@ pub(crate) struct Record {
     pub(crate) context_id: ContextId,
     key: SetOnce<TaskKey>,
     head: Mutex<Arc<Head>>,
+    /// When this process first dealt with the record.
+    seen_at: Timestamp,
+    /// Why its run failed, in a word for the log.
+    failed_by: OnceLock<&'static str>,
 }
 
 impl Record {
-    pub(crate) fn unopened(scope: Scope, id: TaskId, context_id: ContextId) -> Self {
+    pub(crate) fn unopened(scope: Scope, id: TaskId, context_id: ContextId, seen_at: Timestamp) -> Self {
         let head = Head::unopened(id.clone(), context_id.clone(), scope.agent.clone());
-        Self { scope, id, context_id, key: SetOnce::new(), head: Mutex::new(Arc::new(head)) }
+        let head = Mutex::new(Arc::new(head));
+        Self { scope, id, context_id, key: SetOnce::new(), head, seen_at, failed_by: OnceLock::new() }
     }
 
     pub(crate) fn stored(stored: StoredHead) -> Self {
         let StoredHead { key, scope, head } = stored;
-        let (id, context_id) = (head.id.clone(), head.context_id.clone());
-        Self { scope, id, context_id, key: SetOnce::new_with(Some(key)), head: Mutex::new(head) }
+        let (id, context_id, seen_at) = (head.id.clone(), head.context_id.clone(), head.status_at);
+        let (key, head) = (SetOnce::new_with(Some(key)), Mutex::new(head));
+        Self { scope, id, context_id, key, head, seen_at, failed_by: OnceLock::new() }
+    }
+
+    /// When this process first dealt with the record, or its newest status then.
+    pub(crate) fn seen_at(&self) -> Timestamp {
+        self.seen_at
+    }
+
+    /// Notes why its run is about to fail it, in a word for the log.
+    pub(crate) fn fails_by(&self, reason: &'static str) {
+        let _ = self.failed_by.set(reason);
+    }
+
+    /// Why it failed. An agent that said so itself left no other word.
+    pub(crate) fn failed_by(&self) -> &'static str {
+        self.failed_by.get().copied().unwrap_or("failed")
     }
 
     pub(crate) fn head(&self) -> Arc<Head> {
@@ -178,9 +199,13 @@ impl House {
         extras: Extras,
     ) -> impl Future<Output = Result<(), AppendError>> + Send + 'a {
         let events = step.events.clone();
+        let ends = step.after.is_closed() && !(step.before.state.is_terminal() && step.before.version > 0);
         let (asked, head, first_seq) = self.ask_store(record, step, fence, extras);
         async move {
             let answered = asked.await;
+            if ends && answered.is_ok() {
+                self.log_ended(record, &head);
+            }
             self.appended(record, head, first_seq, &events, answered)
         }
     }

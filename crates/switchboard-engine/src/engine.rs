@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use switchboard_core::call::{BoxFuture, Caller, Endpoint, Owner, Reply, Request};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId, TaskView};
+use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId, TaskView, Timestamp};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::clock_guard::ClockGuard;
@@ -39,6 +39,7 @@ pub struct EngineBuilder {
     webhook: Arc<dyn Webhook>,
     limits: Limits,
     agents: HashMap<AgentName, Arc<Registered>>,
+    logs_completed: bool,
 }
 
 impl EngineBuilder {
@@ -74,14 +75,22 @@ impl EngineBuilder {
 
     /// Adds an agent; a later one of the same name takes its place.
     #[must_use]
-    pub fn agent(mut self, agent: Registered) -> Self {
+    pub fn agent(mut self, mut agent: Registered) -> Self {
+        agent.source = agent.source.counted_anew();
         self.agents.insert(agent.name.clone(), Arc::new(agent));
+        self
+    }
+
+    /// Whether a line is logged for each completed task. Tasks that end otherwise always have one.
+    #[must_use]
+    pub fn log_completed_tasks(mut self, on: bool) -> Self {
+        self.logs_completed = on;
         self
     }
 
     #[must_use]
     pub fn build(self) -> Engine {
-        let Self { store, hints, clock, ids, webhook, limits, agents } = self;
+        let Self { store, hints, clock, ids, webhook, limits, agents, logs_completed } = self;
         let tails = Tails::new(limits.tail_updates_max, limits.tail_bytes_max);
         hints.listen(tails.clone());
         let house = House {
@@ -99,10 +108,12 @@ impl EngineBuilder {
             supervisor: Supervisor::new(),
             counters: Counters::default(),
             health: Health::recovering(),
+            logs_completed,
             clock_guard: ClockGuard::default(),
             links: OnceLock::new(),
             deliveries_due: Notify::new(),
             runs_due: Notify::new(),
+            prune_due: Notify::new(),
         };
         Engine { house: Arc::new(house) }
     }
@@ -119,6 +130,7 @@ impl Engine {
             webhook: Arc::new(NoWebhook),
             limits: Limits::default(),
             agents: HashMap::new(),
+            logs_completed: true,
         }
     }
 
@@ -241,6 +253,21 @@ impl Engine {
         self.house.store.stats()
     }
 
+    /// How long things have waited. The store is asked for the oldest delivery, which it finds by an index.
+    pub async fn queue_ages(&self) -> QueueAges {
+        let (runs_waiting, oldest_run) = self.house.runs.waiting();
+        let due = tokio::time::timeout(QUEUE_LOOK_MAX, self.house.store.next_delivery_at()).await;
+        let overdue = |due: Timestamp| {
+            let ms = self.house.now().ms_since(due);
+            Duration::from_millis(u64::try_from(ms).unwrap_or_default())
+        };
+        let oldest_delivery = match due {
+            Ok(Ok(due)) => Some(due.map_or(Duration::ZERO, overdue)),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        QueueAges { runs_waiting, oldest_run, oldest_delivery }
+    }
+
     /// Deliveries to webhooks, of everybody: for operators only.
     #[must_use]
     pub fn outbox(&self) -> OutboxDesk {
@@ -272,6 +299,19 @@ impl Engine {
         self.house.supervisor.stop().await;
         give_back(&self.house, held).await;
     }
+}
+
+/// How long the store has to say how old its queue is.
+const QUEUE_LOOK_MAX: Duration = Duration::from_secs(1);
+
+/// How long things have waited, for `/metrics`.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueAges {
+    /// Runs that wait to be started, and how long the oldest of them has waited.
+    pub runs_waiting: usize,
+    pub oldest_run: Duration,
+    /// How long the delivery that is most overdue has been due; none if the store did not say.
+    pub oldest_delivery: Option<Duration>,
 }
 
 struct AgentEndpoint {
@@ -337,7 +377,7 @@ async fn prune_forever(house: Arc<House>) {
     tokio::time::sleep(FIRST_PRUNE).await;
     prune(&house, 1).await;
     loop {
-        tokio::time::sleep(PRUNE_PAUSE).await;
+        let _ = tokio::time::timeout(PRUNE_PAUSE, house.prune_due.notified()).await;
         prune(&house, usize::MAX).await;
     }
 }

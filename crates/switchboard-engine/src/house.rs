@@ -12,6 +12,7 @@ use switchboard_core::model::{AgentCard, AgentName, TaskId, TaskView, Timestamp}
 use tokio::sync::{Notify, Semaphore};
 
 use crate::clock_guard::ClockGuard;
+use crate::commit::WriteError;
 use crate::fitting::{fit, fit_update, is_surely_light, is_surely_light_update};
 use crate::health::Health;
 use crate::limits::Limits;
@@ -19,7 +20,7 @@ use crate::ports::room::NoLinks;
 use crate::ports::store::{Scope, StoreError, StoredTask};
 use crate::ports::{Clock, Hints, Ids, Links, Room, Store, Webhook};
 use crate::push::SharedLanes;
-use crate::runs::{AgentSource, RunRegistry};
+use crate::runs::{AgentSource, RunCounters, RunRegistry};
 use crate::supervisor::Supervisor;
 use crate::watching::Tails;
 
@@ -69,6 +70,8 @@ pub(crate) struct House {
     pub(crate) supervisor: Supervisor,
     pub(crate) counters: Counters,
     pub(crate) health: Health,
+    /// Whether a line is logged for each completed task. Those that end otherwise always have one.
+    pub(crate) logs_completed: bool,
     pub(crate) clock_guard: ClockGuard,
     /// Where contents that no reply has room for can be had; known once somebody serves them.
     pub(crate) links: OnceLock<Arc<dyn Links>>,
@@ -78,6 +81,8 @@ pub(crate) struct House {
     pub(crate) deliveries_due: Notify,
     /// Wakes the sweeper.
     pub(crate) runs_due: Notify,
+    /// Wakes the loop that prunes.
+    pub(crate) prune_due: Notify,
 }
 
 impl House {
@@ -177,9 +182,23 @@ impl House {
     /// A task that the outside may see. Unknown, foreign and unborn are the same answer.
     pub(crate) async fn live_task(&self, scope: &Scope, id: &TaskId) -> Result<StoredTask, ProtocolError> {
         match self.stored_task(scope, id).await {
-            Ok(Some(stored)) if stored.head.phase == Phase::Live => Ok(stored),
+            Ok(Some(stored)) if stored.head.phase == Phase::Live => {
+                if !self.has_paused_too_long(scope, &stored.folded.task) {
+                    return Ok(stored);
+                }
+                self.end_pause(scope, &stored).await.map_err(WriteError::into_protocol)?;
+                let ended = self.stored_task(scope, id).await.map_err(|error| self.store_failed(&error))?;
+                ended.ok_or_else(|| ProtocolError::task_not_found(id))
+            }
             Ok(_) => Err(ProtocolError::task_not_found(id)),
             Err(error) => Err(self.store_failed(&error)),
+        }
+    }
+
+    /// A record was opened. Where tasks are pruned in batches, this may have been one too many.
+    pub(crate) fn note_opened(&self) {
+        if self.limits.retention_tasks_batch > 0 {
+            self.prune_due.notify_one();
         }
     }
 
@@ -203,10 +222,8 @@ impl House {
 /// Counted since start, for `/metrics`.
 #[derive(Default)]
 pub struct Counters {
-    pub runs_started: AtomicU64,
-    pub runs_recovered: AtomicU64,
-    pub runs_failed: AtomicU64,
-    pub runs_timed_out: AtomicU64,
+    /// Runs whose agent is not served here. Those of the others are counted by agent.
+    pub unserved_runs: RunCounters,
     pub streams_opened: AtomicU64,
     pub streams_closed: AtomicU64,
     pub deliveries_made: AtomicU64,

@@ -35,3 +35,4 @@ mod stream_ends;
 mod streaming;
 mod time_limits;
 mod waiting_runs;
+mod ways_of_dialects;

@@ -71,9 +71,8 @@ impl Agent for Exec {
         match Process::start(self.command(&turn, &file)).await {
             Ok(process) => self.follow(&turn, process, deadline).await,
             Err(error) => {
-                tracing::warn!(program = self.program.given, %error, "a command could not be started");
-                turn.fail(format!("The command {:?} could not be started: {error}", self.program.given)).await?;
-                Ok(())
+                let details = format!("{:?}: {error}", self.program.given);
+                Err(AgentError::with_details("The command could not be started", details))
             }
         }
     }
@@ -189,17 +188,12 @@ impl Exec {
             Stop::Canceled | Stop::Ended(Err(TurnError::Stopped)) => Ok(()),
             Stop::OutOfTime => {
                 let limit = turn.run_max().as_secs();
-                turn.fail(format!("Task timed out: the command did not end within {limit} s")).await?;
-                Ok(())
+                Err(AgentError::timed_out(format!("Task timed out: the command did not end within {limit} s")))
             }
-            Stop::Ended(Ok(ending)) => {
-                if let Some(reason) = ending.complaint() {
-                    turn.fail(reason).await?;
-                }
-                Ok(())
-            }
+            Stop::Ended(Ok(ending)) => ending.verdict(),
             Stop::Ended(Err(TurnError::Refused(error))) => {
-                Err(AgentError::told(format!("The output of the command could not be kept: {error}")))
+                let told = format!("The output of the command could not be kept: {error}");
+                Err(AgentError::told(told).caused_by(TurnError::Refused(error)))
             }
             Stop::Ended(Err(error)) => Err(error.into()),
         }
@@ -207,18 +201,22 @@ impl Exec {
 }
 
 impl Ending {
-    /// What the client is told; none if all went well.
-    fn complaint(&self) -> Option<String> {
+    /// A failed command fails its task. The caller reads how it ended; what it wrote to standard error may hold paths and
+    /// secrets, and goes to the log.
+    fn verdict(self) -> Result<(), AgentError> {
         let what = match &self.status {
-            Ok(status) if status.success() => return None,
+            Ok(status) if status.success() => return Ok(()),
             Ok(status) => match status.code() {
-                Some(code) => format!("The command failed with exit code {code}"),
+                Some(code) => format!("The command exited with status {code}"),
                 // Spelled by std as "signal: 9 (SIGKILL)".
                 None => format!("The command was ended by {status}").replace("signal: ", "signal "),
             },
-            Err(error) => format!("It is not known how the command ended: {error}"),
+            Err(error) => {
+                let details = format!("{error}\n{}", self.last_words);
+                return Err(AgentError::with_details("It is not known how the command ended", details));
+            }
         };
-        if self.last_words.is_empty() { Some(what) } else { Some(format!("{what}:\n{}", self.last_words)) }
+        Err(AgentError::with_details(what, self.last_words))
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use switchboard::{CorvidOptions, Dialect, Limits, ProtocolBinding, SelectoolsOptions, ServerLimits};
 
-use super::choices::{Card, Effects, Idempotency, KindName, LogFormat, Recovery, Seed, Synchronous};
+use super::choices::{Card, Effects, ErrorDetails, Idempotency, KindName, LogFormat, Recovery, Seed, Synchronous};
 use super::layer::Layer;
 use super::row::Kind::{Bool, Choice, Command, List, Number, Path, Text};
 use super::row::{Kind, Row, Table, Value, words};
@@ -103,6 +103,11 @@ settings! {
             "How many tasks are kept; beyond it the oldest ended ones are removed, whatever their age")
         .more("With memory = true the default is 10000.")
         .default_of(|| number(Limits::default().retention_tasks_max));
+    retention_tasks_batch: u64 = Row::new(Number { min: 0, max: 1_000_000, unit: "tasks" }, TASKS,
+            "How many of the oldest ended tasks go at once when a new one makes more than retention_tasks_max")
+        .more("0 removes just as many as are too many, once a minute. With retention_tasks_max = 1000, 100 is what \
+               corvid-agents do.")
+        .default_of(|| number(Limits::default().retention_tasks_batch)).example("100");
 
     tokens_file: Option<PathBuf> = Row::new(Path("file"), ACCESS, "File of tokens; only their holders may call")
         .more("Each line is TOKEN PRINCIPAL [TENANT,TENANT] [+operator]. A new file is used within a minute, or at once after \
@@ -111,6 +116,11 @@ settings! {
         .unset("no tokens").example("\"tokens.txt\"").hidden_by("tokens");
     tokens: Option<Secret> = Row::new(Kind::Secret, ACCESS, "The lines of tokens themselves, in place of a file")
         .variable("SWITCHBOARD_TOKENS").not_in_file().unset("no tokens").hidden_by("tokens_file");
+    api_key_env: Option<String> = Row::new(Text(values::variable_name), ACCESS,
+            "Name of the variable that holds the one key which all callers share, in place of or beside tokens")
+        .more("Callers send it as a token; all of them are the principal api-key and see the same tasks. A key of fewer than \
+               16 characters is taken, with a warning, only while no other machine can reach the server.")
+        .flag("--api-key-env", "NAME").variable("SWITCHBOARD_API_KEY_ENV").unset("no key").example("\"A2A_API_KEY\"");
     allow_unauthenticated: bool = Row::new(Bool, ACCESS,
             "Let every client call that reaches an address or a public URL beyond this machine, without a token")
         .more("All of them share all tasks; the log says so as a warning.")
@@ -175,6 +185,14 @@ settings! {
     log_format: LogFormat = Row::new(Choice(words::<LogFormat>), CONFIGURATION,
             "How logs are written to standard error")
         .flag("--log-format", "text|json").variable("SWITCHBOARD_LOG_FORMAT").default("text");
+    log_completed_tasks: bool = Row::new(Bool, CONFIGURATION, "Log a line for each completed task")
+        .more("Tasks that end otherwise always have one.")
+        .flag("--log-completed-tasks", "BOOL").variable("SWITCHBOARD_LOG_COMPLETED_TASKS").default("true");
+    access_log: Option<PathBuf> = Row::new(Path("file"), CONFIGURATION,
+            "File to which a line is added for each request; - is standard error")
+        .more("A file that is moved away is begun anew, as rotation expects (docs/logs.md).")
+        .flag("--access-log", "FILE").variable("SWITCHBOARD_ACCESS_LOG")
+        .unset("no access log").example("\"access.log\"");
 }
 
 settings! {
@@ -206,7 +224,7 @@ settings! {
         .unset("one that fits the kind of agent").example("\"Says it in capitals\"");
     version: Option<String> = Row::new(WORDS, AGENT, "Version of the agent")
         .flag("--agent-version", "VERSION").variable("SWITCHBOARD_AGENT_VERSION")
-        .unset("the version of switchboard").example("\"0.1.0\"");
+        .unset("1.0.0; on the cards of selectools and corvid the version of switchboard").example("\"0.1.0\"");
     kind: Option<KindName> = Row::new(Choice(words::<KindName>), AGENT,
             "What the agent is: exec runs a command for each message, demo shows what A2A can do")
         .unset("exec if there is a command, else demo").example("\"exec\"");
@@ -215,7 +233,7 @@ settings! {
         .more("In the file it may also be a list of words. The text of the message comes on standard input, and the whole \
                message is in the file that A2A_MESSAGE_FILE names. What the command prints is the answer, streamed as it is \
                printed; a program that keeps its output back needs to be told, as in python3 -u. An exit code other than 0 is \
-               a failure with the last lines of standard error.")
+               a failure, and the last lines of standard error go to the log.")
         .flag("--exec", "CMD").variable("SWITCHBOARD_EXEC").unset("no command").example("[\"tr\", \"a-z\", \"A-Z\"]");
     shell: bool = Row::new(Bool, AGENT, "Give the command to a shell (sh -c)")
         .flag("--exec-shell", "BOOL").variable("SWITCHBOARD_EXEC_SHELL").default("false");
@@ -250,6 +268,11 @@ settings! {
     retry_pause_s_max: Option<u32> = Row::new(seconds(0, DAY_S), RUNS,
             "The longest pause between two attempts, in seconds")
         .unset_like(|| number(Limits::default().retry_backoff_ms_max / 1_000)).example("300");
+    error_details: ErrorDetails = Row::new(Choice(words::<ErrorDetails>), RUNS,
+            "What a client reads of an error, a panic or a failed command: a reason with an incident id, or the full text")
+        .more("The log has the cause under that id. The full text may hold paths and secrets, such as standard error.")
+        .flag("--error-details", "incident|full").variable("SWITCHBOARD_ERROR_DETAILS").for_every_agent()
+        .default("incident");
     effects: Option<Effects> = Row::new(Choice(words::<Effects>), RUNS, "Whether the agent may do things that last")
         .more("none: it only computes an answer, so accepting a message and answering it may be one commit. some: it starts \
                only after its message is durable.")
@@ -260,6 +283,32 @@ settings! {
         .more("\"message-id\", \"key\" (the header Idempotency-Key) or \"off\" (the same as key: the header always counts).")
         .unset("message-id for callers with a token, key for the others").example("\"message-id\"");
 
+    context_messages_max: usize = Row::new(Number { min: 0, max: 1_000, unit: "messages" }, RUNS,
+            "How many messages of earlier tasks in the same context the agent is given")
+        .more("They are the caller's own, with what they were answered; a command finds them in the file that \
+               A2A_REQUEST_FILE names. 0 is none: each task stands by itself.")
+        .default("0").example("20");
+
+    provider_organization: Option<String> = Row::new(WORDS, CARD, "Who offers the agent")
+        .more("It goes with provider_url.")
+        .unset("no provider").example("\"Example, Inc.\"");
+    provider_url: Option<String> = Row::new(Text(values::web_url), CARD, "The page of who offers the agent")
+        .more("It goes with provider_organization.")
+        .unset("no provider").example("\"https://example.com\"");
+    icon_url: Option<String> = Row::new(Text(values::web_url), CARD, "A picture of the agent")
+        .unset("none").example("\"https://example.com/shout.png\"");
+    documentation_url: Option<String> = Row::new(Text(values::web_url), CARD, "The page that describes the agent")
+        .unset("none").example("\"https://example.com/shout\"");
+    extensions: Vec<String> = Row::new(List(values::uri), CARD, "URIs of the extensions that the agent supports")
+        .default("").example("[\"https://example.com/ext/citations/v1\"]");
+    extensions_required: Vec<String> = Row::new(List(values::uri), CARD,
+            "URIs of the extensions without which the agent does not work")
+        .more("A message of a client that does not activate them all is refused.")
+        .default("").example("[\"https://example.com/ext/citations/v1\"]");
+    extended_description: Option<String> = Row::new(WORDS, CARD,
+            "What the agent says about itself on its extended card, which callers with a token may read")
+        .more("With it, or with a skill that has extended = true, there is such a card.")
+        .unset("description").example("\"Says it in capitals, also in Greek\"");
     streaming: bool = Row::new(Bool, CARD, "Whether clients may stream").default("true");
     push: bool = Row::new(Bool, CARD, "Whether clients may register webhooks").default("true");
     input_modes: Option<Vec<String>> = Row::new(List(values::media_type), CARD, "Media types that the agent takes")
@@ -327,6 +376,8 @@ settings! {
     output_modes: Vec<String> = Row::new(List(values::media_type), SKILL,
             "Media types that the skill answers with, if not those of the agent")
         .default("").example("[\"text/plain\"]");
+    extended: bool = Row::new(Bool, SKILL, "Whether the skill is only on the extended card, for callers with a token")
+        .default("false");
 }
 
 /// The rows of one table.

@@ -2,19 +2,23 @@
 //! effects may be asked first, so that its answer is in the same commit.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use switchboard_core::call::{Caller, SendMessage};
-use switchboard_core::dialect::{own_id, vocabulary};
+use switchboard_core::dialect::{answers_before_the_run, own_id, vocabulary};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Inbound, Opening, Refusal, decide, decide_onto};
-use switchboard_core::model::{Json, Message, PushConfig, Task, TaskId, Timestamp};
+use switchboard_core::model::{Json, Message, PushConfig, TaskId, Timestamp};
 
 use super::{Identity, identify};
 use crate::commit::{AppendError, Extras, Record, Step, WriteError, contended};
 use crate::house::{House, Registered};
 use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
 use crate::push::put_config;
-use crate::runs::{AgentFuture, Begun, Effects, Replies, Run, RunPlace, RunStart, Stage, Turn, TurnStart, poll_once};
+use crate::runs::{
+    AgentFuture, Background, Begun, Effects, Replies, Run, RunEnd, RunPlace, RunStart, Stage, Turn, TurnStart,
+    poll_once,
+};
 use crate::supervisor::Unbroken;
 
 /// What became of a message.
@@ -80,24 +84,28 @@ impl Entering<'_> {
     /// Opens a new record.
     async fn open(&self, send: Box<SendMessage>) -> Result<Entry, ProtocolError> {
         let is_chosen = send.open_as.is_some();
+        let is_told_first = send.return_immediately && answers_before_the_run(self.caller.dialect);
+        // In a context of the caller's choice there may be something to remember; a new one is empty.
+        let has_background = !send.message.reference_task_ids.is_empty()
+            || (self.agent.source.traits().context_messages_max > 0 && send.message.context_id.is_some());
+        let may_ask_first = self.agent.source.traits().effects == Effects::Never && !is_told_first;
         // An agent that is asked before its message is stored is at work from then on, so it needs its place first.
-        let effects = self.agent.source.traits().effects;
         let is_limited = self.agent.source.places().is_some();
-        let place = if is_limited && effects == Effects::Never { self.house.free_place(self.agent) } else { None };
-        match effects {
-            Effects::Never if !is_limited || place.is_some() => {
+        let place = if may_ask_first && is_limited { self.house.free_place(self.agent) } else { None };
+        match may_ask_first && (!is_limited || place.is_some()) {
+            true => {
                 // In a block of its own, so that what is prepared is not held while the answer is committed.
                 let asked = {
                     let opening = self.prepare(send)?;
-                    let referenced = match opening.inbound.message.reference_task_ids.is_empty() {
-                        true => Vec::new(),
-                        false => Box::pin(self.house.referenced_by(&self.scope, &opening.inbound.message)).await,
+                    let background = match has_background {
+                        true => Box::pin(self.background(&opening)).await,
+                        false => Background::default(),
                     };
-                    self.ask(opening, referenced)?
+                    self.ask(opening, background)?
                 };
                 self.commit_asked(asked, place, is_chosen).await
             }
-            Effects::Never | Effects::Possible => {
+            false => {
                 let Prepared { record, before, events, extras, .. } = self.prepare(send)?;
                 let mut folded = Folded::empty(record.id.clone(), record.context_id.clone());
                 folded.apply_all(&events);
@@ -110,6 +118,10 @@ impl Entering<'_> {
         }
     }
 
+    async fn background(&self, opening: &Prepared) -> Background {
+        self.house.background_of(self.agent, &self.scope, &opening.record.id, &opening.inbound.message).await
+    }
+
     /// Everything about a new record that needs no waiting.
     fn prepare(&self, send: Box<SendMessage>) -> Result<Prepared, ProtocolError> {
         let (house, now) = (self.house, self.house.now());
@@ -120,7 +132,7 @@ impl Entering<'_> {
             || send.return_immediately
             || send.open_as.is_some()
             || send.push_config.is_some();
-        let record = Arc::new(Record::unopened(self.scope.clone(), id.clone(), context_id.clone()));
+        let record = Arc::new(Record::unopened(self.scope.clone(), id.clone(), context_id.clone(), now));
         let push = self.push_change(&send, &id, 0, &[])?;
         let SendMessage { message, metadata, accepted_output_modes, .. } = *send;
         let message = Message { task_id: Some(id), context_id: Some(context_id.clone()), ..message };
@@ -136,19 +148,21 @@ impl Entering<'_> {
 
     /// Asks an agent without effects before anything is stored. If it answers at once, question and answer will be one
     /// commit; if it has to wait, what it has said so far will.
-    fn ask(&self, opening: Prepared, referenced: Vec<Arc<Task>>) -> Result<Asked, ProtocolError> {
+    fn ask(&self, opening: Prepared, background: Background) -> Result<Asked, ProtocolError> {
         let Prepared { record, inbound, before, events, mut extras, now } = opening;
         let house = self.house;
         let folded = Folded::empty(record.id.clone(), record.context_id.clone());
         let stage = Stage::begin(&before, folded, events);
         let run_max = house.run_max(self.agent, inbound.metadata.as_ref(), None);
-        let start = TurnStart::first(record.clone(), inbound, &stage.head, run_max, referenced, now);
+        let start = TurnStart::first(record.clone(), inbound, &stage.head, run_max, background, now);
         let turn = Turn::staged(house.clone(), start, stage);
         let mut future = self.agent.source.start(turn.clone());
+        let mut ended = None;
         let stage = match poll_once(&mut future) {
             Some(outcome) => {
-                let end = outcome.into_end(house, &turn);
+                let (end, how) = outcome.into_end(house, self.agent, &turn);
                 turn.end_in_stage(end);
+                ended = Some((how, turn.work_time().elapsed()));
                 turn.finish_stage()
             }
             None => turn.unstage(),
@@ -160,7 +174,7 @@ impl Entering<'_> {
         extras.folded = Some(folded.clone());
         let run = head.running.then_some(future);
         let step = Step::of(before, head, events.into());
-        Ok(Asked { record, step, folded, extras: Box::new(extras), turn, run })
+        Ok(Asked { record, step, folded, extras: Box::new(extras), turn, run, ended })
     }
 
     /// Commits what an agent without effects was asked and has answered so far.
@@ -170,17 +184,25 @@ impl Entering<'_> {
         place: Option<RunPlace>,
         is_chosen: bool,
     ) -> Result<Entry, ProtocolError> {
-        let Asked { record, step, folded, extras, turn, run } = asked;
+        let Asked { record, step, folded, extras, turn, run, ended } = asked;
         let events = step.events.clone();
         let run = run.map(|future| (future, self.house.now()));
         if let Err(error) = self.house.append(&record, step, None, *extras).await {
-            // The run was for nothing, and it knows: it had no effects.
+            // Another request won the race. Cancel this run: its agent declared no effects, so nothing has to be undone.
             turn.cancel_token().cancel();
             return self.not_entered(error)?.ok_or_else(|| not_opened(&record.id, is_chosen));
+        }
+        if let Some((how, worked)) = ended {
+            let shown = record.with_head(|head| RunEnd::shown_by(head, turn.number()));
+            let runs = self.agent.source.runs();
+            runs.start();
+            // The task shows that it failed; only the run knows of what.
+            runs.end(if shown == RunEnd::Failed && how != RunEnd::Completed { how } else { shown }, worked);
         }
         if let Some((future, leased_at)) = run {
             Run::new(self.house.clone(), self.agent.clone(), turn, future, Begun::Already(place), leased_at).spawn();
         }
+        self.house.note_opened();
         Ok(Entry::Entered(entered(record, folded, events, true)))
     }
 
@@ -205,15 +227,18 @@ impl Entering<'_> {
         if let Err(error) = self.house.append(&record, step, None, extras).await {
             return self.not_entered(error);
         }
+        if opened {
+            self.house.note_opened();
+        }
         let entered = entered(record, folded, events, opened);
         if begins {
             let stored = &entered.stored;
-            let referenced = self.house.referenced_tasks(&self.scope, stored).await;
+            let background = self.house.background(self.agent, &self.scope, stored).await;
             let (house, agent) = (self.house.clone(), self.agent.clone());
             let record = entered.record.clone();
             let begun = place.map_or(Begun::NotYet, |place| Begun::Already(Some(place)));
             let from = RunStart { begun, leased_at, interrupted: false };
-            if let Some(run) = Run::begin(house, agent, record, stored, referenced, from) {
+            if let Some(run) = Run::begin(house, agent, record, stored, background, from) {
                 run.spawn();
             }
         }
@@ -340,6 +365,8 @@ struct Asked {
     turn: Turn,
     /// The agent, if it has more to say.
     run: Option<AgentFuture>,
+    /// How its run ended and how long that took, if it has ended.
+    ended: Option<(RunEnd, Duration)>,
 }
 
 fn entered(record: Arc<Record>, folded: Arc<Folded>, events: Arc<[Event]>, opened: bool) -> Entered {

@@ -83,6 +83,7 @@ macro_rules! store_contract {
             lists: a_task_that_moves_between_pages_shifts_nothing,
             lists: a_list_without_artifacts_has_the_rest,
             lists: the_total_follows_every_change,
+            retention: tasks_are_counted_by_state,
             accepts: a_used_key_is_a_duplicate_and_says_of_what,
             accepts: a_refused_duplicate_changes_nothing,
             accepts: a_key_is_free_again_after_its_window,

@@ -180,7 +180,9 @@ impl Store for MemoryStore {
     }
 
     fn stats(&self) -> StoreStats {
-        let mut stats = self.lock().stats.clone();
+        let tables = self.lock();
+        let mut stats = StoreStats { tasks: Some(tables.tasks), ..tables.stats.clone() };
+        drop(tables);
         // Nobody waits for anybody here: each commit is its own transaction and takes microseconds.
         stats.batches = stats.commits;
         stats.commit_seconds[0] = stats.commits;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use switchboard_core::lifecycle::{Folded, Head, Phase};
-use switchboard_core::model::{ArtifactId, Dialect, PushConfig, TaskId, Timestamp};
+use switchboard_core::model::{ArtifactId, Dialect, PushConfig, TaskId, TaskState, Timestamp};
 
 use crate::id_hash::{IdHash, SeededHash};
 use crate::ports::clock::SET_BACK_MS_MIN;
@@ -31,6 +31,8 @@ pub(super) struct Tables {
     /// Deliveries that wait or are under way, by the moment they may be claimed.
     pub(super) due: BTreeSet<(Timestamp, DeliveryKey)>,
     pub(super) stats: StoreStats,
+    /// Born tasks by state, in the order of `TaskState::ALL`.
+    pub(super) tasks: [u64; TaskState::ALL.len()],
     last_key: i64,
     pub(super) last_delivery: i64,
     /// The time of the newest call.
@@ -109,6 +111,7 @@ impl Tables {
             webhooks: BTreeMap::new(),
             due: BTreeSet::new(),
             stats: StoreStats::default(),
+            tasks: Default::default(),
             last_key: 0,
             last_delivery: 0,
             seen: Timestamp::default(),
@@ -234,7 +237,14 @@ impl Tables {
     /// Keeps the ordered sets in step with a record that has changed.
     fn index(&mut self, key: TaskKey, before: Option<Before>, at: Timestamp) {
         let Some(record) = self.records.get_mut(&key) else { return };
-        let status_at = (record.head.phase == Phase::Live).then_some(record.head.status_at);
+        let is_live = record.head.phase == Phase::Live;
+        let status_at = is_live.then_some(record.head.status_at);
+        if let Some(state) = before.and_then(|before| before.listed_under) {
+            self.tasks[state as usize] -= 1;
+        }
+        if is_live {
+            self.tasks[record.head.state as usize] += 1;
+        }
         if record.head.is_closed() && record.closed_at.is_none() {
             record.closed_at = Some(at);
         }
@@ -282,6 +292,9 @@ impl Tables {
             if listed.is_empty() {
                 self.listed.remove(&record.scope);
             }
+        }
+        if record.head.phase == Phase::Live {
+            self.tasks[record.head.state as usize] -= 1;
         }
         if let Some(lease) = record.lease {
             self.runs.remove(&(lease.claimable_at, key));
@@ -357,12 +370,15 @@ impl Record {
 }
 
 /// Where the ordered sets have a record before a commit changes it.
+#[derive(Clone, Copy)]
 struct Before {
     listed_at: Option<Timestamp>,
+    listed_under: Option<TaskState>,
 }
 
 impl Before {
     fn of(record: &Record) -> Self {
-        Self { listed_at: (record.head.phase == Phase::Live).then_some(record.head.status_at) }
+        let is_live = record.head.phase == Phase::Live;
+        Self { listed_at: is_live.then_some(record.head.status_at), listed_under: is_live.then_some(record.head.state) }
     }
 }

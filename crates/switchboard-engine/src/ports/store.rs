@@ -427,6 +427,21 @@ pub struct Retention {
     /// Records that never became tasks, and idempotency keys.
     pub replies_ms: i64,
     pub tasks_max: u64,
+    /// How many closed records one call removes if there are more than `tasks_max`, the first opened first; 0 is as many as
+    /// are too many.
+    pub tasks_batch: u64,
+}
+
+impl Retention {
+    /// How many closed records are to go because of their number, of `records` in all.
+    #[must_use]
+    pub fn too_many(&self, records: u64) -> u64 {
+        match records.saturating_sub(self.tasks_max) {
+            0 => 0,
+            excess if self.tasks_batch == 0 => excess,
+            _ => self.tasks_batch,
+        }
+    }
 }
 
 /// Counters since start, for `/metrics` and for tests that count instead of timing.
@@ -443,6 +458,9 @@ pub struct StoreStats {
     /// Commits by the time they took, below each bound of `COMMIT_MICROS_BOUNDS`, and above all of them.
     pub commit_seconds: [u64; 10],
     pub commit_micros_sum: u64,
+    /// Tasks that are kept, in the order of [`TaskState::ALL`]. Kept up to date by every commit, so reading it costs
+    /// nothing; none while a file that was just opened is being counted.
+    pub tasks: Option<[u64; TaskState::ALL.len()]>,
 }
 
 /// Upper bounds, in microseconds, of the commit latency histogram.

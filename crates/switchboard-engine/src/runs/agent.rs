@@ -9,7 +9,7 @@ use switchboard_core::call::BoxFuture;
 use switchboard_core::model::Json;
 use tokio::sync::Semaphore;
 
-use super::{AgentError, Turn};
+use super::{AgentError, RunCounters, Turn};
 
 /// An agent: it is given one message at a time and works on it.
 ///
@@ -48,6 +48,11 @@ pub struct Traits {
     pub run_max_per_call: Option<Duration>,
     /// How much longer a run is waited for that is out of time, for agents that then end by themselves in an orderly way.
     pub wind_down: Duration,
+    /// How much of an error the client reads.
+    pub error_details: ErrorDetails,
+    /// How many messages of earlier tasks in the same context the agent is given ([`Turn::context`]). 0, the default, is
+    /// none: each task stands by itself.
+    pub context_messages_max: usize,
     /// How many runs of this agent may be at work in this process at once; none is no limit but the engine's. A run that
     /// waits for its place has not begun: its time does not count, and a crash does not interrupt it.
     pub runs_max: Option<usize>,
@@ -66,6 +71,8 @@ impl Default for Traits {
             run_max: None,
             run_max_per_call: None,
             wind_down: Duration::ZERO,
+            error_details: ErrorDetails::Incident,
+            context_messages_max: 0,
             runs_max: None,
             strict_output_modes: false,
         }
@@ -129,10 +136,33 @@ impl Traits {
     }
 
     #[must_use]
+    pub fn with_context_messages_max(mut self, messages_max: usize) -> Self {
+        self.context_messages_max = messages_max;
+        self
+    }
+
+    #[must_use]
     pub fn with_strict_output_modes(mut self, strict: bool) -> Self {
         self.strict_output_modes = strict;
         self
     }
+
+    #[must_use]
+    pub fn with_error_details(mut self, details: ErrorDetails) -> Self {
+        self.error_details = details;
+        self
+    }
+}
+
+/// How much the client reads of a failure that the agent did not choose: an error it returned, a panic, the end of a
+/// command. What an agent says on purpose, with [`Turn::fail`], [`Turn::reject`] or [`AgentError::told`], always goes out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ErrorDetails {
+    /// A short reason and an incident id. The log has the cause under that id.
+    #[default]
+    Incident,
+    /// The whole text, which may hold paths and secrets of the server.
+    Full,
 }
 
 /// Whether a run has effects outside its task: writes, calls, payments.
@@ -208,6 +238,7 @@ pub struct AgentSource {
     start: Start,
     clean_up: CleanUp,
     traits: Traits,
+    runs: Arc<RunCounters>,
     /// One for each run that may be at work at once, if that is limited.
     places: Option<Arc<Semaphore>>,
 }
@@ -251,6 +282,18 @@ impl AgentSource {
         &self.traits
     }
 
+    /// What has been counted about this agent's runs.
+    #[must_use]
+    pub fn runs(&self) -> &RunCounters {
+        &self.runs
+    }
+
+    /// The same agent with counters that stand at zero, for one more engine.
+    pub(crate) fn counted_anew(mut self) -> Self {
+        self.runs = Arc::default();
+        self
+    }
+
     /// Overrides what the agent declares.
     #[must_use]
     pub fn with_traits(self, change: impl FnOnce(Traits) -> Traits) -> Self {
@@ -259,7 +302,7 @@ impl AgentSource {
 
     fn new(start: Start, clean_up: CleanUp, traits: Traits) -> Self {
         let places = traits.runs_max.map(|max| Arc::new(Semaphore::new(max.clamp(1, Semaphore::MAX_PERMITS))));
-        Self { start, clean_up, traits, places }
+        Self { start, clean_up, traits, runs: Arc::default(), places }
     }
 
     pub(crate) fn places(&self) -> Option<&Arc<Semaphore>> {

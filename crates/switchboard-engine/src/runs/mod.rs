@@ -4,7 +4,10 @@
 
 mod agent;
 mod artifact_writer;
+mod background;
+mod ending;
 mod error;
+mod pause;
 mod place;
 mod recovery;
 mod registry;
@@ -16,11 +19,16 @@ mod sweeper;
 mod turn;
 mod work_time;
 
-pub use agent::{Agent, AgentFuture, AgentSource, Backoff, Effects, Idempotency, Recovery, Replies, Traits};
+pub use agent::{
+    Agent, AgentFuture, AgentSource, Backoff, Effects, ErrorDetails, Idempotency, Recovery, Replies, Traits,
+};
 pub use artifact_writer::ArtifactWriter;
+pub use ending::{RunCounters, RunEnd};
 pub use error::{AgentError, TurnError};
 pub use turn::Turn;
 
+pub(crate) use background::Background;
+pub(crate) use error::invalid_response;
 pub(crate) use place::{Begun, RunPlace};
 pub(crate) use recovery::give_back;
 pub(crate) use registry::RunRegistry;

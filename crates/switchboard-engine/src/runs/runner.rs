@@ -1,47 +1,77 @@
 //! Drives an agent through its turns, detached from any socket: ends it when it is canceled or out of time, records how
 //! it ended, and goes on with the next waiting message.
 
+use std::any::Any;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use switchboard_core::lifecycle::{Command, Phase, RunCommand, TurnEnd};
-use switchboard_core::model::{Message, Part, TIMED_OUT, Task, Timestamp};
+use switchboard_core::dialect::limits_pauses;
+use switchboard_core::lifecycle::{Command, RunCommand, TurnEnd};
+use switchboard_core::model::{FAILED_UNTOLD, Part, TIMED_OUT, Timestamp};
 use tokio_util::sync::CancellationToken;
 
+use super::error::mark_invalid_response;
+use super::pause::end_pause_in_time;
 use super::place::{Begun, RunPlace, Waited};
 use super::recovery::queued_too_long;
 use super::registry::Guard;
 use super::turn::TurnStart;
-use super::{AgentError, AgentFuture, Turn};
+use super::{AgentError, AgentFuture, Background, RunEnd, Turn};
 use crate::commit::{Record, WriteError};
-use crate::house::{Counters, House, Registered};
-use crate::ports::store::{Scope, StoredTask};
+use crate::escaped::Escaped;
+use crate::house::{House, Registered};
+use crate::ports::store::StoredTask;
 use crate::supervisor::Kind;
 
 /// How an agent's function ended.
 pub(crate) enum Outcome {
     Returned,
     Failed(AgentError),
-    Panicked,
+    /// With what the panic said.
+    Panicked(String),
 }
 
 impl Outcome {
-    /// What is recorded of it. The cause of a failure goes to the log, the client gets the text meant for it.
-    pub(crate) fn into_end(self, house: &House, turn: &Turn) -> TurnEnd {
-        let error = match self {
-            Self::Returned => return TurnEnd::Returned,
-            Self::Failed(error) => error,
-            Self::Panicked => AgentError { told: None, cause: None },
+    /// What is recorded of it, and how the run counts if that is what ends it. The cause of a failure goes to the log under
+    /// an incident id, and the client gets the text meant for it.
+    pub(crate) fn into_end(self, house: &House, agent: &Registered, turn: &Turn) -> (TurnEnd, RunEnd) {
+        let (error, how) = match self {
+            Self::Returned => return (TurnEnd::Returned, RunEnd::Completed),
+            Self::Failed(error) => {
+                let how = error.run_end();
+                (error, how)
+            }
+            Self::Panicked(text) => (AgentError::with_details(PANICKED, text), RunEnd::Panicked),
         };
-        Counters::add(&house.counters.runs_failed);
+        let incident = house.uuid();
         let record = turn.record();
-        tracing::warn!(task = %record.id, agent = %record.scope.agent, attempt = turn.attempt(), ?error, "run failed");
-        TurnEnd::Failed { message: Some(turn.agent_message(vec![Part::text(error.client_text())])) }
+        // A run that was told to stop and says so by an error is no incident, nor is a failure that the agent chose: the line
+        // for the ended task tells of both.
+        if error.is_incident() && !turn.is_cancelled() {
+            let cause = error.cause_text().unwrap_or_default();
+            tracing::warn!(
+                task = %Escaped::new(record.id.as_str()), agent = %record.scope.agent, attempt = turn.attempt(),
+                incident = &*incident, reason = how.word(), what = %Escaped::new(error.client_text()),
+                cause = %Escaped::new(&cause), "run failed"
+            );
+        }
+        record.fails_by(how.word());
+        let text = error.text_for_client(agent.source.traits().error_details, &incident);
+        let message = turn.agent_message(vec![Part::text(text)]);
+        (TurnEnd::Failed { message: Some(mark_invalid_response(message, &error)) }, how)
     }
+}
+
+/// What the client of an agent that panicked reads.
+const PANICKED: &str = FAILED_UNTOLD;
+
+/// What a panic said. Nearly every one carries a text.
+fn panic_text(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    format!("panicked: {}", text.unwrap_or("without a text"))
 }
 
 /// Polls an agent once, where a panic is an outcome and not the end of the server.
@@ -50,7 +80,7 @@ pub(crate) fn poll_agent(future: &mut AgentFuture, cx: &mut Context<'_>) -> Poll
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(Ok(()))) => Poll::Ready(Outcome::Returned),
         Ok(Poll::Ready(Err(error))) => Poll::Ready(Outcome::Failed(error)),
-        Err(_) => Poll::Ready(Outcome::Panicked),
+        Err(payload) => Poll::Ready(Outcome::Panicked(panic_text(&*payload))),
     }
 }
 
@@ -104,13 +134,13 @@ impl Run {
         agent: Arc<Registered>,
         record: Arc<Record>,
         stored: &StoredTask,
-        referenced: Vec<Arc<Task>>,
+        background: Background,
         from: RunStart,
     ) -> Option<Self> {
         let RunStart { begun, leased_at, interrupted } = from;
         let inbound = stored.folded.open_turns.first()?.clone();
         let run_max = house.run_max(&agent, inbound.metadata.as_ref(), stored.head.deadline);
-        let mut start = TurnStart::first(record, inbound, &stored.head, run_max, referenced, house.now());
+        let mut start = TurnStart::first(record, inbound, &stored.head, run_max, background, house.now());
         start.interrupted = interrupted;
         start.checkpoint.clone_from(&stored.folded.checkpoint);
         let turn = Turn::direct(house.clone(), start, stored.folded.task.clone());
@@ -139,7 +169,17 @@ impl Run {
 
     pub(crate) fn spawn(self) {
         let house = self.house.clone();
-        house.supervisor.spawn(Kind::Run, self.drive());
+        if !limits_pauses(self.turn.inbound().dialect) {
+            return house.supervisor.spawn(Kind::Run, self.drive());
+        }
+        let (agent, record) = (self.agent.clone(), self.turn.record().clone());
+        let driven = house.clone();
+        house.supervisor.spawn(Kind::Run, async move {
+            self.drive().await;
+            // Shutdown waits for runs, and need not wait for this.
+            let ending = end_pause_in_time(driven.clone(), agent, record);
+            driven.supervisor.spawn(Kind::Sweep, ending);
+        });
     }
 
     async fn drive(mut self) {
@@ -166,36 +206,50 @@ impl Run {
                         return;
                     }
                     place = Some(taken);
-                    Counters::add(&self.house.counters.runs_started);
+                    self.agent.source.runs().start();
                     guard.begins();
                     self.wait(guard.lost()).await
                 }
             };
-            let end = match ended {
-                Ended::LetGo => return,
-                // Not the agent's failure: its words met a store that did not take them. Its lease runs out, and then it
-                // is as if its process had died.
-                Ended::By(Outcome::Failed(error)) if self.turn.has_unwritten() => {
-                    tracing::warn!(task = %self.turn.record().id, ?error, "a run was interrupted by the store");
-                    return;
+            let (end, how) = match ended {
+                Ended::LetGo => {
+                    let shown = RunEnd::shown_by(&self.turn.record().head(), self.turn.number());
+                    return self.count(shown, place.is_some());
                 }
-                Ended::By(outcome) => outcome.into_end(&self.house, &self.turn),
-                Ended::TimedOut => self.time_out(TIMED_OUT.to_owned()),
-                Ended::NotStarted { max_s } => self.time_out(queued_too_long(max_s)),
-                // Somebody has asked for it, so that is how the turn ends.
-                Ended::CancelTimedOut => TurnEnd::Returned,
+                // Not the agent's failure: the store did not take what it wrote. Its lease runs out, and then it is as if
+                // its process had died.
+                Ended::By(Outcome::Failed(error)) if self.turn.has_unwritten() => {
+                    let (record, error) = (self.turn.record(), format!("{error:?}"));
+                    tracing::warn!(
+                        task = %Escaped::new(record.id.as_str()), agent = %self.agent.name, attempt = self.turn.attempt(),
+                        error = %Escaped::new(&error), "a run was interrupted by the store"
+                    );
+                    return self.count(RunEnd::StoreFailed, place.is_some());
+                }
+                Ended::By(outcome) => outcome.into_end(&self.house, &self.agent, &self.turn),
+                Ended::TimedOut => self.time_out(TIMED_OUT.to_owned(), RunEnd::TimedOut),
+                Ended::NotStarted { max_s } => self.time_out(queued_too_long(max_s), RunEnd::NotStarted),
+                // The caller asked for the cancel, so that is how the turn ends.
+                Ended::CancelTimedOut => (TurnEnd::Returned, RunEnd::Canceled),
             };
             // Under its fence, like all it writes: a run that stood still for so long may have been replaced, and the one
             // that took its place has its own time.
             let (fence, inbound) = (self.turn.fence(), self.turn.inbound().clone());
             let command = Command::Run { fence, inbound, command: RunCommand::EndTurn(end) };
             let ended_at = self.house.now();
+            let begun = place.is_some();
             // The next message of the task goes on in the same place, unless other runs wait for it.
             let place = place.filter(|_| !self.house.is_crowded(&self.agent));
-            if !record_end(&self.house, &self.turn, command, place.is_none()).await {
-                return;
-            }
+            let wrote = match record_end(&self.house, &self.turn, command, place.is_none()).await {
+                Recorded::Written => true,
+                Recorded::EndedBefore => false,
+                Recorded::Superseded => return self.count(RunEnd::Superseded, begun),
+                Recorded::NotTaken => return self.count(RunEnd::StoreFailed, begun),
+            };
             drop(guard);
+            let shown = self.turn.record().with_head(|head| RunEnd::shown_by(head, self.turn.number()));
+            // The task shows that it failed; only this run knows of what.
+            self.count(if wrote && shown == RunEnd::Failed { how } else { shown }, begun);
             let (running, turn) = self.turn.record().with_head(|head| (head.running, head.turn));
             if !running || turn <= self.turn.number() {
                 return;
@@ -207,9 +261,18 @@ impl Run {
         }
     }
 
-    fn time_out(&self, text: String) -> TurnEnd {
-        Counters::add(&self.house.counters.runs_timed_out);
-        TurnEnd::Failed { message: Some(self.turn.agent_message(vec![Part::text(text)])) }
+    fn time_out(&self, text: String, how: RunEnd) -> (TurnEnd, RunEnd) {
+        self.turn.record().fails_by(how.word());
+        (TurnEnd::Failed { message: Some(self.turn.agent_message(vec![Part::text(text)])) }, how)
+    }
+
+    /// Counts the end of the run, whose agent was asked if it has `begun`.
+    fn count(&self, how: RunEnd, begun: bool) {
+        let runs = self.agent.source.runs();
+        match begun {
+            true => runs.end(how, self.turn.work_time().elapsed()),
+            false => runs.end_unstarted(how),
+        }
     }
 
     /// Runs the agent until it ends or must be ended.
@@ -221,7 +284,12 @@ impl Run {
         turn.work_time().begin();
         let future = &mut self.future;
         let mut agent = std::pin::pin!(poll_fn(|cx| poll_agent(future, cx)));
-        let out_of_time = turn.work_time().used_up(run_max);
+        let out_of_time = async {
+            match limits_pauses(turn.inbound().dialect) {
+                true => tokio::time::sleep(run_max).await,
+                false => turn.work_time().used_up(run_max).await,
+            }
+        };
         let canceled_too_long = async {
             cancel.cancelled().await;
             tokio::time::sleep(grace).await;
@@ -265,14 +333,26 @@ async fn record_beginning(house: &House, turn: &Turn) -> bool {
     }
 }
 
-/// Records how the turn ended, for as long as it takes the store to answer; false if the run no longer counts.
-async fn record_end(house: &House, turn: &Turn, command: Command, next_waits: bool) -> bool {
+/// What became of the record of how a turn ended.
+enum Recorded {
+    Written,
+    /// The agent's own last word had ended the turn already.
+    EndedBefore,
+    /// The run no longer counts: another process has taken over, or a caller ended the turn.
+    Superseded,
+    /// The store did not take it before the server stopped.
+    NotTaken,
+}
+
+/// Records how the turn ended, for as long as it takes the store to answer.
+async fn record_end(house: &House, turn: &Turn, command: Command, next_waits: bool) -> Recorded {
     let mut pause = Duration::from_millis(50);
     loop {
         match house.write_before_run(turn.record(), command.clone(), next_waits).await {
-            Ok(_) => return true,
-            Err(WriteError::Refused(_) | WriteError::Duplicate(_)) => return false,
-            Err(WriteError::Failed(_)) if house.supervisor.is_draining() => return false,
+            Ok(events) if events.is_empty() => return Recorded::EndedBefore,
+            Ok(_) => return Recorded::Written,
+            Err(WriteError::Refused(_) | WriteError::Duplicate(_)) => return Recorded::Superseded,
+            Err(WriteError::Failed(_)) if house.supervisor.is_draining() => return Recorded::NotTaken,
             Err(WriteError::Failed(_)) => {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_secs(5));
@@ -293,10 +373,10 @@ async fn next_turn(
     let fence = turn.fence() + 1;
     match house.stored_task(&record.scope, &record.id).await {
         Ok(Some(stored)) if stored.head.running && stored.head.fence == fence => {
-            let referenced = house.referenced_tasks(&record.scope, &stored).await;
+            let background = house.background(agent, &record.scope, &stored).await;
             let begun = place.map_or(Begun::NotYet, |place| Begun::Already(Some(place)));
             let from = RunStart { begun, leased_at, interrupted: false };
-            Run::begin(house.clone(), agent.clone(), record.clone(), &stored, referenced, from)
+            Run::begin(house.clone(), agent.clone(), record.clone(), &stored, background, from)
         }
         Ok(_) => None,
         Err(error) => {
@@ -304,31 +384,5 @@ async fn next_turn(
             let _ = house.store_failed(&error);
             None
         }
-    }
-}
-
-impl House {
-    /// The tasks the current message refers to, as far as they exist and belong to the caller.
-    pub(crate) async fn referenced_tasks(&self, scope: &Scope, stored: &StoredTask) -> Vec<Arc<Task>> {
-        match stored.folded.open_turns.first() {
-            Some(inbound) => self.referenced_by(scope, &inbound.message).await,
-            None => Vec::new(),
-        }
-    }
-
-    pub(crate) async fn referenced_by(&self, scope: &Scope, message: &Message) -> Vec<Arc<Task>> {
-        let mut found = Vec::new();
-        for id in message.reference_task_ids.iter().take(self.limits.referenced_tasks_max) {
-            match self.stored_task(scope, id).await {
-                Ok(Some(stored)) if stored.head.phase == Phase::Live => found.push(stored.folded.task.clone()),
-                Ok(_) => tracing::warn!(task = %id, "a message refers to a task that is not there"),
-                Err(error) => tracing::warn!(task = %id, ?error, "a referenced task could not be read"),
-            }
-        }
-        found
-    }
-
-    pub(crate) fn note_recovered(&self) {
-        self.counters.runs_recovered.fetch_add(1, Ordering::Relaxed);
     }
 }

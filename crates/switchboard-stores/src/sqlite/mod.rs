@@ -7,6 +7,7 @@ mod accepted_task;
 mod answers;
 mod backup;
 mod cache;
+mod census;
 mod checksums;
 mod claims;
 mod commit;

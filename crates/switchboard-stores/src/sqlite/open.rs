@@ -122,7 +122,7 @@ fn configure_writer(connection: &Connection, options: &SqliteOptions) -> rusqlit
     Ok(())
 }
 
-fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+pub(super) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.pragma_update(None, "busy_timeout", BUSY_WAIT_MS)?;

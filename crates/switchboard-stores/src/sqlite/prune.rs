@@ -102,7 +102,7 @@ fn above_max(
             count
         }
     };
-    let excess = count.saturating_sub(signed(retention.tasks_max)).min(signed(limit as u64));
+    let excess = signed(retention.too_many(u64::try_from(count).unwrap_or_default()).min(limit as u64));
     if excess <= 0 {
         return Ok(Vec::new());
     }

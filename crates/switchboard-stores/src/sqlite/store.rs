@@ -23,6 +23,7 @@ use super::accepted::{find_accepted, known_as_of, last_accepted_day};
 use super::accepted_task::task_as_accepted;
 use super::answers::answer;
 use super::cache::Cache;
+use super::census::{AT_ONCE_MAX, Census};
 use super::download;
 use super::error::Failure;
 use super::list;
@@ -58,6 +59,7 @@ pub struct SqliteStore {
     // then may another process have it.
     readers: Readers,
     writer: Writer,
+    _census: Census,
     _lock: FileLock,
 }
 
@@ -77,6 +79,7 @@ impl SqliteStore {
         let stats = Arc::new(Stats::default());
         let cache = Arc::new(Cache::new(options.cache_records_max, options.cache_bytes_max));
         let totals = Arc::new(Totals::default());
+        let census = Census::begin(path, &writer, &totals, AT_ONCE_MAX);
         let readers = Readers::start(readers).map_err(io)?;
         let quarantine = Arc::new(Quarantined::default());
         let memory = Memory {
@@ -102,6 +105,7 @@ impl SqliteStore {
             prune_after: AtomicI64::new(0),
             readers,
             writer,
+            _census: census,
             _lock: lock,
         })
     }
@@ -302,7 +306,7 @@ impl Store for SqliteStore {
     }
 
     fn stats(&self) -> StoreStats {
-        self.stats.read()
+        StoreStats { tasks: self.totals.all(), ..self.stats.read() }
     }
 
     fn quarantine(&self) -> Quarantine {

@@ -190,6 +190,7 @@ async fn a_damaged_task_is_not_removed_and_keeps_no_other_from_going() {
             tasks_ms: 30 * DAY_MS,
             replies_ms: DAY_MS,
             tasks_max,
+            tasks_batch: 0,
         };
         for _ in 0..3 {
             subject.store().prune(retention, 1).await.unwrap();

@@ -3,6 +3,7 @@
 
 mod backups;
 mod compacting;
+mod counting;
 mod damage;
 mod damaged;
 mod files;

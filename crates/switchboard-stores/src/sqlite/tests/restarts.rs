@@ -37,7 +37,8 @@ async fn a_closed_file_is_one_file() {
 async fn keys_are_not_given_twice() {
     let mut subject = make();
     let first = Pen::completed(&subject, "t1").await;
-    let retention = Retention { now: given::now(&subject), events_ms: 0, tasks_ms: 0, replies_ms: 0, tasks_max: 0 };
+    let retention =
+        Retention { now: given::now(&subject), events_ms: 0, tasks_ms: 0, replies_ms: 0, tasks_max: 0, tasks_batch: 0 };
     assert_eq!(subject.store().prune(retention, 10).await.unwrap(), 1);
     let second = Pen::completed(&subject, "t2").await;
     assert_ne!(first.key(), second.key());
