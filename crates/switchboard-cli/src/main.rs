@@ -2,7 +2,6 @@
 //! signal, then let work in progress end. A second signal leaves at once.
 
 mod agents;
-mod banner;
 mod chaos;
 mod cli;
 mod config;
@@ -25,8 +24,8 @@ use clap::Parser;
 use switchboard::AccessLog;
 use tokio_util::sync::CancellationToken;
 
+use crate::agents::demo::Address;
 use crate::agents::exec::Program;
-use crate::banner::Banner;
 use crate::cli::{Cli, Command, HealthArgs, OutboxCommand, ServeArgs};
 use crate::config::{Config, Environment, Kind};
 use crate::failure::Failure;
@@ -107,8 +106,8 @@ async fn run(
 ) -> Result<(), Failure> {
     let signals = switchboard::StopSignals::listen().map_err(Failure::runtime)?;
     process::outlive_file_size_limit().map_err(Failure::runtime)?;
-    let (listen, grace, banner) =
-        (*config.server.listen, Duration::from_secs(*config.server.grace_s), Banner::of(&config));
+    let (listen, grace) = (*config.server.listen, Duration::from_secs(*config.server.grace_s));
+    let (examples, needs_token) = (serve::examples(&config), config.tokens.is_some());
     let data = config.storage.folder().map(Path::to_path_buf);
     // SIGHUP asks for new files to be read. It never ends the server, even if there is nothing to read again.
     let mut hangups = switchboard::hangups().map_err(Failure::runtime)?;
@@ -123,8 +122,8 @@ async fn run(
     }
     let bound = server.bind(listen).await.map_err(Failure::runtime)?;
     tracing::info!(address = %bound.local_addr(), tls = tls.is_some(), "serving");
-    agents::demo::serve_at(banner.address(bound.url()));
-    output::say(banner.text(bound.local_addr(), bound.url()));
+    agents::demo::serve_at(Address { url: bound.public_url().to_owned(), needs_token });
+    output::say(bound.banner().examples(examples.send, examples.stream).to_string().trim_end());
     let stop = CancellationToken::new();
     let renewing = async {
         loop {

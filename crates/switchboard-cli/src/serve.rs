@@ -8,7 +8,6 @@ use switchboard::{
     Limits, Recovery, SelectoolsOptions, ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions,
     Synchronous, Traits,
 };
-use tokio::sync::Semaphore;
 
 use crate::agents::demo::Demo;
 use crate::agents::exec::{Exec, variables};
@@ -19,6 +18,19 @@ use crate::config::{
 
 /// What a client is told when a run was interrupted and is not to be tried again.
 const INTERRUPTED: &str = "The server was interrupted while this agent was at work, and it is not run twice";
+
+/// Texts that show the default agent off in the lines that are printed at start.
+pub(crate) struct Examples {
+    pub(crate) send: &'static str,
+    pub(crate) stream: &'static str,
+}
+
+pub(crate) fn examples(config: &Config) -> Examples {
+    match config.agents.first().map(|agent| &agent.kind) {
+        Some(Kind::Demo) => Examples { send: "hello", stream: "stream 40" },
+        Some(Kind::Exec { .. }) | None => Examples { send: "hello", stream: "hello" },
+    }
+}
 
 /// Puts the server together and opens its store.
 ///
@@ -79,6 +91,9 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
     }
     if let Some(known) = config.tokens {
         builder = builder.tokens(known.tokens);
+    }
+    if let Some(config::Secret(key)) = config.api_key {
+        builder = builder.api_key(key);
     }
     if let Some(known) = config.webhook_signing_secrets {
         builder = builder.sign_webhooks(known.secrets);
@@ -143,7 +158,7 @@ fn agent_of(agent: AgentConfig, place: String, data: Option<&Path>, environment:
                 run_max: run_timeout.unwrap_or(Duration::from_secs(u64::from(Limits::default().run_s_max))),
                 run_max_per_call: run_timeout_max,
                 recovery,
-                places: Semaphore::new(usize::try_from(*settings.processes_max).unwrap_or(Semaphore::MAX_PERMITS)),
+                processes_max: usize::try_from(*settings.processes_max).unwrap_or(usize::MAX),
             };
             AgentBuilder::new(name, exec)
         }
@@ -163,14 +178,44 @@ fn agent_of(agent: AgentConfig, place: String, data: Option<&Path>, environment:
     };
     let builder = with_dialects(builder, &settings)
         .slug(slug)
-        .description(settings.description.value.unwrap_or_default())
-        .version(settings.version.value.unwrap_or_default())
+        .description(settings.description.value.clone().unwrap_or_default())
+        .context_memory(*settings.context_messages_max)
         .streaming(*settings.streaming)
         .push_notifications(*settings.push)
-        .input_modes(settings.input_modes.value.unwrap_or_default())
-        .output_modes(settings.output_modes.value.unwrap_or_default())
+        .input_modes(settings.input_modes.value.clone().unwrap_or_default())
+        .output_modes(settings.output_modes.value.clone().unwrap_or_default())
         .strict_output_modes(*settings.strict_output_modes);
-    skills.into_iter().fold(builder, |builder, skill| builder.skill(skill_of(skill)))
+    with_card(builder, settings, skills)
+}
+
+/// What the card says beside what the agent does: who offers it, where to read on, extensions and skills. Skills that are
+/// only for callers with a token, and a description for them, make an extended card.
+fn with_card(mut builder: AgentBuilder, settings: AgentSettings, skills: Vec<SkillSettings>) -> AgentBuilder {
+    if let Some(version) = settings.version.value {
+        builder = builder.version(version);
+    }
+    if let (Some(organization), Some(url)) = (settings.provider_organization.value, settings.provider_url.value) {
+        builder = builder.provider(organization, url);
+    }
+    if let Some(url) = settings.icon_url.value {
+        builder = builder.icon_url(url);
+    }
+    if let Some(url) = settings.documentation_url.value {
+        builder = builder.documentation_url(url);
+    }
+    let required = settings.extensions_required.value;
+    for uri in settings.extensions.value.into_iter().filter(|uri| !required.contains(uri)) {
+        builder = builder.extension(uri, "", false);
+    }
+    builder = required.into_iter().fold(builder, |builder, uri| builder.extension(uri, "", true));
+    let (extended, shown): (Vec<_>, Vec<_>) = skills.into_iter().partition(|skill| *skill.extended);
+    builder = shown.into_iter().fold(builder, |builder, skill| builder.skill(skill_of(skill)));
+    let description = settings.extended_description.value;
+    if extended.is_empty() && description.is_none() {
+        return builder;
+    }
+    let builder = builder.extended_card(|card| card.description = description.unwrap_or(card.description.clone()));
+    extended.into_iter().fold(builder, |builder, skill| builder.extended_skill(skill_of(skill)))
 }
 
 fn idempotency_of(idempotency: config::Idempotency) -> Idempotency {

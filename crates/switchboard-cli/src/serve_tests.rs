@@ -7,7 +7,6 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::banner::Banner;
 use crate::cli::{Cli, Command as Typed};
 use crate::config::{gather, settle};
 
@@ -20,9 +19,9 @@ async fn serving(flags: &[&str], variables: &[(&str, &str)], visit: impl AsyncFn
     let layers = gather(&args.settings, None, &environment, nowhere);
     let config = settle(layers, &environment, nowhere).unwrap();
     rehearse(&config, &environment).unwrap();
-    let (listen, banner) = (*config.server.listen, Banner::of(&config));
+    let (listen, examples) = (*config.server.listen, examples(&config));
     let bound = assemble(config, &environment, None).unwrap().bind(listen).await.unwrap();
-    let text = banner.text(bound.local_addr(), bound.url());
+    let text = bound.banner().examples(examples.send, examples.stream).to_string();
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with("curl ")).map(str::to_owned).collect();
     let stop = CancellationToken::new();
     let visit = async {
@@ -169,4 +168,70 @@ fn targets_that_webhooks_cannot_go_to_are_refused_by_name() {
     let layers = gather(&args.settings, None, &environment, nowhere);
     let refused = rehearse(&settle(layers, &environment, nowhere).unwrap(), &environment).unwrap_err();
     assert!(refused.to_string().starts_with("--outbound-allow: \"http://x\" "), "{refused}");
+}
+
+/// The public card and, for the holder of the key, the extended one.
+async fn cards(file: &str) -> (serde_json::Value, serde_json::Value) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(config::FILE_NAME), file).unwrap();
+    let variables = [("MY_KEY", "0123456789abcdef")];
+    let Typed::Serve(args) = Cli::parse_from(["switchboard", "serve", "--listen", "127.0.0.1:0", "--memory"]).command
+    else {
+        panic!("serve was typed")
+    };
+    let environment = Environment::of(&variables);
+    let layers = gather(&args.settings, None, &environment, folder.path());
+    let config = settle(layers, &environment, folder.path()).unwrap();
+    rehearse(&config, &environment).unwrap();
+    let bound = assemble(config, &environment).unwrap().bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let (url, stop) = (bound.url().to_owned(), CancellationToken::new());
+    let asking = async {
+        let curl = format!("curl -sS -H 'A2A-Version: 1.0' {url}");
+        let public = json(&paste("sh", &format!("{curl}/.well-known/agent-card.json")).await);
+        let bearer = "-H \"Authorization: Bearer $TOKEN\"";
+        let extended = json(&paste("sh", &format!("{curl}/extendedAgentCard {bearer}")).await);
+        stop.cancel();
+        (public, extended)
+    };
+    tokio::join!(bound.run_until(stop.cancelled(), Duration::from_secs(5)), asking).1
+}
+
+#[tokio::test]
+async fn the_file_says_all_that_a_card_says() {
+    let file = r#"
+        [server]
+        api_key_env = "MY_KEY"
+        [[agent]]
+        name = "Shout"
+        provider_organization = "Example, Inc."
+        provider_url = "https://example.com"
+        icon_url = "https://example.com/shout.png"
+        documentation_url = "https://example.com/shout"
+        extensions = ["urn:one", "urn:two"]
+        extensions_required = ["urn:two"]
+        extended_description = "For those we know"
+        [[agent.skill]]
+        id = "shout"
+        [[agent.skill]]
+        id = "whisper"
+        extended = true
+    "#;
+    let (public, extended) = cards(file).await;
+    assert_eq!(public["provider"], serde_json::json!({"organization": "Example, Inc.", "url": "https://example.com"}));
+    assert_eq!(public["iconUrl"], "https://example.com/shout.png");
+    assert_eq!(public["documentationUrl"], "https://example.com/shout");
+    assert_eq!(public["version"], "1.0.0");
+    let extensions = serde_json::json!([{"uri": "urn:one"}, {"uri": "urn:two", "required": true}]);
+    assert_eq!(public["capabilities"]["extensions"], extensions);
+    assert_eq!(public["capabilities"]["extendedAgentCard"], true);
+    let ids = |card: &serde_json::Value| {
+        let skills = card["skills"].as_array().unwrap().iter();
+        skills.map(|skill| skill["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (ids(&public), ids(&extended)),
+        (vec!["shout".to_owned()], vec!["shout".to_owned(), "whisper".to_owned()])
+    );
+    assert_eq!(extended["description"], "For those we know");
+    assert_ne!(public["description"], extended["description"]);
 }

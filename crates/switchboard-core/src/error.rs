@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::model::{TaskId, TaskState};
+use crate::model::{ConfigId, TaskId, TaskState};
 
 /// One refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,9 +14,16 @@ pub enum ProtocolError {
     AgentFailed {
         reason: String,
     },
-    /// There is no such task, or it is not the caller's: the two must look the same. Also a missing push config.
+    /// There is no such task, or it is not the caller's: the two must look the same.
     TaskNotFound {
         id: TaskId,
+    },
+    /// The task is there, and has no such push config. The spec has no error of its own for it, so it has the numbers of a
+    /// task that is not there.
+    PushConfigNotFound {
+        task_id: TaskId,
+        /// Empty if the request named none and the task has none at all.
+        id: ConfigId,
     },
     TaskNotCancelable {
         id: TaskId,
@@ -115,6 +122,8 @@ impl fmt::Display for ProtocolError {
         match self {
             Self::AgentFailed { reason } => f.write_str(reason),
             Self::TaskNotFound { .. } => f.write_str("Task not found"),
+            Self::PushConfigNotFound { id, .. } if id.is_empty() => f.write_str("The task has no push config"),
+            Self::PushConfigNotFound { id, .. } => write!(f, "The task has no push config {id}"),
             Self::TaskNotCancelable { state, .. } => write!(f, "Task cannot be canceled: it is {}", state.word()),
             Self::PushNotificationNotSupported => f.write_str("Push notifications are not supported by this agent"),
             Self::UnsupportedOperation { reason } => f.write_str(reason),

@@ -9,6 +9,8 @@
 //!   of them are *visible* outside;
 //! - [`dialect`]: how all of that is spelled on the wire.
 //!
+//! [`nearest`] finds what a mistyped name was meant to be.
+//!
 //! Nothing in this crate does I/O, reads a clock, rolls dice or spawns. Time, ids and randomness are arguments.
 //! No semver promise is made here: use the `switchboard` crate.
 
@@ -17,3 +19,4 @@ pub mod dialect;
 pub mod error;
 pub mod lifecycle;
 pub mod model;
+pub mod nearest;

@@ -130,6 +130,8 @@ pub(crate) struct Extras {
     pub(crate) accept: Option<Accept>,
     /// The fold after this commit, if at hand.
     pub(crate) folded: Option<Arc<Folded>>,
+    /// The run that begins with this commit has no place yet: that it begins is recorded when it does.
+    pub(crate) waits: bool,
 }
 
 /// Why nothing was written.
@@ -156,6 +158,16 @@ impl WriteError {
 impl House {
     /// Carries a command out, and gives back the events it caused.
     pub(crate) async fn write(&self, record: &Record, command: Command) -> Result<Arc<[Event]>, WriteError> {
+        self.write_before_run(record, command, false).await
+    }
+
+    /// The same for a command that may begin another turn: `waits` says that its run has no place yet.
+    pub(crate) async fn write_before_run(
+        &self,
+        record: &Record,
+        command: Command,
+        waits: bool,
+    ) -> Result<Arc<[Event]>, WriteError> {
         let fence = match &command {
             Command::Run { fence, .. } => Some(*fence),
             _ => None,
@@ -168,7 +180,7 @@ impl House {
             }
             let step = Step::from(&head, events.into());
             let events = step.events.clone();
-            match self.append(record, step, fence, Extras::default()).await {
+            match self.append(record, step, fence, Extras { waits, ..Extras::default() }).await {
                 Err(AppendError::Conflict) => self.reload(record).await?,
                 Err(AppendError::Write(error)) => return Err(error),
                 Ok(()) => return Ok(events),
@@ -207,7 +219,7 @@ impl House {
         fence: Option<u64>,
         extras: Extras,
     ) -> (BoxFuture<'_, Result<TaskKey, CommitError>>, Arc<Head>, u64) {
-        let Extras { push, accept, folded } = extras;
+        let Extras { push, accept, folded, waits } = extras;
         let Step { before, mut after, events } = step;
         let target = match record.key() {
             Some(key) => Target::Existing { key, expected_version: before.version },
@@ -238,6 +250,7 @@ impl House {
             events,
             head: after.clone(),
             lease_ms: begins.then_some(self.limits.lease_ms),
+            waits,
             push,
             accept,
             at,

@@ -9,6 +9,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId, TaskView, Timestamp};
 use tokio::sync::{Notify, Semaphore};
 
+use crate::clock_guard::ClockGuard;
 use crate::health::{Health, Readiness};
 use crate::house::{Counters, House, Registered};
 use crate::limits::Limits;
@@ -16,7 +17,7 @@ use crate::memory::LocalHints;
 use crate::operations::{cancel_task, card, download, get_task, list_tasks, push_configs, send_message, subscribe};
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use crate::ports::store::{Scope, StoreStats};
-use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook, WebhookAnswer, WebhookCall, WebhookError};
+use crate::ports::{Clock, Hints, Ids, Links, Quarantine, Store, Webhook, WebhookAnswer, WebhookCall, WebhookError};
 use crate::push::{OutboxDesk, deliver_forever, lanes_within};
 use crate::runs::{RunRegistry, give_back, sweep};
 use crate::supervisor::{Kind, Supervisor};
@@ -108,9 +109,11 @@ impl EngineBuilder {
             counters: Counters::default(),
             health: Health::recovering(),
             logs_completed,
+            clock_guard: ClockGuard::default(),
             links: OnceLock::new(),
             deliveries_due: Notify::new(),
             runs_due: Notify::new(),
+            prune_due: Notify::new(),
         };
         Engine { house: Arc::new(house) }
     }
@@ -134,6 +137,7 @@ impl Engine {
     /// Takes up what an earlier process left, and starts the loops. Calls are answered before this, too; only nobody
     /// looks after runs that were interrupted.
     pub fn start(&self) {
+        self.house.clock_guard.begin(self.house.store.clock_record(), self.house.now());
         self.house.supervisor.spawn(Kind::Sweep, sweep(self.house.clone()));
         self.house.supervisor.spawn(Kind::Sweep, deliver_forever(self.house.clone()));
         self.house.supervisor.spawn(Kind::Sweep, prune_forever(self.house.clone()));
@@ -220,6 +224,23 @@ impl Engine {
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         self.house.health.readiness(self.house.supervisor.is_draining())
+    }
+
+    /// What an operator should know although the process is ready: rows that cannot be read, and a wall clock that has
+    /// jumped. One line each, fit for anybody to read.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        let Quarantine { rows, named } = self.house.store.quarantine();
+        let mut notices = Vec::new();
+        if rows > 0 {
+            let more = rows.saturating_sub(named.len() as u64);
+            let mut names: Vec<_> = named.iter().map(ToString::to_string).collect();
+            names.extend((more > 0).then(|| format!("and {more} more")));
+            notices.push(format!("{rows} damaged and passed over: {}", names.join(", ")));
+        }
+        self.house.clock_guard.look(self.house.now());
+        notices.extend(self.house.clock_guard.notice());
+        notices
     }
 
     #[must_use]
@@ -344,19 +365,38 @@ impl Endpoint for AgentEndpoint {
     }
 }
 
+/// Records removed in one go.
+const PRUNED_AT_ONCE: usize = 500;
+const PRUNE_PAUSE: Duration = Duration::from_secs(60);
+/// The first look comes this soon after the start: a server that is restarted every minute removes something, too. It is
+/// one go and no more, because a server that starts has other work.
+const FIRST_PRUNE: Duration = Duration::from_secs(1);
+
 /// Removes what is no longer kept, a little at a time.
 async fn prune_forever(house: Arc<House>) {
+    tokio::time::sleep(FIRST_PRUNE).await;
+    prune(&house, 1).await;
     loop {
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        let retention = house.limits.retention(house.now());
-        loop {
-            match house.store.prune(retention, 500).await {
-                Ok(pruned) if pruned < 500 => break,
-                Ok(pruned) => tracing::debug!(pruned, "old tasks were removed"),
-                Err(error) => {
-                    tracing::warn!(?error, "old tasks could not be removed");
-                    break;
-                }
+        let _ = tokio::time::timeout(PRUNE_PAUSE, house.prune_due.notified()).await;
+        prune(&house, usize::MAX).await;
+    }
+}
+
+/// Removes what is no longer kept, at most so many times [`PRUNED_AT_ONCE`]. After a jump of the wall clock nobody knows
+/// how old anything is, and nothing is removed.
+async fn prune(house: &House, times: usize) {
+    house.watch_clock().await;
+    if house.clock_is_held() {
+        return;
+    }
+    let retention = house.limits.retention(house.now());
+    for _ in 0..times {
+        match house.store.prune(retention, PRUNED_AT_ONCE).await {
+            Ok(pruned) if pruned < PRUNED_AT_ONCE => break,
+            Ok(pruned) => tracing::debug!(pruned, "old tasks were removed"),
+            Err(error) => {
+                tracing::warn!(?error, "old tasks could not be removed");
+                break;
             }
         }
     }

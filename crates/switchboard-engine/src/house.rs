@@ -11,6 +11,8 @@ use switchboard_core::lifecycle::{Bounds, Phase};
 use switchboard_core::model::{AgentCard, AgentName, TaskId, TaskView, Timestamp};
 use tokio::sync::{Notify, Semaphore};
 
+use crate::clock_guard::ClockGuard;
+use crate::commit::WriteError;
 use crate::fitting::{fit, fit_update, is_surely_light, is_surely_light_update};
 use crate::health::Health;
 use crate::limits::Limits;
@@ -70,6 +72,7 @@ pub(crate) struct House {
     pub(crate) health: Health,
     /// Whether a line is logged for each completed task. Those that end otherwise always have one.
     pub(crate) logs_completed: bool,
+    pub(crate) clock_guard: ClockGuard,
     /// Where contents that no reply has room for can be had; known once somebody serves them.
     pub(crate) links: OnceLock<Arc<dyn Links>>,
     /// Which endpoints may be called now.
@@ -78,11 +81,35 @@ pub(crate) struct House {
     pub(crate) deliveries_due: Notify,
     /// Wakes the sweeper.
     pub(crate) runs_due: Notify,
+    /// Wakes the loop that prunes.
+    pub(crate) prune_due: Notify,
 }
 
 impl House {
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Wall time as it would be if nobody had set the clock since the first call: for what this process alone measures.
+    pub(crate) fn steady_now(&self) -> Timestamp {
+        self.clock_guard.steady(self.now())
+    }
+
+    /// Whether the wall clock has jumped lately, so that nothing may be ended or removed because of its age.
+    pub(crate) fn clock_is_held(&self) -> bool {
+        self.clock_guard.look(self.now());
+        self.clock_guard.is_held()
+    }
+
+    /// Holds the wall clock against the monotonic one, and has the store remember a hold that begins.
+    pub(crate) async fn watch_clock(&self) {
+        self.clock_guard.look(self.now());
+        if let Some(until) = self.clock_guard.unrecorded() {
+            match self.store.hold_until(until).await {
+                Ok(()) => self.clock_guard.recorded(until),
+                Err(error) => tracing::warn!(?error, "that the clock has jumped could not be recorded yet"),
+            }
+        }
     }
 
     pub(crate) fn uuid(&self) -> Arc<str> {
@@ -155,9 +182,23 @@ impl House {
     /// A task that the outside may see. Unknown, foreign and unborn are the same answer.
     pub(crate) async fn live_task(&self, scope: &Scope, id: &TaskId) -> Result<StoredTask, ProtocolError> {
         match self.stored_task(scope, id).await {
-            Ok(Some(stored)) if stored.head.phase == Phase::Live => Ok(stored),
+            Ok(Some(stored)) if stored.head.phase == Phase::Live => {
+                if !self.has_paused_too_long(scope, &stored.folded.task) {
+                    return Ok(stored);
+                }
+                self.end_pause(scope, &stored).await.map_err(WriteError::into_protocol)?;
+                let ended = self.stored_task(scope, id).await.map_err(|error| self.store_failed(&error))?;
+                ended.ok_or_else(|| ProtocolError::task_not_found(id))
+            }
             Ok(_) => Err(ProtocolError::task_not_found(id)),
             Err(error) => Err(self.store_failed(&error)),
+        }
+    }
+
+    /// A record was opened. Where tasks are pruned in batches, this may have been one too many.
+    pub(crate) fn note_opened(&self) {
+        if self.limits.retention_tasks_batch > 0 {
+            self.prune_due.notify_one();
         }
     }
 
@@ -171,7 +212,9 @@ impl House {
                 reason: format!("the store does not answer (incident {incident})"),
                 retry_after_s: 1,
             },
-            StoreError::Corrupt(_) | StoreError::Pruned => ProtocolError::Internal { incident },
+            StoreError::Corrupt(_) | StoreError::Damaged(_) | StoreError::Pruned => {
+                ProtocolError::Internal { incident }
+            }
         }
     }
 }

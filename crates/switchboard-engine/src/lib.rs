@@ -8,6 +8,7 @@
 
 mod accepting;
 pub mod aside;
+mod clock_guard;
 mod commit;
 mod ended;
 mod engine;

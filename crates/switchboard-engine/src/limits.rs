@@ -86,6 +86,12 @@ pub struct Limits {
     pub retention_events_s: u32,
     pub retention_tasks_s: u32,
     pub retention_tasks_max: u64,
+    /// How many of the oldest ended tasks are removed at once when a new one makes more than `retention_tasks_max`. 0
+    /// removes just as many as are too many, once a minute.
+    pub retention_tasks_batch: u64,
+    /// Earlier tasks of a context that are read for an agent with a context memory, and the bytes of their messages.
+    pub context_tasks_max: usize,
+    pub context_bytes_max: usize,
 }
 
 impl Limits {
@@ -145,6 +151,9 @@ impl Default for Limits {
             retention_events_s: 7 * 86_400,
             retention_tasks_s: 30 * 86_400,
             retention_tasks_max: 1_000_000,
+            retention_tasks_batch: 0,
+            context_tasks_max: 32,
+            context_bytes_max: 1 << 20,
         }
     }
 }
@@ -160,6 +169,7 @@ impl Limits {
             tasks_ms: kept_ms(self.retention_tasks_s),
             replies_ms: i64::from(self.idempotency_window_s) * 1000,
             tasks_max: self.retention_tasks_max,
+            tasks_batch: self.retention_tasks_batch,
         }
     }
 }

@@ -13,6 +13,9 @@ use switchboard_engine::runs::{Agent, AgentError, AgentSource, ErrorDetails, Rec
 
 use crate::server::{Accent, CardForm, CorvidOptions, ProtocolBinding, SelectoolsOptions};
 
+/// What a card says in `version` if its agent names none.
+const VERSION_DEFAULT: &str = "1.0.0";
+
 /// An agent and its card, ready to be served.
 ///
 /// ```
@@ -58,7 +61,7 @@ impl AgentBuilder {
     fn from_source(name: String, source: AgentSource) -> Self {
         let card = AgentCard {
             description: format!("{name}, served by Switchboard"),
-            version: "0.1.0".to_owned(),
+            version: VERSION_DEFAULT.to_owned(),
             capabilities: AgentCapabilities {
                 streaming: Some(true),
                 push_notifications: Some(true),
@@ -91,10 +94,12 @@ impl AgentBuilder {
         self
     }
 
-    /// The agent's own version, not the protocol's.
+    /// The agent's own version, not the protocol's. 1.0.0 if not given; on the cards of selectools and corvid, whose
+    /// originals name their package, it is then the version of this crate.
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.card.version = version.into();
+        self.accent.has_version = true;
         self
     }
 
@@ -181,6 +186,19 @@ impl AgentBuilder {
         self
     }
 
+    /// A skill that only the extended card lists, for callers who have proved who they are. Without an extended card yet,
+    /// one is made from the public one.
+    #[must_use]
+    pub fn extended_skill(mut self, skill: Skill) -> Self {
+        if self.extended.is_none() {
+            self = self.extended_card(|_| {});
+        }
+        if let Some(extended) = &mut self.extended {
+            extended.skills.push(skill.0);
+        }
+        self
+    }
+
     /// Shows the extended card to callers without a credential, too. Against the letter of the spec (13.3); for servers
     /// that have no authentication at all.
     #[must_use]
@@ -207,6 +225,13 @@ impl AgentBuilder {
     #[must_use]
     pub fn error_details(self, details: ErrorDetails) -> Self {
         self.traits(|traits| traits.with_error_details(details))
+    }
+
+    /// Remembers contexts: each turn is given up to so many messages of the caller's earlier tasks in the same context, and
+    /// what they were answered ([`Turn::context`]). Without it, every task stands by itself.
+    #[must_use]
+    pub fn context_memory(self, messages_max: usize) -> Self {
+        self.traits(|traits| traits.with_context_messages_max(messages_max))
     }
 
     /// What happens to a run whose process died.
@@ -368,3 +393,7 @@ fn slug(name: &str) -> String {
     let slug = slug.trim_end_matches('-');
     if slug.is_empty() { "agent".to_owned() } else { slug.to_owned() }
 }
+
+#[cfg(test)]
+#[path = "agent_tests.rs"]
+mod tests;

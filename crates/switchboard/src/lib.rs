@@ -36,7 +36,7 @@ pub use serve::{Serve, serve};
 pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
-    A2aService, AccessLog, Bound, CardForm, Cors, CorvidOptions, ProtocolBinding, RESERVED, SelectoolsOptions,
+    A2aService, AccessLog, Banner, Bound, CardForm, Cors, CorvidOptions, ProtocolBinding, RESERVED, SelectoolsOptions,
     ServeError, ServeErrorKind, Server, ServerBuilder, ServerHandle, ServerLimits, Tls, TlsError, Tokens, TokensError,
 };
 #[cfg(feature = "server")]

@@ -4,7 +4,7 @@ use expect_test::expect;
 use http::Request;
 use http_body_util::Full;
 use serde_json::json;
-use switchboard::{Server, Tokens};
+use switchboard::{Server, ServerBuilder, Tokens};
 
 use crate::support::bodies::Untouched;
 use crate::support::edge::{Edge, echo, get, message, post, rpc_body, with};
@@ -50,6 +50,96 @@ async fn a_known_token_is_let_in_and_nothing_else() {
     assert_eq!(edge.ask(twice).await.gist(), "401 UNAUTHENTICATED", "two headers are one too many");
     let elsewhere = with(get(&format!("/tasks?access_token={ALICE}")), "x-api-key", ALICE);
     assert_eq!(edge.ask(elsewhere).await.gist(), "401 UNAUTHENTICATED");
+}
+
+/// Somebody who guesses must not learn from the text how near they are.
+#[tokio::test(start_paused = true)]
+async fn every_cause_of_a_401_has_the_same_text() {
+    let edge = server();
+    let causes: [&[&str]; 6] = [
+        &[],
+        &["Bearer wrong-token-of-nobody"],
+        &["Bearer"],
+        &["Basic YWxpY2U6eA=="],
+        &["Bearer \u{e9}"],
+        &["Bearer a-token-of-alice-for-tests", "Bearer a-token-of-alice-for-tests"],
+    ];
+    for (path, body) in [
+        ("/rpc", rpc_body("ListTasks", json!({}))),
+        ("/message:send", message("hello").to_string()),
+        ("/v1/message:send", "{}".to_owned()),
+        ("/_agent-native/a2a", "{}".to_owned()),
+        ("/dialects/nexus/rpc", "{}".to_owned()),
+        ("/dialects/selectools/a2a", "{}".to_owned()),
+        ("/agents/echo/a2a/tasks/send", r#"{"message":"x"}"#.to_owned()),
+    ] {
+        let mut bodies = std::collections::BTreeSet::new();
+        for lines in causes {
+            let asked = lines.iter().fold(post(path, body.clone()), |asked, line| authorized(asked, line));
+            let answer = edge.ask(asked).await;
+            assert_eq!(answer.status, 401, "{path} {lines:?}");
+            bodies.insert(answer.text());
+        }
+        assert_eq!(bodies.len(), 1, "{bodies:?}");
+    }
+}
+
+fn keyed(key: &str) -> ServerBuilder {
+    Server::builder().agent(echo()).api_key(key)
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_key_may_be_shared_by_all_who_call() {
+    let tokens = Tokens::parse(&format!("{ALICE} alice\n")).unwrap();
+    let edge = Edge::new(keyed("a-key-for-all-who-call").tokens(tokens));
+    let task = edge.ask(bearer(post("/message:send", message("hello").to_string()), "a-key-for-all-who-call")).await;
+    let path = format!("/tasks/{}", task.json()["task"]["id"].as_str().unwrap());
+    assert_eq!(edge.ask(bearer(get(&path), "a-key-for-all-who-call")).await.gist(), "200");
+    assert_eq!(edge.ask(bearer(get(&path), ALICE)).await.gist(), "404 TASK_NOT_FOUND", "each has their own");
+    assert_eq!(edge.ask(bearer(get(&path), "another-key-of-nobody")).await.gist(), "401 UNAUTHENTICATED");
+    assert_eq!(edge.get(&path).await.gist(), "401 UNAUTHENTICATED");
+    // Nor is its holder an operator, whoever holds it.
+    assert_eq!(edge.ask(bearer(get("/api/outbox"), "a-key-for-all-who-call")).await.gist(), "403 PERMISSION_DENIED");
+    let card = edge.get("/dialects/agent-native/.well-known/agent-card.json").await.json();
+    assert_eq!(card["securitySchemes"], json!({"apiKey": {"type": "http", "scheme": "bearer"}}));
+}
+
+fn refused(builder: ServerBuilder) -> String {
+    builder.build().err().expect("this must not be served").to_string()
+}
+
+#[tokio::test]
+async fn a_key_that_can_be_guessed_is_for_this_machine_alone() {
+    let edge = Edge::new(keyed("short"));
+    let here = bearer(with(get("/tasks"), "host", "localhost"), "short");
+    assert_eq!(edge.ask(here).await.gist(), "200");
+    let elsewhere = bearer(with(get("/tasks"), "host", "agents.example"), "short");
+    assert_eq!(edge.ask(elsewhere).await.gist(), "403 PERMISSION_DENIED");
+    let expected = "the API key is shorter than 16 characters and";
+    let public = refused(keyed("short").public_url("https://agents.example"));
+    assert_eq!(public, format!("{expected} the public URL is not a loopback address; use a longer one"));
+    assert!(keyed("short").public_url("http://127.0.0.1:9").build().is_ok());
+    let everywhere = keyed("short").build().unwrap().bind("0.0.0.0:0".parse().unwrap()).await;
+    let why = everywhere.err().expect("others could reach it").to_string();
+    assert_eq!(why, format!("{expected} 0.0.0.0:0 is not a loopback address; use a longer one"));
+    assert!(keyed("short").build().unwrap().bind("127.0.0.1:0".parse().unwrap()).await.is_ok());
+    assert!(keyed("a-key-for-all-who-call").build().unwrap().bind("0.0.0.0:0".parse().unwrap()).await.is_ok());
+}
+
+#[test]
+fn a_key_comes_from_a_variable_by_its_name() {
+    let named = |name: &str| Server::builder().agent(echo()).api_key_env(name).build();
+    let unset = named("SWITCHBOARD_TEST_NO_SUCH_KEY").err().unwrap().to_string();
+    assert_eq!(unset, "the variable SWITCHBOARD_TEST_NO_SUCH_KEY, which is to hold the API key, is not set");
+    // A variable that every test process has; its value is long enough and no secret.
+    assert!(named("CARGO_MANIFEST_DIR").is_ok());
+    assert_eq!(refused(keyed(" \n")), "the API key is empty; set it to a long random text");
+    assert_eq!(
+        refused(keyed("two words and more of them")),
+        "the API key must be letters, digits and signs of ASCII, without spaces"
+    );
+    let tokens = Tokens::parse(&format!("{ALICE} alice\n")).unwrap();
+    assert_eq!(refused(keyed(ALICE).tokens(tokens)), "the API key is also the token of somebody");
 }
 
 #[tokio::test(start_paused = true)]

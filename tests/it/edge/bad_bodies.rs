@@ -13,16 +13,35 @@ use tokio::net::TcpStream;
 
 use crate::support::bodies::{Chunks, Untouched};
 use crate::support::callers::soon;
-use crate::support::edge::{Edge, echo, message, post, rpc_body};
+use crate::support::edge::{Edge, echo, message, post, rpc_body, unversioned};
 use crate::support::grpc::Served;
 
 #[tokio::test(start_paused = true)]
 async fn a_gigabyte_that_is_announced_is_refused_unread() {
     let edge = Edge::usual();
-    for (path, expected) in [("/message:send", 413), ("/", 413)] {
+    for (path, expected) in
+        [("/message:send", 413), ("/", 413), ("/rpc", 413), ("/a2a", 200), ("/agents/echo/a2a/", 200)]
+    {
         let request = Request::post(path).header("a2a-version", "1.0").header("content-length", 1_u64 << 30);
         assert_eq!(edge.open(request.body(Untouched).unwrap()).await.status(), expected, "{path}");
     }
+}
+
+/// Clients of that path look at the body of a reply alone.
+#[tokio::test(start_paused = true)]
+async fn at_a2a_a_body_that_is_too_large_is_an_invalid_request() {
+    let mut limits = ServerLimits::default();
+    limits.body_bytes_max = 4096;
+    let edge = Edge::new(Server::builder().agent(echo()).limits(limits));
+    let large = || vec![b'x'; 4097];
+    for request in [post("/a2a", large()), unversioned(post("/a2a/", large())), post("/agents/echo/a2a", large())] {
+        let answer = edge.ask(request).await;
+        let error = answer.json()["error"].clone();
+        assert_eq!((answer.status.as_u16(), &error["code"]), (200, &json!(-32600)), "{}", answer.text());
+        assert_eq!(error["message"], "Invalid request: body exceeds 4096 bytes");
+    }
+    assert_eq!(edge.post("/rpc", large()).await.status, 413);
+    assert_eq!(edge.post("/message:send", large()).await.status, 413);
 }
 
 #[tokio::test(start_paused = true)]

@@ -122,3 +122,25 @@ async fn any_page_may_read_the_card() {
     let answer = edge.ask(preflight).await;
     assert_eq!((answer.status.as_u16(), answer.header("access-control-allow-origin")), (204, "*"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_names_no_version_is_at_1_0_0() {
+    const CARDS: [&str; 6] = [
+        "/.well-known/agent-card.json",
+        "/dialects/agent-native/.well-known/agent-card.json",
+        "/dialects/nexus/.well-known/agent.json",
+        "/dialects/selectools/.well-known/agent.json",
+        "/dialects/corvid/.well-known/agent-card.json",
+        "/api/agents/echo/agent-card",
+    ];
+    // The originals of two systems name their package there.
+    let ours = env!("CARGO_PKG_VERSION");
+    for (agent, expected) in
+        [(echo(), ["1.0.0", "1.0.0", "1.0.0", ours, ours, ours]), (echo().version("7.1"), ["7.1"; 6])]
+    {
+        let edge = Edge::new(Server::builder().agent(agent));
+        for (path, expected) in CARDS.iter().zip(expected) {
+            assert_eq!(edge.get(path).await.json()["version"], expected, "{path}");
+        }
+    }
+}

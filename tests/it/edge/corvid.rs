@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use switchboard::{AgentBuilder, CardForm, CorvidOptions, Server, Tokens, Turn};
+use switchboard::{AgentBuilder, CardForm, CorvidOptions, Effects, Server, Tokens, Turn};
 
 use crate::support::edge::{Answer, Edge, echo, get, message, old_message, post, request, unversioned, with};
 
@@ -85,6 +85,89 @@ async fn example_1_an_inbound_task_lives_from_working_to_completed() {
     let done = poll(&edge, &task["id"]).await;
     assert_eq!((&done["state"], &done["messages"]), (&json!("completed"), &json!([hello, said])));
     assert_eq!((&done["sessionId"], &done["createdAt"]), (&task["sessionId"], &task["createdAt"]));
+}
+
+/// Says something three times, then answers.
+fn talker() -> AgentBuilder {
+    AgentBuilder::from_fn("Talker", |turn: Turn| async move {
+        for note in ["looking", "reading"] {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            turn.working(note).await?;
+        }
+        let mut writer = turn.artifact_writer();
+        for piece in ["It is ", "blue"] {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            writer.text(piece).await?;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok(())
+    })
+    .default_project(true)
+}
+
+/// The texts of a task's messages.
+fn said(task: &Value) -> Vec<String> {
+    let messages = task["messages"].as_array().unwrap().iter();
+    messages.map(|message| message["parts"][0]["text"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_agent_says_is_added_to_the_messages() {
+    let edge = Edge::new(Server::builder().agent(talker()));
+    let task = send(&edge, json!({"message": "What colour?"})).await.json();
+    let mut texts = vec![said(&task).join(" | ")];
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        texts.push(said(&look(&edge, &task["id"]).await).join(" | "));
+    }
+    let expected = [
+        "What colour?",
+        "What colour? | looking",
+        "What colour? | looking | reading",
+        "What colour? | looking | reading | It is ",
+        "What colour? | looking | reading | It is blue",
+        "What colour? | looking | reading | It is blue",
+    ];
+    assert_eq!(texts, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_send_is_at_work_however_quick_the_agent() {
+    let quick = project().traits(|traits| traits.with_effects(Effects::Never));
+    let edge = Edge::new(Server::builder().agent(quick));
+    let task = send(&edge, json!({"message": "Hello"})).await.json();
+    assert_eq!((&task["state"], said(&task)), (&json!("working"), vec!["Hello".to_owned()]));
+    assert_eq!(said(&poll(&edge, &task["id"]).await), ["Hello", "Hello"]);
+}
+
+/// Nobody can answer a question in this dialect, so it must not keep a task for ever.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_asks_back_ends_by_its_time() {
+    let agent = AgentBuilder::from_fn("Asker", |turn: Turn| async move {
+        match turn.text().as_str() {
+            "log in" => {
+                turn.require_auth("Who are you?").await?;
+                std::future::pending::<()>().await;
+            }
+            _ => turn.ask("Which one?").await?,
+        }
+        Ok(())
+    });
+    let edge = Edge::new(Server::builder().agent(agent.default_project(true)));
+    for message in ["do it", "log in"] {
+        let task = send(&edge, json!({"params": {"message": message, "timeoutMs": 5000}})).await.json();
+        tokio::time::sleep(Duration::from_millis(4900)).await;
+        assert_eq!(look(&edge, &task["id"]).await["state"], "working", "{message}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let failed = look(&edge, &task["id"]).await;
+        assert_eq!((&failed["state"], said(&failed).last().unwrap().as_str()), (&json!("failed"), "Task timed out"));
+    }
+    // In other dialects a question waits for as long as it likes.
+    let asked = edge.post("/message:send", message("do it").to_string()).await.json();
+    tokio::time::sleep(Duration::from_secs(86_400)).await;
+    let read = edge.get(&format!("/tasks/{}", asked["task"]["id"].as_str().unwrap())).await.json();
+    assert_eq!(read["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,6 +29,7 @@ fn every_error() -> Vec<E> {
     let all = vec![
         E::AgentFailed { reason: text() },
         E::TaskNotFound { id: "t".into() },
+        E::PushConfigNotFound { task_id: "t".into(), id: "c".into() },
         E::TaskNotCancelable { id: "t".into(), state: TaskState::Completed },
         E::PushNotificationNotSupported,
         E::UnsupportedOperation { reason: text() },
@@ -51,6 +52,7 @@ fn every_error() -> Vec<E> {
         match error {
             E::AgentFailed { .. }
             | E::TaskNotFound { .. }
+            | E::PushConfigNotFound { .. }
             | E::TaskNotCancelable { .. }
             | E::PushNotificationNotSupported
             | E::UnsupportedOperation { .. }

@@ -2,8 +2,9 @@
 
 use expect_test::expect;
 use serde_json::{Value, json};
+use switchboard::Server;
 
-use crate::support::edge::{Edge, message, post, redacted, with};
+use crate::support::edge::{Edge, echo, events, message, old_message, post, redacted, rpc_body, unversioned, with};
 
 #[tokio::test(start_paused = true)]
 async fn all_eleven_methods_answer() {
@@ -245,8 +246,7 @@ async fn what_a_send_and_a_delete_answer_with() {
 
 #[tokio::test(start_paused = true)]
 async fn the_tenant_is_a_parameter() {
-    let edge =
-        Edge::new(switchboard::Server::builder().agent(crate::support::edge::echo()).tenants(["acme", "globex"]));
+    let edge = Edge::new(Server::builder().agent(echo()).tenants(["acme", "globex"]));
     let mut params = message("hello");
     params["tenant"] = "globex".into();
     assert_eq!(edge.rpc("SendMessage", params).await.gist(), "200");
@@ -256,4 +256,67 @@ async fn the_tenant_is_a_parameter() {
     assert_eq!((listed("globex").await, listed("acme").await, listed("").await), (1, 0, 0));
     let refused = edge.rpc("ListTasks", json!({"tenant": "initech"})).await;
     assert_eq!(refused.gist(), "403 PERMISSION_DENIED");
+}
+
+/// By JSON-RPC it would be a notification, which nobody answers; clients that forget the id need to hear what came of it.
+#[tokio::test(start_paused = true)]
+async fn a_request_without_an_id_is_answered_under_null() {
+    let edge = Edge::usual();
+    let without =
+        |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string();
+    let sent = edge.post("/", without("SendMessage", message("hello"))).await.json();
+    assert_eq!(
+        (sent.get("id"), &sent["result"]["task"]["status"]["state"]),
+        (Some(&Value::Null), &json!("TASK_STATE_COMPLETED"))
+    );
+    let refused = edge.post("/", without("GetTask", json!({"id": "nobody"}))).await.json();
+    assert_eq!((refused.get("id"), &refused["error"]["code"]), (Some(&Value::Null), &json!(-32001)));
+    let old = edge.ask(unversioned(post("/", without("message/send", old_message("hello"))))).await.json();
+    assert_eq!((old.get("id"), &old["result"]["status"]["state"]), (Some(&Value::Null), &json!("completed")));
+    let streamed = edge.post("/", without("SendStreamingMessage", message("hello"))).await;
+    assert!(events(&streamed.text()).iter().all(|event| event.get("id") == Some(&Value::Null)));
+}
+
+/// As `docs/errors.md` has it: a stream that is refused before it begins is refused like any other call.
+#[tokio::test(start_paused = true)]
+async fn a_refused_stream_has_the_status_of_any_refused_call() {
+    let edge = Edge::new(Server::builder().agent(echo().streaming(false)));
+    let only_events = |request| with(request, "accept", "text/event-stream");
+    let old = |path: &str| unversioned(post(path, rpc_body("message/stream", old_message("hello"))));
+    let native = json!({"message": {"role": "user", "parts": [{"type": "text", "text": "hello"}]}});
+    for (name, request, status, kind, code) in [
+        ("1.0", post("/", rpc_body("SendStreamingMessage", message("hello"))), 200, "application/json", -32004),
+        (
+            "1.0, unknown task",
+            post("/", rpc_body("SubscribeToTask", json!({"id": "x"}))),
+            200,
+            "application/json",
+            -32004,
+        ),
+        ("0.3", old("/"), 200, "application/json", -32004),
+        ("0.3, only events", only_events(old("/")), 200, "text/event-stream", -32004),
+        (
+            "agent-native",
+            unversioned(post("/_agent-native/a2a", rpc_body("message/stream", native))),
+            200,
+            "application/json",
+            -32601,
+        ),
+    ] {
+        let answer = edge.ask(request).await;
+        assert_eq!((answer.status.as_u16(), answer.header("content-type")), (status, kind), "{name}");
+        let error = match kind {
+            "text/event-stream" => events(&answer.text()).remove(0),
+            _ => answer.json(),
+        };
+        assert_eq!(error["error"]["code"], code, "{name}");
+    }
+    for (path, gist) in
+        [("/message:stream", "400 UNSUPPORTED_OPERATION"), ("/v1/message:stream", "400 UNSUPPORTED_OPERATION")]
+    {
+        let body = json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}], "content": [{"text": "x"}]}});
+        let request = post(path, body.to_string());
+        let request = if path.starts_with("/v1") { unversioned(request) } else { request };
+        assert_eq!(edge.ask(request).await.gist(), gist, "{path}");
+    }
 }

@@ -4,7 +4,9 @@ use http::Method;
 use serde_json::{Value, json};
 use switchboard::{CardForm, Dialect, Server, Tokens};
 
-use crate::support::edge::{Answer, Edge, echo, get, message, old_message, post, request, rpc_body, unversioned, with};
+use crate::support::edge::{
+    Answer, Edge, echo, events, get, message, old_message, post, request, rpc_body, unversioned, with,
+};
 
 const MOUNT: &str = "/dialects/nexus/rpc";
 
@@ -72,6 +74,77 @@ async fn a_client_chooses_the_id_of_its_task() {
     assert_eq!(new["status"]["state"], "TASK_STATE_COMPLETED");
 }
 
+/// The events of a stream that is asked for under the id "s-1".
+async fn stream(edge: &Edge, path: &str, method: &str, params: Value) -> Vec<Value> {
+    let body = json!({"jsonrpc": "2.0", "id": "s-1", "method": method, "params": params}).to_string();
+    let answer = edge.ask(unversioned(post(path, body))).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.header("content-type")),
+        (200, "text/event-stream"),
+        "{}",
+        answer.text()
+    );
+    let told = events(&answer.text());
+    assert!(told.iter().all(|event| event["id"] == "s-1" && event["result"]["id"].is_string()), "{told:?}");
+    told.iter().map(|event| event["result"].clone()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_tells_the_task_after_each_change() {
+    let edge = Edge::usual();
+    for path in [MOUNT, "/", "/rpc"] {
+        let id = format!("stream{}", path.replace('/', "-"));
+        let told = stream(&edge, path, "message/stream", params(Some(&id), "chunks 3")).await;
+        assert!(
+            told.iter().all(|task| task["id"] == *id && task["messages"][0] == said("user", "chunks 3")),
+            "{told:?}"
+        );
+        assert_eq!(told[0]["status"], "submitted");
+        let last = told.last().unwrap();
+        assert_eq!((&last["status"], &last["messages"][1]), (&json!("completed"), &said("agent", "1 2 3 ")));
+        assert_eq!(call(&edge, MOUNT, "tasks/get", json!({"id": id})).await["result"], *last);
+    }
+    // A failure is a task, and a question ends the stream: whoever asked has to answer.
+    let failed = stream(&edge, MOUNT, "message/stream", params(None, "fail no disk")).await;
+    assert_eq!(failed.last().unwrap()["status"], "failed");
+    let asked = stream(&edge, MOUNT, "message/stream", params(Some("asked"), "ask why?")).await;
+    assert_eq!(asked.last().unwrap()["status"], "input-required");
+    let answered = stream(&edge, MOUNT, "message/stream", params(Some("asked"), "because")).await;
+    assert_eq!(answered.last().unwrap()["messages"][3], said("agent", "because"));
+    let over = call(&edge, MOUNT, "tasks/resubscribe", json!({"id": "asked"})).await;
+    assert_eq!(error(&over).0, -32602);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_at_work_is_followed_by_its_id() {
+    let edge = Edge::usual();
+    let sending = call(&edge, MOUNT, "message/send", params(Some("t"), "wait"));
+    let following = async {
+        while call(&edge, MOUNT, "tasks/get", json!({"id": "t"})).await["result"]["status"] != "working" {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        let canceling = async {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            call(&edge, MOUNT, "tasks/cancel", json!({"id": "t"})).await
+        };
+        tokio::join!(stream(&edge, MOUNT, "tasks/resubscribe", json!({"id": "t"})), canceling).0
+    };
+    let (_, told) = tokio::join!(sending, following);
+    let states: Vec<_> = told.iter().map(|task| task["status"].as_str().unwrap()).collect();
+    assert_eq!(states, ["working", "canceled"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_without_streams_has_no_such_method() {
+    let edge = Edge::new(Server::builder().agent(echo().streaming(false)));
+    for (method, params) in [("message/stream", params(None, "hello")), ("tasks/resubscribe", json!({"id": "t"}))] {
+        let refused = call(&edge, MOUNT, method, params).await;
+        assert_eq!(error(&refused), (-32601, format!("Method not found: {method}").as_str()));
+    }
+    let card = edge.get("/dialects/nexus/.well-known/agent.json").await.json();
+    assert_eq!(card["capabilities"]["streaming"], false);
+}
+
 #[tokio::test(start_paused = true)]
 async fn only_in_this_dialect_is_an_id_a_choice() {
     let edge = Edge::usual();
@@ -115,7 +188,12 @@ async fn bad_input_has_the_codes_of_json_rpc() {
             "Invalid Request: id must be",
         ),
         (r#"{"jsonrpc":"2.0","method":"tasks/get","params":{"id":"x"}}"#, -32600, "Invalid Request: id must be"),
-        (r#"{"jsonrpc":"2.0","id":"a","method":"message/stream"}"#, -32601, "Method not found: message/stream"),
+        (r#"{"jsonrpc":"2.0","id":"a","method":"tasks/list"}"#, -32601, "Method not found: tasks/list"),
+        (
+            r#"{"jsonrpc":"2.0","id":"a","method":"task/get"}"#,
+            -32601,
+            "Method not found: task/get; did you mean tasks/get?",
+        ),
         (r#"{"jsonrpc":"2.0","id":"a","method":"SendMessage"}"#, -32601, "Method not found: SendMessage"),
         (r#"{"jsonrpc":"2.0","id":"a","method":"tasks/get","params":{"id":"x"}}"#, -32602, "Task not found: x"),
         (r#"{"jsonrpc":"2.0","id":"a","method":"message/send"}"#, -32602, "Invalid params: message: is required"),
@@ -160,6 +238,7 @@ async fn a_running_task_can_be_canceled_and_a_finished_one_cannot() {
     };
     let (sent, canceled) = tokio::join!(sending, canceling);
     assert_eq!((&sent["result"]["status"], &canceled["result"]["status"]), (&json!("canceled"), &json!("canceled")));
+    assert_eq!(error(&call(&edge, MOUNT, "tasks/cancel", json!({"id": "t"})).await).0, -32002);
     call(&edge, MOUNT, "message/send", params(Some("u"), "hello")).await;
     assert_eq!(error(&call(&edge, MOUNT, "tasks/cancel", json!({"id": "u"})).await).0, -32002);
 }
@@ -194,8 +273,8 @@ async fn its_card_is_on_its_mount_and_where_an_agent_asks_for_it() {
             "name": "Echo",
             "description": "Says what it was told",
             "url": "http://127.0.0.1:8080",
-            "version": "0.1.0",
-            "capabilities": {"streaming": false, "pushNotifications": false, "stateTransitionHistory": false},
+            "version": "1.0.0",
+            "capabilities": {"streaming": true, "pushNotifications": false, "stateTransitionHistory": false},
             "skills": [{"id": "echo", "name": "Echo", "description": "Repeats a text", "tags": ["test"], "examples": []}],
         })
     );

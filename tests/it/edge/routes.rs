@@ -296,3 +296,16 @@ async fn a_public_url_with_a_path_is_understood_with_and_without_it() {
     assert_eq!(edge.get("/based/tasks").await.gist(), "403 PERMISSION_DENIED", "that is a tenant, and not one of ours");
     assert_eq!(edge.get("/base/base/tasks").await.gist(), "403 PERMISSION_DENIED");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_mistyped_agent_is_answered_with_the_one_that_was_meant() {
+    let edge = Edge::usual();
+    let told = async |path: &str| edge.get(path).await.json()["error"]["message"].as_str().unwrap().to_owned();
+    for typed in ["ech", "Echo", "echos"] {
+        let expected = format!("Method not found: /agents/{typed}/rpc; did you mean /agents/echo?");
+        assert_eq!(told(&format!("/agents/{typed}/rpc")).await, expected);
+    }
+    assert_eq!(told("/agents/weather/rpc").await, "Method not found: /agents/weather/rpc");
+    let long = format!("/agents/{}/rpc", "echo".repeat(1_000));
+    assert!(told(&long).await.len() < 300);
+}

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use switchboard::{AgentBuilder, CardForm, Dialect, SelectoolsOptions, Server, Tokens};
+use switchboard::{AgentBuilder, Artifact, CardForm, Dialect, Part, SelectoolsOptions, Server, Tokens, Turn};
 
 use crate::support::bodies::Untouched;
 use crate::support::edge::{Answer, Edge, echo, get, message, post, request, rpc_body, unversioned, with};
@@ -96,7 +96,7 @@ async fn a_send_waits_and_is_answered_with_a_task_that_can_be_read_again() {
         "status": {"state": "completed", "timestamp": timestamp},
         "artifacts": [{"artifactId": "artifact-1-1", "name": "response", "parts": [{"kind": "text", "text": "hello"}]}],
         "history": [{
-            "role": "user", "parts": [{"kind": "text", "text": "hello"}], "messageId": "m-1", "kind": "message",
+            "role": "user", "parts": [{"kind": "text", "text": "hello"}], "messageId": "m-1",
         }],
     });
     assert_eq!(task, expected);
@@ -106,8 +106,8 @@ async fn a_send_waits_and_is_answered_with_a_task_that_can_be_read_again() {
     let unnamed = says(json!([{"kind": "text", "text": "x"}]));
     let mut unnamed = unnamed["message"].clone();
     unnamed.as_object_mut().unwrap().remove("messageId");
-    let task = call(&edge, MOUNT, "message/send", json!({"message": unnamed, "contextId": "c-9"})).await;
-    assert!(is_hex(&task["result"]["history"][0]["messageId"]));
+    let task = call(&edge, MOUNT, "message/send", json!({"message": &unnamed, "contextId": "c-9"})).await;
+    assert_eq!(task["result"]["history"], json!([unnamed]), "nothing is made up");
     assert_eq!(task["result"]["contextId"], "c-9");
 }
 
@@ -121,7 +121,7 @@ async fn data_is_read_with_the_text_and_files_are_not_refused() {
         {"kind": "video"},
     ]);
     let task = call(&edge, MOUNT, "message/send", says(parts.clone())).await["result"].clone();
-    assert_eq!(task["artifacts"][0]["parts"][0]["text"], "one\n{\"a\":1}");
+    assert_eq!(task["artifacts"][0]["parts"][0]["text"], "one\n{\"a\": 1}");
     assert_eq!(task["history"][0]["parts"], parts);
 }
 
@@ -213,26 +213,57 @@ async fn card(edge: &Edge, path: &str) -> Answer {
 #[tokio::test(start_paused = true)]
 async fn its_card_is_public_on_the_mount_and_wherever_an_agent_asks_for_it() {
     let expected = concat!(
-        r#"{"protocolVersion":"0.2.6","name":"Echo","description":"Says what it was told","url":"","version":"0.1.0","#,
+        r#"{"protocolVersion":"0.2.6","name":"Echo","description":"Says what it was told","url":"","version":"{VERSION}","#,
         r#""capabilities":{"streaming":false,"pushNotifications":false,"stateTransitionHistory":false},"#,
         r#""defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"#,
         r#""skills":[{"id":"echo","name":"echo","description":"Repeats a text","tags":["tool"]}]}"#,
     );
+    // The original names its package there, and so do we.
+    let expected = &expected.replace("{VERSION}", env!("CARGO_PKG_VERSION"));
     let edge = guarded(echo());
     for path in
         ["/dialects/selectools/.well-known/agent.json", "/agents/echo/dialects/selectools/.well-known/agent-card.json"]
     {
         let card = card(&edge, path).await;
-        assert_eq!((card.status.as_u16(), card.text().as_str()), (200, expected), "{path}");
+        assert_eq!((card.status.as_u16(), card.text().as_str()), (200, expected.as_str()), "{path}");
         let known = with(unversioned(get(path)), "if-none-match", card.header("etag"));
         assert_eq!(edge.ask(known).await.status, 304);
     }
     let edge = guarded(echo().card_form(CardForm::Selectools));
-    assert_eq!(card(&edge, "/.well-known/agent.json").await.text(), expected);
+    assert_eq!(card(&edge, "/.well-known/agent.json").await.text(), *expected);
     let new = edge.get("/.well-known/agent-card.json").await;
     assert!(new.json()["supportedInterfaces"].is_array(), "whoever says 1.0 gets that card");
     let named = echo().selectools(options(|options| options.card_url = "https://agents.example/a2a".to_owned()));
     let edge = Edge::new(Server::builder().agent(named));
     let card = card(&edge, "/dialects/selectools/.well-known/agent.json").await;
     assert_eq!(card.json()["url"], "https://agents.example/a2a");
+}
+
+/// By the original: the object that came is the history, the artifact is the response, and no output is an empty one.
+#[tokio::test(start_paused = true)]
+async fn the_result_has_the_shape_of_the_original() {
+    let agent = AgentBuilder::from_fn("Mute", |turn: Turn| async move {
+        if turn.text() != "hush" {
+            let mut named = Artifact::new("", vec![Part::text(turn.text())]);
+            named.name = Some("report".to_owned());
+            turn.artifact(named).await?;
+        }
+        Ok(())
+    });
+    let edge = Edge::new(Server::builder().agent(agent));
+    let message = json!({
+        "role": "user", "parts": [{"kind": "text", "text": "see"}, {"kind": "data", "data": {"city": "K\u{f6}ln"}}],
+        "contextId": "c-1", "taskId": "t-1", "extensions": ["urn:x"], "metadata": {"a": 1}, "x": {"y": [null]},
+    });
+    let sent = call(&edge, MOUNT, "message/send", json!({"message": message})).await["result"].clone();
+    assert_eq!(sent["history"], json!([message]));
+    let parts = json!([{"kind": "text", "text": "see\n{\"city\": \"K\u{f6}ln\"}"}]);
+    assert_eq!(sent["artifacts"], json!([{"artifactId": "artifact-1-1", "name": "response", "parts": parts}]));
+    assert_eq!(call(&edge, MOUNT, "tasks/get", json!({"id": sent["id"]})).await["result"], sent);
+    let hushed = call(&edge, MOUNT, "message/send", text("hush")).await["result"].clone();
+    let id = format!("{}-response", hushed["id"].as_str().unwrap());
+    let empty = json!([{"artifactId": id, "name": "response", "parts": [{"kind": "text", "text": ""}]}]);
+    assert_eq!((&hushed["status"]["state"], &hushed["artifacts"]), (&json!("completed"), &empty));
+    let refused = call(&edge, MOUNT, "tasks/get", json!({"id": 5})).await;
+    assert_eq!(refused["error"], json!({"code": -32001, "message": "Task not found: 5"}));
 }

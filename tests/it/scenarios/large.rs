@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use switchboard_core::call::{ListTasks, Reply, Request, SendMessage};
 use switchboard_core::dialect::v1_0;
+use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Part, PartContent, Task, TaskState, Update};
 use switchboard_engine::runs::{AgentError, AgentSource, Traits, Turn};
 
@@ -81,7 +82,11 @@ async fn a_write_that_no_reply_could_hold_is_the_agents_mistake(stock: Stock) {
         turn.artifact_writer().finish(vec![Part::raw(vec![0; 300_000])]).await?;
         Ok(())
     });
-    let task = world(stock, agent).client().send(say("go")).await.unwrap();
+    let client = world(stock, agent).client();
+    let refused = client.send(say("go")).await;
+    assert!(matches!(refused, Err(ProtocolError::InvalidAgentResponse { .. })), "{refused:?}");
+    let task =
+        client.list(ListTasks { include_artifacts: true, ..ListTasks::default() }).await.unwrap().tasks.remove(0).task;
     assert_eq!(task.state(), TaskState::Failed);
     assert_eq!(task.artifacts, []);
 }

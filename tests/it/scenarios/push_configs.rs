@@ -8,7 +8,7 @@ use switchboard_engine::runs::{Traits, Turn};
 
 use crate::support::callers::{Client, hook, reply_to, say};
 use crate::support::on_both_stores;
-use crate::support::pictures::{refusal, wire};
+use crate::support::pictures::wire;
 use crate::support::puppets::{echo, from_fn};
 use crate::support::world::{Setup, Stock, World, registered, with_card};
 
@@ -60,7 +60,8 @@ async fn a_config_is_created_read_replaced_and_deleted(stock: Stock) {
     delete(&client, &task.id, "mine").await.unwrap();
     assert_eq!(ids(&client, &task.id).await, [named.id.as_str()]);
     let gone = get(&client, &task.id, "mine").await.unwrap_err();
-    assert_eq!(refusal(&gone), refusal(&ProtocolError::task_not_found(&task.id)));
+    assert_eq!(gone, ProtocolError::PushConfigNotFound { task_id: task.id.clone(), id: "mine".into() });
+    assert_eq!(gone.to_string(), "The task has no push config mine");
 }
 
 async fn configs_are_bounded_in_number(stock: Stock) {

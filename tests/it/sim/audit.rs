@@ -185,6 +185,7 @@ fn words(events: &[Event]) -> String {
         Event::ArtifactWritten { artifact, append, .. } => {
             format!("{} {}{}", artifact.artifact_id, if *append { "+" } else { "=" }, artifact.text())
         }
+        Event::Noted { .. } => "noted".to_owned(),
         Event::Replied { .. } => "replied".to_owned(),
         Event::CancelRequested { .. } => "cancel requested".to_owned(),
         Event::Claimed { fence, attempt, .. } => format!("attempt {attempt} under {fence}"),

@@ -33,7 +33,6 @@ use std::time::Duration;
 use switchboard::{Agent, AgentError, Json, Recovery, Traits, Turn, TurnError};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -61,22 +60,13 @@ pub(crate) struct Exec {
     /// The longest run that a call may ask for.
     pub(crate) run_max_per_call: Option<Duration>,
     pub(crate) recovery: Recovery,
-    /// How many of it may run at once; the others wait. Waiting counts as running time.
-    pub(crate) places: Semaphore,
+    /// How many of it may run at once; the others wait, and have not begun while they do.
+    pub(crate) processes_max: usize,
 }
 
 impl Agent for Exec {
     async fn run(&self, turn: Turn) -> Result<(), AgentError> {
         let deadline = Instant::now() + turn.run_max();
-        let place = tokio::select! {
-            biased;
-            () = turn.cancelled() => return Ok(()),
-            place = self.places.acquire() => Some(place?),
-            () = sleep_until(deadline) => None,
-        };
-        if place.is_none() {
-            return self.conclude(&turn, Stop::OutOfTime).await;
-        }
         let file = MessageFile::write(turn.message(), &request::request_json(&turn), self.data.as_deref()).await?;
         match Process::start(self.command(&turn, &file)).await {
             Ok(process) => self.follow(&turn, process, deadline).await,
@@ -95,7 +85,7 @@ impl Agent for Exec {
         // The agent ends a late command itself, politely; the engine's end is for when that does not work.
         let wind_down = TERM_GRACE + REAP_MAX + Duration::from_secs(1);
         let traits = Traits::default().with_recovery(self.recovery.clone()).with_run_max(self.run_max);
-        let traits = traits.with_wind_down(wind_down);
+        let traits = traits.with_wind_down(wind_down).with_runs_max(self.processes_max);
         match self.run_max_per_call {
             Some(run_max) => traits.with_run_max_per_call(run_max),
             None => traits,
@@ -164,7 +154,6 @@ impl Exec {
         let traces = process.traces(&env_value(turn.task().id.as_str()));
         let stop = {
             let work = async {
-                // Until here it may have waited for a place.
                 turn.working("").await?;
                 let ((), last_words, status) = tokio::try_join!(
                     output::publish(stdout, turn, &ended),

@@ -95,6 +95,12 @@ fn settle_agent(
             errors.add(modes.from.error("expected at least one media type"));
         }
     }
+    let (organization, url) = (&settings.provider_organization, &settings.provider_url);
+    match (organization.is_some(), url.is_some()) {
+        (true, false) => errors.add(organization.from.error("a provider has a page, too; add provider_url")),
+        (false, true) => errors.add(url.from.error("a provider has a name, too; add provider_organization")),
+        (true, true) | (false, false) => {}
+    }
     let (recovery, kind) = (recovery?, kind?);
     let manner = Manner::of(&kind);
     let name = settings.name.value.get_or_insert(manner.name).clone();
@@ -108,7 +114,6 @@ fn settle_agent(
     };
     settings.slug.value = Some(slug.clone());
     settings.description.value.get_or_insert(manner.description);
-    settings.version.value.get_or_insert(env!("CARGO_PKG_VERSION").to_owned());
     settings.input_modes.value.get_or_insert(manner.input_modes);
     settings.output_modes.value.get_or_insert(manner.output_modes);
     let skills = if skills.is_empty() { manner.skills } else { skills };
@@ -243,5 +248,6 @@ fn built_in_skill(id: &str, name: &str, description: &str, tag: &str) -> SkillSe
         examples: Vec::new().into(),
         input_modes: Vec::new().into(),
         output_modes: Vec::new().into(),
+        extended: false.into(),
     }
 }

@@ -35,11 +35,12 @@ pub(crate) use choices::{Card, Effects, ErrorDetails, Idempotency, LogFormat, Se
 pub(crate) use environment::Environment;
 pub(crate) use flags::SettingFlags;
 pub(crate) use layer::gather;
-pub(crate) use listen::{is_local, is_local_url, local_url, reachable};
+pub(crate) use listen::{is_local, is_local_url, local_url};
 pub(crate) use origin::{ConfigError, ConfigErrors, Errors, Given, Origin};
 pub(crate) use print::print;
 pub(crate) use settle::settle;
 pub(crate) use table::{AgentSettings, ServerSettings, SkillSettings, TlsSettings};
+pub(crate) use typed::Secret;
 
 /// The name of the configuration file that is looked for in the current folder.
 pub(crate) const FILE_NAME: &str = "switchboard.toml";
@@ -56,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) tls: Option<KnownTls>,
     pub(crate) storage: Storage,
     pub(crate) tokens: Option<KnownTokens>,
+    /// The key that all callers share.
+    pub(crate) api_key: Option<Secret>,
     pub(crate) webhook_signing_secrets: Option<KnownSecrets>,
     /// The first is the default one. Never empty.
     pub(crate) agents: Vec<AgentConfig>,
@@ -90,12 +93,10 @@ impl Storage {
     }
 }
 
-/// A certificate and its key, and where they were found.
+/// A certificate and its key.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownTls {
     pub(crate) tls: Tls,
-    /// The file of the certificate.
-    pub(crate) cert: PathBuf,
     /// What is not wrong, but should not be left so.
     pub(crate) doubt: Option<ConfigError>,
 }

@@ -7,7 +7,7 @@ use switchboard::{SigningSecrets, Tokens};
 
 use super::table::ServerSettings;
 use super::typed::Secret;
-use super::{ConfigError, Given, KnownSecrets, KnownTokens, Origin};
+use super::{ConfigError, Environment, Given, KnownSecrets, KnownTokens, Origin, listen};
 
 pub(super) fn tokens(server: &mut ServerSettings, folder: &Path) -> Result<Option<KnownTokens>, ConfigError> {
     if let Some(Secret(text)) = server.tokens.value.take() {
@@ -26,6 +26,27 @@ pub(super) fn tokens(server: &mut ServerSettings, folder: &Path) -> Result<Optio
     })?;
     Ok(Some(KnownTokens { tokens, file: Some(path.clone()) }))
 }
+
+/// The key that all callers share, from the variable that the setting names.
+pub(super) fn api_key(server: &ServerSettings, environment: &Environment) -> Result<Option<Secret>, ConfigError> {
+    let Some(name) = &server.api_key_env.value else { return Ok(None) };
+    let refuse = |why: &str| server.api_key_env.from.error(format_args!("the variable {name} {why}"));
+    let text = environment.raw(name).ok_or_else(|| refuse("is not set"))?;
+    let text = text.into_string().map_err(|_| refuse("is not text"))?;
+    let key = text.trim();
+    if key.is_empty() {
+        return Err(refuse("is empty"));
+    }
+    if key.len() < API_KEY_BYTES_MIN && !listen::is_local(*server.listen) {
+        let why =
+            "holds a key of fewer than 16 characters, which can be guessed, and other machines can reach the server";
+        return Err(refuse(why));
+    }
+    Ok(Some(Secret(key.to_owned())))
+}
+
+/// Shorter keys are for one machine alone.
+const API_KEY_BYTES_MIN: usize = 16;
 
 pub(super) fn signing_secrets(server: &mut ServerSettings, folder: &Path) -> Result<Option<KnownSecrets>, ConfigError> {
     let (secret, file) = (&mut server.webhook_signing_secret, &server.webhook_signing_secret_file);

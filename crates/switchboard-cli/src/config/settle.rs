@@ -9,7 +9,7 @@ use switchboard::{Limits, ServerBuilder};
 use super::agents::settle_agents;
 use super::layer::Layers;
 use super::row::Table;
-use super::secrets::{signing_secrets, tokens};
+use super::secrets::{api_key, signing_secrets, tokens};
 use super::table::{ServerSettings, TlsSettings};
 use super::{Config, ConfigErrors, Environment, Errors, Origin, Storage, listen, tls};
 
@@ -28,18 +28,19 @@ pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -
     let search = environment.raw("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
     let agents = settle_agents(&settings, agents, &search, &mut errors);
     let tokens = errors.keep(tokens(&mut server, folder)).flatten();
+    let api_key = errors.keep(api_key(&server, environment)).flatten();
     let webhook_signing_secrets = errors.keep(signing_secrets(&mut server, folder)).flatten();
     let tls = if errors.is_doubtful(&[(Table::Tls, "cert"), (Table::Tls, "key")]) {
         None
     } else {
         errors.keep(tls::tls(&tls_settings, folder)).flatten()
     };
-    check_access(&server, tokens.is_some(), environment, &mut errors);
+    check_access(&server, tokens.is_some() || server.api_key_env.is_some(), environment, &mut errors);
     if *server.memory && !server.retention_tasks_max.is_given() {
         server.retention_tasks_max.value = MEMORY_TASKS_MAX;
     }
     let storage = server.storage();
-    errors.or(Some(Config { server, tls_settings, tls, storage, tokens, webhook_signing_secrets, agents }))
+    errors.or(Some(Config { server, tls_settings, tls, storage, tokens, api_key, webhook_signing_secrets, agents }))
 }
 
 impl Layers {
@@ -70,6 +71,7 @@ impl ServerSettings {
             retention_events_s: *self.retention_events_s,
             retention_tasks_s: *self.retention_tasks_s,
             retention_tasks_max: *self.retention_tasks_max,
+            retention_tasks_batch: *self.retention_tasks_batch,
             ..limits
         }
     }

@@ -103,6 +103,11 @@ settings! {
             "How many tasks are kept; beyond it the oldest ended ones are removed, whatever their age")
         .more("With memory = true the default is 10000.")
         .default_of(|| number(Limits::default().retention_tasks_max));
+    retention_tasks_batch: u64 = Row::new(Number { min: 0, max: 1_000_000, unit: "tasks" }, TASKS,
+            "How many of the oldest ended tasks go at once when a new one makes more than retention_tasks_max")
+        .more("0 removes just as many as are too many, once a minute. With retention_tasks_max = 1000, 100 is what \
+               corvid-agents do.")
+        .default_of(|| number(Limits::default().retention_tasks_batch)).example("100");
 
     tokens_file: Option<PathBuf> = Row::new(Path("file"), ACCESS, "File of tokens; only their holders may call")
         .more("Each line is TOKEN PRINCIPAL [TENANT,TENANT] [+operator]. A new file is used within a minute, or at once after \
@@ -111,6 +116,11 @@ settings! {
         .unset("no tokens").example("\"tokens.txt\"").hidden_by("tokens");
     tokens: Option<Secret> = Row::new(Kind::Secret, ACCESS, "The lines of tokens themselves, in place of a file")
         .variable("SWITCHBOARD_TOKENS").not_in_file().unset("no tokens").hidden_by("tokens_file");
+    api_key_env: Option<String> = Row::new(Text(values::variable_name), ACCESS,
+            "Name of the variable that holds the one key which all callers share, in place of or beside tokens")
+        .more("Callers send it as a token; all of them are the principal api-key and see the same tasks. A key of fewer than \
+               16 characters is taken, with a warning, only while no other machine can reach the server.")
+        .flag("--api-key-env", "NAME").variable("SWITCHBOARD_API_KEY_ENV").unset("no key").example("\"A2A_API_KEY\"");
     allow_unauthenticated: bool = Row::new(Bool, ACCESS,
             "Let every client call that reaches an address or a public URL beyond this machine, without a token")
         .more("All of them share all tasks; the log says so as a warning.")
@@ -214,7 +224,7 @@ settings! {
         .unset("one that fits the kind of agent").example("\"Says it in capitals\"");
     version: Option<String> = Row::new(WORDS, AGENT, "Version of the agent")
         .flag("--agent-version", "VERSION").variable("SWITCHBOARD_AGENT_VERSION")
-        .unset("the version of switchboard").example("\"0.1.0\"");
+        .unset("1.0.0; on the cards of selectools and corvid the version of switchboard").example("\"0.1.0\"");
     kind: Option<KindName> = Row::new(Choice(words::<KindName>), AGENT,
             "What the agent is: exec runs a command for each message, demo shows what A2A can do")
         .unset("exec if there is a command, else demo").example("\"exec\"");
@@ -273,6 +283,32 @@ settings! {
         .more("\"message-id\", \"key\" (the header Idempotency-Key) or \"off\" (the same as key: the header always counts).")
         .unset("message-id for callers with a token, key for the others").example("\"message-id\"");
 
+    context_messages_max: usize = Row::new(Number { min: 0, max: 1_000, unit: "messages" }, RUNS,
+            "How many messages of earlier tasks in the same context the agent is given")
+        .more("They are the caller's own, with what they were answered; a command finds them in the file that \
+               A2A_REQUEST_FILE names. 0 is none: each task stands by itself.")
+        .default("0").example("20");
+
+    provider_organization: Option<String> = Row::new(WORDS, CARD, "Who offers the agent")
+        .more("It goes with provider_url.")
+        .unset("no provider").example("\"Example, Inc.\"");
+    provider_url: Option<String> = Row::new(Text(values::web_url), CARD, "The page of who offers the agent")
+        .more("It goes with provider_organization.")
+        .unset("no provider").example("\"https://example.com\"");
+    icon_url: Option<String> = Row::new(Text(values::web_url), CARD, "A picture of the agent")
+        .unset("none").example("\"https://example.com/shout.png\"");
+    documentation_url: Option<String> = Row::new(Text(values::web_url), CARD, "The page that describes the agent")
+        .unset("none").example("\"https://example.com/shout\"");
+    extensions: Vec<String> = Row::new(List(values::uri), CARD, "URIs of the extensions that the agent supports")
+        .default("").example("[\"https://example.com/ext/citations/v1\"]");
+    extensions_required: Vec<String> = Row::new(List(values::uri), CARD,
+            "URIs of the extensions without which the agent does not work")
+        .more("A message of a client that does not activate them all is refused.")
+        .default("").example("[\"https://example.com/ext/citations/v1\"]");
+    extended_description: Option<String> = Row::new(WORDS, CARD,
+            "What the agent says about itself on its extended card, which callers with a token may read")
+        .more("With it, or with a skill that has extended = true, there is such a card.")
+        .unset("description").example("\"Says it in capitals, also in Greek\"");
     streaming: bool = Row::new(Bool, CARD, "Whether clients may stream").default("true");
     push: bool = Row::new(Bool, CARD, "Whether clients may register webhooks").default("true");
     input_modes: Option<Vec<String>> = Row::new(List(values::media_type), CARD, "Media types that the agent takes")
@@ -340,6 +376,8 @@ settings! {
     output_modes: Vec<String> = Row::new(List(values::media_type), SKILL,
             "Media types that the skill answers with, if not those of the agent")
         .default("").example("[\"text/plain\"]");
+    extended: bool = Row::new(Bool, SKILL, "Whether the skill is only on the extended card, for callers with a token")
+        .default("false");
 }
 
 /// The rows of one table.

@@ -142,6 +142,7 @@ fn every_setting_has_a_variable() {
         retention_events_s = 604800
         retention_tasks_s = 2592000
         retention_tasks_max = 1000000
+        retention_tasks_batch = 0
         allow_unauthenticated = true
         tenants = ["acme", "globex"]
         outbound_allow = ["10.0.0.0/8", "127.0.0.1:9000"]
@@ -174,6 +175,9 @@ fn every_setting_has_a_variable() {
         recovery = "retry"
         error_details = "full"
         effects = "none"
+        context_messages_max = 0
+        extensions = []
+        extensions_required = []
         streaming = true
         push = true
         input_modes = ["text/plain"]
@@ -186,6 +190,7 @@ fn every_setting_has_a_variable() {
         name = "Run"
         description = "Runs a command on the text of each message and answers with what it prints"
         tags = ["command"]
+        extended = false
     "##]]
     .assert_eq(&print(&config).unwrap());
 }
@@ -340,7 +345,7 @@ fn a_certificate_and_its_key_may_come_from_different_layers() {
     let config = load(&["--tls-key", "key.pem"], &[], file).unwrap();
     assert_eq!(*config.tls_settings.key, Some(PathBuf::from("key.pem")));
     let known = config.tls.unwrap();
-    assert_eq!((known.cert, known.doubt), (PathBuf::from("cert.pem"), None));
+    assert_eq!(known.doubt, None);
     assert!(known.tls.is_for("localhost"));
     assert!(load(&[], &[], "[tls]\n").unwrap().tls.is_none());
 }
@@ -419,4 +424,49 @@ fn memory_keeps_as_many_tasks_as_the_configuration_says() {
     assert_eq!(kept("[server]\nmemory = true\nretention_tasks_max = 1000000"), 1_000_000);
     let printed = print(&load(&["--memory"], &[], "").unwrap()).unwrap();
     assert!(printed.contains("\nretention_tasks_max = 10000\n"), "{printed}");
+}
+
+#[test]
+fn one_key_for_all_callers_comes_from_the_variable_that_is_named() {
+    let named =
+        |key: &str| [("SWITCHBOARD_API_KEY_ENV", "MY_KEY"), ("MY_KEY", key)].map(|(a, b)| (a.to_owned(), b.to_owned()));
+    let key_of = |flags: &[&str], key: &str| {
+        let variables = named(key);
+        let variables: Vec<_> = variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        load(flags, &variables, "").map(|config| config.api_key.map(|Secret(key)| key))
+    };
+    let everywhere = ["--listen", "0.0.0.0:0"];
+    assert_eq!(key_of(&[], "short\n").unwrap().as_deref(), Some("short"));
+    assert_eq!(key_of(&everywhere, TOKEN).unwrap().as_deref(), Some(TOKEN), "a key is enough to open a server by");
+    assert_eq!(
+        key_of(&everywhere, "short").unwrap_err(),
+        "SWITCHBOARD_API_KEY_ENV: the variable MY_KEY holds a key of fewer than 16 characters, which can be guessed, and other \
+         machines can reach the server"
+    );
+    assert_eq!(key_of(&[], " ").unwrap_err(), "SWITCHBOARD_API_KEY_ENV: the variable MY_KEY is empty");
+    assert_eq!(refusal(&["--api-key-env", "MY_KEY"], &[], ""), "--api-key-env: the variable MY_KEY is not set");
+    // It is shown nowhere.
+    let config = load(&["--api-key-env", "MY_KEY"], &[("MY_KEY", TOKEN)], "").unwrap();
+    assert!(!format!("{config:?}").contains(TOKEN) && !print(&config).unwrap().contains(TOKEN));
+    assert!(print(&config).unwrap().contains("api_key_env = \"MY_KEY\""));
+}
+
+#[test]
+fn what_a_card_says_beside_what_the_agent_does_is_checked() {
+    let agent = |lines: &str| refusal(&[], &[], &format!("[[agent]]\nname = \"Demo\"\n{lines}\n"));
+    for (lines, expected) in [
+        ("provider_organization = \"Us\"", "provider_organization: a provider has a page, too; add provider_url"),
+        (
+            "provider_url = \"https://us.example\"",
+            "provider_url: a provider has a name, too; add provider_organization",
+        ),
+        (
+            "extensions = [\"two words\"]",
+            "extensions: expected a URI, as in https://example.com/ext/v1, got \"two words\"",
+        ),
+        ("context_messages_max = 1001", "context_messages_max: expected 0 to 1000 messages, got 1001"),
+    ] {
+        assert_eq!(agent(lines), format!("switchboard.toml:3: agent[0].{expected}"));
+    }
+    assert!(agent("icon_url = \"icon.png\"").contains("icon_url: expected a URL that begins with http"));
 }

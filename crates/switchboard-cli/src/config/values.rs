@@ -41,6 +41,17 @@ pub(super) fn public_url(text: String) -> Result<String, String> {
     Ok(text.trim_end_matches('/').to_owned())
 }
 
+/// The address of a page or a picture.
+pub(super) fn web_url(text: String) -> Result<String, String> {
+    web_address(&text).map(|_| text)
+}
+
+/// What an extension is known by: it is compared, and never called.
+pub(super) fn uri(text: String) -> Result<String, String> {
+    let fits = text.contains(':') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
+    if fits { Ok(text) } else { Err(format!("expected a URI, as in https://example.com/ext/v1, got {text:?}")) }
+}
+
 /// The origin of a web page.
 pub(super) fn origin(text: String) -> Result<String, String> {
     let expected = || format!("expected an origin, as in https://app.example, got {text:?}");
@@ -88,11 +99,17 @@ pub(super) fn media_type(text: String) -> Result<String, String> {
     }
 }
 
-/// The name of a variable that a command may see.
-pub(super) fn variable(name: String) -> Result<String, String> {
+/// The name of a variable.
+pub(super) fn variable_name(name: String) -> Result<String, String> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err(format!("expected the name of a variable, got {name:?}"));
     }
+    Ok(name)
+}
+
+/// The name of a variable that a command may see.
+pub(super) fn variable(name: String) -> Result<String, String> {
+    let name = variable_name(name)?;
     if name.starts_with("A2A_") {
         return Err(format!("{name:?} cannot be passed on: names that begin with A2A_ describe the message"));
     }

@@ -30,7 +30,7 @@ pub fn of(error: &ProtocolError) -> Codes {
     let row = |jsonrpc, http, (grpc, status), reason| Codes { jsonrpc, http, grpc, status, reason };
     match error {
         E::AgentFailed { .. } => row(-32000, 500, INTERNAL, "AGENT_FAILED"),
-        E::TaskNotFound { .. } => row(-32001, 404, NOT_FOUND, "TASK_NOT_FOUND"),
+        E::TaskNotFound { .. } | E::PushConfigNotFound { .. } => row(-32001, 404, NOT_FOUND, "TASK_NOT_FOUND"),
         E::TaskNotCancelable { .. } => row(-32002, 400, FAILED_PRECONDITION, "TASK_NOT_CANCELABLE"),
         E::PushNotificationNotSupported => row(-32003, 400, FAILED_PRECONDITION, "PUSH_NOTIFICATION_NOT_SUPPORTED"),
         E::UnsupportedOperation { .. } => row(-32004, 400, FAILED_PRECONDITION, "UNSUPPORTED_OPERATION"),
@@ -72,6 +72,7 @@ pub fn facts(error: &ProtocolError, state_name: fn(TaskState) -> &'static str) -
     use ProtocolError as E;
     match error {
         E::TaskNotFound { id } => vec![("taskId", id.to_string())],
+        E::PushConfigNotFound { task_id, id } => vec![("taskId", task_id.to_string()), ("configId", id.to_string())],
         E::TaskNotCancelable { id, state } => {
             vec![("taskId", id.to_string()), ("state", state_name(*state).to_owned())]
         }

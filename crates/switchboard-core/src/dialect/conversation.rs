@@ -7,11 +7,14 @@ use crate::model::{Artifact, ArtifactView, Message, Part, PartContent, Role, Tas
 
 /// The messages of a task. What a task has written is the answer once it has completed; until then, and where it did not
 /// complete, the last word is what its status says.
-pub(super) fn conversation(view: &TaskView) -> Vec<Arc<Message>> {
+#[must_use]
+pub fn conversation(view: &TaskView) -> Vec<Arc<Message>> {
     let task = &*view.task;
     let mut messages = view.history().to_vec();
     let written = written(task).filter(|_| view.artifacts != ArtifactView::Omitted);
-    let status = task.status.message.clone();
+    // A note that is kept stands in the history already.
+    let is_new = |said: &Arc<Message>| !messages.iter().rev().any(|known| known.message_id == said.message_id);
+    let status = task.status.message.clone().filter(is_new);
     if task.state() == TaskState::Completed {
         messages.extend(status);
         messages.extend(written);

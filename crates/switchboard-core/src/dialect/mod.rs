@@ -14,6 +14,7 @@ mod kinds;
 pub mod nexus;
 #[cfg(feature = "protobuf")]
 pub mod protobuf;
+mod retold;
 pub mod selectools;
 mod shape;
 #[cfg(test)]
@@ -23,6 +24,8 @@ pub mod v1_0;
 mod vocabulary;
 
 pub use crate::model::{Dialect, Package};
+pub use conversation::conversation;
+pub use retold::Told;
 pub use vocabulary::{Vocabulary, vocabulary, vocabulary_of_package};
 
 use std::sync::Arc;
@@ -107,7 +110,8 @@ pub fn encode_message_error(package: Package, error: &ProtocolError) -> protobuf
 pub fn ends_stream(dialect: Dialect, update: &Update) -> bool {
     match dialect {
         // In 1.0 how the stream was asked for decides, and the engine knows that. The others have no streams.
-        Dialect::V1_0 | Dialect::Selectools | Dialect::Corvid | Dialect::Nexus => false,
+        Dialect::V1_0 | Dialect::Selectools | Dialect::Corvid => false,
+        Dialect::Nexus => nexus::ends_stream(update),
         Dialect::V0_3 | Dialect::V0_3Rest => v0_3::is_final(update),
         Dialect::AgentNative => agent_native::ends_stream(update),
     }
@@ -255,5 +259,56 @@ pub fn asks_for_at_most(dialect: Dialect) -> bool {
         | Dialect::AgentNative
         | Dialect::Selectools
         | Dialect::Nexus => false,
+    }
+}
+
+/// Whether a client that does not want to wait is told that its task is at work, whatever the agent: then the answer comes
+/// before the run, also of an agent that could have answered at once. In other dialects such a client may be told the end.
+#[must_use]
+pub fn answers_before_the_run(dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::AgentNative | Dialect::Corvid => true,
+        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::Selectools | Dialect::Nexus => false,
+    }
+}
+
+/// Whether the cancel of a task that was canceled before is answered with the task, as 1.0 calls for (3.3.1), or refused
+/// because the task is over, as everywhere else.
+#[must_use]
+pub fn cancels_again(dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::V1_0 => true,
+        Dialect::V0_3
+        | Dialect::V0_3Rest
+        | Dialect::AgentNative
+        | Dialect::Selectools
+        | Dialect::Corvid
+        | Dialect::Nexus => false,
+    }
+}
+
+/// Whether a task may take no longer than its time, a pause for an answer included: its clients have no way to answer.
+#[must_use]
+pub fn limits_pauses(dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::Corvid => true,
+        Dialect::V1_0
+        | Dialect::V0_3
+        | Dialect::V0_3Rest
+        | Dialect::AgentNative
+        | Dialect::Selectools
+        | Dialect::Nexus => false,
+    }
+}
+
+/// Whether a caller that waits is told by an error that the agent answered wrongly (-32006). In the dialect of selectools
+/// whatever an agent does wrongly is a failed task.
+#[must_use]
+pub fn refuses_wrong_answers(dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::Selectools => false,
+        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::AgentNative | Dialect::Corvid | Dialect::Nexus => {
+            true
+        }
     }
 }

@@ -34,6 +34,11 @@ pub enum Command {
         state: TaskState,
         message: Option<Arc<Message>>,
     },
+    /// Fail a task that has paused for too long in this turn. No effect if it went on or ended meanwhile.
+    EndPause {
+        turn: u32,
+        message: Arc<Message>,
+    },
     /// Give the current turn to a new worker.
     Claim,
 }

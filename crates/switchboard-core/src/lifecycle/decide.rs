@@ -77,6 +77,21 @@ pub fn decide_onto(
             events.push(Event::Claimed { fence: head.fence + 1, attempt: head.attempt, at: now });
             events.push(Event::StatusChanged { state, message, metadata: None, at: now });
         }
+        Command::EndPause { turn, message } => {
+            if head.phase != Phase::Live || !head.state.is_interrupted() || head.turn != turn || head.inbox() > 0 {
+                return Ok(());
+            }
+            // A run that waits for an authorization must not write any more.
+            if head.running {
+                events.push(Event::Claimed { fence: head.fence + 1, attempt: head.attempt, at: now });
+            }
+            events.push(Event::StatusChanged {
+                state: TaskState::Failed,
+                message: Some(message),
+                metadata: None,
+                at: now,
+            });
+        }
         Command::Claim => {
             if head.is_closed() || !head.running {
                 return Err(Refusal::Closed { state: head.state });
@@ -187,13 +202,16 @@ fn run(
             check_write("a status", write.message.as_ref().map_or(&[], |message| &message.parts), bounds)?;
             let status = status(head, write, now)?;
             birth(events, head, inbound, now);
+            let note = note(head, inbound, &status);
             events.push(status);
+            events.extend(note);
         }
         RunCommand::Artifact(ArtifactWrite { artifact, mode, last_chunk, metadata, checkpoint }) => {
             let append = check_artifact(head, &artifact, mode, bounds)?;
             birth(events, head, inbound, now);
             events.push(Event::ArtifactWritten { artifact, append, last_chunk, metadata, attempt: head.attempt });
             events.extend(checkpoint.map(|value| Event::Checkpoint { value }));
+            events.extend(touch(head, inbound, now));
         }
         RunCommand::Reply { message } => match head.phase {
             Phase::Unborn => {
@@ -206,6 +224,35 @@ fn run(
         RunCommand::EndTurn(end) => end_turn(events, head, inbound, end, now),
     }
     Ok(())
+}
+
+/// Notes of a task are kept up to this many updates. A conversation is read whole, so it must not grow for ever.
+const NOTES_KEPT_SEQ_MAX: u64 = 1_000;
+
+/// The note that a status says, where the dialect of the message keeps notes.
+fn note(head: &Head, inbound: &Inbound, status: &Event) -> Option<Event> {
+    match status {
+        Event::StatusChanged { state: TaskState::Working, message: Some(message), .. }
+            if inbound.dialect.keeps_notes() && head.seq < NOTES_KEPT_SEQ_MAX =>
+        {
+            Some(Event::Noted { message: message.clone() })
+        }
+        _ => None,
+    }
+}
+
+/// How much older than a write a status may stay in dialects that tell progress by its time.
+const TOUCH_MS: i64 = 100;
+
+/// The status that a write moves on with it, where the dialect of the message tells progress by its time.
+fn touch(head: &Head, inbound: &Inbound, now: Timestamp) -> Option<Event> {
+    let is_due = match head.state {
+        TaskState::Submitted => true,
+        TaskState::Working => now.ms_since(head.status_at) >= TOUCH_MS,
+        _ => false,
+    };
+    let working = Event::StatusChanged { state: TaskState::Working, message: None, metadata: None, at: now };
+    (is_due && inbound.dialect.keeps_notes()).then_some(working)
 }
 
 fn agent_error(reason: impl Into<String>) -> Refusal {

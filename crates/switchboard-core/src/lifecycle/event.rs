@@ -21,6 +21,9 @@ pub enum Event {
     StatusChanged { state: TaskState, message: Option<Arc<Message>>, metadata: Option<Json>, at: Timestamp },
     /// Visible. `append` false replaces what the artifact held.
     ArtifactWritten { artifact: Arc<Artifact>, append: bool, last_chunk: bool, metadata: Option<Json>, attempt: u32 },
+    /// A note of the agent is part of the conversation, in dialects that keep notes. Internal; the status that says it is
+    /// visible.
+    Noted { message: Arc<Message> },
     /// The agent answered directly: the record closes without ever having been a task. Internal.
     Replied { message: Arc<Message> },
     /// Somebody asked for the task to be canceled. Internal.
@@ -42,6 +45,7 @@ impl Event {
             | Self::MessageAdded { .. }
             | Self::TurnBegan { .. }
             | Self::TurnEnded
+            | Self::Noted { .. }
             | Self::Replied { .. }
             | Self::CancelRequested { .. }
             | Self::Claimed { .. }
@@ -65,6 +69,7 @@ pub fn is_needed_to_fold(before: TaskState, events: &[Event]) -> bool {
         | Event::MessageAdded { .. }
         | Event::TurnBegan { .. }
         | Event::ArtifactWritten { .. }
+        | Event::Noted { .. }
         | Event::Replied { .. }
         | Event::Checkpoint { .. } => true,
     })

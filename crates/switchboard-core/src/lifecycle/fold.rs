@@ -71,6 +71,7 @@ impl Folded {
                 task.take_status(TaskStatus { state: *state, message: message.clone(), timestamp: *at });
             }
             Event::ArtifactWritten { artifact, append, .. } => task.take_artifact(artifact, *append),
+            Event::Noted { message } => push_lean(&mut task.history, message.clone()),
             Event::Replied { message } => self.reply = Some(message.clone()),
             Event::Checkpoint { value } => self.checkpoint = Some(value.clone()),
             Event::CancelRequested { .. } | Event::Claimed { .. } | Event::TurnEnded => {}

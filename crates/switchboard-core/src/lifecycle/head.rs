@@ -216,6 +216,7 @@ impl Head {
                 self.fence = *fence;
                 self.attempt = *attempt;
             }
+            Event::Noted { .. } => {}
             Event::Checkpoint { .. } => self.record_checkpoint(),
         }
     }

@@ -41,6 +41,7 @@ fn update(task_id: &TaskId, context_id: &ContextId, event: &Event) -> Option<Upd
         | Event::MessageAdded { .. }
         | Event::TurnBegan { .. }
         | Event::TurnEnded
+        | Event::Noted { .. }
         | Event::Replied { .. }
         | Event::CancelRequested { .. }
         | Event::Claimed { .. }

@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::call::{Caller, SendMessage};
-use switchboard_core::dialect::{own_id, vocabulary};
+use switchboard_core::dialect::{answers_before_the_run, own_id, vocabulary};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Inbound, Opening, Refusal, decide, decide_onto};
-use switchboard_core::model::{Json, Message, PushConfig, Task, TaskId, Timestamp};
+use switchboard_core::model::{Json, Message, PushConfig, TaskId, Timestamp};
 
 use super::{Identity, identify};
 use crate::commit::{AppendError, Extras, Record, Step, WriteError, contended};
 use crate::house::{House, Registered};
 use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
 use crate::push::put_config;
-use crate::runs::{AgentFuture, Effects, Replies, Run, RunEnd, Stage, Turn, TurnStart, poll_once};
+use crate::runs::{
+    AgentFuture, Background, Begun, Effects, Replies, Run, RunEnd, RunPlace, RunStart, Stage, Turn, TurnStart,
+    poll_once,
+};
 use crate::supervisor::Unbroken;
 
 /// What became of a message.
@@ -81,20 +84,28 @@ impl Entering<'_> {
     /// Opens a new record.
     async fn open(&self, send: Box<SendMessage>) -> Result<Entry, ProtocolError> {
         let is_chosen = send.open_as.is_some();
-        match self.agent.source.traits().effects {
-            Effects::Never => {
+        let is_told_first = send.return_immediately && answers_before_the_run(self.caller.dialect);
+        // In a context of the caller's choice there may be something to remember; a new one is empty.
+        let has_background = !send.message.reference_task_ids.is_empty()
+            || (self.agent.source.traits().context_messages_max > 0 && send.message.context_id.is_some());
+        let may_ask_first = self.agent.source.traits().effects == Effects::Never && !is_told_first;
+        // An agent that is asked before its message is stored is at work from then on, so it needs its place first.
+        let is_limited = self.agent.source.places().is_some();
+        let place = if may_ask_first && is_limited { self.house.free_place(self.agent) } else { None };
+        match may_ask_first && (!is_limited || place.is_some()) {
+            true => {
                 // In a block of its own, so that what is prepared is not held while the answer is committed.
                 let asked = {
                     let opening = self.prepare(send)?;
-                    let referenced = match opening.inbound.message.reference_task_ids.is_empty() {
-                        true => Vec::new(),
-                        false => Box::pin(self.house.referenced_by(&self.scope, &opening.inbound.message)).await,
+                    let background = match has_background {
+                        true => Box::pin(self.background(&opening)).await,
+                        false => Background::default(),
                     };
-                    self.ask(opening, referenced)?
+                    self.ask(opening, background)?
                 };
-                self.commit_asked(asked, is_chosen).await
+                self.commit_asked(asked, place, is_chosen).await
             }
-            Effects::Possible => {
+            false => {
                 let Prepared { record, before, events, extras, .. } = self.prepare(send)?;
                 let mut folded = Folded::empty(record.id.clone(), record.context_id.clone());
                 folded.apply_all(&events);
@@ -105,6 +116,10 @@ impl Entering<'_> {
                 entry.ok_or_else(|| not_opened(&id, is_chosen))
             }
         }
+    }
+
+    async fn background(&self, opening: &Prepared) -> Background {
+        self.house.background_of(self.agent, &self.scope, &opening.record.id, &opening.inbound.message).await
     }
 
     /// Everything about a new record that needs no waiting.
@@ -127,19 +142,19 @@ impl Entering<'_> {
         // Room for what a short answer adds.
         let mut events = Vec::with_capacity(4);
         decide_onto(&mut events, &before, command, &house.bounds(), now).map_err(refused)?;
-        let extras = Extras { push, accept: self.accept(1, 0), folded: None };
+        let extras = Extras { push, accept: self.accept(1, 0), ..Extras::default() };
         Ok(Prepared { record, inbound, before, events, extras, now })
     }
 
     /// Asks an agent without effects before anything is stored. If it answers at once, question and answer will be one
     /// commit; if it has to wait, what it has said so far will.
-    fn ask(&self, opening: Prepared, referenced: Vec<Arc<Task>>) -> Result<Asked, ProtocolError> {
+    fn ask(&self, opening: Prepared, background: Background) -> Result<Asked, ProtocolError> {
         let Prepared { record, inbound, before, events, mut extras, now } = opening;
         let house = self.house;
         let folded = Folded::empty(record.id.clone(), record.context_id.clone());
         let stage = Stage::begin(&before, folded, events);
         let run_max = house.run_max(self.agent, inbound.metadata.as_ref(), None);
-        let start = TurnStart::first(record.clone(), inbound, &stage.head, run_max, referenced, now);
+        let start = TurnStart::first(record.clone(), inbound, &stage.head, run_max, background, now);
         let turn = Turn::staged(house.clone(), start, stage);
         let mut future = self.agent.source.start(turn.clone());
         let mut ended = None;
@@ -163,7 +178,12 @@ impl Entering<'_> {
     }
 
     /// Commits what an agent without effects was asked and has answered so far.
-    async fn commit_asked(&self, asked: Asked, is_chosen: bool) -> Result<Entry, ProtocolError> {
+    async fn commit_asked(
+        &self,
+        asked: Asked,
+        place: Option<RunPlace>,
+        is_chosen: bool,
+    ) -> Result<Entry, ProtocolError> {
         let Asked { record, step, folded, extras, turn, run, ended } = asked;
         let events = step.events.clone();
         let run = run.map(|future| (future, self.house.now()));
@@ -180,8 +200,9 @@ impl Entering<'_> {
             runs.end(if shown == RunEnd::Failed && how != RunEnd::Completed { how } else { shown }, worked);
         }
         if let Some((future, leased_at)) = run {
-            Run::new(self.house.clone(), self.agent.clone(), turn, future, leased_at).spawn();
+            Run::new(self.house.clone(), self.agent.clone(), turn, future, Begun::Already(place), leased_at).spawn();
         }
+        self.house.note_opened();
         Ok(Entry::Entered(entered(record, folded, events, true)))
     }
 
@@ -196,6 +217,9 @@ impl Entering<'_> {
         opened: bool,
     ) -> Result<Option<Entry>, ProtocolError> {
         let begins = opened || !before.running;
+        // A run that finds its place taken has not begun, and the commit says so.
+        let place = if begins { self.house.free_place(self.agent) } else { None };
+        extras.waits = begins && place.is_none();
         extras.folded = Some(folded.clone());
         let step = Step::from(before, events.into());
         let events = step.events.clone();
@@ -203,13 +227,18 @@ impl Entering<'_> {
         if let Err(error) = self.house.append(&record, step, None, extras).await {
             return self.not_entered(error);
         }
+        if opened {
+            self.house.note_opened();
+        }
         let entered = entered(record, folded, events, opened);
         if begins {
             let stored = &entered.stored;
-            let referenced = self.house.referenced_tasks(&self.scope, stored).await;
+            let background = self.house.background(self.agent, &self.scope, stored).await;
             let (house, agent) = (self.house.clone(), self.agent.clone());
             let record = entered.record.clone();
-            if let Some(run) = Run::begin(house, agent, record, stored, referenced, leased_at, false) {
+            let begun = place.map_or(Begun::NotYet, |place| Begun::Already(Some(place)));
+            let from = RunStart { begun, leased_at, interrupted: false };
+            if let Some(run) = Run::begin(house, agent, record, stored, background, from) {
                 run.spawn();
             }
         }
@@ -262,7 +291,7 @@ impl Entering<'_> {
                 None => Vec::new(),
             };
             let push = self.push_change(&send, &id, after_seq, &configs)?;
-            let extras = Extras { push, accept: self.accept(turn, after_seq), folded: None };
+            let extras = Extras { push, accept: self.accept(turn, after_seq), ..Extras::default() };
             let head = StoredHead { key: stored.key, scope: self.scope.clone(), head: stored.head.clone() };
             let record = Arc::new(Record::stored(head));
             let entry = self.commit_and_run(record, &stored.head, events, Arc::new(folded), extras, false).await?;

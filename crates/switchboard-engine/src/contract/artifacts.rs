@@ -102,6 +102,7 @@ pub async fn an_artifact_comes_back_whole_and_in_ranges(subject: &mut dyn Subjec
                     tasks_ms: i64::MAX,
                     replies_ms: i64::MAX,
                     tasks_max: u64::MAX,
+                    tasks_batch: 0,
                 };
                 assert!(subject.store().prune(retention, 10).await.expect("pruning works") > 0);
             }
@@ -184,7 +185,8 @@ pub async fn a_reader_sees_the_artifact_as_it_was_when_it_came(subject: &mut dyn
     }
     pen.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
     subject.clock().advance_ms(100 * 86_400_000);
-    let retention = Retention { now: now(subject), events_ms: 0, tasks_ms: 0, replies_ms: 0, tasks_max: 0 };
+    let retention =
+        Retention { now: now(subject), events_ms: 0, tasks_ms: 0, replies_ms: 0, tasks_max: 0, tasks_batch: 0 };
     while subject.store().prune(retention, 100).await.expect("pruning works") > 0 {}
     let gone = read(subject.store(), &replaced, 0..u64::MAX, 1 << 20).await;
     assert!(matches!(gone, Err(StoreError::Pruned)), "the task is gone");

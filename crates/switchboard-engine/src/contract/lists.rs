@@ -196,7 +196,8 @@ pub async fn the_total_follows_every_change(subject: &mut dyn Subject) {
     assert_eq!(totals(subject).await, expected);
     subject.restart();
     assert_eq!(totals(subject).await, expected);
-    let retention = Retention { now: now(subject), events_ms: 0, tasks_ms: 0, replies_ms: 0, tasks_max: 100 };
+    let retention =
+        Retention { now: now(subject), events_ms: 0, tasks_ms: 0, replies_ms: 0, tasks_max: 100, tasks_batch: 0 };
     assert_eq!(subject.store().prune(retention, 10).await.expect("pruning works"), 2);
     assert_eq!(totals(subject).await, (3, vec![(Working, 2), (InputRequired, 1)]));
 }

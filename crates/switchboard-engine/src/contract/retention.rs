@@ -20,6 +20,7 @@ pub(super) fn retention(subject: &dyn Subject) -> Retention {
         tasks_ms: 30 * DAY_MS,
         replies_ms: DAY_MS,
         tasks_max: 1_000_000,
+        tasks_batch: 0,
     }
 }
 

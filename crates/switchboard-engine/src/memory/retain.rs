@@ -12,8 +12,17 @@ impl Tables {
         let mut done = self.forget_accepted(retention.now, limit);
         let mut remove = Vec::new();
         let mut compact = Vec::new();
-        let mut above_max =
-            self.records.len().saturating_sub(usize::try_from(retention.tasks_max).unwrap_or(usize::MAX));
+        let mut above_max = usize::try_from(retention.too_many(self.records.len() as u64)).unwrap_or(usize::MAX);
+        if retention.tasks_batch > 0 && above_max > 0 {
+            let mut keys: Vec<TaskKey> = self.evictable.iter().map(|(_, key)| *key).collect();
+            keys.sort_unstable();
+            keys.truncate(above_max.min(limit.saturating_sub(done)));
+            done += keys.len();
+            for key in keys {
+                self.remove(key);
+            }
+            above_max = 0;
+        }
         for &(closed_at, key) in &self.evictable {
             if done + remove.len() + compact.len() >= limit {
                 break;

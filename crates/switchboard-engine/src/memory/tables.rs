@@ -8,6 +8,7 @@ use switchboard_core::lifecycle::{Folded, Head, Phase};
 use switchboard_core::model::{ArtifactId, Dialect, PushConfig, TaskId, TaskState, Timestamp};
 
 use crate::id_hash::{IdHash, SeededHash};
+use crate::ports::clock::SET_BACK_MS_MIN;
 use crate::ports::room::Room;
 use crate::ports::store::{
     Accept, Accepted, Commit, CommitError, DeliveryKey, LogPage, LoggedCommit, Scope, StoreError, StoreStats,
@@ -34,6 +35,10 @@ pub(super) struct Tables {
     pub(super) tasks: [u64; TaskState::ALL.len()],
     last_key: i64,
     pub(super) last_delivery: i64,
+    /// The time of the newest call.
+    seen: Timestamp,
+    /// Until then ages do not count.
+    pub(super) held_until: Timestamp,
 }
 
 pub(super) struct Record {
@@ -78,6 +83,8 @@ pub(super) struct LogEntry {
 #[derive(Clone, Copy)]
 pub(super) struct Lease {
     pub(super) hold: Hold,
+    /// Whether the run has begun; one that has not was not interrupted if its holder dies.
+    pub(super) begun: bool,
     /// When it may be claimed: the end of a held lease, or the moment a released run is due.
     pub(super) claimable_at: Timestamp,
 }
@@ -107,6 +114,18 @@ impl Tables {
             tasks: Default::default(),
             last_key: 0,
             last_delivery: 0,
+            seen: Timestamp::default(),
+            held_until: Timestamp::default(),
+        }
+    }
+
+    /// Takes the time of a call in. If the clock was set back, whatever waits goes on waiting for as long as it would have.
+    pub(super) fn saw(&mut self, now: Timestamp) {
+        let back_ms = self.seen.ms_since(now);
+        self.seen = now;
+        if back_ms >= SET_BACK_MS_MIN {
+            self.set_back_runs(back_ms);
+            self.set_back_deliveries(back_ms);
         }
     }
 
@@ -185,7 +204,7 @@ impl Tables {
             self.stats.rows_written += 1;
         }
         self.stats.rows_written += 2;
-        self.lease_after_commit(key, commit.lease_ms, now);
+        self.lease_after_commit(key, commit.lease_ms, commit.waits, now);
         if pushes {
             self.change_push(key, commit.push, now);
         }
@@ -322,7 +341,7 @@ impl Tables {
         let (task, accept) = self.accepted.get(key)?;
         let task_id = self.records.get(task)?.head.id.clone();
         let Accept { digest, turn, after_seq, expires, .. } = *accept;
-        (expires > now).then_some(Accepted { task_id, digest, turn, after_seq })
+        (expires > now || now < self.held_until).then_some(Accepted { task_id, digest, turn, after_seq })
     }
 
     /// Forgets idempotency keys whose window has passed, at most `limit`.

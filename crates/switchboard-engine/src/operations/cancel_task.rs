@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::call::{Caller, Reply};
+use switchboard_core::dialect::cancels_again;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Refusal};
 use switchboard_core::model::{Json, TaskId, TaskState, TaskView};
@@ -24,6 +25,12 @@ pub(crate) async fn cancel_task(
     id: &TaskId,
     metadata: Option<Json>,
 ) -> Result<Reply, ProtocolError> {
+    if !cancels_again(caller.dialect) {
+        let stored = house.live_task(&house.scope(caller, agent), id).await?;
+        if stored.head.state == TaskState::Canceled {
+            return Err(ProtocolError::TaskNotCancelable { id: id.clone(), state: TaskState::Canceled });
+        }
+    }
     // A caller that goes away does not leave an intent behind that nobody was told of.
     let bytes_max = house.reply_bytes_max(caller);
     let work = cancel(house.clone(), house.scope(caller, agent), id.clone(), metadata, bytes_max);

@@ -49,8 +49,8 @@ pub(crate) async fn get(
         true => configs.into_iter().min_by(|a, b| a.id.cmp(&b.id)),
         false => configs.into_iter().find(|config| config.id == *id),
     };
-    // A missing config is reported as the task's absence is: the spec has no error of its own for it.
-    found.map(Reply::PushConfig).ok_or_else(|| ProtocolError::task_not_found(task_id))
+    let missing = || ProtocolError::PushConfigNotFound { task_id: task_id.clone(), id: id.clone() };
+    found.map(Reply::PushConfig).ok_or_else(missing)
 }
 
 pub(crate) async fn list(

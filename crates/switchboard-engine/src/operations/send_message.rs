@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::call::{Caller, Frame, Reply, SendMessage, SharedUpdate};
-use switchboard_core::dialect::{frees_keys, vocabulary};
+use switchboard_core::dialect::{frees_keys, refuses_wrong_answers, vocabulary};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Folded, Phase, StreamEnd, StreamKind, after_state};
 use switchboard_core::model::{Message, TaskState, TaskView, Update};
@@ -14,6 +14,7 @@ use crate::accepting::{Entered, Entry, check, enter, identify};
 use crate::commit::{Record, WriteError};
 use crate::house::{House, Registered};
 use crate::ports::store::{Accepted, Scope, StoreError, StoredHead, StoredTask};
+use crate::runs::invalid_response;
 use crate::watching::{Finished, Following, Until, follow, frames, replay, resume_turn, shorten, snapshot, wait_until};
 
 pub(crate) async fn send_message(
@@ -37,11 +38,21 @@ pub(crate) async fn send_message(
         }
     };
     let may_answer = stored.head.is_settled() || (return_immediately && stored.head.phase == Phase::Live);
+    let has_waited = !return_immediately && refuses_wrong_answers(caller.dialect);
     if may_answer {
-        return Ok(answer(house, &record.scope, &stored.folded, history_length, bytes_max));
+        return told(answer(house, &record.scope, &stored.folded, history_length, bytes_max), has_waited);
     }
     // Boxed, because most sends never get here and should not carry the room for it.
-    Box::pin(wait_for_answer(house, record, stored, history_length, bytes_max)).await
+    told(Box::pin(wait_for_answer(house, record, stored, history_length, bytes_max)).await?, has_waited)
+}
+
+/// The reply, unless the agent answered wrongly: then a caller that has waited for it is told so by an error. The task
+/// that failed of it can be read all the same.
+fn told(reply: Reply, has_waited: bool) -> Result<Reply, ProtocolError> {
+    match &reply {
+        Reply::SentTask(view) if has_waited => invalid_response(&view.task).map_or(Ok(reply), Err),
+        _ => Ok(reply),
+    }
 }
 
 /// In some dialects a key whose task did not complete is free again.

@@ -2,9 +2,10 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::FAILED_UNTOLD;
+use switchboard_core::model::{FAILED_UNTOLD, Json, Message, Task, TaskState};
 
 use super::{ErrorDetails, RunEnd};
 
@@ -167,6 +168,30 @@ impl fmt::Display for TurnError {
 }
 
 impl Error for TurnError {}
+
+/// The name in the metadata of a failure's message that tells how the agent answered wrongly.
+const INVALID_RESPONSE: &str = "switchboard.invalidAgentResponse";
+
+/// Marks the message of a failure whose cause is that the agent did what the protocol forbids.
+pub(super) fn mark_invalid_response(mut message: Arc<Message>, error: &AgentError) -> Arc<Message> {
+    let cause = error.cause.as_ref().and_then(|cause| cause.downcast_ref::<TurnError>());
+    if let Some(TurnError::Refused(ProtocolError::InvalidAgentResponse { reason })) = cause {
+        let mark = serde_json::json!({ INVALID_RESPONSE: reason });
+        Arc::make_mut(&mut message).metadata = Some(Json::from_trusted(mark.to_string()));
+    }
+    message
+}
+
+/// How the agent of a failed task answered wrongly, if that is why it failed.
+pub(crate) fn invalid_response(task: &Task) -> Option<ProtocolError> {
+    let metadata = task.status.message.as_ref().filter(|_| task.state() == TaskState::Failed)?.metadata.as_ref()?;
+    if !metadata.as_str().contains(INVALID_RESPONSE) {
+        return None;
+    }
+    let parsed: serde_json::Value = serde_json::from_str(metadata.as_str()).ok()?;
+    let reason = parsed.get(INVALID_RESPONSE)?.as_str()?.to_owned();
+    Some(ProtocolError::InvalidAgentResponse { reason })
+}
 
 #[cfg(test)]
 #[path = "error_tests.rs"]

@@ -4,8 +4,11 @@
 
 mod agent;
 mod artifact_writer;
+mod background;
 mod ending;
 mod error;
+mod pause;
+mod place;
 mod recovery;
 mod registry;
 mod restore;
@@ -24,9 +27,12 @@ pub use ending::{RunCounters, RunEnd};
 pub use error::{AgentError, TurnError};
 pub use turn::Turn;
 
+pub(crate) use background::Background;
+pub(crate) use error::invalid_response;
+pub(crate) use place::{Begun, RunPlace};
 pub(crate) use recovery::give_back;
 pub(crate) use registry::RunRegistry;
-pub(crate) use runner::{Run, poll_once};
+pub(crate) use runner::{Run, RunStart, poll_once};
 pub(crate) use stage::Stage;
 pub(crate) use sweeper::sweep;
 pub(crate) use turn::TurnStart;

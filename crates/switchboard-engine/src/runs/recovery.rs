@@ -9,7 +9,7 @@ use switchboard_core::lifecycle::{Command, Head, Inbound, RunCommand, TurnEnd};
 use switchboard_core::model::{Message, Part, Role, TIMED_OUT, TaskState, Timestamp};
 
 use super::registry::HeldRun;
-use super::{Backoff, Recovery, Run, RunEnd};
+use super::{Backoff, Begun, Recovery, Run, RunEnd, RunStart};
 use crate::commit::{Record, WriteError};
 use crate::house::{House, Registered};
 use crate::limits::Limits;
@@ -45,13 +45,15 @@ pub(super) async fn take_up(
         }
     }
     let policy = agent.as_ref().map(|agent| &agent.source.traits().recovery);
-    let verdict = judge(&stored.head, was_released, policy, &house.limits, house.now());
+    let ages_count = !house.clock_is_held();
+    let verdict = judge(&stored.head, was_released, policy, &house.limits, ages_count, house.now());
     match (verdict, agent) {
         (Verdict::Run, Some(agent)) => {
             agent.source.runs().recover();
             tracing::debug!(task = %record.id, agent = %agent.name, attempt, "run taken up again");
-            let referenced = house.referenced_tasks(&record.scope, &stored).await;
-            if let Some(run) = Run::begin(house.clone(), agent, record, &stored, referenced, claimed_at, true) {
+            let background = house.background(&agent, &record.scope, &stored).await;
+            let from = RunStart { begun: Begun::NotYet, leased_at: claimed_at, interrupted: true };
+            if let Some(run) = Run::begin(house.clone(), agent, record, &stored, background, from) {
                 run.spawn();
             }
             Ok(None)
@@ -173,8 +175,16 @@ impl End {
     }
 }
 
-/// What to do with a claimed run. `policy` is its agent's; none if that is not served here.
-fn judge(head: &Head, was_released: bool, policy: Option<&Recovery>, limits: &Limits, now: Timestamp) -> Verdict {
+/// What to do with a claimed run. `policy` is its agent's; none if that is not served here. After a jump of the wall clock
+/// ages do not count for a while: nothing is ended because of them.
+fn judge(
+    head: &Head,
+    was_released: bool,
+    policy: Option<&Recovery>,
+    limits: &Limits,
+    ages_count: bool,
+    now: Timestamp,
+) -> Verdict {
     if head.cancel_requested {
         return Verdict::End(End::Canceled);
     }
@@ -184,8 +194,8 @@ fn judge(head: &Head, was_released: bool, policy: Option<&Recovery>, limits: &Li
     }
     let age_ms = now.ms_since(head.status_at);
     match policy {
-        None => judge_unserved(head, limits, age_ms),
-        // A death before it was given back counts, too: then this is a later attempt.
+        None => judge_unserved(head, limits, if ages_count { age_ms } else { 0 }),
+        // It has not begun, or was given back; a death before that counts, too: then this is a later attempt.
         Some(Recovery::Fail { .. }) if was_released && head.attempt <= 1 => Verdict::Run,
         Some(Recovery::Fail { reason }) => Verdict::End(End::Failed(reason.clone())),
         Some(Recovery::Retry { attempts_max, backoff }) => {

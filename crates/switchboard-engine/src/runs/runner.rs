@@ -8,20 +8,22 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use switchboard_core::lifecycle::{Command, Phase, RunCommand, TurnEnd};
-use switchboard_core::model::{FAILED_UNTOLD, Message, Part, TIMED_OUT, Task, TaskState, Timestamp};
-
-use tokio::sync::OwnedSemaphorePermit;
+use switchboard_core::dialect::limits_pauses;
+use switchboard_core::lifecycle::{Command, RunCommand, TurnEnd};
+use switchboard_core::model::{FAILED_UNTOLD, Part, TIMED_OUT, Timestamp};
 use tokio_util::sync::CancellationToken;
 
+use super::error::mark_invalid_response;
+use super::pause::end_pause_in_time;
+use super::place::{Begun, RunPlace, Waited};
 use super::recovery::queued_too_long;
 use super::registry::Guard;
 use super::turn::TurnStart;
-use super::{AgentError, AgentFuture, RunEnd, Turn};
+use super::{AgentError, AgentFuture, Background, RunEnd, Turn};
 use crate::commit::{Record, WriteError};
 use crate::escaped::Escaped;
 use crate::house::{House, Registered};
-use crate::ports::store::{Scope, StoredTask};
+use crate::ports::store::StoredTask;
 use crate::supervisor::Kind;
 
 /// How an agent's function ended.
@@ -58,7 +60,8 @@ impl Outcome {
         }
         record.fails_by(how.word());
         let text = error.text_for_client(agent.source.traits().error_details, &incident);
-        (TurnEnd::Failed { message: Some(turn.agent_message(vec![Part::text(text)])) }, how)
+        let message = turn.agent_message(vec![Part::text(text)]);
+        (TurnEnd::Failed { message: Some(mark_invalid_response(message, &error)) }, how)
     }
 }
 
@@ -98,8 +101,18 @@ pub(crate) struct Run {
     future: AgentFuture,
     /// None for a record that was never committed.
     guard: Option<Guard>,
+    begun: Begun,
     /// It entered the register so long after its lease was taken that another may have been taken meanwhile.
     is_late: bool,
+}
+
+/// What a run starts from, beside its turn.
+pub(crate) struct RunStart {
+    pub(crate) begun: Begun,
+    /// The lease was taken then, or later.
+    pub(crate) leased_at: Timestamp,
+    /// Whether the turn may have been worked on before.
+    pub(crate) interrupted: bool,
 }
 
 enum Ended {
@@ -115,20 +128,19 @@ enum Ended {
 }
 
 impl Run {
-    /// Starts the current turn of a record, whose lease was taken at `leased_at` or later; `interrupted` if it may have
-    /// been worked on before.
+    /// Starts the current turn of a record.
     pub(crate) fn begin(
         house: Arc<House>,
         agent: Arc<Registered>,
         record: Arc<Record>,
         stored: &StoredTask,
-        referenced: Vec<Arc<Task>>,
-        leased_at: Timestamp,
-        interrupted: bool,
+        background: Background,
+        from: RunStart,
     ) -> Option<Self> {
+        let RunStart { begun, leased_at, interrupted } = from;
         let inbound = stored.folded.open_turns.first()?.clone();
         let run_max = house.run_max(&agent, inbound.metadata.as_ref(), stored.head.deadline);
-        let mut start = TurnStart::first(record, inbound, &stored.head, run_max, referenced, house.now());
+        let mut start = TurnStart::first(record, inbound, &stored.head, run_max, background, house.now());
         start.interrupted = interrupted;
         start.checkpoint.clone_from(&stored.folded.checkpoint);
         let turn = Turn::direct(house.clone(), start, stored.folded.task.clone());
@@ -136,7 +148,7 @@ impl Run {
             turn.cancel_token().cancel();
         }
         let future = agent.source.start(turn.clone());
-        Some(Self::new(house, agent, turn, future, leased_at))
+        Some(Self::new(house, agent, turn, future, begun, leased_at))
     }
 
     /// A turn whose agent has been started. It is in the register from here on, so that a cancel finds it.
@@ -145,18 +157,29 @@ impl Run {
         agent: Arc<Registered>,
         turn: Turn,
         future: AgentFuture,
+        begun: Begun,
         leased_at: Timestamp,
     ) -> Self {
         let record = turn.record();
         let enter = |key| house.runs.enter(record.clone(), key, turn.fence(), turn.cancel_token().clone());
         let guard = record.key().map(enter);
         let is_late = house.now().ms_since(leased_at) >= i64::from(house.limits.lease_ms) / 2;
-        Self { house, agent, turn, future, guard, is_late }
+        Self { house, agent, turn, future, guard, begun, is_late }
     }
 
     pub(crate) fn spawn(self) {
         let house = self.house.clone();
-        house.supervisor.spawn(Kind::Run, self.drive());
+        if !limits_pauses(self.turn.inbound().dialect) {
+            return house.supervisor.spawn(Kind::Run, self.drive());
+        }
+        let (agent, record) = (self.agent.clone(), self.turn.record().clone());
+        let driven = house.clone();
+        house.supervisor.spawn(Kind::Run, async move {
+            self.drive().await;
+            // Shutdown waits for runs, and need not wait for this.
+            let ending = end_pause_in_time(driven.clone(), agent, record);
+            driven.supervisor.spawn(Kind::Sweep, ending);
+        });
     }
 
     async fn drive(mut self) {
@@ -165,14 +188,24 @@ impl Run {
             if self.is_late && !holds_lease(&self.house, &self.turn).await {
                 return;
             }
-            let mut begun = false;
-            let ended = match place(&self.house, &self.turn, guard.lost()).await {
-                Place::LetGo => return,
-                // Nothing has been begun, so there is nothing to stop.
-                Place::Canceled => Ended::By(Outcome::Returned),
-                Place::TooLate { max_s } => Ended::NotStarted { max_s },
-                Place::Taken(_permit) => {
-                    begun = true;
+            let is_known = matches!(self.begun, Begun::Already(_));
+            let waited = match std::mem::replace(&mut self.begun, Begun::NotYet) {
+                Begun::Already(Some(place)) => Waited::Placed(place),
+                Begun::Already(None) | Begun::NotYet => {
+                    self.house.wait_for_place(&self.agent, &self.turn, guard.lost()).await
+                }
+            };
+            let mut place = None;
+            let ended = match waited {
+                Waited::LetGo => return,
+                // The agent has not begun, so there is nothing to stop.
+                Waited::Canceled => Ended::By(Outcome::Returned),
+                Waited::TooLate { max_s } => Ended::NotStarted { max_s },
+                Waited::Placed(taken) => {
+                    if !is_known && !record_beginning(&self.house, &self.turn).await {
+                        return;
+                    }
+                    place = Some(taken);
                     self.agent.source.runs().start();
                     guard.begins();
                     self.wait(guard.lost()).await
@@ -180,7 +213,8 @@ impl Run {
             };
             let (end, how) = match ended {
                 Ended::LetGo => {
-                    return self.count(RunEnd::shown_by(&self.turn.record().head(), self.turn.number()), begun);
+                    let shown = RunEnd::shown_by(&self.turn.record().head(), self.turn.number());
+                    return self.count(shown, place.is_some());
                 }
                 // Not the agent's failure: the store did not take what it wrote. Its lease runs out, and then it is as if
                 // its process had died.
@@ -190,7 +224,7 @@ impl Run {
                         task = %Escaped::new(record.id.as_str()), agent = %self.agent.name, attempt = self.turn.attempt(),
                         error = %Escaped::new(&error), "a run was interrupted by the store"
                     );
-                    return self.count(RunEnd::StoreFailed, begun);
+                    return self.count(RunEnd::StoreFailed, place.is_some());
                 }
                 Ended::By(outcome) => outcome.into_end(&self.house, &self.agent, &self.turn),
                 Ended::TimedOut => self.time_out(TIMED_OUT.to_owned(), RunEnd::TimedOut),
@@ -203,7 +237,10 @@ impl Run {
             let (fence, inbound) = (self.turn.fence(), self.turn.inbound().clone());
             let command = Command::Run { fence, inbound, command: RunCommand::EndTurn(end) };
             let ended_at = self.house.now();
-            let wrote = match record_end(&self.house, &self.turn, command).await {
+            let begun = place.is_some();
+            // The next message of the task goes on in the same place, unless other runs wait for it.
+            let place = place.filter(|_| !self.house.is_crowded(&self.agent));
+            let wrote = match record_end(&self.house, &self.turn, command, place.is_none()).await {
                 Recorded::Written => true,
                 Recorded::EndedBefore => false,
                 Recorded::Superseded => return self.count(RunEnd::Superseded, begun),
@@ -217,7 +254,7 @@ impl Run {
             if !running || turn <= self.turn.number() {
                 return;
             }
-            match next_turn(&self.house, &self.agent, &self.turn, ended_at).await {
+            match next_turn(&self.house, &self.agent, &self.turn, place, ended_at).await {
                 Some(next) => self = next,
                 None => return,
             }
@@ -247,7 +284,12 @@ impl Run {
         turn.work_time().begin();
         let future = &mut self.future;
         let mut agent = std::pin::pin!(poll_fn(|cx| poll_agent(future, cx)));
-        let out_of_time = turn.work_time().used_up(run_max);
+        let out_of_time = async {
+            match limits_pauses(turn.inbound().dialect) {
+                true => tokio::time::sleep(run_max).await,
+                false => turn.work_time().used_up(run_max).await,
+            }
+        };
         let canceled_too_long = async {
             cancel.cancelled().await;
             tokio::time::sleep(grace).await;
@@ -277,37 +319,17 @@ async fn holds_lease(house: &House, turn: &Turn) -> bool {
     }
 }
 
-/// Whether a run may begin.
-enum Place {
-    Taken(OwnedSemaphorePermit),
-    /// It was canceled before it began.
-    Canceled,
-    /// Nobody has started it for as long as a task may wait.
-    TooLate {
-        max_s: u32,
-    },
-    /// It is not wanted any more.
-    LetGo,
-}
-
-/// Waits for a place among the runs of this process.
-async fn place(house: &House, turn: &Turn, lost: &CancellationToken) -> Place {
-    let too_late = async {
-        let Some(max_s) = house.limits.queued_s_max else { return std::future::pending().await };
-        let waited_ms = turn.record().with_head(|head| match head.state {
-            TaskState::Submitted => house.now().ms_since(head.status_at),
-            _ => 0,
-        });
-        let waited = Duration::from_millis(u64::try_from(waited_ms).unwrap_or_default());
-        tokio::time::sleep(Duration::from_secs(max_s.into()).saturating_sub(waited)).await;
-        max_s
-    };
-    tokio::select! {
-        biased;
-        () = lost.cancelled() => Place::LetGo,
-        () = turn.cancel_token().cancelled() => Place::Canceled,
-        permit = house.run_slots.clone().acquire_owned() => permit.map_or(Place::LetGo, Place::Taken),
-        max_s = too_late => Place::TooLate { max_s },
+/// Records that a claimed or waiting run begins; false if it may not, because it is no longer this process's, or because
+/// the store did not take it.
+async fn record_beginning(house: &House, turn: &Turn) -> bool {
+    let Some(key) = turn.record().key() else { return false };
+    match house.store.begin_runs(vec![(key, turn.fence())]).await {
+        Ok(lost) => lost.is_empty(),
+        Err(error) => {
+            // The lease runs out and the sweeper takes the turn up again.
+            let _ = house.store_failed(&error);
+            false
+        }
     }
 }
 
@@ -323,10 +345,10 @@ enum Recorded {
 }
 
 /// Records how the turn ended, for as long as it takes the store to answer.
-async fn record_end(house: &House, turn: &Turn, command: Command) -> Recorded {
+async fn record_end(house: &House, turn: &Turn, command: Command, next_waits: bool) -> Recorded {
     let mut pause = Duration::from_millis(50);
     loop {
-        match house.write(turn.record(), command.clone()).await {
+        match house.write_before_run(turn.record(), command.clone(), next_waits).await {
             Ok(events) if events.is_empty() => return Recorded::EndedBefore,
             Ok(_) => return Recorded::Written,
             Err(WriteError::Refused(_) | WriteError::Duplicate(_)) => return Recorded::Superseded,
@@ -339,14 +361,22 @@ async fn record_end(house: &House, turn: &Turn, command: Command) -> Recorded {
     }
 }
 
-async fn next_turn(house: &Arc<House>, agent: &Arc<Registered>, turn: &Turn, leased_at: Timestamp) -> Option<Run> {
+async fn next_turn(
+    house: &Arc<House>,
+    agent: &Arc<Registered>,
+    turn: &Turn,
+    place: Option<RunPlace>,
+    leased_at: Timestamp,
+) -> Option<Run> {
     let record = turn.record();
     // The turn was begun under the fence after this one's; if another stands there, somebody else has claimed it.
     let fence = turn.fence() + 1;
     match house.stored_task(&record.scope, &record.id).await {
         Ok(Some(stored)) if stored.head.running && stored.head.fence == fence => {
-            let referenced = house.referenced_tasks(&record.scope, &stored).await;
-            Run::begin(house.clone(), agent.clone(), record.clone(), &stored, referenced, leased_at, false)
+            let background = house.background(agent, &record.scope, &stored).await;
+            let begun = place.map_or(Begun::NotYet, |place| Begun::Already(Some(place)));
+            let from = RunStart { begun, leased_at, interrupted: false };
+            Run::begin(house.clone(), agent.clone(), record.clone(), &stored, background, from)
         }
         Ok(_) => None,
         Err(error) => {
@@ -354,31 +384,5 @@ async fn next_turn(house: &Arc<House>, agent: &Arc<Registered>, turn: &Turn, lea
             let _ = house.store_failed(&error);
             None
         }
-    }
-}
-
-impl House {
-    /// The tasks the current message refers to, as far as they exist and belong to the caller.
-    pub(crate) async fn referenced_tasks(&self, scope: &Scope, stored: &StoredTask) -> Vec<Arc<Task>> {
-        match stored.folded.open_turns.first() {
-            Some(inbound) => self.referenced_by(scope, &inbound.message).await,
-            None => Vec::new(),
-        }
-    }
-
-    pub(crate) async fn referenced_by(&self, scope: &Scope, message: &Message) -> Vec<Arc<Task>> {
-        let mut found = Vec::new();
-        for id in message.reference_task_ids.iter().take(self.limits.referenced_tasks_max) {
-            match self.stored_task(scope, id).await {
-                Ok(Some(stored)) if stored.head.phase == Phase::Live => found.push(stored.folded.task.clone()),
-                Ok(_) => tracing::debug!(
-                    task = %Escaped::new(id.as_str()), "a message refers to a task that is not there"
-                ),
-                Err(error) => tracing::warn!(
-                    task = %Escaped::new(id.as_str()), ?error, "a referenced task could not be read"
-                ),
-            }
-        }
-        found
     }
 }

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::stage::Stage;
 use super::work_time::WorkTime;
-use super::{AgentError, ArtifactWriter, TurnError};
+use super::{AgentError, ArtifactWriter, Background, TurnError};
 use crate::commit::{Record, WriteError};
 use crate::house::House;
 
@@ -43,7 +43,7 @@ struct Inner {
     deadline: Timestamp,
     /// Made when somebody asks for it: most turns are over before anybody could cancel them.
     cancel: OnceLock<CancellationToken>,
-    referenced: Vec<Arc<Task>>,
+    background: Background,
     checkpoint: Option<Json>,
     /// The task as it was when the turn began.
     task: OnceLock<Arc<Task>>,
@@ -63,7 +63,7 @@ pub(crate) struct TurnStart {
     /// Whether the turn may have been worked on before.
     pub(crate) interrupted: bool,
     pub(crate) run_max: Duration,
-    pub(crate) referenced: Vec<Arc<Task>>,
+    pub(crate) background: Background,
     pub(crate) checkpoint: Option<Json>,
     pub(crate) now: Timestamp,
 }
@@ -75,11 +75,11 @@ impl TurnStart {
         inbound: Arc<Inbound>,
         head: &Head,
         run_max: Duration,
-        referenced: Vec<Arc<Task>>,
+        background: Background,
         now: Timestamp,
     ) -> Self {
         let (fence, attempt) = (head.fence, head.attempt);
-        Self { record, inbound, fence, attempt, interrupted: false, run_max, referenced, checkpoint: None, now }
+        Self { record, inbound, fence, attempt, interrupted: false, run_max, background, checkpoint: None, now }
     }
 }
 
@@ -93,7 +93,7 @@ impl Turn {
     }
 
     fn new(house: Arc<House>, start: TurnStart, task: OnceLock<Arc<Task>>, stage: Option<Stage>) -> Self {
-        let TurnStart { record, inbound, fence, attempt, interrupted, run_max, referenced, checkpoint, now } = start;
+        let TurnStart { record, inbound, fence, attempt, interrupted, run_max, background, checkpoint, now } = start;
         let deadline = now.plus_ms(i64::try_from(run_max.as_millis()).unwrap_or(i64::MAX / 2));
         let inner = Inner {
             house,
@@ -105,7 +105,7 @@ impl Turn {
             run_max,
             deadline,
             cancel: OnceLock::new(),
-            referenced,
+            background,
             checkpoint,
             task,
             artifacts_made: AtomicU32::new(0),
@@ -228,7 +228,16 @@ impl Turn {
     /// The tasks the message refers to, those that exist and belong to the caller.
     #[must_use]
     pub fn referenced_tasks(&self) -> &[Arc<Task>] {
-        &self.inner.referenced
+        &self.inner.background.referenced
+    }
+
+    /// What was said before in the same context, oldest first: the messages of the caller's other tasks with this agent,
+    /// and what they were answered. Empty unless the agent has a context memory
+    /// ([`Traits::with_context_messages_max`](super::Traits::with_context_messages_max)). What was said in this task is in
+    /// [`Turn::history`].
+    #[must_use]
+    pub fn context(&self) -> &[Arc<Message>] {
+        &self.inner.background.context
     }
 
     /// How long this run may take: what the call asked for, or else what the agent declares.

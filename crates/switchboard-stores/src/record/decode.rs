@@ -113,6 +113,9 @@ pub(super) enum StoredEvent {
         #[serde(default, deserialize_with = "present")]
         metadata: Option<Json>,
     },
+    Noted {
+        message: StoredMessage,
+    },
     Replied {
         message: StoredMessage,
     },
@@ -152,6 +155,7 @@ impl StoredEvent {
                 let artifact = artifact.into_artifact(chunks)?;
                 Event::ArtifactWritten { artifact, append, last_chunk, metadata, attempt }
             }
+            Self::Noted { message } => Event::Noted { message: message.into_message(chunks)? },
             Self::Replied { message } => Event::Replied { message: message.into_message(chunks)? },
             Self::CancelRequested { at, metadata } => Event::CancelRequested { metadata, at: at.0 },
             Self::Claimed { fence, attempt, at } => Event::Claimed { fence, attempt, at: at.0 },

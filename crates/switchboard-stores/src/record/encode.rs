@@ -129,6 +129,11 @@ impl Encoder<'_> {
                 }
                 self.json.close('}');
             }
+            Event::Noted { message } => {
+                self.json.key("noted").open('{').key("message");
+                self.message(message);
+                self.json.close('}');
+            }
             Event::Replied { message } => {
                 self.json.key("replied").open('{').key("message");
                 self.message(message);

@@ -217,7 +217,7 @@ fn event_bytes(event: &Event) -> usize {
             message.as_deref().map_or(0, message_bytes) + json_bytes(metadata.as_ref())
         }
         Event::ArtifactWritten { artifact, .. } => artifact_bytes(artifact),
-        Event::Replied { message } => message_bytes(message),
+        Event::Noted { message } | Event::Replied { message } => message_bytes(message),
         Event::Checkpoint { value } => value.as_str().len(),
         Event::TurnBegan { .. } | Event::TurnEnded | Event::CancelRequested { .. } | Event::Claimed { .. } => 0,
     }

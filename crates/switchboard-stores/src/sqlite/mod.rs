@@ -28,7 +28,9 @@ mod open;
 mod outbox;
 mod pages;
 mod part;
+mod presence;
 mod prune;
+mod quarantine;
 mod read;
 mod readers;
 mod reset;
@@ -39,6 +41,7 @@ mod stats;
 mod store;
 mod totals;
 mod verify;
+mod wall_clock;
 mod writer;
 
 pub use backup::backup;

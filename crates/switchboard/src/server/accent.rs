@@ -18,6 +18,8 @@ pub(crate) struct Accent {
     /// The dialect of requests that nothing else decides.
     pub(crate) default: Option<Dialect>,
     pub(crate) card: Option<CardForm>,
+    /// Whether the agent's owner has named a version; if not, some cards name ours.
+    pub(crate) has_version: bool,
     /// What its card names, if not what the server's settings say.
     pub(crate) interfaces: Option<Vec<ProtocolBinding>>,
     pub(crate) selectools: SelectoolsOptions,

@@ -32,7 +32,10 @@ pub(crate) use renewal::keep_fresh;
 /// assert_eq!(switchboard::Tokens::parse(lines).unwrap().len(), 2);
 /// ```
 #[derive(Clone)]
-pub struct Tokens(Arc<TokensInner>);
+pub struct Tokens(Arc<TokensInner>, Option<Key>);
+
+/// The one key of a server, which no reload changes: its digest, and whom it proves.
+type Key = ([u8; 32], Arc<Identity>);
 
 struct TokensInner {
     current: RwLock<TokenList>,
@@ -75,6 +78,14 @@ impl std::error::Error for TokensError {}
 
 /// Shorter tokens can be guessed.
 const TOKEN_BYTES_MIN: usize = 16;
+/// The principal of those who hold the one key of a server.
+const API_KEY: &str = "api-key";
+
+/// Whether a key can be guessed.
+pub(crate) fn is_short(key: &str) -> bool {
+    key.len() < TOKEN_BYTES_MIN
+}
+
 /// Marks the line of an operator.
 const OPERATOR: &str = "+operator";
 const LINE: &str = "expected TOKEN PRINCIPAL [TENANT,TENANT] [+operator]";
@@ -90,12 +101,30 @@ impl Tokens {
     }
 
     fn new(list: TokenList, file: Option<TokensFile>) -> Self {
-        Self(Arc::new(TokensInner { current: RwLock::new(list), file }))
+        Self(Arc::new(TokensInner { current: RwLock::new(list), file }), None)
+    }
+
+    /// The tokens and one more: a key that all who call share. It proves the principal `api-key`, who is no operator.
+    ///
+    /// # Errors
+    /// When the key is empty or could not be sent in a header, or is one of the tokens.
+    pub(crate) fn with_api_key(mut self, key: &str) -> Result<Self, &'static str> {
+        if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("must be letters, digits and signs of ASCII, without spaces");
+        }
+        let digest: [u8; 32] = Sha256::digest(key).into();
+        if self.read(|list| list.iter().any(|(known, _)| *known == digest)) {
+            return Err("is also the token of somebody");
+        }
+        let tenants = vec![Tenant::default()];
+        let identity = Identity { principal: API_KEY.into(), tenants, authenticated: true, operator: false };
+        self.1 = Some((digest, Arc::new(identity)));
+        Ok(self)
     }
 
     #[must_use]
     pub fn len(&self) -> usize {
-        self.read(Vec::len)
+        self.read(Vec::len) + usize::from(self.1.is_some())
     }
 
     #[must_use]
@@ -116,7 +145,7 @@ impl Tokens {
         let digest: [u8; 32] = Sha256::digest(token).into();
         self.read(|list| {
             let mut found = None;
-            for (known, identity) in list {
+            for (known, identity) in list.iter().chain(&self.1) {
                 let difference = known.iter().zip(&digest).fold(0, |sum, (a, b)| sum | (a ^ b));
                 if std::hint::black_box(difference) == 0 {
                     found = Some(identity);
@@ -203,6 +232,14 @@ impl Door {
         Self::Open(Identity { principal: Principal::default(), tenants, authenticated: false, operator: false })
     }
 
+    /// How many tokens there are; none on a server that is open.
+    pub(crate) fn tokens(&self) -> usize {
+        match self {
+            Self::Tokens(tokens) => tokens.len(),
+            _ => 0,
+        }
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         matches!(self, Self::Open(_))
     }
@@ -212,23 +249,18 @@ impl Door {
             Self::Open(identity) => return Ok(Identified::Anonymous(identity)),
             Self::Tokens(tokens) => tokens,
         };
-        let unauthenticated = |reason: &str| ProtocolError::Unauthenticated { reason: reason.to_owned() };
         let mut given = headers.get_all(header::AUTHORIZATION).iter();
-        let Some(value) = given.next() else {
-            return Err(unauthenticated("send header Authorization: Bearer TOKEN"));
-        };
-        if given.next().is_some() {
-            return Err(unauthenticated("more than one Authorization header"));
-        }
-        let token = value.to_str().ok().and_then(|value| value.split_once(' '));
-        match token {
-            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
-                let found = tokens.find(token.trim()).map(Identified::Known);
-                found.ok_or_else(|| unauthenticated("the token is not known"))
-            }
-            _ => Err(unauthenticated("send header Authorization: Bearer TOKEN")),
-        }
+        // More than one header could be read in two ways.
+        let only = given.next().filter(|_| given.next().is_none());
+        let token = only.and_then(|value| value.to_str().ok()?.split_once(' '));
+        let token = token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        token.and_then(|(_, token)| tokens.find(token.trim())).map(Identified::Known).ok_or_else(unauthenticated)
     }
+}
+
+/// The refusal of everybody without a token that is known, whatever is wrong: who guesses at tokens learns nothing from it.
+pub(crate) fn unauthenticated() -> ProtocolError {
+    ProtocolError::Unauthenticated { reason: "send a token of this server as Authorization: Bearer TOKEN".to_owned() }
 }
 
 impl Identity {

@@ -21,7 +21,8 @@ use tokio::net::TcpListener;
 
 use super::accent::Accent;
 use super::access_log::AccessLog;
-use super::auth::{Door, Tokens};
+use super::api_key::{ApiKey, short_key};
+use super::auth::{Door, Tokens, is_short};
 use super::cards::CardForm;
 use super::cors::Cors;
 use super::gate::is_loopback_host;
@@ -29,7 +30,7 @@ use super::handle::ServerHandle;
 use super::interfaces::ProtocolBinding;
 use super::limits::ServerLimits;
 use super::listener::Bound;
-use super::origins::Origins;
+use super::origins::{Origins, reachable};
 use super::routes::check_name;
 use super::serve_error::{ServeError, ServeErrorKind};
 use super::service::A2aService;
@@ -53,6 +54,7 @@ pub struct ServerBuilder {
     store: StoreChoice,
     public_url: Option<String>,
     tokens: Option<Tokens>,
+    api_key: Option<ApiKey>,
     allow_unauthenticated: bool,
     tenants: Vec<String>,
     outbound_allow: Vec<String>,
@@ -165,6 +167,23 @@ impl ServerBuilder {
         self
     }
 
+    /// Only holders of this key may call, or of one of the [`tokens`](Self::tokens). All of them are the same principal,
+    /// `api-key`, and see the same tasks. A key of fewer than 16 characters can be guessed: it is taken, with a warning, only
+    /// while nobody but this machine can reach the server.
+    #[must_use]
+    pub fn api_key(mut self, key: impl Into<String>) -> Self {
+        self.api_key = Some(ApiKey::Given(key.into()));
+        self
+    }
+
+    /// As [`api_key`](Self::api_key), with the key in an environment variable of this name, which is read when the server is
+    /// built.
+    #[must_use]
+    pub fn api_key_env(mut self, name: impl Into<String>) -> Self {
+        self.api_key = Some(ApiKey::Named(name.into()));
+        self
+    }
+
     /// Lets every client call that reaches a public URL beyond this machine, without a token. All of them are one
     /// principal and share all tasks. Say so where an app of yours, or a proxy, has checked who calls.
     #[must_use]
@@ -271,7 +290,7 @@ impl ServerBuilder {
         }
         let public_url = self.public_url.as_deref().map(parse_public_url).transpose()?;
         let is_public = public_url.as_ref().and_then(Uri::host).is_some_and(|host| !is_loopback_host(host));
-        if is_public && self.tokens.is_none() && !self.allow_unauthenticated {
+        if is_public && self.tokens.is_none() && self.api_key.is_none() && !self.allow_unauthenticated {
             let url = self.public_url.unwrap_or_default();
             return Err(ServeError::new(format!(
                 "the public URL {url:?} invites clients from other machines, and without tokens each of them could use every \
@@ -290,9 +309,18 @@ impl ServerBuilder {
             Some(secrets) => webhook.signing(secrets, clock.clone()),
             None => webhook,
         };
+        let data = match &self.store {
+            StoreChoice::Memory(_) => "in memory, gone when it stops".to_owned(),
+            #[cfg(feature = "sqlite")]
+            StoreChoice::Sqlite(path, _) => path.display().to_string(),
+            StoreChoice::Given(_) => "in a store of its own".to_owned(),
+        };
         let store: Arc<dyn Store> = match self.store {
             StoreChoice::Memory(tasks_max) => {
-                let kept_max = usize::try_from(self.engine_limits.retention_tasks_max).unwrap_or(usize::MAX);
+                // One that prunes in batches must be able to hold the task that is too many.
+                let Limits { retention_tasks_max, retention_tasks_batch, .. } = self.engine_limits;
+                let kept_max = retention_tasks_max.saturating_add(retention_tasks_batch);
+                let kept_max = usize::try_from(kept_max).unwrap_or(usize::MAX);
                 Arc::new(MemoryStore::new(clock.clone(), tasks_max.min(kept_max)))
             }
             #[cfg(feature = "sqlite")]
@@ -302,8 +330,25 @@ impl ServerBuilder {
             }
             StoreChoice::Given(store) => store,
         };
-        let door = match self.tokens {
-            Some(tokens) if tokens.is_empty() => return Err(ServeError::new("the list of tokens is empty")),
+        let api_key = self.api_key.map(ApiKey::read).transpose()?;
+        let has_short_key = api_key.as_deref().is_some_and(is_short);
+        if has_short_key {
+            if is_public {
+                return Err(short_key("the public URL is not a loopback address"));
+            }
+            tracing::warn!(
+                "the API key is shorter than 16 characters and can be guessed; use it on this machine alone"
+            );
+        }
+        let tokens = match (self.tokens, &api_key) {
+            (Some(tokens), _) if tokens.is_empty() => return Err(ServeError::new("the list of tokens is empty")),
+            (tokens, Some(key)) => {
+                let all = tokens.unwrap_or_default().with_api_key(key);
+                Some(all.map_err(|why| ServeError::new(format!("the API key {why}")))?)
+            }
+            (tokens, None) => tokens,
+        };
+        let door = match tokens {
             Some(tokens) => Door::Tokens(tokens),
             None => Door::open(self.tenants.into_iter().map(Tenant::from).collect()),
         };
@@ -318,12 +363,15 @@ impl ServerBuilder {
         }
         let parts = Parts {
             engine: engine.build(),
+            data,
             order,
             door,
             cors: self.cors,
             limits: self.limits,
             public_url,
-            host_check: self.host_check,
+            // With a key that can be guessed, only this machine may call, however the service is mounted.
+            host_check: self.host_check || has_short_key,
+            has_short_key,
             default_version: self.default_version,
             card_form: self.card_form,
             interfaces: self.interfaces,
@@ -347,6 +395,8 @@ impl fmt::Debug for ServerBuilder {
 
 pub(super) struct Parts {
     pub(super) engine: Engine,
+    /// Where the tasks are kept, in words.
+    pub(super) data: String,
     /// Each agent and its ways with accents, the default one first.
     pub(super) order: Vec<(String, Arc<Accent>)>,
     pub(super) door: Door,
@@ -354,6 +404,8 @@ pub(super) struct Parts {
     pub(super) limits: ServerLimits,
     pub(super) public_url: Option<Uri>,
     pub(super) host_check: bool,
+    /// Whether the one key of all callers can be guessed.
+    pub(super) has_short_key: bool,
     pub(super) default_version: Option<Dialect>,
     pub(super) card_form: CardForm,
     pub(super) interfaces: Option<Vec<ProtocolBinding>>,
@@ -384,6 +436,7 @@ impl Server {
             store: StoreChoice::Memory(MEMORY_TASKS_MAX_DEFAULT),
             public_url: None,
             tokens: None,
+            api_key: None,
             allow_unauthenticated: false,
             tenants: Vec::new(),
             outbound_allow: Vec::new(),
@@ -406,6 +459,9 @@ impl Server {
     /// # Errors
     /// When the address cannot be had.
     pub async fn bind(mut self, addr: SocketAddr) -> Result<Bound, ServeError> {
+        if self.parts.has_short_key && !addr.ip().is_loopback() {
+            return Err(short_key(&format!("{addr} is not a loopback address")));
+        }
         let cannot = |error: std::io::Error| {
             ServeError::caused(ServeErrorKind::Address, format!("cannot listen on {addr}: {error}"), error)
         };
@@ -517,19 +573,6 @@ fn declare_security(card: &mut AgentCard, open: bool) {
         let requirement = SecurityRequirement { schemes: vec![("bearer".to_owned(), Vec::new())] };
         card.security_requirements = vec![requirement];
     }
-}
-
-/// A listener on all addresses is reached on this machine by its loopback address.
-fn reachable(addr: SocketAddr) -> SocketAddr {
-    if !addr.ip().is_unspecified() {
-        return addr;
-    }
-    let loopback = if addr.is_ipv4() {
-        std::net::IpAddr::from(std::net::Ipv4Addr::LOCALHOST)
-    } else {
-        std::net::IpAddr::from(std::net::Ipv6Addr::LOCALHOST)
-    };
-    SocketAddr::new(loopback, addr.port())
 }
 
 /// The URL of a port that speaks TLS, and the host in it if the certificate is for it. What clients are likely to stumble

@@ -3,6 +3,8 @@
 //! By default the card holds the members of 1.0 and of 0.3 side by side: real clients of every version find theirs and skip
 //! the rest. Whoever says that they speak 1.0 gets the card of 1.0 alone, since there are readers with a closed schema.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sha2::{Digest, Sha256};
@@ -68,6 +70,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) selectools_url: &'a str,
     /// Whether it takes calls of corvid that name no agent.
     pub(crate) default_project: bool,
+    /// Whether the version on the card is its owner's choice.
+    pub(crate) has_version: bool,
 }
 
 impl ServedCards {
@@ -185,7 +189,7 @@ impl Subject<'_> {
             }
             CardForm::V1_0 => return encode(card, interfaces, v1_0::encode_card),
             CardForm::AgentNative => agent_native::encode_card(card, &format!("{base}/_agent-native/a2a"), &mut body),
-            CardForm::Selectools => selectools::encode_card(card, self.selectools_url, &mut body),
+            CardForm::Selectools => selectools::encode_card(&self.with_package(), self.selectools_url, &mut body),
             CardForm::Corvid => self.encode_corvid(base, base, &mut body),
             CardForm::Nexus => nexus::encode_card(card, base, &mut body),
         }
@@ -196,7 +200,15 @@ impl Subject<'_> {
     /// names the place that is its own.
     fn encode_corvid(&self, url: &str, base: &str, out: &mut Vec<u8>) {
         let base = if self.default_project { base } else { self.own_url };
-        corvid::encode_card(self.card, url, &format!("{base}/a2a/tasks/send"), out);
+        corvid::encode_card(&self.with_package(), url, &format!("{base}/a2a/tasks/send"), out);
+    }
+
+    /// The card with the version of this package, as some originals have it, unless the agent's owner has named one.
+    fn with_package(&self) -> Cow<'_, AgentCard> {
+        if self.has_version {
+            return Cow::Borrowed(self.card);
+        }
+        Cow::Owned(AgentCard { version: env!("CARGO_PKG_VERSION").to_owned(), ..self.card.clone() })
     }
 }
 

@@ -37,6 +37,8 @@ const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"
 
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
+    /// Where the tasks are kept, in words.
+    pub(crate) data: String,
     pub(crate) origins: Origins,
     /// The agents at the server's own address.
     pub(crate) own_site: Site,

@@ -70,7 +70,7 @@ where
     let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
     let body = match read(head.headers, body, shared.limits.body_bytes_max, patience).await {
         Ok(body) => body,
-        Err(error) => return refuse(error, "null"),
+        Err(error) => return refuse(as_invalid_request(error, head), "null"),
     };
     let envelope = match Envelope::parse(&body) {
         Ok(envelope) => envelope,
@@ -93,6 +93,17 @@ where
             Begun::Called(Called { calling, id: id.to_owned(), dialect, is_open, only_events })
         }
         Err(error) => refuse_in(dialect, error, id, &envelope.method),
+    }
+}
+
+/// On `/a2a` a body that is too large is an invalid request, answered with HTTP 200: clients of that path read the error of
+/// a JSON-RPC reply and nothing of any other. On the other paths of JSON-RPC it is HTTP 413.
+fn as_invalid_request(error: ProtocolError, head: &Head<'_>) -> ProtocolError {
+    match error {
+        ProtocolError::TooLarge { bytes_max, .. } if head.uri.path().trim_end_matches('/').ends_with("/a2a") => {
+            ProtocolError::InvalidRequest { reason: format!("body exceeds {bytes_max} bytes") }
+        }
+        error => error,
     }
 }
 

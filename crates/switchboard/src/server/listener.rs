@@ -19,6 +19,7 @@ use tokio::time::{Instant, timeout};
 use tower::Service;
 
 use super::auth::{Door, Tokens};
+use super::banner::Banner;
 use super::context::Shared;
 use super::linger::RequestBody;
 use super::metrics::Handshake;
@@ -60,6 +61,18 @@ impl Bound {
             Door::Tokens(tokens) => Some(tokens.clone()),
             Door::Open(_) => None,
         }
+    }
+
+    /// What to tell the person who started the server: where it is, who may call, and lines to paste.
+    #[must_use]
+    pub fn banner(&self) -> Banner {
+        Banner::of(&self.shared, self.local_addr, &self.url)
+    }
+
+    /// The URL that clients use, without a slash at its end: the public one, or else that of the port.
+    #[must_use]
+    pub fn public_url(&self) -> &str {
+        self.shared.origins.own()
     }
 
     /// The certificate and key of the port, if it speaks TLS.

@@ -4,7 +4,9 @@
 
 mod accent;
 mod access_log;
+mod api_key;
 mod auth;
+mod banner;
 mod binding;
 mod body;
 mod builder;
@@ -54,6 +56,7 @@ pub(crate) use accent::Accent;
 pub use accent::{CorvidOptions, SelectoolsOptions};
 pub use access_log::AccessLog;
 pub use auth::{Tokens, TokensError};
+pub use banner::Banner;
 pub use builder::{Server, ServerBuilder};
 pub use cards::CardForm;
 pub use cors::Cors;

@@ -25,7 +25,9 @@ pub(crate) fn ready(shared: &Shared) -> Response<ReplyBody> {
             (StatusCode::SERVICE_UNAVAILABLE, format!("the store does not take commits: {reason}\n"))
         }
     };
-    text(status, word)
+    // What an operator should know all the same: one line each.
+    let page = shared.engine.notices().into_iter().fold(word, |page, notice| page + &notice + "\n");
+    text(status, page)
 }
 
 pub(crate) async fn metrics(shared: &Shared, with_endpoints: bool) -> Response<ReplyBody> {

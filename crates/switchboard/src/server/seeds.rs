@@ -13,6 +13,7 @@ mod corvid;
 mod nexus;
 pub(super) mod rate;
 mod selectools;
+mod tale;
 pub(super) mod window;
 
 use std::borrow::Cow;
@@ -137,7 +138,7 @@ pub(crate) async fn answer(visit: Visit<'_>, asked: Asked<'_>) -> Response<Reply
         }
     };
     match replied {
-        Ok(Reply::Stream(updates)) => events(agent_native::tell(visit, updates)),
+        Ok(Reply::Stream(updates)) => events(tale::tell(visit, asked.id, updates)),
         Ok(reply) => {
             let mut body = Vec::with_capacity(1024);
             body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");

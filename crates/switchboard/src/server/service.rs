@@ -13,7 +13,9 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 use http_body::Body;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::{Door, Mount};
+use switchboard_core::dialect::json::excerpt;
 use switchboard_core::error::ProtocolError;
+use switchboard_core::nearest::nearest;
 use tracing::{Instrument, Span};
 
 use super::body::ReplyBody;
@@ -202,14 +204,14 @@ where
                 Err(error) => http_error(Dialect::V1_0, &error, JSON),
             };
         }
-        Route::Unknown => return not_found(head),
+        Route::Unknown => return not_found(shared, head),
         Route::Agent { agent, place } => (agent, place),
     };
     if let Place::Corvid(place) = place {
         let at = seeds::CorvidAt { site, agent: name.as_deref(), place };
         return Box::pin(seeds::serve_corvid(shared, head, method, at, body)).await;
     }
-    let Some(agent) = site.agent(name.as_deref()) else { return not_found(head) };
+    let Some(agent) = site.agent(name.as_deref()) else { return not_found(shared, head) };
     head.note.agent(agent);
     if let Place::Card | Place::Seed { place: SeedPlace::Card, .. } = place {
         head.note.operation(Operation::GetAgentCard);
@@ -235,7 +237,7 @@ where
         Place::Card if reads => agent.cards.of(card_dialect(head)).answer(head.headers, *method == Method::HEAD),
         Place::Card => takes("GET"),
         // Answered above, since it need not be an agent of this name that is meant.
-        Place::Corvid(_) => not_found(head),
+        Place::Corvid(_) => not_found(shared, head),
         Place::Artifact(place) => download::serve(shared, agent, head, method, place).await,
         Place::Rest { tenant, place } => {
             let at = http_json::At { door: Door::Http, tenant, place };
@@ -257,9 +259,19 @@ async fn metrics(shared: &Shared, head: &Head<'_>) -> Response<ReplyBody> {
     }
 }
 
-fn not_found(head: &Head<'_>) -> Response<ReplyBody> {
-    let error = ProtocolError::MethodNotFound { method: format!("{:.200}", head.uri.path()), hint: None };
+fn not_found(shared: &Shared, head: &Head<'_>) -> Response<ReplyBody> {
+    let path = head.uri.path();
+    let error = ProtocolError::MethodNotFound { method: excerpt(path, 200), hint: meant_agent(shared, path) };
     let mut response = http_error(Dialect::V1_0, &error, A2A_JSON);
     *response.status_mut() = StatusCode::NOT_FOUND;
     response
+}
+
+/// The agent that a path was probably meant for. Which agents there are is no secret: the page at the root lists them.
+fn meant_agent(shared: &Shared, path: &str) -> Option<String> {
+    // Before it may stand the path of the public URL, or that of the router which the server is nested in.
+    let (_, below) = path.split_once("/agents/")?;
+    let name = below.split('/').next()?;
+    let meant = nearest(name, shared.own_site.agents.iter().map(|agent| agent.name.as_str()))?;
+    (meant != name).then(|| format!("did you mean /agents/{meant}?"))
 }

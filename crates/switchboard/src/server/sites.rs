@@ -44,6 +44,7 @@ impl Parts {
         Shared {
             gate: Gate::new(self.host_check, self.public_url.as_ref(), certified_host),
             engine: self.engine,
+            data: self.data,
             origins,
             own_site,
             other_sites,
@@ -88,6 +89,7 @@ impl Parts {
             api_url,
             selectools_url: &accent.selectools.card_url,
             default_project: accent.default_project,
+            has_version: accent.has_version,
         };
         let cards = ServedCards::new(choice.form, &subject, self.since, self.limits.card_max_age_s);
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();

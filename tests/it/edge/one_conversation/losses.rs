@@ -83,6 +83,7 @@ pub(super) fn said_in(dialect: Dialect, event: Event, losses: &[Loss]) -> Event 
         | Event::TurnBegan { .. }
         | Event::TurnEnded
         | Event::StatusChanged { .. }
+        | Event::Noted { .. }
         | Event::Replied { .. }
         | Event::CancelRequested { .. }
         | Event::Claimed { .. }

@@ -17,8 +17,9 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 use switchboard::{AgentBuilder, Artifact, Server, Turn};
 use switchboard_core::call::Caller;
-use switchboard_core::lifecycle::Event;
-use switchboard_core::model::{Dialect, TaskId, Timestamp};
+use switchboard_core::dialect::selectools;
+use switchboard_core::lifecycle::{Event, Inbound};
+use switchboard_core::model::{Dialect, Json, Message, TaskId, TaskState, Timestamp};
 use switchboard_engine::memory::MemoryStore;
 use switchboard_engine::ports::Store;
 use switchboard_engine::ports::store::Scope;
@@ -95,7 +96,7 @@ impl House {
         let scope = Scope { owner: Caller::anonymous().owner, agent: "mirror".into() };
         let Some(stored) = self.store.head(&scope, &TaskId::from(id)).await.unwrap() else { return Vec::new() };
         let page = self.store.log(stored.key, 0, 1000).await.unwrap();
-        page.commits.iter().map(|commit| commit.events.iter().cloned().map(timeless).collect()).collect()
+        page.commits.iter().map(|commit| same_in_all(&commit.events).into_iter().map(timeless).collect()).collect()
     }
 
     /// Lets a task come as far as this many events: not everybody waits for its end.
@@ -152,6 +153,37 @@ fn mirror() -> AgentBuilder {
     })
 }
 
+/// The events without what one dialect alone has stored, for readers of its own: how a message was spelled, and that each
+/// write is a step in time.
+fn same_in_all(events: &[Event]) -> Vec<Event> {
+    let mut kept: Vec<Event> = Vec::with_capacity(events.len());
+    for event in events {
+        match event {
+            Event::Noted { .. } => {}
+            Event::StatusChanged { state: TaskState::Working, message: None, .. }
+                if matches!(kept.last(), Some(Event::ArtifactWritten { .. })) => {}
+            Event::Opened { inbound, context_id, at } if inbound.dialect == Dialect::Selectools => {
+                let mut message = Message::clone(&inbound.message);
+                message.metadata = message.metadata.and_then(without_spelling);
+                let inbound = Arc::new(Inbound { message: Arc::new(message), ..Inbound::clone(inbound) });
+                kept.push(Event::Opened { inbound, context_id: context_id.clone(), at: *at });
+            }
+            event => kept.push(event.clone()),
+        }
+    }
+    kept
+}
+
+/// Metadata as it was sent; none if it is all ours.
+fn without_spelling(metadata: Json) -> Option<Json> {
+    let mut members: serde_json::Map<String, Value> = serde_json::from_str(metadata.as_str()).unwrap();
+    match members.remove(selectools::MESSAGE_KEY) {
+        None => Some(metadata),
+        Some(_) if members.is_empty() => None,
+        Some(_) => Some(Json::from_trusted(Value::Object(members).to_string())),
+    }
+}
+
 fn timeless(event: Event) -> Event {
     let at = Timestamp::from_ms(0);
     match event {
@@ -164,6 +196,7 @@ fn timeless(event: Event) -> Event {
         | Event::TurnBegan { .. }
         | Event::TurnEnded
         | Event::ArtifactWritten { .. }
+        | Event::Noted { .. }
         | Event::Replied { .. }
         | Event::Checkpoint { .. }) => other,
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Call;
 use super::json::{content_of, file, with_metadata};
-use crate::support::edge::{Answer, post, rpc_body, unversioned};
+use crate::support::edge::{Answer, events, post, rpc_body, unversioned};
 
 fn call(path: &str, method: &str, params: Value) -> Request<Full<Bytes>> {
     unversioned(post(path, rpc_body(method, params)))
@@ -47,13 +47,13 @@ pub(super) fn corvid(call: &Call) -> Request<Full<Bytes>> {
 
 pub(super) fn nexus(call: &Call) -> Request<Full<Bytes>> {
     let (method, params) = match call {
-        Call::Send(params) => {
+        Call::Send(params) | Call::Stream(params) => {
             let said = &params["message"];
             let parts: Vec<Value> = said["parts"].as_array().unwrap().iter().map(nexus_part).collect();
             let id = said["taskId"].as_str().map_or_else(|| nexus_id(said), str::to_owned);
-            ("message/send", json!({"id": id, "message": {"role": "user", "parts": parts}}))
+            let method = if matches!(call, Call::Stream(_)) { "message/stream" } else { "message/send" };
+            (method, json!({"id": id, "message": {"role": "user", "parts": parts}}))
         }
-        Call::Stream(_) => panic!("NEXUS has no streams"),
         Call::Cancel(id) => ("tasks/cancel", json!({"id": id})),
     };
     self::call("/dialects/nexus/rpc", method, params)
@@ -90,8 +90,12 @@ pub(super) fn task_of_corvid(_: &Call, answer: &Answer) -> (String, String) {
     (text(&answer.json()["id"]), text(&answer.json()["state"]))
 }
 
-pub(super) fn task_of_nexus(_: &Call, answer: &Answer) -> (String, String) {
-    let result = &answer.json()["result"];
+pub(super) fn task_of_nexus(call: &Call, answer: &Answer) -> (String, String) {
+    let answer = match call {
+        Call::Stream(_) => events(&answer.text()).pop().expect("a stream has events"),
+        Call::Send(_) | Call::Cancel(_) => answer.json(),
+    };
+    let result = &answer["result"];
     (text(&result["id"]), text(&result["status"]))
 }
 

@@ -82,7 +82,6 @@ pub(super) const SPEAKERS: &[Speaker] = &[
             Loss::RequestMetadata,
             Loss::OutputModes,
             Loss::Immediacy,
-            Loss::Streams,
         ],
         page: include_str!("../../../../docs/dialects/nexus.md"),
     },

@@ -29,7 +29,7 @@ pub(super) fn input(turn: &Turn) -> String {
 }
 
 /// The request without its message, as JSON: its metadata, the media types it takes and the extensions it activated, as far
-/// as it said anything of them.
+/// as it said anything of them; and what was said before in its context, if the agent is to remember that.
 pub(super) fn request_json(turn: &Turn) -> String {
     let mut members = Vec::new();
     if let Some(metadata) = turn.metadata() {
@@ -39,6 +39,14 @@ pub(super) fn request_json(turn: &Turn) -> String {
         if !values.is_empty() {
             members.push(format!("\"{name}\":{}", serde_json::json!(values)));
         }
+    }
+    if !turn.context().is_empty() {
+        let context: Vec<String> = turn
+            .context()
+            .iter()
+            .map(|message| String::from_utf8_lossy(&switchboard::json::message(message)).into_owned())
+            .collect();
+        members.push(format!("\"context\":[{}]", context.join(",")));
     }
     format!("{{{}}}", members.join(","))
 }

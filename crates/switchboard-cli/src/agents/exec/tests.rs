@@ -26,7 +26,7 @@ fn exec(program: Program) -> Exec {
         run_max: Duration::from_secs(60),
         run_max_per_call: None,
         recovery: Recovery::retry(),
-        places: Semaphore::new(8),
+        processes_max: 8,
     }
 }
 
@@ -405,7 +405,7 @@ async fn each_turn_runs_the_command_again() {
 #[tokio::test]
 async fn only_so_many_run_at_once_and_a_waiting_one_can_be_canceled() {
     let mut agent = shell(FAMILY);
-    agent.places = Semaphore::new(1);
+    agent.processes_max = 1;
     let desk = Desk::of(agent);
     let (first, pids) = begin_family(&desk).await;
     let waiting = desk.begin("").await;

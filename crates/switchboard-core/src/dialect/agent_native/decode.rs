@@ -4,10 +4,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::call::{Request, SendMessage};
-use crate::dialect::json::{Check, DecodeLimits, List, Obj, Text, excerpt, read_params};
+use crate::dialect::json::{Check, DecodeLimits, List, Obj, Text, excerpt, read_params, unknown_method};
 use crate::dialect::kinds;
 use crate::error::ProtocolError;
 use crate::model::{Message, Part, Role};
+
+use super::file;
 
 /// A call, and what it says beside the request itself.
 #[derive(Debug, PartialEq)]
@@ -17,6 +19,8 @@ pub struct Call {
     pub is_async: bool,
     pub idempotency_key: Option<String>,
 }
+
+const METHODS: [&str; 4] = ["message/send", "message/stream", "tasks/get", "tasks/cancel"];
 
 /// Decodes a call. Absent params, and null, are an empty object.
 ///
@@ -36,7 +40,7 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
         }
         "tasks/get" => plain(Request::GetTask { id: task_id(&mut check, text)?, history_length: None }),
         "tasks/cancel" => plain(Request::CancelTask { id: task_id(&mut check, text)?, metadata: None }),
-        _ => return Err(ProtocolError::MethodNotFound { method: excerpt(method, 64), hint: None }),
+        _ => return Err(unknown_method(method, &METHODS)),
     };
     check.finish(call)
 }
@@ -151,13 +155,23 @@ fn idempotency_key(check: &mut Check<'_>, key: Option<Text<'_>>) -> Option<Strin
 }
 
 fn convert_parts(check: &mut Check<'_>, parts: &RawValue) -> Result<Vec<Part>, ProtocolError> {
-    let text = format!(r#"{{"parts":{}}}"#, parts.get());
+    let raw = parts.get();
+    let text = format!(r#"{{"parts":{raw}}}"#);
     let Parts { parts } = read_params(&text).map_err(in_message)?;
     if parts.total == 0 {
         check.violation(format_args!("message.parts"), "needs at least one part");
     }
     let parts = check.bounded(format_args!("message.parts"), "parts", check.limits.parts_max, parts);
-    let convert = |(i, Obj(part))| kinds::convert(check, format_args!("message.parts[{i}]"), part);
+    // Only files have more to them than the model keeps.
+    let sent: Vec<&RawValue> =
+        if raw.contains("\"file\"") { serde_json::from_str(raw).unwrap_or_default() } else { Vec::new() };
+    let convert = |(i, Obj(part)): (usize, Obj<kinds::WirePart<'_>>)| {
+        let at = format_args!("message.parts[{i}]");
+        match sent.get(i).and_then(|sent| file::sent(sent)) {
+            Some(sent) => file::convert(check, at, part, sent),
+            None => kinds::convert(check, at, part),
+        }
+    };
     Ok(parts.into_iter().enumerate().map(convert).collect())
 }
 

@@ -7,8 +7,8 @@ use crate::model::{
     Artifact, ArtifactView, Message, Part, Role, StatusUpdate, TaskState, TaskStatus, TaskView, Update,
 };
 
-use super::TYPE;
 use super::answer::{answer, is_told_by_answer};
+use super::{TYPE, file};
 
 /// Writes the result of a call: a task, whatever was asked.
 pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
@@ -110,7 +110,11 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
 }
 
 fn encode_parts(parts: &[Part], out: &mut Vec<u8>) {
-    write_array(out, parts, |out, part| kinds::encode(part, TYPE, out));
+    write_array(out, parts, |out, part| {
+        if !file::encode(part, out) {
+            kinds::encode(part, TYPE, out);
+        }
+    });
 }
 
 fn encode_artifact(artifact: &Artifact, out: &mut Vec<u8>) {

@@ -9,11 +9,10 @@ use crate::model::TaskId;
 /// The refusal of a stream by an agent that has none.
 #[must_use]
 pub fn no_streaming() -> ProtocolError {
-    ProtocolError::MethodNotFound {
-        method: "message/stream".to_owned(),
-        hint: Some("Streaming not supported".to_owned()),
-    }
+    ProtocolError::MethodNotFound { method: "message/stream".to_owned(), hint: Some(NO_STREAMING.to_owned()) }
 }
+
+const NO_STREAMING: &str = "Streaming not supported";
 
 /// Writes a whole JSON-RPC error response. `id` is the request's id as it stood in the request, `null` if it had none.
 pub fn encode_rpc_error(error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
@@ -51,7 +50,7 @@ fn text(error: &ProtocolError) -> String {
         ProtocolError::ParseError { .. } | ProtocolError::InvalidRequest { .. } => {
             "Invalid JSON-RPC request".to_owned()
         }
-        ProtocolError::MethodNotFound { hint: Some(hint), .. } => hint.clone(),
+        ProtocolError::MethodNotFound { hint: Some(hint), .. } if hint == NO_STREAMING => hint.clone(),
         ProtocolError::InvalidParams { violations } => match violations.first() {
             Some(first) if first.field.is_empty() => format!("Invalid params: {}", first.description),
             Some(first) => format!("Invalid params: {}: {}", first.field, first.description),

@@ -12,13 +12,15 @@
 //! - `rejected` is failed, `auth-required` is input-required;
 //! - webhooks, lists and resubscriptions.
 //!
-//! LOSSES, inwards: `configuration`, references and extensions of a message.
+//! LOSSES, inwards: `configuration`, references and extensions of a message. A file that the model would spell otherwise
+//! keeps the spelling it came in ([`FILE_KEY`]).
 
 mod answer;
 mod card;
 mod decode;
 mod encode;
 mod error;
+mod file;
 mod narrator;
 
 pub use answer::with_answer_in_status;
@@ -26,7 +28,8 @@ pub use card::encode_card;
 pub use decode::{Call, decode_call};
 pub use encode::{encode_message, encode_reply, encode_task, encode_update};
 pub use error::{encode_http_error, encode_rpc_error, no_streaming};
-pub use narrator::{Narrator, Told, failed, is_failure};
+pub use file::KEY as FILE_KEY;
+pub use narrator::{Narrator, failed, is_failure};
 
 use crate::model::{TaskState, Update};
 

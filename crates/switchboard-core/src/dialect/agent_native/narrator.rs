@@ -1,71 +1,48 @@
 //! A stream as agent-native tells it: a whole task at each event, and an error where the agent failed. Nothing is said
-//! before the agent says something, so a task that is done at once is one event.
+//! before the agent says something, so a task that is done at once is one event, and nothing is said twice.
 
-use std::sync::Arc;
-
+use crate::dialect::retold::{News, Retold, Told};
 use crate::error::ProtocolError;
-use crate::model::{FAILED_UNTOLD, Part, Task, TaskState, TaskView, Update};
+use crate::model::{FAILED_UNTOLD, Task, TaskState, TaskView, Update};
 
 use super::answer::answer;
 
 /// Keeps the task that a stream is about, as far as it has come.
 #[derive(Default)]
 pub struct Narrator {
-    task: Option<Arc<Task>>,
-    /// Bytes of artifacts so far.
-    bytes: usize,
+    retold: Retold,
 }
-
-/// What there is to say after an update.
-#[derive(Debug, PartialEq)]
-pub enum Told {
-    Nothing,
-    /// The task as it stands.
-    Task,
-    /// The same, but only an artifact has grown: if more is at hand, what comes next says this as well.
-    TaskIfNothingFollows,
-    Failed(ProtocolError),
-}
-
-/// Each event holds all that was written so far; beyond this the pieces of a large artifact are told once, at its end.
-const RETOLD_BYTES_MAX: usize = 256 << 10;
 
 impl Narrator {
+    /// Takes an update in and says what is to be told of it.
     pub fn take(&mut self, update: &Update) -> Told {
-        match update {
-            Update::Task(view) => {
-                self.task = Some(view.task.clone());
-                let is_news = view.task.state() != TaskState::Submitted;
+        match self.retold.take(update) {
+            News::None => Told::Nothing,
+            News::Task => {
+                let is_news = self.retold.task().is_some_and(|task| task.state() != TaskState::Submitted);
                 if is_news { self.tell() } else { Told::Nothing }
             }
-            Update::Status(update) => {
-                let Some(task) = &mut self.task else { return Told::Nothing };
-                let task = Arc::make_mut(task);
-                task.take_status(update.status.clone());
-                self.tell()
-            }
-            Update::Artifact(update) => {
-                let Some(task) = &mut self.task else { return Told::Nothing };
-                let task = Arc::make_mut(task);
-                self.bytes += update.artifact.parts.iter().map(Part::content_bytes).sum::<usize>();
-                task.take_artifact(&update.artifact, update.append);
-                if task.state() == TaskState::Submitted {
-                    task.status.state = TaskState::Working;
+            News::Status => self.tell(),
+            // The status that follows a finished artifact tells it: in the original one message is one event.
+            News::Artifact { is_whole: true, .. } | News::Artifact { is_too_much: true, .. } => Told::Nothing,
+            News::Artifact { .. } => {
+                // A note has been told. Beside the answer that grows it would be told again, in the answer's place.
+                if let Some(task) = self.retold.task_mut().filter(|task| task.state() == TaskState::Working) {
+                    task.status.message = None;
                 }
-                if self.bytes > RETOLD_BYTES_MAX { Told::Nothing } else { Told::TaskIfNothingFollows }
+                Told::TaskIfNothingFollows
             }
-            Update::Message(_) => Told::Nothing,
         }
     }
 
     /// The task as it stands, once there is one.
     #[must_use]
     pub fn view(&self) -> Option<TaskView> {
-        self.task.clone().map(TaskView::whole)
+        self.retold.view()
     }
 
     fn tell(&self) -> Told {
-        match &self.task {
+        match self.retold.task() {
             Some(task) if is_failure(task.state()) => Told::Failed(failed(task)),
             Some(_) => Told::Task,
             None => Told::Nothing,

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use crate::call::Request;
 use crate::error::ProtocolError;
+use crate::nearest::nearest;
 
 use super::{Check, DecodeLimits, Fault, excerpt, parse_object};
 
@@ -46,10 +47,12 @@ fn wrong_field(fault: Fault, whole: &str) -> ProtocolError {
     ProtocolError::invalid(if fault.path.is_empty() { whole.to_owned() } else { fault.path }, fault.description)
 }
 
-/// The refusal of a method no dialect has.
+/// The refusal of a method that a dialect does not have, with the one of `known` that was probably meant.
+#[cold]
 #[must_use]
-pub fn unknown_method(method: &str) -> ProtocolError {
-    ProtocolError::MethodNotFound { method: excerpt(method, 64), hint: None }
+pub fn unknown_method(method: &str, known: &[&'static str]) -> ProtocolError {
+    let hint = nearest(method, known.iter().copied()).map(|meant| format!("did you mean {meant}?"));
+    ProtocolError::MethodNotFound { method: excerpt(method, 64), hint }
 }
 
 /// Checks an id that stood in a path, by the rules for ids in a body.

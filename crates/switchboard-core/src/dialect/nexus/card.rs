@@ -11,7 +11,8 @@ pub fn encode_card(card: &AgentCard, url: &str, out: &mut Vec<u8>) {
     object.str("url", url);
     object.str("version", &card.version);
     let mut capabilities = Object::open(object.key("capabilities"));
-    for name in ["streaming", "pushNotifications", "stateTransitionHistory"] {
+    capabilities.bool("streaming", card.capabilities.streaming == Some(true));
+    for name in ["pushNotifications", "stateTransitionHistory"] {
         capabilities.bool(name, false);
     }
     capabilities.close();

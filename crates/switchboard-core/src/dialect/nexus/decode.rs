@@ -16,10 +16,16 @@ pub enum Call {
         send: Box<SendMessage>,
         /// The task that is meant: one that is there, or else the name of a new one.
         id: Option<TaskId>,
+        /// Whether the answer is a stream.
+        is_streamed: bool,
     },
     Get(TaskId),
     Cancel(TaskId),
+    /// Follow a task that is there already.
+    Follow(TaskId),
 }
+
+const METHODS: [&str; 5] = ["message/send", "message/stream", "tasks/get", "tasks/cancel", "tasks/resubscribe"];
 
 /// Decodes a call. Absent params, and null, are an empty object.
 ///
@@ -29,11 +35,13 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
     let text = params.filter(|params| *params != "null").unwrap_or("{}");
     let mut check = Check::new(limits);
     let call = match method {
-        "message/send" => send_message(&mut check, read_params(text)?),
+        "message/send" => send_message(&mut check, read_params(text)?, false),
+        "message/stream" => send_message(&mut check, read_params(text)?, true),
         "tasks/get" => Call::Get(task_id(&mut check, text)?),
         // The original has no way to cancel over JSON-RPC; this is the one that everybody else has.
         "tasks/cancel" => Call::Cancel(task_id(&mut check, text)?),
-        _ => return Err(unknown_method(method)),
+        "tasks/resubscribe" => Call::Follow(task_id(&mut check, text)?),
+        _ => return Err(unknown_method(method, &METHODS)),
     };
     check.finish(call)
 }
@@ -65,7 +73,7 @@ struct WireMessage<'a> {
     parts: Option<List<Obj<WirePart<'a>>>>,
 }
 
-fn send_message(check: &mut Check<'_>, params: SendParams<'_>) -> Call {
+fn send_message(check: &mut Check<'_>, params: SendParams<'_>, is_streamed: bool) -> Call {
     let id = check.id(format_args!("id"), params.id);
     let message = match params.message {
         Some(Obj(message)) => convert(check, message),
@@ -83,7 +91,7 @@ fn send_message(check: &mut Check<'_>, params: SendParams<'_>) -> Call {
         return_immediately: false,
         metadata: None,
     };
-    Call::Send { send: Box::new(send), id }
+    Call::Send { send: Box::new(send), id, is_streamed }
 }
 
 fn convert(check: &mut Check<'_>, message: WireMessage<'_>) -> Message {

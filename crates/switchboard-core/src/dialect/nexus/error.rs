@@ -28,6 +28,7 @@ fn code(error: &ProtocolError) -> i32 {
     match error {
         // What the dialect has no code of its own for, and what the sender can mend, is about the parameters.
         ProtocolError::TaskNotFound { .. }
+        | ProtocolError::PushConfigNotFound { .. }
         | ProtocolError::UnsupportedOperation { .. }
         | ProtocolError::ContentTypeNotSupported { .. } => {
             codes::of(&ProtocolError::InvalidParams { violations: Vec::new() }).jsonrpc
@@ -42,7 +43,6 @@ fn text(error: &ProtocolError) -> String {
         ProtocolError::ParseError { .. } => "Parse error".to_owned(),
         ProtocolError::InvalidRequest { reason } if reason.is_empty() => "Invalid Request".to_owned(),
         ProtocolError::InvalidRequest { reason } => format!("Invalid Request: {reason}"),
-        ProtocolError::MethodNotFound { method, .. } => format!("Method not found: {method}"),
         ProtocolError::TaskNotFound { id } => format!("Task not found: {id}"),
         ProtocolError::InvalidParams { violations } => {
             let texts: Vec<_> =

@@ -9,7 +9,7 @@
 //! - ids, metadata and extensions of artifacts; what they say in words is also the last message of a completed task;
 //! - metadata of parts, and file name and media type of text and data;
 //! - a direct reply is shown as a completed task, which cannot be read again;
-//! - streams, lists and webhooks.
+//! - lists and webhooks; a stream tells whole tasks ([`Narrator`]), not what has changed.
 //!
 //! LOSSES, inwards: everything in params but `id` and `message`, and in a message but `role` and `parts`. A part whose
 //! `type` the house has no word for is data, and keeps its type in its metadata ([`TYPE_KEY`]).
@@ -18,12 +18,14 @@ mod card;
 mod decode;
 mod encode;
 mod error;
+mod narrator;
 mod part;
 
 pub use card::encode_card;
 pub use decode::{Call, decode_call};
 pub use encode::{encode_message, encode_reply, encode_task, encode_update};
 pub use error::{encode_http_error, encode_rpc_error};
+pub use narrator::{Narrator, ends_stream};
 pub use part::TYPE_KEY;
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use crate::dialect::kinds;
 use crate::error::ProtocolError;
 use crate::model::{Json, Message, Part, Role, TaskId};
 
-use super::VERBATIM;
+use super::error::not_a_text;
+use super::{VERBATIM, as_received};
 
 /// What can be asked.
 #[derive(Debug, PartialEq)]
@@ -48,13 +49,15 @@ fn string(members: &Found<'_>, name: &str) -> Option<String> {
     member(members, name).and_then(|value| serde_json::from_str(value.get()).ok())
 }
 
+/// The id of a task. The original looks for any text, and finds nothing for what is none.
 fn task_id(params: &Found<'_>, limits: &DecodeLimits) -> Result<TaskId, ProtocolError> {
-    let id = string(params, "id").unwrap_or_default();
-    if id.is_empty() || id.len() > limits.id_bytes_max {
-        let id = if id.is_empty() { TaskId::default() } else { TaskId::from("(too long)") };
-        return Err(ProtocolError::TaskNotFound { id });
+    match string(params, "id") {
+        Some(id) if !id.is_empty() && id.len() <= limits.id_bytes_max && !id.contains('\0') => Ok(id.into()),
+        Some(_) | None => {
+            let sent = member(params, "id").map_or("null", RawValue::get);
+            Err(ProtocolError::TaskNotFound { id: not_a_text(sent) })
+        }
     }
-    Ok(id.into())
 }
 
 fn invalid(description: impl Into<String>) -> ProtocolError {
@@ -98,7 +101,7 @@ fn send_message(params: &Found<'_>, limits: &DecodeLimits) -> Result<SendMessage
     sent.metadata = object(&mut check, &message);
     check.finish(SendMessage {
         open_as: None,
-        message: sent,
+        message: as_received::keep(sent, &message, limits.json),
         accepted_output_modes: Vec::new(),
         push_config: None,
         history_length: None,

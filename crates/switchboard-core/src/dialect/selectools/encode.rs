@@ -4,11 +4,11 @@ use crate::call::Reply;
 use crate::dialect::json::{Object, write_array, write_json, write_str};
 use crate::dialect::kinds;
 use crate::model::{
-    Artifact, ArtifactView, FAILED_UNTOLD, Message, Part, PartContent, Role, TIMED_OUT, TaskState, TaskStatus,
+    Artifact, ArtifactView, FAILED_UNTOLD, Json, Message, Part, PartContent, Role, TIMED_OUT, TaskState, TaskStatus,
     TaskView, Timestamp, Update,
 };
 
-use super::{KIND, VERBATIM};
+use super::{KIND, VERBATIM, as_received};
 
 /// Writes the result of a call: a task, whatever was asked.
 pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
@@ -40,8 +40,14 @@ pub fn encode_task(view: &TaskView, out: &mut Vec<u8>) {
     object.str("kind", "task");
     encode_status(&task.status, object.key("status"));
     let hidden = task.status.state == TaskState::Failed || view.artifacts == ArtifactView::Omitted;
-    let artifacts = if hidden { &[] } else { task.artifacts.as_slice() };
-    write_array(object.key("artifacts"), artifacts, |out, artifact| encode_artifact(artifact, out));
+    if !hidden && task.artifacts.is_empty() && task.status.state == TaskState::Completed {
+        // The original answers with what its agent said, even if that is nothing.
+        let empty = Artifact::new(format!("{}-response", task.id), vec![Part::text("")]);
+        write_array(object.key("artifacts"), [&empty], |out, artifact| encode_artifact(artifact, out));
+    } else {
+        let artifacts = if hidden { &[] } else { task.artifacts.as_slice() };
+        write_array(object.key("artifacts"), artifacts, |out, artifact| encode_artifact(artifact, out));
+    }
     write_array(object.key("history"), view.history(), |out, message| encode_message(message, out));
     object.close();
 }
@@ -117,24 +123,37 @@ pub fn failure_name(said: Option<&Message>) -> &'static str {
     }
 }
 
-/// Whether a failure was not chosen by the agent: then the house writes an incident id in place of the cause.
+/// Whether a failure was not chosen by the agent: then the server writes an incident id in place of the cause.
 fn names_incident(text: &str) -> bool {
     text.ends_with(')') && text.contains(" (incident ")
 }
 
-/// Writes a message.
+/// Writes a message; one of this dialect as it was received.
 pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
+    let (difference, metadata) = message.metadata.as_ref().map(as_received::split).unwrap_or_default();
     let mut object = Object::open(out);
-    let (role, id) = match message.role {
-        Role::User => ("user", message.message_id.to_string()),
-        // Ids of the agent's messages are ours, and ours have no dashes here.
-        Role::Agent => ("agent", without_dashes(message.message_id.as_str())),
-    };
-    object.str("role", role);
-    encode_parts(&message.parts, object.key("parts"));
-    object.str("messageId", &id);
-    object.str("kind", "message");
-    object.json_if_set("metadata", message.metadata.as_ref());
+    if difference.keeps("role") {
+        object.str("role", if message.role == Role::User { "user" } else { "agent" });
+    }
+    if difference.keeps("parts") {
+        encode_parts(&message.parts, object.key("parts"));
+    }
+    if difference.keeps("messageId") {
+        match message.role {
+            Role::User => object.str("messageId", message.message_id.as_str()),
+            // Ids of the agent's messages are ours, and ours have no dashes here.
+            Role::Agent => object.str("messageId", &without_dashes(message.message_id.as_str())),
+        }
+    }
+    if difference.keeps("kind") {
+        object.str("kind", "message");
+    }
+    if difference.keeps("metadata") {
+        object.json_if_set("metadata", metadata.as_ref());
+    }
+    for (name, value) in &difference.more {
+        write_json(object.named(name), &Json::from_trusted(value.get()));
+    }
     object.close();
 }
 
@@ -148,7 +167,7 @@ fn encode_parts(parts: &[Part], out: &mut Vec<u8>) {
 fn encode_artifact(artifact: &Artifact, out: &mut Vec<u8>) {
     let mut object = Object::open(out);
     object.str("artifactId", artifact.artifact_id.as_str());
-    object.str("name", artifact.name.as_deref().unwrap_or("response"));
+    object.str("name", "response");
     encode_parts(&artifact.parts, object.key("parts"));
     object.close();
 }

@@ -5,6 +5,8 @@ use crate::dialect::json::{Object, write_i64};
 use crate::error::ProtocolError;
 use crate::model::TaskId;
 
+use super::python;
+
 /// Writes a whole JSON-RPC error response. `id` is the request's id as it stood in the request, `null` if it had none.
 pub fn encode_rpc_error(error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
     if matches!(error, ProtocolError::Unauthenticated { .. } | ProtocolError::PermissionDenied { .. }) {
@@ -41,7 +43,7 @@ fn text(error: &ProtocolError) -> String {
     match error {
         ProtocolError::TooLarge { bytes_max, .. } => format!("Invalid request: body exceeds {bytes_max} bytes"),
         ProtocolError::ParseError { .. } => "Parse error: request body is not valid JSON".to_owned(),
-        ProtocolError::MethodNotFound { method, .. } => format!("Method not found: {}", quoted(method)),
+        ProtocolError::MethodNotFound { method, .. } => format!("Method not found: {}", python::repr_of_text(method)),
         ProtocolError::InvalidParams { violations } => {
             let first = violations.first();
             format!("Invalid params: {}", first.map_or("", |violation| violation.description.as_str()))
@@ -53,17 +55,17 @@ fn text(error: &ProtocolError) -> String {
     }
 }
 
-/// An id that was not sent is what Python calls None.
-fn quoted_id(id: &TaskId) -> String {
-    if id.is_empty() { "None".to_owned() } else { quoted(id.as_str()) }
+/// What marks an id that is no id but the spelling of what was sent in its place.
+const NO_TEXT: char = '\u{0}';
+
+/// What was sent in place of an id, to be quoted in the refusal.
+pub(super) fn not_a_text(json: &str) -> TaskId {
+    format!("{NO_TEXT}{}", python::repr(json)).into()
 }
 
-/// A text as Python shows it.
-fn quoted(text: &str) -> String {
-    let text = crate::dialect::json::excerpt(text, 256).replace('\\', "\\\\").replace(char::is_control, "?");
-    if text.contains('\'') && !text.contains('"') {
-        format!("\"{text}\"")
-    } else {
-        format!("'{}'", text.replace('\'', "\\'"))
+fn quoted_id(id: &TaskId) -> String {
+    match id.as_str().strip_prefix(NO_TEXT) {
+        Some(spelled) => spelled.to_owned(),
+        None => python::repr_of_text(id.as_str()),
     }
 }

@@ -9,22 +9,30 @@
 //! - the message of a status, but for a question and for what stands in place of a failure's text;
 //! - why a task failed: only the kind of failure is told ([`failure_name`]);
 //! - `rejected` is failed, `auth-required` is input-required;
-//! - metadata and description of tasks and artifacts; the name of an unnamed artifact is `response`;
-//! - of a message its context, task, references and extensions; file name and media type of text and data parts;
+//! - metadata and description of tasks and artifacts; every artifact is named `response`, and a completed task without
+//!   any shows an empty one;
+//! - of a message of another dialect its context, task, references and extensions; file name and media type of text and
+//!   data parts;
 //! - a direct reply is shown as a completed task, which cannot be read again.
 //!
 //! LOSSES, inwards: `taskId` (every message begins a task), `configuration`, references and extensions of a message, and
-//! the metadata of a request. A part that is none of the three kinds, or not rightly one, is kept as it stands.
+//! the metadata of a request. A part that is none of the three kinds, or not rightly one, is kept as it stands, and so is
+//! all else in a message ([`MESSAGE_KEY`]): the history shows it as it was received.
 
+mod as_received;
 mod card;
 mod decode;
 mod encode;
 mod error;
+mod python;
 
+pub use as_received::KEY as MESSAGE_KEY;
 pub use card::encode_card;
 pub use decode::{Call, Envelope, decode_call};
 pub use encode::{encode_message, encode_reply, encode_task, encode_update, failure_name};
 pub use error::{encode_http_error, encode_rpc_error};
+
+use std::borrow::Cow;
 
 use crate::model::{Message, PartContent};
 
@@ -34,15 +42,18 @@ const VERBATIM: &str = "application/vnd.selectools.part+json";
 /// The member in which parts say what they are.
 const KIND: &str = "kind";
 
-/// What the agent reads: texts and, as JSON, data, each on a line of its own. Files are not for reading.
+/// What the agent reads: texts and, as JSON in Python's spelling, data, each on a line of its own. Files are not for
+/// reading.
 #[must_use]
 pub fn prompt(message: &Message) -> String {
-    let lines: Vec<&str> = message
+    let lines: Vec<Cow<'_, str>> = message
         .parts
         .iter()
         .filter_map(|part| match &part.content {
-            PartContent::Text(text) => Some(text.as_str()),
-            PartContent::Data(data) if part.media_type.as_deref() != Some(VERBATIM) => Some(data.as_str()),
+            PartContent::Text(text) => Some(Cow::Borrowed(text.as_str())),
+            PartContent::Data(data) if part.media_type.as_deref() != Some(VERBATIM) => {
+                Some(Cow::Owned(python::dumps(data.as_str())))
+            }
             PartContent::Data(_) | PartContent::Raw(_) | PartContent::Url(_) => None,
         })
         .collect();

@@ -9,8 +9,8 @@
 //!
 //! Read generously, since the samples of the 0.2 specification are not valid by its own schema: `type` in place of or beside
 //! `kind`, or neither; `data` in place of a file's `bytes`; `messageId` and `contextId` beside the message; no `messageId` at
-//! all; lists as data; snake_case in HTTP bodies; methods by their name in 0.1 (`tasks/send`). Never guessed: a part
-//! of two kinds, a spelling of 1.0.
+//! all; lists as data; snake_case in HTTP bodies; methods by their name in 0.1 (`tasks/send`); a file as 1.0
+//! spells it (`raw` or `url`). Never guessed: a part of two kinds, a role or a state in the spelling of 1.0.
 //!
 //! LOSSES, outwards (the model has it, 0.3 cannot say it):
 //! - the file name and media type of a text or data part;
@@ -30,6 +30,7 @@ mod card;
 mod data_part;
 mod error;
 mod names;
+mod new_file;
 #[cfg(feature = "protobuf")]
 pub mod proto;
 mod push;

@@ -10,6 +10,21 @@ use crate::model::{Json, PushConfig};
 use super::convert::{PushConfigPlace, list_tasks, push_config, send_message};
 use super::wire;
 
+/// The operations, by the names that JSON-RPC and gRPC have for them.
+pub(super) const METHODS: [&str; 11] = [
+    "SendMessage",
+    "SendStreamingMessage",
+    "GetTask",
+    "ListTasks",
+    "CancelTask",
+    "SubscribeToTask",
+    "CreateTaskPushNotificationConfig",
+    "GetTaskPushNotificationConfig",
+    "ListTaskPushNotificationConfigs",
+    "DeleteTaskPushNotificationConfig",
+    "GetExtendedAgentCard",
+];
+
 /// Decodes a JSON-RPC call. Absent params, and null, are an empty object.
 ///
 /// # Errors
@@ -84,7 +99,7 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
             let params: wire::CardParams<'_> = read_params(text)?;
             (check.id(format_args!("tenant"), params.tenant), Request::GetExtendedAgentCard)
         }
-        _ => return Err(unknown_method(method)),
+        _ => return Err(unknown_method(method, &METHODS)),
     };
     check.finish(Decoded { tenant, request })
 }

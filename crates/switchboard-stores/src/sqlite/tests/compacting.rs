@@ -17,6 +17,7 @@ fn compacted(subject: &OnFile) -> Result<Compacted, FileError> {
         tasks_ms: 30 * DAY_MS,
         replies_ms: DAY_MS,
         tasks_max: 1_000_000,
+        tasks_batch: 0,
     };
     compact(&subject.path(), subject.clock.clone(), &retention)
 }

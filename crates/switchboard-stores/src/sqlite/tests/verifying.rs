@@ -55,6 +55,7 @@ async fn compact_logs(subject: &OnFile) {
         tasks_ms: 30 * DAY_MS,
         replies_ms: DAY_MS,
         tasks_max: 1_000_000,
+        tasks_batch: 0,
     };
     assert!(subject.store().prune(retention, 100).await.unwrap() > 0);
 }

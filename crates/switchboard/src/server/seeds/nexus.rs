@@ -8,30 +8,36 @@ use switchboard_core::model::{Message, Task, TaskId};
 
 use super::{Asked, Visit};
 use crate::server::binding::Calling;
-use crate::server::context::{Mounted, Shared};
+use crate::server::context::Mounted;
 
 pub(super) async fn reply(visit: Visit<'_>, asked: &Asked<'_>) -> Result<Reply, ProtocolError> {
-    let call = decode(visit.shared, asked)?;
+    let call = decode(visit, asked)?;
     let mut caller = visit.caller()?;
     let request = match call {
-        Call::Send { mut send, id } => {
+        Call::Send { mut send, id, is_streamed } => {
             if let Some(id) = id {
                 address(visit.agent, &mut caller, &mut send, id).await?;
             }
-            Request::SendMessage(send)
+            if is_streamed { Request::SendStreamingMessage(send) } else { Request::SendMessage(send) }
         }
+        Call::Follow(id) => Request::SubscribeToTask { id },
         Call::Get(id) => Request::GetTask { id, history_length: None },
         Call::Cancel(id) => Request::CancelTask { id, metadata: None },
     };
     Calling::begin(visit.head.note, visit.agent, caller, request).reply().await
 }
 
-fn decode(shared: &Shared, asked: &Asked<'_>) -> Result<Call, ProtocolError> {
+fn decode(visit: Visit<'_>, asked: &Asked<'_>) -> Result<Call, ProtocolError> {
     if asked.id == "null" {
         let reason = "id must be a string or a number".to_owned();
         return Err(ProtocolError::InvalidRequest { reason });
     }
-    decode_call(&asked.method, asked.params, &shared.decode_limits)
+    let call = decode_call(&asked.method, asked.params, &visit.shared.decode_limits)?;
+    let is_stream = matches!(call, Call::Send { is_streamed: true, .. } | Call::Follow(_));
+    if is_stream && visit.agent.endpoint.card().capabilities.streaming != Some(true) {
+        return Err(ProtocolError::MethodNotFound { method: asked.method.to_string(), hint: None });
+    }
+    Ok(call)
 }
 
 /// Finds out which task a send means that names one: a task of the caller's goes on, any other name is that of a new task.

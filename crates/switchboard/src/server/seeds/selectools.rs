@@ -12,7 +12,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::TaskId;
 
 use super::{Asked, Visit};
-use crate::server::auth::Identified;
+use crate::server::auth::{Identified, unauthenticated};
 use crate::server::binding::Calling;
 use crate::server::body::read;
 use crate::server::context::{Head, Mounted, Shared};
@@ -42,7 +42,7 @@ fn identify<'s>(shared: &'s Shared, head: &Head<'_>) -> Result<Identified<'s>, P
     if named || shared.door.is_open() {
         return shared.identify(head);
     }
-    Err(ProtocolError::Unauthenticated { reason: "the scheme is not Bearer".to_owned() })
+    Err(unauthenticated())
 }
 
 /// Reads the envelope; a refusal comes with the id to answer it under.

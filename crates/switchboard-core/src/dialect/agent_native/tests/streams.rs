@@ -7,8 +7,9 @@ use crate::model::{
     Artifact, ArtifactUpdate, Part, Role, StatusUpdate, TaskState, TaskStatus, TaskView, Timestamp, Update,
 };
 
-use super::super::{Narrator, Told, ends_stream, with_answer_in_status};
+use super::super::{Narrator, ends_stream, with_answer_in_status};
 use super::{says, task, written};
+use crate::dialect::Told;
 
 fn opened() -> Update {
     Update::Task(TaskView::whole(Arc::new(task(TaskState::Submitted))))
@@ -28,12 +29,16 @@ fn status(state: TaskState, text: Option<&str>) -> Update {
 }
 
 fn chunk(text: &str, append: bool) -> Update {
+    piece(text, append, false)
+}
+
+fn piece(text: &str, append: bool, last_chunk: bool) -> Update {
     Update::Artifact(ArtifactUpdate {
         task_id: "t".into(),
         context_id: "c".into(),
         artifact: Arc::new(Artifact::new("a", vec![Part::text(text)])),
         append,
-        last_chunk: false,
+        last_chunk,
         metadata: None,
     })
 }
@@ -78,6 +83,20 @@ fn nothing_is_told_before_the_agent_speaks_and_the_answer_grows() {
     assert_eq!(told(&updates), expected);
     let ends: Vec<bool> = updates.iter().map(ends_stream).collect();
     assert_eq!(ends, [false, false, false, false, false, true]);
+}
+
+#[test]
+fn a_note_is_told_once_and_so_is_an_answer_in_one_piece() {
+    let updates = [
+        opened(),
+        status(TaskState::Working, Some("looking")),
+        piece("There were 3", false, true),
+        status(TaskState::Completed, None),
+    ];
+    assert_eq!(told(&updates), ["nothing", "working looking", "nothing", "completed There were 3"]);
+    // A note that stands when the answer begins to grow makes room for it.
+    let updates = [opened(), status(TaskState::Working, Some("looking")), chunk("There ", false), chunk("were", true)];
+    assert_eq!(told(&updates), ["nothing", "working looking", "working? There ", "working? There were"]);
 }
 
 #[test]

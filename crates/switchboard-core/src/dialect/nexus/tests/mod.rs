@@ -38,7 +38,7 @@ fn decode(method: &str, params: &str) -> Result<Call, ProtocolError> {
 
 fn sent(params: &str) -> Result<(Option<TaskId>, Message), ProtocolError> {
     match decode("message/send", params)? {
-        Call::Send { send, id } => Ok((id, send.message)),
+        Call::Send { send, id, .. } => Ok((id, send.message)),
         other => panic!("{other:?}"),
     }
 }

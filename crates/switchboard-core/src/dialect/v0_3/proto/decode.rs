@@ -24,6 +24,20 @@ const SEND: Lists = Lists(&[
 const CREATE: Lists = Lists(&[(&[3, 2, 4, 1], "config.pushNotificationConfig.authentication.schemes", What::Texts)]);
 const NONE: Lists = Lists(&[]);
 
+/// The methods of the service.
+const METHODS: [&str; 10] = [
+    "SendMessage",
+    "SendStreamingMessage",
+    "GetTask",
+    "CancelTask",
+    "TaskSubscription",
+    "CreateTaskPushNotificationConfig",
+    "GetTaskPushNotificationConfig",
+    "ListTaskPushNotificationConfig",
+    "DeleteTaskPushNotificationConfig",
+    "GetAgentCard",
+];
+
 /// Decodes a call.
 ///
 /// # Errors
@@ -74,7 +88,7 @@ pub fn decode_call(method: &str, message: Bytes, limits: &DecodeLimits) -> Resul
             let _: wire::GetAgentCardRequest = decode(message, &NONE, limits)?;
             Request::GetExtendedAgentCard
         }
-        _ => return Err(unknown_method(method)),
+        _ => return Err(unknown_method(method, &METHODS)),
     };
     check.finish(Decoded { tenant: None, request })
 }

@@ -7,6 +7,7 @@ use crate::dialect::json::{Check, List, Obj, decode_base64};
 use crate::model::{Message, Part, PartContent, Role, TaskId};
 
 use super::super::names::read_role_name;
+use super::super::new_file::NewFile;
 use super::super::{data_part, push};
 use super::wire;
 
@@ -89,7 +90,17 @@ fn convert_parts(check: &mut Check<'_>, parts: Option<List<Obj<wire::Part<'_>>>>
 
 fn convert_part(check: &mut Check<'_>, i: usize, part: wire::Part<'_>) -> Part {
     let metadata = check.object(format_args!("message.content[{i}].metadata"), part.metadata);
+    let wire::Part { raw, url, media_type, filename, .. } = part;
+    let new_file = NewFile { raw, url, media_type, filename };
     match (part.text, part.file, part.data) {
+        (None, None, None) if new_file.is_there() && !new_file.is_two() => {
+            Part { metadata, ..new_file.convert(check, format_args!("message.content[{i}]")) }
+        }
+        _ if new_file.is_there() => {
+            let description = "has raw or url beside another content; one part holds one";
+            check.violation(format_args!("message.content[{i}]"), description);
+            Part::text(String::new())
+        }
         (Some(text), None, None) => Part { metadata, ..Part::text(text) },
         (None, Some(Obj(file)), None) => Part { metadata, ..convert_file(check, i, file) },
         (None, None, Some(Obj(wire::Data { data }))) => {

@@ -50,6 +50,13 @@ pub(super) struct Part<'a> {
     pub(super) data: Option<Obj<Data<'a>>>,
     #[serde(borrow)]
     pub(super) metadata: Option<&'a RawValue>,
+    /// Only 1.0 has this one and the next three.
+    #[serde(borrow)]
+    pub(super) raw: Option<Text<'a>>,
+    pub(super) url: Option<String>,
+    #[serde(rename = "mediaType")]
+    pub(super) media_type: Option<String>,
+    pub(super) filename: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -8,6 +8,7 @@ use crate::dialect::json::{Check, List, Obj, Text, decode_base64, excerpt};
 use crate::model::{Message, Part, PartContent, Role, TaskId};
 
 use super::super::names::read_role_word;
+use super::super::new_file::NewFile;
 use super::super::{data_part, push};
 use super::wire;
 
@@ -98,8 +99,18 @@ fn convert_parts(check: &mut Check<'_>, parts: Option<List<Obj<wire::Part<'_>>>>
 fn convert_part(check: &mut Check<'_>, i: usize, part: wire::Part<'_>) -> Part {
     check_kind(check, i, &part);
     let metadata = check.object(format_args!("message.parts[{i}].metadata"), part.metadata);
+    // A part that says no kind is spelled as in 1.0, where texts and data have these, too.
+    let is_new = part.kind.is_none() && part.old_kind.is_none();
+    let wire::Part { raw, url, media_type, filename, .. } = part;
+    let new_file = NewFile { raw, url, media_type, filename };
     match (part.text, part.file, part.data) {
-        (Some(text), None, None) => Part { metadata, ..Part::text(text) },
+        (None, None, None) if new_file.is_there() => {
+            Part { metadata, ..new_file.convert(check, format_args!("message.parts[{i}]")) }
+        }
+        (Some(text), None, None) => {
+            let (filename, media_type) = new_file.beside(check, i, is_new);
+            Part { metadata, filename, media_type, ..Part::text(text) }
+        }
         (None, Some(Obj(file)), None) => Part { metadata, ..convert_file(check, i, file) },
         (None, None, Some(data)) => {
             let field = format_args!("message.parts[{i}].data");
@@ -107,7 +118,8 @@ fn convert_part(check: &mut Check<'_>, i: usize, part: wire::Part<'_>) -> Part {
                 check.violation(field, "must be an object");
             }
             let (data, metadata) = data_part::decode(check.value(field, data), metadata);
-            Part { metadata, ..Part::json(data) }
+            let (filename, media_type) = new_file.beside(check, i, is_new);
+            Part { metadata, filename, media_type, ..Part::json(data) }
         }
         // Whatever is wrong with it has been said.
         _ => Part::text(String::new()),
@@ -117,7 +129,13 @@ fn convert_part(check: &mut Check<'_>, i: usize, part: wire::Part<'_>) -> Part {
 /// Whether a part says what it is, and is that: exactly one of text, file and data, under the name of its kind.
 fn check_kind(check: &mut Check<'_>, i: usize, part: &wire::Part<'_>) {
     let at = format_args!("message.parts[{i}]");
-    let held = [("text", part.text.is_some()), ("file", part.file.is_some()), ("data", part.data.is_some())];
+    let held = [
+        ("text", part.text.is_some()),
+        ("file", part.file.is_some()),
+        ("data", part.data.is_some()),
+        ("raw", part.raw.is_some()),
+        ("url", part.url.is_some()),
+    ];
     let mut held = held.iter().filter(|(_, is_held)| *is_held).map(|(kind, _)| *kind);
     let (first, second) = (held.next(), held.next());
     let named = match (&part.kind, &part.old_kind) {
@@ -132,12 +150,7 @@ fn check_kind(check: &mut Check<'_>, i: usize, part: &wire::Part<'_>) {
             check.violation(at, format!("has both {first} and {second}; one part holds one"));
         }
         (Some(named), Some(first), None) if named == first => {}
-        (None, Some(_), None) => {}
-        (None, None, _) if part.raw.is_some() || part.url.is_some() => {
-            let description =
-                "is spelled as in A2A 1.0; in 0.3 a file is {\"kind\":\"file\",\"file\":{…}} with bytes or uri";
-            check.violation(at, description);
-        }
+        (None, Some(_), None) | (Some("file"), Some("raw" | "url"), None) => {}
         (None, None, _) => check.violation(at, "needs one of text, file and data"),
         (Some(named @ ("text" | "file" | "data")), ..) => {
             check.violation(format_args!("{at}.{named}"), format!("is required in a part of kind {named}"));

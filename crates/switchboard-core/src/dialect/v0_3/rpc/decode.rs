@@ -8,6 +8,20 @@ use super::super::push;
 use super::convert::send_message;
 use super::wire;
 
+/// The methods that a mistyped one is compared with; the names of 0.1 are left out, since no new client should use them.
+const METHODS: [&str; 10] = [
+    "message/send",
+    "message/stream",
+    "tasks/get",
+    "tasks/cancel",
+    "tasks/resubscribe",
+    "tasks/pushNotificationConfig/set",
+    "tasks/pushNotificationConfig/get",
+    "tasks/pushNotificationConfig/list",
+    "tasks/pushNotificationConfig/delete",
+    "agent/getAuthenticatedExtendedCard",
+];
+
 /// Decodes a JSON-RPC call. Absent params, and null, are an empty object.
 ///
 /// # Errors
@@ -79,7 +93,7 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
             let params: wire::CardParams<'_> = read_params(text)?;
             (check.id(format_args!("tenant"), params.tenant), Request::GetExtendedAgentCard)
         }
-        _ => return Err(unknown_method(method)),
+        _ => return Err(unknown_method(method, &METHODS)),
     };
     check.finish(Decoded { tenant, request })
 }

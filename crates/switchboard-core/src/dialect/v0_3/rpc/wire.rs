@@ -2,7 +2,6 @@
 //! required is checked later, with a better message. Unknown members are skipped; repeated ones are refused.
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::dialect::json::{Int, List, Obj, Text, present_raw};
@@ -64,9 +63,13 @@ pub(super) struct Part<'a> {
     pub(super) data: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) metadata: Option<&'a RawValue>,
-    /// Only 1.0 has this one and the next. They are read to be refused.
-    pub(super) raw: Option<IgnoredAny>,
-    pub(super) url: Option<IgnoredAny>,
+    /// Only 1.0 has this one and the next three.
+    #[serde(borrow)]
+    pub(super) raw: Option<Text<'a>>,
+    pub(super) url: Option<String>,
+    #[serde(rename = "mediaType")]
+    pub(super) media_type: Option<String>,
+    pub(super) filename: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -56,13 +56,16 @@ fn a_part_that_is_nothing_is_refused() {
 }
 
 #[test]
-fn spellings_of_1_0_are_recognised_and_refused() {
-    assert_eq!(
-        part(r#"{"raw":"AA==","mediaType":"a/b"}"#),
-        [
-            "message.parts[0]: is spelled as in A2A 1.0; in 0.3 a file is {\"kind\":\"file\",\"file\":{…}} with bytes or uri"
-        ]
-    );
+fn a_file_in_the_spelling_of_1_0_is_one_thing() {
+    let both = r#"{"raw":"AA==","url":"https://x.example"}"#;
+    assert_eq!(part(both), ["message.parts[0]: has both raw and url; one part holds one"]);
+    assert_eq!(part(r#"{"raw":"AA==","text":"x"}"#), ["message.parts[0]: has both text and raw; one part holds one"]);
+    assert_eq!(part(r#"{"raw":"<here>"}"#), ["message.parts[0].raw: must be base64"]);
+    assert_eq!(part(r#"{"kind":"text","url":"x"}"#), ["message.parts[0].text: is required in a part of kind text"]);
+}
+
+#[test]
+fn other_spellings_of_1_0_are_recognised_and_refused() {
     assert_eq!(
         message(r#""role":"ROLE_USER","parts":[{"text":"x"}]"#),
         ["message.role: ROLE_USER is how A2A 1.0 spells it; in 0.3 it is user or agent"]
@@ -139,8 +142,15 @@ fn calls_about_tasks_and_webhooks_name_what_is_missing() {
 
 #[test]
 fn there_is_no_list_of_tasks_and_no_other_method() {
-    for method in ["tasks/list", "SendMessage", "message/Send", ""] {
-        let expected = ProtocolError::MethodNotFound { method: method.to_owned(), hint: None };
+    let meant = |name: &str| Some(format!("did you mean {name}?"));
+    for (method, hint) in [
+        ("tasks/list", None),
+        ("SendMessage", None),
+        ("", None),
+        ("message/Send", meant("message/send")),
+        ("tasks/resuscribe", meant("tasks/resubscribe")),
+    ] {
+        let expected = ProtocolError::MethodNotFound { method: method.to_owned(), hint };
         assert_eq!(decode(method, "{}"), Err(expected));
     }
 }

@@ -97,6 +97,18 @@ fn a_message_with_every_kind_of_part_is_written_as_the_sdk_does() {
     check_rest_reply("message", &reply);
 }
 
+/// An artifact that says everything an artifact can say.
+fn full_artifact() -> Artifact {
+    let text = Part::text("3, 5, 8").with_metadata(json(r#"{"tone":"calm"}"#));
+    Artifact {
+        name: Some("Chart".to_owned()),
+        description: Some("Rows per day".to_owned()),
+        metadata: Some(json(r#"{"rows":3.5,"by":{"tool":"counter"}}"#)),
+        extensions: vec!["https://ext.example/geo/v1".to_owned(), "https://ext.example/cite/v2".to_owned()],
+        ..Artifact::new("chart", vec![text])
+    }
+}
+
 #[test]
 fn updates_are_written_as_the_sdk_does() {
     let ids = ("task-8", "ctx-8");
@@ -117,6 +129,11 @@ fn updates_are_written_as_the_sdk_does() {
     check_update("artifact-chunk", &artifact_update(chunk("upon a time."), true, true));
     let image = Part::raw(&b"\x89PNG\r\n\x1a\n"[..]).with_media_type("image/png").with_filename("map.png");
     check_update("artifact-image", &artifact_update(Artifact::new("map", vec![image]), false, true));
+    let Update::Artifact(full) = artifact_update(full_artifact(), false, true) else { unreachable!() };
+    check_update(
+        "artifact-full",
+        &Update::Artifact(ArtifactUpdate { metadata: Some(json(r#"{"page":1.5}"#)), ..full }),
+    );
     for (name, state, time) in [
         ("auth-required", TaskState::AuthRequired, "09:01:00.125"),
         ("input-required", TaskState::InputRequired, "09:01:30.125"),

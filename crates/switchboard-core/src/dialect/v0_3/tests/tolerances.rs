@@ -32,6 +32,26 @@ fn a_file_may_call_its_bytes_data() {
 }
 
 #[test]
+fn a_file_may_be_spelled_as_in_1_0() {
+    let image = Part::raw(&b"a,b\n"[..]).with_media_type("text/csv").with_filename("t.csv");
+    for words in ["", r#""kind":"file","#, r#""type":"file","#] {
+        let raw = format!(r#"{{{words}"raw":"YSxiCg==","mediaType":"text/csv","filename":"t.csv"}}"#);
+        assert_eq!(part(&raw), image, "{words}");
+    }
+    let link = Part::url("https://files.example/t.csv").with_media_type("text/csv");
+    let url = r#"{"url":"https://files.example/t.csv","mediaType":"text/csv"}"#;
+    assert_eq!(part(url), link);
+    assert_eq!(
+        part(r#"{"text":"*hi*","mediaType":"text/markdown"}"#),
+        Part::text("*hi*").with_media_type("text/markdown")
+    );
+    // 0.3 has no such member, so where a part says its kind it is skipped like any other.
+    assert_eq!(part(r#"{"kind":"text","text":"hi","mediaType":"text/markdown"}"#), Part::text("hi"));
+    let over_http = sent_over_http(&format!(r#"{{"message":{{"role":"ROLE_USER","content":[{url}]}}}}"#));
+    assert_eq!(over_http.message.parts, [link]);
+}
+
+#[test]
 fn data_may_be_a_list_and_marked_data_is_unwrapped() {
     assert_eq!(part(r#"{"kind":"data","data":[1,2]}"#), Part::json(json("[1,2]")));
     let marked = r#"{"kind":"data","data":{"value":null},"metadata":{"data_part_compat":true}}"#;

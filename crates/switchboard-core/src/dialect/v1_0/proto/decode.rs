@@ -9,6 +9,7 @@ use crate::dialect::protobuf::{Lists, What, decode, decode_object, decode_timest
 use crate::error::ProtocolError;
 use crate::model::{AuthenticationInfo, Message, Part, PartContent, PushConfig, Role, TaskState};
 
+use super::super::decode::METHODS;
 use super::super::names::{read_role, read_state};
 use super::generated as wire;
 use super::generated::part::Content;
@@ -89,7 +90,7 @@ pub fn decode_call(method: &str, message: Bytes, limits: &DecodeLimits) -> Resul
             let sent: wire::GetExtendedAgentCardRequest = decode(message, &NONE, limits)?;
             (tenant(&mut check, &sent.tenant), Request::GetExtendedAgentCard)
         }
-        _ => return Err(unknown_method(method)),
+        _ => return Err(unknown_method(method, &METHODS)),
     };
     check.finish(Decoded { tenant, request })
 }

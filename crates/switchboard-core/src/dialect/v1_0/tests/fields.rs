@@ -192,10 +192,22 @@ fn the_tenant_is_handed_on_beside_the_request() {
 
 #[test]
 fn an_unknown_method_is_named() {
-    for method in ["message/send", "sendMessage", "", "Sendmessage"] {
-        let expected = ProtocolError::MethodNotFound { method: method.to_owned(), hint: None };
+    let meant = |name: &str| Some(format!("did you mean {name}?"));
+    for (method, hint) in [
+        ("message/send", None),
+        ("", None),
+        ("GetWeather", None),
+        ("sendMessage", meant("SendMessage")),
+        ("ListTask", meant("ListTasks")),
+        ("CreateTaskPushNotification", None),
+        ("CreateTaskPushNotificationConfigs", meant("CreateTaskPushNotificationConfig")),
+    ] {
+        let expected = ProtocolError::MethodNotFound { method: method.to_owned(), hint };
         assert_eq!(decode(method, "{}"), Err(expected));
     }
+    // However long a name is, little of it comes back.
+    let refused = decode(&"SendMessage".repeat(10_000), "{}").unwrap_err().to_string();
+    assert!(refused.len() < 128, "{refused}");
 }
 
 #[test]

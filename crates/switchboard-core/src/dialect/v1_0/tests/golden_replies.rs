@@ -142,6 +142,16 @@ fn updates_of_a_stream_are_written() {
     check_update("update-artifact-chunk", artifact_update(chunk("upon a time."), true, true));
     let image = Part::raw(&b"\x89PNG\r\n\x1a\n"[..]).with_media_type("image/png").with_filename("map.png");
     check_update("update-artifact-image", artifact_update(Artifact::new("map", vec![image]), false, true));
+    let full = Artifact {
+        name: Some("Chart".to_owned()),
+        description: Some("Rows per day".to_owned()),
+        metadata: Some(json(r#"{"by":{"tool":"counter"},"rows":3}"#)),
+        extensions: vec!["https://ext.example/geo/v1".to_owned(), "https://ext.example/cite/v2".to_owned()],
+        ..Artifact::new("chart", vec![Part::text("3, 5, 8").with_metadata(json(r#"{"tone":"calm"}"#))])
+    };
+    let Update::Artifact(full) = artifact_update(full, false, true) else { unreachable!() };
+    let full = ArtifactUpdate { metadata: Some(json(r#"{"page":1}"#)), ..full };
+    check_update("update-artifact-full", Update::Artifact(full));
     let approve = said(Role::Agent, "msg-a", ids, "Approve it at https://id.example/x");
     let waiting = status(TaskState::AuthRequired, Some(approve), "2026-03-04T09:01:00Z");
     check_update("update-auth-required", status_update(waiting, None));

@@ -1,0 +1,86 @@
+//! A stream of updates told as whole tasks, for dialects whose readers know nothing else. What is told, and when, is each
+//! dialect's own: [`super::agent_native::Narrator`], [`super::nexus::Narrator`].
+
+use std::sync::Arc;
+
+use crate::error::ProtocolError;
+use crate::model::{Part, Task, TaskState, TaskView, Update};
+
+/// What there is to say after an update.
+#[derive(Debug, PartialEq)]
+pub enum Told {
+    Nothing,
+    /// The task as it stands.
+    Task,
+    /// The same, but only an artifact has grown: if more is at hand, what comes next says this as well.
+    TaskIfNothingFollows,
+    Failed(ProtocolError),
+}
+
+/// Each event holds all that was written so far; beyond this the pieces of a large artifact are told once, at its end.
+const RETOLD_BYTES_MAX: usize = 256 << 10;
+
+/// The task that a stream is about, as far as it has come.
+#[derive(Default)]
+pub(super) struct Retold {
+    task: Option<Arc<Task>>,
+    /// Bytes of artifacts so far.
+    bytes: usize,
+}
+
+/// What an update has brought.
+pub(super) enum News {
+    /// Nothing that belongs to a task.
+    None,
+    /// The task itself.
+    Task,
+    Status,
+    /// An artifact, or more of one.
+    Artifact {
+        /// It was written in one piece: nothing more of it follows.
+        is_whole: bool,
+        /// There is so much by now that it is not told again with every piece.
+        is_too_much: bool,
+    },
+}
+
+impl Retold {
+    /// Takes an update in.
+    pub(super) fn take(&mut self, update: &Update) -> News {
+        match (update, &mut self.task) {
+            (Update::Task(view), task) => {
+                *task = Some(view.task.clone());
+                News::Task
+            }
+            (Update::Status(update), Some(task)) => {
+                Arc::make_mut(task).take_status(update.status.clone());
+                News::Status
+            }
+            (Update::Artifact(update), Some(task)) => {
+                let task = Arc::make_mut(task);
+                self.bytes += update.artifact.parts.iter().map(Part::content_bytes).sum::<usize>();
+                task.take_artifact(&update.artifact, update.append);
+                if task.state() == TaskState::Submitted {
+                    task.status.state = TaskState::Working;
+                }
+                let is_whole = update.last_chunk && !update.append;
+                News::Artifact { is_whole, is_too_much: self.bytes > RETOLD_BYTES_MAX }
+            }
+            (Update::Status(_) | Update::Artifact(_), None) | (Update::Message(_), _) => News::None,
+        }
+    }
+
+    pub(super) fn task(&self) -> Option<&Arc<Task>> {
+        self.task.as_ref()
+    }
+
+    /// The task, to be told otherwise than it is.
+    pub(super) fn task_mut(&mut self) -> Option<&mut Task> {
+        self.task.as_mut().map(Arc::make_mut)
+    }
+
+    /// The task as it stands, once there is one.
+    pub(super) fn view(&self) -> Option<TaskView> {
+        self.task.clone().map(TaskView::whole)
+    }
+}

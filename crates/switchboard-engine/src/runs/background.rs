@@ -1,0 +1,121 @@
+//! What an agent may read beside its message: the tasks that the message refers to and, for agents that ask for it, what
+//! was said before in the same context. Both belong to the caller; a foreign task is not found here either.
+
+use std::sync::Arc;
+
+use switchboard_core::dialect::conversation;
+use switchboard_core::lifecycle::Phase;
+use switchboard_core::model::{Message, Task, TaskId, TaskView};
+
+use crate::escaped::Escaped;
+use crate::house::{House, Registered};
+use crate::ports::store::{ListQuery, Scope, StoredTask};
+
+/// What a turn knows beside its message and its task.
+#[derive(Default)]
+pub(crate) struct Background {
+    pub(crate) referenced: Vec<Arc<Task>>,
+    /// Messages of earlier tasks in the same context, oldest first.
+    pub(crate) context: Vec<Arc<Message>>,
+}
+
+impl House {
+    /// The background of a stored record's current turn.
+    pub(crate) async fn background(&self, agent: &Registered, scope: &Scope, stored: &StoredTask) -> Background {
+        match stored.folded.open_turns.first() {
+            Some(inbound) => self.background_of(agent, scope, &stored.head.id, &inbound.message).await,
+            None => Background::default(),
+        }
+    }
+
+    /// The background of a message to the record with this id.
+    pub(crate) async fn background_of(
+        &self,
+        agent: &Registered,
+        scope: &Scope,
+        id: &TaskId,
+        message: &Message,
+    ) -> Background {
+        let referenced = self.referenced_by(scope, message).await;
+        let messages_max = agent.source.traits().context_messages_max;
+        let context = if messages_max == 0 { Vec::new() } else { self.context(scope, id, message, messages_max).await };
+        Background { referenced, context }
+    }
+
+    /// The tasks that a message refers to, as far as they exist and belong to the caller.
+    async fn referenced_by(&self, scope: &Scope, message: &Message) -> Vec<Arc<Task>> {
+        let mut found = Vec::new();
+        for id in message.reference_task_ids.iter().take(self.limits.referenced_tasks_max) {
+            match self.stored_task(scope, id).await {
+                Ok(Some(stored)) if stored.head.phase == Phase::Live => found.push(stored.folded.task.clone()),
+                Ok(_) => tracing::debug!(
+                    task = %Escaped::new(id.as_str()), "a message refers to a task that is not there"
+                ),
+                Err(error) => tracing::warn!(
+                    task = %Escaped::new(id.as_str()), ?error, "a referenced task could not be read"
+                ),
+            }
+        }
+        found
+    }
+
+    /// The newest messages of the context's other tasks, oldest first, within the limits for their number and size. An
+    /// agent that cannot be told of them is not held up: it works without.
+    async fn context(&self, scope: &Scope, id: &TaskId, message: &Message, messages_max: usize) -> Vec<Arc<Message>> {
+        let Some(context_id) = &message.context_id else { return Vec::new() };
+        let query = ListQuery {
+            context_id: Some(context_id.clone()),
+            state: None,
+            status_since: None,
+            page_size: self.limits.context_tasks_max,
+            after: None,
+            artifacts: true,
+            room: self.room(),
+        };
+        let page = match self.store.list(scope, &query).await {
+            Ok(page) => page,
+            Err(error) => {
+                tracing::warn!(task = %id, ?error, "the context of a message could not be read");
+                return Vec::new();
+            }
+        };
+        let mut tasks: Vec<Arc<Task>> = page.tasks.into_iter().map(|stored| stored.folded.task.clone()).collect();
+        tasks.retain(|task| task.id != *id);
+        tasks.sort_by_key(|task| task.created_at);
+        let said = tasks.into_iter().flat_map(|task| conversation(&TaskView::whole(task)));
+        newest(said.collect(), messages_max, self.limits.context_bytes_max)
+    }
+}
+
+/// The last messages of a list, at most so many and so large.
+fn newest(mut said: Vec<Arc<Message>>, messages_max: usize, bytes_max: usize) -> Vec<Arc<Message>> {
+    let mut left = bytes_max;
+    let fits = |message: &&Arc<Message>| {
+        let bytes: usize = message.parts.iter().map(|part| part.content_bytes()).sum();
+        let fits = bytes <= left;
+        left = left.saturating_sub(bytes);
+        fits
+    };
+    let kept = said.iter().rev().take(messages_max).take_while(fits).count();
+    said.split_off(said.len() - kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::newest;
+    use std::sync::Arc;
+    use switchboard_core::model::{Message, Part, Role};
+
+    #[test]
+    fn the_newest_messages_are_kept_within_both_limits() {
+        let said = |texts: &[&str]| -> Vec<Arc<Message>> {
+            texts.iter().map(|text| Arc::new(Message::new(Role::User, *text, vec![Part::text(*text)]))).collect()
+        };
+        let all = ["one", "two", "three", "four"];
+        assert_eq!(newest(said(&all), 10, 100), said(&all));
+        assert_eq!(newest(said(&all), 2, 100), said(&["three", "four"]));
+        assert_eq!(newest(said(&all), 10, 9), said(&["three", "four"]));
+        assert_eq!(newest(said(&all), 10, 8), said(&["four"]));
+        assert_eq!(newest(said(&all), 10, 3), said(&[]));
+    }
+}

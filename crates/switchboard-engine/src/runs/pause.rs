@@ -1,0 +1,62 @@
+//! Ends tasks that wait for an answer for longer than they may take at all. Only dialects whose clients cannot answer have
+//! such tasks (`limits_pauses`). A timer ends them at their time; a task whose process was restarted meanwhile is ended by
+//! the next caller that looks at it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_core::dialect::limits_pauses;
+use switchboard_core::lifecycle::Command;
+use switchboard_core::model::{Message, Part, Role, TIMED_OUT, Task, Timestamp};
+
+use super::RunEnd;
+use crate::commit::{Record, WriteError};
+use crate::escaped::Escaped;
+use crate::house::{House, Registered};
+use crate::ports::store::{Scope, StoredHead, StoredTask};
+
+impl House {
+    /// When a task must be over, its pauses included; none if it may pause for as long as it likes.
+    fn ends_at(&self, agent: &Registered, task: &Task) -> Option<Timestamp> {
+        if !limits_pauses(task.dialect) || !task.state().is_interrupted() {
+            return None;
+        }
+        let ms = self.run_max(agent, task.metadata.as_ref(), None).as_millis();
+        Some(task.created_at.plus_ms(i64::try_from(ms).unwrap_or(i64::MAX / 2)))
+    }
+
+    /// Whether a task waits for an answer although its time is over.
+    pub(crate) fn has_paused_too_long(&self, scope: &Scope, task: &Task) -> bool {
+        // Most tasks have a dialect that lets them wait.
+        limits_pauses(task.dialect)
+            && self
+                .agents
+                .get(&scope.agent)
+                .is_some_and(|agent| self.ends_at(agent, task).is_some_and(|ends_at| ends_at <= self.now()))
+    }
+
+    /// Fails a task that waits for an answer, unless it goes on or ends meanwhile.
+    pub(crate) async fn end_pause(&self, scope: &Scope, stored: &StoredTask) -> Result<(), WriteError> {
+        let head = StoredHead { key: stored.key, scope: scope.clone(), head: stored.head.clone() };
+        let record = Record::stored(head);
+        let mut message = Message::new(Role::Agent, self.uuid(), vec![Part::text(TIMED_OUT)]);
+        message.context_id = Some(record.context_id.clone());
+        message.task_id = Some(record.id.clone());
+        let command = Command::EndPause { turn: stored.head.turn, message: Arc::new(message) };
+        // The run has ended long ago, as paused. Only the line for the ended task tells why there was no answer.
+        record.fails_by(RunEnd::TimedOut.word());
+        self.write(&record, command).await?;
+        Ok(())
+    }
+}
+
+/// Waits until the time of a paused task is over and fails it, unless it goes on or ends meanwhile.
+pub(super) async fn end_pause_in_time(house: Arc<House>, agent: Arc<Registered>, record: Arc<Record>) {
+    let Ok(Some(stored)) = house.stored_task(&record.scope, &record.id).await else { return };
+    let Some(ends_at) = house.ends_at(&agent, &stored.folded.task) else { return };
+    let left_ms = ends_at.ms_since(house.now());
+    tokio::time::sleep(Duration::from_millis(u64::try_from(left_ms).unwrap_or_default())).await;
+    if let Err(error) = house.end_pause(&record.scope, &stored).await {
+        tracing::warn!(task = %Escaped::new(record.id.as_str()), ?error, "a task that waited too long for an answer could not be ended");
+    }
+}
