@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::load::Connection;
 use crate::process::free_address;
@@ -63,8 +63,15 @@ impl Server {
         let mut connection = Connection::open(self.address).await?;
         let reply = connection.exchange(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await?;
         let text = std::str::from_utf8(reply.body)?;
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-        value.with_context(|| format!("no metric {name}"))
+        // The sum over its labels, if it has any.
+        let of_line = |line: &str| -> Option<u64> {
+            let rest = line.strip_prefix(name)?;
+            let value = if rest.starts_with('{') { rest.rsplit_once(' ')?.1 } else { rest.strip_prefix(' ')? };
+            value.parse().ok()
+        };
+        let values: Vec<u64> = text.lines().filter_map(of_line).collect();
+        ensure!(!values.is_empty(), "no metric {name}");
+        Ok(values.iter().sum())
     }
 
     pub(crate) fn kill(self) {

@@ -2,13 +2,13 @@
 //! signal, then let work in progress end. A second signal leaves at once.
 
 mod agents;
-mod banner;
 mod chaos;
 mod cli;
 mod config;
 mod db;
 mod failure;
 mod health;
+mod log_writer;
 mod logging;
 mod manual;
 mod outbox;
@@ -21,13 +21,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use switchboard::AccessLog;
 use tokio_util::sync::CancellationToken;
 
+use crate::agents::demo::Address;
 use crate::agents::exec::Program;
-use crate::banner::Banner;
 use crate::cli::{Cli, Command, HealthArgs, OutboxCommand, ServeArgs};
 use crate::config::{Config, Environment, Kind};
 use crate::failure::Failure;
+use crate::logging::Log;
 
 // Commits that share a batch hold their allocations together, which the system's allocator keeps no room ready for.
 #[global_allocator]
@@ -87,19 +89,25 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
         output::say("the configuration is good");
         return Ok(());
     }
-    logging::start(*config.server.log_format, environment)?;
+    let mut log = logging::start(*config.server.log_format, environment)?;
+    let access_log = log.access_log(&config.server.access_log)?;
     process::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::runtime)?;
-    let served = runtime.block_on(run(config, environment));
+    let served = runtime.block_on(run(config, environment, access_log, &log));
     agents::exec::wait_for_the_dying();
     served
 }
 
-async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
+async fn run(
+    config: Config,
+    environment: &Environment,
+    access_log: Option<AccessLog>,
+    log: &Log,
+) -> Result<(), Failure> {
     let signals = switchboard::StopSignals::listen().map_err(Failure::runtime)?;
     process::outlive_file_size_limit().map_err(Failure::runtime)?;
-    let (listen, grace, banner) =
-        (*config.server.listen, Duration::from_secs(*config.server.grace_s), Banner::of(&config));
+    let (listen, grace) = (*config.server.listen, Duration::from_secs(*config.server.grace_s));
+    let (examples, needs_token) = (serve::examples(&config), config.tokens.is_some());
     let data = config.storage.folder().map(Path::to_path_buf);
     // SIGHUP asks for new files to be read. It never ends the server, even if there is nothing to read again.
     let mut hangups = switchboard::hangups().map_err(Failure::runtime)?;
@@ -108,14 +116,14 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
     if let Some(place) = config.open_to_others_at() {
         tracing::warn!(place, "every client that reaches this server may call without a token; they share all tasks");
     }
-    let server = serve::assemble(config, environment).map_err(Failure::runtime)?;
+    let server = serve::assemble(config, environment, access_log).map_err(Failure::runtime)?;
     if let Some(data) = data {
         agents::exec::clear_leftovers(&data).await;
     }
     let bound = server.bind(listen).await.map_err(Failure::runtime)?;
     tracing::info!(address = %bound.local_addr(), tls = tls.is_some(), "serving");
-    agents::demo::serve_at(banner.address(bound.url()));
-    output::say(banner.text(bound.local_addr(), bound.url()));
+    agents::demo::serve_at(Address { url: bound.public_url().to_owned(), needs_token });
+    output::say(bound.banner().examples(examples.send, examples.stream).to_string().trim_end());
     let stop = CancellationToken::new();
     let renewing = async {
         loop {
@@ -135,12 +143,13 @@ async fn run(config: Config, environment: &Environment) -> Result<(), Failure> {
             tracing::info!("stopped");
             Ok(())
         }
-        () = process::relay(signals, &stop) => leave_at_once(),
+        () = process::relay(signals, &stop) => leave_at_once(log),
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a second signal means now; what is durable is durable already")]
-fn leave_at_once() -> ! {
+fn leave_at_once(log: &Log) -> ! {
     agents::exec::leave_nothing_behind();
+    log.flush();
     std::process::exit(1)
 }

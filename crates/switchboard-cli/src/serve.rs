@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use switchboard::{
-    AgentBuilder, Backoff, CardForm, Cors, CorvidOptions, Dialect, Effects, Idempotency, Limits, Recovery,
-    SelectoolsOptions, ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
+    AccessLog, AgentBuilder, Backoff, CardForm, Cors, CorvidOptions, Dialect, Effects, ErrorDetails, Idempotency,
+    Limits, Recovery, SelectoolsOptions, ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions,
+    Synchronous, Traits,
 };
-use tokio::sync::Semaphore;
 
 use crate::agents::demo::Demo;
 use crate::agents::exec::{Exec, variables};
@@ -19,11 +19,28 @@ use crate::config::{
 /// What a client is told when a run was interrupted and is not to be tried again.
 const INTERRUPTED: &str = "The server was interrupted while this agent was at work, and it is not run twice";
 
+/// Texts that show the default agent off in the lines that are printed at start.
+pub(crate) struct Examples {
+    pub(crate) send: &'static str,
+    pub(crate) stream: &'static str,
+}
+
+pub(crate) fn examples(config: &Config) -> Examples {
+    match config.agents.first().map(|agent| &agent.kind) {
+        Some(Kind::Demo) => Examples { send: "hello", stream: "stream 40" },
+        Some(Kind::Exec { .. }) | None => Examples { send: "hello", stream: "hello" },
+    }
+}
+
 /// Puts the server together and opens its store.
 ///
 /// # Errors
 /// When the store cannot be opened.
-pub(crate) fn assemble(config: Config, environment: &Environment) -> Result<Server, ServeError> {
+pub(crate) fn assemble(
+    config: Config,
+    environment: &Environment,
+    access_log: Option<AccessLog>,
+) -> Result<Server, ServeError> {
     let builder = match &config.storage {
         Storage::Memory => {
             let tasks_max = usize::try_from(*config.server.retention_tasks_max).unwrap_or(usize::MAX);
@@ -38,7 +55,11 @@ pub(crate) fn assemble(config: Config, environment: &Environment) -> Result<Serv
             Server::builder().sqlite_with(folder.join(DATABASE_NAME), options)
         }
     };
-    with_rules(builder, config, environment).build()
+    let builder = with_rules(builder, config, environment);
+    match access_log {
+        Some(log) => builder.access_log(log).build(),
+        None => builder.build(),
+    }
 }
 
 /// Puts a server together that keeps nothing, so that its parts can refuse the configuration before it is used.
@@ -102,6 +123,7 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
         .cors(Cors::origins(server.cors_origins.value))
         .limits(limits)
         .engine_limits(engine_limits.with_lease_ms(*server.lease_s * 1000))
+        .log_completed_tasks(*server.log_completed_tasks)
         .host_check(config::is_local(*server.listen))
 }
 
@@ -136,7 +158,7 @@ fn agent_of(agent: AgentConfig, place: String, data: Option<&Path>, environment:
                 run_max: run_timeout.unwrap_or(Duration::from_secs(u64::from(Limits::default().run_s_max))),
                 run_max_per_call: run_timeout_max,
                 recovery,
-                places: Semaphore::new(usize::try_from(*settings.processes_max).unwrap_or(Semaphore::MAX_PERMITS)),
+                processes_max: usize::try_from(*settings.processes_max).unwrap_or(usize::MAX),
             };
             AgentBuilder::new(name, exec)
         }
@@ -146,6 +168,10 @@ fn agent_of(agent: AgentConfig, place: String, data: Option<&Path>, environment:
         Some(config::Effects::None) => builder.traits(|traits| traits.with_effects(Effects::Never)),
         Some(config::Effects::Some) => builder.traits(|traits| traits.with_effects(Effects::Possible)),
     };
+    let builder = builder.error_details(match *settings.error_details {
+        config::ErrorDetails::Incident => ErrorDetails::Incident,
+        config::ErrorDetails::Full => ErrorDetails::Full,
+    });
     let builder = match settings.idempotency.map(idempotency_of) {
         None => builder,
         Some(idempotency) => builder.traits(|traits| traits.with_idempotency(idempotency)),

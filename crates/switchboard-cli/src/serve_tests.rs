@@ -7,7 +7,6 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::banner::Banner;
 use crate::cli::{Cli, Command as Typed};
 use crate::config::{gather, settle};
 
@@ -20,9 +19,9 @@ async fn serving(flags: &[&str], variables: &[(&str, &str)], visit: impl AsyncFn
     let layers = gather(&args.settings, None, &environment, nowhere);
     let config = settle(layers, &environment, nowhere).unwrap();
     rehearse(&config, &environment).unwrap();
-    let (listen, banner) = (*config.server.listen, Banner::of(&config));
-    let bound = assemble(config, &environment).unwrap().bind(listen).await.unwrap();
-    let text = banner.text(bound.local_addr(), bound.url());
+    let (listen, examples) = (*config.server.listen, examples(&config));
+    let bound = assemble(config, &environment, None).unwrap().bind(listen).await.unwrap();
+    let text = bound.banner().examples(examples.send, examples.stream).to_string();
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with("curl ")).map(str::to_owned).collect();
     let stop = CancellationToken::new();
     let visit = async {

@@ -2,7 +2,7 @@
 //! has, the head is loaded again and the command decided again, a bounded number of times. Then followers are told.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use switchboard_core::call::BoxFuture;
 use switchboard_core::error::ProtocolError;
@@ -21,18 +21,39 @@ pub(crate) struct Record {
     pub(crate) context_id: ContextId,
     key: SetOnce<TaskKey>,
     head: Mutex<Arc<Head>>,
+    /// When this process first dealt with the record.
+    seen_at: Timestamp,
+    /// Why its run failed, in a word for the log.
+    failed_by: OnceLock<&'static str>,
 }
 
 impl Record {
-    pub(crate) fn unopened(scope: Scope, id: TaskId, context_id: ContextId) -> Self {
+    pub(crate) fn unopened(scope: Scope, id: TaskId, context_id: ContextId, seen_at: Timestamp) -> Self {
         let head = Head::unopened(id.clone(), context_id.clone(), scope.agent.clone());
-        Self { scope, id, context_id, key: SetOnce::new(), head: Mutex::new(Arc::new(head)) }
+        let head = Mutex::new(Arc::new(head));
+        Self { scope, id, context_id, key: SetOnce::new(), head, seen_at, failed_by: OnceLock::new() }
     }
 
     pub(crate) fn stored(stored: StoredHead) -> Self {
         let StoredHead { key, scope, head } = stored;
-        let (id, context_id) = (head.id.clone(), head.context_id.clone());
-        Self { scope, id, context_id, key: SetOnce::new_with(Some(key)), head: Mutex::new(head) }
+        let (id, context_id, seen_at) = (head.id.clone(), head.context_id.clone(), head.status_at);
+        let (key, head) = (SetOnce::new_with(Some(key)), Mutex::new(head));
+        Self { scope, id, context_id, key, head, seen_at, failed_by: OnceLock::new() }
+    }
+
+    /// When this process first dealt with the record, or its newest status then.
+    pub(crate) fn seen_at(&self) -> Timestamp {
+        self.seen_at
+    }
+
+    /// Notes why its run is about to fail it, in a word for the log.
+    pub(crate) fn fails_by(&self, reason: &'static str) {
+        let _ = self.failed_by.set(reason);
+    }
+
+    /// Why it failed. An agent that said so itself left no other word.
+    pub(crate) fn failed_by(&self) -> &'static str {
+        self.failed_by.get().copied().unwrap_or("failed")
     }
 
     pub(crate) fn head(&self) -> Arc<Head> {
@@ -109,6 +130,8 @@ pub(crate) struct Extras {
     pub(crate) accept: Option<Accept>,
     /// The fold after this commit, if at hand.
     pub(crate) folded: Option<Arc<Folded>>,
+    /// The run that begins with this commit has no place yet: that it begins is recorded when it does.
+    pub(crate) waits: bool,
 }
 
 /// Why nothing was written.
@@ -135,6 +158,16 @@ impl WriteError {
 impl House {
     /// Carries a command out, and gives back the events it caused.
     pub(crate) async fn write(&self, record: &Record, command: Command) -> Result<Arc<[Event]>, WriteError> {
+        self.write_before_run(record, command, false).await
+    }
+
+    /// The same for a command that may begin another turn: `waits` says that its run has no place yet.
+    pub(crate) async fn write_before_run(
+        &self,
+        record: &Record,
+        command: Command,
+        waits: bool,
+    ) -> Result<Arc<[Event]>, WriteError> {
         let fence = match &command {
             Command::Run { fence, .. } => Some(*fence),
             _ => None,
@@ -147,7 +180,7 @@ impl House {
             }
             let step = Step::from(&head, events.into());
             let events = step.events.clone();
-            match self.append(record, step, fence, Extras::default()).await {
+            match self.append(record, step, fence, Extras { waits, ..Extras::default() }).await {
                 Err(AppendError::Conflict) => self.reload(record).await?,
                 Err(AppendError::Write(error)) => return Err(error),
                 Ok(()) => return Ok(events),
@@ -166,9 +199,13 @@ impl House {
         extras: Extras,
     ) -> impl Future<Output = Result<(), AppendError>> + Send + 'a {
         let events = step.events.clone();
+        let ends = step.after.is_closed() && !(step.before.state.is_terminal() && step.before.version > 0);
         let (asked, head, first_seq) = self.ask_store(record, step, fence, extras);
         async move {
             let answered = asked.await;
+            if ends && answered.is_ok() {
+                self.log_ended(record, &head);
+            }
             self.appended(record, head, first_seq, &events, answered)
         }
     }
@@ -182,7 +219,7 @@ impl House {
         fence: Option<u64>,
         extras: Extras,
     ) -> (BoxFuture<'_, Result<TaskKey, CommitError>>, Arc<Head>, u64) {
-        let Extras { push, accept, folded } = extras;
+        let Extras { push, accept, folded, waits } = extras;
         let Step { before, mut after, events } = step;
         let target = match record.key() {
             Some(key) => Target::Existing { key, expected_version: before.version },
@@ -213,6 +250,7 @@ impl House {
             events,
             head: after.clone(),
             lease_ms: begins.then_some(self.limits.lease_ms),
+            waits,
             push,
             accept,
             at,

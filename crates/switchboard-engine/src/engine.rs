@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use switchboard_core::call::{BoxFuture, Caller, Endpoint, Owner, Reply, Request};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId, TaskView};
+use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId, TaskView, Timestamp};
 use tokio::sync::{Notify, Semaphore};
 
+use crate::clock_guard::ClockGuard;
 use crate::health::{Health, Readiness};
 use crate::house::{Counters, House, Registered};
 use crate::limits::Limits;
@@ -16,7 +17,7 @@ use crate::memory::LocalHints;
 use crate::operations::{cancel_task, card, download, get_task, list_tasks, push_configs, send_message, subscribe};
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use crate::ports::store::{Scope, StoreStats};
-use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook, WebhookAnswer, WebhookCall, WebhookError};
+use crate::ports::{Clock, Hints, Ids, Links, Quarantine, Store, Webhook, WebhookAnswer, WebhookCall, WebhookError};
 use crate::push::{OutboxDesk, deliver_forever, lanes_within};
 use crate::runs::{RunRegistry, give_back, sweep};
 use crate::supervisor::{Kind, Supervisor};
@@ -38,6 +39,7 @@ pub struct EngineBuilder {
     webhook: Arc<dyn Webhook>,
     limits: Limits,
     agents: HashMap<AgentName, Arc<Registered>>,
+    logs_completed: bool,
 }
 
 impl EngineBuilder {
@@ -73,14 +75,22 @@ impl EngineBuilder {
 
     /// Adds an agent; a later one of the same name takes its place.
     #[must_use]
-    pub fn agent(mut self, agent: Registered) -> Self {
+    pub fn agent(mut self, mut agent: Registered) -> Self {
+        agent.source = agent.source.counted_anew();
         self.agents.insert(agent.name.clone(), Arc::new(agent));
+        self
+    }
+
+    /// Whether a line is logged for each completed task. Tasks that end otherwise always have one.
+    #[must_use]
+    pub fn log_completed_tasks(mut self, on: bool) -> Self {
+        self.logs_completed = on;
         self
     }
 
     #[must_use]
     pub fn build(self) -> Engine {
-        let Self { store, hints, clock, ids, webhook, limits, agents } = self;
+        let Self { store, hints, clock, ids, webhook, limits, agents, logs_completed } = self;
         let tails = Tails::new(limits.tail_updates_max, limits.tail_bytes_max);
         hints.listen(tails.clone());
         let house = House {
@@ -98,6 +108,8 @@ impl EngineBuilder {
             supervisor: Supervisor::new(),
             counters: Counters::default(),
             health: Health::recovering(),
+            logs_completed,
+            clock_guard: ClockGuard::default(),
             links: OnceLock::new(),
             deliveries_due: Notify::new(),
             runs_due: Notify::new(),
@@ -118,12 +130,14 @@ impl Engine {
             webhook: Arc::new(NoWebhook),
             limits: Limits::default(),
             agents: HashMap::new(),
+            logs_completed: true,
         }
     }
 
     /// Takes up what an earlier process left, and starts the loops. Calls are answered before this, too; only nobody
     /// looks after runs that were interrupted.
     pub fn start(&self) {
+        self.house.clock_guard.begin(self.house.store.clock_record(), self.house.now());
         self.house.supervisor.spawn(Kind::Sweep, sweep(self.house.clone()));
         self.house.supervisor.spawn(Kind::Sweep, deliver_forever(self.house.clone()));
         self.house.supervisor.spawn(Kind::Sweep, prune_forever(self.house.clone()));
@@ -212,6 +226,23 @@ impl Engine {
         self.house.health.readiness(self.house.supervisor.is_draining())
     }
 
+    /// What an operator should know although the process is ready: rows that cannot be read, and a wall clock that has
+    /// jumped. One line each, fit for anybody to read.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        let Quarantine { rows, named } = self.house.store.quarantine();
+        let mut notices = Vec::new();
+        if rows > 0 {
+            let more = rows.saturating_sub(named.len() as u64);
+            let mut names: Vec<_> = named.iter().map(ToString::to_string).collect();
+            names.extend((more > 0).then(|| format!("and {more} more")));
+            notices.push(format!("{rows} damaged and passed over: {}", names.join(", ")));
+        }
+        self.house.clock_guard.look(self.house.now());
+        notices.extend(self.house.clock_guard.notice());
+        notices
+    }
+
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.house.counters
@@ -220,6 +251,21 @@ impl Engine {
     #[must_use]
     pub fn store_stats(&self) -> StoreStats {
         self.house.store.stats()
+    }
+
+    /// How long things have waited. The store is asked for the oldest delivery, which it finds by an index.
+    pub async fn queue_ages(&self) -> QueueAges {
+        let (runs_waiting, oldest_run) = self.house.runs.waiting();
+        let due = tokio::time::timeout(QUEUE_LOOK_MAX, self.house.store.next_delivery_at()).await;
+        let overdue = |due: Timestamp| {
+            let ms = self.house.now().ms_since(due);
+            Duration::from_millis(u64::try_from(ms).unwrap_or_default())
+        };
+        let oldest_delivery = match due {
+            Ok(Ok(due)) => Some(due.map_or(Duration::ZERO, overdue)),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        QueueAges { runs_waiting, oldest_run, oldest_delivery }
     }
 
     /// Deliveries to webhooks, of everybody: for operators only.
@@ -253,6 +299,19 @@ impl Engine {
         self.house.supervisor.stop().await;
         give_back(&self.house, held).await;
     }
+}
+
+/// How long the store has to say how old its queue is.
+const QUEUE_LOOK_MAX: Duration = Duration::from_secs(1);
+
+/// How long things have waited, for `/metrics`.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueAges {
+    /// Runs that wait to be started, and how long the oldest of them has waited.
+    pub runs_waiting: usize,
+    pub oldest_run: Duration,
+    /// How long the delivery that is most overdue has been due; none if the store did not say.
+    pub oldest_delivery: Option<Duration>,
 }
 
 struct AgentEndpoint {
@@ -306,19 +365,38 @@ impl Endpoint for AgentEndpoint {
     }
 }
 
+/// Records removed in one go.
+const PRUNED_AT_ONCE: usize = 500;
+const PRUNE_PAUSE: Duration = Duration::from_secs(60);
+/// The first look comes this soon after the start: a server that is restarted every minute removes something, too. It is
+/// one go and no more, because a server that starts has other work.
+const FIRST_PRUNE: Duration = Duration::from_secs(1);
+
 /// Removes what is no longer kept, a little at a time.
 async fn prune_forever(house: Arc<House>) {
+    tokio::time::sleep(FIRST_PRUNE).await;
+    prune(&house, 1).await;
     loop {
-        let _ = tokio::time::timeout(Duration::from_secs(60), house.prune_due.notified()).await;
-        let retention = house.limits.retention(house.now());
-        loop {
-            match house.store.prune(retention, 500).await {
-                Ok(pruned) if pruned < 500 => break,
-                Ok(pruned) => tracing::debug!(pruned, "old tasks were removed"),
-                Err(error) => {
-                    tracing::warn!(?error, "old tasks could not be removed");
-                    break;
-                }
+        let _ = tokio::time::timeout(PRUNE_PAUSE, house.prune_due.notified()).await;
+        prune(&house, usize::MAX).await;
+    }
+}
+
+/// Removes what is no longer kept, at most so many times [`PRUNED_AT_ONCE`]. After a jump of the wall clock nobody knows
+/// how old anything is, and nothing is removed.
+async fn prune(house: &House, times: usize) {
+    house.watch_clock().await;
+    if house.clock_is_held() {
+        return;
+    }
+    let retention = house.limits.retention(house.now());
+    for _ in 0..times {
+        match house.store.prune(retention, PRUNED_AT_ONCE).await {
+            Ok(pruned) if pruned < PRUNED_AT_ONCE => break,
+            Ok(pruned) => tracing::debug!(pruned, "old tasks were removed"),
+            Err(error) => {
+                tracing::warn!(?error, "old tasks could not be removed");
+                break;
             }
         }
     }

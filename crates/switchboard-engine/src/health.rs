@@ -43,10 +43,10 @@ impl Health {
     pub(crate) fn readiness(&self, draining: bool) -> Readiness {
         if draining {
             Readiness::Draining
-        } else if self.recovering.load(Ordering::Relaxed) {
-            Readiness::Recovering
         } else if self.commit_failed.load(Ordering::Acquire) {
             Readiness::StoreFailed { reason: self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone() }
+        } else if self.recovering.load(Ordering::Relaxed) {
+            Readiness::Recovering
         } else {
             Readiness::Ready
         }
@@ -56,13 +56,14 @@ impl Health {
         let reason = match error {
             StoreError::Unavailable(reason) => reason.clone(),
             StoreError::Corrupt(_) => "what is stored is damaged".to_owned(),
-            // It answered, and there is nothing to mend.
-            StoreError::Pruned => return,
+            // It answered, and nothing about it is to be mended: a damaged record costs its own task alone.
+            StoreError::Pruned | StoreError::Damaged(_) => return,
         };
         *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = reason;
         self.commit_failed.store(true, Ordering::Release);
         self.failed.notify_one();
     }
+
     /// Asks a store that failed whether it works again, until it does.
     pub(crate) async fn watch(&self, store: &dyn Store, pause: Duration) {
         loop {

@@ -11,6 +11,7 @@ use switchboard_core::lifecycle::{Bounds, Phase};
 use switchboard_core::model::{AgentCard, AgentName, TaskId, TaskView, Timestamp};
 use tokio::sync::{Notify, Semaphore};
 
+use crate::clock_guard::ClockGuard;
 use crate::commit::WriteError;
 use crate::fitting::{fit, fit_update, is_surely_light, is_surely_light_update};
 use crate::health::Health;
@@ -19,7 +20,7 @@ use crate::ports::room::NoLinks;
 use crate::ports::store::{Scope, StoreError, StoredTask};
 use crate::ports::{Clock, Hints, Ids, Links, Room, Store, Webhook};
 use crate::push::SharedLanes;
-use crate::runs::{AgentSource, RunRegistry};
+use crate::runs::{AgentSource, RunCounters, RunRegistry};
 use crate::supervisor::Supervisor;
 use crate::watching::Tails;
 
@@ -69,6 +70,9 @@ pub(crate) struct House {
     pub(crate) supervisor: Supervisor,
     pub(crate) counters: Counters,
     pub(crate) health: Health,
+    /// Whether a line is logged for each completed task. Those that end otherwise always have one.
+    pub(crate) logs_completed: bool,
+    pub(crate) clock_guard: ClockGuard,
     /// Where contents that no reply has room for can be had; known once somebody serves them.
     pub(crate) links: OnceLock<Arc<dyn Links>>,
     /// Which endpoints may be called now.
@@ -84,6 +88,28 @@ pub(crate) struct House {
 impl House {
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Wall time as it would be if nobody had set the clock since the first call: for what this process alone measures.
+    pub(crate) fn steady_now(&self) -> Timestamp {
+        self.clock_guard.steady(self.now())
+    }
+
+    /// Whether the wall clock has jumped lately, so that nothing may be ended or removed because of its age.
+    pub(crate) fn clock_is_held(&self) -> bool {
+        self.clock_guard.look(self.now());
+        self.clock_guard.is_held()
+    }
+
+    /// Holds the wall clock against the monotonic one, and has the store remember a hold that begins.
+    pub(crate) async fn watch_clock(&self) {
+        self.clock_guard.look(self.now());
+        if let Some(until) = self.clock_guard.unrecorded() {
+            match self.store.hold_until(until).await {
+                Ok(()) => self.clock_guard.recorded(until),
+                Err(error) => tracing::warn!(?error, "that the clock has jumped could not be recorded yet"),
+            }
+        }
     }
 
     pub(crate) fn uuid(&self) -> Arc<str> {
@@ -186,7 +212,9 @@ impl House {
                 reason: format!("the store does not answer (incident {incident})"),
                 retry_after_s: 1,
             },
-            StoreError::Corrupt(_) | StoreError::Pruned => ProtocolError::Internal { incident },
+            StoreError::Corrupt(_) | StoreError::Damaged(_) | StoreError::Pruned => {
+                ProtocolError::Internal { incident }
+            }
         }
     }
 }
@@ -194,10 +222,8 @@ impl House {
 /// Counted since start, for `/metrics`.
 #[derive(Default)]
 pub struct Counters {
-    pub runs_started: AtomicU64,
-    pub runs_recovered: AtomicU64,
-    pub runs_failed: AtomicU64,
-    pub runs_timed_out: AtomicU64,
+    /// Runs whose agent is not served here. Those of the others are counted by agent.
+    pub unserved_runs: RunCounters,
     pub streams_opened: AtomicU64,
     pub streams_closed: AtomicU64,
     pub deliveries_made: AtomicU64,

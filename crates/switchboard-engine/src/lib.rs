@@ -8,10 +8,14 @@
 
 mod accepting;
 pub mod aside;
+mod clock_guard;
 mod commit;
+mod ended;
 mod engine;
+pub mod escaped;
 mod fitting;
 mod health;
+pub mod histogram;
 mod house;
 pub mod id_hash;
 pub mod limits;
@@ -27,6 +31,6 @@ mod watching;
 #[cfg(feature = "contract")]
 pub mod contract;
 
-pub use engine::{Engine, EngineBuilder};
+pub use engine::{Engine, EngineBuilder, QueueAges};
 pub use health::Readiness;
 pub use house::{Counters, Registered};

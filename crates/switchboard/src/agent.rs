@@ -9,7 +9,7 @@ use switchboard_core::model::{
     AgentCapabilities, AgentCard, AgentExtension, AgentProvider, AgentSkill, Json, SecurityRequirement,
 };
 use switchboard_engine::Registered;
-use switchboard_engine::runs::{Agent, AgentError, AgentSource, Recovery, Traits, Turn};
+use switchboard_engine::runs::{Agent, AgentError, AgentSource, ErrorDetails, Recovery, Traits, Turn};
 
 use crate::server::{Accent, CardForm, CorvidOptions, ProtocolBinding, SelectoolsOptions};
 
@@ -219,6 +219,12 @@ impl AgentBuilder {
     #[must_use]
     pub fn run_max(self, own: Duration, per_call: Duration) -> Self {
         self.traits(|traits| traits.with_run_max(own).with_run_max_per_call(per_call))
+    }
+
+    /// How much clients read of a failure that the agent did not choose.
+    #[must_use]
+    pub fn error_details(self, details: ErrorDetails) -> Self {
+        self.traits(|traits| traits.with_error_details(details))
     }
 
     /// Remembers contexts: each turn is given up to so many messages of the caller's earlier tasks in the same context, and

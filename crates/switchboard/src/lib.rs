@@ -36,8 +36,8 @@ pub use serve::{Serve, serve};
 pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
-    A2aService, Bound, CardForm, Cors, CorvidOptions, ProtocolBinding, RESERVED, SelectoolsOptions, ServeError,
-    ServeErrorKind, Server, ServerBuilder, ServerHandle, ServerLimits, Tls, TlsError, Tokens, TokensError,
+    A2aService, AccessLog, Banner, Bound, CardForm, Cors, CorvidOptions, ProtocolBinding, RESERVED, SelectoolsOptions,
+    ServeError, ServeErrorKind, Server, ServerBuilder, ServerHandle, ServerLimits, Tls, TlsError, Tokens, TokensError,
 };
 #[cfg(feature = "server")]
 pub use signals::{Hangups, StopSignals, hangups, stop_signal};
@@ -47,7 +47,8 @@ pub use switchboard_engine::Engine;
 pub use switchboard_engine::limits::Limits;
 #[cfg(feature = "server")]
 pub use switchboard_engine::runs::{
-    Agent, AgentError, ArtifactWriter, Backoff, Effects, Idempotency, Recovery, Replies, Traits, Turn, TurnError,
+    Agent, AgentError, ArtifactWriter, Backoff, Effects, ErrorDetails, Idempotency, Recovery, Replies, Traits, Turn,
+    TurnError,
 };
 #[cfg(feature = "sqlite")]
 pub use switchboard_stores::sqlite::{SqliteOptions, Synchronous};

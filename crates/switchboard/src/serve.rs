@@ -1,5 +1,6 @@
 //! The shortest way from an agent to a server.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
@@ -22,7 +23,12 @@ use crate::signals::{StopSignals, hangups};
 /// ```
 #[must_use]
 pub fn serve(agent: AgentBuilder) -> Serve {
-    Serve { builder: Server::builder().agent(agent), listen: ([127, 0, 0, 1], 8080).into(), grace: GRACE_DEFAULT }
+    Serve {
+        builder: Server::builder().agent(agent),
+        listen: ([127, 0, 0, 1], 8080).into(),
+        grace: GRACE_DEFAULT,
+        quiet: false,
+    }
 }
 
 /// How long running agents may go on after a stop signal, unless [`Serve::grace`] says otherwise.
@@ -34,6 +40,7 @@ pub struct Serve {
     builder: ServerBuilder,
     listen: SocketAddr,
     grace: Duration,
+    quiet: bool,
 }
 
 impl Serve {
@@ -72,6 +79,14 @@ impl Serve {
         self
     }
 
+    /// Prints nothing when it is up. Otherwise [`run`](Self::run) prints a [banner](crate::Banner) to standard output: where
+    /// the server is, who may call, and lines to paste.
+    #[must_use]
+    pub fn quiet(mut self) -> Self {
+        self.quiet = true;
+        self
+    }
+
     /// Serves until Ctrl-C or SIGTERM, then stops in order: streams end (clients resume), calls in flight are answered,
     /// running agents have the [grace period](Self::grace). A second signal stops at once, and loses nothing either.
     /// SIGHUP reads a new TLS certificate and a new file of tokens, and otherwise does nothing.
@@ -84,6 +99,10 @@ impl Serve {
         let mut hangups = hangups().map_err(signal_error)?;
         let bound = self.builder.build()?.bind(self.listen).await?;
         tracing::info!(url = bound.url(), "serving");
+        if !self.quiet {
+            // A program that is started without a terminal may have no standard output; that is no reason not to serve.
+            let _ = writeln!(std::io::stdout(), "{}", bound.banner());
+        }
         let stop = CancellationToken::new();
         let (tls, tokens) = (bound.tls(), bound.tokens());
         let mut serving = pin!(bound.run_until(stop.clone().cancelled_owned(), self.grace));

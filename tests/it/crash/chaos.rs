@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::process::{binary, verify};
+use crate::support::limit::Limit;
 
 const KEYS: [&str; 15] = [
     "seed",
@@ -37,6 +38,7 @@ fn chaos_wants_a_folder_that_is_empty() {
 
 #[test]
 fn chaos_finds_no_fault_and_says_so_in_one_line() {
+    let _limit = Limit::new();
     let long = std::env::var_os("SWITCHBOARD_TEST_LONG").is_some();
     let length: [&str; 2] = if long { ["--minutes", "5"] } else { ["--seconds", "20"] };
     let folder = tempfile::tempdir().unwrap();

@@ -145,3 +145,87 @@ fn an_orderly_stop_does_not_wait_long_for_a_command_that_is_deaf() {
     is_gone("it was killed", first.parent);
     is_gone("and so was its child, which only the server knew of", first.child);
 }
+
+/// One at a time; each says what it was asked and its attempt, and stays.
+const QUEUE: &str = r#"
+[server]
+grace_s = 0
+
+[[agent]]
+name = "Queue"
+processes_max = 1
+command = 'echo "$(cat) $A2A_ATTEMPT" >> ran; exec sleep 600'
+shell = true
+"#;
+
+/// What has run so far, once there are so many.
+fn ran(folder: &Path, count: usize) -> Vec<String> {
+    eventually("the next command runs", || {
+        let text = std::fs::read_to_string(folder.join("ran")).ok()?;
+        let ran: Vec<String> = text.lines().map(str::to_owned).collect();
+        (ran.len() >= count).then_some(ran)
+    })
+}
+
+/// Queues these messages for one place, and gives their tasks.
+fn queue(addr: std::net::SocketAddr, folder: &Path, texts: &[&str]) -> Vec<String> {
+    let mut ids = Vec::new();
+    for text in texts {
+        let mut send = message(text, text);
+        send["configuration"] = json!({"returnImmediately": true});
+        let sent = call(addr, "SendMessage", send).unwrap();
+        ids.push(sent["task"]["id"].as_str().unwrap().to_owned());
+        ran(folder, 1);
+    }
+    ids
+}
+
+#[test]
+fn a_command_that_waits_for_its_place_is_not_interrupted_by_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    write_config(folder.path(), QUEUE);
+    let (data, addr) = (folder.path().join("data"), free_addr());
+    let mut server = Server::start(&data, addr);
+    let ids = queue(addr, folder.path(), &["a", "b"]);
+    // One more kill than a command may be tried.
+    for kills in 1..=4 {
+        let ran = ran(folder.path(), kills);
+        let (text, attempt) = ran[kills - 1].split_once(' ').unwrap();
+        let before = ran[..kills].iter().filter(|line| line.starts_with(text)).count();
+        assert_eq!(attempt, before.to_string(), "{ran:?}: only what had begun was interrupted");
+        server.kill();
+        server = Server::start(&data, addr);
+    }
+    let ran = ran(folder.path(), 5);
+    let interrupted = |text: &str| ran[..4].iter().filter(|line| line.starts_with(text)).count();
+    for (id, text) in ids.iter().zip(["a", "b"]) {
+        let is_worn_out = interrupted(text) == 3;
+        eventually("those that began three times have failed, and no others", || {
+            ((state(addr, id) == "TASK_STATE_FAILED") == is_worn_out).then_some(())
+        });
+    }
+    server.kill();
+}
+
+#[test]
+fn a_command_that_may_not_be_started_twice_is_started_once_if_it_waited_through_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    write_config(folder.path(), &format!("{QUEUE}recovery = \"fail\"\n"));
+    let (data, addr) = (folder.path().join("data"), free_addr());
+    let mut server = Server::start(&data, addr);
+    let ids = queue(addr, folder.path(), &["a", "b", "c"]);
+    for kills in 1..=2 {
+        ran(folder.path(), kills);
+        server.kill();
+        server = Server::start(&data, addr);
+    }
+    let mut ran = ran(folder.path(), 3);
+    let last = ran[2].clone();
+    ran.sort();
+    assert_eq!(ran, ["a 1", "b 1", "c 1"]);
+    for (id, line) in ids.iter().zip(["a 1", "b 1", "c 1"]) {
+        let expected = if line == last { "TASK_STATE_WORKING" } else { "TASK_STATE_FAILED" };
+        eventually("only what had begun has failed", || (state(addr, id) == expected).then_some(()));
+    }
+    server.kill();
+}

@@ -34,6 +34,15 @@ pub(super) fn ask(
     })
 }
 
+/// The error that a call is answered with, whatever its status.
+pub(super) fn post_for_error(addr: SocketAddr, method: &str, params: &Value) -> Value {
+    let (_, mut answer) = post(addr, method, params, &[]).expect("the server is up");
+    let mut body = String::new();
+    answer.read_to_string(&mut body).expect("the answer is read");
+    let reply: Value = serde_json::from_str(&body).expect("the answer is JSON");
+    reply["error"].clone()
+}
+
 /// The status and body of `GET /readyz`; none if nobody listens.
 pub(super) fn readiness(addr: SocketAddr) -> Option<(u16, String)> {
     let mut socket = TcpStream::connect(addr).ok()?;

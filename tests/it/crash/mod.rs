@@ -4,6 +4,7 @@
 mod chaos;
 mod commands;
 mod disk_full;
+mod files;
 mod frozen;
 mod herd;
 mod http;

@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::http::readiness;
+use crate::support::limit::Limit;
 
 pub(super) struct Server {
     child: Child,
     pub(super) addr: SocketAddr,
+    _limit: Limit,
 }
 
 /// The binary that `scripts/test` has built beside this test.
@@ -97,7 +99,14 @@ impl Server {
     }
 
     /// As [`Server::start`], by a command of one's own.
-    pub(super) fn start_by(mut command: Command, addr: SocketAddr) -> Self {
+    pub(super) fn start_by(command: Command, addr: SocketAddr) -> Self {
+        let server = Self::start_unready(command, addr);
+        server.wait_until_ready();
+        server
+    }
+
+    /// Starts the server and does not wait for it.
+    pub(super) fn start_unready(mut command: Command, addr: SocketAddr) -> Self {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         // Somebody must read what it says, or it blocks; what it says is shown if the test fails.
         let stderr = child.stderr.take().expect("stderr is piped");
@@ -106,9 +115,7 @@ impl Server {
                 println!("server: {line}");
             }
         });
-        let server = Self { child, addr };
-        server.wait_until_ready();
-        server
+        Self { child, addr, _limit: Limit::new() }
     }
 
     pub(super) fn pid(&self) -> Pid {

@@ -91,7 +91,10 @@ async fn a_link_leads_to_the_file() {
     assert_eq!(said.map(|name| answer.header(name)), expected);
     assert_eq!(answer.header("x-content-type-options"), "nosniff");
     assert_eq!(answer.header("content-security-policy"), "default-src 'none'; sandbox");
-    assert_eq!(edge.metric("switchboard_requests_total{operation=\"DownloadArtifact\",outcome=\"ok\"}").await, 1);
+    assert_eq!(
+        edge.metric("switchboard_requests_total{agent=\"writer\",operation=\"DownloadArtifact\",outcome=\"ok\"}").await,
+        1
+    );
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 //! how HTTP/2 carries it, and so is everything about TLS.
 
 mod accept;
+mod access_log;
 mod agent_native;
 mod asked_under;
 mod auth;
@@ -28,6 +29,7 @@ mod hostile;
 mod http_json;
 mod interfaces;
 mod jsonrpc;
+mod metrics_page;
 mod mixed;
 mod mounted;
 mod nexus;

@@ -78,18 +78,23 @@ async fn requests_are_counted_by_operation_and_outcome() {
         .map(|line| format!("{line}\n"))
         .collect();
     expect![[r#"
-        switchboard_requests_total{operation="SendMessage",outcome="ok"} 1
-        switchboard_requests_total{operation="SendStreamingMessage",outcome="ok"} 1
-        switchboard_requests_total{operation="GetTask",outcome="ok"} 1
-        switchboard_requests_total{operation="GetTask",outcome="refused"} 2
-        switchboard_requests_total{operation="unknown",outcome="refused"} 1
+        switchboard_build_info{version="0.1.0"} 1
+        switchboard_ready 1
+        switchboard_requests_total{agent="echo",operation="SendMessage",outcome="ok"} 1
+        switchboard_requests_total{agent="echo",operation="SendStreamingMessage",outcome="ok"} 1
+        switchboard_requests_total{agent="echo",operation="GetTask",outcome="ok"} 1
+        switchboard_requests_total{agent="echo",operation="GetTask",outcome="refused"} 2
+        switchboard_requests_total{agent="echo",operation="unknown",outcome="refused"} 1
+        switchboard_refusals_total{reason="TASK_NOT_FOUND"} 2
+        switchboard_refusals_total{reason="METHOD_NOT_FOUND"} 1
         switchboard_streams_opened_total 1
         switchboard_update_encodes_total 3
-        switchboard_runs_started_total 2
+        switchboard_runs_started_total{agent="echo"} 2
+        switchboard_runs_ended_total{agent="echo",reason="completed"} 2
+        switchboard_tasks{state="completed"} 2
         switchboard_commits_total 6
         switchboard_commit_batches_total 6
         switchboard_store_rows_written_total 12
-        switchboard_ready 1
     "#]]
     .assert_eq(&counted);
 }

@@ -2,10 +2,13 @@
 
 use std::io;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use expect_test::expect;
 use switchboard_core::model::{Artifact, Part, TaskState};
-use switchboard_engine::runs::{Agent, AgentError, AgentSource, Effects, Traits, Turn, TurnError};
+use switchboard_engine::runs::{
+    Agent, AgentError, AgentSource, Effects, ErrorDetails, RunEnd, Traits, Turn, TurnError,
+};
 
 use crate::support::callers::{reply_to, say, soon};
 use crate::support::gated_store::GatedStore;
@@ -33,9 +36,9 @@ async fn the_client_reads_only_what_is_meant_for_it(stock: Stock) {
         .agent(registered("pure", failing(Effects::Never)))
         .start();
     for (text, expected) in [
-        ("error", "failed \"The agent failed\"\nuser: error\n"),
+        ("error", "failed \"The agent failed (incident *)\"\nuser: error\n"),
         ("told", "failed \"The printer is out of paper\"\nuser: told\n"),
-        ("panic", "failed \"The agent failed\"\nuser: panic\n"),
+        ("panic", "failed \"The agent failed (incident *)\"\nuser: panic\n"),
         ("fail", "failed \"I gave up\"\nuser: fail\n"),
         ("reject", "rejected \"I do not do that\"\nuser: reject\n"),
     ] {
@@ -45,7 +48,71 @@ async fn the_client_reads_only_what_is_meant_for_it(stock: Stock) {
             assert_eq!(world.client_of(agent).task(&task.id).await.unwrap(), task);
         }
     }
-    assert_eq!(world.engine.counters().runs_failed.load(Ordering::Relaxed), 6, "error, told and panic, twice each");
+    for agent in world.engine.agents() {
+        let runs = agent.source.runs();
+        let counted: Vec<_> = RunEnd::ALL.into_iter().filter(|how| runs.ended(*how) > 0).collect();
+        assert_eq!(counted, [RunEnd::Rejected, RunEnd::Failed, RunEnd::Error, RunEnd::Panicked], "{}", agent.name);
+        assert_eq!((runs.started(), runs.failed(), runs.ended(RunEnd::Failed)), (5, 4, 2), "{}", agent.name);
+        assert_eq!(runs.seconds().buckets().iter().sum::<u64>(), 5);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_may_show_its_clients_the_whole_text_of_a_failure() {
+    let agent = from_fn(Traits::default().with_error_details(ErrorDetails::Full), |turn: Turn| async move {
+        match turn.text().as_str() {
+            "error" => Err(io::Error::other("no disk").into()),
+            "panic" => panic!("no disk"),
+            "details" => Err(AgentError::with_details("It broke", "no disk")),
+            _ => Err(AgentError::with_details("It broke", "")),
+        }
+    });
+    let world = World::of(registered("open", agent));
+    for (text, expected) in [
+        ("error", "failed \"no disk\"\nuser: error\n"),
+        ("panic", "failed \"The agent failed:\npanicked: no disk\"\nuser: panic\n"),
+        ("details", "failed \"It broke:\nno disk\"\nuser: details\n"),
+        ("nothing", "failed \"It broke\"\nuser: nothing\n"),
+    ] {
+        assert_eq!(picture(&soon(world.client().send(say(text))).await.unwrap()), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_way_to_end_a_run_is_counted_once() {
+    let agent = from_fn(Traits::default().with_run_max(Duration::from_secs(5)), |turn: Turn| async move {
+        match turn.text().as_str() {
+            "ask" => turn.ask("which?").await?,
+            "wait" => {
+                turn.working("").await?;
+                turn.cancelled().await;
+            }
+            "late" => return Err(AgentError::timed_out("Task timed out: too slow")),
+            "huge" => turn.artifact(Artifact::new("a", Vec::new())).await?,
+            "stuck" => std::future::pending().await,
+            _ => turn.answer("done").await?,
+        }
+        Ok(())
+    });
+    let world = World::of(registered("busy", agent));
+    for text in ["go", "ask", "late", "huge", "stuck"] {
+        soon(world.client().send(say(text))).await.unwrap();
+    }
+    let task = world.client().start("wait").await;
+    world.client().task_in(&task.id, TaskState::Working).await;
+    soon(world.client().cancel(&task.id)).await.unwrap();
+    let agents = world.engine.agents();
+    let runs = agents[0].source.runs();
+    let counted: Vec<_> = RunEnd::ALL.into_iter().map(|how| (how, runs.ended(how))).filter(|(_, n)| *n > 0).collect();
+    let expected = [
+        (RunEnd::Completed, 1),
+        (RunEnd::Paused, 1),
+        (RunEnd::InvalidResponse, 1),
+        (RunEnd::TimedOut, 2),
+        (RunEnd::Canceled, 1),
+    ];
+    assert_eq!(counted, expected);
+    assert_eq!((runs.started(), runs.failed(), runs.timed_out()), (6, 1, 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,7 +127,7 @@ async fn a_panic_after_a_wait_fails_the_task_and_keeps_what_was_written() {
     expect![[r#"
         1 task submitted said [hello] made []
         2 artifact-1-1. half of it
-        3 failed "The agent failed"
+        3 failed "The agent failed (incident *)"
     "#]]
     .assert_eq(&film(stream).await);
 }
@@ -81,7 +148,7 @@ async fn a_factory_that_panics_fails_the_task() {
     });
     let world = World::of(registered("scarce", source));
     let task = soon(world.client().send(say("hello"))).await.unwrap();
-    assert_eq!(picture(&task), "failed \"The agent failed\"\nuser: hello\n");
+    assert_eq!(picture(&task), "failed \"The agent failed (incident *)\"\nuser: hello\n");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use switchboard_core::model::TaskState;
 use switchboard_engine::limits::Limits;
-use switchboard_engine::runs::{Traits, Turn};
+use switchboard_engine::runs::{RunEnd, Traits, Turn};
 
 use crate::support::callers::{reply_to, say};
 use crate::support::on_both_stores;
@@ -73,6 +73,9 @@ async fn a_task_that_is_not_started_in_time_fails() {
     assert_eq!(world.client().task(&second.id).await.unwrap().state(), TaskState::Submitted);
     let second = world.client().task_in(&second.id, TaskState::Failed).await;
     assert_eq!(picture(&second), "failed \"Task timed out: it was not started within 180 s\"\nuser: second\n");
+    let agents = world.engine.agents();
+    let runs = agents[0].source.runs();
+    assert_eq!((runs.ended(RunEnd::NotStarted), runs.timed_out(), runs.started()), (1, 1, 1));
     assert_eq!(world.client().task(&first.id).await.unwrap().state(), TaskState::Submitted, "that one was started");
     act.returns();
     world.client().task_in(&first.id, TaskState::Completed).await;
@@ -142,6 +145,7 @@ async fn a_task_of_an_agent_that_is_never_served_again_fails_in_the_end() {
     let looks = world.commits();
     assert!(looks < 200, "{looks} commits: looking again and again costs little");
     pass(86_400 + 7_200).await;
+    assert_eq!(world.engine.counters().unserved_runs.ended(RunEnd::Unserved), 1);
     let (world, acts) = world_on(world.crash().await, |_| {});
     let task = world.client().task(&task.id).await.unwrap();
     assert_eq!(picture(&task), "failed \"The agent puppet is not served here any more\"\nuser: hello\n");

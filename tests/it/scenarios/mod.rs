@@ -2,6 +2,7 @@
 //! hold.
 
 mod canceling;
+mod clocks;
 mod crowds;
 mod declared_effects;
 mod direct_replies;
@@ -33,4 +34,5 @@ mod slow_readers;
 mod stream_ends;
 mod streaming;
 mod time_limits;
+mod waiting_runs;
 mod ways_of_dialects;

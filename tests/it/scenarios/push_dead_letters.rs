@@ -11,7 +11,7 @@ use switchboard_engine::ports::outbox::{OutboxEntry, OutboxState};
 use switchboard_engine::push::{Endpoint, NextUpdate, OutboxFilter};
 use switchboard_engine::runs::Traits;
 
-use crate::support::callers::{at_once, hook, say};
+use crate::support::callers::{at_once, hook, say, soon};
 use crate::support::hooks::{Answer, Call, Hooks};
 use crate::support::on_both_stores;
 use crate::support::puppets::{Acts, echo, puppet};
@@ -32,13 +32,16 @@ fn world(stock: Stock, hooks: &Arc<Hooks>, limits: impl FnOnce(&mut Limits)) -> 
 /// The dead letters, once there are so many.
 async fn dead(world: &World, count: usize) -> Vec<OutboxEntry> {
     let filter = OutboxFilter { state: Some(OutboxState::Dead), endpoint: None };
-    loop {
-        let page = world.engine.outbox().list(&filter, None, 100).await.unwrap();
-        if page.entries.len() == count {
-            return page.entries;
+    let look = async {
+        loop {
+            let page = world.engine.outbox().list(&filter, None, 100).await.unwrap();
+            if page.entries.len() == count {
+                return page.entries;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    };
+    soon(look).await
 }
 
 fn ids(calls: &[Call]) -> Vec<String> {
@@ -68,6 +71,24 @@ async fn a_dead_letter_is_seen_and_redriven(stock: Stock) {
     assert_eq!(ids(&hooks.calls(4).await), ["1", "1", "2", "3"]);
     dead(&world, 0).await;
     assert!(!outbox.redrive(entry.key).await.unwrap(), "there is nothing left to redrive");
+}
+
+/// Failures in a row are counted for one update: a receiver that takes something is not given up on for what it failed at
+/// before.
+#[tokio::test(start_paused = true)]
+async fn what_a_receiver_has_taken_starts_the_count_of_failures_anew() {
+    let (fails, takes) = (Answer::Status(500), Answer::Status(200));
+    let hooks = Hooks::answering([fails, takes, fails, takes, fails, takes]);
+    let (world, acts) = world(Stock::memory(), &hooks, |limits| limits.delivery_failures_max = 2);
+    world.client().send(at_once(with_hook("hello"))).await.unwrap();
+    let act = acts.next().await;
+    for text in ["one", "two"] {
+        act.turn.working(text).await.unwrap();
+    }
+    act.returns();
+    // Each of the first three is taken at the second attempt.
+    assert_eq!(ids(&hooks.calls(7).await), ["1", "1", "2", "2", "3", "3", "4"]);
+    dead(&world, 0).await;
 }
 
 async fn a_purged_dead_letter_is_not_sent(stock: Stock) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use expect_test::expect;
 use switchboard_core::model::{Artifact, Json, Part, TaskId, TaskState};
 use switchboard_engine::Readiness;
-use switchboard_engine::runs::{Agent, AgentError, AgentSource, Backoff, Recovery, Traits, Turn};
+use switchboard_engine::runs::{Agent, AgentError, AgentSource, Backoff, Recovery, RunEnd, Traits, Turn};
 
 use crate::support::callers::{at_once, reply_to, say, soon};
 use crate::support::on_both_stores;
@@ -245,6 +245,7 @@ async fn attempts_are_bounded(stock: Stock) {
         let reason = format!("The agent was interrupted {max} times and is not tried again");
         assert_eq!(picture(&task), format!("failed \"{reason}\"\nuser: hello\n"));
         assert!(acts.is_empty().await);
+        assert_eq!(world.engine.agents()[0].source.runs().ended(RunEnd::Interrupted), 1);
         stock = world.crash().await;
     }
 }

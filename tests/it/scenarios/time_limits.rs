@@ -1,6 +1,5 @@
 //! How long a run may take. Time that a task is paused is not the agent's.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use expect_test::expect;
@@ -40,7 +39,7 @@ async fn a_run_that_takes_too_long_fails_its_task_and_is_cut_off() {
     "#]]
     .assert_eq(&picture(&task));
     assert_eq!(act.turn.working("still here").await, Err(TurnError::Stopped));
-    assert_eq!(world.engine.counters().runs_timed_out.load(Ordering::Relaxed), 1);
+    assert_eq!(world.engine.agents()[0].source.runs().timed_out(), 1);
     assert_eq!(world.engine.runs_alive(), 0);
 }
 

@@ -36,6 +36,7 @@ use self::dice::Dice;
 use self::journal::{Story, Totals};
 use self::weather::Trouble;
 use self::world::{Build, World};
+use crate::support::limit::Limit;
 
 /// One world from its first call to its rest.
 struct Simulation<'a> {
@@ -58,6 +59,7 @@ impl Simulation<'_> {
 
     /// Its story, and how many steps its processes took.
     fn live(&self) -> (Story, u64) {
+        let _limit = Limit::new();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
             let mut dice = Dice::new(self.seed);

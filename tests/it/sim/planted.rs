@@ -260,6 +260,10 @@ impl Store for Doctored {
         })
     }
 
+    fn begin_runs(&self, begun: Vec<(TaskKey, u64)>) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        self.memory().begin_runs(begun)
+    }
+
     fn renew_leases(
         &self,
         held: Vec<(TaskKey, u64)>,

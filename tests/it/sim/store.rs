@@ -146,6 +146,10 @@ impl Store for NodeStore {
         })
     }
 
+    fn begin_runs(&self, begun: Vec<(TaskKey, u64)>) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        self.read("beginning a run", async move { self.below.begin_runs(begun).await })
+    }
+
     fn renew_leases(
         &self,
         held: Vec<(TaskKey, u64)>,

@@ -1,6 +1,7 @@
 //! The whole server without a socket: requests go through its tower service.
 
 use std::io;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
@@ -13,12 +14,14 @@ use switchboard_engine::Readiness;
 use tower::ServiceExt;
 
 use super::callers::soon;
+use super::limit::Limit;
 
 /// A server and what a test needs of it.
 #[derive(Clone)]
 pub(crate) struct Edge {
     service: A2aService,
     pub(crate) engine: Engine,
+    _limit: Arc<Limit>,
 }
 
 /// A whole answer.
@@ -67,7 +70,7 @@ impl Edge {
     pub(crate) fn new(builder: ServerBuilder) -> Self {
         let server = builder.public_url_or("http://127.0.0.1:8080").build().unwrap();
         let engine = server.engine().clone();
-        Self { service: server.into_service().unwrap(), engine }
+        Self { service: server.into_service().unwrap(), engine, _limit: Arc::new(Limit::new()) }
     }
 
     /// The usual agent on the usual settings.

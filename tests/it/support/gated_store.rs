@@ -161,6 +161,10 @@ impl Store for GatedStore {
         self.inner.claim_runs(claim)
     }
 
+    fn begin_runs(&self, begun: Vec<(TaskKey, u64)>) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        self.inner.begin_runs(begun)
+    }
+
     fn renew_leases(&self, held: Vec<(TaskKey, u64)>, ms: u32) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
         self.inner.renew_leases(held, ms)
     }

@@ -7,6 +7,7 @@ pub(crate) mod edge;
 pub(crate) mod gated_store;
 pub(crate) mod grpc;
 pub(crate) mod hooks;
+pub(crate) mod limit;
 pub(crate) mod pictures;
 pub(crate) mod puppets;
 pub(crate) mod shapes;

@@ -24,6 +24,17 @@ pub(crate) fn picture(task: &Task) -> String {
     out
 }
 
+/// A text whose incident id, which is never the same, is a star.
+fn with_masked_incident(text: String) -> String {
+    match text.split_once("(incident ") {
+        Some((before, after)) => {
+            let rest = after.split_once(')').map_or("", |(_, rest)| rest);
+            format!("{before}(incident *){rest}")
+        }
+        None => text,
+    }
+}
+
 /// All frames of a stream that ends.
 pub(crate) async fn film(updates: UpdateStream) -> String {
     let frames: Vec<_> = soon(updates.collect()).await;
@@ -79,7 +90,7 @@ pub(crate) fn line(frame: Result<&Frame, &ProtocolError>) -> String {
 
 fn status(status: &TaskStatus) -> String {
     match &status.message {
-        Some(message) => format!("{} \"{}\"", status.state.word(), words(message)),
+        Some(message) => format!("{} \"{}\"", status.state.word(), with_masked_incident(words(message))),
         None => status.state.word().to_owned(),
     }
 }

@@ -15,6 +15,7 @@ use switchboard_stores::sqlite::{SqliteOptions, SqliteStore};
 use tokio::time::Instant;
 
 use super::callers::Client;
+use super::limit::Limit;
 
 /// When every test begins: 2026-01-01T00:00:00Z.
 pub(crate) const BEGINNING: Timestamp = Timestamp::from_ms(1_767_225_600_000);
@@ -148,7 +149,7 @@ impl Setup {
         for agent in agents {
             engine = engine.agent(agent);
         }
-        World { engine: engine.build(), stock, first }
+        World { engine: engine.build(), stock, first, _limit: Limit::new() }
     }
 }
 
@@ -157,6 +158,7 @@ pub(crate) struct World {
     pub(crate) engine: Engine,
     stock: Stock,
     first: String,
+    _limit: Limit,
 }
 
 impl World {

@@ -33,7 +33,6 @@ use std::time::Duration;
 use switchboard::{Agent, AgentError, Json, Recovery, Traits, Turn, TurnError};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -61,29 +60,19 @@ pub(crate) struct Exec {
     /// The longest run that a call may ask for.
     pub(crate) run_max_per_call: Option<Duration>,
     pub(crate) recovery: Recovery,
-    /// How many of it may run at once; the others wait. Waiting counts as running time.
-    pub(crate) places: Semaphore,
+    /// How many of it may run at once; the others wait, and have not begun while they do.
+    pub(crate) processes_max: usize,
 }
 
 impl Agent for Exec {
     async fn run(&self, turn: Turn) -> Result<(), AgentError> {
         let deadline = Instant::now() + turn.run_max();
-        let place = tokio::select! {
-            biased;
-            () = turn.cancelled() => return Ok(()),
-            place = self.places.acquire() => Some(place?),
-            () = sleep_until(deadline) => None,
-        };
-        if place.is_none() {
-            return self.conclude(&turn, Stop::OutOfTime).await;
-        }
         let file = MessageFile::write(turn.message(), &request::request_json(&turn), self.data.as_deref()).await?;
         match Process::start(self.command(&turn, &file)).await {
             Ok(process) => self.follow(&turn, process, deadline).await,
             Err(error) => {
-                tracing::warn!(program = self.program.given, %error, "a command could not be started");
-                turn.fail(format!("The command {:?} could not be started: {error}", self.program.given)).await?;
-                Ok(())
+                let details = format!("{:?}: {error}", self.program.given);
+                Err(AgentError::with_details("The command could not be started", details))
             }
         }
     }
@@ -96,7 +85,7 @@ impl Agent for Exec {
         // The agent ends a late command itself, politely; the engine's end is for when that does not work.
         let wind_down = TERM_GRACE + REAP_MAX + Duration::from_secs(1);
         let traits = Traits::default().with_recovery(self.recovery.clone()).with_run_max(self.run_max);
-        let traits = traits.with_wind_down(wind_down);
+        let traits = traits.with_wind_down(wind_down).with_runs_max(self.processes_max);
         match self.run_max_per_call {
             Some(run_max) => traits.with_run_max_per_call(run_max),
             None => traits,
@@ -165,7 +154,6 @@ impl Exec {
         let traces = process.traces(&env_value(turn.task().id.as_str()));
         let stop = {
             let work = async {
-                // Until here it may have waited for a place.
                 turn.working("").await?;
                 let ((), last_words, status) = tokio::try_join!(
                     output::publish(stdout, turn, &ended),
@@ -200,17 +188,12 @@ impl Exec {
             Stop::Canceled | Stop::Ended(Err(TurnError::Stopped)) => Ok(()),
             Stop::OutOfTime => {
                 let limit = turn.run_max().as_secs();
-                turn.fail(format!("Task timed out: the command did not end within {limit} s")).await?;
-                Ok(())
+                Err(AgentError::timed_out(format!("Task timed out: the command did not end within {limit} s")))
             }
-            Stop::Ended(Ok(ending)) => {
-                if let Some(reason) = ending.complaint() {
-                    turn.fail(reason).await?;
-                }
-                Ok(())
-            }
+            Stop::Ended(Ok(ending)) => ending.verdict(),
             Stop::Ended(Err(TurnError::Refused(error))) => {
-                Err(AgentError::told(format!("The output of the command could not be kept: {error}")))
+                let told = format!("The output of the command could not be kept: {error}");
+                Err(AgentError::told(told).caused_by(TurnError::Refused(error)))
             }
             Stop::Ended(Err(error)) => Err(error.into()),
         }
@@ -218,18 +201,22 @@ impl Exec {
 }
 
 impl Ending {
-    /// What the client is told; none if all went well.
-    fn complaint(&self) -> Option<String> {
+    /// A failed command fails its task. The caller reads how it ended; what it wrote to standard error may hold paths and
+    /// secrets, and goes to the log.
+    fn verdict(self) -> Result<(), AgentError> {
         let what = match &self.status {
-            Ok(status) if status.success() => return None,
+            Ok(status) if status.success() => return Ok(()),
             Ok(status) => match status.code() {
-                Some(code) => format!("The command failed with exit code {code}"),
+                Some(code) => format!("The command exited with status {code}"),
                 // Spelled by std as "signal: 9 (SIGKILL)".
                 None => format!("The command was ended by {status}").replace("signal: ", "signal "),
             },
-            Err(error) => format!("It is not known how the command ended: {error}"),
+            Err(error) => {
+                let details = format!("{error}\n{}", self.last_words);
+                return Err(AgentError::with_details("It is not known how the command ended", details));
+            }
         };
-        if self.last_words.is_empty() { Some(what) } else { Some(format!("{what}:\n{}", self.last_words)) }
+        Err(AgentError::with_details(what, self.last_words))
     }
 }
 

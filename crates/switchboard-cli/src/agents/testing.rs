@@ -10,13 +10,14 @@ use switchboard_core::model::{
 };
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::MemoryStore;
-use switchboard_engine::runs::{Agent, AgentSource};
+use switchboard_engine::runs::{Agent, AgentSource, RunCounters, Traits};
 use switchboard_engine::system::SystemClock;
 use switchboard_engine::{Engine, Registered};
 
 pub(crate) struct Desk {
     pub(crate) engine: Engine,
     endpoint: Arc<dyn Endpoint>,
+    agent: Arc<Registered>,
 }
 
 impl Desk {
@@ -25,10 +26,18 @@ impl Desk {
     }
 
     pub(crate) fn with_limits(agent: impl Agent, limits: Limits) -> Self {
+        Self::build(AgentSource::shared(agent), limits)
+    }
+
+    pub(crate) fn with_traits(agent: impl Agent, change: impl FnOnce(Traits) -> Traits) -> Self {
+        Self::build(AgentSource::shared(agent).with_traits(change), Limits::default())
+    }
+
+    fn build(source: AgentSource, limits: Limits) -> Self {
         let capabilities = AgentCapabilities { streaming: Some(true), ..AgentCapabilities::default() };
         let agent = Registered {
             name: "agent".into(),
-            source: AgentSource::shared(agent),
+            source,
             card: Arc::new(AgentCard { capabilities, ..AgentCard::default() }),
             extended_card: None,
             extended_card_for_anyone: false,
@@ -36,7 +45,13 @@ impl Desk {
         let store = Arc::new(MemoryStore::new(Arc::new(SystemClock), 100));
         let engine = Engine::builder(store).limits(limits).agent(agent).build();
         let endpoint = engine.endpoint("agent").unwrap();
-        Self { engine, endpoint }
+        let agent = engine.agents().remove(0);
+        Self { engine, endpoint, agent }
+    }
+
+    /// What was counted about the agent's runs.
+    pub(crate) fn runs(&self) -> &RunCounters {
+        self.agent.source.runs()
     }
 
     pub(crate) async fn call(&self, request: Request) -> Result<Reply, ProtocolError> {

@@ -62,6 +62,15 @@ pub(crate) enum Effects {
     Some,
 }
 
+/// What a client reads of a failure that the agent did not choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ErrorDetails {
+    /// A reason and an incident id; the log has the cause under that id.
+    Incident,
+    /// The whole text.
+    Full,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Recovery {
     /// A run that was interrupted is started again.

@@ -40,7 +40,7 @@ pub(crate) fn local_url(server: &ServerSettings, tls: &TlsSettings) -> String {
 }
 
 /// A port on all addresses is reached on this machine by the loopback one.
-pub(crate) fn reachable(addr: SocketAddr) -> SocketAddr {
+fn reachable(addr: SocketAddr) -> SocketAddr {
     let ip = match addr.ip() {
         ip if !ip.is_unspecified() => ip,
         IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),

@@ -31,11 +31,11 @@ use switchboard::{SigningSecrets, Tls, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
-pub(crate) use choices::{Card, Effects, Idempotency, LogFormat, Seed, Synchronous};
+pub(crate) use choices::{Card, Effects, ErrorDetails, Idempotency, LogFormat, Seed, Synchronous};
 pub(crate) use environment::Environment;
 pub(crate) use flags::SettingFlags;
 pub(crate) use layer::gather;
-pub(crate) use listen::{is_local, is_local_url, local_url, reachable};
+pub(crate) use listen::{is_local, is_local_url, local_url};
 pub(crate) use origin::{ConfigError, ConfigErrors, Errors, Given, Origin};
 pub(crate) use print::print;
 pub(crate) use settle::settle;
@@ -93,12 +93,10 @@ impl Storage {
     }
 }
 
-/// A certificate and its key, and where they were found.
+/// A certificate and its key.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownTls {
     pub(crate) tls: Tls,
-    /// The file of the certificate.
-    pub(crate) cert: PathBuf,
     /// What is not wrong, but should not be left so.
     pub(crate) doubt: Option<ConfigError>,
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use switchboard::{CorvidOptions, Dialect, Limits, ProtocolBinding, SelectoolsOptions, ServerLimits};
 
-use super::choices::{Card, Effects, Idempotency, KindName, LogFormat, Recovery, Seed, Synchronous};
+use super::choices::{Card, Effects, ErrorDetails, Idempotency, KindName, LogFormat, Recovery, Seed, Synchronous};
 use super::layer::Layer;
 use super::row::Kind::{Bool, Choice, Command, List, Number, Path, Text};
 use super::row::{Kind, Row, Table, Value, words};
@@ -185,6 +185,14 @@ settings! {
     log_format: LogFormat = Row::new(Choice(words::<LogFormat>), CONFIGURATION,
             "How logs are written to standard error")
         .flag("--log-format", "text|json").variable("SWITCHBOARD_LOG_FORMAT").default("text");
+    log_completed_tasks: bool = Row::new(Bool, CONFIGURATION, "Log a line for each completed task")
+        .more("Tasks that end otherwise always have one.")
+        .flag("--log-completed-tasks", "BOOL").variable("SWITCHBOARD_LOG_COMPLETED_TASKS").default("true");
+    access_log: Option<PathBuf> = Row::new(Path("file"), CONFIGURATION,
+            "File to which a line is added for each request; - is standard error")
+        .more("A file that is moved away is begun anew, as rotation expects (docs/logs.md).")
+        .flag("--access-log", "FILE").variable("SWITCHBOARD_ACCESS_LOG")
+        .unset("no access log").example("\"access.log\"");
 }
 
 settings! {
@@ -225,7 +233,7 @@ settings! {
         .more("In the file it may also be a list of words. The text of the message comes on standard input, and the whole \
                message is in the file that A2A_MESSAGE_FILE names. What the command prints is the answer, streamed as it is \
                printed; a program that keeps its output back needs to be told, as in python3 -u. An exit code other than 0 is \
-               a failure with the last lines of standard error.")
+               a failure, and the last lines of standard error go to the log.")
         .flag("--exec", "CMD").variable("SWITCHBOARD_EXEC").unset("no command").example("[\"tr\", \"a-z\", \"A-Z\"]");
     shell: bool = Row::new(Bool, AGENT, "Give the command to a shell (sh -c)")
         .flag("--exec-shell", "BOOL").variable("SWITCHBOARD_EXEC_SHELL").default("false");
@@ -260,6 +268,11 @@ settings! {
     retry_pause_s_max: Option<u32> = Row::new(seconds(0, DAY_S), RUNS,
             "The longest pause between two attempts, in seconds")
         .unset_like(|| number(Limits::default().retry_backoff_ms_max / 1_000)).example("300");
+    error_details: ErrorDetails = Row::new(Choice(words::<ErrorDetails>), RUNS,
+            "What a client reads of an error, a panic or a failed command: a reason with an incident id, or the full text")
+        .more("The log has the cause under that id. The full text may hold paths and secrets, such as standard error.")
+        .flag("--error-details", "incident|full").variable("SWITCHBOARD_ERROR_DETAILS").for_every_agent()
+        .default("incident");
     effects: Option<Effects> = Row::new(Choice(words::<Effects>), RUNS, "Whether the agent may do things that last")
         .more("none: it only computes an answer, so accepting a message and answering it may be one commit. some: it starts \
                only after its message is durable.")

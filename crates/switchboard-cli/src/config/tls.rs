@@ -32,5 +32,5 @@ pub(super) fn tls(settings: &TlsSettings, folder: &Path) -> Result<Option<KnownT
             .from
             .error(format_args!("everybody on this machine can read {file}; `chmod 600 {file}` keeps it private"))
     });
-    Ok(Some(KnownTls { tls, cert: cert.clone(), doubt }))
+    Ok(Some(KnownTls { tls, doubt }))
 }

@@ -2,6 +2,7 @@
 //! effects may be asked first, so that its answer is in the same commit.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use switchboard_core::call::{Caller, SendMessage};
 use switchboard_core::dialect::{answers_before_the_run, own_id, vocabulary};
@@ -14,7 +15,10 @@ use crate::commit::{AppendError, Extras, Record, Step, WriteError, contended};
 use crate::house::{House, Registered};
 use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
 use crate::push::put_config;
-use crate::runs::{AgentFuture, Background, Effects, Replies, Run, Stage, Turn, TurnStart, poll_once};
+use crate::runs::{
+    AgentFuture, Background, Begun, Effects, Replies, Run, RunEnd, RunPlace, RunStart, Stage, Turn, TurnStart,
+    poll_once,
+};
 use crate::supervisor::Unbroken;
 
 /// What became of a message.
@@ -84,8 +88,12 @@ impl Entering<'_> {
         // In a context of the caller's choice there may be something to remember; a new one is empty.
         let has_background = !send.message.reference_task_ids.is_empty()
             || (self.agent.source.traits().context_messages_max > 0 && send.message.context_id.is_some());
-        match self.agent.source.traits().effects {
-            Effects::Never if !is_told_first => {
+        let may_ask_first = self.agent.source.traits().effects == Effects::Never && !is_told_first;
+        // An agent that is asked before its message is stored is at work from then on, so it needs its place first.
+        let is_limited = self.agent.source.places().is_some();
+        let place = if may_ask_first && is_limited { self.house.free_place(self.agent) } else { None };
+        match may_ask_first && (!is_limited || place.is_some()) {
+            true => {
                 // In a block of its own, so that what is prepared is not held while the answer is committed.
                 let asked = {
                     let opening = self.prepare(send)?;
@@ -95,9 +103,9 @@ impl Entering<'_> {
                     };
                     self.ask(opening, background)?
                 };
-                self.commit_asked(asked, is_chosen).await
+                self.commit_asked(asked, place, is_chosen).await
             }
-            Effects::Never | Effects::Possible => {
+            false => {
                 let Prepared { record, before, events, extras, .. } = self.prepare(send)?;
                 let mut folded = Folded::empty(record.id.clone(), record.context_id.clone());
                 folded.apply_all(&events);
@@ -124,7 +132,7 @@ impl Entering<'_> {
             || send.return_immediately
             || send.open_as.is_some()
             || send.push_config.is_some();
-        let record = Arc::new(Record::unopened(self.scope.clone(), id.clone(), context_id.clone()));
+        let record = Arc::new(Record::unopened(self.scope.clone(), id.clone(), context_id.clone(), now));
         let push = self.push_change(&send, &id, 0, &[])?;
         let SendMessage { message, metadata, accepted_output_modes, .. } = *send;
         let message = Message { task_id: Some(id), context_id: Some(context_id.clone()), ..message };
@@ -134,7 +142,7 @@ impl Entering<'_> {
         // Room for what a short answer adds.
         let mut events = Vec::with_capacity(4);
         decide_onto(&mut events, &before, command, &house.bounds(), now).map_err(refused)?;
-        let extras = Extras { push, accept: self.accept(1, 0), folded: None };
+        let extras = Extras { push, accept: self.accept(1, 0), ..Extras::default() };
         Ok(Prepared { record, inbound, before, events, extras, now })
     }
 
@@ -149,10 +157,12 @@ impl Entering<'_> {
         let start = TurnStart::first(record.clone(), inbound, &stage.head, run_max, background, now);
         let turn = Turn::staged(house.clone(), start, stage);
         let mut future = self.agent.source.start(turn.clone());
+        let mut ended = None;
         let stage = match poll_once(&mut future) {
             Some(outcome) => {
-                let end = outcome.into_end(house, &turn);
+                let (end, how) = outcome.into_end(house, self.agent, &turn);
                 turn.end_in_stage(end);
+                ended = Some((how, turn.work_time().elapsed()));
                 turn.finish_stage()
             }
             None => turn.unstage(),
@@ -164,21 +174,33 @@ impl Entering<'_> {
         extras.folded = Some(folded.clone());
         let run = head.running.then_some(future);
         let step = Step::of(before, head, events.into());
-        Ok(Asked { record, step, folded, extras: Box::new(extras), turn, run })
+        Ok(Asked { record, step, folded, extras: Box::new(extras), turn, run, ended })
     }
 
     /// Commits what an agent without effects was asked and has answered so far.
-    async fn commit_asked(&self, asked: Asked, is_chosen: bool) -> Result<Entry, ProtocolError> {
-        let Asked { record, step, folded, extras, turn, run } = asked;
+    async fn commit_asked(
+        &self,
+        asked: Asked,
+        place: Option<RunPlace>,
+        is_chosen: bool,
+    ) -> Result<Entry, ProtocolError> {
+        let Asked { record, step, folded, extras, turn, run, ended } = asked;
         let events = step.events.clone();
         let run = run.map(|future| (future, self.house.now()));
         if let Err(error) = self.house.append(&record, step, None, *extras).await {
-            // The run was for nothing, and it knows: it had no effects.
+            // Another request won the race. Cancel this run: its agent declared no effects, so nothing has to be undone.
             turn.cancel_token().cancel();
             return self.not_entered(error)?.ok_or_else(|| not_opened(&record.id, is_chosen));
         }
+        if let Some((how, worked)) = ended {
+            let shown = record.with_head(|head| RunEnd::shown_by(head, turn.number()));
+            let runs = self.agent.source.runs();
+            runs.start();
+            // The task shows that it failed; only the run knows of what.
+            runs.end(if shown == RunEnd::Failed && how != RunEnd::Completed { how } else { shown }, worked);
+        }
         if let Some((future, leased_at)) = run {
-            Run::new(self.house.clone(), self.agent.clone(), turn, future, leased_at).spawn();
+            Run::new(self.house.clone(), self.agent.clone(), turn, future, Begun::Already(place), leased_at).spawn();
         }
         self.house.note_opened();
         Ok(Entry::Entered(entered(record, folded, events, true)))
@@ -195,6 +217,9 @@ impl Entering<'_> {
         opened: bool,
     ) -> Result<Option<Entry>, ProtocolError> {
         let begins = opened || !before.running;
+        // A run that finds its place taken has not begun, and the commit says so.
+        let place = if begins { self.house.free_place(self.agent) } else { None };
+        extras.waits = begins && place.is_none();
         extras.folded = Some(folded.clone());
         let step = Step::from(before, events.into());
         let events = step.events.clone();
@@ -211,7 +236,9 @@ impl Entering<'_> {
             let background = self.house.background(self.agent, &self.scope, stored).await;
             let (house, agent) = (self.house.clone(), self.agent.clone());
             let record = entered.record.clone();
-            if let Some(run) = Run::begin(house, agent, record, stored, background, leased_at, false) {
+            let begun = place.map_or(Begun::NotYet, |place| Begun::Already(Some(place)));
+            let from = RunStart { begun, leased_at, interrupted: false };
+            if let Some(run) = Run::begin(house, agent, record, stored, background, from) {
                 run.spawn();
             }
         }
@@ -264,7 +291,7 @@ impl Entering<'_> {
                 None => Vec::new(),
             };
             let push = self.push_change(&send, &id, after_seq, &configs)?;
-            let extras = Extras { push, accept: self.accept(turn, after_seq), folded: None };
+            let extras = Extras { push, accept: self.accept(turn, after_seq), ..Extras::default() };
             let head = StoredHead { key: stored.key, scope: self.scope.clone(), head: stored.head.clone() };
             let record = Arc::new(Record::stored(head));
             let entry = self.commit_and_run(record, &stored.head, events, Arc::new(folded), extras, false).await?;
@@ -338,6 +365,8 @@ struct Asked {
     turn: Turn,
     /// The agent, if it has more to say.
     run: Option<AgentFuture>,
+    /// How its run ended and how long that took, if it has ended.
+    ended: Option<(RunEnd, Duration)>,
 }
 
 fn entered(record: Arc<Record>, folded: Arc<Folded>, events: Arc<[Event]>, opened: bool) -> Entered {

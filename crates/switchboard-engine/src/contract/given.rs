@@ -87,6 +87,7 @@ impl Pen {
             events: events.into(),
             head: Arc::new(head),
             lease_ms: None,
+            waits: false,
             push: Vec::new(),
             accept: None,
             at: now(subject),

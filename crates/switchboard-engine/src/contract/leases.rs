@@ -42,6 +42,12 @@ async fn claimed_only(subject: &dyn Subject, pen: &mut Pen, was_released: bool) 
     Arc::make_mut(&mut expected).apply_commit(std::slice::from_ref(&event));
     assert_eq!(stored.head, expected);
     pen.saw(expected, [event].into(), stored.head.seq + 1);
+    assert_eq!(begin(subject, pen).await, []);
+}
+
+/// Says that the run of a record begins; what comes back is lost.
+async fn begin(subject: &dyn Subject, pen: &Pen) -> Vec<TaskKey> {
+    subject.store().begin_runs(vec![(pen.key(), pen.head.fence)]).await.expect("runs begin")
 }
 
 async fn renew(subject: &dyn Subject, held: &[(TaskKey, u64)]) -> Vec<TaskKey> {
@@ -218,6 +224,48 @@ pub async fn a_run_given_back_in_order_has_not_been_tried_once_more(subject: &mu
     release(subject, &held, 0).await;
     claim_released(subject, &mut pen).await;
     assert_eq!((pen.head.fence, pen.head.attempt), (6, 2));
+    pen.check(subject).await;
+}
+
+/// A run begins when it has its place, and only then can a death interrupt it.
+pub async fn a_run_that_has_not_begun_was_not_interrupted(subject: &mut dyn Subject) {
+    let mut pen = Pen::new(anyone(), "t1", "ctx");
+    let opening = pen.opening(subject, "hello");
+    let mut commit = pen.commit(subject, vec![opening]);
+    (commit.lease_ms, commit.waits) = (Some(LEASE_MS), true);
+    pen.write(subject, commit).await;
+    assert_eq!(claim(subject).await.len(), 0, "one that waits is held like one at work");
+    let claim_unbegun = async |subject: &mut dyn Subject, pen: &mut Pen| {
+        let mut claimed = claim(subject).await;
+        let ClaimedRun { stored, was_released } = claimed.remove(0);
+        assert_eq!((claimed.len(), stored.key, was_released), (0, pen.key(), true));
+        assert_eq!((stored.head.fence, stored.head.attempt), (pen.head.fence + 1, pen.head.attempt));
+        let (fence, attempt) = (stored.head.fence, stored.head.attempt);
+        let event = Event::Claimed { fence, attempt, at: now(subject) };
+        pen.saw(stored.head.clone(), [event].into(), stored.head.seq + 1);
+    };
+    // However often the process dies, or falls silent, while the run waits.
+    for _ in 0..3 {
+        subject.restart();
+        claim_unbegun(subject, &mut pen).await;
+        subject.clock().advance_ms(LEASE_MS.into());
+        claim_unbegun(subject, &mut pen).await;
+    }
+    // Something that a caller does meanwhile does not begin it either.
+    pen.append(subject, vec![Event::MessageAdded { inbound: inbound(2, "x") }]).await;
+    subject.restart();
+    claim_unbegun(subject, &mut pen).await;
+    assert_eq!(pen.head.attempt, 1);
+
+    assert_eq!(begin(subject, &pen).await, []);
+    subject.restart();
+    claim_only(subject, &mut pen).await;
+    assert_eq!(pen.head.attempt, 2, "it had begun");
+    // A run that was replaced does not begin.
+    subject.clock().advance_ms(LEASE_MS.into());
+    let late = pen.clone();
+    claim_only(subject, &mut pen).await;
+    assert_eq!(begin(subject, &late).await, [pen.key()]);
     pen.check(subject).await;
 }
 

@@ -8,6 +8,7 @@
 pub mod accepted_tasks;
 pub mod accepts;
 pub mod artifacts;
+pub mod clocks;
 pub mod given;
 pub mod leases;
 pub mod lists;
@@ -82,6 +83,7 @@ macro_rules! store_contract {
             lists: a_task_that_moves_between_pages_shifts_nothing,
             lists: a_list_without_artifacts_has_the_rest,
             lists: the_total_follows_every_change,
+            retention: tasks_are_counted_by_state,
             accepts: a_used_key_is_a_duplicate_and_says_of_what,
             accepts: a_refused_duplicate_changes_nothing,
             accepts: a_key_is_free_again_after_its_window,
@@ -119,9 +121,15 @@ macro_rules! store_contract {
             leases: a_released_run_keeps_its_due_time_over_a_restart,
             leases: a_run_that_waits_and_is_canceled_is_due_at_once,
             leases: a_run_given_back_in_order_has_not_been_tried_once_more,
+            leases: a_run_that_has_not_begun_was_not_interrupted,
             leases: a_process_does_not_claim_what_it_is_at_work_on,
             leases: a_commit_of_the_run_leaves_its_lease_alone,
             leases: a_claim_takes_no_more_than_it_was_asked_for,
+            clocks: a_lease_lasts_as_long_as_it_would_have_when_the_clock_is_set_back,
+            clocks: a_pause_lasts_as_long_as_it_would_have_when_the_clock_is_set_back,
+            clocks: a_delivery_waits_as_long_as_it_would_have_when_the_clock_is_set_back,
+            clocks: a_claim_of_a_delivery_is_known_after_the_clock_was_set_back,
+            clocks: a_key_is_known_while_ages_do_not_count,
             retention: active_and_paused_tasks_are_never_pruned,
             retention: a_closed_task_goes_when_its_time_is_over,
             retention: a_direct_reply_goes_after_its_own_window,

@@ -69,8 +69,7 @@ pub async fn the_outbox_shows_what_waits_is_under_way_or_was_given_up_on(subject
         let outcome = if delivery.task_id == done.head.id {
             DeliveryOutcome::Delivered { seq: 2 }
         } else {
-            let due = now(subject).plus_ms(700);
-            DeliveryOutcome::Retry { delivered_seq: 0, due, error: "500".to_owned() }
+            DeliveryOutcome::Retry { delivered_seq: 0, wait_ms: 700, error: "500".to_owned() }
         };
         settle(subject, &delivery, outcome).await;
     }
@@ -141,8 +140,7 @@ pub async fn a_redriven_delivery_is_due_and_counts_anew(subject: &mut dyn Subjec
     assert_eq!((delivery.key, delivery.delivered_seq, delivery.failures), (key, 0, 0));
     // One under way is left alone.
     assert_eq!(redrive(subject, vec![key]).await, 0);
-    let due = now(subject).plus_ms(60_000);
-    let outcome = DeliveryOutcome::Retry { delivered_seq: 1, due, error: "500".to_owned() };
+    let outcome = DeliveryOutcome::Retry { delivered_seq: 1, wait_ms: 60_000, error: "500".to_owned() };
     settle(subject, &delivery, outcome).await;
     assert_eq!(claim(subject).await.len(), 0);
     // One that waits need not wait any longer.
@@ -173,21 +171,20 @@ pub async fn a_postponed_delivery_has_not_failed(subject: &mut dyn Subject) {
     let mut pen = due(subject, "t1").await;
     pen.append(subject, vec![status(subject, TaskState::Working, None)]).await;
     let delivery = claim(subject).await.remove(0);
-    let due = now(subject);
-    let outcome = DeliveryOutcome::Retry { delivered_seq: 0, due, error: "500".to_owned() };
+    let outcome = DeliveryOutcome::Retry { delivered_seq: 0, wait_ms: 0, error: "500".to_owned() };
     settle(subject, &delivery, outcome).await;
     let before = find(subject, delivery.key).await.expect("it waits");
     subject.clock().advance_ms(10);
     let delivery = claim(subject).await.remove(0);
     let due = now(subject).plus_ms(1_000);
-    settle(subject, &delivery, DeliveryOutcome::Postponed { delivered_seq: 0, due }).await;
+    settle(subject, &delivery, DeliveryOutcome::Postponed { delivered_seq: 0, wait_ms: 1_000 }).await;
     let after = find(subject, delivery.key).await.expect("it waits");
     assert_eq!(after, OutboxEntry { due: Some(due), ..before });
     assert_eq!(claim(subject).await.len(), 0);
     subject.clock().advance_ms(1_000);
     let delivery = claim(subject).await.remove(0);
     assert_eq!((delivery.delivered_seq, delivery.failures), (0, 1));
-    settle(subject, &delivery, DeliveryOutcome::Postponed { delivered_seq: 1, due: now(subject) }).await;
+    settle(subject, &delivery, DeliveryOutcome::Postponed { delivered_seq: 1, wait_ms: 0 }).await;
     let delivery = claim(subject).await.remove(0);
     assert_eq!((delivery.delivered_seq, delivery.failures), (1, 0), "what was taken starts the count anew");
 }
@@ -199,7 +196,7 @@ pub async fn many_deliveries_are_settled_at_once(subject: &mut dyn Subject) {
     let settled = claim(subject).await.into_iter().map(|delivery| {
         let outcome = match delivery.task_id.as_str() {
             "t0" => DeliveryOutcome::Parked { delivered_seq: 0, error: "410".to_owned() },
-            "t1" => DeliveryOutcome::Postponed { delivered_seq: 0, due: now(subject).plus_ms(5) },
+            "t1" => DeliveryOutcome::Postponed { delivered_seq: 0, wait_ms: 5 },
             _ => DeliveryOutcome::Delivered { seq: 1 },
         };
         (delivery.claim(), outcome)

@@ -44,6 +44,32 @@ async fn is_there(subject: &dyn Subject, pen: &Pen) -> bool {
     task.is_some()
 }
 
+pub async fn tasks_are_counted_by_state(subject: &mut dyn Subject) {
+    let counted = |subject: &dyn Subject| {
+        let tasks = subject.store().stats().tasks.expect("few tasks are counted at once");
+        let counts = TaskState::ALL.into_iter().zip(tasks);
+        counts.filter(|(_, count)| *count > 0).collect::<Vec<_>>()
+    };
+    assert_eq!(counted(subject), []);
+    Pen::opened(subject, "t1").await;
+    let mut paused = Pen::opened(subject, "t2").await;
+    paused.append(subject, vec![status(subject, TaskState::InputRequired, Some("?"))]).await;
+    Pen::completed(subject, "t3").await;
+    Pen::completed(subject, "t4").await;
+    let mut unborn = Pen::new(anyone(), "t5", "c1");
+    unborn.append(subject, vec![Event::Received { inbound: inbound(1, "x"), context_id: "c1".into() }]).await;
+    let kept = [(TaskState::Submitted, 1), (TaskState::InputRequired, 1)];
+    let all = [(TaskState::Submitted, 1), (TaskState::Completed, 2), (TaskState::InputRequired, 1)];
+    assert_eq!(counted(subject), all);
+    subject.restart();
+    assert_eq!(counted(subject), all);
+    subject.clock().advance_ms(31 * DAY_MS);
+    prune(subject, retention(subject)).await;
+    assert_eq!(counted(subject), kept);
+    paused.append(subject, vec![status(subject, TaskState::Canceled, None)]).await;
+    assert_eq!(counted(subject), [(TaskState::Submitted, 1), (TaskState::Canceled, 1)]);
+}
+
 pub async fn active_and_paused_tasks_are_never_pruned(subject: &mut dyn Subject) {
     let active = Pen::opened(subject, "t1").await;
     let mut paused = Pen::opened(subject, "t2").await;

@@ -155,8 +155,8 @@ pub async fn a_failed_delivery_waits_and_counts(subject: &mut dyn Subject) {
     for failures in 0..3 {
         let delivery = claim(subject, 1).await.remove(0);
         assert_eq!((delivery.delivered_seq, delivery.failures), (0, failures));
-        let due = now(subject).plus_ms(5000);
-        settle(subject, &delivery, DeliveryOutcome::Retry { delivered_seq: 0, due, error: "500".to_owned() }).await;
+        let outcome = DeliveryOutcome::Retry { delivered_seq: 0, wait_ms: 5000, error: "500".to_owned() };
+        settle(subject, &delivery, outcome).await;
         // News do not bring the attempt forward.
         progress(subject, &mut pen).await;
         assert_eq!(next_at(subject).await, Some(5000));
@@ -166,8 +166,8 @@ pub async fn a_failed_delivery_waits_and_counts(subject: &mut dyn Subject) {
     }
     // What was taken counts, and the count of failures begins anew.
     let delivery = claim(subject, 1).await.remove(0);
-    let due = now(subject);
-    settle(subject, &delivery, DeliveryOutcome::Retry { delivered_seq: 2, due, error: "reset".to_owned() }).await;
+    let outcome = DeliveryOutcome::Retry { delivered_seq: 2, wait_ms: 0, error: "reset".to_owned() };
+    settle(subject, &delivery, outcome).await;
     let delivery = claim(subject, 1).await.remove(0);
     assert_eq!((delivery.delivered_seq, delivery.failures), (2, 1));
     settle(subject, &delivery, DeliveryOutcome::Delivered { seq: 3 }).await;
@@ -214,12 +214,11 @@ pub async fn a_late_outcome_of_a_lost_claim_tells_only_what_was_taken(subject: &
     };
     let under_way = found(subject).await;
     assert_eq!((under_way.state, under_way.due), (OutboxState::UnderWay, Some(held.claimed_until)));
-    let due = now(subject).plus_ms(5);
     let late = |delivered_seq| {
         [
             DeliveryOutcome::Parked { delivered_seq, error: "gone".to_owned() },
-            DeliveryOutcome::Retry { delivered_seq, due, error: "500".to_owned() },
-            DeliveryOutcome::Postponed { delivered_seq, due },
+            DeliveryOutcome::Retry { delivered_seq, wait_ms: 5, error: "500".to_owned() },
+            DeliveryOutcome::Postponed { delivered_seq, wait_ms: 5 },
             DeliveryOutcome::Delivered { seq: delivered_seq },
         ]
     };
@@ -232,7 +231,8 @@ pub async fn a_late_outcome_of_a_lost_claim_tells_only_what_was_taken(subject: &
 
     // Whoever holds the claim settles it as if nothing had been said.
     let due = now(subject).plus_ms(60_000);
-    settle(subject, &held, DeliveryOutcome::Retry { delivered_seq: 0, due, error: "reset".to_owned() }).await;
+    let outcome = DeliveryOutcome::Retry { delivered_seq: 0, wait_ms: 60_000, error: "reset".to_owned() };
+    settle(subject, &held, outcome).await;
     let waiting = found(subject).await;
     assert_eq!((waiting.state, waiting.delivered_seq, waiting.failures), (OutboxState::Waiting, 1, 1));
     assert_eq!(waiting.due, Some(due));
@@ -248,8 +248,8 @@ pub async fn a_claim_that_ran_out_and_that_nobody_took_still_settles(subject: &m
     put(subject, &mut pen, "p1", 0).await;
     let delivery = claim(subject, 1).await.remove(0);
     subject.clock().advance_ms(10 * i64::from(CLAIM_MS));
-    let due = now(subject).plus_ms(5_000);
-    settle(subject, &delivery, DeliveryOutcome::Retry { delivered_seq: 0, due, error: "500".to_owned() }).await;
+    let outcome = DeliveryOutcome::Retry { delivered_seq: 0, wait_ms: 5_000, error: "500".to_owned() };
+    settle(subject, &delivery, outcome).await;
     assert_eq!(next_at(subject).await, Some(5_000));
     subject.clock().advance_ms(5_000);
     assert_eq!(claim(subject, 1).await.remove(0).failures, 1);

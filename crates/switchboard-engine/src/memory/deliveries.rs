@@ -129,19 +129,19 @@ impl Tables {
                 webhook.last_error = None;
                 webhook.claimable_at = (webhook.delivered_seq < seq).then_some(now);
             }
-            DeliveryOutcome::Retry { delivered_seq, due, error } => {
+            DeliveryOutcome::Retry { delivered_seq, wait_ms, error } => {
                 // A receiver that took something has not failed at what comes next before.
                 webhook.failures = if delivered_seq > webhook.delivered_seq { 1 } else { webhook.failures + 1 };
                 webhook.delivered_seq = webhook.delivered_seq.max(delivered_seq);
                 webhook.last_error = Some(error);
-                webhook.claimable_at = Some(due);
+                webhook.claimable_at = Some(now.plus_ms(wait_ms));
             }
-            DeliveryOutcome::Postponed { delivered_seq, due } => {
+            DeliveryOutcome::Postponed { delivered_seq, wait_ms } => {
                 if delivered_seq > webhook.delivered_seq {
                     webhook.failures = 0;
                 }
                 webhook.delivered_seq = webhook.delivered_seq.max(delivered_seq);
-                webhook.claimable_at = Some(due);
+                webhook.claimable_at = Some(now.plus_ms(wait_ms));
             }
             DeliveryOutcome::Parked { delivered_seq, error } => {
                 webhook.failures += 1;
@@ -174,6 +174,19 @@ impl Tables {
 
     pub(super) fn next_delivery_at(&self) -> Option<Timestamp> {
         self.due.first().map(|(at, _)| *at)
+    }
+
+    /// The clock was set back: what waits, and every claim, lasts as long as it would have. The time that names a claim
+    /// stays as it is, since the process that holds it knows it by that.
+    pub(super) fn set_back_deliveries(&mut self, by_ms: i64) {
+        for (_, delivery) in std::mem::take(&mut self.due) {
+            let record = self.webhooks.get(&delivery).and_then(|key| self.records.get_mut(key));
+            let webhook = record.and_then(|record| record.webhooks.iter_mut().find(|webhook| webhook.key == delivery));
+            if let Some(at) = webhook.and_then(|webhook| webhook.claimable_at.as_mut()) {
+                *at = at.plus_ms(-by_ms);
+                self.due.insert((*at, delivery));
+            }
+        }
     }
 
     /// Deliveries under way are due again, as if the process that posted them had died.

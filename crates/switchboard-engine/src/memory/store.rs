@@ -32,10 +32,17 @@ impl MemoryStore {
 
     /// What a restart does to a durable store: whoever held a lease or a delivery is gone. For tests of recovery.
     pub fn void_leases(&self) {
-        let now = self.clock.now();
-        let mut tables = self.lock();
+        let (mut tables, now) = self.at_present();
         tables.void_leases();
         tables.void_delivery_claims(now);
+    }
+
+    /// The tables and the time, which is read under the lock so that it goes back only if the clock does.
+    fn at_present(&self) -> (MutexGuard<'_, Tables>, Timestamp) {
+        let mut tables = self.lock();
+        let now = self.clock.now();
+        tables.saw(now);
+        (tables, now)
     }
 
     // A panic while the lock was held can only be a bug in this module; the tables are still the best answer there is.
@@ -50,8 +57,8 @@ fn answer<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
 
 impl Store for MemoryStore {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
-        let now = self.clock.now();
-        answer(self.lock().commit(commit, now))
+        let (mut tables, now) = self.at_present();
+        answer(tables.commit(commit, now))
     }
 
     fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>> {
@@ -103,8 +110,8 @@ impl Store for MemoryStore {
     }
 
     fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>> {
-        let now = self.clock.now();
-        answer(Ok(self.lock().find_accepted(&key, now)))
+        let (tables, now) = self.at_present();
+        answer(Ok(tables.find_accepted(&key, now)))
     }
 
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
@@ -112,8 +119,12 @@ impl Store for MemoryStore {
     }
 
     fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
-        let now = self.clock.now();
-        answer(Ok(self.lock().claim_runs(&claim, now)))
+        let (mut tables, now) = self.at_present();
+        answer(Ok(tables.claim_runs(&claim, now)))
+    }
+
+    fn begin_runs(&self, begun: Vec<(TaskKey, u64)>) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        answer(Ok(self.lock().begin_runs(&begun)))
     }
 
     fn renew_leases(
@@ -121,8 +132,8 @@ impl Store for MemoryStore {
         held: Vec<(TaskKey, u64)>,
         lease_ms: u32,
     ) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
-        let now = self.clock.now();
-        answer(Ok(self.lock().renew_leases(&held, lease_ms, now)))
+        let (mut tables, now) = self.at_present();
+        answer(Ok(tables.renew_leases(&held, lease_ms, now)))
     }
 
     fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
@@ -130,22 +141,21 @@ impl Store for MemoryStore {
     }
 
     fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>> {
-        let now = self.clock.now();
-        self.lock().release_leases(&released, now);
+        let (mut tables, now) = self.at_present();
+        tables.release_leases(&released, now);
         answer(Ok(()))
     }
 
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
-        let now = self.clock.now();
-        answer(Ok(self.lock().claim_deliveries(limit, claim_ms, now)))
+        let (mut tables, now) = self.at_present();
+        answer(Ok(tables.claim_deliveries(limit, claim_ms, now)))
     }
 
     fn settle_deliveries(
         &self,
         settled: Vec<(DeliveryClaim, DeliveryOutcome)>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {
-        let now = self.clock.now();
-        let mut tables = self.lock();
+        let (mut tables, now) = self.at_present();
         for (claim, outcome) in settled {
             tables.settle_delivery(claim, outcome, now);
         }
@@ -164,8 +174,15 @@ impl Store for MemoryStore {
         answer(Ok(self.lock().prune(retention, limit)))
     }
 
+    fn hold_until(&self, until: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.lock().held_until = until;
+        answer(Ok(()))
+    }
+
     fn stats(&self) -> StoreStats {
-        let mut stats = self.lock().stats.clone();
+        let tables = self.lock();
+        let mut stats = StoreStats { tasks: Some(tables.tasks), ..tables.stats.clone() };
+        drop(tables);
         // Nobody waits for anybody here: each commit is its own transaction and takes microseconds.
         stats.batches = stats.commits;
         stats.commit_seconds[0] = stats.commits;
@@ -183,8 +200,7 @@ impl Outbox for MemoryStore {
     }
 
     fn redrive(&self, keys: Vec<DeliveryKey>) -> BoxFuture<'_, Result<usize, StoreError>> {
-        let now = self.clock.now();
-        let mut tables = self.lock();
+        let (mut tables, now) = self.at_present();
         answer(Ok(keys.into_iter().filter(|key| tables.redrive(*key, now)).count()))
     }
 

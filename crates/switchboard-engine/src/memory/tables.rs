@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use switchboard_core::lifecycle::{Folded, Head, Phase};
-use switchboard_core::model::{ArtifactId, Dialect, PushConfig, TaskId, Timestamp};
+use switchboard_core::model::{ArtifactId, Dialect, PushConfig, TaskId, TaskState, Timestamp};
 
 use crate::id_hash::{IdHash, SeededHash};
+use crate::ports::clock::SET_BACK_MS_MIN;
 use crate::ports::room::Room;
 use crate::ports::store::{
     Accept, Accepted, Commit, CommitError, DeliveryKey, LogPage, LoggedCommit, Scope, StoreError, StoreStats,
@@ -30,8 +31,14 @@ pub(super) struct Tables {
     /// Deliveries that wait or are under way, by the moment they may be claimed.
     pub(super) due: BTreeSet<(Timestamp, DeliveryKey)>,
     pub(super) stats: StoreStats,
+    /// Born tasks by state, in the order of `TaskState::ALL`.
+    pub(super) tasks: [u64; TaskState::ALL.len()],
     last_key: i64,
     pub(super) last_delivery: i64,
+    /// The time of the newest call.
+    seen: Timestamp,
+    /// Until then ages do not count.
+    pub(super) held_until: Timestamp,
 }
 
 pub(super) struct Record {
@@ -76,6 +83,8 @@ pub(super) struct LogEntry {
 #[derive(Clone, Copy)]
 pub(super) struct Lease {
     pub(super) hold: Hold,
+    /// Whether the run has begun; one that has not was not interrupted if its holder dies.
+    pub(super) begun: bool,
     /// When it may be claimed: the end of a held lease, or the moment a released run is due.
     pub(super) claimable_at: Timestamp,
 }
@@ -102,8 +111,21 @@ impl Tables {
             webhooks: BTreeMap::new(),
             due: BTreeSet::new(),
             stats: StoreStats::default(),
+            tasks: Default::default(),
             last_key: 0,
             last_delivery: 0,
+            seen: Timestamp::default(),
+            held_until: Timestamp::default(),
+        }
+    }
+
+    /// Takes the time of a call in. If the clock was set back, whatever waits goes on waiting for as long as it would have.
+    pub(super) fn saw(&mut self, now: Timestamp) {
+        let back_ms = self.seen.ms_since(now);
+        self.seen = now;
+        if back_ms >= SET_BACK_MS_MIN {
+            self.set_back_runs(back_ms);
+            self.set_back_deliveries(back_ms);
         }
     }
 
@@ -182,7 +204,7 @@ impl Tables {
             self.stats.rows_written += 1;
         }
         self.stats.rows_written += 2;
-        self.lease_after_commit(key, commit.lease_ms, now);
+        self.lease_after_commit(key, commit.lease_ms, commit.waits, now);
         if pushes {
             self.change_push(key, commit.push, now);
         }
@@ -215,7 +237,14 @@ impl Tables {
     /// Keeps the ordered sets in step with a record that has changed.
     fn index(&mut self, key: TaskKey, before: Option<Before>, at: Timestamp) {
         let Some(record) = self.records.get_mut(&key) else { return };
-        let status_at = (record.head.phase == Phase::Live).then_some(record.head.status_at);
+        let is_live = record.head.phase == Phase::Live;
+        let status_at = is_live.then_some(record.head.status_at);
+        if let Some(state) = before.and_then(|before| before.listed_under) {
+            self.tasks[state as usize] -= 1;
+        }
+        if is_live {
+            self.tasks[record.head.state as usize] += 1;
+        }
         if record.head.is_closed() && record.closed_at.is_none() {
             record.closed_at = Some(at);
         }
@@ -264,6 +293,9 @@ impl Tables {
                 self.listed.remove(&record.scope);
             }
         }
+        if record.head.phase == Phase::Live {
+            self.tasks[record.head.state as usize] -= 1;
+        }
         if let Some(lease) = record.lease {
             self.runs.remove(&(lease.claimable_at, key));
         }
@@ -309,7 +341,7 @@ impl Tables {
         let (task, accept) = self.accepted.get(key)?;
         let task_id = self.records.get(task)?.head.id.clone();
         let Accept { digest, turn, after_seq, expires, .. } = *accept;
-        (expires > now).then_some(Accepted { task_id, digest, turn, after_seq })
+        (expires > now || now < self.held_until).then_some(Accepted { task_id, digest, turn, after_seq })
     }
 
     /// Forgets idempotency keys whose window has passed, at most `limit`.
@@ -338,12 +370,15 @@ impl Record {
 }
 
 /// Where the ordered sets have a record before a commit changes it.
+#[derive(Clone, Copy)]
 struct Before {
     listed_at: Option<Timestamp>,
+    listed_under: Option<TaskState>,
 }
 
 impl Before {
     fn of(record: &Record) -> Self {
-        Self { listed_at: (record.head.phase == Phase::Live).then_some(record.head.status_at) }
+        let is_live = record.head.phase == Phase::Live;
+        Self { listed_at: is_live.then_some(record.head.status_at), listed_under: is_live.then_some(record.head.state) }
     }
 }

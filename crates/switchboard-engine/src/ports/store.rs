@@ -12,9 +12,10 @@ use switchboard_core::model::{
     ArtifactId, ConfigId, ContextId, Dialect, PushConfig, Task, TaskId, TaskState, TaskStatus, Timestamp,
 };
 
-use super::Outbox;
+use super::clock::ClockRecord;
 use super::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use super::room::Room;
+use super::{Outbox, Quarantine};
 
 pub use super::keys::{DeliveryKey, Scope, TaskKey};
 pub use super::store_error::StoreError;
@@ -75,9 +76,15 @@ pub trait Store: Send + Sync {
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>>;
 
     /// Takes over runs that nobody holds: their lease has run out, was released and is due, or belonged to a process
-    /// that is provably gone. Each is committed as `Claimed` under a new fence; a released one without a new attempt. A
-    /// lease that has run out while this process is at work on its run is renewed instead.
+    /// that is provably gone. Each is committed as `Claimed` under a new fence; one that was released or has not begun
+    /// (see [`Store::begin_runs`]) without a new attempt. A lease that has run out while this process is at work on its
+    /// run is renewed instead. A run whose task cannot be read goes into quarantine, and the others are claimed.
     fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>>;
+
+    /// Records that claimed runs, and those committed as waiting, begin now; says which of them this process has lost.
+    /// It is durable before a run has any effect: if the holder dies before, the run was not interrupted, and the next
+    /// claim is no further attempt.
+    fn begin_runs(&self, begun: Vec<(TaskKey, u64)>) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>>;
 
     /// Extends the leases this process holds and says which it has lost. Renewing an expired lease that nobody claimed
     /// is allowed: a laptop that slept has lost nothing.
@@ -117,6 +124,23 @@ pub trait Store: Send + Sync {
     }
 
     fn stats(&self) -> StoreStats;
+
+    /// The rows that could not be read since the store was opened.
+    fn quarantine(&self) -> Quarantine {
+        Quarantine::default()
+    }
+
+    /// What was known of the wall clock when the store was opened.
+    fn clock_record(&self) -> ClockRecord {
+        ClockRecord::default()
+    }
+
+    /// Remembers that ages do not count until then, also for a process that starts before: idempotency keys are known
+    /// although their window seems to have passed.
+    fn hold_until(&self, until: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
+        let _ = until;
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// One step of one task.
@@ -131,6 +155,8 @@ pub struct Commit {
     pub folds: bool,
     /// Take, or take again, the lease on the run for this long. A commit that ends the run drops the lease by itself.
     pub lease_ms: Option<u32>,
+    /// The run that takes its lease with this commit has to wait for its place: it begins with [`Store::begin_runs`].
+    pub waits: bool,
     pub push: Vec<PushChange>,
     pub accept: Option<Accept>,
     pub at: Timestamp,
@@ -284,7 +310,7 @@ pub struct Release {
 #[derive(Clone, Debug)]
 pub struct ClaimedRun {
     pub stored: StoredHead,
-    /// It had been given back in order. If not, whoever held it died or fell silent.
+    /// It had been given back in order, or had not begun. If not, the process that held it died or fell silent.
     pub was_released: bool,
 }
 
@@ -369,10 +395,11 @@ pub struct DeliveryClaim {
 pub enum DeliveryOutcome {
     /// The receiver has taken everything up to here.
     Delivered { seq: u64 },
-    /// Keep what was delivered, try the next again at `due`.
-    Retry { delivered_seq: u64, due: Timestamp, error: String },
-    /// Not tried, through no fault of its own: keep what was delivered and the count of failures, take it up at `due`.
-    Postponed { delivered_seq: u64, due: Timestamp },
+    /// Keep what was delivered, try the next again after `wait_ms` by the store's clock.
+    Retry { delivered_seq: u64, wait_ms: i64, error: String },
+    /// Not tried, through no fault of its own: keep what was delivered and the count of failures, take it up after
+    /// `wait_ms`.
+    Postponed { delivered_seq: u64, wait_ms: i64 },
     /// Given up on; it stays visible until somebody redrives it.
     Parked { delivered_seq: u64, error: String },
 }
@@ -431,6 +458,9 @@ pub struct StoreStats {
     /// Commits by the time they took, below each bound of `COMMIT_MICROS_BOUNDS`, and above all of them.
     pub commit_seconds: [u64; 10],
     pub commit_micros_sum: u64,
+    /// Tasks that are kept, in the order of [`TaskState::ALL`]. Kept up to date by every commit, so reading it costs
+    /// nothing; none while a file that was just opened is being counted.
+    pub tasks: Option<[u64; TaskState::ALL.len()]>,
 }
 
 /// Upper bounds, in microseconds, of the commit latency histogram.

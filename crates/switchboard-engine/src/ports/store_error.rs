@@ -7,6 +7,8 @@ pub enum StoreError {
     Unavailable(String),
     /// Stop: what is stored cannot be right.
     Corrupt(String),
+    /// One record cannot be read, and the others can: the store has put it into quarantine. The text is for the log.
+    Damaged(String),
     /// The log no longer reaches back that far.
     Pruned,
 }

@@ -168,9 +168,12 @@ fn unreadable(
         let error = "the updates that were not delivered are no longer kept".to_owned();
         return parked(house, delivery, delivered_seq, error);
     }
+    if let StoreError::Damaged(_) = error {
+        // Waiting does not mend it. As a dead letter it is in the list, and can be redriven when the task is mended.
+        return parked(house, delivery, delivered_seq, "what is stored of the task is damaged".to_owned());
+    }
     tracing::error!(task = %delivery.task_id, config = %delivery.config.id, ?error, "a delivery could not be read");
-    let due = house.now().plus_ms(backoff_ms(4, 500, 60_000, dice));
-    DeliveryOutcome::Postponed { delivered_seq, due }
+    DeliveryOutcome::Postponed { delivered_seq, wait_ms: backoff_ms(4, 500, 60_000, dice) }
 }
 
 fn failed(trip: &Trip<'_>, error: String, dice: u64) -> DeliveryOutcome {
@@ -180,13 +183,14 @@ fn failed(trip: &Trip<'_>, error: String, dice: u64) -> DeliveryOutcome {
     // Whatever was delivered on the way starts the count anew.
     let failures = if delivered_seq > delivery.delivered_seq { 1 } else { delivery.failures + 1 };
     let (task, config) = (&delivery.task_id, &delivery.config.id);
-    if failures >= limits.delivery_failures_max {
+    // After a jump of the wall clock the pauses between the attempts may have been none.
+    if failures >= limits.delivery_failures_max && !house.clock_is_held() {
         return parked(house, delivery, delivered_seq, error);
     }
     tracing::info!(%task, %config, failures, error, "a webhook failed and will be tried again");
     let wait_ms = backoff_ms(failures, limits.delivery_backoff_ms_min, limits.delivery_backoff_ms_max, dice);
     let wait_ms = wait_ms.max(i64::try_from(trip.finding.retry_after_ms).unwrap_or(i64::MAX));
-    DeliveryOutcome::Retry { delivered_seq, due: house.now().plus_ms(wait_ms), error }
+    DeliveryOutcome::Retry { delivered_seq, wait_ms, error }
 }
 
 pub(super) fn parked(house: &House, delivery: &Delivery, delivered_seq: u64, error: String) -> DeliveryOutcome {

@@ -111,7 +111,7 @@ impl Dispatcher {
             while let Ok(finished) = self.finished.try_recv() {
                 self.take_in(finished);
             }
-            let moved = self.lanes().advance(self.house.now());
+            let moved = self.lanes().advance(self.house.steady_now());
             for (endpoint, place) in moved {
                 self.act(endpoint, place);
             }
@@ -132,7 +132,8 @@ impl Dispatcher {
     /// Records what has ended and takes what is due, both in one go; says whether the store did its part.
     async fn settle_and_claim(&mut self) -> bool {
         let settled = std::mem::take(&mut self.settled);
-        let dues = settled.iter().filter_map(|(_, outcome)| due_of(outcome));
+        let now = self.house.now();
+        let dues = settled.iter().filter_map(|(_, outcome)| wait_ms_of(outcome)).map(|wait_ms| now.plus_ms(wait_ms));
         self.soonest = self.soonest.into_iter().chain(dues).min();
         let limits = &self.house.limits;
         let limit = if self.lanes().has_room() { CLAIM_BATCH } else { 0 };
@@ -175,7 +176,7 @@ impl Dispatcher {
         }
         let endpoint = Endpoint::of(&delivery.config.url);
         let claimed = Claimed { delivery, at: Instant::now() };
-        let place = self.lanes().offer(&endpoint, claimed, self.house.now());
+        let place = self.lanes().offer(&endpoint, claimed, self.house.steady_now());
         if let Some(place) = place {
             self.act(endpoint, place);
         }
@@ -186,7 +187,11 @@ impl Dispatcher {
             Place::Start { item, probe } => self.start(endpoint, item, probe),
             Place::Hold { item, due } => {
                 Counters::add(&self.house.counters.deliveries_held);
-                self.put_back(&item.delivery, due);
+                self.put_back(&item.delivery, due.ms_since(self.house.steady_now()));
+            }
+            Place::GiveUp { item, .. } if self.house.clock_is_held() => {
+                Counters::add(&self.house.counters.deliveries_held);
+                self.put_back(&item.delivery, i64::from(self.house.limits.endpoint_probe_ms_max));
             }
             Place::GiveUp { item, down_since } => {
                 let delivery = item.delivery;
@@ -208,7 +213,7 @@ impl Dispatcher {
         self.house.supervisor.spawn(Kind::Delivery, async move {
             let (outcome, finding) = if claimed.is_stale(&courier.limits) {
                 let delivered_seq = claimed.delivery.delivered_seq;
-                (DeliveryOutcome::Postponed { delivered_seq, due: courier.now() }, Finding::default())
+                (DeliveryOutcome::Postponed { delivered_seq, wait_ms: 0 }, Finding::default())
             } else {
                 deliver(&courier, &claimed, probe, dice).await
             };
@@ -222,15 +227,15 @@ impl Dispatcher {
     fn take_in(&mut self, finished: Finished) {
         let Finished { key, endpoint, probe, began, outcome, finding } = finished;
         let dice = dice((key, began.elapsed().subsec_nanos()));
-        self.lanes().finished(&endpoint, probe, finding, began.elapsed(), self.house.now(), dice);
+        self.lanes().finished(&endpoint, probe, finding, began.elapsed(), self.house.steady_now(), dice);
         match outcome {
             Some(outcome) => self.settle(key, outcome),
             None => drop(self.in_hand.remove(&key)),
         }
     }
 
-    fn put_back(&mut self, delivery: &Delivery, due: Timestamp) {
-        self.settle(delivery.key, DeliveryOutcome::Postponed { delivered_seq: delivery.delivered_seq, due });
+    fn put_back(&mut self, delivery: &Delivery, wait_ms: i64) {
+        self.settle(delivery.key, DeliveryOutcome::Postponed { delivered_seq: delivery.delivered_seq, wait_ms });
     }
 
     fn settle(&mut self, key: DeliveryKey, outcome: DeliveryOutcome) {
@@ -242,7 +247,7 @@ impl Dispatcher {
     fn tidy(&mut self) {
         if self.tidied.elapsed() >= TIDY {
             self.tidied = Instant::now();
-            self.lanes().tidy(self.house.now());
+            self.lanes().tidy(self.house.steady_now());
             self.house.webhook.tidy();
         }
     }
@@ -272,9 +277,9 @@ fn dice(what: impl Hash) -> u64 {
     IdHash::default().hash_one(what)
 }
 
-fn due_of(outcome: &DeliveryOutcome) -> Option<Timestamp> {
+fn wait_ms_of(outcome: &DeliveryOutcome) -> Option<i64> {
     match outcome {
-        DeliveryOutcome::Retry { due, .. } | DeliveryOutcome::Postponed { due, .. } => Some(*due),
+        DeliveryOutcome::Retry { wait_ms, .. } | DeliveryOutcome::Postponed { wait_ms, .. } => Some(*wait_ms),
         DeliveryOutcome::Delivered { .. } | DeliveryOutcome::Parked { .. } => None,
     }
 }

@@ -196,7 +196,7 @@ impl OutboxDesk {
     }
 
     fn probe_now(&self, endpoint: Option<&Endpoint>) {
-        let now = self.house.now();
+        let now = self.house.steady_now();
         self.house.lanes.lock().unwrap_or_else(PoisonError::into_inner).probe_now(endpoint, now);
         self.house.deliveries_due.notify_one();
     }

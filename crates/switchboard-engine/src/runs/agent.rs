@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::Json;
+use tokio::sync::Semaphore;
 
-use super::{AgentError, Turn};
+use super::{AgentError, RunCounters, Turn};
 
 /// An agent: it is given one message at a time and works on it.
 ///
@@ -47,9 +48,14 @@ pub struct Traits {
     pub run_max_per_call: Option<Duration>,
     /// How much longer a run is waited for that is out of time, for agents that then end by themselves in an orderly way.
     pub wind_down: Duration,
+    /// How much of an error the client reads.
+    pub error_details: ErrorDetails,
     /// How many messages of earlier tasks in the same context the agent is given ([`Turn::context`]). 0, the default, is
     /// none: each task stands by itself.
     pub context_messages_max: usize,
+    /// How many runs of this agent may be at work in this process at once; none is no limit but the engine's. A run that
+    /// waits for its place has not begun: its time does not count, and a crash does not interrupt it.
+    pub runs_max: Option<usize>,
     /// Refuses a message whose client accepts none of the media types on the card. Otherwise the agent answers with what
     /// it writes, and the reply says so in a header.
     pub strict_output_modes: bool,
@@ -65,7 +71,9 @@ impl Default for Traits {
             run_max: None,
             run_max_per_call: None,
             wind_down: Duration::ZERO,
+            error_details: ErrorDetails::Incident,
             context_messages_max: 0,
+            runs_max: None,
             strict_output_modes: false,
         }
     }
@@ -120,6 +128,13 @@ impl Traits {
         self
     }
 
+    /// At least one run may be at work.
+    #[must_use]
+    pub fn with_runs_max(mut self, runs_max: usize) -> Self {
+        self.runs_max = Some(runs_max.max(1));
+        self
+    }
+
     #[must_use]
     pub fn with_context_messages_max(mut self, messages_max: usize) -> Self {
         self.context_messages_max = messages_max;
@@ -131,6 +146,23 @@ impl Traits {
         self.strict_output_modes = strict;
         self
     }
+
+    #[must_use]
+    pub fn with_error_details(mut self, details: ErrorDetails) -> Self {
+        self.error_details = details;
+        self
+    }
+}
+
+/// How much the client reads of a failure that the agent did not choose: an error it returned, a panic, the end of a
+/// command. What an agent says on purpose, with [`Turn::fail`], [`Turn::reject`] or [`AgentError::told`], always goes out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ErrorDetails {
+    /// A short reason and an incident id. The log has the cause under that id.
+    #[default]
+    Incident,
+    /// The whole text, which may hold paths and secrets of the server.
+    Full,
 }
 
 /// Whether a run has effects outside its task: writes, calls, payments.
@@ -197,12 +229,18 @@ pub enum Idempotency {
 /// A started agent.
 pub type AgentFuture = Pin<Box<dyn Future<Output = Result<(), AgentError>> + Send>>;
 
+type Start = Arc<dyn Fn(Turn) -> AgentFuture + Send + Sync>;
+type CleanUp = Arc<dyn Fn(Json) -> BoxFuture<'static, ()> + Send + Sync>;
+
 /// Where the agent for a turn comes from.
 #[derive(Clone)]
 pub struct AgentSource {
-    start: Arc<dyn Fn(Turn) -> AgentFuture + Send + Sync>,
-    clean_up: Arc<dyn Fn(Json) -> BoxFuture<'static, ()> + Send + Sync>,
+    start: Start,
+    clean_up: CleanUp,
     traits: Traits,
+    runs: Arc<RunCounters>,
+    /// One for each run that may be at work at once, if that is limited.
+    places: Option<Arc<Semaphore>>,
 }
 
 impl AgentSource {
@@ -219,7 +257,7 @@ impl AgentSource {
             let agent = cleaner.clone();
             Box::pin(async move { agent.clean_up_after(checkpoint).await })
         };
-        Self { start: Arc::new(start), clean_up: Arc::new(clean_up), traits }
+        Self::new(Arc::new(start), Arc::new(clean_up), traits)
     }
 
     /// A fresh instance for each turn. The factory is called once at the beginning to read the traits.
@@ -236,7 +274,7 @@ impl AgentSource {
             let make = cleaner.clone();
             Box::pin(async move { make().clean_up_after(checkpoint).await })
         };
-        Self { start: Arc::new(start), clean_up: Arc::new(clean_up), traits }
+        Self::new(Arc::new(start), Arc::new(clean_up), traits)
     }
 
     #[must_use]
@@ -244,11 +282,31 @@ impl AgentSource {
         &self.traits
     }
 
+    /// What has been counted about this agent's runs.
+    #[must_use]
+    pub fn runs(&self) -> &RunCounters {
+        &self.runs
+    }
+
+    /// The same agent with counters that stand at zero, for one more engine.
+    pub(crate) fn counted_anew(mut self) -> Self {
+        self.runs = Arc::default();
+        self
+    }
+
     /// Overrides what the agent declares.
     #[must_use]
-    pub fn with_traits(mut self, change: impl FnOnce(Traits) -> Traits) -> Self {
-        self.traits = change(self.traits);
-        self
+    pub fn with_traits(self, change: impl FnOnce(Traits) -> Traits) -> Self {
+        Self::new(self.start, self.clean_up, change(self.traits))
+    }
+
+    fn new(start: Start, clean_up: CleanUp, traits: Traits) -> Self {
+        let places = traits.runs_max.map(|max| Arc::new(Semaphore::new(max.clamp(1, Semaphore::MAX_PERMITS))));
+        Self { start, clean_up, traits, runs: Arc::default(), places }
+    }
+
+    pub(crate) fn places(&self) -> Option<&Arc<Semaphore>> {
+        self.places.as_ref()
     }
 
     pub(crate) fn start(&self, turn: Turn) -> AgentFuture {

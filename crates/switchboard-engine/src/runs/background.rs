@@ -7,6 +7,7 @@ use switchboard_core::dialect::conversation;
 use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::{Message, Task, TaskId, TaskView};
 
+use crate::escaped::Escaped;
 use crate::house::{House, Registered};
 use crate::ports::store::{ListQuery, Scope, StoredTask};
 
@@ -47,8 +48,12 @@ impl House {
         for id in message.reference_task_ids.iter().take(self.limits.referenced_tasks_max) {
             match self.stored_task(scope, id).await {
                 Ok(Some(stored)) if stored.head.phase == Phase::Live => found.push(stored.folded.task.clone()),
-                Ok(_) => tracing::warn!(task = %id, "a message refers to a task that is not there"),
-                Err(error) => tracing::warn!(task = %id, ?error, "a referenced task could not be read"),
+                Ok(_) => tracing::debug!(
+                    task = %Escaped::new(id.as_str()), "a message refers to a task that is not there"
+                ),
+                Err(error) => tracing::warn!(
+                    task = %Escaped::new(id.as_str()), ?error, "a referenced task could not be read"
+                ),
             }
         }
         found

@@ -1,25 +1,67 @@
 //! How a run goes wrong: for the agent's author, and for the client. These are two texts; only the second leaves.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{FAILED_UNTOLD, Json, Message, Task, TaskState};
 
+use super::{ErrorDetails, RunEnd};
+
+type Cause = Box<dyn Error + Send + Sync>;
+
 /// Why an agent's run failed.
 ///
 /// Whatever a boxed error can be made of converts into one with `?` or `.into()`: any [`std::error::Error`], a boxed one,
-/// an `anyhow::Error`, a text. It goes to the log, and the client is told only that the agent failed.
-/// [`AgentError::told`] makes one whose text the client may read.
+/// an `anyhow::Error`, a text. It goes to the log, and the client is told that the agent failed and an incident id by which
+/// the operator finds the log line. Three constructors say more:
+///
+/// - [`AgentError::told`]: the client reads the whole text;
+/// - [`AgentError::with_details`]: the client reads a summary and an incident id, the details go to the log;
+/// - [`AgentError::timed_out`]: the client reads the text, and the run counts as one that took too long.
+///
+/// An agent that declares [`ErrorDetails::Full`] shows clients everything.
 pub struct AgentError {
-    pub(crate) told: Option<String>,
-    pub(crate) cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+    kind: Kind,
+    /// What the client may read.
+    told: Option<String>,
+    /// What only the log may have.
+    cause: Option<Cause>,
 }
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Told,
+    TimedOut,
+    Hidden,
+}
+
+/// A chain of causes longer than this is a loop.
+const CAUSES_MAX: usize = 16;
 
 impl AgentError {
     /// A failure with a reason for the client.
     pub fn told(reason: impl Into<String>) -> Self {
-        Self { told: Some(reason.into()), cause: None }
+        Self { kind: Kind::Told, told: Some(reason.into()), cause: None }
+    }
+
+    /// A failure that the agent did not choose. The client reads the summary and an incident id; the details, which may
+    /// hold paths or secrets, go to the log under that id.
+    pub fn with_details(summary: impl Into<String>, details: impl Into<Cause>) -> Self {
+        Self { kind: Kind::Hidden, told: Some(summary.into()), cause: Some(details.into()) }
+    }
+
+    /// An end because time ran out, with a reason for the client.
+    pub fn timed_out(reason: impl Into<String>) -> Self {
+        Self { kind: Kind::TimedOut, told: Some(reason.into()), cause: None }
+    }
+
+    /// Adds what only the log may have.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl Into<Cause>) -> Self {
+        self.cause = Some(cause.into());
+        self
     }
 
     /// What the client may read.
@@ -27,18 +69,76 @@ impl AgentError {
     pub fn client_text(&self) -> &str {
         self.told.as_deref().unwrap_or(FAILED_UNTOLD)
     }
+
+    /// Whether there is something to log beside what the client reads.
+    pub(crate) fn is_incident(&self) -> bool {
+        self.kind == Kind::Hidden || self.cause.is_some()
+    }
+
+    /// What the client reads of this failure.
+    pub(crate) fn text_for_client(&self, details: ErrorDetails, incident: &str) -> String {
+        let told = self.client_text();
+        match (self.kind, details) {
+            (Kind::Told | Kind::TimedOut, _) => told.to_owned(),
+            (Kind::Hidden, ErrorDetails::Incident) => format!("{told} (incident {incident})"),
+            (Kind::Hidden, ErrorDetails::Full) => match (&self.told, self.cause_text()) {
+                (_, None) => told.to_owned(),
+                (None, Some(cause)) => cause,
+                (Some(summary), Some(details)) => format!("{summary}:\n{details}"),
+            },
+        }
+    }
+
+    /// The cause and what caused that, for the log.
+    pub(crate) fn cause_text(&self) -> Option<String> {
+        let mut text = String::new();
+        for cause in self.causes() {
+            let more = cause.to_string();
+            // Many errors end with the text of their source.
+            if text.ends_with(&more) {
+                continue;
+            }
+            if !text.is_empty() {
+                text.push_str(": ");
+            }
+            text.push_str(&more);
+        }
+        Some(text).filter(|text| !text.is_empty())
+    }
+
+    /// How the run counts that ended with this.
+    pub(crate) fn run_end(&self) -> RunEnd {
+        let refused = |cause: &(dyn Error + 'static)| matches!(cause.downcast_ref(), Some(TurnError::Refused(_)));
+        match self.kind {
+            _ if self.causes().any(refused) => RunEnd::InvalidResponse,
+            Kind::Told => RunEnd::Failed,
+            Kind::TimedOut => RunEnd::TimedOut,
+            Kind::Hidden => RunEnd::Error,
+        }
+    }
+
+    /// The cause, what caused that, and so on.
+    fn causes(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
+        let mut next = self.cause.as_deref().map(|cause| -> &(dyn Error + 'static) { cause });
+        let one = move || {
+            let cause = next?;
+            next = cause.source();
+            Some(cause)
+        };
+        std::iter::from_fn(one).take(CAUSES_MAX)
+    }
 }
 
 // Bounded by `Into`, not by `Error`, because neither a text, nor a boxed error, nor `anyhow::Error` is an `Error` itself.
-impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for AgentError {
+impl<E: Into<Cause>> From<E> for AgentError {
     fn from(error: E) -> Self {
-        Self { told: None, cause: Some(error.into()) }
+        Self { kind: Kind::Hidden, told: None, cause: Some(error.into()) }
     }
 }
 
 impl fmt::Debug for AgentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.cause {
+        match self.cause_text() {
             Some(cause) => write!(f, "{}: {cause}", self.client_text()),
             None => f.write_str(self.client_text()),
         }
@@ -67,7 +167,7 @@ impl fmt::Display for TurnError {
     }
 }
 
-impl std::error::Error for TurnError {}
+impl Error for TurnError {}
 
 /// The name in the metadata of a failure's message that tells how the agent answered wrongly.
 const INVALID_RESPONSE: &str = "switchboard.invalidAgentResponse";

@@ -5,8 +5,10 @@
 mod agent;
 mod artifact_writer;
 mod background;
+mod ending;
 mod error;
 mod pause;
+mod place;
 mod recovery;
 mod registry;
 mod restore;
@@ -17,16 +19,20 @@ mod sweeper;
 mod turn;
 mod work_time;
 
-pub use agent::{Agent, AgentFuture, AgentSource, Backoff, Effects, Idempotency, Recovery, Replies, Traits};
+pub use agent::{
+    Agent, AgentFuture, AgentSource, Backoff, Effects, ErrorDetails, Idempotency, Recovery, Replies, Traits,
+};
 pub use artifact_writer::ArtifactWriter;
+pub use ending::{RunCounters, RunEnd};
 pub use error::{AgentError, TurnError};
 pub use turn::Turn;
 
 pub(crate) use background::Background;
 pub(crate) use error::invalid_response;
+pub(crate) use place::{Begun, RunPlace};
 pub(crate) use recovery::give_back;
 pub(crate) use registry::RunRegistry;
-pub(crate) use runner::{Run, poll_once};
+pub(crate) use runner::{Run, RunStart, poll_once};
 pub(crate) use stage::Stage;
 pub(crate) use sweeper::sweep;
 pub(crate) use turn::TurnStart;

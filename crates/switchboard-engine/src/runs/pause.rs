@@ -9,8 +9,10 @@ use switchboard_core::dialect::limits_pauses;
 use switchboard_core::lifecycle::Command;
 use switchboard_core::model::{Message, Part, Role, TIMED_OUT, Task, Timestamp};
 
+use super::RunEnd;
 use crate::commit::{Record, WriteError};
-use crate::house::{Counters, House, Registered};
+use crate::escaped::Escaped;
+use crate::house::{House, Registered};
 use crate::ports::store::{Scope, StoredHead, StoredTask};
 
 impl House {
@@ -41,10 +43,9 @@ impl House {
         message.context_id = Some(record.context_id.clone());
         message.task_id = Some(record.id.clone());
         let command = Command::EndPause { turn: stored.head.turn, message: Arc::new(message) };
-        let events = self.write(&record, command).await?;
-        if !events.is_empty() {
-            Counters::add(&self.counters.runs_timed_out);
-        }
+        // The run has ended long ago, as paused. Only the line for the ended task tells why there was no answer.
+        record.fails_by(RunEnd::TimedOut.word());
+        self.write(&record, command).await?;
         Ok(())
     }
 }
@@ -56,6 +57,6 @@ pub(super) async fn end_pause_in_time(house: Arc<House>, agent: Arc<Registered>,
     let left_ms = ends_at.ms_since(house.now());
     tokio::time::sleep(Duration::from_millis(u64::try_from(left_ms).unwrap_or_default())).await;
     if let Err(error) = house.end_pause(&record.scope, &stored).await {
-        tracing::warn!(task = %record.id, ?error, "a task that waited too long for an answer could not be ended");
+        tracing::warn!(task = %Escaped::new(record.id.as_str()), ?error, "a task that waited too long for an answer could not be ended");
     }
 }

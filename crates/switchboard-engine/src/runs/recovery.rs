@@ -9,7 +9,7 @@ use switchboard_core::lifecycle::{Command, Head, Inbound, RunCommand, TurnEnd};
 use switchboard_core::model::{Message, Part, Role, TIMED_OUT, TaskState, Timestamp};
 
 use super::registry::HeldRun;
-use super::{Backoff, Recovery, Run};
+use super::{Backoff, Begun, Recovery, Run, RunEnd, RunStart};
 use crate::commit::{Record, WriteError};
 use crate::house::{House, Registered};
 use crate::limits::Limits;
@@ -45,21 +45,27 @@ pub(super) async fn take_up(
         }
     }
     let policy = agent.as_ref().map(|agent| &agent.source.traits().recovery);
-    let verdict = judge(&stored.head, was_released, policy, &house.limits, house.now());
+    let ages_count = !house.clock_is_held();
+    let verdict = judge(&stored.head, was_released, policy, &house.limits, ages_count, house.now());
     match (verdict, agent) {
         (Verdict::Run, Some(agent)) => {
-            house.note_recovered();
+            agent.source.runs().recover();
             tracing::debug!(task = %record.id, agent = %agent.name, attempt, "run taken up again");
             let background = house.background(&agent, &record.scope, &stored).await;
-            if let Some(run) = Run::begin(house.clone(), agent, record, &stored, background, claimed_at, true) {
+            let from = RunStart { begun: Begun::NotYet, leased_at: claimed_at, interrupted: true };
+            if let Some(run) = Run::begin(house.clone(), agent, record, &stored, background, from) {
                 run.spawn();
             }
             Ok(None)
         }
-        (Verdict::End(end), _) => {
-            house.note_recovered();
-            if let Err(error) = end_turn(house, &record, fence, inbound, end).await {
+        (Verdict::End(end), agent) => {
+            let how = end.how(agent.is_some());
+            let runs = agent.as_ref().map_or(&house.counters.unserved_runs, |agent| agent.source.runs());
+            runs.recover();
+            if let Err(error) = end_turn(house, &record, fence, inbound, end, how).await {
                 tracing::warn!(task = %record.id, ?error, "an interrupted run could not be ended");
+            } else {
+                runs.end_unstarted(how);
             }
             Ok(None)
         }
@@ -82,10 +88,19 @@ pub(crate) async fn give_back(house: &House, held: Vec<HeldRun>) {
     let mut released = Vec::with_capacity(held.len());
     for HeldRun { key, fence, record, begun } in held {
         let agent = house.agents.get(&record.scope.agent);
-        match agent.map(|agent: &Arc<Registered>| &agent.source.traits().recovery) {
+        let how = match agent.map(|agent: &Arc<Registered>| &agent.source.traits().recovery) {
             // If it cannot be ended now, its lease stays, and whoever finds that void will end it.
-            Some(Recovery::Fail { reason }) if begun => fail_cut_off(house, &record, fence, reason).await,
-            Some(_) | None => released.push(Release { key, fence, pause_ms: 0 }),
+            Some(Recovery::Fail { reason }) if begun => {
+                fail_cut_off(house, &record, fence, reason).await;
+                RunEnd::Interrupted
+            }
+            Some(_) | None => {
+                released.push(Release { key, fence, pause_ms: 0 });
+                RunEnd::Stopped
+            }
+        };
+        if let Some(agent) = agent.filter(|_| begun) {
+            agent.source.runs().end_unstarted(how);
         }
     }
     if released.is_empty() {
@@ -102,7 +117,8 @@ async fn fail_cut_off(house: &House, record: &Record, fence: u64, reason: &str) 
         Err(_) => None,
     };
     let Some(inbound) = inbound else { return };
-    if let Err(error) = end_turn(house, record, fence, inbound, End::Failed(reason.to_owned())).await {
+    let end = End::Failed(reason.to_owned());
+    if let Err(error) = end_turn(house, record, fence, inbound, end, RunEnd::Interrupted).await {
         tracing::warn!(task = %record.id, ?error, "a run that was cut off could not be failed");
     }
 }
@@ -113,10 +129,12 @@ async fn end_turn(
     fence: u64,
     inbound: Arc<Inbound>,
     end: End,
+    how: RunEnd,
 ) -> Result<(), WriteError> {
     let end = match end {
         End::Canceled => TurnEnd::Returned,
         End::Failed(reason) => {
+            record.fails_by(how.word());
             let mut message = Message::new(Role::Agent, house.uuid(), vec![Part::text(reason)]);
             message.context_id = Some(record.context_id.clone());
             message.task_id = Some(record.id.clone());
@@ -145,8 +163,28 @@ enum End {
     Failed(String),
 }
 
-/// What to do with a claimed run. `policy` is its agent's; none if that is not served here.
-fn judge(head: &Head, was_released: bool, policy: Option<&Recovery>, limits: &Limits, now: Timestamp) -> Verdict {
+impl End {
+    /// How a run counts that is ended like this.
+    fn how(&self, is_served: bool) -> RunEnd {
+        match self {
+            Self::Canceled => RunEnd::Canceled,
+            Self::Failed(reason) if reason.starts_with(TIMED_OUT) => RunEnd::TimedOut,
+            Self::Failed(_) if is_served => RunEnd::Interrupted,
+            Self::Failed(_) => RunEnd::Unserved,
+        }
+    }
+}
+
+/// What to do with a claimed run. `policy` is its agent's; none if that is not served here. After a jump of the wall clock
+/// ages do not count for a while: nothing is ended because of them.
+fn judge(
+    head: &Head,
+    was_released: bool,
+    policy: Option<&Recovery>,
+    limits: &Limits,
+    ages_count: bool,
+    now: Timestamp,
+) -> Verdict {
     if head.cancel_requested {
         return Verdict::End(End::Canceled);
     }
@@ -156,8 +194,8 @@ fn judge(head: &Head, was_released: bool, policy: Option<&Recovery>, limits: &Li
     }
     let age_ms = now.ms_since(head.status_at);
     match policy {
-        None => judge_unserved(head, limits, age_ms),
-        // A death before it was given back counts, too: then this is a later attempt.
+        None => judge_unserved(head, limits, if ages_count { age_ms } else { 0 }),
+        // It has not begun, or was given back; a death before that counts, too: then this is a later attempt.
         Some(Recovery::Fail { .. }) if was_released && head.attempt <= 1 => Verdict::Run,
         Some(Recovery::Fail { reason }) => Verdict::End(End::Failed(reason.clone())),
         Some(Recovery::Retry { attempts_max, backoff }) => {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::commit::Record;
@@ -22,6 +24,7 @@ struct Entry {
     /// Drops the run where it stands: its lease is lost.
     lost: CancellationToken,
     begun: Arc<AtomicBool>,
+    entered: Instant,
 }
 
 impl Entry {
@@ -47,7 +50,9 @@ impl RunRegistry {
         let (lost, begun) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
         let mut runs = self.lock();
         if runs.get(&key).is_none_or(|entry| entry.fence <= fence) {
-            runs.insert(key, Entry { fence, record, cancel, lost: lost.clone(), begun: begun.clone() });
+            let entry =
+                Entry { fence, record, cancel, lost: lost.clone(), begun: begun.clone(), entered: Instant::now() };
+            runs.insert(key, entry);
         }
         drop(runs);
         Guard { registry: self.clone(), key, fence, lost, begun }
@@ -108,6 +113,16 @@ impl RunRegistry {
                 entry.lost.cancel();
             }
         }
+    }
+
+    /// How many runs wait to be started, and how long the oldest of them has waited.
+    pub(crate) fn waiting(&self) -> (usize, Duration) {
+        let runs = self.lock();
+        let waiting = runs.values().filter(|entry| !entry.begun.load(Ordering::Relaxed));
+        let (count, oldest) = waiting.fold((0, None), |(count, oldest): (usize, Option<Instant>), entry| {
+            (count + 1, Some(oldest.map_or(entry.entered, |oldest| oldest.min(entry.entered))))
+        });
+        (count, oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed()))
     }
 
     /// How many runs are at work.

@@ -1,28 +1,28 @@
 //! Drives an agent through its turns, detached from any socket: ends it when it is canceled or out of time, records how
 //! it ended, and goes on with the next waiting message.
 
+use std::any::Any;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use switchboard_core::dialect::limits_pauses;
 use switchboard_core::lifecycle::{Command, RunCommand, TurnEnd};
-use switchboard_core::model::{Part, TIMED_OUT, TaskState, Timestamp};
-
-use tokio::sync::OwnedSemaphorePermit;
+use switchboard_core::model::{FAILED_UNTOLD, Part, TIMED_OUT, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use super::error::mark_invalid_response;
 use super::pause::end_pause_in_time;
+use super::place::{Begun, RunPlace, Waited};
 use super::recovery::queued_too_long;
 use super::registry::Guard;
 use super::turn::TurnStart;
-use super::{AgentError, AgentFuture, Background, Turn};
+use super::{AgentError, AgentFuture, Background, RunEnd, Turn};
 use crate::commit::{Record, WriteError};
-use crate::house::{Counters, House, Registered};
+use crate::escaped::Escaped;
+use crate::house::{House, Registered};
 use crate::ports::store::StoredTask;
 use crate::supervisor::Kind;
 
@@ -30,23 +30,48 @@ use crate::supervisor::Kind;
 pub(crate) enum Outcome {
     Returned,
     Failed(AgentError),
-    Panicked,
+    /// With what the panic said.
+    Panicked(String),
 }
 
 impl Outcome {
-    /// What is recorded of it. The cause of a failure goes to the log, the client gets the text meant for it.
-    pub(crate) fn into_end(self, house: &House, turn: &Turn) -> TurnEnd {
-        let error = match self {
-            Self::Returned => return TurnEnd::Returned,
-            Self::Failed(error) => error,
-            Self::Panicked => AgentError { told: None, cause: None },
+    /// What is recorded of it, and how the run counts if that is what ends it. The cause of a failure goes to the log under
+    /// an incident id, and the client gets the text meant for it.
+    pub(crate) fn into_end(self, house: &House, agent: &Registered, turn: &Turn) -> (TurnEnd, RunEnd) {
+        let (error, how) = match self {
+            Self::Returned => return (TurnEnd::Returned, RunEnd::Completed),
+            Self::Failed(error) => {
+                let how = error.run_end();
+                (error, how)
+            }
+            Self::Panicked(text) => (AgentError::with_details(PANICKED, text), RunEnd::Panicked),
         };
-        Counters::add(&house.counters.runs_failed);
+        let incident = house.uuid();
         let record = turn.record();
-        tracing::warn!(task = %record.id, agent = %record.scope.agent, attempt = turn.attempt(), ?error, "run failed");
-        let message = turn.agent_message(vec![Part::text(error.client_text())]);
-        TurnEnd::Failed { message: Some(mark_invalid_response(message, &error)) }
+        // A run that was told to stop and says so by an error is no incident, nor is a failure that the agent chose: the line
+        // for the ended task tells of both.
+        if error.is_incident() && !turn.is_cancelled() {
+            let cause = error.cause_text().unwrap_or_default();
+            tracing::warn!(
+                task = %Escaped::new(record.id.as_str()), agent = %record.scope.agent, attempt = turn.attempt(),
+                incident = &*incident, reason = how.word(), what = %Escaped::new(error.client_text()),
+                cause = %Escaped::new(&cause), "run failed"
+            );
+        }
+        record.fails_by(how.word());
+        let text = error.text_for_client(agent.source.traits().error_details, &incident);
+        let message = turn.agent_message(vec![Part::text(text)]);
+        (TurnEnd::Failed { message: Some(mark_invalid_response(message, &error)) }, how)
     }
+}
+
+/// What the client of an agent that panicked reads.
+const PANICKED: &str = FAILED_UNTOLD;
+
+/// What a panic said. Nearly every one carries a text.
+fn panic_text(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    format!("panicked: {}", text.unwrap_or("without a text"))
 }
 
 /// Polls an agent once, where a panic is an outcome and not the end of the server.
@@ -55,7 +80,7 @@ pub(crate) fn poll_agent(future: &mut AgentFuture, cx: &mut Context<'_>) -> Poll
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(Ok(()))) => Poll::Ready(Outcome::Returned),
         Ok(Poll::Ready(Err(error))) => Poll::Ready(Outcome::Failed(error)),
-        Err(_) => Poll::Ready(Outcome::Panicked),
+        Err(payload) => Poll::Ready(Outcome::Panicked(panic_text(&*payload))),
     }
 }
 
@@ -76,8 +101,18 @@ pub(crate) struct Run {
     future: AgentFuture,
     /// None for a record that was never committed.
     guard: Option<Guard>,
+    begun: Begun,
     /// It entered the register so long after its lease was taken that another may have been taken meanwhile.
     is_late: bool,
+}
+
+/// What a run starts from, beside its turn.
+pub(crate) struct RunStart {
+    pub(crate) begun: Begun,
+    /// The lease was taken then, or later.
+    pub(crate) leased_at: Timestamp,
+    /// Whether the turn may have been worked on before.
+    pub(crate) interrupted: bool,
 }
 
 enum Ended {
@@ -93,17 +128,16 @@ enum Ended {
 }
 
 impl Run {
-    /// Starts the current turn of a record, whose lease was taken at `leased_at` or later; `interrupted` if it may have
-    /// been worked on before.
+    /// Starts the current turn of a record.
     pub(crate) fn begin(
         house: Arc<House>,
         agent: Arc<Registered>,
         record: Arc<Record>,
         stored: &StoredTask,
         background: Background,
-        leased_at: Timestamp,
-        interrupted: bool,
+        from: RunStart,
     ) -> Option<Self> {
+        let RunStart { begun, leased_at, interrupted } = from;
         let inbound = stored.folded.open_turns.first()?.clone();
         let run_max = house.run_max(&agent, inbound.metadata.as_ref(), stored.head.deadline);
         let mut start = TurnStart::first(record, inbound, &stored.head, run_max, background, house.now());
@@ -114,7 +148,7 @@ impl Run {
             turn.cancel_token().cancel();
         }
         let future = agent.source.start(turn.clone());
-        Some(Self::new(house, agent, turn, future, leased_at))
+        Some(Self::new(house, agent, turn, future, begun, leased_at))
     }
 
     /// A turn whose agent has been started. It is in the register from here on, so that a cancel finds it.
@@ -123,13 +157,14 @@ impl Run {
         agent: Arc<Registered>,
         turn: Turn,
         future: AgentFuture,
+        begun: Begun,
         leased_at: Timestamp,
     ) -> Self {
         let record = turn.record();
         let enter = |key| house.runs.enter(record.clone(), key, turn.fence(), turn.cancel_token().clone());
         let guard = record.key().map(enter);
         let is_late = house.now().ms_since(leased_at) >= i64::from(house.limits.lease_ms) / 2;
-        Self { house, agent, turn, future, guard, is_late }
+        Self { house, agent, turn, future, guard, begun, is_late }
     }
 
     pub(crate) fn spawn(self) {
@@ -153,54 +188,91 @@ impl Run {
             if self.is_late && !holds_lease(&self.house, &self.turn).await {
                 return;
             }
-            let ended = match place(&self.house, &self.turn, guard.lost()).await {
-                Place::LetGo => return,
-                // Nothing has been begun, so there is nothing to stop.
-                Place::Canceled => Ended::By(Outcome::Returned),
-                Place::TooLate { max_s } => Ended::NotStarted { max_s },
-                Place::Taken(_permit) => {
-                    Counters::add(&self.house.counters.runs_started);
+            let is_known = matches!(self.begun, Begun::Already(_));
+            let waited = match std::mem::replace(&mut self.begun, Begun::NotYet) {
+                Begun::Already(Some(place)) => Waited::Placed(place),
+                Begun::Already(None) | Begun::NotYet => {
+                    self.house.wait_for_place(&self.agent, &self.turn, guard.lost()).await
+                }
+            };
+            let mut place = None;
+            let ended = match waited {
+                Waited::LetGo => return,
+                // The agent has not begun, so there is nothing to stop.
+                Waited::Canceled => Ended::By(Outcome::Returned),
+                Waited::TooLate { max_s } => Ended::NotStarted { max_s },
+                Waited::Placed(taken) => {
+                    if !is_known && !record_beginning(&self.house, &self.turn).await {
+                        return;
+                    }
+                    place = Some(taken);
+                    self.agent.source.runs().start();
                     guard.begins();
                     self.wait(guard.lost()).await
                 }
             };
-            let end = match ended {
-                Ended::LetGo => return,
-                // Not the agent's failure: its words met a store that did not take them. Its lease runs out, and then it
-                // is as if its process had died.
-                Ended::By(Outcome::Failed(error)) if self.turn.has_unwritten() => {
-                    tracing::warn!(task = %self.turn.record().id, ?error, "a run was interrupted by the store");
-                    return;
+            let (end, how) = match ended {
+                Ended::LetGo => {
+                    let shown = RunEnd::shown_by(&self.turn.record().head(), self.turn.number());
+                    return self.count(shown, place.is_some());
                 }
-                Ended::By(outcome) => outcome.into_end(&self.house, &self.turn),
-                Ended::TimedOut => self.time_out(TIMED_OUT.to_owned()),
-                Ended::NotStarted { max_s } => self.time_out(queued_too_long(max_s)),
-                // Somebody has asked for it, so that is how the turn ends.
-                Ended::CancelTimedOut => TurnEnd::Returned,
+                // Not the agent's failure: the store did not take what it wrote. Its lease runs out, and then it is as if
+                // its process had died.
+                Ended::By(Outcome::Failed(error)) if self.turn.has_unwritten() => {
+                    let (record, error) = (self.turn.record(), format!("{error:?}"));
+                    tracing::warn!(
+                        task = %Escaped::new(record.id.as_str()), agent = %self.agent.name, attempt = self.turn.attempt(),
+                        error = %Escaped::new(&error), "a run was interrupted by the store"
+                    );
+                    return self.count(RunEnd::StoreFailed, place.is_some());
+                }
+                Ended::By(outcome) => outcome.into_end(&self.house, &self.agent, &self.turn),
+                Ended::TimedOut => self.time_out(TIMED_OUT.to_owned(), RunEnd::TimedOut),
+                Ended::NotStarted { max_s } => self.time_out(queued_too_long(max_s), RunEnd::NotStarted),
+                // The caller asked for the cancel, so that is how the turn ends.
+                Ended::CancelTimedOut => (TurnEnd::Returned, RunEnd::Canceled),
             };
             // Under its fence, like all it writes: a run that stood still for so long may have been replaced, and the one
             // that took its place has its own time.
             let (fence, inbound) = (self.turn.fence(), self.turn.inbound().clone());
             let command = Command::Run { fence, inbound, command: RunCommand::EndTurn(end) };
             let ended_at = self.house.now();
-            if !record_end(&self.house, &self.turn, command).await {
-                return;
-            }
+            let begun = place.is_some();
+            // The next message of the task goes on in the same place, unless other runs wait for it.
+            let place = place.filter(|_| !self.house.is_crowded(&self.agent));
+            let wrote = match record_end(&self.house, &self.turn, command, place.is_none()).await {
+                Recorded::Written => true,
+                Recorded::EndedBefore => false,
+                Recorded::Superseded => return self.count(RunEnd::Superseded, begun),
+                Recorded::NotTaken => return self.count(RunEnd::StoreFailed, begun),
+            };
             drop(guard);
+            let shown = self.turn.record().with_head(|head| RunEnd::shown_by(head, self.turn.number()));
+            // The task shows that it failed; only this run knows of what.
+            self.count(if wrote && shown == RunEnd::Failed { how } else { shown }, begun);
             let (running, turn) = self.turn.record().with_head(|head| (head.running, head.turn));
             if !running || turn <= self.turn.number() {
                 return;
             }
-            match next_turn(&self.house, &self.agent, &self.turn, ended_at).await {
+            match next_turn(&self.house, &self.agent, &self.turn, place, ended_at).await {
                 Some(next) => self = next,
                 None => return,
             }
         }
     }
 
-    fn time_out(&self, text: String) -> TurnEnd {
-        Counters::add(&self.house.counters.runs_timed_out);
-        TurnEnd::Failed { message: Some(self.turn.agent_message(vec![Part::text(text)])) }
+    fn time_out(&self, text: String, how: RunEnd) -> (TurnEnd, RunEnd) {
+        self.turn.record().fails_by(how.word());
+        (TurnEnd::Failed { message: Some(self.turn.agent_message(vec![Part::text(text)])) }, how)
+    }
+
+    /// Counts the end of the run, whose agent was asked if it has `begun`.
+    fn count(&self, how: RunEnd, begun: bool) {
+        let runs = self.agent.source.runs();
+        match begun {
+            true => runs.end(how, self.turn.work_time().elapsed()),
+            false => runs.end_unstarted(how),
+        }
     }
 
     /// Runs the agent until it ends or must be ended.
@@ -247,48 +319,40 @@ async fn holds_lease(house: &House, turn: &Turn) -> bool {
     }
 }
 
-/// Whether a run may begin.
-enum Place {
-    Taken(OwnedSemaphorePermit),
-    /// It was canceled before it began.
-    Canceled,
-    /// Nobody has started it for as long as a task may wait.
-    TooLate {
-        max_s: u32,
-    },
-    /// It is not wanted any more.
-    LetGo,
-}
-
-/// Waits for a place among the runs of this process.
-async fn place(house: &House, turn: &Turn, lost: &CancellationToken) -> Place {
-    let too_late = async {
-        let Some(max_s) = house.limits.queued_s_max else { return std::future::pending().await };
-        let waited_ms = turn.record().with_head(|head| match head.state {
-            TaskState::Submitted => house.now().ms_since(head.status_at),
-            _ => 0,
-        });
-        let waited = Duration::from_millis(u64::try_from(waited_ms).unwrap_or_default());
-        tokio::time::sleep(Duration::from_secs(max_s.into()).saturating_sub(waited)).await;
-        max_s
-    };
-    tokio::select! {
-        biased;
-        () = lost.cancelled() => Place::LetGo,
-        () = turn.cancel_token().cancelled() => Place::Canceled,
-        permit = house.run_slots.clone().acquire_owned() => permit.map_or(Place::LetGo, Place::Taken),
-        max_s = too_late => Place::TooLate { max_s },
+/// Records that a claimed or waiting run begins; false if it may not, because it is no longer this process's, or because
+/// the store did not take it.
+async fn record_beginning(house: &House, turn: &Turn) -> bool {
+    let Some(key) = turn.record().key() else { return false };
+    match house.store.begin_runs(vec![(key, turn.fence())]).await {
+        Ok(lost) => lost.is_empty(),
+        Err(error) => {
+            // The lease runs out and the sweeper takes the turn up again.
+            let _ = house.store_failed(&error);
+            false
+        }
     }
 }
 
-/// Records how the turn ended, for as long as it takes the store to answer; false if the run no longer counts.
-async fn record_end(house: &House, turn: &Turn, command: Command) -> bool {
+/// What became of the record of how a turn ended.
+enum Recorded {
+    Written,
+    /// The agent's own last word had ended the turn already.
+    EndedBefore,
+    /// The run no longer counts: another process has taken over, or a caller ended the turn.
+    Superseded,
+    /// The store did not take it before the server stopped.
+    NotTaken,
+}
+
+/// Records how the turn ended, for as long as it takes the store to answer.
+async fn record_end(house: &House, turn: &Turn, command: Command, next_waits: bool) -> Recorded {
     let mut pause = Duration::from_millis(50);
     loop {
-        match house.write(turn.record(), command.clone()).await {
-            Ok(_) => return true,
-            Err(WriteError::Refused(_) | WriteError::Duplicate(_)) => return false,
-            Err(WriteError::Failed(_)) if house.supervisor.is_draining() => return false,
+        match house.write_before_run(turn.record(), command.clone(), next_waits).await {
+            Ok(events) if events.is_empty() => return Recorded::EndedBefore,
+            Ok(_) => return Recorded::Written,
+            Err(WriteError::Refused(_) | WriteError::Duplicate(_)) => return Recorded::Superseded,
+            Err(WriteError::Failed(_)) if house.supervisor.is_draining() => return Recorded::NotTaken,
             Err(WriteError::Failed(_)) => {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_secs(5));
@@ -297,14 +361,22 @@ async fn record_end(house: &House, turn: &Turn, command: Command) -> bool {
     }
 }
 
-async fn next_turn(house: &Arc<House>, agent: &Arc<Registered>, turn: &Turn, leased_at: Timestamp) -> Option<Run> {
+async fn next_turn(
+    house: &Arc<House>,
+    agent: &Arc<Registered>,
+    turn: &Turn,
+    place: Option<RunPlace>,
+    leased_at: Timestamp,
+) -> Option<Run> {
     let record = turn.record();
     // The turn was begun under the fence after this one's; if another stands there, somebody else has claimed it.
     let fence = turn.fence() + 1;
     match house.stored_task(&record.scope, &record.id).await {
         Ok(Some(stored)) if stored.head.running && stored.head.fence == fence => {
             let background = house.background(agent, &record.scope, &stored).await;
-            Run::begin(house.clone(), agent.clone(), record.clone(), &stored, background, leased_at, false)
+            let begun = place.map_or(Begun::NotYet, |place| Begun::Already(Some(place)));
+            let from = RunStart { begun, leased_at, interrupted: false };
+            Run::begin(house.clone(), agent.clone(), record.clone(), &stored, background, from)
         }
         Ok(_) => None,
         Err(error) => {
@@ -312,11 +384,5 @@ async fn next_turn(house: &Arc<House>, agent: &Arc<Registered>, turn: &Turn, lea
             let _ = house.store_failed(&error);
             None
         }
-    }
-}
-
-impl House {
-    pub(crate) fn note_recovered(&self) {
-        self.counters.runs_recovered.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -28,6 +28,7 @@ pub(crate) async fn sweep(house: Arc<House>) {
     let (mut renewed, mut polled) = (None, Instant::now());
     let mut start_pause = START_PAUSE;
     loop {
+        house.watch_clock().await;
         let next = match tend(&house, &mut renewed, pause).await {
             Ok(Found::More) => Duration::ZERO,
             Ok(Found::All) => pause,
@@ -85,6 +86,8 @@ async fn take_up_all(house: &Arc<House>, claimed: Vec<ClaimedRun>, claimed_at: T
     while let Some(taken) = taken.next().await {
         match taken {
             Ok(release) => released.extend(release),
+            // The store has named it and put it into quarantine: it is not claimed again.
+            Err(StoreError::Damaged(_)) => {}
             Err(error) => failed = Some(error),
         }
     }
@@ -114,7 +117,9 @@ async fn poll_followed(house: &House) {
             Ok(None) => {}
             Err(error) => {
                 tracing::warn!(task = %tail.task_id(), ?error, "a followed task could not be read");
-                return;
+                if !matches!(error, StoreError::Damaged(_)) {
+                    return;
+                }
             }
         }
     }

@@ -47,6 +47,11 @@ impl WorkTime {
         });
     }
 
+    /// How long ago work began, pauses included.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.with(|inner| inner.began.elapsed())
+    }
+
     /// Done when the agent has worked for so long.
     pub(crate) async fn used_up(&self, max: Duration) {
         loop {

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, params};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::{Accepted, StoreError};
 
-use super::checksums::{AcceptedColumns, mismatch, mistyped};
+use super::checksums::{AcceptedColumns, mistyped};
 use super::error::Failure;
 use super::ledger::{read_meta, write_meta};
 use super::rows::{TASK_COLUMNS, signed, task_columns, unsigned};
@@ -30,7 +30,11 @@ pub(super) fn accepted_columns<'r>(row: &'r Row<'_>) -> Result<AcceptedColumns<'
     let columns = accepted_columns_unchecked(row)?;
     match row.get::<_, i64>(8)? == columns.checksum() {
         true => Ok(columns),
-        false => Err(mismatch(format_args!("an idempotency key of task number {}", columns.task_no))),
+        // It costs whoever sends that message again, and nobody else.
+        false => {
+            let what = format!("an idempotency key of task number {} does not match its checksum", columns.task_no);
+            Err(Failure(StoreError::Damaged(what)))
+        }
     }
 }
 
@@ -46,6 +50,21 @@ pub(super) fn accepted_columns_unchecked<'r>(row: &'r Row<'_>) -> Result<Accepte
         expires: row.get(6)?,
         version: row.get(7)?,
     })
+}
+
+/// The moment as of which keys have expired or not: now, unless ages do not count. Then every key that is still there is
+/// known, as of the first day that one expires on.
+pub(super) fn known_as_of(
+    connection: &Connection,
+    now: Timestamp,
+    held_until: Option<Timestamp>,
+) -> rusqlite::Result<Timestamp> {
+    if held_until.is_none_or(|until| until <= now) {
+        return Ok(now);
+    }
+    let mut select = connection.prepare_cached("SELECT coalesce(min(day), 0) FROM accepted")?;
+    let day: i64 = select.query_row([], |row| row.get(0))?;
+    Ok(now.min(Timestamp::from_ms(day.saturating_mul(MS_PER_DAY))))
 }
 
 /// What a key stands for, if it has not expired and its task is still there.

@@ -26,6 +26,11 @@ pub(super) fn mismatch(what: impl std::fmt::Display) -> Failure {
     Failure(StoreError::Corrupt(format!("{what} does not match its checksum")))
 }
 
+/// Says that an owner is not the one that was written. It costs those who ask for its tasks, and nobody else.
+pub(super) fn damaged_owner(scope_no: i64) -> Failure {
+    Failure(StoreError::Damaged(format!("owner number {scope_no} does not match its checksum")))
+}
+
 /// Says that a column holds another type than it was made for.
 pub(super) fn mistyped(error: FromSqlError) -> Failure {
     Failure(StoreError::Corrupt(error.to_string()))

@@ -26,7 +26,7 @@ impl Ledger<'_> {
             claim.limit,
         )?;
         for task_no in of_the_dead {
-            claimed.push(self.claim_run(task_no, false, claim.lease_ms)?);
+            self.claim_readable(task_no, false, claim, &mut claimed)?;
         }
         let released = self.task_numbers(
             "SELECT task_no FROM task WHERE running = 1 AND holder = 0 AND run_at <= ?1 ORDER BY run_at LIMIT ?2",
@@ -34,14 +34,14 @@ impl Ledger<'_> {
             claim.limit.saturating_sub(claimed.len()),
         )?;
         for task_no in released {
-            claimed.push(self.claim_run(task_no, true, claim.lease_ms)?);
+            self.claim_readable(task_no, true, claim, &mut claimed)?;
         }
         let until = self.now.plus_ms(claim.lease_ms.into());
         for (task_no, fence) in self.leases.expired(self.now) {
             if (claim.at_work)(TaskKey(task_no), fence) {
                 self.leases.set(task_no, Some(Lease { fence, until }));
-            } else if claimed.len() < claim.limit {
-                claimed.push(self.claim_run(task_no, false, claim.lease_ms)?);
+            } else {
+                self.claim_readable(task_no, false, claim, &mut claimed)?;
             }
         }
         Ok(claimed)
@@ -49,12 +49,35 @@ impl Ledger<'_> {
 
     fn task_numbers(&self, sql: &str, bound: i64, limit: usize) -> Result<Vec<i64>, Failure> {
         let mut select = self.connection.prepare_cached(sql)?;
-        let numbers = select.query_map(params![bound, signed(limit as u64)], |row| row.get(0))?;
+        // What is passed over must not take the places of the others.
+        let examined = limit + self.quarantine.tasks();
+        let numbers = select.query_map(params![bound, signed(examined as u64)], |row| row.get(0))?;
         Ok(numbers.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Claims one run if there is room for it, and if its task can be read: a damaged one goes into quarantine, and its
+    /// lease stays as it is.
+    fn claim_readable(
+        &mut self,
+        task_no: i64,
+        was_released: bool,
+        claim: &ClaimRuns,
+        claimed: &mut Vec<ClaimedRun>,
+    ) -> Result<(), Failure> {
+        if claimed.len() >= claim.limit || self.quarantine.has_task(task_no) {
+            return Ok(());
+        }
+        match self.apart(|ledger| ledger.claim_run(task_no, was_released, claim.lease_ms))? {
+            Ok(run) => claimed.push(run),
+            Err(reason) => self.quarantine_task(task_no, &reason),
+        }
+        Ok(())
     }
 
     fn claim_run(&mut self, task_no: i64, was_released: bool, lease_ms: u32) -> Result<ClaimedRun, Failure> {
         let (scope, row, old) = self.claimable(task_no)?;
+        // A run that is held and has a time to be due at has not begun.
+        let was_released = was_released || old.run.run_at.is_some();
         let mut head = row.head;
         let attempt = head.attempt + u32::from(!was_released);
         let event = Event::Claimed { fence: head.fence + 1, attempt, at: self.now };
@@ -69,7 +92,7 @@ impl Ledger<'_> {
             at: self.now,
             encoded: &encoded,
             artifacts: &encode_artifacts(&head.artifacts),
-            run: Run { running: true, holder: self.epoch, lease_until: Some(until), run_at: None },
+            run: Run { running: true, holder: self.epoch, lease_until: Some(until), run_at: Some(self.now) },
             accept_expires: None,
         };
         self.extend(task_no, &old, &step)?;
@@ -103,15 +126,48 @@ impl Ledger<'_> {
         lost
     }
 
+    /// Notes that runs begin which were claimed, or waited for their place; says which of them are lost.
+    pub(super) fn begin_runs(&mut self, begun: &[(TaskKey, u64)]) -> Result<Vec<TaskKey>, Failure> {
+        let mut lost = Vec::new();
+        for &(key, fence) in begun {
+            if self.leases.get(key.0).is_none_or(|lease| lease.fence != fence) {
+                lost.push(key);
+                continue;
+            }
+            match self.apart(|ledger| ledger.begin_run(key.0))? {
+                Ok(()) => {}
+                Err(reason) => {
+                    self.quarantine_task(key.0, &reason);
+                    lost.push(key);
+                    continue;
+                }
+            }
+            self.count_rows(1, 0);
+        }
+        Ok(lost)
+    }
+
     pub(super) fn release_leases(&mut self, released: &[Release]) -> Result<(), Failure> {
         for &Release { key, fence, pause_ms } in released {
             if self.leases.get(key.0).is_none_or(|lease| lease.fence != fence) {
                 continue;
             }
-            self.release_run(key.0, pause_ms)?;
+            if let Err(reason) = self.apart(|ledger| ledger.release_run(key.0, pause_ms))? {
+                self.quarantine_task(key.0, &reason);
+            }
             self.leases.set(key.0, None);
             self.count_rows(1, 0);
         }
+        Ok(())
+    }
+
+    /// The run is no longer one that waits to begin.
+    fn begin_run(&mut self, task_no: i64) -> Result<(), Failure> {
+        let begun = self.with_task(task_no, |columns| TaskColumns { run_at: None, ..columns }.checksum())?;
+        let Some(checksum) = begun else { return Ok(()) };
+        let mut update =
+            self.connection.prepare_cached("UPDATE task SET run_at = NULL, checksum = ?2 WHERE task_no = ?1")?;
+        update.execute([task_no, checksum])?;
         Ok(())
     }
 

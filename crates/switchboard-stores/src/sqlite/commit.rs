@@ -6,7 +6,7 @@ use switchboard_core::lifecycle::{Event, Head, Phase};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::{Accept, Accepted, Commit, CommitError, Scope, StoreError, Target, TaskKey};
 
-use super::accepted::{day_of, find_accepted};
+use super::accepted::{day_of, find_accepted, known_as_of};
 use super::checksums::{AcceptedColumns, ChunkColumns, LogColumns, TaskColumns};
 use super::error::Failure;
 use super::fold::commit_sql;
@@ -23,7 +23,7 @@ pub(super) struct StepRow {
     version: u64,
     fence: u64,
     listing: Listing,
-    run: Run,
+    pub(super) run: Run,
     chains: Chains,
     closed_at: Option<i64>,
     cancel_requested: bool,
@@ -93,7 +93,15 @@ impl Ledger<'_> {
         let existing = match &commit.target {
             Target::New { .. } => None,
             Target::Existing { key, expected_version } => {
-                let Some(row) = self.step_row(key.0)? else { return Ok(Err(CommitError::Conflict)) };
+                let row = match self.step_row(key.0) {
+                    Ok(Some(row)) => row,
+                    Ok(None) => return Ok(Err(CommitError::Conflict)),
+                    Err(failure) => {
+                        let Some(reason) = failure.damage() else { return Err(failure) };
+                        self.quarantine_task(key.0, reason);
+                        return Ok(Err(CommitError::Store(StoreError::Damaged(reason.to_owned()))));
+                    }
+                };
                 if commit.fence.is_some_and(|fence| fence != row.fence) {
                     return Ok(Err(CommitError::Fenced));
                 }
@@ -135,14 +143,14 @@ impl Ledger<'_> {
         Ok(Ok(TaskKey(task_no)))
     }
 
-    /// A commit takes the lease if it says so, leaves it alone if not, and drops it when the run has ended. A run that
+    /// A commit takes the lease if it says so (with a time to be due at if its run has to wait for its place), leaves it alone if not, and drops it when the run has ended. A run that
     /// begins without a lease is due at once, and so is one that waits and is canceled.
     fn run_after(&self, commit: &Commit, before: Option<&(i64, StepRow)>) -> Run {
         match (commit.head.running, commit.lease_ms, before) {
             (false, _, _) => Run::NONE,
             (true, Some(ms), _) => {
                 let lease_until = Some(self.now.plus_ms(ms.into()));
-                Run { running: true, holder: self.epoch, lease_until, run_at: None }
+                Run { running: true, holder: self.epoch, lease_until, run_at: commit.waits.then_some(self.now) }
             }
             (true, None, Some((task_no, row))) if row.run.running => {
                 let renewed = self.leases.get(*task_no).map(|lease| lease.until);
@@ -351,9 +359,10 @@ impl Ledger<'_> {
 
     /// Most keys are new, and that is found out without reading more than the table of keys.
     fn find_accepted(&mut self, accept: &Accept) -> Result<Option<Accepted>, Failure> {
-        for day in day_of(self.now)..=self.last_accepted_day {
+        let as_of = known_as_of(self.connection, self.now, self.held_until)?;
+        for day in day_of(as_of)..=self.last_accepted_day {
             if self.statements.probe_accepted.exists(params![day, accept.key])? {
-                return find_accepted(self.connection, &accept.key, self.now, self.last_accepted_day);
+                return find_accepted(self.connection, &accept.key, as_of, self.last_accepted_day);
             }
         }
         Ok(None)

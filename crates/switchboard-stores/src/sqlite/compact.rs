@@ -15,7 +15,6 @@ use super::ledger::Ledger;
 use super::open::{Opened, SqliteOptions, open};
 use super::prune::candidates;
 use super::rows::unsigned;
-use super::stats::Stats;
 use super::totals::Totals;
 
 /// Things removed in one transaction.
@@ -47,7 +46,7 @@ pub fn compact(database: &Path, clock: Arc<dyn Clock>, retention: &Retention) ->
     }
     let sql = |source| FileError::Sqlite { path: database.to_owned(), source };
     let bytes = bytes_on_disk(database);
-    let Opened { lock, writer, readers, epoch } = open(database, &SqliteOptions::default(), clock.now())?;
+    let Opened { lock, writer, readers, epoch, .. } = open(database, &SqliteOptions::default(), clock.now())?;
     let before = contents(&writer, bytes).map_err(sql)?;
     prune(&writer, clock, epoch, retention)
         .map_err(|failure| FileError::Store { path: database.to_owned(), failure })?;
@@ -64,9 +63,9 @@ pub fn compact(database: &Path, clock: Arc<dyn Clock>, retention: &Retention) ->
 fn prune(connection: &Connection, clock: Arc<dyn Clock>, epoch: i64, retention: &Retention) -> Result<(), StoreError> {
     let work = || -> Result<(), Failure> {
         let (totals, mut after, mut done_this_round) = (Totals::default(), 0, 0);
-        let mut ledger = Ledger::new(connection, clock, Arc::new(Stats::default()), epoch)?;
+        let mut ledger = Ledger::new(connection, clock, Arc::default(), Arc::default(), epoch)?;
         loop {
-            let found = candidates(connection, &totals, retention, after, BATCH)?;
+            let found = candidates(connection, &totals, &ledger.quarantine, retention, after, BATCH)?;
             ledger.begin()?;
             let done = ledger.prune(retention, &found, BATCH)?;
             ledger.commit()?;

@@ -9,9 +9,10 @@ use switchboard_engine::ports::store::{
     Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, Scope, StoreError, TaskKey,
 };
 
-use super::checksums::{PushColumns, mismatch, mistyped, of_push_times, of_scope};
+use super::checksums::{PushColumns, damaged_owner, mismatch, mistyped, of_push_times, of_scope};
 use super::error::Failure;
 use super::ledger::Ledger;
+use super::quarantine::text_of;
 use super::rows::{signed, unsigned};
 
 /// The columns of a webhook, in the order [`push_columns`] reads them.
@@ -22,12 +23,15 @@ pub(super) const PUSH_COLUMNS: &str = "push.push_no, push.task_no, push.config_i
 /// The first column after the webhook's.
 pub(super) const AFTER_PUSH: usize = 15;
 
+/// The column that names the webhook.
+pub(super) const CONFIG_ID: usize = 2;
+
 /// A row of the table of webhooks, if it matches its checksum.
 pub(super) fn push_columns(row: &Row<'_>) -> Result<PushColumns, Failure> {
     let columns = push_columns_unchecked(row)?;
     match row.get::<_, i64>(AFTER_PUSH - 1)? == columns.checksum() {
         true => Ok(columns),
-        false => Err(mismatch(format_args!("webhook {} of task number {}", columns.config_id, columns.task_no))),
+        false => Err(mismatch(format_args!("webhook {}", columns.config_id))),
     }
 }
 
@@ -156,11 +160,28 @@ impl Ledger<'_> {
               WHERE push.due_at <= ?1 ORDER BY push.due_at LIMIT ?2"
         );
         let mut select = self.connection.prepare_cached(&sql)?;
-        let mut rows = select.query(params![self.now.as_ms(), signed(limit as u64)])?;
+        // What is passed over must not take the places of the others.
+        let examined = limit + self.quarantine.webhooks();
+        let mut rows = select.query(params![self.now.as_ms(), signed(examined as u64)])?;
         let until = self.now.plus_ms(claim_ms.into());
         let mut claimed = Vec::new();
-        while let Some(row) = rows.next()? {
-            claimed.push(delivery_from(row, until)?);
+        while let Some(row) = rows.next()?.filter(|_| claimed.len() < limit) {
+            let push_no = row.get(0)?;
+            if self.quarantine.has_webhook(push_no) {
+                continue;
+            }
+            match delivery_from(row, until) {
+                Ok(delivery) => claimed.push(delivery),
+                Err(failure) => {
+                    let Some(reason) = failure.damage() else { return Err(failure) };
+                    self.quarantine.put_webhook(
+                        push_no,
+                        text_of(row, TASK_ID).into(),
+                        &text_of(row, CONFIG_ID),
+                        reason,
+                    );
+                }
+            }
         }
         let mut update = self.connection.prepare_cached(
             "UPDATE push SET due_at = ?2, claimed_until = ?2, times_checksum = ?3 WHERE push_no = ?1",
@@ -175,7 +196,7 @@ impl Ledger<'_> {
 
     pub(super) fn settle_deliveries(&mut self, settled: &[(DeliveryClaim, DeliveryOutcome)]) -> Result<(), Failure> {
         let sql = format!(
-            "SELECT {PUSH_COLUMNS}, push.claimed_until, task.seq FROM push JOIN task USING (task_no)
+            "SELECT {PUSH_COLUMNS}, task.id, push.claimed_until, task.seq FROM push JOIN task USING (task_no)
               WHERE push_no = ?1"
         );
         let mut select = self.connection.prepare_cached(&sql)?;
@@ -183,8 +204,8 @@ impl Ledger<'_> {
             let mut rows = select.query([claim.key.0])?;
             // The config was deleted or replaced meanwhile: nobody waits for this outcome.
             let Some(row) = rows.next()? else { continue };
-            let mut columns = push_columns(row)?;
-            let (claimed_until, seq): (Option<i64>, i64) = (row.get(AFTER_PUSH)?, row.get(AFTER_PUSH + 1)?);
+            let Some(mut columns) = self.readable_webhook(row)? else { continue };
+            let (claimed_until, seq): (Option<i64>, i64) = (row.get(AFTER_PUSH + 1)?, row.get(AFTER_PUSH + 2)?);
             drop(rows);
             self.count_rows(1, 0);
             if claimed_until != Some(claim.until.as_ms()) {
@@ -208,6 +229,19 @@ impl Ledger<'_> {
             self.write_webhook(&after, due)?;
         }
         Ok(())
+    }
+
+    /// The columns of a webhook, followed by the id of its task. A damaged one goes into quarantine.
+    pub(super) fn readable_webhook(&self, row: &Row<'_>) -> Result<Option<PushColumns>, Failure> {
+        match push_columns(row) {
+            Ok(columns) => Ok(Some(columns)),
+            Err(failure) => {
+                let Some(reason) = failure.damage() else { return Err(failure) };
+                let (task, config) = (text_of(row, AFTER_PUSH), text_of(row, CONFIG_ID));
+                self.quarantine.put_webhook(row.get(0)?, task.into(), &config, reason);
+                Ok(None)
+            }
+        }
     }
 
     /// Writes how far a webhook has come.
@@ -274,15 +308,15 @@ impl Cursor {
                 let cursor = tried(*delivered);
                 Self { due: (cursor.delivered_seq < seq).then_some(now), ..cursor }
             }
-            DeliveryOutcome::Retry { delivered_seq, due, error } => {
+            DeliveryOutcome::Retry { delivered_seq, wait_ms, error } => {
                 let cursor = tried(*delivered_seq);
                 // A receiver that took something has not failed at what comes next before.
                 let failures = if cursor.delivered_seq > self.delivered_seq { 1 } else { self.failures + 1 };
-                Self { failures, due: Some(due.as_ms()), last_error: Some(error.clone()), ..cursor }
+                Self { failures, due: Some(now + wait_ms), last_error: Some(error.clone()), ..cursor }
             }
-            DeliveryOutcome::Postponed { delivered_seq, due } => {
+            DeliveryOutcome::Postponed { delivered_seq, wait_ms } => {
                 let cursor = tried(*delivered_seq);
-                let due = Some(due.as_ms());
+                let due = Some(now + wait_ms);
                 if cursor.delivered_seq > self.delivered_seq { Self { due, ..cursor } } else { Self { due, ..self } }
             }
             DeliveryOutcome::Parked { delivered_seq, error } => {
@@ -293,18 +327,20 @@ impl Cursor {
     }
 }
 
+/// The task's id in a row of a delivery: behind the columns of the webhook and of its owner.
+const TASK_ID: usize = AFTER_PUSH + SCOPE_COLUMN_COUNT;
+
 fn delivery_from(row: &Row<'_>, claimed_until: Timestamp) -> Result<Delivery, Failure> {
-    const AFTER: usize = AFTER_PUSH + SCOPE_COLUMN_COUNT;
     let columns = push_columns(row)?;
-    let task_id = TaskId::from(row.get::<_, String>(AFTER)?);
+    let task_id = TaskId::from(row.get::<_, String>(TASK_ID)?);
     Ok(Delivery {
         key: DeliveryKey(columns.push_no),
         scope: scope_from(row, AFTER_PUSH)?,
         task_key: TaskKey(columns.task_no),
-        context_id: row.get::<_, String>(AFTER + 1)?.into(),
+        context_id: row.get::<_, String>(TASK_ID + 1)?.into(),
         dialect: columns.dialect()?,
         delivered_seq: unsigned(columns.delivered_seq),
-        task_seq: unsigned(row.get(AFTER + 2)?),
+        task_seq: unsigned(row.get(TASK_ID + 2)?),
         failures: columns.failures()?,
         claimed_until,
         config: columns.into_config(task_id.clone()),
@@ -322,7 +358,7 @@ pub(super) fn scope_from(row: &Row<'_>, at: usize) -> Result<Scope, Failure> {
     let names @ [tenant, principal, agent] = [text(at)?, text(at + 1)?, text(at + 2)?];
     let scope_no = row.get(at + 3)?;
     if of_scope(scope_no, names) != row.get::<_, i64>(at + 4)? {
-        return Err(mismatch(format_args!("owner number {scope_no}")));
+        return Err(damaged_owner(scope_no));
     }
     Ok(Scope { owner: Owner { tenant: tenant.into(), principal: principal.into() }, agent: agent.into() })
 }

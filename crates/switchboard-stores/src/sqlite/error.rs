@@ -1,6 +1,7 @@
 //! What can go wrong: when the file is opened, for people to read; and afterwards, for the engine to act on.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use rusqlite::ErrorCode;
@@ -33,6 +34,30 @@ pub enum FileError {
     /// It is to be read, and is not there.
     Missing {
         path: PathBuf,
+    },
+    /// It is gone or empty, and this is left of it.
+    Lost {
+        path: PathBuf,
+        left: PathBuf,
+    },
+    /// It is empty, and was not when a process last had it open.
+    Emptied {
+        path: PathBuf,
+    },
+    /// A link to something that is not there.
+    BrokenLink {
+        path: PathBuf,
+        target: PathBuf,
+    },
+    /// The place does not take what a server has to write.
+    NotWritable {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    /// A folder that does not take anything, with a write-ahead log that has to be worked off before it can be read.
+    Unmerged {
+        path: PathBuf,
+        wal: PathBuf,
     },
     /// It is to be made, and is there already.
     Exists {
@@ -76,10 +101,47 @@ impl fmt::Display for FileError {
                 write!(f, "{} is a SQLite database, but not one of Switchboard's", path.display())
             }
             Self::Missing { path } => write!(f, "{} does not exist", path.display()),
+            Self::Lost { path, left } => write!(
+                f,
+                "{} is missing or empty, but {} is there: the tasks of an earlier server would be lost. Put the database \
+                 back (or restore a backup), together with the files beside it; or begin anew with `switchboard db reset`",
+                path.display(),
+                left.display()
+            ),
+            Self::Emptied { path } => write!(
+                f,
+                "{} is empty (0 bytes), and was not when a server last had it open. Put the database back, or restore a \
+                 backup; or begin anew with `switchboard db reset`",
+                path.display()
+            ),
+            Self::BrokenLink { path, target } => write!(
+                f,
+                "{} is a link to {}, which does not exist. Put the database there (is its disk mounted?), or remove the \
+                 link",
+                path.display(),
+                target.display()
+            ),
+            Self::NotWritable { path, source } => write!(
+                f,
+                "{} cannot be written ({source}). A server has to write to its data folder: mount it for writing, give \
+                 it to this user, or copy the database into a folder that can be written and name that with --data. \
+                 `switchboard db verify` and `switchboard db backup` read it where it is",
+                path.display()
+            ),
+            Self::Unmerged { path, wal } => write!(
+                f,
+                "{} cannot be read here: its folder cannot be written, and {} holds commits that were not moved into the \
+                 database. Copy both files into a folder that can be written, and work there",
+                path.display(),
+                wal.display()
+            ),
             Self::Exists { path } => write!(f, "{} exists already, and nothing is overwritten", path.display()),
             Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
             Self::Sqlite { path, source } => write!(f, "{}: {source}", path.display()),
-            Self::Store { path, failure: StoreError::Unavailable(text) | StoreError::Corrupt(text) } => {
+            Self::Store {
+                path,
+                failure: StoreError::Unavailable(text) | StoreError::Corrupt(text) | StoreError::Damaged(text),
+            } => {
                 write!(f, "{}: {text}", path.display())
             }
             Self::Store { path, failure: StoreError::Pruned } => {
@@ -92,15 +154,29 @@ impl fmt::Display for FileError {
 impl std::error::Error for FileError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Io { source, .. } => Some(source),
+            Self::Io { source, .. } | Self::NotWritable { source, .. } => Some(source),
             Self::Sqlite { source, .. } => Some(source),
             Self::InUse { .. }
             | Self::Newer { .. }
             | Self::Older { .. }
             | Self::NotOurs { .. }
             | Self::Missing { .. }
+            | Self::Lost { .. }
+            | Self::Emptied { .. }
+            | Self::BrokenLink { .. }
+            | Self::Unmerged { .. }
             | Self::Exists { .. }
             | Self::Store { .. } => None,
+        }
+    }
+}
+
+impl FileError {
+    /// Why a file or folder could not be opened for writing.
+    pub(super) fn of_writing(path: PathBuf, source: std::io::Error) -> Self {
+        match source.kind() {
+            ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => Self::NotWritable { path, source },
+            _ => Self::Io { path, source },
         }
     }
 }
@@ -113,16 +189,6 @@ pub(super) fn stopped() -> StoreError {
 /// Why work on an open file failed. A wrapper, so that `?` takes what SQLite says.
 #[derive(Debug, Clone)]
 pub(super) struct Failure(pub(super) StoreError);
-
-impl Failure {
-    /// Says of damage which task has it.
-    pub(super) fn of_task(self, id: &str) -> Self {
-        match self.0 {
-            StoreError::Corrupt(text) => Self(StoreError::Corrupt(format!("task {id}: {text}"))),
-            other @ (StoreError::Unavailable(_) | StoreError::Pruned) => Self(other),
-        }
-    }
-}
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {

@@ -2,7 +2,6 @@
 //! not found out. A stretch of rows at a time is read and then written, so that a file of any size needs little memory.
 
 use rusqlite::{Connection, Row, params};
-use switchboard_engine::ports::store::StoreError;
 
 use super::accepted::{ACCEPTED_COLUMNS, accepted_columns_unchecked};
 use super::checksums::{mistyped, of_meta, of_push_times, of_scope};
@@ -58,10 +57,10 @@ fn fill(
             match checksum(row) {
                 Ok(checksum) => found.push((last, checksum)),
                 // It stays without one, and whoever reads it is told: one bad row keeps nobody from the others.
-                Err(Failure(StoreError::Corrupt(reason))) => {
-                    tracing::warn!(table, row = last, reason, "a damaged row is given no checksum");
-                }
-                Err(failure) => return Err(failure),
+                Err(failure) => match failure.damage() {
+                    Some(reason) => tracing::warn!(table, row = last, reason, "a damaged row is given no checksum"),
+                    None => return Err(failure),
+                },
             }
         }
         if last == before {

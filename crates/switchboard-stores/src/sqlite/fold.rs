@@ -15,13 +15,9 @@ use crate::record::{ChunkSource, Want, decode};
 /// Folds the commits that matter, oldest first.
 pub(super) fn fold(connection: &Connection, row: TaskRow, want: Want) -> Result<StoredTask, Failure> {
     let mut folded = Folded::empty(row.head.id.clone(), row.head.context_id.clone());
-    let mut apply = || -> Result<(), Failure> {
-        for record in records_to_fold(connection, row.task_no, row.chains, want)?.iter().rev() {
-            folded.apply_all(&decode(record, want, &Chunks(connection))?);
-        }
-        Ok(())
-    };
-    apply().map_err(|failure| failure.of_task(row.head.id.as_str()))?;
+    for record in records_to_fold(connection, row.task_no, row.chains, want)?.iter().rev() {
+        folded.apply_all(&decode(record, want, &Chunks(connection))?);
+    }
     Ok(StoredTask { key: TaskKey(row.task_no), head: row.head.into(), folded: folded.into() })
 }
 

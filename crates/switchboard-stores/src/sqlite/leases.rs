@@ -37,12 +37,29 @@ impl Leases {
         self.undo.clear();
     }
 
+    /// Where the batch stands, for [`Leases::undo_to`].
+    pub(super) fn mark(&self) -> usize {
+        self.undo.len()
+    }
+
     pub(super) fn undo(&mut self) {
-        for (task_no, before) in std::mem::take(&mut self.undo).into_iter().rev() {
+        self.undo_to(0);
+    }
+
+    /// Takes back what the batch has done since it stood at this mark.
+    pub(super) fn undo_to(&mut self, mark: usize) {
+        for (task_no, before) in self.undo.split_off(mark.min(self.undo.len())).into_iter().rev() {
             match before {
                 Some(lease) => self.held.insert(task_no, lease),
                 None => self.held.remove(&task_no),
             };
+        }
+    }
+
+    /// The clock was set back: leases last as long as they would have. Not part of a batch.
+    pub(super) fn set_back(&mut self, back_ms: i64) {
+        for lease in self.held.values_mut() {
+            lease.until = lease.until.plus_ms(-back_ms);
         }
     }
 

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{TaskId, Timestamp};
@@ -12,12 +13,15 @@ use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::{Scope, StoredHead};
 
 use super::accepted::last_accepted_day;
-use super::checksums::{mismatch, of_meta, of_scope};
+use super::checksums::{damaged_owner, of_meta, of_scope};
 use super::error::Failure;
 use super::leases::Leases;
+use super::open::{NO_EPOCH, begin_epoch};
+use super::quarantine::Quarantined;
 use super::statements::Statements;
 use super::stats::Stats;
 use super::totals::Move;
+use super::wall_clock::{self, SEEN_EVERY_MS};
 
 pub(super) struct Ledger<'c> {
     pub(super) connection: &'c Connection,
@@ -26,10 +30,15 @@ pub(super) struct Ledger<'c> {
     commit: Statement<'c>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) stats: Arc<Stats>,
+    pub(super) quarantine: Arc<Quarantined>,
     /// Which opening of the file this is; leases of earlier ones are void.
     pub(super) epoch: i64,
     /// The moment the batch began.
     pub(super) now: Timestamp,
+    /// The time that was last written down.
+    seen: Timestamp,
+    /// Until then ages do not count.
+    pub(super) held_until: Option<Timestamp>,
     pub(super) leases: Leases,
     scopes: HashMap<Scope, i64>,
     pub(super) last_task_no: i64,
@@ -64,8 +73,10 @@ impl<'c> Ledger<'c> {
         connection: &'c Connection,
         clock: Arc<dyn Clock>,
         stats: Arc<Stats>,
+        quarantine: Arc<Quarantined>,
         epoch: i64,
     ) -> rusqlite::Result<Self> {
+        let now = clock.now();
         let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         Ok(Self {
             connection,
@@ -74,8 +85,11 @@ impl<'c> Ledger<'c> {
             commit: connection.prepare("COMMIT")?,
             clock,
             stats,
+            quarantine,
             epoch,
-            now: Timestamp::default(),
+            now,
+            seen: now,
+            held_until: wall_clock::read(connection)?.held_until,
             leases: Leases::default(),
             scopes: HashMap::new(),
             last_task_no: number("SELECT coalesce(max(task_no), 0) FROM task")?
@@ -88,7 +102,17 @@ impl<'c> Ledger<'c> {
     }
 
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
-        self.now = self.clock.now();
+        let now = self.clock.now();
+        if self.epoch == NO_EPOCH {
+            self.epoch = begin_epoch(self.connection, wall_clock::read(self.connection)?, now)?;
+        } else if let Some(back_ms) = wall_clock::set_back_ms(self.now, now) {
+            let transaction = self.connection.unchecked_transaction()?;
+            wall_clock::set_back(&transaction, back_ms, now)?;
+            wall_clock::write_seen(&transaction, now)?;
+            transaction.commit()?;
+            self.leases.set_back(back_ms);
+        }
+        self.now = now;
         self.effects.clear();
         self.moves.clear();
         self.begin.raw_execute()?;
@@ -96,9 +120,57 @@ impl<'c> Ledger<'c> {
     }
 
     pub(super) fn commit(&mut self) -> Result<(), Failure> {
+        let is_old = (self.now.as_ms() - self.seen.as_ms()).abs() >= SEEN_EVERY_MS;
+        if is_old {
+            wall_clock::write_seen(self.connection, self.now)?;
+        }
         self.commit.raw_execute()?;
+        if is_old {
+            self.seen = self.now;
+        }
         self.leases.keep();
         Ok(())
+    }
+
+    /// Does one of many things of a batch. If what is stored does not let it be done, it alone is taken back, and the
+    /// reason comes back for whoever goes on with the others.
+    pub(super) fn apart<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, Failure>,
+    ) -> Result<Result<T, String>, Failure> {
+        let (effects, moves, leases) = (self.effects.len(), self.moves.len(), self.leases.mark());
+        self.connection.prepare_cached("SAVEPOINT apart")?.execute([])?;
+        let done = work(self);
+        let damage = done.as_ref().err().and_then(Failure::damage).map(str::to_owned);
+        if damage.is_some() {
+            self.connection.prepare_cached("ROLLBACK TO apart")?.execute([])?;
+            self.effects.truncate(effects);
+            self.moves.truncate(moves);
+            self.leases.undo_to(leases);
+        }
+        if done.is_ok() || damage.is_some() {
+            self.connection.prepare_cached("RELEASE apart")?.execute([])?;
+        }
+        match damage {
+            Some(reason) => Ok(Err(reason)),
+            None => done.map(Ok),
+        }
+    }
+
+    /// Puts a task into quarantine that one of many things could not be done to.
+    pub(super) fn quarantine_task(&self, task_no: i64, reason: &str) {
+        let id = self.connection.query_row("SELECT id FROM task WHERE task_no = ?1", [task_no], |row| row.get(0));
+        let id = id.unwrap_or_else(|_| format!("number {task_no}"));
+        self.quarantine.put_task(task_no, id.into(), reason);
+    }
+
+    /// Writes down when the last batch was, for the next process.
+    pub(super) fn close(&mut self) {
+        if self.seen != self.now
+            && let Err(error) = wall_clock::write_seen(self.connection, self.now)
+        {
+            tracing::warn!(%error, "the time could not be written down");
+        }
     }
 
     pub(super) fn rollback(&mut self) {
@@ -152,24 +224,26 @@ pub(super) fn find_scope_no(connection: &Connection, names: [&str; 3]) -> Result
         .prepare_cached("SELECT scope_no, checksum FROM scope WHERE tenant = ?1 AND principal = ?2 AND agent = ?3")?;
     let found = select.query_row(names, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).optional()?;
     match found {
-        Some((scope_no, checksum)) if of_scope(scope_no, names) != checksum => {
-            Err(mismatch(format_args!("owner number {scope_no}")))
-        }
+        Some((scope_no, checksum)) if of_scope(scope_no, names) != checksum => Err(damaged_owner(scope_no)),
         found => Ok(found.map(|(scope_no, _)| scope_no)),
     }
 }
 
 /// A number that the file keeps under a name.
-pub(super) fn read_meta(connection: &Connection, name: &str) -> Result<Option<i64>, Failure> {
+pub(super) fn read_meta(connection: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {
     let mut select = connection.prepare_cached("SELECT value, checksum FROM meta WHERE name = ?1")?;
     let found = select.query_row([name], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).optional()?;
     match found {
-        Some((value, checksum)) if of_meta(name, value) != checksum => Err(mismatch(format_args!("the number {name}"))),
+        Some((value, checksum)) if of_meta(name, value) != checksum => {
+            // A conversion that failed counts as damage, as everywhere; see `Failure`.
+            let reason = format!("the number {name} does not match its checksum");
+            Err(rusqlite::Error::FromSqlConversionFailure(0, Type::Integer, reason.into()))
+        }
         found => Ok(found.map(|(value, _)| value)),
     }
 }
 
-pub(super) fn write_meta(connection: &Connection, name: &str, value: i64) -> Result<(), Failure> {
+pub(super) fn write_meta(connection: &Connection, name: &str, value: i64) -> rusqlite::Result<()> {
     let mut write = connection.prepare_cached(
         "INSERT INTO meta (name, value, checksum) VALUES (?1, ?2, ?3)
              ON CONFLICT DO UPDATE SET value = excluded.value, checksum = excluded.checksum",

@@ -213,5 +213,5 @@ fn begin(connection: &Connection, row: &TaskRow, head: &ArtifactHead) -> Result<
     let begin = writes.find(|write| write.artifact_id() == head.id.as_str() && write.begins_with_chunk(chunk_no));
     // The chunk's bytes, and with them its checksum, are left unread: the commit says whether it is the one.
     let unlike = || StoreError::Corrupt(format!("commit {version} does not begin with piece of content {chunk_no}"));
-    begin.ok_or_else(|| Failure::from(unlike()).of_task(row.head.id.as_str())).map(Some)
+    begin.ok_or_else(|| unlike().into()).map(Some)
 }

@@ -6,13 +6,14 @@ use rusqlite::{Connection, params_from_iter};
 use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::{TaskState, Timestamp};
 use switchboard_engine::ports::room::estimate;
-use switchboard_engine::ports::store::{ListCursor, ListPage, ListQuery, Scope, StoreError, TaskKey};
+use switchboard_engine::ports::store::{ListCursor, ListPage, ListQuery, Scope, StoreError, StoredTask, TaskKey};
 
 use super::checksums::TaskColumns;
 use super::error::Failure;
 use super::fold::fold;
 use super::ledger::find_scope_no;
 use super::linked::fold_within;
+use super::quarantine::{Of, Quarantined};
 use super::read::at_once;
 use super::rows::{TASK_COLUMNS, signed, task_columns, task_row, unsigned};
 use super::totals::{ByState, Since, Totals, place_of};
@@ -21,6 +22,22 @@ use crate::record::{Want, phase_number, state_number};
 pub(super) fn list(
     connection: &Connection,
     totals: &Totals,
+    quarantine: &Quarantined,
+    scope: &Scope,
+    query: &ListQuery,
+) -> Result<ListPage, Failure> {
+    let mut page = one_page(connection, totals, quarantine, scope, query)?;
+    // A page of nothing but damaged tasks is no page.
+    while let (true, Some(after)) = (page.tasks.is_empty(), page.next) {
+        page = one_page(connection, totals, quarantine, scope, &ListQuery { after: Some(after), ..query.clone() })?;
+    }
+    Ok(page)
+}
+
+fn one_page(
+    connection: &Connection,
+    totals: &Totals,
+    quarantine: &Quarantined,
     scope: &Scope,
     query: &ListQuery,
 ) -> Result<ListPage, Failure> {
@@ -49,20 +66,27 @@ pub(super) fn list(
         let mut left = query.room.bytes_max;
         let mut last = None;
         for cursor in found {
-            let mut rows = select.query([cursor.key.0])?;
-            let gone = || StoreError::Corrupt(format!("task number {} is listed but missing", cursor.key.0));
-            let columns = task_columns(rows.next()?.ok_or_else(gone)?)?;
-            // What the index says of it must be what the row says: the index has no checksum.
-            if (columns.scope_no, columns.status_at) != (scope_no, cursor.status_at.as_ms())
-                || !is_asked_for(query, &columns)
-            {
-                let reason = format!("task {} is listed under what it is not", columns.id);
-                return Err(StoreError::Corrupt(reason).into());
-            }
-            let row = task_row(&columns, &scope.agent)?;
-            let stored = match query.artifacts {
-                true => fold_within(connection, row, scope, &query.room)?,
-                false => fold(connection, row, Want::NoArtifacts)?,
+            let mut read = || -> Result<StoredTask, Failure> {
+                let mut rows = select.query([cursor.key.0])?;
+                let gone = || StoreError::Corrupt(format!("task number {} is listed but missing", cursor.key.0));
+                let columns = task_columns(rows.next()?.ok_or_else(gone)?)?;
+                // What the index says of it must be what the row says: the index has no checksum.
+                if (columns.scope_no, columns.status_at) != (scope_no, cursor.status_at.as_ms())
+                    || !is_asked_for(query, &columns)
+                {
+                    return Err(StoreError::Corrupt("it is listed under what it is not".to_owned()).into());
+                }
+                let row = task_row(&columns, &scope.agent)?;
+                match query.artifacts {
+                    true => fold_within(connection, row, scope, &query.room),
+                    false => fold(connection, row, Want::NoArtifacts),
+                }
+            };
+            let stored = match read().map_err(|failure| quarantine.blame(connection, &Of::No(cursor.key.0), failure)) {
+                Ok(stored) => stored,
+                // The others are listed all the same.
+                Err(Failure(StoreError::Damaged(_))) => continue,
+                Err(failure) => return Err(failure),
             };
             let bytes = estimate(&stored.folded.task, query.artifacts);
             if bytes > left && last.is_some() {

@@ -1,44 +1,169 @@
-//! One process per file, held by an advisory lock on a file beside it. The lock goes with the process, however it
-//! ends; the pid inside is only there to be told.
+//! One process per file, held by two advisory locks: one on a file beside the database, which also names the process that
+//! holds it, and on Linux one on the database itself, which a second name for it (a link) or a removed lock file cannot
+//! get around. (SQLite's own locks are of another kind there, and the two do not meet. Elsewhere they would.) Locks go
+//! with the process, however it ends.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use super::FileError;
 use super::files::{lock_path, open_private};
 
-/// Holds the file until it is dropped.
+/// How long a lock is waited for whose holder is gone: a child that it was about to start has the lock, too, from its
+/// fork to its exec.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Holds a database until it is dropped.
 pub(super) struct FileLock {
     file: File,
+    /// Set as soon as there is a database to lock. Closed only after SQLite has closed its own: closing any handle of a
+    /// file drops all locks that SQLite has on it.
+    database: Option<File>,
+    /// What the holder before has left behind.
+    pub(super) note: Note,
+}
+
+/// What a lock file says: who had the database open, and whether there was anything in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Note {
+    pub(super) pid: Option<u32>,
+    pub(super) had_data: bool,
+}
+
+const HAD_DATA: &str = "has data";
+
+impl Note {
+    fn parse(text: &str) -> Self {
+        let mut lines = text.lines();
+        let pid = lines.next().and_then(|line| line.trim().parse().ok());
+        Self { pid, had_data: lines.any(|line| line == HAD_DATA) }
+    }
 }
 
 impl FileLock {
+    /// Takes the database of this path, whose links are resolved.
     pub(super) fn take(database: &Path) -> Result<Self, FileError> {
+        Self::take_within(database, PATIENCE)
+    }
+
+    pub(super) fn take_within(database: &Path, patience: Duration) -> Result<Self, FileError> {
         let path = lock_path(database);
-        let io = |source| FileError::Io { path: path.clone(), source };
+        let io = |source| FileError::of_writing(path.clone(), source);
         let mut file = open_private(&path).map_err(io)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                let read = file.read_to_string(&mut text);
-                let pid = read.ok().and_then(|_| text.trim().parse().ok());
-                return Err(FileError::InUse { path: database.to_owned(), pid });
-            }
-            Err(TryLockError::Error(source)) => return Err(io(source)),
+        wait_for(&file, database, patience, || read_note(&mut &file)).map_err(|error| match error {
+            Denied::Held(pid) => FileError::InUse { path: database.to_owned(), pid },
+            Denied::Failed(source) => io(source),
+        })?;
+        let note = read_note(&mut &file);
+        // That a full disk does not take it is no reason not to start: the lock counts, the text is for people.
+        let _ = write_note(&mut file, note.had_data);
+        let mut lock = Self { file, database: None, note };
+        if database.exists() {
+            lock.take_database(database, patience)?;
         }
-        file.set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| writeln!(file, "{}", std::process::id()))
-            .map_err(io)?;
-        Ok(Self { file })
+        Ok(lock)
+    }
+
+    /// Locks the database itself, once it is there.
+    #[cfg(target_os = "linux")]
+    fn take_database(&mut self, database: &Path, patience: Duration) -> Result<(), FileError> {
+        let file = File::open(database).map_err(|source| FileError::Io { path: database.to_owned(), source })?;
+        let pid = self.note.pid;
+        match wait_for(&file, database, patience, || Note { pid, had_data: true }) {
+            Ok(()) => {}
+            Err(Denied::Held(_)) => return Err(FileError::InUse { path: database.to_owned(), pid: None }),
+            // A file system without such locks. The lock beside the database has to do.
+            Err(Denied::Failed(error)) => tracing::debug!(%error, "the database itself cannot be locked"),
+        }
+        self.database = Some(file);
+        Ok(())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn take_database(&mut self, _: &Path, _: Duration) -> Result<(), FileError> {
+        Ok(())
+    }
+
+    /// Notes that there is something in the database now, so that it is missed if it is gone at the next start.
+    pub(super) fn note_data(&mut self, database: &Path) -> Result<(), FileError> {
+        if self.database.is_none() {
+            self.take_database(database, PATIENCE)?;
+        }
+        let _ = write_note(&mut self.file, true);
+        Ok(())
+    }
+
+    /// Notes that the database was removed on purpose.
+    pub(super) fn forget_data(&mut self) {
+        let _ = write_note(&mut self.file, false);
     }
 }
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Closing the file is not enough while a command is being started: between fork and exec it has the file, too.
+        // Closing the files is not enough while a command is being started: between fork and exec it has them, too.
+        if let Some(database) = &self.database {
+            let _ = database.unlock();
+        }
         let _ = self.file.unlock();
     }
+}
+
+enum Denied {
+    /// By the process of this number, if it is known.
+    Held(Option<u32>),
+    Failed(std::io::Error),
+}
+
+/// Takes a lock, waiting a while if the process that had it is gone.
+fn wait_for(file: &File, database: &Path, patience: Duration, note: impl Fn() -> Note) -> Result<(), Denied> {
+    let mut waited = Duration::ZERO;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(source)) => return Err(Denied::Failed(source)),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        let pid = note().pid;
+        if waited >= patience || pid.is_some_and(is_alive) {
+            return Err(Denied::Held(pid));
+        }
+        if waited.is_zero() {
+            tracing::info!(path = %database.display(), pid, "the database is locked by a process that is gone; waiting");
+        }
+        std::thread::sleep(LOOK);
+        waited += LOOK;
+    }
+}
+
+/// Whether a process is there and has not ended. Where that cannot be told, it may be gone.
+fn is_alive(pid: u32) -> bool {
+    if pid == std::process::id() {
+        return true;
+    }
+    // The state follows the name, which is in parentheses and may hold anything.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+fn read_note(file: &mut &File) -> Note {
+    let mut text = String::new();
+    let read = file.rewind().and_then(|()| file.read_to_string(&mut text));
+    read.map(|_| Note::parse(&text)).unwrap_or_default()
+}
+
+/// Written over what is there and then cut: a full disk has room for that.
+fn write_note(file: &mut File, had_data: bool) -> std::io::Result<()> {
+    let mut text = format!("{}\n", std::process::id());
+    if had_data {
+        text.push_str(HAD_DATA);
+        text.push('\n');
+    }
+    file.rewind()?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)
 }

@@ -1,18 +1,20 @@
 //! Opening: folder, lock, file, schema, epoch, in this order, each refused with a sentence that names the file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use switchboard_core::model::Timestamp;
+use switchboard_engine::ports::clock::ClockRecord;
 
 use super::FileError;
 use super::checksums::of_push_times;
-use super::error::Failure;
-use super::files::{create_private_folder, folder_of, open_private};
+use super::files::{beside, create_private_folder, folder_of, open_private};
 use super::ledger::{read_meta, write_meta};
 use super::lock::FileLock;
 use super::migrate::{migrate, schema_version};
+use super::presence::{check_not_lost, resolve};
 use super::schema::MIGRATIONS;
+use super::wall_clock;
 
 /// What a crash may cost. Neither loses anything when only the process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -52,10 +54,18 @@ impl Default for SqliteOptions {
 /// An open file, before anything runs on it.
 pub(super) struct Opened {
     pub(super) lock: FileLock,
+    /// Its links resolved.
+    pub(super) path: PathBuf,
     pub(super) writer: Connection,
     pub(super) readers: Vec<Connection>,
+    /// [`NO_EPOCH`] if the disk had no room for one.
     pub(super) epoch: i64,
+    /// What the file knew of the wall clock.
+    pub(super) clock: ClockRecord,
 }
+
+/// No epoch has begun: nothing may be written before.
+pub(super) const NO_EPOCH: i64 = 0;
 
 /// Pages of the write-ahead log after which a commit tidies up by itself; when idle the writer does so earlier.
 const CHECKPOINT_PAGES: i64 = 4000;
@@ -65,26 +75,36 @@ const WAL_BYTES_KEPT: i64 = 64 << 20;
 const BUSY_WAIT_MS: i64 = 5_000;
 
 pub(super) fn open(path: &Path, options: &SqliteOptions, now: Timestamp) -> Result<Opened, FileError> {
-    let io = |source| FileError::Io { path: path.to_owned(), source };
-    let sql = |source| FileError::Sqlite { path: path.to_owned(), source };
     let folder = folder_of(path);
-    create_private_folder(folder).map_err(|source| FileError::Io { path: folder.to_owned(), source })?;
-    let lock = FileLock::take(path)?;
-    // SQLite gives its side files the mode of the main one.
-    open_private(path).map_err(io)?;
+    create_private_folder(folder).map_err(|source| FileError::of_writing(folder.to_owned(), source))?;
+    let path = &*resolve(path)?;
+    let mut lock = FileLock::take(path)?;
+    check_not_lost(path, lock.note)?;
+    // SQLite gives its side files the mode of the main one. No handle of ours may be closed once SQLite has the file.
+    open_private(path).map_err(|source| FileError::of_writing(path.to_owned(), source))?;
+    let sql = |source| FileError::Sqlite { path: path.to_owned(), source };
     let mut writer =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)
             .map_err(sql)?;
     writer.pragma_update(None, "busy_timeout", BUSY_WAIT_MS).map_err(sql)?;
     migrate(&mut writer, path, MIGRATIONS)?;
     configure_writer(&writer, options).map_err(sql)?;
-    let epoch =
-        begin_epoch(&writer, now).map_err(|failure| FileError::Store { path: path.to_owned(), failure: failure.0 })?;
+    let clock = wall_clock::read(&writer).map_err(sql)?;
+    let epoch = match begin_epoch(&writer, clock, now) {
+        Ok(epoch) => epoch,
+        // A full disk is no reason not to show what is there. The writer begins the epoch when there is room.
+        Err(error) if is_no_room(&error) => {
+            tracing::error!(path = %path.display(), %error, "the database takes no writes; serving what is in it");
+            NO_EPOCH
+        }
+        Err(error) => return Err(sql(error)),
+    };
+    lock.note_data(path)?;
     let mut readers = Vec::new();
     for _ in 0..options.readers.max(1) {
         readers.push(open_reader(path).map_err(sql)?);
     }
-    Ok(Opened { lock, writer, readers, epoch })
+    Ok(Opened { lock, path: path.to_owned(), writer, readers, epoch, clock })
 }
 
 fn configure_writer(connection: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
@@ -102,7 +122,7 @@ fn configure_writer(connection: &Connection, options: &SqliteOptions) -> rusqlit
     Ok(())
 }
 
-fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+pub(super) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.pragma_update(None, "busy_timeout", BUSY_WAIT_MS)?;
@@ -117,16 +137,35 @@ pub(super) fn open_to_read(path: &Path) -> Result<(Connection, usize), FileError
     if !path.exists() {
         return Err(FileError::Missing { path: path.to_owned() });
     }
-    let connection = open_reader(path).map_err(|source| FileError::Sqlite { path: path.to_owned(), source })?;
-    let found = schema_version(&connection, path, MIGRATIONS.len())?;
+    let read = |open: fn(&Path) -> rusqlite::Result<Connection>| {
+        let connection = open(path).map_err(|source| FileError::Sqlite { path: path.to_owned(), source })?;
+        let found = schema_version(&connection, path, MIGRATIONS.len())?;
+        Ok((connection, found))
+    };
+    let (connection, found) = match read(open_reader) {
+        // Even to read it, SQLite wants to put files beside it. Without a write-ahead log it can do without.
+        Err(FileError::Sqlite { source, .. }) if is_not_writable(&source) => {
+            let wal = beside(path, "-wal");
+            if wal.metadata().is_ok_and(|metadata| metadata.len() > 0) {
+                return Err(FileError::Unmerged { path: path.to_owned(), wal });
+            }
+            read(open_unchanging)?
+        }
+        read => read?,
+    };
     let found = found.ok_or_else(|| FileError::NotOurs { path: path.to_owned() })?;
     Ok((connection, found))
 }
 
-/// Whoever opened the file before is gone: the lock says so. Their leases are older than this epoch, and deliveries
-/// they had under way are due again.
-fn begin_epoch(connection: &Connection, now: Timestamp) -> Result<i64, Failure> {
+/// The process that opened the file before is gone: the lock says so. Its leases are older than this epoch, and
+/// deliveries that it had under way are due again. What waits has not waited longer because the clock was set back
+/// meanwhile.
+pub(super) fn begin_epoch(connection: &Connection, clock: ClockRecord, now: Timestamp) -> rusqlite::Result<i64> {
     let transaction = connection.unchecked_transaction()?;
+    if let Some(back_ms) = clock.last_seen.and_then(|seen| wall_clock::set_back_ms(seen, now)) {
+        wall_clock::set_back(&transaction, back_ms, now)?;
+    }
+    wall_clock::write_seen(&transaction, now)?;
     let epoch = read_meta(&transaction, EPOCH)?.unwrap_or(0) + 1;
     write_meta(&transaction, EPOCH, epoch)?;
     transaction.execute(
@@ -140,3 +179,29 @@ fn begin_epoch(connection: &Connection, now: Timestamp) -> Result<i64, Failure> 
 
 /// How often the file has been opened for writing.
 pub(super) const EPOCH: &str = "epoch";
+/// Whether the disk did not take what was written.
+fn is_no_room(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    matches!(code, Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
+}
+
+/// Whether SQLite could not make the files that it keeps beside a database.
+fn is_not_writable(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+}
+
+/// Opens a file on a medium that does not change.
+fn open_unchanging(path: &Path) -> rusqlite::Result<Connection> {
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' => uri.push(char::from(*byte)),
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(uri, flags)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}

@@ -1,22 +1,30 @@
 //! Deliveries as an operator sees them. There is no index for dead letters, which would burden every commit with a
 //! webhook: a list looks at a bounded stretch of the webhooks at a time, and goes on where it stopped.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery, OutboxState};
 use switchboard_engine::ports::store::{DeliveryKey, TaskKey};
 
 use super::checksums::PushColumns;
-use super::deliveries::{AFTER_PUSH, PUSH_COLUMNS, SCOPE_COLUMN_COUNT, SCOPE_COLUMNS, push_columns, scope_from};
+use super::deliveries::{
+    AFTER_PUSH, CONFIG_ID, PUSH_COLUMNS, SCOPE_COLUMN_COUNT, SCOPE_COLUMNS, push_columns, scope_from,
+};
 use super::error::Failure;
 use super::ledger::Ledger;
+use super::quarantine::{Quarantined, text_of};
 use super::read::at_once;
 use super::rows::{signed, unsigned};
 
 /// Webhooks looked at for one page.
 const EXAMINED_MAX: u64 = 50_000;
 
-pub(super) fn list(connection: &Connection, query: OutboxQuery) -> Result<OutboxPage, Failure> {
+/// A page of them. A webhook that cannot be read is passed over, and named in the quarantine.
+pub(super) fn list(
+    connection: &Connection,
+    quarantine: &Quarantined,
+    query: OutboxQuery,
+) -> Result<OutboxPage, Failure> {
     at_once(connection, || {
         let mut select = connection.prepare_cached(
             "SELECT push_no, parked, due_at, claimed_until FROM push WHERE push_no > ?1 ORDER BY push_no LIMIT ?2",
@@ -35,7 +43,7 @@ pub(super) fn list(connection: &Connection, query: OutboxQuery) -> Result<Outbox
             last = Some(key);
             let state = state_of(row.get(1)?, row.get(2)?, row.get(3)?);
             if state.is_some_and(|state| query.state.is_none_or(|wanted| wanted == state)) {
-                page.entries.extend(find(connection, key)?);
+                page.entries.extend(find(connection, quarantine, key)?);
             }
         }
         page.next = last.filter(|_| examined == EXAMINED_MAX);
@@ -52,8 +60,11 @@ fn state_of(parked: bool, due_at: Option<i64>, claimed_until: Option<i64>) -> Op
     }
 }
 
-pub(super) fn find(connection: &Connection, key: DeliveryKey) -> Result<Option<OutboxEntry>, Failure> {
-    const AFTER: usize = AFTER_PUSH + SCOPE_COLUMN_COUNT;
+pub(super) fn find(
+    connection: &Connection,
+    quarantine: &Quarantined,
+    key: DeliveryKey,
+) -> Result<Option<OutboxEntry>, Failure> {
     let sql = format!(
         "SELECT {PUSH_COLUMNS}, {SCOPE_COLUMNS}, push.due_at, push.claimed_until, task.id, task.seq
            FROM push JOIN task USING (task_no) JOIN scope USING (scope_no) WHERE push.push_no = ?1"
@@ -61,18 +72,36 @@ pub(super) fn find(connection: &Connection, key: DeliveryKey) -> Result<Option<O
     let mut select = connection.prepare_cached(&sql)?;
     let mut rows = select.query([key.0])?;
     let Some(row) = rows.next()? else { return Ok(None) };
+    match entry_from(row, key) {
+        Ok(entry) => Ok(entry),
+        Err(failure) => match failure.damage() {
+            Some(reason) => {
+                let (task, config) = (text_of(row, AFTER_SCOPE + 2), text_of(row, CONFIG_ID));
+                quarantine.put_webhook(key.0, task.into(), &config, reason);
+                Ok(None)
+            }
+            None => Err(failure),
+        },
+    }
+}
+
+/// The first column after those of the webhook and of its owner.
+const AFTER_SCOPE: usize = AFTER_PUSH + SCOPE_COLUMN_COUNT;
+
+/// The row of a webhook, unless it has nothing left to deliver.
+fn entry_from(row: &Row<'_>, key: DeliveryKey) -> Result<Option<OutboxEntry>, Failure> {
     let columns = push_columns(row)?;
-    let due_at: Option<i64> = row.get(AFTER)?;
-    let Some(state) = state_of(columns.parked != 0, due_at, row.get(AFTER + 1)?) else { return Ok(None) };
+    let due_at: Option<i64> = row.get(AFTER_SCOPE)?;
+    let Some(state) = state_of(columns.parked != 0, due_at, row.get(AFTER_SCOPE + 1)?) else { return Ok(None) };
     Ok(Some(OutboxEntry {
         key,
         scope: scope_from(row, AFTER_PUSH)?,
         task_key: TaskKey(columns.task_no),
-        task_id: row.get::<_, String>(AFTER + 2)?.into(),
+        task_id: row.get::<_, String>(AFTER_SCOPE + 2)?.into(),
         dialect: columns.dialect()?,
         state,
         delivered_seq: unsigned(columns.delivered_seq),
-        task_seq: unsigned(row.get(AFTER + 3)?),
+        task_seq: unsigned(row.get(AFTER_SCOPE + 3)?),
         failures: columns.failures()?,
         due: due_at.map(Timestamp::from_ms),
         last_attempt_at: columns.last_attempt_at.map(Timestamp::from_ms),
@@ -86,7 +115,7 @@ pub(super) fn find(connection: &Connection, key: DeliveryKey) -> Result<Option<O
 impl Ledger<'_> {
     pub(super) fn redrive(&mut self, keys: &[DeliveryKey]) -> Result<usize, Failure> {
         let sql = format!(
-            "SELECT {PUSH_COLUMNS} FROM push
+            "SELECT {PUSH_COLUMNS}, task.id FROM push JOIN task USING (task_no)
               WHERE push_no = ?1 AND (parked = 1 OR (due_at IS NOT NULL AND claimed_until IS NULL))"
         );
         let mut select = self.connection.prepare_cached(&sql)?;
@@ -94,7 +123,8 @@ impl Ledger<'_> {
         for key in keys {
             let mut rows = select.query([key.0])?;
             let Some(row) = rows.next()? else { continue };
-            let columns = PushColumns { parked: 0, failures: 0, ..push_columns(row)? };
+            let Some(columns) = self.readable_webhook(row)? else { continue };
+            let columns = PushColumns { parked: 0, failures: 0, ..columns };
             drop(rows);
             self.write_webhook(&columns, Some(self.now.as_ms()))?;
             changed += 1;
@@ -105,15 +135,16 @@ impl Ledger<'_> {
 
     pub(super) fn purge(&mut self, keys: &[DeliveryKey]) -> Result<usize, Failure> {
         let sql = format!(
-            "SELECT {PUSH_COLUMNS}, task.seq FROM push JOIN task USING (task_no) WHERE push_no = ?1 AND parked = 1"
+            "SELECT {PUSH_COLUMNS}, task.id, task.seq FROM push JOIN task USING (task_no) WHERE push_no = ?1 AND parked = 1"
         );
         let mut select = self.connection.prepare_cached(&sql)?;
         let mut changed = 0;
         for key in keys {
             let mut rows = select.query([key.0])?;
             let Some(row) = rows.next()? else { continue };
-            let delivered_seq = row.get(AFTER_PUSH)?;
-            let columns = PushColumns { parked: 0, failures: 0, last_error: None, delivered_seq, ..push_columns(row)? };
+            let delivered_seq = row.get(AFTER_PUSH + 1)?;
+            let Some(columns) = self.readable_webhook(row)? else { continue };
+            let columns = PushColumns { parked: 0, failures: 0, last_error: None, delivered_seq, ..columns };
             drop(rows);
             self.write_cursor(&columns)?;
             changed += 1;

@@ -5,16 +5,17 @@
 use rusqlite::{Connection, params};
 use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::{TaskId, Timestamp};
-use switchboard_engine::ports::store::{Retention, StoreError};
+use switchboard_engine::ports::store::Retention;
 
 use super::accepted::forget_accepted;
 use super::checksums::TaskColumns;
 use super::error::Failure;
 use super::ledger::{Effect, LAST_TASK_NO, Ledger, write_meta};
+use super::quarantine::Quarantined;
 use super::rows::{AFTER_TASK, TASK_COLUMNS, log_no, signed, task_columns, version_of};
 use super::schema::VERSION_MAX;
 use super::totals::{Move, Totals};
-use crate::record::phase_number;
+use crate::record::{phase_from_number, phase_number, state_from_number};
 
 /// Tasks looked at in one go.
 const EXAMINED_MAX: i64 = 10_000;
@@ -38,11 +39,12 @@ pub(super) struct Candidates {
 pub(super) fn candidates(
     connection: &Connection,
     totals: &Totals,
+    quarantine: &Quarantined,
     retention: &Retention,
     after: i64,
     limit: usize,
 ) -> Result<Candidates, Failure> {
-    let too_many = above_max(connection, totals, retention, limit)?;
+    let too_many = above_max(connection, totals, quarantine, retention, limit)?;
     let limit = limit - too_many.len();
     let mut old = Vec::new();
     let mut select = connection.prepare_cached(
@@ -87,6 +89,7 @@ pub(super) fn candidates(
 fn above_max(
     connection: &Connection,
     totals: &Totals,
+    quarantine: &Quarantined,
     retention: &Retention,
     limit: usize,
 ) -> Result<Vec<i64>, Failure> {
@@ -109,8 +112,10 @@ fn above_max(
             AND NOT EXISTS (SELECT 1 FROM push WHERE push.task_no = task.task_no AND due_at IS NOT NULL)
           ORDER BY task_no LIMIT ?1",
     )?;
-    let found = select.query_map([excess], |row| row.get(0))?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    let found = select.query_map([excess + signed(quarantine.tasks() as u64)], |row| row.get(0))?;
+    let found: Vec<i64> = found.collect::<rusqlite::Result<_>>()?;
+    let readable = found.into_iter().filter(|task_no| !quarantine.has_task(*task_no));
+    Ok(readable.take(usize::try_from(excess).unwrap_or(usize::MAX)).collect())
 }
 
 fn is_outlived(phase: i64, closed_at: Timestamp, retention: &Retention) -> bool {
@@ -150,23 +155,37 @@ impl Ledger<'_> {
             if done >= limit {
                 break;
             }
-            let Some(closed) = self.closed(task_no)? else { continue };
-            if !closed.due && (too_many || is_outlived(closed.phase, closed.closed_at, retention)) {
-                self.remove(task_no, closed)?;
-                done += 1;
-            } else if !closed.behind
-                && closed.floor_version < closed.version
-                && retention.now.ms_since(closed.closed_at) >= retention.events_ms
-            {
-                self.compact(task_no, &closed)?;
-                done += 1;
+            if self.quarantine.has_task(task_no) {
+                continue;
+            }
+            match self.apart(|ledger| ledger.prune_one(task_no, too_many, retention))? {
+                Ok(pruned) => done += usize::from(pruned),
+                Err(reason) => self.quarantine_task(task_no, &reason),
             }
         }
         Ok(done)
     }
 
-    /// A task that has ended. A damaged one is left alone: what it says of its end may be wrong, and what is left of it
-    /// is all there is.
+    /// Removes or compacts one task, and says whether there was anything to do.
+    fn prune_one(&mut self, task_no: i64, too_many: bool, retention: &Retention) -> Result<bool, Failure> {
+        let Some(closed) = self.closed(task_no)? else { return Ok(false) };
+        // What cannot be read is not removed either: somebody may be able to mend it.
+        phase_from_number(closed.phase)?;
+        state_from_number(closed.state)?;
+        if !closed.due && (too_many || is_outlived(closed.phase, closed.closed_at, retention)) {
+            self.remove(task_no, closed)?;
+            return Ok(true);
+        }
+        let is_compactable = !closed.behind
+            && closed.floor_version < closed.version
+            && retention.now.ms_since(closed.closed_at) >= retention.events_ms;
+        if is_compactable {
+            self.compact(task_no, &closed)?;
+        }
+        Ok(is_compactable)
+    }
+
+    /// A task that has ended, if it is there.
     fn closed(&self, task_no: i64) -> Result<Option<Closed>, Failure> {
         let sql = format!(
             "SELECT {TASK_COLUMNS},
@@ -177,14 +196,7 @@ impl Ledger<'_> {
         let mut select = self.connection.prepare_cached(&sql)?;
         let mut rows = select.query([task_no])?;
         let Some(row) = rows.next()? else { return Ok(None) };
-        let columns = match task_columns(row) {
-            Ok(columns) => columns,
-            Err(Failure(StoreError::Corrupt(reason))) => {
-                tracing::warn!(reason, "a damaged task is not pruned");
-                return Ok(None);
-            }
-            Err(failure) => return Err(failure),
-        };
+        let columns = task_columns(row)?;
         let Some(closed_at) = columns.closed_at.map(Timestamp::from_ms) else { return Ok(None) };
         Ok(Some(Closed {
             id: columns.id.to_owned(),

@@ -8,11 +8,12 @@ use switchboard_core::model::{Part, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::Room;
 use switchboard_engine::ports::store::{LogPage, LoggedCommit, Scope, StoreError, StoredHead, StoredTask, TaskKey};
 
-use super::checksums::{mismatch, of_scope};
+use super::checksums::{damaged_owner, of_scope};
 use super::deliveries::{PUSH_COLUMNS, push_columns};
 use super::error::Failure;
 use super::fold::{Chunks, missing};
 use super::linked::fold_within;
+use super::quarantine::Quarantined;
 use super::rows::{
     AFTER_TASK, LOG_COLUMNS, LogRow, TASK_COLUMNS, TaskRow, log_no, signed, task_columns, task_row, unsigned,
 };
@@ -41,7 +42,7 @@ pub(super) fn find(connection: &Connection, scope: &Scope, id: &TaskId) -> Resul
     let Some(row) = rows.next()? else { return Ok(None) };
     let (scope_no, checksum): (i64, i64) = (row.get(AFTER_TASK)?, row.get(AFTER_TASK + 1)?);
     if of_scope(scope_no, names) != checksum {
-        return Err(mismatch(format_args!("the owner of task {id}")));
+        return Err(damaged_owner(scope_no));
     }
     task_row(&task_columns(row)?, &scope.agent).map(Some)
 }
@@ -108,16 +109,6 @@ pub(super) fn log(connection: &Connection, key: TaskKey, after_seq: u64, limit: 
         }
         Ok(page)
     })
-    .map_err(|failure| named(connection, key.0, failure))
-}
-
-/// Says of damage which task has it, if that can still be read.
-fn named(connection: &Connection, task_no: i64, failure: Failure) -> Failure {
-    if !matches!(failure.0, StoreError::Corrupt(_)) {
-        return failure;
-    }
-    let id = connection.query_row("SELECT id FROM task WHERE task_no = ?1", [task_no], |row| row.get::<_, String>(0));
-    failure.of_task(&id.unwrap_or_else(|_| format!("number {task_no}")))
 }
 
 fn artifact_bytes(event: &Event) -> usize {
@@ -165,7 +156,7 @@ pub(super) fn push_configs(connection: &Connection, key: TaskKey) -> Result<Vec<
         }
         // They are found by an index, which has no checksum.
         if signed(configs.len() as u64) != task.push_configs {
-            let reason = format!("task {} counts {} webhooks, and has {}", task.id, task.push_configs, configs.len());
+            let reason = format!("it counts {} webhooks, and has {}", task.push_configs, configs.len());
             return Err(StoreError::Corrupt(reason).into());
         }
         Ok(configs)
@@ -180,8 +171,18 @@ pub(super) fn canceled_runs(connection: &Connection) -> Result<Vec<TaskKey>, Fai
     Ok(keys.collect::<rusqlite::Result<_>>()?)
 }
 
-pub(super) fn next_delivery_at(connection: &Connection) -> Result<Option<Timestamp>, Failure> {
-    let mut select = connection.prepare_cached("SELECT min(due_at) FROM push WHERE due_at IS NOT NULL")?;
-    let due: Option<i64> = select.query_row([], |row| row.get(0))?;
-    Ok(due.map(Timestamp::from_ms))
+pub(super) fn next_delivery_at(
+    connection: &Connection,
+    quarantine: &Quarantined,
+) -> Result<Option<Timestamp>, Failure> {
+    // One more than are passed over.
+    let sql = "SELECT due_at, push_no FROM push WHERE due_at IS NOT NULL ORDER BY due_at LIMIT ?1";
+    let mut select = connection.prepare_cached(sql)?;
+    let mut rows = select.query([signed(quarantine.webhooks() as u64 + 1)])?;
+    while let Some(row) = rows.next()? {
+        if !quarantine.has_webhook(row.get(1)?) {
+            return Ok(Some(Timestamp::from_ms(row.get(0)?)));
+        }
+    }
+    Ok(None)
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::FileError;
 use super::files::files;
 use super::lock::FileLock;
+use super::presence::resolve;
 
 /// Deletes a database and all that belongs to it, and says which files those were. The lock file stays: whoever waits
 /// for it must find the same one.
@@ -15,10 +16,12 @@ pub fn reset(database: &Path) -> Result<Vec<PathBuf>, FileError> {
     if files(database)?.is_empty() {
         return Ok(Vec::new());
     }
-    let _lock = FileLock::take(database)?;
+    let database = &*resolve(database)?;
+    let mut lock = FileLock::take(database)?;
     let files = files(database)?;
     for path in &files {
         std::fs::remove_file(path).map_err(|source| FileError::Io { path: path.clone(), source })?;
     }
+    lock.forget_data();
     Ok(files)
 }

@@ -26,7 +26,7 @@ pub(super) fn task_columns<'r>(row: &'r Row<'_>) -> Result<TaskColumns<'r>, Fail
     let columns = task_columns_unchecked(row)?;
     match row.get::<_, i64>(AFTER_TASK - 1)? == columns.checksum() {
         true => Ok(columns),
-        false => Err(mismatch(format_args!("the row of task {} (number {})", columns.id, columns.task_no))),
+        false => Err(mismatch("its row")),
     }
 }
 
@@ -147,7 +147,7 @@ impl<'r> LogRow<'r> {
         let checksum = found.columns.checksum(ContentHash::of(found.record.as_bytes()));
         match row.get::<_, i64>(7)? == checksum {
             true => Ok(found),
-            false => Err(mismatch(format_args!("commit {} of task number {}", found.version(), found.task_no()))),
+            false => Err(mismatch(format_args!("commit {}", found.version()))),
         }
     }
 
@@ -162,10 +162,6 @@ impl<'r> LogRow<'r> {
             accept_expires: row.get(6)?,
         };
         Ok(Self { columns, record: row.get_ref(8)?.as_str().map_err(mistyped)? })
-    }
-
-    pub(super) fn task_no(&self) -> i64 {
-        self.columns.log_no >> VERSION_BITS
     }
 
     pub(super) fn version(&self) -> i64 {

@@ -28,8 +28,10 @@ pub(super) const MIGRATIONS: &[Migration] =
 pub(super) struct Migration {
     pub(super) sql: &'static str,
     /// What SQL alone cannot do to the rows that are there. It runs in the same transaction, after the SQL.
-    pub(super) fill: Option<fn(&Connection) -> Result<(), Failure>>,
+    pub(super) fill: Option<Fill>,
 }
+
+type Fill = fn(&Connection) -> Result<(), Failure>;
 
 const V1: &str = "
 CREATE TABLE meta (

@@ -42,6 +42,7 @@ impl Stats {
             queue_depth: self.queue_depth.load(Relaxed),
             commit_seconds: std::array::from_fn(|bucket| self.commit_seconds[bucket].load(Relaxed)),
             commit_micros_sum: self.commit_micros_sum.load(Relaxed),
+            tasks: Default::default(),
         }
     }
 }

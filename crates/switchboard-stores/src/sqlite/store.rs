@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use rusqlite::Connection;
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
+use switchboard_engine::ports::clock::ClockRecord;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use switchboard_engine::ports::store::{
@@ -15,23 +16,28 @@ use switchboard_engine::ports::store::{
     DeliveryOutcome, ListPage, ListQuery, LogPage, Release, Retention, Scope, Store, StoreError, StoreStats,
     StoredHead, StoredTask, TaskKey,
 };
-use switchboard_engine::ports::{Clock, Outbox, Room};
+use switchboard_engine::ports::{Clock, Outbox, Quarantine, Room};
 
 use super::FileError;
-use super::accepted::{find_accepted, last_accepted_day};
+use super::accepted::{find_accepted, known_as_of, last_accepted_day};
 use super::accepted_task::task_as_accepted;
 use super::answers::answer;
 use super::cache::Cache;
+use super::census::{AT_ONCE_MAX, Census};
 use super::download;
+use super::error::Failure;
 use super::list;
 use super::lock::FileLock;
 use super::open::{Opened, SqliteOptions, open};
 use super::outbox;
+use super::presence::Presence;
 use super::prune::candidates;
+use super::quarantine::{Of, Quarantined};
 use super::read;
 use super::readers::Readers;
 use super::stats::Stats;
 use super::totals::Totals;
+use super::wall_clock;
 use super::writer::{CommitRequest, Memory, StartError, Writer};
 use crate::record::{encode, encode_artifacts};
 
@@ -41,6 +47,11 @@ pub struct SqliteStore {
     stats: Arc<Stats>,
     cache: Arc<Cache>,
     totals: Arc<Totals>,
+    quarantine: Arc<Quarantined>,
+    /// What was known of the wall clock when the file was opened.
+    clock_record: ClockRecord,
+    /// Until then ages do not count.
+    held_until_ms: AtomicI64,
     last_chunk_no: AtomicI64,
     /// Where the next look for outlived tasks begins.
     prune_after: AtomicI64,
@@ -48,6 +59,7 @@ pub struct SqliteStore {
     // then may another process have it.
     readers: Readers,
     writer: Writer,
+    _census: Census,
     _lock: FileLock,
 }
 
@@ -57,7 +69,9 @@ impl SqliteStore {
     /// # Errors
     /// When another process has it, a newer build wrote it, or it cannot be read or written.
     pub fn open(path: &Path, clock: Arc<dyn Clock>, options: SqliteOptions) -> Result<Self, FileError> {
-        let Opened { lock, writer, readers, epoch } = open(path, &options, clock.now())?;
+        let Opened { lock, path, writer, readers, epoch, clock: clock_record } = open(path, &options, clock.now())?;
+        let path = &*path;
+        let presence = Presence::of(path);
         let sql = |source| FileError::Sqlite { path: path.to_owned(), source };
         let io = |source| FileError::Io { path: path.to_owned(), source };
         let last_chunk_no =
@@ -65,9 +79,16 @@ impl SqliteStore {
         let stats = Arc::new(Stats::default());
         let cache = Arc::new(Cache::new(options.cache_records_max, options.cache_bytes_max));
         let totals = Arc::new(Totals::default());
+        let census = Census::begin(path, &writer, &totals, AT_ONCE_MAX);
         let readers = Readers::start(readers).map_err(io)?;
-        let memory = Memory { stats: stats.clone(), cache: cache.clone(), totals: totals.clone() };
-        let started = Writer::start(writer, memory, clock.clone(), epoch, options.queue_max);
+        let quarantine = Arc::new(Quarantined::default());
+        let memory = Memory {
+            stats: stats.clone(),
+            cache: cache.clone(),
+            totals: totals.clone(),
+            quarantine: quarantine.clone(),
+        };
+        let started = Writer::start(writer, memory, clock.clone(), epoch, presence, options.queue_max);
         let writer = started.map_err(|error| match error {
             StartError::Thread(source) => io(source),
             StartError::Sqlite(source) => sql(source),
@@ -77,10 +98,14 @@ impl SqliteStore {
             stats,
             cache,
             totals,
+            quarantine,
+            clock_record,
+            held_until_ms: AtomicI64::new(clock_record.held_until.map_or(0, Timestamp::as_ms)),
             last_chunk_no: AtomicI64::new(last_chunk_no),
             prune_after: AtomicI64::new(0),
             readers,
             writer,
+            _census: census,
             _lock: lock,
         })
     }
@@ -93,7 +118,8 @@ impl SqliteStore {
     async fn read_task(&self, scope: Scope, id: TaskId, room: &Room) -> Result<Option<StoredTask>, StoreError> {
         let since = self.cache.since();
         let (of, within) = (scope.clone(), room.clone());
-        let stored = self.readers.run(move |connection| read::task(connection, &of, &id, &within)).await?;
+        let named = Of::Id(id.clone());
+        let stored = self.read_of(named, move |connection| read::task(connection, &of, &id, &within)).await?;
         if let Some(stored) = &stored
             && room.too_large(&stored.head).is_empty()
         {
@@ -102,9 +128,24 @@ impl SqliteStore {
         Ok(stored)
     }
 
+    /// Runs a read of one task. If what is stored does not let it be read, that is its own trouble and no other's.
+    async fn read_of<T: Send + 'static>(
+        &self,
+        of: Of,
+        read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let quarantine = self.quarantine.clone();
+        let read = move |connection: &Connection| {
+            read(connection).map_err(|failure| quarantine.blame(connection, &of, failure))
+        };
+        self.readers.run(read).await
+    }
+
     async fn prune_some(&self, retention: Retention, limit: usize) -> Result<usize, StoreError> {
-        let (totals, after) = (self.totals.clone(), self.prune_after.load(Relaxed));
-        let look = move |connection: &Connection| candidates(connection, &totals, &retention, after, limit);
+        let (totals, quarantine) = (self.totals.clone(), self.quarantine.clone());
+        let after = self.prune_after.load(Relaxed);
+        let look =
+            move |connection: &Connection| candidates(connection, &totals, &quarantine, &retention, after, limit);
         let found = self.readers.run(look).await?;
         self.prune_after.store(found.next, Relaxed);
         self.writer.run(move |ledger| ledger.prune(&retention, &found, limit)).await
@@ -134,7 +175,8 @@ impl Store for SqliteStore {
             Some(found) => Box::pin(ready(Ok(found))),
             None => {
                 let (scope, id) = (scope.clone(), id.clone());
-                Box::pin(self.readers.run(move |connection| read::head(connection, &scope, &id)))
+                let named = Of::Id(id.clone());
+                Box::pin(self.read_of(named, move |connection| read::head(connection, &scope, &id)))
             }
         }
     }
@@ -160,7 +202,8 @@ impl Store for SqliteStore {
         room: &'a Room,
     ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>> {
         let (scope, accepted, room) = (scope.clone(), accepted.clone(), room.clone());
-        Box::pin(self.readers.run(move |connection| task_as_accepted(connection, &scope, &accepted, &room)))
+        let named = Of::Id(accepted.task_id.clone());
+        Box::pin(self.read_of(named, move |connection| task_as_accepted(connection, &scope, &accepted, &room)))
     }
 
     fn artifact<'a>(
@@ -171,7 +214,8 @@ impl Store for SqliteStore {
         part: Option<u64>,
     ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>> {
         let (scope, id, artifact) = (scope.clone(), id.clone(), artifact.clone());
-        Box::pin(self.readers.run(move |connection| download::open(connection, &scope, &id, &artifact, part)))
+        let named = Of::Id(id.clone());
+        Box::pin(self.read_of(named, move |connection| download::open(connection, &scope, &id, &artifact, part)))
     }
 
     fn read_artifact(
@@ -179,31 +223,39 @@ impl Store for SqliteStore {
         cursor: ArtifactCursor,
         bytes_max: usize,
     ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>> {
-        Box::pin(self.readers.run(move |connection| download::read(connection, cursor, bytes_max)))
+        let named = Of::No(cursor.key.0);
+        Box::pin(self.read_of(named, move |connection| download::read(connection, cursor, bytes_max)))
     }
 
     fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {
-        Box::pin(self.readers.run(move |connection| read::log(connection, key, after_seq, limit)))
+        Box::pin(self.read_of(Of::No(key.0), move |connection| read::log(connection, key, after_seq, limit)))
     }
 
     fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>> {
-        let (totals, scope, query) = (self.totals.clone(), scope.clone(), query.clone());
-        Box::pin(self.readers.run(move |connection| list::list(connection, &totals, &scope, &query)))
+        let (totals, quarantine) = (self.totals.clone(), self.quarantine.clone());
+        let (scope, query) = (scope.clone(), query.clone());
+        Box::pin(self.readers.run(move |connection| list::list(connection, &totals, &quarantine, &scope, &query)))
     }
 
     fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>> {
         let now = self.clock.now();
-        Box::pin(
-            self.readers.run(move |connection| find_accepted(connection, &key, now, last_accepted_day(connection)?)),
-        )
+        let held_until = Some(Timestamp::from_ms(self.held_until_ms.load(Relaxed)));
+        Box::pin(self.readers.run(move |connection| {
+            let as_of = known_as_of(connection, now, held_until)?;
+            find_accepted(connection, &key, as_of, last_accepted_day(connection)?)
+        }))
     }
 
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
-        Box::pin(self.readers.run(move |connection| read::push_configs(connection, key)))
+        Box::pin(self.read_of(Of::No(key.0), move |connection| read::push_configs(connection, key)))
     }
 
     fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
         Box::pin(self.writer.run(move |ledger| ledger.claim_runs(&claim)))
+    }
+
+    fn begin_runs(&self, begun: Vec<(TaskKey, u64)>) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.begin_runs(&begun)))
     }
 
     fn renew_leases(
@@ -234,7 +286,8 @@ impl Store for SqliteStore {
     }
 
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
-        Box::pin(self.readers.run(read::next_delivery_at))
+        let quarantine = self.quarantine.clone();
+        Box::pin(self.readers.run(move |connection| read::next_delivery_at(connection, &quarantine)))
     }
 
     fn outbox(&self) -> &dyn Outbox {
@@ -253,17 +306,36 @@ impl Store for SqliteStore {
     }
 
     fn stats(&self) -> StoreStats {
-        self.stats.read()
+        StoreStats { tasks: self.totals.all(), ..self.stats.read() }
+    }
+
+    fn quarantine(&self) -> Quarantine {
+        self.quarantine.report()
+    }
+
+    fn clock_record(&self) -> ClockRecord {
+        self.clock_record
+    }
+
+    fn hold_until(&self, until: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.held_until_ms.store(until.as_ms(), Relaxed);
+        Box::pin(self.writer.run(move |ledger| {
+            wall_clock::write_held_until(ledger.connection, until)?;
+            ledger.held_until = Some(until);
+            Ok(())
+        }))
     }
 }
 
 impl Outbox for SqliteStore {
     fn page(&self, query: OutboxQuery) -> BoxFuture<'_, Result<OutboxPage, StoreError>> {
-        Box::pin(self.readers.run(move |connection| outbox::list(connection, query)))
+        let quarantine = self.quarantine.clone();
+        Box::pin(self.readers.run(move |connection| outbox::list(connection, &quarantine, query)))
     }
 
     fn find(&self, key: DeliveryKey) -> BoxFuture<'_, Result<Option<OutboxEntry>, StoreError>> {
-        Box::pin(self.readers.run(move |connection| outbox::find(connection, key)))
+        let quarantine = self.quarantine.clone();
+        Box::pin(self.readers.run(move |connection| outbox::find(connection, &quarantine, key)))
     }
 
     fn redrive(&self, keys: Vec<DeliveryKey>) -> BoxFuture<'_, Result<usize, StoreError>> {

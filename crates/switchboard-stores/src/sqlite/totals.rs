@@ -22,6 +22,9 @@ pub(super) struct Totals {
 struct State {
     listed: HashMap<i64, ByState>,
     records: Option<i64>,
+    /// Every listed task when the file was opened, and how many more or fewer there are since.
+    at_open: Option<ByState>,
+    since_open: [i64; TaskState::ALL.len()],
     /// Grows with every batch of changes. Whoever counted before and tells after would tell the past.
     batch: u64,
 }
@@ -42,6 +45,18 @@ pub(super) struct Move {
 }
 
 impl Totals {
+    /// Takes in how many tasks the file held when it was opened.
+    pub(super) fn counted_all(&self, counts: ByState) {
+        self.lock().at_open = Some(counts);
+    }
+
+    /// Every listed task, by state; none while they are being counted.
+    pub(super) fn all(&self) -> Option<ByState> {
+        let state = self.lock();
+        let at_open = state.at_open?;
+        Some(std::array::from_fn(|place| at_open[place].saturating_add_signed(state.since_open[place])))
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,6 +100,12 @@ impl Totals {
             if let Some(records) = &mut state.records {
                 *records += moved.records;
             }
+            if let Some(from) = moved.from.and_then(|number| state.since_open.get_mut(place(number))) {
+                *from -= 1;
+            }
+            if let Some(to) = moved.to.and_then(|number| state.since_open.get_mut(place(number))) {
+                *to += 1;
+            }
             if let Some(counts) = state.listed.get_mut(&moved.scope_no) {
                 if let Some(from) = moved.from.and_then(|number| counts.get_mut(place(number))) {
                     *from = from.saturating_sub(1);
@@ -98,7 +119,7 @@ impl Totals {
 }
 
 /// Where a state's count stands; states are numbered from one, without gaps.
-fn place(number: i64) -> usize {
+pub(super) fn place(number: i64) -> usize {
     usize::try_from(number - 1).unwrap_or(usize::MAX)
 }
 

@@ -20,6 +20,8 @@ use super::answers::{Reply, Sleepers};
 use super::cache::{Cache, Committed};
 use super::error::{Failure, stopped};
 use super::ledger::{Effect, Ledger};
+use super::presence::Presence;
+use super::quarantine::Quarantined;
 use super::readers::send;
 use super::stats::Stats;
 use super::totals::Totals;
@@ -27,6 +29,9 @@ use crate::record::Encoded;
 
 /// The most requests that share a transaction.
 const BATCH_MAX: usize = 512;
+/// How often the writer looks whether its files are still there.
+const PRESENCE_LOOK: Duration = Duration::from_secs(1);
+const FILE_GONE: &str = "the database was deleted or replaced while the server has it open";
 /// With nothing to do for this long, the writer moves the write-ahead log into the file.
 const IDLE: Duration = Duration::from_millis(250);
 
@@ -72,6 +77,7 @@ pub(super) struct Memory {
     pub(super) stats: Arc<Stats>,
     pub(super) cache: Arc<Cache>,
     pub(super) totals: Arc<Totals>,
+    pub(super) quarantine: Arc<Quarantined>,
 }
 
 /// Why the writer could not start.
@@ -115,21 +121,23 @@ impl Writer {
         memory: Memory,
         clock: Arc<dyn Clock>,
         epoch: i64,
+        mut presence: Presence,
         queue_max: usize,
     ) -> Result<Self, StartError> {
         let (queue, requests) = sync_channel(queue_max);
         let (ready, started) = sync_channel(1);
         let thread = std::thread::Builder::new().name("sqlite-write".to_owned());
         let stats = memory.stats.clone();
-        let write = move || match Ledger::new(&connection, clock, memory.stats.clone(), epoch) {
-            Ok(ledger) => {
-                let _ = ready.send(Ok(()));
-                serve(ledger, &requests, &memory);
-            }
-            Err(error) => {
-                let _ = ready.send(Err(error));
-            }
-        };
+        let write =
+            move || match Ledger::new(&connection, clock, memory.stats.clone(), memory.quarantine.clone(), epoch) {
+                Ok(ledger) => {
+                    let _ = ready.send(Ok(()));
+                    serve(ledger, &requests, &memory, &mut presence);
+                }
+                Err(error) => {
+                    let _ = ready.send(Err(error));
+                }
+            };
         #[expect(clippy::disallowed_methods, reason = "writing blocks; this thread is joined on drop")]
         let thread = thread.spawn(write).map_err(StartError::Thread)?;
         started.recv().unwrap_or(Err(rusqlite::Error::InvalidQuery)).map_err(StartError::Sqlite)?;
@@ -171,8 +179,9 @@ impl Drop for Writer {
     }
 }
 
-fn serve(mut ledger: Ledger<'_>, requests: &Receiver<Request>, memory: &Memory) {
+fn serve(mut ledger: Ledger<'_>, requests: &Receiver<Request>, memory: &Memory, presence: &mut Presence) {
     let mut unwritten = false;
+    let mut looked_at = None;
     loop {
         let first = if unwritten {
             match requests.recv_timeout(IDLE) {
@@ -196,9 +205,18 @@ fn serve(mut ledger: Ledger<'_>, requests: &Receiver<Request>, memory: &Memory) 
         let mut batch = vec![first];
         batch.extend(requests.try_iter().take(BATCH_MAX - 1));
         memory.stats.queue_depth.fetch_sub(batch.len() as u64, Relaxed);
+        if looked_at.is_none_or(|at: Instant| at.elapsed() >= PRESENCE_LOOK) {
+            if !presence.look() {
+                // Looked for again with the next batch: what is answered before the file is back would be lost.
+                fail(batch, &Failure(StoreError::Unavailable(FILE_GONE.to_owned())), &memory.stats);
+                continue;
+            }
+            looked_at = Some(Instant::now());
+        }
         unwritten = true;
         process(&mut ledger, batch, memory);
     }
+    ledger.close();
     checkpoint(&ledger);
 }
 

@@ -232,6 +232,14 @@ impl Door {
         Self::Open(Identity { principal: Principal::default(), tenants, authenticated: false, operator: false })
     }
 
+    /// How many tokens there are; none on a server that is open.
+    pub(crate) fn tokens(&self) -> usize {
+        match self {
+            Self::Tokens(tokens) => tokens.len(),
+            _ => 0,
+        }
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         matches!(self, Self::Open(_))
     }

@@ -1,21 +1,22 @@
-//! What all bindings do with a decoded request: say who calls, call the agent, count it.
+//! What all bindings do with a decoded request: say who calls, note what is asked, call the agent.
 
 use http::{HeaderMap, HeaderValue, Response, header};
 use switchboard_core::call::{BoxFuture, Caller, Reply, Request};
 use switchboard_core::dialect::tells_modes;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Dialect;
+use switchboard_engine::escaped::Escaped;
 
 use super::body::ReplyBody;
-use super::context::{Mounted, Shared};
-use super::metrics::Outcome;
+use super::context::Mounted;
+use super::metrics::Operation;
 use super::names::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, X_A2A_EXTENSIONS};
-use super::respond::outcome;
+use super::note::Note;
 
 /// A call that has been handed to its agent. What was asked is no longer held here, so waiting costs little room.
 pub(crate) struct Calling<'a> {
     agent: &'a Mounted,
-    operation: &'static str,
+    operation: Operation,
     asks_old_for_card: bool,
     /// The extensions that were activated.
     extensions: Vec<String>,
@@ -25,17 +26,18 @@ pub(crate) struct Calling<'a> {
 }
 
 impl<'a> Calling<'a> {
-    pub(crate) fn begin(agent: &'a Mounted, caller: Caller, request: Request) -> Self {
-        let (operation, extensions) = (request.operation(), caller.extensions.clone());
+    pub(crate) fn begin(note: &Note, agent: &'a Mounted, caller: Caller, request: Request) -> Self {
+        let (operation, extensions) = (Operation::of(&request), caller.extensions.clone());
+        note.operation(operation);
         let asks_old_for_card = caller.dialect != Dialect::V1_0 && matches!(request, Request::GetExtendedAgentCard);
         let output_modes = unaccepted_modes(agent, caller.dialect, &request);
         let reply = agent.endpoint.call(caller, request);
         Self { agent, operation, asks_old_for_card, extensions, output_modes, reply }
     }
 
-    /// Waits for the reply, withholds what must not leave the server, and counts how it went. Every binding and every
-    /// dialect gets its replies here.
-    pub(crate) async fn reply(&mut self, shared: &Shared) -> Result<Reply, ProtocolError> {
+    /// Waits for the reply, and withholds what must not leave the server. Every binding and every dialect gets its replies
+    /// here.
+    pub(crate) async fn reply(&mut self) -> Result<Reply, ProtocolError> {
         let reply = (&mut self.reply).await.map(Reply::redacted);
         // Before 1.0 there was one error for this, whether the card declared it or not.
         let reply = reply.map_err(|error| match error {
@@ -44,11 +46,12 @@ impl<'a> Calling<'a> {
             }
             error => error,
         });
-        let counted = reply.as_ref().map_or_else(outcome, |_| Outcome::Ok);
-        shared.metrics.request(self.operation, counted);
         if let Err(error) = &reply {
             self.output_modes = None;
-            tracing::debug!(operation = self.operation, agent = %self.agent.name, %error, "request refused");
+            if tracing::enabled!(tracing::Level::DEBUG) {
+                let (operation, error) = (self.operation.word(), error.to_string());
+                tracing::debug!(operation, agent = %self.agent.name, error = %Escaped::new(&error), "call refused");
+            }
         }
         reply
     }
@@ -73,12 +76,6 @@ impl<'a> Calling<'a> {
         if let Some(value) = self.output_modes.as_deref().and_then(|modes| HeaderValue::from_str(modes).ok()) {
             response.headers_mut().insert(A2A_OUTPUT_MODES, value);
         }
-    }
-
-    /// Counts a call whose caller would not wait for the reply.
-    #[cfg(feature = "grpc")]
-    pub(crate) fn gave_up(&self, shared: &Shared) {
-        shared.metrics.request(self.operation, Outcome::Refused);
     }
 }
 

@@ -12,6 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use switchboard_core::error::ProtocolError;
 
+use super::access_log::FollowedBody;
 use super::download_body::DownloadBody;
 #[cfg(feature = "grpc")]
 use super::grpc::stream::GrpcBody;
@@ -27,6 +28,9 @@ pub enum ReplyBody {
     Events(Box<SseBody>),
     #[doc(hidden)]
     Download(Box<DownloadBody>),
+    /// One whose end the access log waits for.
+    #[doc(hidden)]
+    Followed(Box<FollowedBody>),
     #[doc(hidden)]
     #[cfg(feature = "grpc")]
     Grpc(Box<GrpcBody>),
@@ -46,6 +50,7 @@ impl Body for ReplyBody {
                 _ => Poll::Ready(None),
             },
             Self::Download(download) => download.poll(cx).map(|piece| piece.map(|bytes| bytes.map(Frame::data))),
+            Self::Followed(followed) => followed.poll(cx),
             Self::Events(events) => events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
             #[cfg(feature = "grpc")]
             Self::Grpc(body) => body.poll(cx).map(|frame| frame.map(Ok)),
@@ -58,6 +63,7 @@ impl Body for ReplyBody {
             Self::Whole(_) => false,
             Self::Events(events) => events.is_done(),
             Self::Download(download) => download.left() == 0,
+            Self::Followed(followed) => followed.is_done(),
             #[cfg(feature = "grpc")]
             Self::Grpc(body) => body.is_done(),
         }
@@ -69,6 +75,7 @@ impl Body for ReplyBody {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Events(_) => SizeHint::default(),
             Self::Download(download) => SizeHint::with_exact(download.left()),
+            Self::Followed(followed) => followed.hint(),
             #[cfg(feature = "grpc")]
             Self::Grpc(_) => SizeHint::default(),
         }

@@ -20,6 +20,7 @@ use switchboard_engine::{Engine, Registered};
 use tokio::net::TcpListener;
 
 use super::accent::Accent;
+use super::access_log::AccessLog;
 use super::api_key::{ApiKey, short_key};
 use super::auth::{Door, Tokens, is_short};
 use super::cards::CardForm;
@@ -29,7 +30,7 @@ use super::handle::ServerHandle;
 use super::interfaces::ProtocolBinding;
 use super::limits::ServerLimits;
 use super::listener::Bound;
-use super::origins::Origins;
+use super::origins::{Origins, reachable};
 use super::routes::check_name;
 use super::serve_error::{ServeError, ServeErrorKind};
 use super::service::A2aService;
@@ -66,11 +67,28 @@ pub struct ServerBuilder {
     card_form: CardForm,
     interfaces: Option<Vec<ProtocolBinding>>,
     tls: Option<Tls>,
+    access_log: Option<AccessLog>,
+    log_completed_tasks: bool,
 }
 
 impl ServerBuilder {
     /// How many tasks [`ServerBuilder::memory`] keeps.
     pub const MEMORY_TASKS_MAX_DEFAULT: usize = MEMORY_TASKS_MAX_DEFAULT;
+
+    /// Writes one line per request to this log: who asked for what, when, and how it was answered.
+    #[must_use]
+    pub fn access_log(mut self, log: AccessLog) -> Self {
+        self.access_log = Some(log);
+        self
+    }
+
+    /// Whether a line is logged for each completed task, which it is unless switched off. Tasks that end otherwise always
+    /// have one.
+    #[must_use]
+    pub fn log_completed_tasks(mut self, on: bool) -> Self {
+        self.log_completed_tasks = on;
+        self
+    }
 
     /// Adds an agent, served under `/agents/{slug}`. The first one is the default and also served at the root.
     #[must_use]
@@ -291,6 +309,12 @@ impl ServerBuilder {
             Some(secrets) => webhook.signing(secrets, clock.clone()),
             None => webhook,
         };
+        let data = match &self.store {
+            StoreChoice::Memory(_) => "in memory, gone when it stops".to_owned(),
+            #[cfg(feature = "sqlite")]
+            StoreChoice::Sqlite(path, _) => path.display().to_string(),
+            StoreChoice::Given(_) => "in a store of its own".to_owned(),
+        };
         let store: Arc<dyn Store> = match self.store {
             StoreChoice::Memory(tasks_max) => {
                 // One that prunes in batches must be able to hold the task that is too many.
@@ -328,8 +352,8 @@ impl ServerBuilder {
             Some(tokens) => Door::Tokens(tokens),
             None => Door::open(self.tenants.into_iter().map(Tenant::from).collect()),
         };
-        let mut engine =
-            Engine::builder(store).clock(clock.clone()).webhook(Arc::new(webhook)).limits(self.engine_limits);
+        let engine = Engine::builder(store).clock(clock.clone()).webhook(Arc::new(webhook));
+        let mut engine = engine.limits(self.engine_limits).log_completed_tasks(self.log_completed_tasks);
         let served = |agent: &AgentBuilder| (agent.slug_name().to_owned(), Arc::new(agent.accent().clone()));
         let order = self.agents.iter().map(served).collect();
         let open = door.is_open();
@@ -339,6 +363,7 @@ impl ServerBuilder {
         }
         let parts = Parts {
             engine: engine.build(),
+            data,
             order,
             door,
             cors: self.cors,
@@ -351,6 +376,7 @@ impl ServerBuilder {
             card_form: self.card_form,
             interfaces: self.interfaces,
             tls: self.tls,
+            access_log: self.access_log,
             since: clock.now(),
         };
         Ok(Server { parts, started: Arc::new(AtomicBool::new(false)) })
@@ -369,6 +395,8 @@ impl fmt::Debug for ServerBuilder {
 
 pub(super) struct Parts {
     pub(super) engine: Engine,
+    /// Where the tasks are kept, in words.
+    pub(super) data: String,
     /// Each agent and its ways with accents, the default one first.
     pub(super) order: Vec<(String, Arc<Accent>)>,
     pub(super) door: Door,
@@ -382,6 +410,7 @@ pub(super) struct Parts {
     pub(super) card_form: CardForm,
     pub(super) interfaces: Option<Vec<ProtocolBinding>>,
     pub(super) tls: Option<Tls>,
+    pub(super) access_log: Option<AccessLog>,
     pub(super) since: Timestamp,
 }
 
@@ -420,6 +449,8 @@ impl Server {
             card_form: CardForm::default(),
             interfaces: None,
             tls: None,
+            access_log: None,
+            log_completed_tasks: true,
         }
     }
 
@@ -542,19 +573,6 @@ fn declare_security(card: &mut AgentCard, open: bool) {
         let requirement = SecurityRequirement { schemes: vec![("bearer".to_owned(), Vec::new())] };
         card.security_requirements = vec![requirement];
     }
-}
-
-/// A listener on all addresses is reached on this machine by its loopback address.
-fn reachable(addr: SocketAddr) -> SocketAddr {
-    if !addr.ip().is_unspecified() {
-        return addr;
-    }
-    let loopback = if addr.is_ipv4() {
-        std::net::IpAddr::from(std::net::Ipv4Addr::LOCALHOST)
-    } else {
-        std::net::IpAddr::from(std::net::Ipv6Addr::LOCALHOST)
-    };
-    SocketAddr::new(loopback, addr.port())
 }
 
 /// The URL of a port that speaks TLS, and the host in it if the certificate is for it. What clients are likely to stumble

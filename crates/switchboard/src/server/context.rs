@@ -15,16 +15,19 @@ use switchboard_core::model::{AgentInterface, AgentName};
 use switchboard_engine::Engine;
 
 use super::accent::Accent;
-use super::auth::{self, Identity};
+use super::access_log::AccessLog;
+use super::auth::{self, Identified, Identity};
 use super::cards::ServedCards;
 use super::cors::Cors;
 use super::gate::Gate;
 use super::limits::ServerLimits;
+use super::line_budget::LineBudget;
 use super::metrics::Metrics;
 use super::mount::MountPath;
 use super::names::{
     A2A_EXTENSIONS, A2A_VERSION, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS, X_REQUEST_ID,
 };
+use super::note::Note;
 use super::origins::Origins;
 use super::percent::query_pairs;
 use super::tls::Tls;
@@ -34,6 +37,8 @@ const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"
 
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
+    /// Where the tasks are kept, in words.
+    pub(crate) data: String,
     pub(crate) origins: Origins,
     /// The agents at the server's own address.
     pub(crate) own_site: Site,
@@ -51,6 +56,8 @@ pub(crate) struct Shared {
     /// None on a port that speaks plain HTTP.
     pub(crate) tls: Option<Tls>,
     pub(crate) request_ids: RequestIds,
+    pub(crate) access_log: Option<AccessLog>,
+    pub(crate) refusal_lines: Arc<LineBudget>,
 }
 
 /// All agents at one address of the server.
@@ -73,6 +80,8 @@ impl Site {
 /// One agent and where it is served.
 pub(crate) struct Mounted {
     pub(crate) name: AgentName,
+    /// Where it stands in the server's list.
+    pub(crate) place: usize,
     pub(crate) endpoint: Arc<dyn Endpoint>,
     /// Its address, without a slash at its end.
     pub(crate) url: String,
@@ -87,6 +96,13 @@ impl Shared {
     pub(crate) fn site(&self, uri: &Uri, headers: &HeaderMap) -> &Site {
         let asked = self.origins.asked(uri, headers);
         asked.and_then(|number| self.other_sites.get(number)).unwrap_or(&self.own_site)
+    }
+
+    /// Who sends a request, told from its headers alone. Noted for the log lines about the request.
+    pub(crate) fn identify(&self, head: &Head<'_>) -> Result<Identified<'_>, ProtocolError> {
+        let identity = self.door.identify(head.headers)?;
+        head.note.principal(&identity);
+        Ok(identity)
     }
 
     /// The caller of a request, once its tenant is known. Identity comes from the credential alone.
@@ -198,6 +214,7 @@ fn named_version(headers: &HeaderMap) -> Option<Cow<'_, str>> {
 pub(crate) struct Head<'a> {
     pub(crate) uri: &'a Uri,
     pub(crate) headers: &'a HeaderMap,
+    pub(crate) note: &'a Note,
 }
 
 impl Head<'_> {

@@ -20,14 +20,11 @@ use super::body::ReplyBody;
 use super::context::{Head, Mounted, Shared};
 use super::download_body::DownloadBody;
 use super::filenames::disposition;
-use super::metrics::Outcome;
+use super::metrics::Operation;
 use super::percent::encode;
 use super::ranges::{Wanted, wanted};
-use super::respond::{A2A_JSON, http_error, not_allowed, outcome};
+use super::respond::{A2A_JSON, http_error, not_allowed};
 use super::routes::ArtifactPlace;
-
-/// How the counters name it.
-pub(crate) const OPERATION: &str = "DownloadArtifact";
 
 /// Every agent is served under its name, and there its artifacts are.
 pub(crate) struct ServedAt {
@@ -60,17 +57,15 @@ pub(crate) async fn serve(
     method: &Method,
     place: ArtifactPlace<'_>,
 ) -> Response<ReplyBody> {
-    let refuse = |error: ProtocolError| {
-        shared.metrics.request(OPERATION, outcome(&error));
-        http_error(Dialect::V1_0, &error, A2A_JSON)
-    };
-    let identity = match shared.door.identify(head.headers) {
+    let refuse = |error: ProtocolError| http_error(Dialect::V1_0, &error, A2A_JSON);
+    head.note.operation(Operation::DownloadArtifact);
+    head.note.agent(agent);
+    let identity = match shared.identify(head) {
         Ok(identity) => identity,
         Err(error) => return refuse(error),
     };
     if *method != Method::GET && *method != Method::HEAD {
         let error = ProtocolError::MethodNotFound { method: format!("{method} {:.200}", head.uri.path()), hint: None };
-        shared.metrics.request(OPERATION, outcome(&error));
         return not_allowed(Dialect::V1_0, &error, "GET, HEAD", A2A_JSON);
     }
     let asked = Asked::of(shared, head, place).and_then(|asked| {
@@ -82,10 +77,7 @@ pub(crate) async fn serve(
         Err(error) => Err(error),
     };
     match found {
-        Ok(found) => {
-            shared.metrics.request(OPERATION, Outcome::Ok);
-            answer(shared, head, *method == Method::HEAD, &found)
-        }
+        Ok(found) => answer(shared, head, *method == Method::HEAD, &found),
         Err(error) => refuse(error),
     }
 }

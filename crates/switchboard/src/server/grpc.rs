@@ -30,7 +30,8 @@ use super::body::{ReplyBody, read_while};
 use super::context::{Head, Mounted, Shared};
 use super::metrics::Outcome;
 use super::names::grpc::{ENCODING, FIRST_EVENT_ID};
-use super::respond::{outcome, text};
+use super::note::{Binding, Note, Refused as Mark};
+use super::respond::text;
 
 /// Whether a request is a gRPC call, by its content type.
 pub(crate) fn is_call(headers: &HeaderMap) -> bool {
@@ -46,6 +47,7 @@ const GRPC: &[u8] = b"application/grpc";
 pub(crate) async fn answer<B>(
     shared: &Shared,
     parts: &Parts,
+    note: &Note,
     gate: Result<(), &'static str>,
     body: B,
 ) -> Response<ReplyBody>
@@ -53,6 +55,7 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
+    note.binding(Binding::Grpc);
     if parts.version < Version::HTTP_2 {
         return text(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "gRPC needs HTTP/2\n");
     }
@@ -72,10 +75,10 @@ where
         let called = called.as_ref().ok_or_else(unknown)?;
         let site = shared.site(&parts.uri, &parts.headers);
         let agent = site.agent(called.agent.as_deref()).ok_or_else(unknown)?;
-        let head = Head { uri: &parts.uri, headers: &parts.headers };
+        let head = Head { uri: &parts.uri, headers: &parts.headers, note };
         serve(shared, agent, called, &head, body).await
     };
-    answered.await.unwrap_or_else(|refused: Refused| refused.response(shared, package))
+    answered.await.unwrap_or_else(|refused: Refused| refused.response(package))
 }
 
 fn takes_protobuf(headers: &HeaderMap) -> bool {
@@ -87,37 +90,33 @@ fn takes_protobuf(headers: &HeaderMap) -> bool {
 
 /// Why a call was not answered.
 enum Refused {
-    /// In the protocol's words, before an agent was asked: nobody has counted it yet.
-    AtTheDoor(ProtocolError),
-    /// In gRPC's own, likewise.
-    Unread(Ending),
-    /// In the protocol's words, by the agent.
-    ByTheAgent(ProtocolError),
-    /// In gRPC's own, after an agent was asked.
-    Unanswered(Ending),
+    /// In the protocol's words.
+    InWords(ProtocolError),
+    /// In gRPC's own.
+    InGrpc(Ending),
 }
 
 impl From<ProtocolError> for Refused {
     fn from(error: ProtocolError) -> Self {
-        Self::AtTheDoor(error)
+        Self::InWords(error)
     }
 }
 
 impl Refused {
-    fn response(self, shared: &Shared, package: Package) -> Response<ReplyBody> {
-        let ending = match self {
-            Self::AtTheDoor(error) => {
-                shared.metrics.request("unknown", outcome(&error));
-                Ending::of(package, &error)
+    fn response(self, package: Package) -> Response<ReplyBody> {
+        match self {
+            Self::InWords(error) => {
+                let mut response = respond::ended(&Ending::of(package, &error));
+                Mark::mark(&mut response, &error);
+                response
             }
-            Self::Unread(ending) => {
-                shared.metrics.request("unknown", Outcome::Refused);
-                ending
+            Self::InGrpc(ending) => {
+                let mut response = respond::ended(&ending);
+                let mark = Mark { code: ending.code().into(), reason: "GRPC", outcome: Outcome::Refused };
+                response.extensions_mut().insert(mark);
+                response
             }
-            Self::ByTheAgent(error) => Ending::of(package, &error),
-            Self::Unanswered(ending) => ending,
-        };
-        respond::ended(&ending)
+        }
     }
 }
 
@@ -133,8 +132,9 @@ where
     B::Error: std::fmt::Display,
 {
     let package = called.package;
+    head.note.agent(agent);
     // Authentication looks at metadata alone, before a byte of the body is read.
-    let identity = shared.door.identify(head.headers)?;
+    let identity = shared.identify(head)?;
     let verdict = shared.dialect(agent, head, Door::Grpc(package));
     let dialect = verdict.map_err(|Refusal { error, .. }| error)?.dialect;
     let deadline = deadline(head.headers)?;
@@ -142,24 +142,23 @@ where
         let reading = pin!(read_message(shared, head.headers, body));
         before(deadline, reading).await
     };
-    let message = message.unwrap_or_else(|| Err(Refused::Unread(Ending::deadline(package))))?;
+    let message = message.unwrap_or_else(|| Err(Refused::InGrpc(Ending::deadline(package))))?;
     let decoded = decode_message(package, called.method, message, &shared.decode_limits)?;
     let mut caller = shared.caller(agent, &identity, decoded.tenant.as_deref(), dialect, head)?;
     caller.takes_frames = true;
     let resumes = caller.last_event_id.is_some();
-    let mut calling = Calling::begin(agent, caller, decoded.request);
+    let mut calling = Calling::begin(head.note, agent, caller, decoded.request);
     let reply = {
-        let replying = pin!(calling.reply(shared));
+        let replying = pin!(calling.reply());
         before(deadline, replying).await
     };
     let Some(reply) = reply else {
-        calling.gave_up(shared);
-        return Err(Refused::Unanswered(Ending::deadline(package)));
+        return Err(Refused::InGrpc(Ending::deadline(package)));
     };
     let mut response = match reply {
         Ok(Reply::Stream(updates)) => stream(shared, package, dialect, updates, deadline, resumes).await?,
         Ok(reply) => whole(agent, package, reply)?,
-        Err(error) => return Err(Refused::ByTheAgent(error)),
+        Err(error) => return Err(Refused::InWords(error)),
     };
     calling.mark(dialect, &mut response);
     Ok(response)
@@ -182,7 +181,7 @@ where
 {
     let encoding = headers.get(ENCODING).map(HeaderValue::as_bytes).filter(|encoding| *encoding != b"identity");
     if let Some(encoding) = encoding {
-        return Err(Refused::Unread(Ending::unknown_encoding(&String::from_utf8_lossy(encoding))));
+        return Err(Refused::InGrpc(Ending::unknown_encoding(&String::from_utf8_lossy(encoding))));
     }
     let bytes_max = shared.limits.body_bytes_max;
     let too_large = || ProtocolError::TooLarge { what: "message", bytes_max: bytes_max as u64 };
@@ -197,7 +196,7 @@ where
         ProtocolError::TooLarge { .. } => too_large(),
         error => error,
     })?;
-    frame::unframe(body).map_err(Refused::Unread)
+    frame::unframe(body).map_err(Refused::InGrpc)
 }
 
 /// The answer of a call that has one.
@@ -209,7 +208,7 @@ fn whole(agent: &Mounted, package: Package, reply: Reply) -> Result<Response<Rep
         }
         reply => reply,
     };
-    let message = frame::framed(|out| encode_message_reply(package, &reply, out)).map_err(Refused::Unanswered)?;
+    let message = frame::framed(|out| encode_message_reply(package, &reply, out)).map_err(Refused::InGrpc)?;
     Ok(respond::success(GrpcBody::whole(message)))
 }
 
@@ -230,10 +229,10 @@ async fn stream(
         let until = deadline.map_or(Instant::now() + patience, |deadline| deadline.min(Instant::now() + patience));
         timeout_at(until, next).await.ok()
     } else {
-        Some(before(deadline, pin!(next)).await.ok_or(Refused::Unanswered(Ending::deadline(package)))?)
+        Some(before(deadline, pin!(next)).await.ok_or(Refused::InGrpc(Ending::deadline(package)))?)
     };
     let first = match first {
-        Some(Some(Err(error))) => return Err(Refused::ByTheAgent(error)),
+        Some(Some(Err(error))) => return Err(Refused::InWords(error)),
         Some(Some(Ok(frame))) => stream::First::Frame(frame),
         Some(None) => stream::First::End,
         None => stream::First::NotYet,

@@ -19,8 +19,9 @@ use super::binding::{Calling, check_content_type};
 use super::body::{ReplyBody, read};
 use super::cards;
 use super::context::{Head, Mounted, Shared};
+use super::note::Binding;
 use super::percent::query_pairs;
-use super::respond::{A2A_JSON, JSON, events, http_error, json, not_allowed, outcome};
+use super::respond::{A2A_JSON, JSON, events, http_error, json, not_allowed};
 use super::routes::RestPlace;
 use super::sse::{Framing, SseBody};
 
@@ -44,11 +45,11 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
-    let refuse_in = |dialect: Dialect, error: ProtocolError| {
-        shared.metrics.request("unknown", outcome(&error));
-        http_error(dialect, &error, content_type(dialect, head.headers))
-    };
-    let identity = match shared.door.identify(head.headers) {
+    let refuse_in =
+        |dialect: Dialect, error: ProtocolError| http_error(dialect, &error, content_type(dialect, head.headers));
+    head.note.binding(Binding::HttpJson);
+    head.note.agent(agent);
+    let identity = match shared.identify(head) {
         Ok(identity) => identity,
         Err(error) => return refuse_in(shared.spelling(agent, head, door), error),
     };
@@ -60,7 +61,6 @@ where
     if let Some(allowed) = wrong_verb(method, &place) {
         let method = format!("{method} {:.200}", head.uri.path());
         let error = ProtocolError::MethodNotFound { method, hint: None };
-        shared.metrics.request("unknown", outcome(&error));
         return not_allowed(dialect, &error, allowed, content_type(dialect, head.headers));
     }
     let body = if *method == Method::POST {
@@ -89,13 +89,13 @@ where
         }?;
         let tenant = tenant.map(Cow::into_owned).or(named);
         let caller = shared.caller(agent, &identity, tenant.as_deref(), dialect, head)?;
-        Ok(Calling::begin(agent, caller, request))
+        Ok(Calling::begin(head.note, agent, caller, request))
     };
     let mut calling = match begin() {
         Ok(calling) => calling,
         Err(error) => return refuse(error),
     };
-    let mut response = match calling.reply(shared).await {
+    let mut response = match calling.reply().await {
         Ok(Reply::Stream(updates)) => {
             let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
             let (bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());

@@ -16,7 +16,8 @@ use super::body::{ReplyBody, read};
 use super::cards;
 use super::context::{Head, Mounted, NO_METHOD, Shared};
 use super::envelope::Envelope;
-use super::respond::{JSON, events, json, only_events, outcome, rpc_error};
+use super::note::Binding;
+use super::respond::{JSON, events, json, only_events, rpc_error};
 use super::seeds;
 use super::sse::{Framing, SseBody};
 
@@ -49,7 +50,6 @@ where
     B::Error: std::fmt::Display,
 {
     let refuse_in = |dialect: Dialect, error: ProtocolError, id: &str, method: &str| {
-        shared.metrics.request("unknown", outcome(&error));
         Begun::Answered(rpc_error(dialect, &error, id, only_events(dialect, method, head.headers)))
     };
     // Until the method is known, which may be never.
@@ -57,8 +57,10 @@ where
         let dialect = shared.spelling(agent, head, NO_METHOD);
         refuse_in(dialect, error, id, "")
     };
+    head.note.binding(Binding::JsonRpc);
+    head.note.agent(agent);
     // Authentication looks at headers alone, before a byte of the body is read.
-    let identity = match shared.door.identify(head.headers) {
+    let identity = match shared.identify(head) {
         Ok(identity) => identity,
         Err(error) => return refuse(error, "null"),
     };
@@ -111,7 +113,7 @@ impl Begun<'_> {
             Self::Answered(response) => return response,
             Self::Called(called) => called,
         };
-        let mut response = match calling.reply(shared).await {
+        let mut response = match calling.reply().await {
             Ok(Reply::Stream(updates)) => {
                 let framing = Framing::JsonRpc { id };
                 let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
@@ -151,7 +153,7 @@ fn call<'a>(
         | Dialect::Nexus => v0_3::rpc::decode_call(&envelope.method, envelope.params, limits),
     }?;
     let caller = shared.caller(agent, identity, decoded.tenant.as_deref(), dialect, head)?;
-    Ok(Calling::begin(agent, caller, decoded.request))
+    Ok(Calling::begin(head.note, agent, caller, decoded.request))
 }
 
 fn result(agent: &Mounted, dialect: Dialect, reply: &Reply, id: &str) -> Vec<u8> {

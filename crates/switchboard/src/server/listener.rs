@@ -19,6 +19,7 @@ use tokio::time::{Instant, timeout};
 use tower::Service;
 
 use super::auth::{Door, Tokens};
+use super::banner::Banner;
 use super::context::Shared;
 use super::linger::RequestBody;
 use super::metrics::Handshake;
@@ -62,6 +63,18 @@ impl Bound {
         }
     }
 
+    /// What to tell the person who started the server: where it is, who may call, and lines to paste.
+    #[must_use]
+    pub fn banner(&self) -> Banner {
+        Banner::of(&self.shared, self.local_addr, &self.url)
+    }
+
+    /// The URL that clients use, without a slash at its end: the public one, or else that of the port.
+    #[must_use]
+    pub fn public_url(&self) -> &str {
+        self.shared.origins.own()
+    }
+
     /// The certificate and key of the port, if it speaks TLS.
     pub(crate) fn tls(&self) -> Option<Tls> {
         self.shared.tls.clone()
@@ -81,7 +94,7 @@ impl Bound {
             loop {
                 let Ok(slot) = slots.clone().acquire_owned().await else { return };
                 match listener.accept().await {
-                    Ok((stream, _)) => serve(&shared, stream, slot),
+                    Ok((stream, peer)) => serve(&shared, stream, peer, slot),
                     Err(error) => pause_after(&error).await,
                 }
             }
@@ -108,11 +121,11 @@ async fn pause_after(error: &io::Error) {
     }
 }
 
-fn serve(shared: &Arc<Shared>, stream: TcpStream, slot: OwnedSemaphorePermit) {
+fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, slot: OwnedSemaphorePermit) {
     // Without this an event waits up to 40 ms for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
     shared.metrics.connected();
-    let (of, service) = (shared.clone(), A2aService::new(shared.clone()));
+    let (of, service) = (shared.clone(), A2aService::of_peer(shared.clone(), peer));
     let service = service_fn(move |request| service.clone().call(RequestBody::of(request, &of)));
     let builder = builder(shared);
     let draining = shared.engine.supervisor().draining().clone();

@@ -3,8 +3,10 @@
 //! the agent it names, and encoded again. Bindings do not know stores, engines or each other.
 
 mod accent;
+mod access_log;
 mod api_key;
 mod auth;
+mod banner;
 mod binding;
 mod body;
 mod builder;
@@ -14,6 +16,7 @@ mod cors;
 mod download;
 mod download_body;
 mod envelope;
+mod exposition;
 mod file_stamp;
 mod filenames;
 mod gate;
@@ -24,11 +27,13 @@ mod http_json;
 mod interfaces;
 mod jsonrpc;
 mod limits;
+mod line_budget;
 mod linger;
 mod listener;
 mod metrics;
 mod mount;
 mod names;
+mod note;
 #[cfg(feature = "sqlite")]
 mod offline;
 mod operator;
@@ -49,7 +54,9 @@ mod tls;
 
 pub(crate) use accent::Accent;
 pub use accent::{CorvidOptions, SelectoolsOptions};
+pub use access_log::AccessLog;
 pub use auth::{Tokens, TokensError};
+pub use banner::Banner;
 pub use builder::{Server, ServerBuilder};
 pub use cards::CardForm;
 pub use cors::Cors;

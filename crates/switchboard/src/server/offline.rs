@@ -13,6 +13,7 @@ use switchboard_engine::system::SystemClock;
 use switchboard_stores::sqlite::{SqliteOptions, SqliteStore};
 
 use super::context::Head;
+use super::note::Note;
 use super::operator;
 use super::respond::{JSON, http_error};
 use super::routes::{Route, route};
@@ -38,7 +39,8 @@ impl OfflineOutbox {
     /// Answers a request to `/api/outbox` as a running server would.
     pub async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
-        let head = Head { uri: &parts.uri, headers: &parts.headers };
+        let note = Note::new(None);
+        let head = Head { uri: &parts.uri, headers: &parts.headers, note: &note };
         let response = match route(parts.uri.path(), "") {
             Route::Outbox(place) => operator::serve(&self.engine, &head, &parts.method, place, Full::new(body)).await,
             _ => {

@@ -5,6 +5,7 @@ use switchboard_engine::Readiness;
 
 use super::body::ReplyBody;
 use super::context::{Shared, Site};
+use super::exposition;
 use super::respond::text;
 
 /// The process is there.
@@ -24,11 +25,13 @@ pub(crate) fn ready(shared: &Shared) -> Response<ReplyBody> {
             (StatusCode::SERVICE_UNAVAILABLE, format!("the store does not take commits: {reason}\n"))
         }
     };
-    text(status, word)
+    // What an operator should know all the same: one line each.
+    let page = shared.engine.notices().into_iter().fold(word, |page, notice| page + &notice + "\n");
+    text(status, page)
 }
 
-pub(crate) fn metrics(shared: &Shared, with_endpoints: bool) -> Response<ReplyBody> {
-    let mut response = text(StatusCode::OK, shared.metrics.render(&shared.engine, shared.tls.as_ref(), with_endpoints));
+pub(crate) async fn metrics(shared: &Shared, with_endpoints: bool) -> Response<ReplyBody> {
+    let mut response = text(StatusCode::OK, exposition::render(shared, with_endpoints).await);
     let prometheus = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, prometheus);
     response

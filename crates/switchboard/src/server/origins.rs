@@ -5,6 +5,8 @@
 //! named. Only these three names are followed, and only with the server's own port: a request cannot make the server write a
 //! foreign address into a card, and there are at most four variants of each card.
 
+use std::net::SocketAddr;
+
 use http::uri::Authority;
 use http::{HeaderMap, Uri, header};
 
@@ -79,6 +81,19 @@ fn split(authority: &str) -> (&str, Option<&str>) {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
         _ => (authority, None),
     }
+}
+
+/// A listener on all addresses is reached on this machine by its loopback address.
+pub(crate) fn reachable(addr: SocketAddr) -> SocketAddr {
+    if !addr.ip().is_unspecified() {
+        return addr;
+    }
+    let loopback = if addr.is_ipv4() {
+        std::net::IpAddr::from(std::net::Ipv4Addr::LOCALHOST)
+    } else {
+        std::net::IpAddr::from(std::net::Ipv6Addr::LOCALHOST)
+    };
+    SocketAddr::new(loopback, addr.port())
 }
 
 #[cfg(test)]

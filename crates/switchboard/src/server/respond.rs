@@ -6,8 +6,8 @@ use switchboard_core::dialect::{Dialect, codes, encode_http_error, encode_rpc_er
 use switchboard_core::error::ProtocolError;
 
 use super::body::ReplyBody;
-use super::metrics::Outcome;
 use super::names::X_ACCEL_BUFFERING;
+use super::note::Refused;
 use super::sse::{SseBody, escape_line_ends};
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -56,7 +56,9 @@ pub(crate) fn rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, only_
         encode_rpc_error(dialect, error, id, &mut body);
         escape_line_ends(&mut body, 0);
         body.extend_from_slice(b"\n\n");
-        return json(status, EVENTS, body);
+        let mut response = json(status, EVENTS, body);
+        Refused::mark(&mut response, error);
+        return response;
     }
     encode_rpc_error(dialect, error, id, &mut body);
     with_hints(json(status, JSON, body), error)
@@ -125,8 +127,9 @@ fn http_status(dialect: Dialect, error: &ProtocolError) -> StatusCode {
     StatusCode::from_u16(number).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// Headers that tell a client what to do about a refusal.
+/// Headers that tell a client what to do about a refusal. The answer is marked as one.
 pub(crate) fn with_hints(mut response: Response<ReplyBody>, error: &ProtocolError) -> Response<ReplyBody> {
+    Refused::mark(&mut response, error);
     let headers = response.headers_mut();
     match error {
         ProtocolError::Unauthenticated { .. } => {
@@ -138,9 +141,4 @@ pub(crate) fn with_hints(mut response: Response<ReplyBody>, error: &ProtocolErro
         _ => {}
     }
     response
-}
-
-/// How a refusal counts.
-pub(crate) fn outcome(error: &ProtocolError) -> Outcome {
-    if codes::of(error).http >= 500 { Outcome::Failed } else { Outcome::Refused }
 }

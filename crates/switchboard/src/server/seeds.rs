@@ -31,7 +31,8 @@ use super::binding::check_content_type;
 use super::body::{ReplyBody, read};
 use super::context::{Head, Mounted, Shared};
 use super::envelope::Envelope;
-use super::respond::{JSON, events, json, not_allowed, outcome, with_hints};
+use super::note::{Binding, Refused};
+use super::respond::{JSON, events, json, not_allowed, with_hints};
 
 pub(crate) use corvid::{At as CorvidAt, serve as serve_corvid};
 
@@ -65,12 +66,6 @@ impl Visit<'_> {
         // There is nothing to go on from: what these dialects answer is always the whole.
         Ok(Caller { last_event_id: None, ..caller })
     }
-
-    /// Counts a call that came to nothing before it was one.
-    fn unread(&self, error: ProtocolError) -> ProtocolError {
-        self.shared.metrics.request("unknown", outcome(&error));
-        error
-    }
 }
 
 /// A request that is known from its path and headers to be in a dialect.
@@ -86,13 +81,12 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
+    head.note.binding(Binding::JsonRpc);
+    head.note.agent(agent);
     if *method != Method::POST {
         return other_verb(dialect);
     }
-    let refuse = |error: &ProtocolError, id: &str| {
-        shared.metrics.request("unknown", outcome(error));
-        refused(dialect, error, id)
-    };
+    let refuse = |error: &ProtocolError, id: &str| refused(dialect, error, id);
     let received = match dialect {
         Dialect::Selectools => selectools::receive(shared, agent, head, body).await,
         _ => receive(shared, head, body).await,
@@ -126,7 +120,7 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
-    let identity = shared.door.identify(head.headers)?;
+    let identity = shared.identify(head)?;
     check_content_type(head.headers)?;
     let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
     let body = read(head.headers, body, shared.limits.body_bytes_max, patience).await?;
@@ -172,7 +166,8 @@ fn refused(dialect: Dialect, error: &ProtocolError, id: &str) -> Response<ReplyB
         }
         _ => StatusCode::OK,
     };
-    let response = json(status, JSON, body);
+    let mut response = json(status, JSON, body);
+    Refused::mark(&mut response, error);
     // The original of selectools has no headers for this.
     if dialect == Dialect::Selectools { response } else { with_hints(response, error) }
 }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::ready;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -22,7 +23,9 @@ use super::context::{Head, Mounted, Shared, Site, card_dialect, claimed};
 use super::cors::Cors;
 #[cfg(feature = "grpc")]
 use super::grpc;
+use super::metrics::Operation;
 use super::names::X_REQUEST_ID;
+use super::note::{Note, Underway};
 use super::respond::{A2A_JSON, JSON, http_error, takes};
 use super::routes::{CorvidPlace, Place, Route, SeedPlace, route};
 use super::{download, http_json, jsonrpc, operator, ops, seeds};
@@ -31,11 +34,18 @@ use super::{download, http_json, jsonrpc, operator, ops, seeds};
 #[derive(Clone)]
 pub struct A2aService {
     shared: Arc<Shared>,
+    /// The other end of the connection, where it is known.
+    peer: Option<SocketAddr>,
 }
 
 impl A2aService {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self { shared, peer: None }
+    }
+
+    /// The same service for one connection.
+    pub(crate) fn of_peer(shared: Arc<Shared>, peer: SocketAddr) -> Self {
+        Self { shared, peer: Some(peer) }
     }
 }
 
@@ -54,13 +64,19 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let shared = self.shared.clone();
+        let mut note = Note::new(self.peer);
         let (parts, body) = request.into_parts();
         // Each way is boxed by itself: one box for all would be as large as the largest of them at every request.
         #[cfg(feature = "grpc")]
         if grpc::is_call(&parts.headers) {
             let (gate, stamp) = admit(&shared, &parts, false);
-            let span = stamp.span();
-            let answer = async move { Ok(stamp.on(&shared, grpc::answer(&shared, &parts, gate, body).await)) };
+            note.keep_line(&shared, &parts, &stamp.request_id);
+            let (span, underway) = (stamp.span(), Underway::new(shared, note));
+            let answer = async move {
+                let (shared, note) = (&underway.shared, &underway.note);
+                let response = stamp.on(shared, grpc::answer(shared, &parts, note, gate, body).await);
+                Ok(underway.answered(response))
+            };
             return Box::pin(answer.instrument(span));
         }
         let base = shared.mount.base_of(&parts);
@@ -73,32 +89,35 @@ where
             _ => false,
         };
         let (gate, stamp) = admit(&shared, &parts, public);
+        note.keep_line(&shared, &parts, &stamp.request_id);
+        let (span, underway) = (stamp.span(), Underway::new(shared, note));
         if let Err(why) = gate {
             let error = ProtocolError::PermissionDenied { reason: why.to_owned() };
-            let response = stamp.on(&shared, http_error(Dialect::V1_0, &error, A2A_JSON));
-            return Box::pin(ready(Ok(response)));
+            let response = stamp.on(&underway.shared, http_error(Dialect::V1_0, &error, A2A_JSON));
+            return Box::pin(ready(Ok(span.in_scope(|| underway.answered(response)))));
         }
         if parts.method == Method::OPTIONS && !is_probe(&place, &parts.headers) {
-            return Box::pin(ready(Ok(stamp.on(&shared, preflight()))));
+            let response = stamp.on(&underway.shared, preflight());
+            return Box::pin(ready(Ok(span.in_scope(|| underway.answered(response)))));
         }
-        if let Some(agent) = rpc_agent(&shared, &parts, &place) {
-            let span = stamp.span();
+        if let Some(agent) = rpc_agent(&underway.shared, &parts, &place) {
             let answer = async move {
-                let head = Head { uri: &parts.uri, headers: &parts.headers };
-                let begun = jsonrpc::begin(&shared, &agent, &head, body).await;
+                let shared = &underway.shared;
+                let head = Head { uri: &parts.uri, headers: &parts.headers, note: &underway.note };
+                let begun = jsonrpc::begin(shared, &agent, &head, body).await;
                 drop(parts);
-                let response = begun.answer(&shared, &agent).await;
-                Ok(stamp.on(&shared, response))
+                let response = stamp.on(shared, begun.answer(shared, &agent).await);
+                Ok(underway.answered(response))
             };
             return Box::pin(answer.instrument(span));
         }
-        let span = stamp.span();
         let answer = async move {
-            let head = Head { uri: &parts.uri, headers: &parts.headers };
+            let shared = &underway.shared;
+            let head = Head { uri: &parts.uri, headers: &parts.headers, note: &underway.note };
             let route = route(parts.uri.path(), shared.mount.base_of(&parts));
             let site = shared.site(&parts.uri, &parts.headers);
-            let response = dispatch(&shared, site, &head, &parts.method, route, body).await;
-            Ok(stamp.on(&shared, response))
+            let response = stamp.on(shared, dispatch(shared, site, &head, &parts.method, route, body).await);
+            Ok(underway.answered(response))
         };
         Box::pin(answer.instrument(span))
     }
@@ -168,10 +187,16 @@ where
     B::Error: std::fmt::Display,
 {
     let reads = *method == Method::GET || *method == Method::HEAD;
+    match &route {
+        Route::Health | Route::Ready => head.note.operation(Operation::Probe),
+        Route::Metrics => head.note.operation(Operation::Metrics),
+        Route::Outbox(_) => head.note.operation(Operation::Outbox),
+        Route::Agent { .. } | Route::Unknown => {}
+    }
     let (name, place) = match route {
         Route::Health if reads => return ops::health(),
         Route::Ready if reads => return ops::ready(shared),
-        Route::Metrics if reads => return metrics(shared, head),
+        Route::Metrics if reads => return metrics(shared, head).await,
         Route::Health | Route::Ready | Route::Metrics => return takes("GET"),
         Route::Outbox(place) => {
             return match shared.operator(head.headers) {
@@ -187,6 +212,10 @@ where
         return Box::pin(seeds::serve_corvid(shared, head, method, at, body)).await;
     }
     let Some(agent) = site.agent(name.as_deref()) else { return not_found(shared, head) };
+    head.note.agent(agent);
+    if let Place::Card | Place::Seed { place: SeedPlace::Card, .. } = place {
+        head.note.operation(Operation::GetAgentCard);
+    }
     let mount = match place {
         Place::Seed { dialect, is_own: true, .. } => Mount::Own(dialect),
         Place::Seed { dialect, is_own: false, .. } => Mount::Shared { claim: Some(dialect) },
@@ -222,10 +251,10 @@ where
 }
 
 /// Numbers about everybody's traffic are for those who may call.
-fn metrics(shared: &Shared, head: &Head<'_>) -> Response<ReplyBody> {
-    match shared.door.identify(head.headers) {
+async fn metrics(shared: &Shared, head: &Head<'_>) -> Response<ReplyBody> {
+    match shared.identify(head) {
         // Where others' webhooks go is for operators alone.
-        Ok(_) => ops::metrics(shared, shared.operator(head.headers).is_ok()),
+        Ok(_) => ops::metrics(shared, shared.operator(head.headers).is_ok()).await,
         Err(error) => http_error(Dialect::V1_0, &error, A2A_JSON),
     }
 }

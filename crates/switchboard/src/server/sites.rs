@@ -19,6 +19,7 @@ use super::context::{Mounted, RequestIds, Shared, Site};
 use super::download;
 use super::gate::Gate;
 use super::interfaces::{Choice, ProtocolBinding};
+use super::line_budget::LineBudget;
 use super::metrics::Metrics;
 use super::mount::MountPath;
 use super::origins::Origins;
@@ -43,6 +44,7 @@ impl Parts {
         Shared {
             gate: Gate::new(self.host_check, self.public_url.as_ref(), certified_host),
             engine: self.engine,
+            data: self.data,
             origins,
             own_site,
             other_sites,
@@ -52,9 +54,11 @@ impl Parts {
             limits: self.limits,
             mount: MountPath::new(base_path.unwrap_or_default()),
             default_version: self.default_version,
-            metrics: Arc::new(Metrics::default()),
+            metrics: Arc::new(Metrics::new(self.order.len(), self.since)),
             tls: self.tls,
             request_ids: RequestIds::new(prefix),
+            access_log: self.access_log,
+            refusal_lines: Arc::new(LineBudget::new()),
         }
     }
 
@@ -90,7 +94,8 @@ impl Parts {
         let cards = ServedCards::new(choice.form, &subject, self.since, self.limits.card_max_age_s);
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
         let accent = accent.clone();
-        Mounted { name: slug.into(), endpoint, url, interfaces, cards, extensions, accent }
+        let place = self.order.iter().position(|(known, _)| known == slug).unwrap_or_default();
+        Mounted { name: slug.into(), place, endpoint, url, interfaces, cards, extensions, accent }
     }
 }
 

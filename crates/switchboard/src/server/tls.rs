@@ -161,6 +161,11 @@ impl Tls {
         Ok(())
     }
 
+    /// The file that the certificate was read from, if it was.
+    pub(crate) fn certificate_file(&self) -> Option<&Path> {
+        self.0.files.as_ref().map(|files| files.certificate.as_path())
+    }
+
     /// Whether the certificate is for this host, a name or an address.
     #[must_use]
     pub fn is_for(&self, host: &str) -> bool {

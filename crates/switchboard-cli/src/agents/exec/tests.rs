@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustix::process::{Pid, test_kill_process, test_kill_process_group};
 use switchboard_core::model::{Message, Part, PartContent, Task, TaskState, Update};
 use switchboard_engine::limits::Limits;
+use switchboard_engine::runs::{ErrorDetails, RunEnd};
 
 use super::*;
 use crate::agents::testing::{Desk, eventually, status, user};
@@ -25,7 +26,7 @@ fn exec(program: Program) -> Exec {
         run_max: Duration::from_secs(60),
         run_max_per_call: None,
         recovery: Recovery::retry(),
-        places: Semaphore::new(8),
+        processes_max: 8,
     }
 }
 
@@ -35,6 +36,15 @@ fn words(line: &str) -> Exec {
 
 fn shell(line: &str) -> Exec {
     exec(find(&Invocation::Shell(line.to_owned())).unwrap())
+}
+
+/// What a failed task says, its incident id as a star.
+fn told(task: &Arc<Task>) -> String {
+    let (state, text) = status(task);
+    assert_eq!(state, TaskState::Failed, "{text}");
+    let (before, id) = text.split_once("(incident ").unwrap_or_else(|| panic!("no incident in {text}"));
+    assert_eq!(id.len(), 37, "{text}");
+    format!("{before}(incident *)")
 }
 
 fn output(task: &Arc<Task>) -> String {
@@ -224,24 +234,33 @@ async fn output_without_end_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_failed_command_fails_with_its_last_words() {
-    let task = Desk::of(shell("echo partial; seq 30 >&2; echo 'no such luck' >&2; exit 3")).say("").await;
-    let last: Vec<String> = (12..=30).map(|number| number.to_string()).collect();
-    let expected = format!("The command failed with exit code 3:\n{}\nno such luck", last.join("\n"));
-    assert_eq!(status(&task), (TaskState::Failed, expected));
+async fn a_failed_command_tells_its_status_and_keeps_its_last_words_to_itself() {
+    let desk = Desk::of(shell("echo partial; echo 'no such luck' >&2; exit 3"));
+    let task = desk.say("").await;
+    assert_eq!(told(&task), "The command exited with status 3 (incident *)");
     assert_eq!(output(&task), "partial\n");
+    assert_eq!(desk.runs().ended(RunEnd::Error), 1);
+}
+
+#[tokio::test]
+async fn a_failed_command_tells_its_last_words_where_the_agent_says_so() {
+    let agent = shell("seq 30 >&2; echo 'no such luck' >&2; exit 3");
+    let task = Desk::with_traits(agent, |traits| traits.with_error_details(ErrorDetails::Full)).say("").await;
+    let last: Vec<String> = (12..=30).map(|number| number.to_string()).collect();
+    let expected = format!("The command exited with status 3:\n{}\nno such luck", last.join("\n"));
+    assert_eq!(status(&task), (TaskState::Failed, expected));
 }
 
 #[tokio::test]
 async fn a_silent_failure_has_only_its_code() {
     let task = Desk::of(words("false")).say("").await;
-    assert_eq!(status(&task), (TaskState::Failed, "The command failed with exit code 1".to_owned()));
+    assert_eq!(told(&task), "The command exited with status 1 (incident *)");
 }
 
 #[tokio::test]
 async fn a_killed_command_says_so() {
     let task = Desk::of(shell("kill -9 $$")).say("").await;
-    assert_eq!(status(&task), (TaskState::Failed, "The command was ended by signal 9 (SIGKILL)".to_owned()));
+    assert_eq!(told(&task), "The command was ended by signal 9 (SIGKILL) (incident *)");
 }
 
 #[tokio::test]
@@ -256,10 +275,9 @@ async fn a_program_that_went_away_is_a_clear_failure() {
     let agent = exec(find(&invocation).unwrap());
     std::fs::remove_file(&path).unwrap();
     assert_eq!(find(&invocation), Err(format!("there is no file {path:?}")));
-    let (state, text) = status(&Desk::of(agent).say("").await);
-    assert_eq!(state, TaskState::Failed);
-    let expected = format!("The command {path:?} could not be started: No such file or directory (os error 2)");
-    assert_eq!(text, expected);
+    let desk = Desk::of(agent);
+    assert_eq!(told(&desk.say("").await), "The command could not be started (incident *)");
+    assert_eq!(desk.runs().ended(RunEnd::Error), 1);
 }
 
 #[test]
@@ -345,6 +363,7 @@ async fn a_call_that_asks_for_less_time_ends_the_command_sooner() {
     let task = desk.send_with(user(vec![Part::text("")]), Some(asked)).await;
     let expected = "Task timed out: the command did not end within 1 s".to_owned();
     assert_eq!(status(&task), (TaskState::Failed, expected));
+    assert_eq!((desk.runs().ended(RunEnd::TimedOut), desk.runs().timed_out(), desk.runs().failed()), (1, 1, 0));
 }
 
 #[tokio::test]
@@ -386,7 +405,7 @@ async fn each_turn_runs_the_command_again() {
 #[tokio::test]
 async fn only_so_many_run_at_once_and_a_waiting_one_can_be_canceled() {
     let mut agent = shell(FAMILY);
-    agent.places = Semaphore::new(1);
+    agent.processes_max = 1;
     let desk = Desk::of(agent);
     let (first, pids) = begin_family(&desk).await;
     let waiting = desk.begin("").await;

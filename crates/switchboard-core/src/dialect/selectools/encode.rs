@@ -116,11 +116,16 @@ pub fn failure_name(said: Option<&Message>) -> &'static str {
     let text = said.and_then(|message| message.parts.first()).and_then(Part::as_text).unwrap_or(FAILED_UNTOLD);
     if text.starts_with(TIMED_OUT) {
         "TimeoutError"
-    } else if text == FAILED_UNTOLD {
+    } else if text == FAILED_UNTOLD || names_incident(text) {
         "RuntimeError"
     } else {
         "AgentError"
     }
+}
+
+/// Whether a failure was not chosen by the agent: then the server writes an incident id in place of the cause.
+fn names_incident(text: &str) -> bool {
+    text.ends_with(')') && text.contains(" (incident ")
 }
 
 /// Writes a message; one of this dialect as it was received.

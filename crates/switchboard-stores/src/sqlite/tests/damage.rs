@@ -288,7 +288,7 @@ async fn damage_that_looks_right_is_told_with_its_task() {
         ),
         (
             "UPDATE push SET dialect = 'klingon' WHERE config_id = 'good'",
-            "task task-pushing: webhook good speaks the dialect klingon, which is unknown",
+            "task task-pushing: webhook good is for the dialect klingon, which this build does not know",
         ),
         ("DELETE FROM accepted", "task task-done: the idempotency key that commit 1 filed is missing"),
         (
@@ -356,11 +356,11 @@ async fn a_damaged_row_is_neither_served_nor_written_on() {
     let repaired = damage(&subject.path());
     subject.restart();
     let read = subject.store().task(&damaged.scope, &damaged.head.id, &Room::unlimited()).await;
-    let expected = "the row of task damaged (number 1) does not match its checksum".to_owned();
-    assert_eq!(read.unwrap_err(), StoreError::Corrupt(expected.clone()));
+    let expected = "its row does not match its checksum";
+    assert_eq!(read.unwrap_err(), StoreError::Damaged(format!("task damaged: {expected}")));
     let commit = damaged.commit(&subject, vec![status(&subject, TaskState::Working, None)]);
     match subject.store().commit(commit).await {
-        Err(CommitError::Store(StoreError::Corrupt(reason))) => assert_eq!(reason, expected),
+        Err(CommitError::Store(StoreError::Damaged(reason))) => assert_eq!(reason, expected),
         other => panic!("{other:?}"),
     }
     whole.append(&subject, vec![status(&subject, TaskState::Working, None)]).await;

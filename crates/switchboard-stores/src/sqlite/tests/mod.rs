@@ -3,7 +3,9 @@
 
 mod backups;
 mod compacting;
+mod counting;
 mod damage;
+mod damaged;
 mod files;
 mod flips;
 mod long;
@@ -35,6 +37,8 @@ struct OnFile {
     clock: Arc<ManualClock>,
     options: SqliteOptions,
     folder: TempDir,
+    /// The test has damaged the file, so it is not in order at the end.
+    is_damaged: bool,
     _watchdog: Watchdog,
 }
 
@@ -65,7 +69,8 @@ impl OnFile {
     fn new(options: SqliteOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::new(BEGIN));
-        let mut subject = Self { store: None, clock, options, folder, _watchdog: Watchdog::start() };
+        let watchdog = Watchdog::start();
+        let mut subject = Self { store: None, clock, options, folder, is_damaged: false, _watchdog: watchdog };
         subject.restart();
         subject
     }
@@ -82,12 +87,28 @@ impl OnFile {
     fn close(&mut self) {
         self.store = None;
     }
+
+    /// As [`Self::damage`], but every row has the checksum of what it says now, as if another build had written it.
+    fn write_as_another_build(&mut self, sql: &str) {
+        self.damage(sql);
+        self.close();
+        super::fill::add_checksums(&self.look()).unwrap();
+        self.restart();
+    }
+
+    /// Changes the closed file behind its back, and opens it again.
+    fn damage(&mut self, sql: &str) {
+        self.close();
+        self.is_damaged = true;
+        self.look().execute_batch(sql).unwrap();
+        self.restart();
+    }
 }
 
 /// Whatever a test did through the store, the file holds together.
 impl Drop for OnFile {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
+        if !self.is_damaged && !std::thread::panicking() {
             let faults = faults_at(&self.path(), self.clock.now());
             assert_eq!(faults, [] as [String; 0], "the file is left in order");
         }

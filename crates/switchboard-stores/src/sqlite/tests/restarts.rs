@@ -4,6 +4,7 @@ use switchboard_core::model::TaskState;
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{self, Pen, chunk, status};
 use switchboard_engine::ports::Room;
+use switchboard_engine::ports::clock::ClockRecord;
 use switchboard_engine::ports::store::Retention;
 
 use super::super::SqliteOptions;
@@ -105,4 +106,40 @@ async fn a_clock_that_jumps_loses_nothing_and_gives_no_run_away() {
     let claimed = subject.store().claim_runs(story::claim()).await.unwrap();
     assert_eq!(claimed.iter().map(|run| run.stored.head.fence).collect::<Vec<_>>(), [pen.head.fence + 1]);
     assert_eq!(subject.store().claim_runs(story::claim()).await.unwrap().len(), 0);
+}
+
+/// The next process can tell how long nobody was there, or that the clock was set meanwhile.
+#[tokio::test]
+async fn the_time_of_the_last_commit_is_remembered_and_so_is_a_hold() {
+    let mut subject = make();
+    assert_eq!(subject.store().clock_record(), ClockRecord::default(), "nobody was here before");
+    let began = given::now(&subject);
+    subject.restart();
+    assert_eq!(subject.store().clock_record(), ClockRecord { last_seen: Some(began), held_until: None });
+    // It is written down once a minute, with whatever is committed then.
+    subject.clock().advance_ms(59_999);
+    Pen::completed(&subject, "t1").await;
+    subject.clock().advance_ms(1);
+    Pen::completed(&subject, "t2").await;
+    let seen = given::now(&subject);
+    subject.clock().advance_ms(30_000);
+    Pen::completed(&subject, "t3").await;
+    subject.clock().advance_ms(1_000_000);
+    subject.store().hold_until(seen.plus_ms(7)).await.unwrap();
+    let last_seen = Some(given::now(&subject));
+    subject.restart();
+    assert_eq!(subject.store().clock_record(), ClockRecord { last_seen, held_until: Some(seen.plus_ms(7)) });
+}
+
+/// A file of a build that wrote no time down: its tasks say how old it is.
+#[tokio::test]
+async fn a_file_without_a_time_is_as_old_as_its_last_task() {
+    let mut subject = make();
+    Pen::completed(&subject, "t1").await;
+    let updated = given::now(&subject);
+    subject.clock().advance_ms(5_000);
+    subject.close();
+    subject.look().execute("DELETE FROM meta WHERE name = 'clock_seen'", []).unwrap();
+    subject.restart();
+    assert_eq!(subject.store().clock_record().last_seen, Some(updated));
 }

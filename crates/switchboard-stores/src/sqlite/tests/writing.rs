@@ -8,10 +8,10 @@ use std::task::{Context, Poll, Waker};
 
 use switchboard_core::call::BoxFuture;
 use switchboard_core::lifecycle::Event;
-use switchboard_core::model::{Json, Part, TaskState};
+use switchboard_core::model::{Dialect, Json, Part, TaskState};
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, anyone, chunk, status, write_parts};
-use switchboard_engine::ports::store::{CommitError, Store, StoreError};
+use switchboard_engine::contract::given::{Pen, anyone, chunk, status, webhook, write_parts};
+use switchboard_engine::ports::store::{CommitError, PushChange, Store, StoreError, TaskKey};
 
 use super::super::SqliteStore;
 use super::super::error::Failure;
@@ -146,6 +146,40 @@ async fn a_full_disk_fails_closed_and_is_got_over() {
     subject.store().probe().await.unwrap();
     pen.append(&subject, vec![chunk("a", "x", false)]).await;
     pen.check(&subject).await;
+}
+
+/// Leases are kept in memory: what is rolled back in the file is rolled back there, too.
+#[tokio::test]
+async fn a_commit_that_is_rolled_back_leaves_the_lease_as_it_was() {
+    let subject = make();
+    let mut pen = Pen::opened(&subject, "t1").await;
+    // Webhooks that are in the way of the next ones, so that a commit fails after it has ended the run.
+    for number in 1..=2 {
+        let blocker = format!(
+            "INSERT INTO push (push_no, task_no, config_id, url, dialect, delivered_seq, failures, parked, created_at)
+             VALUES ({number}, 999, '{number}', 'x', '1.0', 0, 0, 0, 0)"
+        );
+        subject.look().execute(&blocker, []).unwrap();
+    }
+    let mut commit = pen.commit(&subject, vec![status(&subject, TaskState::Completed, None)]);
+    let config = webhook(&pen, "p1");
+    commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
+    let refused = pen.try_write(&subject, commit).await;
+    assert!(matches!(refused, Err(CommitError::Store(_))), "{refused:?}");
+    assert_eq!(subject.store().renew_leases(vec![(pen.key(), 1)], 1000).await.unwrap(), [], "the run goes on");
+    pen.check(&subject).await;
+
+    // The same the other way round: a lease that was taken in a commit that did not happen is nobody's.
+    let mut new = Pen::new(anyone(), "t2", "ctx");
+    let opening = new.opening(&subject, "hello");
+    let mut commit = new.commit(&subject, vec![opening]);
+    commit.lease_ms = Some(1000);
+    let config = webhook(&new, "p1");
+    commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
+    assert!(new.try_write(&subject, commit).await.is_err());
+    subject.clock().advance_ms(1_000_000);
+    assert_eq!(subject.store().renew_leases(vec![(TaskKey(2), 1)], 1000).await.unwrap(), [TaskKey(2)]);
+    subject.look().execute("DELETE FROM push", []).unwrap();
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ use super::error::Failure;
 use super::ledger::LAST_TASK_NO;
 use super::open::{EPOCH, open_to_read};
 use super::schema::MIGRATIONS;
+use super::wall_clock::{HELD_UNTIL, SEEN};
 
 /// What was looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,8 +152,15 @@ impl Inspection<'_> {
             }
             found.push(name);
         }
-        if found != [EPOCH, FORGOTTEN_DAY, LAST_TASK_NO] {
-            self.fault(None, format!("the file keeps the numbers {found:?}, and not the three that it should"));
+        for name in [SEEN, EPOCH, FORGOTTEN_DAY, LAST_TASK_NO] {
+            if !found.iter().any(|known| known == name) {
+                self.fault(None, format!("the number {name} is missing"));
+            }
+        }
+        for name in found {
+            if ![SEEN, HELD_UNTIL, EPOCH, FORGOTTEN_DAY, LAST_TASK_NO].contains(&name.as_str()) {
+                self.fault(None, format!("the number {name} is none that this build keeps"));
+            }
         }
         Ok(())
     }
@@ -223,7 +231,7 @@ impl Inspection<'_> {
 
 fn told(error: &StoreError) -> String {
     match error {
-        StoreError::Unavailable(text) | StoreError::Corrupt(text) => text.clone(),
+        StoreError::Unavailable(text) | StoreError::Corrupt(text) | StoreError::Damaged(text) => text.clone(),
         StoreError::Pruned => "it is no longer kept".to_owned(),
     }
 }

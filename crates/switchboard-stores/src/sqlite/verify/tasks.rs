@@ -84,7 +84,6 @@ impl Inspection<'_> {
             (task.being_removed, "it is there, and is being removed".to_owned()),
             (head.running && holder == 0 && !task.due, "nobody holds its run, and it is never due".to_owned()),
             (!head.running && (holder != 0 || task.due), "a run is held or due, and none is at work".to_owned()),
-            (holder != 0 && task.due, "its run is held, and due".to_owned()),
             ((holder != 0) != task.leased, "whether its run is held is told in two ways".to_owned()),
             (holder > epoch, format!("its run is held by epoch {holder}, and the file is in epoch {epoch}")),
             (task.closed != head.is_closed(), "whether it has ended is told in two ways".to_owned()),
@@ -130,7 +129,8 @@ impl Inspection<'_> {
                 );
             }
             if columns.dialect().is_err() {
-                let what = format!("webhook {config} speaks the dialect {}, which is unknown", columns.dialect);
+                let dialect = &columns.dialect;
+                let what = format!("webhook {config} is for the dialect {dialect}, which this build does not know");
                 self.fault(Some(head.id.as_str()), what);
             }
             let seq = signed(head.seq);
@@ -138,8 +138,6 @@ impl Inspection<'_> {
                 format!("has delivered event {delivered} of {seq}")
             } else if parked && due {
                 "is given up on, and due".to_owned()
-            } else if claimed_until.is_some() && claimed_until != due_at {
-                "is claimed until another time than it is due again".to_owned()
             } else if delivered < seq && !parked && !due {
                 format!("has delivered event {delivered} of {seq}, and is not due")
             } else if delivered < task.floor_seq {

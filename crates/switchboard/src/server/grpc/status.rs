@@ -59,6 +59,10 @@ impl Ending {
         Self::of(Package::V1_0, &ProtocolError::TooLarge { what: "answer", bytes_max: u32::MAX.into() })
     }
 
+    pub(super) fn code(&self) -> u8 {
+        self.code
+    }
+
     fn plain(code: u8, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), details: String::new(), challenges: false }
     }

@@ -19,8 +19,8 @@ pub(super) fn other_verb() -> Response<ReplyBody> {
 }
 
 pub(super) async fn reply(visit: Visit<'_>, asked: &Asked<'_>) -> Result<Reply, ProtocolError> {
-    let (mut calling, is_async) = begin(visit, asked).map_err(|error| visit.unread(error))?;
-    as_told(calling.reply(visit.shared).await?, is_async)
+    let (mut calling, is_async) = begin(visit, asked)?;
+    as_told(calling.reply().await?, is_async)
 }
 
 /// Decodes a call and hands it to its agent; also whether the caller is going to poll.
@@ -33,7 +33,7 @@ fn begin<'a>(visit: Visit<'a>, asked: &Asked<'_>) -> Result<(Calling<'a>, bool),
     if caller.authenticated && call.is_async && call.idempotency_key.is_some() {
         caller.idempotency_key = call.idempotency_key;
     }
-    Ok((Calling::begin(visit.agent, caller, call.request), call.is_async))
+    Ok((Calling::begin(visit.head.note, visit.agent, caller, call.request), call.is_async))
 }
 
 /// A reply as this dialect has it: a run that failed while its caller waited is an error, and a task that was only just

@@ -18,9 +18,10 @@ use crate::server::auth::{Identified, Identity};
 use crate::server::binding::Calling;
 use crate::server::body::ReplyBody;
 use crate::server::context::{Head, Mounted, Shared, Site};
-use crate::server::metrics::Outcome;
+use crate::server::metrics::Operation;
 use crate::server::names::X_SOURCE_AGENT;
-use crate::server::respond::{JSON, http_error, json, outcome};
+use crate::server::note::Binding;
+use crate::server::respond::{JSON, http_error, json};
 use crate::server::routes::CorvidPlace;
 
 /// Where a request came to.
@@ -79,6 +80,15 @@ where
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(at.verb()));
         return response;
     }
+    match &at.place {
+        CorvidPlace::Card => head.note.operation(Operation::GetAgentCard),
+        CorvidPlace::Send => head.note.operation(Operation::SendMessage),
+        CorvidPlace::Task { .. } => head.note.operation(Operation::GetTask),
+    }
+    head.note.binding(Binding::HttpJson);
+    if let Some(agent) = at.agent() {
+        head.note.agent(agent);
+    }
     let answered = match &at.place {
         CorvidPlace::Card => {
             return match at.agent() {
@@ -92,12 +102,8 @@ where
     match answered {
         Ok(response) => response,
         Err(Refusal::Error(error)) => http_error(Dialect::Corvid, &error, JSON),
-        Err(Refusal::Text(status, why)) => {
-            shared.metrics.request("SendMessage", Outcome::Refused);
-            text(status, why)
-        }
+        Err(Refusal::Text(status, why)) => text(status, why),
         Err(Refusal::RateExceeded { retry_after_s }) => {
-            shared.metrics.request("SendMessage", Outcome::Refused);
             let mut response = text(StatusCode::TOO_MANY_REQUESTS, RATE_EXCEEDED);
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry_after_s));
             response
@@ -110,13 +116,7 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
-    let (identity, sent) = match receive(shared, head, body).await {
-        Ok(received) => received,
-        Err(error) => {
-            shared.metrics.request("unknown", outcome(&error));
-            return Err(error.into());
-        }
-    };
+    let (identity, sent) = receive(shared, head, body).await?;
     let Some(agent) = at.agent() else {
         let why = if at.agent.is_none() { NO_AGENT } else { "Agent not found" };
         return Err(Refusal::Text(StatusCode::NOT_FOUND, why));
@@ -150,7 +150,7 @@ fn named_source(headers: &HeaderMap, bytes_max: usize) -> Option<String> {
 }
 
 async fn get(shared: &Shared, head: &Head<'_>, at: &At<'_>, id: &str) -> Result<Response<ReplyBody>, Refusal> {
-    let identity = shared.door.identify(head.headers)?;
+    let identity = shared.identify(head)?;
     let agent = at.agent().ok_or_else(|| ProtocolError::task_not_found(&id.into()))?;
     let request = Request::GetTask { id: id.into(), history_length: None };
     Ok(call(shared, head, agent, &identity, request).await?)
@@ -165,7 +165,7 @@ async fn call(
 ) -> Result<Response<ReplyBody>, ProtocolError> {
     let mut caller = shared.caller(agent, identity, None, Dialect::Corvid, head)?;
     caller.last_event_id = None;
-    let reply = Calling::begin(agent, caller, request).reply(shared).await?;
+    let reply = Calling::begin(head.note, agent, caller, request).reply().await?;
     let mut body = Vec::with_capacity(1024);
     encode_reply(&reply, &mut body);
     Ok(json(StatusCode::OK, JSON, body))

@@ -11,7 +11,7 @@ use crate::server::binding::Calling;
 use crate::server::context::Mounted;
 
 pub(super) async fn reply(visit: Visit<'_>, asked: &Asked<'_>) -> Result<Reply, ProtocolError> {
-    let call = decode(visit, asked).map_err(|error| visit.unread(error))?;
+    let call = decode(visit, asked)?;
     let mut caller = visit.caller()?;
     let request = match call {
         Call::Send { mut send, id, is_streamed } => {
@@ -24,7 +24,7 @@ pub(super) async fn reply(visit: Visit<'_>, asked: &Asked<'_>) -> Result<Reply, 
         Call::Get(id) => Request::GetTask { id, history_length: None },
         Call::Cancel(id) => Request::CancelTask { id, metadata: None },
     };
-    Calling::begin(visit.agent, caller, request).reply(visit.shared).await
+    Calling::begin(visit.head.note, visit.agent, caller, request).reply().await
 }
 
 fn decode(visit: Visit<'_>, asked: &Asked<'_>) -> Result<Call, ProtocolError> {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, header};
+use http::header;
 use http_body::Body;
 use switchboard_core::call::{Reply, Request};
 use switchboard_core::dialect::selectools::{Call, Envelope, decode_call};
@@ -28,7 +28,7 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
-    let identity = identify(shared, head.headers)?;
+    let identity = identify(shared, head)?;
     let bytes_max = agent.accent.selectools.body_bytes_max.min(shared.limits.body_bytes_max);
     let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
     let body = read(head.headers, body, bytes_max, patience).await?;
@@ -36,10 +36,11 @@ where
 }
 
 /// The whole header is compared in the original, so the scheme has one spelling.
-fn identify<'s>(shared: &'s Shared, headers: &HeaderMap) -> Result<Identified<'s>, ProtocolError> {
+fn identify<'s>(shared: &'s Shared, head: &Head<'_>) -> Result<Identified<'s>, ProtocolError> {
+    let headers = head.headers;
     let named = headers.get(header::AUTHORIZATION).is_none_or(|value| value.as_bytes().starts_with(b"Bearer "));
     if named || shared.door.is_open() {
-        return shared.door.identify(headers);
+        return shared.identify(head);
     }
     Err(unauthenticated())
 }
@@ -51,11 +52,10 @@ pub(super) fn open(body: &[u8]) -> Result<Asked<'_>, (ProtocolError, String)> {
 }
 
 pub(super) async fn reply(visit: Visit<'_>, asked: &Asked<'_>) -> Result<Reply, ProtocolError> {
-    let call = decode_call(&asked.method, asked.params, &visit.shared.decode_limits);
-    let call = call.map_err(|error| visit.unread(error))?;
-    let Visit { shared, agent, .. } = visit;
+    let call = decode_call(&asked.method, asked.params, &visit.shared.decode_limits)?;
+    let Visit { agent, head, .. } = visit;
     let caller = visit.caller()?;
-    let call_agent = async |request: Request| Calling::begin(agent, caller, request).reply(shared).await;
+    let call_agent = async |request: Request| Calling::begin(head.note, agent, caller, request).reply().await;
     let window = &agent.accent.window;
     let known = |id: &TaskId| match window.has_passed(id) {
         true => Err(ProtocolError::task_not_found(id)),

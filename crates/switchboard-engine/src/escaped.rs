@@ -1,0 +1,84 @@
+//! Text from outside in a log line. A line break in it must not look like a second line, nor may a terminal obey it.
+
+use std::fmt::{self, Display, Formatter, Write as _};
+
+/// Shows a text on one line: control characters, and those that reorder or break what a terminal shows, as escapes, and at
+/// most so many bytes of the text.
+pub struct Escaped<'a> {
+    text: &'a str,
+    bytes_max: usize,
+}
+
+/// Room for the end of a command's standard error.
+const BYTES_MAX: usize = 8 * 1024;
+
+impl<'a> Escaped<'a> {
+    #[must_use]
+    pub fn new(text: &'a str) -> Self {
+        Self { text, bytes_max: BYTES_MAX }
+    }
+
+    /// The same, with another bound.
+    #[must_use]
+    pub fn at_most(text: &'a str, bytes_max: usize) -> Self {
+        Self { text, bytes_max }
+    }
+}
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut end = self.bytes_max.min(self.text.len());
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut unwritten = 0;
+        let shown = &self.text[..end];
+        for (place, letter) in shown.char_indices() {
+            if !needs_escape(letter) {
+                continue;
+            }
+            f.write_str(&shown[unwritten..place])?;
+            unwritten = place + letter.len_utf8();
+            match letter {
+                '\n' => f.write_str("\\n")?,
+                '\r' => f.write_str("\\r")?,
+                '\t' => f.write_str("\\t")?,
+                '\\' => f.write_str("\\\\")?,
+                other => write!(f, "\\u{{{:x}}}", u32::from(other))?,
+            }
+        }
+        f.write_str(&shown[unwritten..])?;
+        match self.text.len() - end {
+            0 => Ok(()),
+            more => {
+                f.write_char('…')?;
+                write!(f, " ({more} bytes more)")
+            }
+        }
+    }
+}
+
+fn needs_escape(letter: char) -> bool {
+    let breaks_lines = matches!(letter, '\u{2028}' | '\u{2029}');
+    let reorders = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    letter == '\\' || letter.is_control() || breaks_lines || reorders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Escaped;
+
+    #[test]
+    fn a_text_stays_on_its_line() {
+        let text = "a\nb\r\t\\ \u{1b}[31mred\u{85}\u{2028}\u{202e}ü";
+        let shown = r"a\nb\r\t\\ \u{1b}[31mred\u{85}\u{2028}\u{202e}ü";
+        assert_eq!(Escaped::new(text).to_string(), shown);
+        assert_eq!(Escaped::new("plain text").to_string(), "plain text");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(Escaped::at_most("üüü", 3).to_string(), "ü… (4 bytes more)");
+        assert_eq!(Escaped::at_most("abc", 3).to_string(), "abc");
+    }
+}

@@ -1,0 +1,93 @@
+//! Places for runs. So many runs may be at work in a process, and so many of an agent that limits them; the others wait
+//! in order. A run begins when it has its place: until then it has done nothing, which the store knows too.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_core::model::TaskState;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+
+use super::Turn;
+use crate::house::{House, Registered};
+
+/// A place among the runs of this process and of its agent, until it is dropped.
+pub(crate) struct RunPlace {
+    _of_process: OwnedSemaphorePermit,
+    _of_agent: Option<OwnedSemaphorePermit>,
+}
+
+/// Whether the store knows that a run has begun.
+pub(crate) enum Begun {
+    /// Its commit said so. Most such runs had their place by then; one that was asked before its message was stored, by an
+    /// agent without a limit, may still have to wait for its process.
+    Already(Option<RunPlace>),
+    /// It waits, or was claimed: the store is told when it has its place.
+    NotYet,
+}
+
+/// What came of waiting for a place.
+pub(super) enum Waited {
+    Placed(RunPlace),
+    /// The run was canceled before it began.
+    Canceled,
+    /// The run was not started for as long as a task may wait.
+    TooLate {
+        max_s: u32,
+    },
+    /// The run is not wanted any more.
+    LetGo,
+}
+
+impl House {
+    /// A place for a run of this agent, if there is one now. None while others wait: they come first.
+    pub(crate) fn free_place(&self, agent: &Registered) -> Option<RunPlace> {
+        let of_agent = match agent.source.places() {
+            Some(places) => Some(places.clone().try_acquire_owned().ok()?),
+            None => None,
+        };
+        let of_process = self.run_slots.clone().try_acquire_owned().ok()?;
+        Some(RunPlace { _of_process: of_process, _of_agent: of_agent })
+    }
+
+    /// Whether other runs may be waiting for the place that a run of this agent has.
+    pub(super) fn is_crowded(&self, agent: &Registered) -> bool {
+        let none_left = agent.source.places().is_some_and(|places| places.available_permits() == 0);
+        none_left || self.run_slots.available_permits() == 0
+    }
+
+    async fn next_place(&self, agent: &Registered) -> Option<RunPlace> {
+        let of_agent = match agent.source.places() {
+            Some(places) => Some(places.clone().acquire_owned().await.ok()?),
+            None => None,
+        };
+        let of_process = self.run_slots.clone().acquire_owned().await.ok()?;
+        Some(RunPlace { _of_process: of_process, _of_agent: of_agent })
+    }
+
+    /// Waits for a place.
+    pub(super) async fn wait_for_place(
+        &self,
+        agent: &Arc<Registered>,
+        turn: &Turn,
+        lost: &CancellationToken,
+    ) -> Waited {
+        let too_late = async {
+            let Some(max_s) = self.limits.queued_s_max else { return std::future::pending().await };
+            let waited_ms = turn.record().with_head(|head| match head.state {
+                TaskState::Submitted => self.now().ms_since(head.status_at),
+                _ => 0,
+            });
+            let waited = Duration::from_millis(u64::try_from(waited_ms).unwrap_or_default());
+            tokio::time::sleep(Duration::from_secs(max_s.into()).saturating_sub(waited)).await;
+            max_s
+        };
+        tokio::select! {
+            biased;
+            () = lost.cancelled() => Waited::LetGo,
+            () = turn.cancel_token().cancelled() => Waited::Canceled,
+            place = self.next_place(agent) => place.map_or(Waited::LetGo, Waited::Placed),
+            max_s = too_late => Waited::TooLate { max_s },
+        }
+    }
+}

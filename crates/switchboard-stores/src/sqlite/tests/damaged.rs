@@ -1,0 +1,208 @@
+//! One bad row costs one task: it is named, and everything else goes on.
+
+use std::sync::Arc;
+
+use switchboard_core::lifecycle::Head;
+use switchboard_core::model::{Dialect, TaskState};
+use switchboard_engine::contract::Subject;
+use switchboard_engine::contract::given::{Pen, anyone, chunk, now, status, webhook};
+use switchboard_engine::ports::Room;
+use switchboard_engine::ports::outbox::OutboxQuery;
+use switchboard_engine::ports::quarantine::{DamagedRow, Quarantine};
+use switchboard_engine::ports::store::{
+    DeliveryOutcome, ListCursor, ListQuery, PushChange, Retention, StoreError, TaskKey,
+};
+
+use super::super::SqliteStore;
+use super::{OnFile, faults_of, make, story};
+
+const DAY_MS: i64 = 86_400_000;
+
+/// What a row of an open task may suffer.
+const DAMAGES: [&str; 4] = ["artifacts = 'x'", "state = 99", "phase = 7", "attempt = -1"];
+
+/// Three tasks at work; the one in the middle is damaged while no server runs.
+async fn at_work(damage: &str) -> OnFile {
+    let mut subject = make();
+    for id in ["t1", "t2", "t3"] {
+        let mut pen = Pen::opened(&subject, id).await;
+        pen.append(&subject, vec![chunk("a", "x", false)]).await;
+    }
+    subject.damage(&format!("UPDATE task SET {damage} WHERE id = 't2'"));
+    subject
+}
+
+fn named(id: &str) -> Quarantine {
+    Quarantine { rows: 1, named: vec![DamagedRow::Task { id: id.into() }] }
+}
+
+async fn listed(subject: &OnFile, page_size: usize, after: Option<ListCursor>) -> (Vec<String>, Option<ListCursor>) {
+    let query = ListQuery {
+        context_id: Some("ctx".into()),
+        state: None,
+        status_since: None,
+        page_size,
+        after,
+        artifacts: true,
+        room: Room::unlimited(),
+    };
+    let page = subject.store().list(&anyone(), &query).await.unwrap();
+    (page.tasks.iter().map(|stored| stored.head.id.to_string()).collect(), page.next)
+}
+
+#[tokio::test]
+async fn a_damaged_task_is_passed_over_by_the_claim_of_the_others() {
+    for damage in DAMAGES {
+        let subject = at_work(damage).await;
+        let claimed = subject.store().claim_runs(story::claim()).await.unwrap();
+        let ids: Vec<_> = claimed.iter().map(|run| run.stored.head.id.as_str()).collect();
+        assert_eq!(ids, ["t1", "t3"], "{damage}");
+        assert_eq!(subject.store().quarantine(), named("t2"), "{damage}");
+        // Nor does it take the place of others later.
+        assert_eq!(subject.store().claim_runs(story::claim()).await.unwrap().len(), 0, "{damage}");
+        let held = claimed.iter().map(|run| (run.stored.key, run.stored.head.fence)).collect();
+        assert_eq!(subject.store().renew_leases(held, 1000).await.unwrap(), [], "{damage}");
+        let faults = faults_of(&subject.path());
+        assert!(faults.iter().any(|fault| fault.starts_with("task t2: ")), "{damage}: {faults:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_claim_of_few_is_not_taken_up_by_damaged_ones() {
+    let mut subject = make();
+    for number in 0..9 {
+        Pen::opened(&subject, &format!("t{number}")).await;
+    }
+    subject.damage("UPDATE task SET state = 99 WHERE task_no <= 6");
+    let mut ids = Vec::new();
+    for _ in 0..6 {
+        let claim = switchboard_engine::ports::store::ClaimRuns { limit: 2, ..story::claim() };
+        let claimed = subject.store().claim_runs(claim).await.unwrap();
+        ids.extend(claimed.iter().map(|run| run.stored.head.id.to_string()));
+    }
+    assert_eq!(ids, ["t6", "t7", "t8"]);
+    assert_eq!(subject.store().quarantine().rows, 6);
+}
+
+#[tokio::test]
+async fn the_reader_of_a_damaged_task_is_told_and_the_list_goes_on() {
+    for damage in DAMAGES {
+        let subject = at_work(damage).await;
+        let read = subject.store().task(&anyone(), &"t2".into(), &Room::unlimited()).await;
+        assert!(matches!(&read, Err(StoreError::Damaged(text)) if text.starts_with("task t2: ")), "{damage}: {read:?}");
+        let head = subject.store().head(&anyone(), &"t2".into()).await;
+        assert!(matches!(head, Err(StoreError::Damaged(_))), "{damage}: {head:?}");
+        assert_eq!(subject.store().quarantine(), named("t2"), "{damage}");
+        for id in ["t1", "t3"] {
+            assert!(subject.store().task(&anyone(), &id.into(), &Room::unlimited()).await.unwrap().is_some());
+        }
+        assert_eq!(listed(&subject, 10, None).await, (vec!["t3".to_owned(), "t1".to_owned()], None), "{damage}");
+        // Page by page as well: none is empty before the last.
+        let (first, next) = listed(&subject, 1, None).await;
+        let (second, next) = listed(&subject, 1, next).await;
+        assert_eq!((first, second, next), (vec!["t3".to_owned()], vec!["t1".to_owned()], None), "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_log_costs_its_own_task() {
+    let mut subject = make();
+    for id in ["t1", "t2"] {
+        let mut pen = Pen::opened(&subject, id).await;
+        pen.append(&subject, vec![status(&subject, TaskState::Working, Some("busy"))]).await;
+    }
+    subject.damage("UPDATE log SET record = '{' WHERE log_no >> 24 = 1");
+    let read = subject.store().log(TaskKey(1), 0, 10).await;
+    assert!(matches!(read, Err(StoreError::Damaged(_))), "{read:?}");
+    assert_eq!(subject.store().quarantine(), named("t1"));
+    let claimed = subject.store().claim_runs(story::claim()).await.unwrap();
+    assert_eq!(claimed.iter().map(|run| run.stored.head.id.as_str()).collect::<Vec<_>>(), ["t2"]);
+}
+
+/// A webhook of this record, due now.
+async fn with_webhook(subject: &OnFile, id: &str) {
+    let mut pen = Pen::opened(subject, id).await;
+    let mut commit = pen.commit(subject, Vec::new());
+    let config = webhook(&pen, "p");
+    commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
+    commit.head = Arc::new(Head { push_configs: 1, ..Head::clone(&commit.head) });
+    pen.write(subject, commit).await;
+}
+
+/// A rollback to an older build leaves such rows by itself.
+#[tokio::test]
+async fn a_webhook_of_an_unknown_dialect_stops_no_other() {
+    let mut subject = make();
+    for id in ["t1", "t2", "t3"] {
+        with_webhook(&subject, id).await;
+    }
+    subject.write_as_another_build("UPDATE push SET dialect = '9.9' WHERE task_no = 1");
+    let store = subject.store();
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        for delivery in store.claim_deliveries(1, 60_000).await.unwrap() {
+            ids.push(delivery.task_id.to_string());
+            store.settle_deliveries(vec![(delivery.claim(), DeliveryOutcome::Delivered { seq: 1 })]).await.unwrap();
+        }
+    }
+    assert_eq!(ids, ["t2", "t3"]);
+    let webhook = DamagedRow::Webhook { task_id: "t1".into(), config_id: "p".into() };
+    assert_eq!(store.quarantine(), Quarantine { rows: 1, named: vec![webhook] });
+    assert_eq!(store.next_delivery_at().await.unwrap(), None, "nobody wakes up for what is passed over");
+    let page = store.outbox().page(OutboxQuery { state: None, after: None, limit: 10 }).await.unwrap();
+    assert_eq!(page.entries, []);
+    assert_eq!(store.push_configs(TaskKey(1)).await.unwrap().len(), 1, "its owner sees it as ever");
+    let faults = faults_of(&subject.path());
+    let expected = "task t1: webhook p is for the dialect 9.9, which this build does not know";
+    assert!(faults.iter().any(|fault| fault == expected), "{faults:?}");
+}
+
+#[tokio::test]
+async fn the_operators_list_passes_over_what_it_cannot_read() {
+    let mut subject = make();
+    for id in ["t1", "t2"] {
+        with_webhook(&subject, id).await;
+    }
+    subject.write_as_another_build("UPDATE push SET dialect = '9.9', parked = 1, due_at = NULL WHERE task_no = 1");
+    let store: &SqliteStore = subject.store.as_ref().unwrap();
+    let outbox = switchboard_engine::ports::Store::outbox(store);
+    let page = outbox.page(OutboxQuery { state: None, after: None, limit: 10 }).await.unwrap();
+    assert_eq!(page.entries.iter().map(|entry| entry.task_id.as_str()).collect::<Vec<_>>(), ["t2"]);
+    assert_eq!(switchboard_engine::ports::Store::quarantine(store).rows, 1);
+    let key = switchboard_engine::ports::store::DeliveryKey(1);
+    assert_eq!(outbox.find(key).await.unwrap(), None);
+    assert_eq!(outbox.purge(vec![key]).await.unwrap(), 1, "it can be dropped by its key");
+}
+
+#[tokio::test]
+async fn a_damaged_task_is_not_removed_and_keeps_no_other_from_going() {
+    let mut subject = make();
+    for id in ["t1", "t2", "t3"] {
+        Pen::completed(&subject, id).await;
+    }
+    subject.damage("UPDATE task SET state = 99 WHERE id = 't1'");
+    subject.clock().advance_ms(40 * DAY_MS);
+    // Both by age and because there are too many.
+    for tasks_max in [1, 1_000] {
+        let retention = Retention {
+            now: now(&subject),
+            events_ms: 7 * DAY_MS,
+            tasks_ms: 30 * DAY_MS,
+            replies_ms: DAY_MS,
+            tasks_max,
+            tasks_batch: 0,
+        };
+        for _ in 0..3 {
+            subject.store().prune(retention, 1).await.unwrap();
+        }
+    }
+    let mut left = Vec::new();
+    let look = subject.look();
+    let mut select = look.prepare("SELECT id FROM task").unwrap();
+    let mut rows = select.query([]).unwrap();
+    while let Some(row) = rows.next().unwrap() {
+        left.push(row.get::<_, String>(0).unwrap());
+    }
+    assert_eq!(left, ["t1"]);
+    assert_eq!(subject.store().quarantine(), named("t1"));
+}
