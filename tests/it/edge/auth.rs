@@ -163,19 +163,19 @@ async fn a_refusal_has_the_shape_of_its_place() {
     }
     expect![[r#"
         GET /tasks/1: 401 application/a2a+json
-        {"error":{"code":401,"status":"UNAUTHENTICATED","message":"Authentication required: send header Authorization: Bearer TOKEN","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"UNAUTHENTICATED","domain":"a2a-protocol.org"}]}}
+        {"error":{"code":401,"status":"UNAUTHENTICATED","message":"Authentication required: send a token of this server as Authorization: Bearer TOKEN","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"UNAUTHENTICATED","domain":"a2a-protocol.org"}]}}
         POST /message:stream: 401 application/a2a+json
-        {"error":{"code":401,"status":"UNAUTHENTICATED","message":"Authentication required: send header Authorization: Bearer TOKEN","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"UNAUTHENTICATED","domain":"a2a-protocol.org"}]}}
+        {"error":{"code":401,"status":"UNAUTHENTICATED","message":"Authentication required: send a token of this server as Authorization: Bearer TOKEN","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"UNAUTHENTICATED","domain":"a2a-protocol.org"}]}}
         POST /: 401 application/json
-        {"jsonrpc":"2.0","id":null,"error":{"code":-31401,"message":"Authentication required: send header Authorization: Bearer TOKEN","data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"UNAUTHENTICATED","domain":"a2a-protocol.org"}]}}
+        {"jsonrpc":"2.0","id":null,"error":{"code":-31401,"message":"Authentication required: send a token of this server as Authorization: Bearer TOKEN","data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"UNAUTHENTICATED","domain":"a2a-protocol.org"}]}}
         POST /agents/echo/rpc: 401 application/json
-        {"jsonrpc":"2.0","id":null,"error":{"code":-31401,"message":"Authentication required: send header Authorization: Bearer TOKEN","data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"UNAUTHENTICATED","domain":"a2a-protocol.org"}]}}
+        {"jsonrpc":"2.0","id":null,"error":{"code":-31401,"message":"Authentication required: send a token of this server as Authorization: Bearer TOKEN","data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"UNAUTHENTICATED","domain":"a2a-protocol.org"}]}}
         GET /metrics: 401 application/a2a+json
-        {"error":{"code":401,"status":"UNAUTHENTICATED","message":"Authentication required: send header Authorization: Bearer TOKEN","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"UNAUTHENTICATED","domain":"a2a-protocol.org"}]}}
+        {"error":{"code":401,"status":"UNAUTHENTICATED","message":"Authentication required: send a token of this server as Authorization: Bearer TOKEN","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"UNAUTHENTICATED","domain":"a2a-protocol.org"}]}}
         GET /extendedAgentCard: 401 application/a2a+json
-        {"error":{"code":401,"status":"UNAUTHENTICATED","message":"Authentication required: send header Authorization: Bearer TOKEN","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"UNAUTHENTICATED","domain":"a2a-protocol.org"}]}}
+        {"error":{"code":401,"status":"UNAUTHENTICATED","message":"Authentication required: send a token of this server as Authorization: Bearer TOKEN","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"UNAUTHENTICATED","domain":"a2a-protocol.org"}]}}
         POST /tasks/1: 401 application/a2a+json
-        {"error":{"code":401,"status":"UNAUTHENTICATED","message":"Authentication required: send header Authorization: Bearer TOKEN","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"UNAUTHENTICATED","domain":"a2a-protocol.org"}]}}
+        {"error":{"code":401,"status":"UNAUTHENTICATED","message":"Authentication required: send a token of this server as Authorization: Bearer TOKEN","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"UNAUTHENTICATED","domain":"a2a-protocol.org"}]}}
     "#]].assert_eq(&shown);
 }
 

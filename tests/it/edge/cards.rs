@@ -15,7 +15,7 @@ async fn the_card_says_what_is_served_and_where() {
     );
     expect![[r#"
         200 application/json
-        {"name":"Echo","description":"Says what it was told","supportedInterfaces":[{"url":"https://agents.example/a2a","protocolBinding":"JSONRPC","protocolVersion":"1.0"},{"url":"https://agents.example/a2a","protocolBinding":"HTTP+JSON","protocolVersion":"1.0"},{"url":"https://agents.example/a2a/rpc","protocolBinding":"JSONRPC","protocolVersion":"0.3"},{"url":"https://agents.example/a2a","protocolBinding":"HTTP+JSON","protocolVersion":"0.3"}],"version":"0.1.0","capabilities":{"streaming":true,"pushNotifications":true,"extendedAgentCard":false},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"skills":[{"id":"echo","name":"Echo","description":"Repeats a text","tags":["test"]}]}
+        {"name":"Echo","description":"Says what it was told","supportedInterfaces":[{"url":"https://agents.example/a2a","protocolBinding":"JSONRPC","protocolVersion":"1.0"},{"url":"https://agents.example/a2a","protocolBinding":"HTTP+JSON","protocolVersion":"1.0"},{"url":"https://agents.example/a2a/rpc","protocolBinding":"JSONRPC","protocolVersion":"0.3"},{"url":"https://agents.example/a2a","protocolBinding":"HTTP+JSON","protocolVersion":"0.3"}],"version":"1.0.0","capabilities":{"streaming":true,"pushNotifications":true,"extendedAgentCard":false},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"skills":[{"id":"echo","name":"Echo","description":"Repeats a text","tags":["test"]}]}
     "#]].assert_eq(&edge.get(CARD).await.picture());
     let own = edge.get(&format!("/agents/echo{CARD}")).await.json();
     assert_eq!(own["supportedInterfaces"][0]["url"], "https://agents.example/a2a/agents/echo");

@@ -109,7 +109,7 @@ async fn the_members_of_all_versions_stand_side_by_side() {
           ],
           "supportsAuthenticatedExtendedCard": false,
           "url": "https://agents.example/a2a/rpc",
-          "version": "0.1.0"
+          "version": "1.0.0"
         }"#]]
     .assert_eq(&format!("{:#}", card.json()));
 }

@@ -185,7 +185,7 @@ async fn what_is_wrong_with_an_envelope_is_said() {
         {"jsonrpc":"2.0","id":1,"method":"message/send"}
           -32601 id 1: Method not found: message/send; A2A 1.0 calls it SendMessage; to speak 0.3 instead, leave the header A2A-Version out
         {"jsonrpc":"2.0","id":1,"method":"gettask"}
-          -32601 id 1: Method not found: gettask
+          -32601 id 1: Method not found: gettask; did you mean GetTask?
         {"jsonrpc":"2.0","id":1,"method":"GetTask"}
           -32602 id 1: Invalid parameters: id: is required and must not be empty
         {"jsonrpc":"2.0","id":1,"method":"GetTask","params":null}
