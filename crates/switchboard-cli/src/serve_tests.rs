@@ -183,7 +183,7 @@ async fn cards(file: &str) -> (serde_json::Value, serde_json::Value) {
     let layers = gather(&args.settings, None, &environment, folder.path());
     let config = settle(layers, &environment, folder.path()).unwrap();
     rehearse(&config, &environment).unwrap();
-    let bound = assemble(config, &environment).unwrap().bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let bound = assemble(config, &environment, None).unwrap().bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let (url, stop) = (bound.url().to_owned(), CancellationToken::new());
     let asking = async {
         let curl = format!("curl -sS -H 'A2A-Version: 1.0' {url}");

@@ -374,7 +374,7 @@ const FIRST_PRUNE: Duration = Duration::from_secs(1);
 
 /// Removes what is no longer kept, a little at a time.
 async fn prune_forever(house: Arc<House>) {
-    tokio::time::sleep(FIRST_PRUNE).await;
+    let _ = tokio::time::timeout(FIRST_PRUNE, house.prune_due.notified()).await;
     prune(&house, 1).await;
     loop {
         let _ = tokio::time::timeout(PRUNE_PAUSE, house.prune_due.notified()).await;

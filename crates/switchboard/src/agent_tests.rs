@@ -1,3 +1,5 @@
+//! What is logged about an agent when it is registered.
+
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use switchboard_core::dialect::v1_0;
 use switchboard_core::lifecycle::{Folded, updates};
-use switchboard_core::model::{Role, TaskState};
+use switchboard_core::model::redact::redact_update;
+use switchboard_core::model::{Role, TaskState, Update};
 use switchboard_engine::ports::store::{StoredTask, TaskKey};
 use switchboard_engine::ports::{Room, Store};
 use tokio::time::Instant;
@@ -110,7 +111,7 @@ async fn record(world: &World, key: TaskKey, ledgers: &[Ledger]) -> Result<(), S
     }
     ensure(folded == *stored.folded, || format!("{id}: the stored task is not the fold of its log"))?;
     ensure(stored.head == book.head, || format!("{id}: the stored head is not the one that was written last"))?;
-    let shown = shown(book)?;
+    let shown = shown(book, Update::clone)?;
     at_rest(&stored)?;
     content(&stored)?;
     for known in ledgers.iter().filter_map(|ledger| ledger.tasks.get(&id)) {
@@ -118,14 +119,17 @@ async fn record(world: &World, key: TaskKey, ledgers: &[Ledger]) -> Result<(), S
     }
     for (config, after_seq) in &book.hooks {
         let told = world.receiver().told().remove(&(id.clone(), config.clone())).unwrap_or_default();
-        let due: BTreeMap<u64, String> = shown.range(after_seq + 1..).map(|(seq, text)| (*seq, text.clone())).collect();
+        // A client in this process sees everything; what leaves for a webhook has metadata of ours taken out.
+        let posted = self::shown(book, |update| redact_update(update).unwrap_or_else(|| update.clone()))?;
+        let due: BTreeMap<u64, String> =
+            posted.range(after_seq + 1..).map(|(seq, text)| (*seq, text.clone())).collect();
         ensure(told == due, || format!("{id}: webhook {config} was told {:?}, not {:?}", told.keys(), due.keys()))?;
     }
     Ok(())
 }
 
 /// Every visible update as it would be on the wire: numbered from 1 without a gap, and nothing after the end.
-fn shown(book: &Book) -> Result<BTreeMap<u64, String>, String> {
+fn shown(book: &Book, as_told: impl Fn(&Update) -> Update) -> Result<BTreeMap<u64, String>, String> {
     let (id, context_id) = (&book.head.id, &book.head.context_id);
     let mut shown = BTreeMap::new();
     let mut ended = false;
@@ -133,11 +137,11 @@ fn shown(book: &Book) -> Result<BTreeMap<u64, String>, String> {
         for (seq, update) in updates(id, context_id, commit.first_seq, &commit.events) {
             ensure(!ended, || format!("{id}: update {seq} follows the end"))?;
             ensure(seq == shown.len() as u64 + 1, || format!("{id}: update {seq} is number {}", shown.len() + 1))?;
-            if let switchboard_core::model::Update::Status(update) = &update {
+            if let Update::Status(update) = &update {
                 ended = update.status.state.is_terminal();
             }
             let mut bytes = Vec::new();
-            v1_0::encode_update(&update, &mut bytes);
+            v1_0::encode_update(&as_told(&update), &mut bytes);
             shown.insert(seq, String::from_utf8(bytes).unwrap());
         }
     }

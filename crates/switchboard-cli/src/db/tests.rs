@@ -77,7 +77,7 @@ async fn what_needs_the_database_alone_leaves_a_running_server_its_own() {
     let (server, database) = server_in(folder.path());
     let expected = format!(
         "{} is in use by process {}; one process at a time may open it; stop the server first",
-        database.display(),
+        database.canonicalize().unwrap().display(),
         std::process::id()
     );
     assert_eq!(reset_in(folder.path(), &["--yes"]), Err(Failure::Runtime(expected.clone())));

@@ -13,7 +13,8 @@ pub fn conversation(view: &TaskView) -> Vec<Arc<Message>> {
     let mut messages = view.history().to_vec();
     let written = written(task).filter(|_| view.artifacts != ArtifactView::Omitted);
     // A note that is kept stands in the history already.
-    let is_new = |said: &Arc<Message>| !messages.iter().rev().any(|known| known.message_id == said.message_id);
+    let is_same = |known: &Message, said: &Message| (known.role, &known.message_id) == (said.role, &said.message_id);
+    let is_new = |said: &Arc<Message>| !messages.iter().rev().any(|known| is_same(known, said));
     let status = task.status.message.clone().filter(is_new);
     if task.state() == TaskState::Completed {
         messages.extend(status);

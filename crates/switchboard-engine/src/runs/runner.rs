@@ -190,6 +190,8 @@ impl Run {
             }
             let is_known = matches!(self.begun, Begun::Already(_));
             let waited = match std::mem::replace(&mut self.begun, Begun::NotYet) {
+                // Canceled before the agent was asked, or before it was asked again.
+                Begun::Already(Some(_)) if self.turn.is_cancelled() => Waited::Canceled,
                 Begun::Already(Some(place)) => Waited::Placed(place),
                 Begun::Already(None) | Begun::NotYet => {
                     self.house.wait_for_place(&self.agent, &self.turn, guard.lost()).await

@@ -130,6 +130,8 @@ impl Client {
     pub(super) fn refused(&self, task: Option<&TaskId>, error: &ProtocolError) {
         let fine = match error {
             ProtocolError::Unavailable { .. } => true,
+            // Some agents answer in a way that the protocol forbids. The caller that waits is told so; the task has failed.
+            ProtocolError::InvalidAgentResponse { .. } => true,
             // A task that ended takes no more messages and no new followers, and a run may end while a call is made.
             ProtocolError::UnsupportedOperation { .. } => task.is_some(),
             _ => false,

@@ -225,10 +225,13 @@ async fn much_output_arrives_complete_and_in_order() {
 async fn output_without_end_is_cut_off() {
     let limits = Limits { artifact_bytes_max: 1_000_000, ..Limits::default() };
     let desk = Desk::with_limits(shell("echo $$; exec yes"), limits);
-    let task = desk.say("").await;
+    let id = desk.begin("").await;
+    let task =
+        eventually("the task ends", async || Some(desk.task(&id).await).filter(|task| task.state().is_terminal()))
+            .await;
     let (state, text) = status(&task);
     assert_eq!(state, TaskState::Failed);
-    assert!(text.starts_with("The output of the command could not be kept: "), "{text}");
+    assert!(text.starts_with("The output of the command could not be kept"), "{text}");
     let pid = task.artifacts[0].text().lines().next().unwrap().parse().unwrap();
     assert!(!is_alive(pid));
 }

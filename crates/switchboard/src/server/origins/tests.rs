@@ -1,3 +1,5 @@
+//! Under which names a server follows its callers.
+
 use http::{HeaderMap, HeaderValue, Uri, header};
 
 use super::Origins;

@@ -66,20 +66,20 @@ fn a_known_token_proves_its_principal() {
 
 #[test]
 fn everything_else_is_refused_with_the_fix() {
-    let send = "Authentication required: send header Authorization: Bearer TOKEN";
-    let unknown = "Authentication required: the token is not known";
+    // One text for all of them: a caller is not told whether it was close.
+    let expected = "Authentication required: send a token of this server as Authorization: Bearer TOKEN";
     let twice = format!("Bearer {ALICE}");
-    for (values, expected) in [
-        (&[][..], send),
-        (&["Bearer"][..], send),
-        (&["Basic YWxpY2U6eA=="][..], send),
-        (&["é"][..], send),
-        (&[ALICE][..], send),
-        (&["Bearer "][..], unknown),
-        (&["Bearer wrong"][..], unknown),
-        (&["Bearer a-token-of-alice-for-test"][..], unknown),
-        (&["Bearer A-TOKEN-OF-ALICE-FOR-TESTS"][..], unknown),
-        (&[twice.as_str(), twice.as_str()][..], "Authentication required: more than one Authorization header"),
+    for values in [
+        &[][..],
+        &["Bearer"][..],
+        &["Basic YWxpY2U6eA=="][..],
+        &["é"][..],
+        &[ALICE][..],
+        &["Bearer "][..],
+        &["Bearer wrong"][..],
+        &["Bearer a-token-of-alice-for-test"][..],
+        &["Bearer A-TOKEN-OF-ALICE-FOR-TESTS"][..],
+        &[twice.as_str(), twice.as_str()][..],
     ] {
         assert_eq!(identified(values).unwrap_err().to_string(), expected, "{values:?}");
     }

@@ -103,7 +103,7 @@ fn full_artifact() -> Artifact {
     Artifact {
         name: Some("Chart".to_owned()),
         description: Some("Rows per day".to_owned()),
-        metadata: Some(json(r#"{"rows":3.5,"by":{"tool":"counter"}}"#)),
+        metadata: Some(json(r#"{"by":{"tool":"counter"},"rows":3.5}"#)),
         extensions: vec!["https://ext.example/geo/v1".to_owned(), "https://ext.example/cite/v2".to_owned()],
         ..Artifact::new("chart", vec![text])
     }
