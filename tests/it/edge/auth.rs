@@ -105,7 +105,7 @@ async fn one_key_may_be_shared_by_all_who_call() {
 }
 
 fn refused(builder: ServerBuilder) -> String {
-    builder.build().err().expect("this must not be served").to_string()
+    builder.build().expect_err("this must not be served").to_string()
 }
 
 #[tokio::test]

@@ -82,7 +82,8 @@ async fn a_write_that_no_reply_could_hold_is_the_agents_mistake(stock: Stock) {
         turn.artifact_writer().finish(vec![Part::raw(vec![0; 300_000])]).await?;
         Ok(())
     });
-    let client = world(stock, agent).client();
+    let world = world(stock, agent);
+    let client = world.client();
     let refused = client.send(say("go")).await;
     assert!(matches!(refused, Err(ProtocolError::InvalidAgentResponse { .. })), "{refused:?}");
     let task =

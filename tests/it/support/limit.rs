@@ -19,6 +19,7 @@ impl Limit {
         Self::of(if long { LIMIT * 12 } else { LIMIT })
     }
 
+    #[expect(clippy::print_stderr, reason = "the process ends here, and what a test has captured ends with it")]
     fn of(limit: Duration) -> Self {
         let (over, is_over) = channel();
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
