@@ -15,6 +15,12 @@ from queue import Empty, Queue
 STEP_S_MAX = 20
 
 
+def report(line):
+    """Writes a line in one piece. Libraries print from threads of their own (crewAI draws boxes) and would tear it apart."""
+    sys.stdout.write(f"\n{line}\n")
+    sys.stdout.flush()
+
+
 def run(steps):
     """Runs `steps(url, transport)`, an async generator that yields (name, coroutine), for each transport asked for."""
     url, *transports = sys.argv[1:]
@@ -27,10 +33,10 @@ async def _run(steps, url, transports):
             try:
                 await asyncio.wait_for(step, STEP_S_MAX)
             except BaseException:
-                print(f"FAILED {transport} {name}", flush=True)
-                traceback.print_exc(file=sys.stdout)
+                report(f"FAILED {transport} {name}")
+                traceback.print_exc()
                 sys.exit(1)
-            print(f"ok {transport} {name}", flush=True)
+            report(f"ok {transport} {name}")
 
 
 def under(name, url):
