@@ -88,7 +88,8 @@ pub(super) fn find_accepted(
         let Some(task) = tasks.next()? else { continue };
         let unreadable = || StoreError::Corrupt("an idempotency key cannot be read".to_owned());
         return Ok(Some(Accepted {
-            task_id: task_columns(task)?.id.into(),
+            // A damaged task costs those who send to it again, like its key.
+            task_id: task_columns(task).map_err(Failure::into_damage)?.id.into(),
             digest: columns.digest.try_into().map_err(|_| unreadable())?,
             turn: u32::try_from(columns.turn).map_err(|_| unreadable())?,
             after_seq: unsigned(columns.after_seq),

@@ -120,6 +120,14 @@ impl Quarantined {
 }
 
 impl Failure {
+    /// Damage that costs those alone who come across it.
+    pub(super) fn into_damage(self) -> Self {
+        match self.0 {
+            StoreError::Corrupt(reason) => Self(StoreError::Damaged(reason)),
+            other @ (StoreError::Damaged(_) | StoreError::Unavailable(_) | StoreError::Pruned) => Self(other),
+        }
+    }
+
     /// What is wrong with what is stored, if that is what failed.
     pub(super) fn damage(&self) -> Option<&str> {
         match &self.0 {

@@ -30,8 +30,13 @@ pub(super) fn read(connection: &Connection) -> rusqlite::Result<ClockRecord> {
     Ok(ClockRecord { last_seen, held_until: read_one(connection, HELD_UNTIL)? })
 }
 
+/// A damaged time is as good as none, and no reason not to start: the next commit writes a good one.
 fn read_one(connection: &Connection, name: &str) -> rusqlite::Result<Option<Timestamp>> {
-    Ok(read_meta(connection, name)?.map(Timestamp::from_ms))
+    match read_meta(connection, name) {
+        Ok(value) => Ok(value.map(Timestamp::from_ms)),
+        Err(rusqlite::Error::FromSqlConversionFailure(..)) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 pub(super) fn write_seen(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {

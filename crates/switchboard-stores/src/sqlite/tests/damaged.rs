@@ -10,7 +10,7 @@ use switchboard_engine::ports::Room;
 use switchboard_engine::ports::outbox::OutboxQuery;
 use switchboard_engine::ports::quarantine::{DamagedRow, Quarantine};
 use switchboard_engine::ports::store::{
-    DeliveryOutcome, ListCursor, ListQuery, PushChange, Retention, StoreError, TaskKey,
+    Accept, CommitError, DeliveryOutcome, ListCursor, ListQuery, PushChange, Release, Retention, StoreError, TaskKey,
 };
 
 use super::super::SqliteStore;
@@ -205,4 +205,58 @@ async fn a_damaged_task_is_not_removed_and_keeps_no_other_from_going() {
     }
     assert_eq!(left, ["t1"]);
     assert_eq!(subject.store().quarantine(), named("t1"));
+}
+
+/// What is damaged is not written on, and its neighbours do not suffer for it.
+#[tokio::test]
+async fn runs_begin_and_are_given_back_beside_a_damaged_one() {
+    let mut subject = make();
+    for id in ["t1", "t2", "t3"] {
+        Pen::opened(&subject, id).await;
+    }
+    subject.restart();
+    let claimed = subject.store().claim_runs(story::claim()).await.unwrap();
+    let held: Vec<_> = claimed.iter().map(|run| (run.stored.key, run.stored.head.fence)).collect();
+    subject.is_damaged = true;
+    subject.look().execute("UPDATE task SET turns = 9 WHERE id = 't2'", []).unwrap();
+    assert_eq!(subject.store().begin_runs(held.clone()).await.unwrap(), [TaskKey(2)]);
+    let released = held.iter().map(|&(key, fence)| Release { key, fence, pause_ms: 0 }).collect();
+    subject.store().release_leases(released).await.unwrap();
+    let claimed = subject.store().claim_runs(story::claim()).await.unwrap();
+    assert_eq!(claimed.iter().map(|run| run.stored.head.id.as_str()).collect::<Vec<_>>(), ["t1", "t3"]);
+    assert_eq!(subject.store().quarantine(), named("t2"));
+}
+
+/// A message that is sent again to a damaged task is told so; nobody else is.
+#[tokio::test]
+async fn a_key_of_a_damaged_task_costs_its_own_sender() {
+    let mut subject = make();
+    let mut pen = Pen::new(anyone(), "t1", "ctx");
+    let opening = pen.opening(&subject, "hello");
+    let mut commit = pen.commit(&subject, vec![opening, status(&subject, TaskState::Completed, None)]);
+    let accept =
+        Accept { key: [1; 32], digest: [2; 32], turn: 1, after_seq: 0, expires: now(&subject).plus_ms(DAY_MS) };
+    commit.accept = Some(accept.clone());
+    pen.write(&subject, commit).await;
+    subject.damage("UPDATE task SET turns = 9");
+    let known = subject.store().find_accepted([1; 32]).await;
+    assert!(matches!(known, Err(StoreError::Damaged(_))), "{known:?}");
+    let mut again = Pen::new(anyone(), "t2", "ctx");
+    let opening = again.opening(&subject, "hello");
+    let mut commit = again.commit(&subject, vec![opening]);
+    commit.accept = Some(accept);
+    let refused = again.try_write(&subject, commit).await;
+    assert!(matches!(refused, Err(CommitError::Store(StoreError::Damaged(_)))), "{refused:?}");
+    assert_eq!(subject.store().find_accepted([9; 32]).await.unwrap(), None);
+}
+
+/// A damaged time is no reason not to start.
+#[tokio::test]
+async fn a_damaged_time_is_as_good_as_none() {
+    let mut subject = make();
+    Pen::completed(&subject, "t1").await;
+    let updated = now(&subject);
+    subject.clock().advance_ms(5_000);
+    subject.damage("UPDATE meta SET value = 1 WHERE name = 'clock_seen'");
+    assert_eq!(subject.store().clock_record().last_seen, Some(updated));
 }
