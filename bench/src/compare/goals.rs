@@ -5,6 +5,9 @@ use super::cells::Cell;
 /// Above this many µs of CPU per send for the limit server, the machine is too slow or too busy for the run to count.
 pub(super) const LIMIT_SEND_US_MAX: f64 = 18.0;
 
+/// How much more than an earlier binary a server may cost.
+const CHANGE_MAX: f64 = 1.03;
+
 const IDLE_STREAM_KIB_MAX: f64 = 24.0;
 
 /// How much more memory the most stored tasks may take than the fewest.
@@ -39,6 +42,10 @@ impl Goal {
             Goal::RateAtLeast(least) => format!("rate ≥ {least}x: {}", word(rate_ratio >= least)),
         }
     }
+}
+
+pub(super) fn judge_change(ratio: f64) -> String {
+    format!("≤ {CHANGE_MAX}: {}", word(ratio <= CHANGE_MAX))
 }
 
 pub(super) fn judge_idle_stream(target: &str, kib_each: f64) -> String {

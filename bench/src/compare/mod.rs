@@ -29,6 +29,13 @@ pub struct Arguments {
     /// The `switchboard` binary; by default the one beside this binary, built first when cargo runs this command.
     #[arg(long)]
     server: Option<PathBuf>,
+    /// An earlier `switchboard` binary: runs beside the other, server for server, and a second table tells what has
+    /// changed.
+    #[arg(long, value_name = "BINARY")]
+    before: Option<PathBuf>,
+    /// Variables and arguments for the servers of `--server` that those of `--before` may not know.
+    #[arg(long, value_name = "[VAR=VALUE…] [ARG…]", default_value = "", allow_hyphen_values = true)]
+    with: String,
     /// One more durable server: a name, then variables and arguments, as in 'undeclared=NAME=VALUE --flag value'.
     #[arg(long, value_name = "NAME=[VAR=VALUE…] [ARG…]")]
     variant: Vec<String>,

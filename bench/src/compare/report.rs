@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::cells::{Cell, Sample};
 use super::goals::{self, Goal};
 use super::memory::{Idle, Stored};
+use super::target::BEFORE;
 
 #[derive(Serialize)]
 pub(super) struct Report {
@@ -57,6 +58,7 @@ impl Report {
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ = self.write_cells(&mut text);
+        let _ = self.write_changes(&mut text);
         let _ = self.write_idle(&mut text);
         let _ = self.write_stored(&mut text);
         if self.is_void() {
@@ -115,6 +117,29 @@ impl Report {
                 self.ratio((target, cell), (target, Cell::Send), |sample| sample.cpu_us)
             )),
         )
+    }
+
+    /// Each server beside its earlier self.
+    fn write_changes(&self, text: &mut String) -> std::fmt::Result {
+        let targets = self.targets();
+        let pairs = targets.iter().filter_map(|now| {
+            let before = format!("{now}{BEFORE}");
+            targets.contains(&&*before).then_some((*now, before))
+        });
+        for (place, (now, before)) in pairs.enumerate() {
+            if place == 0 {
+                writeln!(text, "\n| | server | CPU µs before | CPU µs now | now to before | goal |")?;
+                writeln!(text, "|---|---|--:|--:|--:|---|")?;
+            }
+            for cell in Cell::ALL {
+                let cpu = |target: &str| self.spread(target, cell, |sample| sample.cpu_us);
+                let (Some(old), Some(new)) = (cpu(&before), cpu(now)) else { continue };
+                let ratio = self.ratio((now, cell), (&before, cell), |sample| sample.cpu_us);
+                let (name, judged) = (cell.name(), goals::judge_change(ratio));
+                writeln!(text, "| {name} | {now} | {:.1} | {:.1} | {ratio:.3} | {judged} |", old.median, new.median)?;
+            }
+        }
+        Ok(())
     }
 
     /// The median of the ratios of each round: the two take turns in a round, so what slows one slows the other.

@@ -15,6 +15,10 @@ use crate::process::{free_address, pin_to_core};
 
 const START_WAIT: Duration = Duration::from_secs(15);
 
+/// Ends the name of a server that is run by an earlier binary.
+pub(super) const BEFORE: &str = " before";
+
+#[derive(Clone)]
 pub(super) struct Target {
     pub(super) name: String,
     pub(super) kind: Kind,
@@ -34,6 +38,16 @@ pub(super) enum Kind {
     Durable,
     /// Durable too, with settings of the caller's.
     Variant,
+}
+
+impl Kind {
+    /// What is done with the default durable server alone is not done with the earlier one.
+    fn of_earlier(self) -> Kind {
+        match self {
+            Kind::Durable => Kind::Variant,
+            Kind::Limit | Kind::Memory | Kind::Variant => self,
+        }
+    }
 }
 
 pub(super) struct Targets(Vec<Target>);
@@ -64,6 +78,14 @@ impl Targets {
             targets.push(variant);
         }
         targets.retain(|target| arguments.only.is_empty() || arguments.only.contains(&target.name));
+        if let Some(before) = &arguments.before {
+            let before = std::path::absolute(before).context("cannot tell where the earlier server is")?;
+            let twins: Vec<Target> = targets.iter().map(|target| target.run_by(&before)).collect();
+            targets.extend(twins);
+        }
+        for target in targets.iter_mut().filter(|target| target.program == server) {
+            target.take_settings(&arguments.with);
+        }
         targets.insert(0, target("limit", Kind::Limit, &beside.join("limit")));
         for target in &targets {
             ensure!(target.program.exists(), "{} is not built", target.program.display());
@@ -82,6 +104,12 @@ impl Targets {
 }
 
 impl Target {
+    /// The same server run by an earlier binary.
+    fn run_by(&self, before: &Path) -> Target {
+        let (name, program) = (format!("{}{BEFORE}", self.name), before.to_owned());
+        Target { name, program, kind: Kind::of_earlier(self.kind), ..self.clone() }
+    }
+
     pub(super) fn keeps_tasks(&self) -> bool {
         self.kind != Kind::Limit
     }

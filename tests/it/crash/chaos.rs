@@ -1,5 +1,5 @@
 //! The proof that users can run, run here: the same command, for as long as there is time. What it must see is in proportion
-//! to how long it runs; its load sees several times that, so that it holds on a machine that has other things to do.
+//! to how long it is asked to run; on a busy machine it goes on until it has seen that much.
 
 use std::process::{Command, Stdio};
 

@@ -13,7 +13,6 @@ use super::load::World;
 /// What was done.
 #[derive(Debug, Default)]
 pub(super) struct Deeds {
-    pub(super) kills: u64,
     pub(super) freezes: u64,
     /// Of the freezes, those that lasted longer than a lease.
     pub(super) long_freezes: u64,
@@ -33,12 +32,18 @@ const MISDEEDS_MAX: usize = 5;
 /// How long a kill waits for somebody to be in the middle of a send.
 const VICTIM_WAIT: Duration = Duration::from_millis(300);
 
-/// Does it until the time is up, and leaves a server that runs; none, if there is none any more that would.
-pub(super) async fn rage(home: &Home, world: &Arc<World>, mut dice: Dice, until: Instant) -> (Option<Child>, Deeds) {
+/// Does it until it is `over`, and leaves a server that runs; none, if there is none any more that would.
+pub(super) async fn rage(
+    home: &Home,
+    world: &Arc<World>,
+    mut dice: Dice,
+    until: Instant,
+    over: impl Fn() -> bool,
+) -> (Option<Child>, Deeds) {
     let mut deeds = Deeds::default();
     let begun = Instant::now();
-    while Instant::now() < until {
-        let behind = begun.elapsed() > KILL_EVERY * u32::try_from(deeds.kills + 1).unwrap_or(u32::MAX);
+    while !over() {
+        let behind = begun.elapsed() > KILL_EVERY * u32::try_from(world.kills() + 1).unwrap_or(u32::MAX);
         if let Err(misdeed) = round(home, world, &mut dice, behind, until, &mut deeds).await {
             deeds.misdeeds.push(misdeed);
             // One that does not start will not start the next time either.
@@ -78,7 +83,7 @@ async fn round(
     if dice.one_in(7) {
         // Somewhere between being started and being ready.
         sleep(Duration::from_millis(dice.below(120))).await;
-        kill(world, child, deeds).await;
+        kill(world, child).await;
         return Ok(());
     }
     home.ready(&mut child, &world.client).await?;
@@ -89,11 +94,11 @@ async fn round(
     if freezes {
         sleep(life.mul_f64(0.5)).await;
         if freeze(dice, &child, deeds).await {
-            kill(world, child, deeds).await;
+            kill(world, child).await;
             return Ok(());
         }
     }
-    sleep_until(end.min(until)).await;
+    sleep_until(if end > until && Instant::now() < until { until } else { end }).await;
     if let Some(status) = child.ended() {
         return Err(format!("the server ended by itself: {status}; its log says why"));
     }
@@ -105,7 +110,7 @@ async fn round(
     while !world.has_unanswered_send() && Instant::now() < patience {
         sleep(Duration::from_millis(1)).await;
     }
-    kill(world, child, deeds).await;
+    kill(world, child).await;
     Ok(())
 }
 
@@ -125,9 +130,8 @@ async fn freeze(dice: &mut Dice, child: &Child, deeds: &mut Deeds) -> bool {
     dies_frozen
 }
 
-async fn kill(world: &World, child: Child, deeds: &mut Deeds) {
+async fn kill(world: &World, child: Child) {
     child.kill();
     world.note_kill();
-    deeds.kills += 1;
     child.buried().await;
 }

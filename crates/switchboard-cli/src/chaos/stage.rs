@@ -1,5 +1,5 @@
-//! One performance from beginning to end: the server, the receiver of webhooks, the clients and the killer, for so long;
-//! then everybody ends what they are at, every task is looked at, and the server is stopped.
+//! One performance from beginning to end: the server, the receiver of webhooks, the clients and the killer, for so long
+//! (longer on a machine that is too busy to show enough of it in that time); then everybody ends what they are at, every task is looked at, and the server is stopped.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,7 @@ use super::killer::{self, Deeds};
 use super::ledger::Ledger;
 use super::load::{Known, World};
 use super::processes;
+use super::verdict::Counts;
 use crate::failure::Failure;
 
 /// How long clients may take to get their last answers, tasks to end, webhooks to arrive, and commands to be gone.
@@ -27,6 +28,8 @@ const TASKS_WAIT_MAX: Duration = Duration::from_secs(60);
 const WEBHOOKS_WAIT_MAX: Duration = Duration::from_secs(90);
 const COMMANDS_WAIT_MAX: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(100);
+/// A run that has seen too little goes on until it has seen enough, for at most so many times as long as was asked.
+const LONGER_MAX: u32 = 4;
 /// How often it is said how things go.
 const NEWS: Duration = Duration::from_secs(10);
 
@@ -42,13 +45,12 @@ pub(super) struct Script {
 /// What was seen.
 #[derive(Debug, Default)]
 pub(super) struct Performance {
+    /// How long it was to last, and how long it lasted.
+    pub(super) asked: Duration,
     pub(super) length: Duration,
+    pub(super) counts: Counts,
     pub(super) deeds: Deeds,
     pub(super) requests: u64,
-    pub(super) acknowledged: u64,
-    pub(super) resumed: u64,
-    pub(super) webhooks_repeated: u64,
-    pub(super) kills_felt: u64,
     pub(super) evidence: Evidence,
 }
 
@@ -75,17 +77,32 @@ pub(super) async fn perform(script: Script, mut news: impl FnMut(String)) -> Res
     let mut clients = world.start(&mut dice);
 
     let begun = Instant::now();
-    let killing = kill_for(&home, &world, dice.fork(), begun + length, violent);
+    let counts = || Counts {
+        kills: world.kills(),
+        acknowledged: ledger.acknowledged(),
+        resumed: world.resumed(),
+        webhooks_repeated: hooks.repeated(),
+        kills_felt: world.kills_felt(),
+    };
+    let (until, latest) = (begun + length, begun + length * LONGER_MAX);
+    let over = || {
+        let now = Instant::now();
+        now >= latest || (now >= until && counts().shortfalls(length).is_empty())
+    };
+    let killing = async {
+        match violent {
+            true => killer::rage(&home, &world, dice.fork(), until, over).await,
+            false => watch(&home, &world, until).await,
+        }
+    };
     let telling = async {
         loop {
             sleep(NEWS).await;
+            let Counts { kills, acknowledged, resumed, webhooks_repeated, .. } = counts();
             news(format!(
-                "{:>4} s: {} kills, {} acknowledged events, {} resumed streams, {} repeated webhooks",
+                "{:>4} s: {kills} kills, {acknowledged} acknowledged events, {resumed} resumed streams, \
+                 {webhooks_repeated} repeated webhooks",
                 begun.elapsed().as_secs(),
-                world.kills(),
-                ledger.acknowledged(),
-                world.resumed(),
-                hooks.repeated()
             ));
         }
     };
@@ -95,7 +112,7 @@ pub(super) async fn perform(script: Script, mut news: impl FnMut(String)) -> Res
         () = telling => unreachable!("it never ends by itself"),
     };
     let (child, deeds) = killed;
-    let mut seen = Performance { length: begun.elapsed(), deeds, ..Performance::default() };
+    let mut seen = Performance { asked: length, length: begun.elapsed(), deeds, ..Performance::default() };
 
     hooks.calm_down();
     // Without a server there is nothing to wait for, and every task is missing.
@@ -112,24 +129,15 @@ pub(super) async fn perform(script: Script, mut news: impl FnMut(String)) -> Res
     misdeeds.append(&mut seen.deeds.misdeeds);
     misdeeds.extend(world.refusals());
     misdeeds.extend(hooks.strange());
-    (seen.requests, seen.resumed, seen.kills_felt) = (client.requests(), world.resumed(), world.kills_felt());
-    seen.webhooks_repeated = hooks.repeated();
-    seen.acknowledged = ledger.finish(writer).await.map_err(|error| {
+    (seen.requests, seen.counts) = (client.requests(), counts());
+    seen.counts.acknowledged = ledger.finish(writer).await.map_err(|error| {
         Failure::Runtime(format!("the ledger could not be written, so nothing can be said: {error}"))
     })?;
     Ok((seen, home))
 }
 
-async fn kill_for(
-    home: &Home,
-    world: &Arc<World>,
-    dice: Dice,
-    until: Instant,
-    violent: bool,
-) -> (Option<Child>, Deeds) {
-    if violent {
-        return killer::rage(home, world, dice, until).await;
-    }
+/// Starts the server and leaves it alone until then.
+async fn watch(home: &Home, world: &World, until: Instant) -> (Option<Child>, Deeds) {
     match killer::start_and_wait(home, world).await {
         Ok(child) => {
             tokio::time::sleep_until(until).await;

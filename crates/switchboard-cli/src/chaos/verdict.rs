@@ -5,16 +5,26 @@ use std::time::Duration;
 use super::faults::{Faults, Kind};
 use super::stage::Performance;
 
+/// What a run is counted by.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) kills: u64,
+    pub(super) acknowledged: u64,
+    pub(super) resumed: u64,
+    pub(super) webhooks_repeated: u64,
+    pub(super) kills_felt: u64,
+}
+
 /// What a run must have seen to prove anything: so many in so long, in proportion for other lengths.
 struct Minimum {
     what: &'static str,
     count: u64,
     within: Duration,
-    of: fn(&Performance) -> u64,
+    of: fn(&Counts) -> u64,
 }
 
 const MINIMUMS: [Minimum; 5] = [
-    Minimum { what: "kills", count: 1, within: Duration::from_secs(5), of: |seen| seen.deeds.kills },
+    Minimum { what: "kills", count: 1, within: Duration::from_secs(5), of: |seen| seen.kills },
     Minimum {
         what: "acknowledged events",
         count: 10_000,
@@ -37,9 +47,23 @@ const MINIMUMS: [Minimum; 5] = [
 ];
 
 impl Minimum {
-    /// How many it takes for a run that has lasted so long: at least one.
-    fn needed(&self, length: Duration) -> u64 {
-        (self.count * length.as_secs() / self.within.as_secs()).max(1)
+    /// How many it takes for a run that was asked to last so long: at least one.
+    fn needed(&self, asked: Duration) -> u64 {
+        (self.count * asked.as_secs() / self.within.as_secs()).max(1)
+    }
+}
+
+impl Counts {
+    /// What was not seen often enough in a run that was asked to last so long.
+    pub(super) fn shortfalls(&self, asked: Duration) -> Vec<String> {
+        let mut shortfalls = Vec::new();
+        for minimum in &MINIMUMS {
+            let (seen, needed) = ((minimum.of)(self), minimum.needed(asked));
+            if seen < needed {
+                shortfalls.push(format!("{seen} {}, and it takes {needed}", minimum.what));
+            }
+        }
+        shortfalls
     }
 }
 
@@ -65,14 +89,7 @@ impl Verdict<'_> {
 
     /// What was not seen often enough.
     pub(super) fn shortfalls(&self) -> Vec<String> {
-        let mut shortfalls = Vec::new();
-        for minimum in &MINIMUMS {
-            let (seen, needed) = ((minimum.of)(self.seen), minimum.needed(self.seen.length));
-            if seen < needed {
-                shortfalls.push(format!("{seen} {}, and it takes {needed}", minimum.what));
-            }
-        }
-        shortfalls
+        self.seen.counts.shortfalls(self.seen.asked)
     }
 
     /// One line of JSON, its keys always in this order.
@@ -82,10 +99,10 @@ impl Verdict<'_> {
             "{{\"seed\":{},\"seconds\":{},\"kills\":{},\"freezes\":{},\"requests\":{},\"acknowledged_events\":{}",
             self.seed,
             seen.length.as_secs(),
-            seen.deeds.kills,
+            seen.counts.kills,
             seen.deeds.freezes,
             seen.requests,
-            seen.acknowledged
+            seen.counts.acknowledged
         );
         for kind in Kind::ALL {
             line.push_str(&format!(",\"{}\":{}", kind.key(), self.faults.count(kind)));
@@ -95,22 +112,22 @@ impl Verdict<'_> {
     }
 
     pub(super) fn text(&self) -> String {
-        let Performance { deeds, .. } = self.seen;
+        let Performance { deeds, counts, .. } = self.seen;
         let mut text = format!(
             "In {} s the server was killed {} times, {} of them while a send was unanswered, frozen {} times, {} of them \
              longer than its lease, and stopped in order {} times.\n\
              Its clients made {} requests, wrote down {} acknowledged events, and resumed {} streams; {} webhooks were \
              delivered again.\n\n",
             self.seen.length.as_secs(),
-            deeds.kills,
-            self.seen.kills_felt,
+            counts.kills,
+            counts.kills_felt,
             deeds.freezes,
             deeds.long_freezes,
             deeds.stops,
             self.seen.requests,
-            self.seen.acknowledged,
-            self.seen.resumed,
-            self.seen.webhooks_repeated
+            counts.acknowledged,
+            counts.resumed,
+            counts.webhooks_repeated
         );
         for kind in Kind::ALL {
             text.push_str(&format!("  {:<14}{:>6}  {}\n", kind.key(), self.faults.count(kind), kind.meaning()));

@@ -5,18 +5,16 @@ use std::time::Duration;
 use super::super::faults::{Faults, Kind};
 use super::super::killer::Deeds;
 use super::super::stage::Performance;
-use super::Verdict;
+use super::{Counts, Verdict};
 
 /// Just enough for five minutes.
 fn enough() -> Performance {
     Performance {
+        asked: Duration::from_secs(300),
         length: Duration::from_millis(300_400),
-        deeds: Deeds { kills: 60, freezes: 7, long_freezes: 2, stops: 3, misdeeds: Vec::new() },
+        counts: Counts { kills: 60, acknowledged: 50_000, resumed: 100, webhooks_repeated: 100, kills_felt: 20 },
+        deeds: Deeds { freezes: 7, long_freezes: 2, stops: 3, misdeeds: Vec::new() },
         requests: 70_000,
-        acknowledged: 50_000,
-        resumed: 100,
-        webhooks_repeated: 100,
-        kills_felt: 20,
         ..Performance::default()
     }
 }
@@ -53,8 +51,8 @@ fn a_single_fault_of_any_kind_is_none() {
 
 #[test]
 fn too_little_of_anything_proves_nothing() {
-    let spoils: [fn(&mut Performance); 5] = [
-        |seen| seen.deeds.kills -= 1,
+    let spoils: [fn(&mut Counts); 5] = [
+        |seen| seen.kills -= 1,
         |seen| seen.acknowledged -= 1,
         |seen| seen.resumed -= 1,
         |seen| seen.webhooks_repeated -= 1,
@@ -62,7 +60,7 @@ fn too_little_of_anything_proves_nothing() {
     ];
     for (number, spoil) in spoils.into_iter().enumerate() {
         let (mut seen, faults) = (enough(), Faults::default());
-        spoil(&mut seen);
+        spoil(&mut seen.counts);
         let verdict = verdict(&seen, &faults);
         assert_eq!(verdict.word(), "not enough", "{number}");
         assert_eq!(verdict.shortfalls().len(), 1, "{:?}", verdict.shortfalls());
@@ -72,10 +70,10 @@ fn too_little_of_anything_proves_nothing() {
 #[test]
 fn shorter_runs_need_less_in_proportion() {
     let (mut seen, faults) = (enough(), Faults::default());
-    (seen.deeds.kills, seen.acknowledged, seen.resumed, seen.webhooks_repeated, seen.kills_felt) = (2, 2_000, 4, 4, 1);
-    seen.length = Duration::from_secs(12);
+    seen.counts = Counts { kills: 2, acknowledged: 2_000, resumed: 4, webhooks_repeated: 4, kills_felt: 1 };
+    seen.asked = Duration::from_secs(12);
     assert_eq!(verdict(&seen, &faults).word(), "pass");
-    seen.length = Duration::from_secs(24);
+    seen.asked = Duration::from_secs(24);
     let shortfalls = verdict(&seen, &faults).shortfalls();
     assert_eq!(shortfalls.len(), 4, "{shortfalls:?}");
 }
