@@ -9,7 +9,7 @@ pub(super) fn check(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
     for file in tree.files.iter().filter(|file| !TEXTS_FREE_TO_NAME.iter().any(|free| file.path.starts_with(free))) {
         for (line, path) in named(file).filter(|(_, path)| !FOREIGN_PATHS.contains(path)) {
-            if !exists(tree, path) {
+            if !exists(tree, &file.path, path) {
                 let because = "a reader who looks for it finds nothing";
                 findings.breach(Place::line(&file.path, line), "named files exist", format!("there is no {path}"), because);
             }
@@ -58,8 +58,10 @@ fn is_from_the_root(word: &str) -> bool {
     is_plain && word.split_once('/').is_some_and(|(first, rest)| folders.contains(&first) && !rest.is_empty())
 }
 
-/// Whether there is such a file or folder. One that is not named from the root may lie anywhere.
-fn exists(tree: &Tree, path: &str) -> bool {
+/// Whether there is such a file or folder: from the root, or beside the file that names it. One that does not begin with one of
+/// our folders may lie anywhere.
+fn exists(tree: &Tree, by: &str, path: &str) -> bool {
+    let beside = by.rsplit_once('/').map_or_else(|| path.to_owned(), |(folder, _)| format!("{folder}/{path}"));
     let lies_below = |known: &String| known.strip_suffix(path).is_some_and(|above| above.ends_with('/'));
-    tree.paths.contains(path) || !is_from_the_root(path) && tree.paths.iter().any(lies_below)
+    tree.paths.contains(path) || tree.paths.contains(&beside) || !is_from_the_root(path) && tree.paths.iter().any(lies_below)
 }
