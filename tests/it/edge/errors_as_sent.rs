@@ -61,7 +61,11 @@ impl Asked {
 
     fn grpc(method: &str, shown: &Value, sent: &impl prost::Message) -> Self {
         let path = format!("{V1_0}/{method}");
-        Self { form: "gRPC 1.0", shown: format!("{path}\na2a-version: 1.0\n{shown}"), request: grpc_request(&path, sent) }
+        Self {
+            form: "gRPC 1.0",
+            shown: format!("{path}\na2a-version: 1.0\n{shown}"),
+            request: grpc_request(&path, sent),
+        }
     }
 
     /// The same with one more header.
@@ -159,15 +163,30 @@ async fn about_tasks() -> Vec<Case> {
     let get = wire::GetTaskPushNotificationConfigRequest { task_id: id, id: "c".to_owned(), ..Default::default() };
     configs.push(Asked::grpc("GetTaskPushNotificationConfig", &config, &get));
     vec![
-        Case { reason: "TASK_NOT_FOUND", when: "A task that is not there is read.", edge: edge.clone(), asked: read("t-9") },
-        Case { reason: "TASK_NOT_FOUND", when: "A push config that is not there is read.", edge: edge.clone(), asked: configs },
+        Case {
+            reason: "TASK_NOT_FOUND",
+            when: "A task that is not there is read.",
+            edge: edge.clone(),
+            asked: read("t-9"),
+        },
+        Case {
+            reason: "TASK_NOT_FOUND",
+            when: "A push config that is not there is read.",
+            edge: edge.clone(),
+            asked: configs,
+        },
         Case { reason: "TASK_NOT_CANCELABLE", when: "A completed task is canceled.", edge, asked: cancels },
     ]
 }
 
 fn about_agents() -> Vec<Case> {
-    let mut lists =
-        new("ListTaskPushNotificationConfigs", &json!({"taskId": "t"}), Method::GET, "/tasks/t/pushNotificationConfigs", "");
+    let mut lists = new(
+        "ListTaskPushNotificationConfigs",
+        &json!({"taskId": "t"}),
+        Method::GET,
+        "/tasks/t/pushNotificationConfigs",
+        "",
+    );
     let path = "/v1/tasks/t/pushNotificationConfigs";
     lists.extend(old("tasks/pushNotificationConfig/list", &json!({"id": "t"}), Method::GET, path, ""));
     let list = wire::ListTaskPushNotificationConfigsRequest { task_id: "t".to_owned(), ..Default::default() };
@@ -298,7 +317,12 @@ fn about_callers() -> Vec<Case> {
     foreign.push(Asked::grpc("GetTask", &params, &get));
     let authorized = |asked: Asked| asked.with("authorization", &format!("Bearer {TOKEN}"));
     vec![
-        Case { reason: "UNAUTHENTICATED", when: "A server with tokens is asked without one.", edge: guarded(), asked: read("t") },
+        Case {
+            reason: "UNAUTHENTICATED",
+            when: "A server with tokens is asked without one.",
+            edge: guarded(),
+            asked: read("t"),
+        },
         Case {
             reason: "PERMISSION_DENIED",
             when: "The token may act for the tenant `acme`, and the request names another.",
@@ -329,10 +353,13 @@ async fn about_the_server() -> Vec<Case> {
             reason: "PAYLOAD_TOO_LARGE",
             when: "The body is larger than `body_bytes_max`, here 64.",
             edge: Edge::new(usual().limits(limits)),
-            asked: [send(&"hello ".repeat(20)), bodies(&json!({"message": "hello ".repeat(20)}).to_string()).split_off(4)]
-                .into_iter()
-                .flatten()
-                .collect(),
+            asked: [
+                send(&"hello ".repeat(20)),
+                bodies(&json!({"message": "hello ".repeat(20)}).to_string()).split_off(4),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
         },
     ]
 }

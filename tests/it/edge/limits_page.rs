@@ -192,7 +192,8 @@ fn each_value_on_the_page_is_the_code_s() {
         let name = &row.name;
         let expected = match &row.file {
             Some(file) => {
-                let text = std::fs::read_to_string(crates().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+                let text =
+                    std::fs::read_to_string(crates().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
                 Some(constant_value(&text, name))
             }
             None if fields.contains_key(name) => Some(fields[name]),

@@ -11,7 +11,12 @@ pub(super) fn check(tree: &Tree) -> Findings {
         for (line, path) in named(file).filter(|(_, path)| !FOREIGN_PATHS.contains(path)) {
             if !exists(tree, &file.path, path) {
                 let because = "a reader who looks for it finds nothing";
-                findings.breach(Place::line(&file.path, line), "named files exist", format!("there is no {path}"), because);
+                findings.breach(
+                    Place::line(&file.path, line),
+                    "named files exist",
+                    format!("there is no {path}"),
+                    because,
+                );
             }
         }
     }
@@ -41,7 +46,8 @@ fn named(file: &File) -> impl Iterator<Item = (usize, &str)> {
 
 /// The words of a line that may be paths: no signs before or after them.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    let is_sign = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '(' | ')' | '[' | ']' | ',' | ';' | '=' | ':' | '`');
+    let is_sign =
+        |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '(' | ')' | '[' | ']' | ',' | ';' | '=' | ':' | '`');
     text.split(is_sign).map(|word| word.trim_end_matches(['.', '/']).trim_start_matches("./"))
 }
 
@@ -63,5 +69,7 @@ fn is_from_the_root(word: &str) -> bool {
 fn exists(tree: &Tree, by: &str, path: &str) -> bool {
     let beside = by.rsplit_once('/').map_or_else(|| path.to_owned(), |(folder, _)| format!("{folder}/{path}"));
     let lies_below = |known: &String| known.strip_suffix(path).is_some_and(|above| above.ends_with('/'));
-    tree.paths.contains(path) || tree.paths.contains(&beside) || !is_from_the_root(path) && tree.paths.iter().any(lies_below)
+    tree.paths.contains(path)
+        || tree.paths.contains(&beside)
+        || !is_from_the_root(path) && tree.paths.iter().any(lies_below)
 }

@@ -4,7 +4,9 @@ use super::graph::{Graph, Package};
 use super::rules::{self, Law, Wall};
 use super::tree::Tree;
 use super::workspace_root;
-use super::{Breach, Findings, check_all, crates, exceptions, graph, imports, licence, links, named_files, source, text};
+use super::{
+    Breach, Findings, check_all, crates, exceptions, graph, imports, licence, links, named_files, source, text,
+};
 
 #[test]
 fn the_tree_is_tidy() {
