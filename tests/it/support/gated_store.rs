@@ -21,6 +21,7 @@ pub(crate) struct GatedStore {
     held: watch::Sender<bool>,
     fails: AtomicBool,
     fails_to_read: AtomicBool,
+    damaged: AtomicBool,
     log_reads: AtomicU64,
     probes: AtomicU64,
 }
@@ -40,6 +41,7 @@ impl GatedStore {
             held: watch::Sender::new(true),
             fails: AtomicBool::new(false),
             fails_to_read: AtomicBool::new(false),
+            damaged: AtomicBool::new(false),
             log_reads: AtomicU64::new(0),
             probes: AtomicU64::new(0),
         })
@@ -63,6 +65,11 @@ impl GatedStore {
     /// Whether logs cannot be read from now on.
     pub(crate) fn fail_reads(&self, on: bool) {
         self.fails_to_read.store(on, Ordering::SeqCst);
+    }
+
+    /// From now on what is read of a task is damaged.
+    pub(crate) fn damage(&self) {
+        self.damaged.store(true, Ordering::SeqCst);
     }
 
     /// How often a log was read.
@@ -106,6 +113,10 @@ impl Store for GatedStore {
         id: &'a TaskId,
         room: &'a Room,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        if self.damaged.load(Ordering::SeqCst) {
+            let error = StoreError::Damaged("the checksum does not match".to_owned());
+            return Box::pin(std::future::ready(Err(error)));
+        }
         self.inner.task(scope, id, room)
     }
 

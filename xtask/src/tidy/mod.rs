@@ -16,6 +16,7 @@ mod exceptions;
 mod imports;
 mod licence;
 mod links;
+mod named_files;
 mod text;
 
 #[cfg(test)]
@@ -59,6 +60,7 @@ fn check_all(tree: &Tree, graph: &Graph) -> Vec<(&'static str, Findings)> {
         ("exceptions to the bans", exceptions::check(rules::EXCEPTIONS, tree)),
         ("texts", text::check(tree)),
         ("links", links::check(tree)),
+        ("named files", named_files::check(tree)),
         ("dependencies of core", crates::core_tree(rules::CORE_TREE, graph)),
         ("banned crates", crates::banned(rules::BANNED, rules::NOT_BY_US, graph)),
         ("duplicate crates", crates::duplicates(rules::DUPLICATES, graph)),

@@ -162,6 +162,14 @@ pub(super) const MACHINE_PATHS: &[&str] = &["/home/", "/Users/", "/root/", "/wor
 /// Files that must be able to spell such a path: the rule itself and its tests.
 pub(super) const MACHINE_PATHS_FREE: &[&str] = &["xtask/src/tidy/"];
 
+/// Texts that may name files that do not exist: the changes of earlier versions, the reports of test kits, which name files of
+/// their own, and the tests of these rules.
+pub(super) const TEXTS_FREE_TO_NAME: &[&str] =
+    &["CHANGELOG.md", "docs/conformance/a2a-tck-", "xtask/src/tidy/", "xtask/src/conformance/"];
+
+/// Paths that look like ours and are somebody else's, or are made when they are needed.
+pub(super) const FOREIGN_PATHS: &[&str] = &[];
+
 /// The page that lists every decision.
 pub(super) const DECISIONS_INDEX: &str = "docs/decisions/README.md";
 

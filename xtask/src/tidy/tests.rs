@@ -4,7 +4,9 @@ use super::graph::{Graph, Package};
 use super::rules::{self, Law, Wall};
 use super::tree::Tree;
 use super::workspace_root;
-use super::{Breach, Findings, check_all, crates, exceptions, graph, imports, licence, links, source, text};
+use super::{
+    Breach, Findings, check_all, crates, exceptions, graph, imports, licence, links, named_files, source, text,
+};
 
 #[test]
 fn the_tree_is_tidy() {
@@ -260,7 +262,7 @@ mod texts {
 }
 
 mod pages {
-    use super::{Tree, links, seen};
+    use super::{Tree, links, named_files, seen};
 
     #[test]
     fn links_that_lead_nowhere_are_found() {
@@ -287,6 +289,31 @@ mod pages {
                 "README.md:8 docs/gone two.md does not exist",
                 "README.md:10 docs/gone-too.md does not exist",
                 "docs/a.md:5 b.md does not exist",
+            ]
+        );
+    }
+
+    #[test]
+    fn named_files_that_do_not_exist_are_found() {
+        let page = "\
+`docs/a.md`, `crates/x/src/`, `x/src/lib.rs` and `see docs/a.md.` are there; `tasks/get` and `text/plain` are no files
+docs/gone.md in plain words, `docs/*.md` and `docs/{page}.md` name none; `docs/gone.md` and `src/gone.rs` do
+```sh
+cat docs/a.md docs/gone-too.md
+```
+`x/lib.rs` leaves out a folder
+";
+        let code = "//! As `docs/a.md` says, and docs/gone.md.\nconst HELP: &str = \"see docs/gone-too.md\";\n";
+        let tree = Tree::of(&[("docs/a.md", page), ("crates/x/src/lib.rs", code)]);
+        assert_eq!(
+            seen(&named_files::check(&tree)),
+            [
+                "docs/a.md:2 there is no docs/gone.md",
+                "docs/a.md:2 there is no src/gone.rs",
+                "docs/a.md:4 there is no docs/gone-too.md",
+                "docs/a.md:6 there is no x/lib.rs",
+                "crates/x/src/lib.rs:1 there is no docs/gone.md",
+                "crates/x/src/lib.rs:2 there is no docs/gone-too.md",
             ]
         );
     }

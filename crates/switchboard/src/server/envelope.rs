@@ -52,7 +52,8 @@ impl<'a> Envelope<'a> {
         };
         let id = raw.id.map_or("null", RawValue::get);
         if !is_id(id) {
-            return Err((invalid("id must be a string, an integer or null"), "null".to_owned()));
+            let reason = format!("id must be a string, an integer or null, of at most {ID_BYTES_MAX} bytes");
+            return Err((invalid(&reason), "null".to_owned()));
         }
         if raw.jsonrpc.is_none_or(|Text(version)| version != "2.0") {
             return Err((invalid("jsonrpc must be \"2.0\""), id.to_owned()));
@@ -81,9 +82,10 @@ fn any_id(text: &str) -> String {
     if is_id(id) { id.to_owned() } else { "null".to_owned() }
 }
 
+const ID_BYTES_MAX: usize = 512;
+
 /// A string, an integer or null, of bounded length: it is echoed in every event of a stream.
 fn is_id(id: &str) -> bool {
-    const ID_BYTES_MAX: usize = 512;
     let integer = |text: &str| {
         let digits = text.strip_prefix('-').unwrap_or(text);
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())

@@ -30,6 +30,14 @@ use super::tls::{self, Refused, Tls};
 /// How long a client may take to hear that a connection ends on which nothing was said.
 const GOODBYE_WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// The line and the headers of a request: over HTTP/1.1 as they come, over HTTP/2 unpacked and with 32 bytes for each.
+const H1_HEAD_BYTES_MAX: usize = 64 << 10;
+const H2_HEAD_BYTES_MAX: u32 = 32 << 10;
+
+/// How often a silent HTTP/2 connection is asked whether it is still there, and how long it may take to answer.
+const H2_PING_PAUSE: Duration = Duration::from_secs(30);
+const H2_PING_WAIT_MAX: Duration = Duration::from_secs(20);
+
 /// A server that has its port.
 pub struct Bound {
     listener: TcpListener,
@@ -197,13 +205,13 @@ fn builder(shared: &Shared) -> auto::Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_secs(u64::from(limits.head_read_s_max)))
-        .max_buf_size(64 << 10);
+        .max_buf_size(H1_HEAD_BYTES_MAX);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.h2_streams_max)
-        .max_header_list_size(32 << 10)
-        .keep_alive_interval(Some(Duration::from_secs(30)))
-        .keep_alive_timeout(Duration::from_secs(20));
+        .max_header_list_size(H2_HEAD_BYTES_MAX)
+        .keep_alive_interval(Some(H2_PING_PAUSE))
+        .keep_alive_timeout(H2_PING_WAIT_MAX);
     builder
 }
