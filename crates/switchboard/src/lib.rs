@@ -2,6 +2,7 @@
 //!
 #![cfg_attr(feature = "server", doc = include_str!("docs/tour.md"))]
 #![cfg_attr(not(feature = "server"), doc = "The model and call vocabulary of A2A; the feature `server` has the rest.")]
+#![warn(missing_docs, missing_debug_implementations)]
 
 #[cfg(feature = "server")]
 mod agent;
