@@ -151,7 +151,8 @@ fn what_the_configuration_says_of_a_run_holds() {
         let nowhere = Path::new("/nonexistent");
         let layers = gather(&args.settings, None, &environment, nowhere);
         let config = settle(layers, &environment, nowhere).unwrap();
-        let server = with_rules(Server::builder().memory(), config, &environment).build().unwrap();
+        let server =
+            with_rules(Server::builder().memory(), config, &environment, &ServedAt::default()).build().unwrap();
         let agents = server.engine().agents();
         let traits = agents[0].source.traits();
         assert_eq!((traits.effects, traits.run_max), (effects, run_max.map(Duration::from_secs)));

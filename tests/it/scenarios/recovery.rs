@@ -5,7 +5,7 @@ use std::time::Duration;
 use expect_test::expect;
 use switchboard_core::model::{Artifact, Json, Part, TaskId, TaskState};
 use switchboard_engine::Readiness;
-use switchboard_engine::runs::{Agent, AgentError, AgentSource, Backoff, Recovery, RunEnd, Traits, Turn};
+use switchboard_engine::runs::{Agent, AgentError, AgentSource, Backoff, Recovery, RunEnd, Traits, Turn, TurnError};
 
 use crate::support::callers::{at_once, reply_to, say, soon};
 use crate::support::on_both_stores;
