@@ -24,7 +24,7 @@ use clap::Parser;
 use switchboard::AccessLog;
 use tokio_util::sync::CancellationToken;
 
-use crate::agents::demo::Address;
+use crate::agents::demo::{Address, ServedAt};
 use crate::agents::exec::Program;
 use crate::cli::{Cli, Command, HealthArgs, OutboxCommand, ServeArgs};
 use crate::config::{Config, Environment, Kind};
@@ -116,13 +116,14 @@ async fn run(
     if let Some(place) = config.open_to_others_at() {
         tracing::warn!(place, "every client that reaches this server may call without a token; they share all tasks");
     }
-    let server = serve::assemble(config, environment, access_log).map_err(Failure::runtime)?;
+    let served_at = ServedAt::default();
+    let server = serve::assemble(config, environment, access_log, &served_at).map_err(Failure::runtime)?;
     if let Some(data) = data {
         agents::exec::clear_leftovers(&data).await;
     }
     let bound = server.bind(listen).await.map_err(Failure::runtime)?;
     tracing::info!(address = %bound.local_addr(), tls = tls.is_some(), "serving");
-    agents::demo::serve_at(Address { url: bound.public_url().to_owned(), needs_token });
+    served_at.set(Address { url: bound.public_url().to_owned(), needs_token });
     output::say(bound.banner().examples(examples.send, examples.stream).to_string().trim_end());
     let stop = CancellationToken::new();
     let renewing = async {

@@ -9,7 +9,7 @@ use switchboard::{
     Synchronous, Traits,
 };
 
-use crate::agents::demo::Demo;
+use crate::agents::demo::{Demo, ServedAt};
 use crate::agents::exec::{Exec, variables};
 use crate::config::{
     self, AgentConfig, AgentSettings, Card, Config, ConfigError, DATABASE_NAME, Environment, Kind, RecoveryConfig,
@@ -40,6 +40,7 @@ pub(crate) fn assemble(
     config: Config,
     environment: &Environment,
     access_log: Option<AccessLog>,
+    served_at: &ServedAt,
 ) -> Result<Server, ServeError> {
     let builder = match &config.storage {
         Storage::Memory => {
@@ -55,7 +56,7 @@ pub(crate) fn assemble(
             Server::builder().sqlite_with(folder.join(DATABASE_NAME), options)
         }
     };
-    let builder = with_rules(builder, config, environment);
+    let builder = with_rules(builder, config, environment, served_at);
     match access_log {
         Some(log) => builder.access_log(log).build(),
         None => builder.build(),
@@ -67,7 +68,9 @@ pub(crate) fn assemble(
 /// # Errors
 /// When one of them refuses it.
 pub(crate) fn rehearse(config: &Config, environment: &Environment) -> Result<(), ConfigError> {
-    let build = |config: Config| with_rules(Server::builder().memory(), config, environment).build().map(drop);
+    let build = |config: Config| {
+        with_rules(Server::builder().memory(), config, environment, &ServedAt::default()).build().map(drop)
+    };
     let mut closed = config.clone();
     closed.server.outbound_allow.value.clear();
     build(closed).map_err(|error| ConfigError::new(error.to_string()))?;
@@ -75,13 +78,18 @@ pub(crate) fn rehearse(config: &Config, environment: &Environment) -> Result<(),
     build(config.clone()).map_err(|error| config.server.outbound_allow.from.error(error))
 }
 
-fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environment) -> ServerBuilder {
+fn with_rules(
+    mut builder: ServerBuilder,
+    config: Config,
+    environment: &Environment,
+    served_at: &ServedAt,
+) -> ServerBuilder {
     let server = config.server;
     let retained = server.retain(Limits::default());
     for (index, agent) in config.agents.into_iter().enumerate() {
         // The first agent is also reached without its name.
         let place = if index == 0 { String::new() } else { format!("/agents/{}", agent.slug) };
-        builder = builder.agent(agent_of(agent, place, config.storage.folder(), environment));
+        builder = builder.agent(agent_of(agent, place, config.storage.folder(), environment, served_at));
     }
     if let Some(url) = server.public_url.value {
         builder = builder.public_url(url);
@@ -127,7 +135,13 @@ fn with_rules(mut builder: ServerBuilder, config: Config, environment: &Environm
         .host_check(config::is_local(*server.listen))
 }
 
-fn agent_of(agent: AgentConfig, place: String, data: Option<&Path>, environment: &Environment) -> AgentBuilder {
+fn agent_of(
+    agent: AgentConfig,
+    place: String,
+    data: Option<&Path>,
+    environment: &Environment,
+    served_at: &ServedAt,
+) -> AgentBuilder {
     let AgentConfig { name, slug, settings, recovery, kind, skills } = agent;
     let recovery = recovery_of(recovery);
     let seconds = |seconds: u32| Duration::from_secs(seconds.into());
@@ -145,7 +159,7 @@ fn agent_of(agent: AgentConfig, place: String, data: Option<&Path>, environment:
                     None => traits,
                 }
             };
-            AgentBuilder::new(name, Demo::at(place)).traits(change)
+            AgentBuilder::new(name, Demo::at(place, served_at.clone())).traits(change)
         }
         Kind::Exec { program, .. } => {
             if let Some(doubt) = &program.doubt {

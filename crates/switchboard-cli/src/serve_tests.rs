@@ -20,7 +20,7 @@ async fn serving(flags: &[&str], variables: &[(&str, &str)], visit: impl AsyncFn
     let config = settle(layers, &environment, nowhere).unwrap();
     rehearse(&config, &environment).unwrap();
     let (listen, examples) = (*config.server.listen, examples(&config));
-    let bound = assemble(config, &environment, None).unwrap().bind(listen).await.unwrap();
+    let bound = assemble(config, &environment, None, &ServedAt::default()).unwrap().bind(listen).await.unwrap();
     let text = bound.banner().examples(examples.send, examples.stream).to_string();
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with("curl ")).map(str::to_owned).collect();
     let stop = CancellationToken::new();
@@ -151,7 +151,8 @@ fn what_the_configuration_says_of_a_run_holds() {
         let nowhere = Path::new("/nonexistent");
         let layers = gather(&args.settings, None, &environment, nowhere);
         let config = settle(layers, &environment, nowhere).unwrap();
-        let server = with_rules(Server::builder().memory(), config, &environment).build().unwrap();
+        let server =
+            with_rules(Server::builder().memory(), config, &environment, &ServedAt::default()).build().unwrap();
         let agents = server.engine().agents();
         let traits = agents[0].source.traits();
         assert_eq!((traits.effects, traits.run_max), (effects, run_max.map(Duration::from_secs)));
@@ -183,7 +184,11 @@ async fn cards(file: &str) -> (serde_json::Value, serde_json::Value) {
     let layers = gather(&args.settings, None, &environment, folder.path());
     let config = settle(layers, &environment, folder.path()).unwrap();
     rehearse(&config, &environment).unwrap();
-    let bound = assemble(config, &environment, None).unwrap().bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let bound = assemble(config, &environment, None, &ServedAt::default())
+        .unwrap()
+        .bind("127.0.0.1:0".parse().unwrap())
+        .await
+        .unwrap();
     let (url, stop) = (bound.url().to_owned(), CancellationToken::new());
     let asking = async {
         let curl = format!("curl -sS -H 'A2A-Version: 1.0' {url}");

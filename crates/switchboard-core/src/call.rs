@@ -1,7 +1,9 @@
 //! The waist. Everything that can answer an A2A call (the local engine, a remote agent, a gateway, a test double)
 //! implements [`Endpoint`]; bindings sit above it, engines below. A call is a [`Caller`] and a [`Request`]; the answer
 //! is a [`Reply`], one arm of which is a stream of numbered updates.
+#![warn(missing_docs, missing_debug_implementations)]
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -16,10 +18,13 @@ use crate::model::{
     TaskView, Tenant, Timestamp, Update,
 };
 
+/// A boxed future that may move between threads: what object-safe traits such as [`Endpoint`] return.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Whoever can answer an A2A call.
 pub trait Endpoint: Send + Sync {
+    /// Answers one request. The caller's rights are the endpoint's to check: a task that is not the owner's is answered as
+    /// one that does not exist.
     fn call(&self, caller: Caller, request: Request) -> BoxFuture<'_, Result<Reply, ProtocolError>>;
 
     /// The card shown to everyone. Interfaces are filled in by whoever knows the address it is served at.
@@ -29,13 +34,16 @@ pub trait Endpoint: Send + Sync {
 /// Whose tasks a call may see. Both come from a verified credential, never from a body.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Owner {
+    /// The tenant the credential belongs to; empty on a server without tenants.
     pub tenant: Tenant,
+    /// Who the credential was given to; empty for the anonymous caller.
     pub principal: Principal,
 }
 
 /// Who calls, and what the request said outside its body.
 #[derive(Clone, Debug)]
 pub struct Caller {
+    /// Whose tasks the call may see and change.
     pub owner: Owner,
     /// False for the one anonymous principal.
     pub authenticated: bool,
@@ -43,6 +51,7 @@ pub struct Caller {
     pub dialect: Dialect,
     /// Extension URIs the client asked for.
     pub extensions: Vec<String>,
+    /// The `Idempotency-Key` header: a send with a key that was seen before is answered with the task of the first one.
     pub idempotency_key: Option<String>,
     /// Where a stream is to go on from. Not a number is for the engine to refuse, so it is kept as text.
     pub last_event_id: Option<String>,
@@ -72,16 +81,58 @@ impl Caller {
 /// What can be asked: the eleven operations. What is large is boxed, since a request is handed on through many rooms.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
+    /// `SendMessage`: opens a task or goes on with one, and waits until it has settled unless
+    /// [`SendMessage::return_immediately`].
     SendMessage(Box<SendMessage>),
+    /// `SendStreamingMessage`: the same, answered with [`Reply::Stream`].
     SendStreamingMessage(Box<SendMessage>),
-    GetTask { id: TaskId, history_length: Option<u32> },
+    /// `GetTask`: the task as it stands.
+    GetTask {
+        /// The task; one that is not the caller's is not found.
+        id: TaskId,
+        /// At most this many of the most recent messages; none is all of them, 0 leaves the history out.
+        history_length: Option<u32>,
+    },
+    /// `ListTasks`: the caller's tasks, most recently updated first.
     ListTasks(ListTasks),
-    CancelTask { id: TaskId, metadata: Option<Json> },
-    SubscribeToTask { id: TaskId },
+    /// `CancelTask`: asks the run to stop. Refused if the task has ended.
+    CancelTask {
+        /// The task; one that is not the caller's is not found.
+        id: TaskId,
+        /// The request's own metadata.
+        metadata: Option<Json>,
+    },
+    /// `SubscribeToTask`: follows a task that is under way, from [`Caller::last_event_id`] on.
+    SubscribeToTask {
+        /// The task; one that is not the caller's is not found.
+        id: TaskId,
+    },
+    /// `CreateTaskPushNotificationConfig`: adds a webhook to a task, or replaces the one of the same id.
     CreatePushConfig(Box<PushConfig>),
-    GetPushConfig { task_id: TaskId, id: ConfigId },
-    ListPushConfigs { task_id: TaskId, page_size: Option<u32>, page_token: Option<String> },
-    DeletePushConfig { task_id: TaskId, id: ConfigId },
+    /// `GetTaskPushNotificationConfig`: one webhook of a task.
+    GetPushConfig {
+        /// The task the webhook belongs to.
+        task_id: TaskId,
+        /// The webhook; empty, for older versions that may name none, is the one whose id sorts first.
+        id: ConfigId,
+    },
+    /// `ListTaskPushNotificationConfigs`: the webhooks of a task.
+    ListPushConfigs {
+        /// The task whose webhooks are listed.
+        task_id: TaskId,
+        /// How many to list at most; none is the server's default.
+        page_size: Option<u32>,
+        /// Where the page before ended ([`PushConfigPage::next_page_token`]); none begins at the first.
+        page_token: Option<String>,
+    },
+    /// `DeleteTaskPushNotificationConfig`: removes a webhook of a task.
+    DeletePushConfig {
+        /// The task the webhook belongs to.
+        task_id: TaskId,
+        /// The webhook to remove.
+        id: ConfigId,
+    },
+    /// `GetExtendedAgentCard`: the card with what only authenticated callers may read.
     GetExtendedAgentCard,
 }
 
@@ -105,43 +156,82 @@ impl Request {
     }
 }
 
+/// What a send carries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SendMessage {
+    /// What is said. Its `task_id` names the task to go on with; without one a task is opened.
     pub message: Message,
     /// The id that a new task is to have, for dialects in which clients choose it; none is for the engine to choose. If
     /// it is taken, the message is refused.
     pub open_as: Option<TaskId>,
+    /// Media types the client can read; empty is anything.
     pub accepted_output_modes: Vec<String>,
+    /// A webhook for the task, added in the same commit as the message.
     pub push_config: Option<PushConfig>,
+    /// At most this many messages of history in the answer; none is all of them.
     pub history_length: Option<u32>,
+    /// Whether to answer at once with the task as it is, instead of waiting until it has settled.
     pub return_immediately: bool,
+    /// The request's own metadata, beside the message's. The agent reads it with `Turn::metadata`.
     pub metadata: Option<Json>,
 }
 
+/// Which tasks to list. The default is a first page of all of them, without artifacts.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct ListTasks {
+    /// Only tasks of this context.
     pub context_id: Option<ContextId>,
+    /// Only tasks in this state.
     pub state: Option<TaskState>,
+    /// How many to list at most; none is the server's default, and more than its maximum is refused.
     pub page_size: Option<u32>,
+    /// Where the page before ended ([`TaskPage::next_page_token`]); none begins at the first.
     pub page_token: Option<String>,
+    /// At most this many messages of history in each task; none is all of them.
     pub history_length: Option<u32>,
     /// Inclusive.
     pub status_since: Option<Timestamp>,
+    /// Whether artifacts are listed, too.
     pub include_artifacts: bool,
 }
 
 /// What can be answered.
 pub enum Reply {
+    /// The task of a `GetTask` or `CancelTask`.
     Task(TaskView),
     /// A task in the envelope of a send, which can also be a message.
     SentTask(TaskView),
+    /// An agent's direct answer to a send, for which there is no task.
     SentMessage(Arc<Message>),
+    /// One page of a `ListTasks`.
     Tasks(TaskPage),
+    /// The updates of a `SendStreamingMessage` or `SubscribeToTask`.
     Stream(UpdateStream),
+    /// A webhook as it was stored, with the id the server gave it.
     PushConfig(PushConfig),
+    /// One page of a `ListTaskPushNotificationConfigs`.
     PushConfigs(PushConfigPage),
+    /// The webhook was removed.
     Deleted,
+    /// The extended agent card.
     Card(Arc<AgentCard>),
+}
+
+// By hand because a stream has nothing to show: reading it would take its updates away.
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Task(view) => f.debug_tuple("Task").field(view).finish(),
+            Self::SentTask(view) => f.debug_tuple("SentTask").field(view).finish(),
+            Self::SentMessage(message) => f.debug_tuple("SentMessage").field(message).finish(),
+            Self::Tasks(page) => f.debug_tuple("Tasks").field(page).finish(),
+            Self::Stream(_) => f.write_str("Stream(..)"),
+            Self::PushConfig(config) => f.debug_tuple("PushConfig").field(config).finish(),
+            Self::PushConfigs(page) => f.debug_tuple("PushConfigs").field(page).finish(),
+            Self::Deleted => f.write_str("Deleted"),
+            Self::Card(card) => f.debug_tuple("Card").field(card).finish(),
+        }
+    }
 }
 
 impl Reply {
@@ -169,16 +259,25 @@ impl Reply {
     }
 }
 
+/// One page of tasks.
+#[derive(Debug)]
 pub struct TaskPage {
+    /// The tasks, most recently updated first.
     pub tasks: Vec<TaskView>,
     /// Empty on the last page.
     pub next_page_token: String,
+    /// How many tasks a page holds at most, as the server decided.
     pub page_size: u32,
+    /// How many tasks match on all pages together.
     pub total_size: u64,
 }
 
+/// One page of the webhooks of a task.
+#[derive(Debug)]
 pub struct PushConfigPage {
+    /// The webhooks, with their secrets: see [`Reply::redacted`].
     pub configs: Vec<PushConfig>,
+    /// What to ask for the next page with; empty on the last page.
     pub next_page_token: String,
 }
 
@@ -186,18 +285,20 @@ pub struct PushConfigPage {
 pub type UpdateStream = Pin<Box<dyn Stream<Item = Result<Frame, ProtocolError>> + Send>>;
 
 /// One frame of a stream.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Frame {
     /// The number of the update; for a snapshot, the number it was taken at. None for a direct reply, which has no log.
     pub seq: Option<u64>,
     /// True for a snapshot that stands for updates which are no longer kept.
     pub truncated: bool,
+    /// What the reader is shown, with its encoded forms.
     pub update: Arc<SharedUpdate>,
 }
 
 /// One update and its encoded forms: however many readers follow a task, each dialect encodes an update once. What is
 /// encoded is what may leave the server ([`crate::model::redact`]); `update` itself is whole.
 pub struct SharedUpdate {
+    /// The update as it happened, with everything that must not leave the server.
     pub update: Update,
     /// The form that was asked for first, which is nearly always the only one.
     first: OnceLock<(usize, Bytes)>,
@@ -207,7 +308,15 @@ pub struct SharedUpdate {
 /// One for each dialect, then one for each package of gRPC.
 const FORMS: usize = Dialect::COUNT + Package::COUNT;
 
+// The encoded forms are left out: they say the same again, as bytes.
+impl fmt::Debug for SharedUpdate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SharedUpdate").field(&self.update).finish()
+    }
+}
+
 impl SharedUpdate {
+    /// An update that nobody has encoded yet.
     #[must_use]
     pub fn new(update: Update) -> Arc<Self> {
         Arc::new(Self { update, first: OnceLock::new(), others: OnceLock::new() })

@@ -1,6 +1,7 @@
 //! What the protocol can refuse with, in the spec's names. Numbers (JSON-RPC codes, HTTP and gRPC statuses) live only
 //! in `dialect/codes.rs`. The text here is what the client reads; causes that must not leave the house go to the log
 //! under the same incident id.
+#![warn(missing_docs, missing_debug_implementations)]
 
 use std::fmt;
 
@@ -12,41 +13,61 @@ pub enum ProtocolError {
     /// The agent failed at what it was asked. Only for dialects that answer a failed run with an error; others are
     /// answered with the failed task.
     AgentFailed {
+        /// What the client reads about the failure.
         reason: String,
     },
     /// There is no such task, or it is not the caller's: the two must look the same.
     TaskNotFound {
+        /// The id that was asked for.
         id: TaskId,
     },
     /// The task is there, and has no such push config. The spec has no error of its own for it, so it has the numbers of a
     /// task that is not there.
     PushConfigNotFound {
+        /// The task, which exists.
         task_id: TaskId,
         /// Empty if the request named none and the task has none at all.
         id: ConfigId,
     },
+    /// The task has ended already: nothing about it changes any more.
     TaskNotCancelable {
+        /// The task that was to be canceled.
         id: TaskId,
+        /// The state that keeps it from being canceled.
         state: TaskState,
     },
+    /// The agent posts no updates to webhooks.
     PushNotificationNotSupported,
+    /// The agent or the task does not do what was asked, such as following a task that has ended.
     UnsupportedOperation {
+        /// What is not supported, as the client reads it.
         reason: String,
     },
+    /// A media type in the message that the agent does not read, or none that it writes is accepted (if the agent is
+    /// strict).
     ContentTypeNotSupported {
+        /// Which media types do not fit, as the client reads it.
         reason: String,
     },
+    /// The agent did what the protocol or a limit forbids, such as an artifact that is too large.
     InvalidAgentResponse {
+        /// What the agent did wrong, as the client reads it.
         reason: String,
     },
+    /// The agent has no card beyond the public one.
     ExtendedAgentCardNotConfigured,
+    /// The agent's card requires an extension that the request does not activate.
     ExtensionSupportRequired {
+        /// The URI of the extension.
         uri: String,
         /// The header to name it in.
         header: &'static str,
     },
+    /// The request names a protocol version that is not served, or two that differ.
     VersionNotSupported {
+        /// The version that was asked for.
         requested: String,
+        /// The versions that are served, newest first.
         supported: Vec<&'static str>,
         /// What to do, where more is known than that the version is not served.
         fix: Option<String>,
@@ -54,40 +75,54 @@ pub enum ProtocolError {
 
     /// The bytes are not JSON.
     ParseError {
+        /// Where the JSON breaks off, and how.
         reason: String,
     },
     /// JSON, but not a request.
     InvalidRequest {
+        /// Which part of the envelope is missing or wrong.
         reason: String,
     },
+    /// There is no such method in the dialect of the request.
     MethodNotFound {
+        /// The method that was named.
         method: String,
         /// What was probably meant.
         hint: Option<String>,
     },
     /// A request whose fields are wrong; each violation names its field.
     InvalidParams {
+        /// The wrong fields; the first one is in the text.
         violations: Vec<Violation>,
     },
     /// Ours. The cause is in the log under this incident id.
     Internal {
+        /// Names the log line; the client reads it, too.
         incident: String,
     },
 
+    /// The credential is missing or not valid.
     Unauthenticated {
+        /// What is missing, as the client reads it.
         reason: String,
     },
+    /// The credential is valid, and does not allow this.
     PermissionDenied {
+        /// What is not allowed, as the client reads it.
         reason: String,
     },
     /// Temporary: try again after the given time.
     Unavailable {
+        /// What is not available, as the client reads it.
         reason: String,
+        /// After how many seconds to try again; HTTP says so in `Retry-After`.
         retry_after_s: u32,
     },
     /// The body or one of its parts is larger than allowed.
     TooLarge {
+        /// What is too large, such as "request body".
         what: &'static str,
+        /// The largest size that is accepted.
         bytes_max: u64,
     },
 }
@@ -95,7 +130,9 @@ pub enum ProtocolError {
 /// One wrong field: where, in dotted form (`message.parts[0].raw`), and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
+    /// The path of the field, in the names of the request's dialect; empty is the request as a whole.
     pub field: String,
+    /// What is wrong with it, next to what was expected.
     pub description: String,
 }
 
@@ -106,11 +143,13 @@ impl ProtocolError {
         Self::InvalidParams { violations: vec![Violation { field: field.into(), description: description.into() }] }
     }
 
+    /// The refusal of an operation, with a reason for the client.
     #[must_use]
     pub fn unsupported(reason: impl Into<String>) -> Self {
         Self::UnsupportedOperation { reason: reason.into() }
     }
 
+    /// The refusal of a task that does not exist, or is not the caller's.
     #[must_use]
     pub fn task_not_found(id: &TaskId) -> Self {
         Self::TaskNotFound { id: id.clone() }

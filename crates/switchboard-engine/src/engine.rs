@@ -1,6 +1,8 @@
 //! The front desk: takes a call, hands it to the operation it names, and keeps the house running around it.
+#![warn(missing_docs, missing_debug_implementations)]
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -42,31 +44,49 @@ pub struct EngineBuilder {
     logs_completed: bool,
 }
 
+// What they are made of is behind ports, which have nothing to show but the agents' names.
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("agents", &self.house.agents.keys()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for EngineBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineBuilder").field("agents", &self.agents.keys()).finish_non_exhaustive()
+    }
+}
+
 impl EngineBuilder {
+    /// Through which processes tell each other that a task has moved. By default only this process hears of it.
     #[must_use]
     pub fn hints(mut self, hints: Arc<dyn Hints>) -> Self {
         self.hints = hints;
         self
     }
 
+    /// Where the time comes from; the system's clock by default.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
+    /// Where ids and chance come from; the system's dice by default.
     #[must_use]
     pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
         self.ids = ids;
         self
     }
 
+    /// What posts updates to webhooks. By default there is nothing, and webhooks are refused.
     #[must_use]
     pub fn webhook(mut self, webhook: Arc<dyn Webhook>) -> Self {
         self.webhook = webhook;
         self
     }
 
+    /// What the engine allows; see [`Limits`] for the defaults.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -88,6 +108,7 @@ impl EngineBuilder {
         self
     }
 
+    /// The engine, which answers calls at once. [`Engine::start`] begins what it does by itself.
     #[must_use]
     pub fn build(self) -> Engine {
         let Self { store, hints, clock, ids, webhook, limits, agents, logs_completed } = self;
@@ -120,6 +141,7 @@ impl EngineBuilder {
 }
 
 impl Engine {
+    /// An engine that keeps its tasks in this store.
     #[must_use]
     pub fn builder(store: Arc<dyn Store>) -> EngineBuilder {
         EngineBuilder {
@@ -209,6 +231,7 @@ impl Engine {
         download::read(&self.house, cursor, bytes_max).await
     }
 
+    /// The agents that are served.
     #[must_use]
     pub fn agents(&self) -> Vec<Arc<Registered>> {
         let mut agents: Vec<_> = self.house.agents.values().cloned().collect();
@@ -216,11 +239,13 @@ impl Engine {
         agents
     }
 
+    /// Who starts and stops everything that runs by itself.
     #[must_use]
     pub fn supervisor(&self) -> &Supervisor {
         &self.house.supervisor
     }
 
+    /// Whether the engine can take messages, and if not, why.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         self.house.health.readiness(self.house.supervisor.is_draining())
@@ -243,11 +268,13 @@ impl Engine {
         notices
     }
 
+    /// What has been counted since the start of the process.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.house.counters
     }
 
+    /// What the store says about itself: tasks by state, sizes.
     #[must_use]
     pub fn store_stats(&self) -> StoreStats {
         self.house.store.stats()
@@ -309,6 +336,7 @@ const QUEUE_LOOK_MAX: Duration = Duration::from_secs(1);
 pub struct QueueAges {
     /// Runs that wait to be started, and how long the oldest of them has waited.
     pub runs_waiting: usize,
+    /// How long the oldest run that waits to be started has waited.
     pub oldest_run: Duration,
     /// How long the delivery that is most overdue has been due; none if the store did not say.
     pub oldest_delivery: Option<Duration>,

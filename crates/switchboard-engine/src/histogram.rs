@@ -24,7 +24,7 @@ pub const MICROS_BOUNDS: [u64; 17] = [
     600_000_000,
 ];
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Histogram {
     /// The last bucket is for what is above all bounds.
     buckets: [AtomicU64; MICROS_BOUNDS.len() + 1],

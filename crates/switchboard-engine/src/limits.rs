@@ -1,4 +1,5 @@
 //! Every bound of the engine in one place, with its unit in its name. Nothing here is unlimited.
+#![warn(missing_docs, missing_debug_implementations)]
 
 use switchboard_core::model::Timestamp;
 
@@ -32,6 +33,7 @@ pub struct Limits {
     pub attempts_max: u32,
     /// Pauses between attempts from the third on, unless the agent says otherwise; the second comes at once.
     pub retry_backoff_ms_min: u32,
+    /// The longest of these pauses: each one is twice the one before, up to this.
     pub retry_backoff_ms_max: u32,
     /// How long an agent may take to clear away what a dead run of its own has left.
     pub clean_up_ms_max: u32,
@@ -41,7 +43,9 @@ pub struct Limits {
     pub runs_max: usize,
     /// Unread messages of one task.
     pub inbox_messages_max: u32,
+    /// Artifacts of one task; a write that would begin one more is refused.
     pub artifacts_max: usize,
+    /// The size of one artifact with all its chunks; a write beyond it is refused.
     pub artifact_bytes_max: u64,
     /// What one reply or webhook body may hold, about. Artifacts that do not fit are shown as links; a write of a run that
     /// would not fit is refused.
@@ -53,30 +57,41 @@ pub struct Limits {
     pub commit_attempts_max: u32,
     /// Updates kept in memory for the followers of one task; readers further behind read the store.
     pub tail_updates_max: usize,
+    /// The bytes of those updates.
     pub tail_bytes_max: usize,
     /// Commits read from the store at once.
     pub log_page_commits: usize,
     /// How often a follower looks at the store although nobody told it to.
     pub follow_poll_ms: u32,
+    /// Tasks on a page of a list whose request does not say how many.
     pub list_page_size_default: u32,
+    /// Tasks on a page of a list at most; a request for more is refused.
     pub list_page_size_max: u32,
+    /// Webhooks of one task.
     pub push_configs_max: u32,
     /// Deliveries under way at once, over all endpoints; one endpoint gets a quarter of them at most.
     pub deliveries_max: usize,
+    /// Failed attempts at one delivery after which it becomes a dead letter.
     pub delivery_failures_max: u32,
+    /// The pause after the first failed attempt at a delivery; each later one is twice as long.
     pub delivery_backoff_ms_min: u32,
+    /// The longest pause between attempts at a delivery.
     pub delivery_backoff_ms_max: u32,
+    /// How long a receiver may take to answer a delivery.
     pub delivery_timeout_ms: u32,
     /// A receiver that is further behind than so many updates gets the newest state instead of them; 0 is never.
     pub delivery_coalesce_after: u32,
     /// Failures in a row after which an endpoint counts as down: its deliveries wait, and one at a time finds out.
     pub endpoint_failures_max: u32,
+    /// The pause before the first probe of an endpoint that is down; each later one is twice as long.
     pub endpoint_probe_ms_min: u32,
+    /// The longest pause between probes of an endpoint that is down.
     pub endpoint_probe_ms_max: u32,
     /// How long deliveries wait for an endpoint that is down before they are given up on.
     pub endpoint_down_s_max: u32,
     /// Tasks a message may refer to that are loaded for the agent.
     pub referenced_tasks_max: usize,
+    /// How long a message that is sent again is known to be the same.
     pub idempotency_window_s: u32,
     /// Tasks that one key may name, one after the other, in dialects where a task that failed frees its key.
     pub tasks_per_key_max: u32,
@@ -84,13 +99,16 @@ pub struct Limits {
     pub resume_window_s: u32,
     /// How long the single events of a settled task are kept; a reader further behind gets a snapshot.
     pub retention_events_s: u32,
+    /// How long an ended task is kept.
     pub retention_tasks_s: u32,
+    /// How many tasks are kept; the oldest ended ones are removed beyond that.
     pub retention_tasks_max: u64,
     /// How many of the oldest ended tasks are removed at once when a new one makes more than `retention_tasks_max`. 0
     /// removes just as many as are too many, once a minute.
     pub retention_tasks_batch: u64,
     /// Earlier tasks of a context that are read for an agent with a context memory, and the bytes of their messages.
     pub context_tasks_max: usize,
+    /// The bytes of those messages.
     pub context_bytes_max: usize,
 }
 

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use switchboard::{AgentBuilder, AgentError, Json, ServeError, Skill, Turn};
+use switchboard::{AgentBuilder, AgentError, ServeError, Skill, Turn};
 
 const STEPS: u32 = 30;
 
 async fn count(turn: Turn) -> Result<(), AgentError> {
     // What the attempt before us finished, if there was one.
-    let done = turn.last_checkpoint().and_then(|done| done.as_str().parse().ok()).unwrap_or(0);
+    let done: u32 = turn.checkpoint_as()?.unwrap_or(0);
     for step in done + 1..=STEPS {
         turn.working(format!("step {step} of {STEPS}, attempt {}", turn.attempt())).await?;
         tokio::select! {
             () = turn.cancelled() => return Ok(()),
             () = tokio::time::sleep(Duration::from_secs(1)) => {}
         }
-        turn.checkpoint(Json::from_trusted(step.to_string())).await?;
+        turn.checkpoint(&step).await?;
     }
     turn.answer(format!("{STEPS} steps done")).await?;
     Ok(())

@@ -3,15 +3,14 @@
 
 use std::time::Duration;
 
-use switchboard::{AgentBuilder, AgentError, Json, ServeError, Skill, Turn};
+use switchboard::{AgentBuilder, AgentError, ServeError, Skill, Turn};
 
 async fn recite(turn: Turn) -> Result<(), AgentError> {
     turn.working("reciting").await?;
     let mut poem = turn.artifact_writer().with_name("poem").resume();
-    let known = turn.last_checkpoint().filter(|_| poem.resumes());
-    let said = known.and_then(|value| value.as_str().parse().ok()).unwrap_or(0);
-    for (number, word) in (1..).zip("so much depends upon a red wheel barrow".split(' ')).skip(said) {
-        poem.text_with_checkpoint(format!("{word} "), Json::from_trusted(format!("{number}"))).await?;
+    let said: usize = if poem.resumes() { turn.checkpoint_as()?.unwrap_or(0) } else { 0 };
+    for (number, word) in (1_usize..).zip("so much depends upon a red wheel barrow".split(' ')).skip(said) {
+        poem.text_with_checkpoint(format!("{word} "), &number).await?;
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! Describing an agent: who it is, what it can do, and the code that does it.
 
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +37,12 @@ pub struct AgentBuilder {
     extended: Option<AgentCard>,
     extended_for_anyone: bool,
     accent: Accent,
+}
+
+impl fmt::Debug for AgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentBuilder").field("slug", &self.slug).field("source", &self.source).finish_non_exhaustive()
+    }
 }
 
 impl AgentBuilder {
@@ -83,11 +90,13 @@ impl AgentBuilder {
         self
     }
 
+    /// The slug as it will be: the agent's name in paths (`/agents/{slug}`).
     #[must_use]
     pub fn slug_name(&self) -> &str {
         &self.slug
     }
 
+    /// What the agent is for, on its card.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.card.description = description.into();
@@ -103,18 +112,21 @@ impl AgentBuilder {
         self
     }
 
+    /// Who offers the agent, on its card.
     #[must_use]
     pub fn provider(mut self, organization: impl Into<String>, url: impl Into<String>) -> Self {
         self.card.provider = Some(AgentProvider { organization: organization.into(), url: url.into() });
         self
     }
 
+    /// A page about the agent, on its card.
     #[must_use]
     pub fn documentation_url(mut self, url: impl Into<String>) -> Self {
         self.card.documentation_url = Some(url.into());
         self
     }
 
+    /// A picture of the agent, on its card.
     #[must_use]
     pub fn icon_url(mut self, url: impl Into<String>) -> Self {
         self.card.icon_url = Some(url.into());
@@ -157,6 +169,7 @@ impl AgentBuilder {
         self.traits(|traits| traits.with_strict_output_modes(strict))
     }
 
+    /// Adds an ability to the card. A card without any says that the agent takes messages.
     #[must_use]
     pub fn skill(mut self, skill: Skill) -> Self {
         self.card.skills.push(skill.0);
@@ -329,16 +342,19 @@ impl AgentBuilder {
 pub struct Skill(AgentSkill);
 
 impl Skill {
+    /// An ability with an id that is unique on the card.
     pub fn new(id: impl Into<String>, name: impl Into<String>, description: impl Into<String>) -> Self {
         Self(AgentSkill { id: id.into(), name: name.into(), description: description.into(), ..AgentSkill::default() })
     }
 
+    /// Adds a keyword to find the skill by.
     #[must_use]
     pub fn tag(mut self, tag: impl Into<String>) -> Self {
         self.0.tags.push(tag.into());
         self
     }
 
+    /// Adds a message that makes use of the skill.
     #[must_use]
     pub fn example(mut self, example: impl Into<String>) -> Self {
         self.0.examples.push(example.into());
@@ -359,6 +375,7 @@ impl Skill {
         self
     }
 
+    /// What a caller of this skill must present; of several, any one.
     #[must_use]
     pub fn security(mut self, requirement: SecurityRequirement) -> Self {
         self.0.security_requirements.push(requirement);

@@ -2,6 +2,7 @@
 //!
 #![cfg_attr(feature = "server", doc = include_str!("docs/tour.md"))]
 #![cfg_attr(not(feature = "server"), doc = "The model and call vocabulary of A2A; the feature `server` has the rest.")]
+#![warn(missing_docs, missing_debug_implementations)]
 
 #[cfg(feature = "server")]
 mod agent;
@@ -45,10 +46,88 @@ pub use signals::{Hangups, StopSignals, hangups, stop_signal};
 pub use switchboard_engine::Engine;
 #[cfg(feature = "server")]
 pub use switchboard_engine::limits::Limits;
+/// A type of yours with state, rather than a function:
+///
+/// ```
+/// use switchboard::{Agent, AgentBuilder, AgentError, Server, Traits, Turn};
+///
+/// struct Greeter {
+///     greeting: String,
+/// }
+///
+/// impl Agent for Greeter {
+///     async fn run(&self, turn: Turn) -> Result<(), AgentError> {
+///         turn.answer(format!("{}, {}", self.greeting, turn.text())).await?;
+///         Ok(())
+///     }
+///
+///     fn traits(&self) -> Traits {
+///         Traits::pure()
+///     }
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let agent = AgentBuilder::new("Greeter", Greeter { greeting: "Hello".to_owned() });
+/// let server = Server::builder().agent(agent).build().unwrap();
+/// let task = server.local("greeter").unwrap().send_text("Ada").await.unwrap().into_task().unwrap();
+/// assert_eq!(task.artifacts[0].text(), "Hello, Ada");
+/// # });
+/// ```
+#[cfg(feature = "server")]
+pub use switchboard_engine::runs::Agent;
+/// Asking back: the answer comes as the next turn of the same task.
+///
+/// ```
+/// use switchboard::{AgentBuilder, AgentError, Server, TaskState, Turn};
+///
+/// async fn paint(turn: Turn) -> Result<(), AgentError> {
+///     match turn.number() {
+///         1 => turn.ask("Which colour?").await?,
+///         _ => turn.answer(format!("Painted it {}", turn.text())).await?,
+///     }
+///     Ok(())
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let server = Server::builder().agent(AgentBuilder::from_fn("Painter", paint)).build().unwrap();
+/// let task = server.local("painter").unwrap().send_text("the fence").await.unwrap().into_task().unwrap();
+/// assert_eq!(task.state(), TaskState::InputRequired);
+/// # });
+/// ```
+///
+/// Keeping how far it came with [`Turn::checkpoint`], so that the next attempt after a crash goes on from there:
+///
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use switchboard::{AgentBuilder, AgentError, Server, Turn};
+///
+/// #[derive(Default, Serialize, Deserialize)]
+/// struct Progress {
+///     pages: u32,
+///     words: usize,
+/// }
+///
+/// async fn count_words(turn: Turn) -> Result<(), AgentError> {
+///     let mut done: Progress = turn.checkpoint_as()?.unwrap_or_default();
+///     for page in turn.text().lines().skip(done.pages as usize) {
+///         done = Progress { pages: done.pages + 1, words: done.words + page.split_whitespace().count() };
+///         turn.checkpoint(&done).await?;
+///     }
+///     turn.answer(format!("{} words on {} pages", done.words, done.pages)).await?;
+///     Ok(())
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let server = Server::builder().agent(AgentBuilder::from_fn("Counter", count_words)).build().unwrap();
+/// let task = server.local("counter").unwrap().send_text("one two\nthree").await.unwrap().into_task().unwrap();
+/// assert_eq!(task.artifacts[0].text(), "3 words on 2 pages");
+/// # });
+/// ```
+#[cfg(feature = "server")]
+pub use switchboard_engine::runs::Turn;
 #[cfg(feature = "server")]
 pub use switchboard_engine::runs::{
-    Agent, AgentError, ArtifactWriter, Backoff, Effects, ErrorDetails, Idempotency, Recovery, Replies, Traits, Turn,
-    TurnError,
+    AgentError, ArtifactWriter, Backoff, Effects, ErrorDetails, Idempotency, Recovery, Replies, Traits, TurnError,
 };
 #[cfg(feature = "sqlite")]
 pub use switchboard_stores::sqlite::{SqliteOptions, Synchronous};

@@ -1,6 +1,7 @@
 //! Calling an agent of this process: no socket, no encoding, the same engine. For tests, and for programs whose agents
 //! talk to each other.
 
+use std::fmt;
 use std::sync::Arc;
 
 use switchboard_core::call::{Caller, Endpoint, ListTasks, Owner, Reply, Request, SendMessage, TaskPage, UpdateStream};
@@ -29,14 +30,24 @@ pub struct Local {
     caller: Caller,
 }
 
+impl fmt::Debug for Local {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Local").field("owner", &self.caller.owner).finish_non_exhaustive()
+    }
+}
+
 /// What an agent answered.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Sent {
+    /// The task that the message opened or went on with, once it has settled.
     Task(Arc<Task>),
+    /// A direct answer, for which there is no task.
     Message(Arc<Message>),
 }
 
 impl Sent {
+    /// The task, if the answer was one.
     #[must_use]
     pub fn into_task(self) -> Option<Arc<Task>> {
         match self {
@@ -45,6 +56,7 @@ impl Sent {
         }
     }
 
+    /// The message, if the answer was a direct one.
     #[must_use]
     pub fn into_message(self) -> Option<Arc<Message>> {
         match self {

@@ -106,6 +106,25 @@ async fn what_is_configured_wrongly_is_said_in_a_sentence() {
     assert_eq!(said(server().tokens(switchboard::Tokens::default())), "the list of tokens is empty");
 }
 
+#[tokio::test]
+async fn an_address_that_other_machines_reach_needs_tokens_or_a_word() {
+    let server = || Server::builder().agent(AgentBuilder::from_fn("Echo", |_: Turn| async { Ok(()) }));
+    let tokens = switchboard::Tokens::parse("0123456789abcdef alice").unwrap();
+    for address in ["0.0.0.0:0", "[::ffff:192.0.2.1]:0"] {
+        let refused = server().build().unwrap().bind(address.parse().unwrap()).await.err().unwrap();
+        let expected = format!(
+            "{address} can be reached from other machines, and every client that reaches it could use every agent and read \
+             every task; give out tokens (ServerBuilder::tokens), or call ServerBuilder::allow_unauthenticated"
+        );
+        assert_eq!(refused.to_string(), expected);
+        assert_eq!(refused.kind(), switchboard::ServeErrorKind::Configuration);
+    }
+    let open = "0.0.0.0:0".parse().unwrap();
+    assert!(server().tokens(tokens).build().unwrap().bind(open).await.is_ok());
+    assert!(server().allow_unauthenticated(true).build().unwrap().bind(open).await.is_ok());
+    assert!(server().build().unwrap().bind("127.0.0.1:0".parse().unwrap()).await.is_ok());
+}
+
 #[tokio::test(start_paused = true)]
 async fn memory_holds_as_many_tasks_as_it_is_told_and_drops_the_oldest_ended_one() {
     let echo = || AgentBuilder::from_fn("Echo", |turn: Turn| async move { Ok(turn.answer(turn.text()).await?) });

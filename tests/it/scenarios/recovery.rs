@@ -5,7 +5,7 @@ use std::time::Duration;
 use expect_test::expect;
 use switchboard_core::model::{Artifact, Json, Part, TaskId, TaskState};
 use switchboard_engine::Readiness;
-use switchboard_engine::runs::{Agent, AgentError, AgentSource, Backoff, Recovery, RunEnd, Traits, Turn};
+use switchboard_engine::runs::{Agent, AgentError, AgentSource, Backoff, Recovery, RunEnd, Traits, Turn, TurnError};
 
 use crate::support::callers::{at_once, reply_to, say, soon};
 use crate::support::on_both_stores;
@@ -89,15 +89,15 @@ async fn a_later_attempt_goes_on_with_an_artifact_at_its_checkpoint(stock: Stock
     let act = acts.next().await;
     let mut writer = act.turn.artifact_writer().with_name("numbers").resume();
     assert!(!writer.resumes(), "there is nothing to go on with");
-    writer.text_with_checkpoint("one ", number(1)).await.unwrap();
-    writer.text_with_checkpoint("two ", number(2)).await.unwrap();
+    writer.text_with_checkpoint("one ", &number(1)).await.unwrap();
+    writer.text_with_checkpoint("two ", &number(2)).await.unwrap();
     drop((act, writer));
     let (world, acts) = world_on(world.crash().await, Traits::default());
     let act = acts.next().await;
     assert_eq!((act.turn.attempt(), act.turn.last_checkpoint()), (2, Some(&number(2))));
     let mut writer = act.turn.artifact_writer().with_name("numbers").resume();
     assert!(writer.resumes());
-    writer.text_with_checkpoint("three ", number(3)).await.unwrap();
+    writer.text_with_checkpoint("three ", &number(3)).await.unwrap();
     // Another writer of the same run goes on as well.
     let again = act.turn.artifact_writer().with_id(writer.id().clone()).resume();
     again.finish(vec![Part::text("four")]).await.unwrap();
@@ -126,7 +126,7 @@ async fn what_was_written_after_the_checkpoint_is_taken_back(stock: Stock) {
     let mut writer = act.turn.artifact_writer();
     writer.text("one ").await.unwrap();
     writer.text("two ").await.unwrap();
-    act.turn.checkpoint(number(2)).await.unwrap();
+    act.turn.checkpoint(&number(2)).await.unwrap();
     writer.text("lost ").await.unwrap();
     // Replaced as a whole, which cannot be told by its length.
     act.turn.artifact(Artifact::new("named", vec![Part::text("kept")])).await.unwrap();
@@ -134,10 +134,10 @@ async fn what_was_written_after_the_checkpoint_is_taken_back(stock: Stock) {
     let (world, acts) = world_on(world.crash().await, traits());
     let act = acts.next().await;
     // A checkpoint before the first write does not make what the dead attempt added a part of it.
-    act.turn.checkpoint(number(22)).await.unwrap();
+    act.turn.checkpoint(&number(22)).await.unwrap();
     let mut writer = act.turn.artifact_writer().resume();
     writer.text("three ").await.unwrap();
-    act.turn.checkpoint(number(3)).await.unwrap();
+    act.turn.checkpoint(&number(3)).await.unwrap();
     let replacing = Artifact::new("artifact-1-1", vec![Part::text("one "), Part::text("two "), Part::text("other ")]);
     act.turn.artifact(replacing).await.unwrap();
     drop((act, writer));
@@ -182,7 +182,7 @@ async fn a_large_artifact_is_brought_back_in_pieces(stock: Stock) {
     for letter in ["a", "b", "c", "d"] {
         writer.text(letter.repeat(400_000)).await.unwrap();
     }
-    act.turn.checkpoint(number(4)).await.unwrap();
+    act.turn.checkpoint(&number(4)).await.unwrap();
     writer.text("lost").await.unwrap();
     drop((act, writer));
     let (world, acts) = world_on(world.crash().await, Traits::default());
@@ -205,7 +205,7 @@ async fn a_run_that_was_given_back_goes_on_at_its_checkpoint(stock: Stock) {
     let task = world.client().start("hello").await;
     let act = acts.next().await;
     let mut writer = act.turn.artifact_writer();
-    writer.text_with_checkpoint("one ", number(1)).await.unwrap();
+    writer.text_with_checkpoint("one ", &number(1)).await.unwrap();
     writer.text("lost ").await.unwrap();
     world.engine.shutdown(Duration::ZERO).await;
     drop((act, writer));
@@ -307,12 +307,16 @@ async fn a_checkpoint_is_there_for_the_next_attempt(stock: Stock) {
     let act = acts.next().await;
     assert_eq!(act.turn.last_checkpoint(), None);
     for page in [1, 2] {
-        act.turn.checkpoint(Json::from_trusted(format!(r#"{{"page":{page}}}"#))).await.unwrap();
+        act.turn.checkpoint(&Json::from_trusted(format!(r#"{{"page":{page}}}"#))).await.unwrap();
     }
     drop(act);
     let (world, acts) = world_on(world.crash().await, Traits::default());
     let act = acts.next().await;
     assert_eq!(act.turn.last_checkpoint().map(Json::as_str), Some(r#"{"page":2}"#));
+    let page: std::collections::BTreeMap<String, u32> = act.turn.checkpoint_as().unwrap().unwrap();
+    assert_eq!(page["page"], 2);
+    let misread = act.turn.checkpoint_as::<Vec<String>>().unwrap_err();
+    assert_eq!(misread.client_text(), "The agent could not read its checkpoint");
     // The next turn of the task begins with none.
     world.client().send(at_once(reply_to(&task.id, "more"))).await.unwrap();
     act.returns();
@@ -412,7 +416,7 @@ struct Messy {
 impl Agent for Messy {
     async fn run(&self, turn: Turn) -> Result<(), AgentError> {
         let _ = self.said.send(format!("attempt {}", turn.attempt()));
-        turn.checkpoint(Json::from_trusted(format!("{{\"left\":{}}}", turn.attempt()))).await?;
+        turn.checkpoint(&Json::from_trusted(format!("{{\"left\":{}}}", turn.attempt()))).await?;
         turn.working("").await?;
         std::future::pending().await
     }
@@ -463,7 +467,30 @@ async fn a_checkpoint_is_small() {
     world.client().start("hello").await;
     let act = acts.next().await;
     let text = |bytes: usize| Json::from_trusted(format!("\"{}\"", "x".repeat(bytes - 2)));
-    assert_eq!(act.turn.checkpoint(text(64 << 10)).await, Ok(()));
-    let refused = act.turn.checkpoint(text((64 << 10) + 1)).await.unwrap_err();
+    assert_eq!(act.turn.checkpoint(&text(64 << 10)).await, Ok(()));
+    let refused = act.turn.checkpoint(&text((64 << 10) + 1)).await.unwrap_err();
     assert!(refused.to_string().contains("a checkpoint of 65537 bytes, more than 65536"), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_checkpoint_that_is_no_json_is_refused_by_name_and_writes_nothing() {
+    let (world, acts) = world_on(Stock::memory(), Traits::default());
+    world.client().start("hello").await;
+    let act = acts.next().await;
+    let unwritable = std::collections::BTreeMap::from([((1, 2), "a key that is no text")]);
+    let refused = act.turn.checkpoint(&unwritable).await.unwrap_err();
+    assert!(matches!(refused, TurnError::Checkpoint(_)), "{refused:?}");
+    assert!(refused.to_string().starts_with("the checkpoint cannot be written as JSON: "), "{refused}");
+    let mut writer = act.turn.artifact_writer();
+    let refused = writer.text_with_checkpoint("lost", &unwritable).await.unwrap_err();
+    assert!(matches!(refused, TurnError::Checkpoint(_)), "{refused:?}");
+    assert!(!writer.resumes(), "the chunk was not written either");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_attempt_has_no_checkpoint_to_read() {
+    let (world, acts) = world_on(Stock::memory(), Traits::default());
+    world.client().start("hello").await;
+    let act = acts.next().await;
+    assert!(matches!(act.turn.checkpoint_as::<u32>(), Ok(None)));
 }

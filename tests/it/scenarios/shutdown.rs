@@ -112,7 +112,7 @@ async fn orderly_stops_are_no_attempts_however_many_there_are() {
     let task = world.client().start("hello").await;
     let act = acts.next().await;
     assert!(!act.turn.was_interrupted());
-    act.turn.checkpoint(Json::from_trusted("\"page 7\"")).await.unwrap();
+    act.turn.checkpoint(&Json::from_trusted("\"page 7\"")).await.unwrap();
     for _ in 0..10 {
         world.engine.shutdown(Duration::ZERO).await;
         (world, acts) = world_on(world.leave());

@@ -78,7 +78,7 @@ impl Puppet {
         }
         for n in last + 1..=number {
             self.work(60).await;
-            turn.checkpoint(Json::from_trusted(n.to_string())).await?;
+            turn.checkpoint(&Json::from_trusted(n.to_string())).await?;
             self.deeds.lock().unwrap().checkpoints.insert(place.clone(), (turn.attempt(), n));
         }
         Ok(turn.answer(answer(&turn.text())).await?)
@@ -92,7 +92,7 @@ impl Puppet {
         let last = last.map_or(0, |value| value.as_str().parse().unwrap());
         for n in last + 1..=number {
             match n % 3 {
-                0 => writer.text_with_checkpoint(chunk(n), Json::from_trusted(n.to_string())).await?,
+                0 => writer.text_with_checkpoint(chunk(n), &Json::from_trusted(n.to_string())).await?,
                 _ => writer.text(chunk(n)).await?,
             }
             self.work(10 * (n % 4)).await;

@@ -7,13 +7,13 @@ mod lines;
 
 use std::future::Future;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard::{Agent, AgentError, Artifact, Json, Message, Part, Role, TaskState, Traits, Turn};
 use tokio::time::{Instant, sleep_until};
 
-pub(crate) use lines::{Address, serve_at};
+pub(crate) use lines::{Address, ServedAt};
 
 /// What it can do: the word, what happens, and an example of it.
 pub(crate) const GUIDE: &[Ability] = &[
@@ -58,12 +58,13 @@ pub(crate) struct Ability {
 pub(crate) struct Demo {
     /// The path of this agent below the server's address.
     place: String,
-    served_at: &'static OnceLock<Address>,
+    served_at: ServedAt,
 }
 
 impl Demo {
-    pub(crate) fn at(place: impl Into<String>) -> Self {
-        Self { place: place.into(), served_at: lines::served_at() }
+    /// An agent at this path of a server whose address becomes known when it has its port.
+    pub(crate) fn at(place: impl Into<String>, served_at: ServedAt) -> Self {
+        Self { place: place.into(), served_at }
     }
 }
 
@@ -116,11 +117,10 @@ impl Demo {
         if let Some(line) = line {
             writer = writer.with_description(format!("If the stream breaks, put the last id you saw for 1: {line}"));
         }
-        let known = turn.last_checkpoint().filter(|_| writer.resumes());
-        let written: u32 = known.and_then(|value| value.as_str().parse().ok()).unwrap_or(0);
+        let written: u32 = if writer.resumes() { turn.checkpoint_as()?.unwrap_or(0) } else { 0 };
         let mut next = Instant::now();
         for number in written + 1..chunks {
-            writer.text_with_checkpoint(chunk(number, chunks), Json::from_trusted(number.to_string())).await?;
+            writer.text_with_checkpoint(chunk(number, chunks), &number).await?;
             // Counted from the chunk before: after a stall they come in their own pace and not all at once.
             next = (next + CHUNK_PAUSE).max(Instant::now());
             if !pause(turn, sleep_until(next)).await {
@@ -129,7 +129,7 @@ impl Demo {
         }
         if written < chunks {
             let last = vec![Part::text(chunk(chunks, chunks))];
-            writer.finish_with_checkpoint(last, Json::from_trusted(chunks.to_string())).await?;
+            writer.finish_with_checkpoint(last, &chunks).await?;
         }
         Ok(())
     }

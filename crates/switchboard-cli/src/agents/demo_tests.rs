@@ -47,7 +47,7 @@ fn the_longest_wish_fits_its_time() {
 
 #[tokio::test(start_paused = true)]
 async fn text_is_echoed_in_one_artifact() {
-    let task = Desk::of(Demo::at("")).say("  keep my\nblanks ").await;
+    let task = Desk::of(Demo::at("", ServedAt::default())).say("  keep my\nblanks ").await;
     assert_eq!(status(&task), (TaskState::Completed, String::new()));
     assert_eq!(task.artifacts.len(), 1);
     assert_eq!(task.artifacts[0].parts, [Part::text("  keep my\nblanks ")]);
@@ -55,7 +55,7 @@ async fn text_is_echoed_in_one_artifact() {
 
 #[tokio::test(start_paused = true)]
 async fn without_text_it_says_what_it_can_do() {
-    let task = Desk::of(Demo::at("")).send(user(vec![Part::raw("bytes")])).await;
+    let task = Desk::of(Demo::at("", ServedAt::default())).send(user(vec![Part::raw("bytes")])).await;
     expect![[r#"
         I work on text, and its first word chooses what I do:
           slow    works the given number of seconds, says so once a second, and can be canceled (try: slow 10 tidy the attic)
@@ -71,14 +71,14 @@ async fn without_text_it_says_what_it_can_do() {
 
 #[tokio::test(start_paused = true)]
 async fn a_bad_number_is_explained_and_not_a_failure() {
-    let task = Desk::of(Demo::at("")).say("slow 0 please").await;
+    let task = Desk::of(Demo::at("", ServedAt::default())).say("slow 0 please").await;
     assert_eq!(task.state(), TaskState::Completed);
     assert_eq!(task.artifacts[0].text(), "After \"slow\" I need a number of seconds from 1 to 3600, as in: slow 5");
 }
 
 #[tokio::test(start_paused = true)]
 async fn slow_work_reports_every_second() {
-    let updates = Desk::of(Demo::at("")).stream("slow 3 tea").await;
+    let updates = Desk::of(Demo::at("", ServedAt::default())).stream("slow 3 tea").await;
     let said: Vec<String> = updates
         .iter()
         .filter_map(|update| match update {
@@ -92,7 +92,7 @@ async fn slow_work_reports_every_second() {
 
 #[tokio::test(start_paused = true)]
 async fn an_hour_of_slow_work_is_not_cut_off() {
-    let desk = Desk::of(Demo::at(""));
+    let desk = Desk::of(Demo::at("", ServedAt::default()));
     let begun = Instant::now();
     let id = desk.begin("slow 3600").await;
     tokio::time::sleep(Duration::from_secs(3_601)).await;
@@ -103,7 +103,7 @@ async fn an_hour_of_slow_work_is_not_cut_off() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_work_and_streams_stop_when_canceled() {
-    let desk = Desk::of(Demo::at(""));
+    let desk = Desk::of(Demo::at("", ServedAt::default()));
     for text in ["slow 3600", "stream 100000"] {
         let begun = Instant::now();
         let id = desk.begin(text).await;
@@ -116,7 +116,7 @@ async fn slow_work_and_streams_stop_when_canceled() {
 #[tokio::test(start_paused = true)]
 async fn each_chunk_is_an_event_and_together_they_are_the_text() {
     let begun = Instant::now();
-    let updates = Desk::of(Demo::at("")).stream("stream 40").await;
+    let updates = Desk::of(Demo::at("", ServedAt::default())).stream("stream 40").await;
     let chunks: Vec<_> = updates
         .iter()
         .filter_map(|update| match update {
@@ -131,13 +131,13 @@ async fn each_chunk_is_an_event_and_together_they_are_the_text() {
 
 #[tokio::test(start_paused = true)]
 async fn it_fails_with_the_words_given() {
-    let task = Desk::of(Demo::at("")).say("fail out of tea").await;
+    let task = Desk::of(Demo::at("", ServedAt::default())).say("fail out of tea").await;
     assert_eq!(status(&task), (TaskState::Failed, "out of tea".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_is_answered_by_the_next_message() {
-    let desk = Desk::of(Demo::at(""));
+    let desk = Desk::of(Demo::at("", ServedAt::default()));
     let task = desk.say("ask which colour?").await;
     assert_eq!(status(&task), (TaskState::InputRequired, "which colour?".to_owned()));
     let reply = Message { task_id: Some(task.id.clone()), ..user(vec![Part::text("fail blue")]) };
@@ -149,7 +149,9 @@ async fn a_question_is_answered_by_the_next_message() {
 /// A demo agent that knows where it is reached.
 fn served() -> Demo {
     let address = Address { url: "http://127.0.0.1:8080".to_owned(), needs_token: false };
-    Demo { place: "/agents/demo".to_owned(), served_at: Box::leak(Box::new(OnceLock::from(address))) }
+    let served_at = ServedAt::default();
+    served_at.set(address);
+    Demo::at("/agents/demo", served_at)
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +179,7 @@ async fn a_question_and_a_stream_show_the_next_line_to_paste() {
 
 #[tokio::test(start_paused = true)]
 async fn files_and_data_come_as_such_parts() {
-    let desk = Desk::of(Demo::at(""));
+    let desk = Desk::of(Demo::at("", ServedAt::default()));
     let file = desk.say("file two words").await.artifacts[0].parts.clone();
     let wanted = Part::raw("two words").with_filename("switchboard.txt").with_media_type("text/plain");
     assert_eq!(file, [wanted]);

@@ -224,7 +224,7 @@ impl Ending {
 /// that need not be found.
 async fn keep(turn: &Turn, traces: Option<Json>) {
     if let Some(traces) = traces
-        && let Err(error) = turn.checkpoint(traces).await
+        && let Err(error) = turn.checkpoint(&traces).await
     {
         tracing::debug!(task = %turn.task().id, %error, "the process group of a command was not written down");
     }

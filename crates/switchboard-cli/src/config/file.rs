@@ -9,8 +9,8 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use super::layer::Layer;
 use super::row::{Row, Table};
-use super::similar::similar;
 use super::{ConfigError, Errors, Given, Origin, table};
+use switchboard_core::nearest::nearest;
 
 /// One `[[agent]]` of the file.
 #[derive(Debug)]
@@ -160,7 +160,7 @@ impl Reader<'_> {
         let from = self.source.at(name.span().start, format!("{place}.{key}"));
         let keys = table::rows_of(table).iter().map(|row| row.key).chain((table == Table::Agent).then_some("skill"));
         let elsewhere = table::all().find(|row| row.key == key);
-        let meant = similar(key, keys);
+        let meant = nearest(key, keys);
         let hint = match (elsewhere, meant) {
             (Some(row), _) => format!("; it belongs to {}", row.table.header()),
             (None, Some(meant)) => format!("; did you mean `{meant}`?"),
@@ -177,7 +177,7 @@ impl Reader<'_> {
     fn unknown_table(&mut self, name: &Spanned<std::borrow::Cow<'_, str>>, unknown: &str) {
         let from = self.source.at(name.span().start, unknown);
         let setting = table::all().find(|row| row.key == unknown);
-        let hint = match (setting, similar(unknown, ["server", "tls", "agent"].into_iter())) {
+        let hint = match (setting, nearest(unknown, ["server", "tls", "agent"])) {
             (Some(row), _) => format!("it belongs to {}; put it below that line", row.table.header()),
             (None, Some("agent")) => "there is no such table; did you mean [[agent]]?".to_owned(),
             (None, Some(meant)) => format!("there is no such table; did you mean [{meant}]?"),

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::file::{AgentTable, Source, read_file};
 use super::flags::SettingFlags;
 use super::row::{SettingId, Table, Value};
-use super::similar::similar;
 use super::{ConfigError, Environment, Errors, FILE_NAME, Given, Origin, listen, table};
+use switchboard_core::nearest::nearest;
 
 /// Settings that are given, by their table and key.
 #[derive(Clone, Debug, Default)]
@@ -156,7 +156,7 @@ fn report_unknown(environment: &Environment, errors: &mut Errors) {
             continue;
         }
         let known = settings().map(|(variable, _)| variable).chain(OTHER_VARIABLES.iter().copied());
-        let meant = similar(name, known);
+        let meant = nearest(name, known);
         let hint = meant.map_or(String::new(), |meant| format!("; did you mean {meant}?"));
         let error = ConfigError::new(format!("{name}: there is no such variable{hint}"));
         match settings().find(|(variable, _)| Some(*variable) == meant) {

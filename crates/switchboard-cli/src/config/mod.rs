@@ -19,7 +19,6 @@ mod recovery;
 mod row;
 mod secrets;
 mod settle;
-mod similar;
 mod table;
 mod tls;
 mod typed;

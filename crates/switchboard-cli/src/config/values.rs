@@ -4,7 +4,7 @@
 use http::Uri;
 use switchboard::{AgentBuilder, ProtocolBinding, RESERVED};
 
-use crate::agents::demo::Demo;
+use crate::agents::demo::{Demo, ServedAt};
 
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
@@ -118,5 +118,5 @@ pub(super) fn variable(name: String) -> Result<String, String> {
 
 /// What an agent is called in a path unless it is told.
 pub(super) fn slug_of(name: &str) -> String {
-    AgentBuilder::new(name, Demo::at("")).slug_name().to_owned()
+    AgentBuilder::new(name, Demo::at("", ServedAt::default())).slug_name().to_owned()
 }

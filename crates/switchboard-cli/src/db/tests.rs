@@ -4,7 +4,7 @@ use clap::Parser;
 use switchboard::{AgentBuilder, Server};
 
 use super::*;
-use crate::agents::demo::Demo;
+use crate::agents::demo::{Demo, ServedAt};
 use crate::cli::{Cli, Command};
 
 fn db_in(folder: &Path, typed: &[&str]) -> Result<String, Failure> {
@@ -21,7 +21,11 @@ fn reset_in(folder: &Path, flags: &[&str]) -> Result<String, Failure> {
 /// A server on the folder that is looked in by default.
 fn server_in(folder: &Path) -> (Server, PathBuf) {
     let database = folder.join("./switchboard-data").join(DATABASE_NAME);
-    let server = Server::builder().agent(AgentBuilder::new("Demo", Demo::at(""))).sqlite(&database).build().unwrap();
+    let server = Server::builder()
+        .agent(AgentBuilder::new("Demo", Demo::at("", ServedAt::default())))
+        .sqlite(&database)
+        .build()
+        .unwrap();
     (server, database)
 }
 

@@ -2,17 +2,25 @@
 
 use super::{ArtifactId, Json, Part};
 
+/// A result of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
+    /// Unique within the task. A write under an id that exists replaces or extends that artifact.
     pub artifact_id: ArtifactId,
+    /// A name for people, such as a file name.
     pub name: Option<String>,
+    /// What it is, for people.
     pub description: Option<String>,
+    /// The content, in order. A streamed artifact has a part for each chunk.
     pub parts: Vec<Part>,
+    /// Free-form JSON about it, an object.
     pub metadata: Option<Json>,
+    /// URIs of the extensions that shaped it.
     pub extensions: Vec<String>,
 }
 
 impl Artifact {
+    /// An artifact without name, description or metadata. `Turn::artifact` makes an id for one whose id is empty.
     #[must_use]
     pub fn new(artifact_id: impl Into<ArtifactId>, parts: Vec<Part>) -> Self {
         Self {

@@ -31,8 +31,10 @@ impl Dialect {
         }
     }
 
+    /// Every form, each at its [index](Self::index).
     pub const ALL: [Self; Self::COUNT] =
         [Self::V1_0, Self::V0_3, Self::V0_3Rest, Self::AgentNative, Self::Selectools, Self::Corvid, Self::Nexus];
+    /// How many forms there are.
     pub const COUNT: usize = 7;
 
     /// The accents of single systems. Each has a mount of its own under `/dialects/{name}` and a card of its own.
@@ -45,6 +47,7 @@ impl Dialect {
     /// The protocol versions that are served, newest first.
     pub const VERSIONS: [&str; 2] = ["1.0", "0.3"];
 
+    /// The place of the form in [`Dialect::ALL`].
     #[must_use]
     pub fn index(self) -> usize {
         match self {
@@ -73,6 +76,7 @@ impl Dialect {
         }
     }
 
+    /// The form of this [name](Self::name).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dialect| dialect.name() == name)
@@ -112,8 +116,10 @@ pub enum Package {
 }
 
 impl Package {
+    /// How many packages there are.
     pub const COUNT: usize = 2;
 
+    /// The place of the package among all of them, from 0.
     #[must_use]
     pub fn index(self) -> usize {
         match self {

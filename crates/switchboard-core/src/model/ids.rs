@@ -11,11 +11,13 @@ macro_rules! id {
         pub struct $name(Arc<str>);
 
         impl $name {
+            /// The text, as it stands on the wire.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }
 
+            /// Whether it is the empty text, which stands for none.
             #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.0.is_empty()

@@ -76,11 +76,13 @@ impl Json {
         Self(text.into())
     }
 
+    /// The text of the value, as it came in.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
+    /// Whether the value is an object, as metadata has to be.
     #[must_use]
     pub fn is_object(&self) -> bool {
         self.0.starts_with('{')

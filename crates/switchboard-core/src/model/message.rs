@@ -5,24 +5,35 @@ use super::{ContextId, Json, MessageId, Part, TaskId};
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
+    /// The client, or whoever speaks through it.
     User,
+    /// The agent.
     Agent,
 }
 
 /// One thing said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
+    /// Chosen by the author. A message that is sent again under the same id is accepted once.
     pub message_id: MessageId,
+    /// The conversation it belongs to; none begins a new one.
     pub context_id: Option<ContextId>,
+    /// The task it goes on with; none opens a task.
     pub task_id: Option<TaskId>,
+    /// Who speaks.
     pub role: Role,
+    /// The content, in order.
     pub parts: Vec<Part>,
+    /// Free-form JSON about it, an object.
     pub metadata: Option<Json>,
+    /// URIs of the extensions that shaped it.
     pub extensions: Vec<String>,
+    /// Other tasks it is about; the agent reads those that are the caller's.
     pub reference_task_ids: Vec<TaskId>,
 }
 
 impl Message {
+    /// A message outside any context and task. The id must be one that its author has not used.
     #[must_use]
     pub fn new(role: Role, message_id: impl Into<MessageId>, parts: Vec<Part>) -> Self {
         Self {

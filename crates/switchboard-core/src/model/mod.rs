@@ -1,5 +1,6 @@
 //! The things A2A talks about, in the spec's own words. These are not wire types: they carry no serde, and only a
 //! dialect knows how they are spelled.
+#![warn(missing_docs, missing_debug_implementations)]
 
 mod artifact;
 mod card;

@@ -8,37 +8,49 @@ use super::{Json, JsonError};
 /// One piece of a message or an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
+    /// The content itself.
     pub content: PartContent,
+    /// Free-form JSON about it, an object.
     pub metadata: Option<Json>,
+    /// The name of the file that it is.
     pub filename: Option<String>,
+    /// The media type, such as `image/png`; see [`Part::effective_media_type`] for none.
     pub media_type: Option<String>,
 }
 
 /// What a part holds. Exactly one of these, never none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartContent {
+    /// Plain text.
     Text(String),
+    /// Bytes, which JSON carries in base64.
     Raw(Bytes),
+    /// Where the content is to be fetched.
     Url(String),
+    /// Any JSON value.
     Data(Json),
 }
 
 impl Part {
+    /// A part without name, media type or metadata.
     #[must_use]
     pub fn new(content: PartContent) -> Self {
         Self { content, metadata: None, filename: None, media_type: None }
     }
 
+    /// A text part.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(PartContent::Text(text.into()))
     }
 
+    /// A part with bytes of a file. Name its media type with [`Part::with_media_type`].
     #[must_use]
     pub fn raw(bytes: impl Into<Bytes>) -> Self {
         Self::new(PartContent::Raw(bytes.into()))
     }
 
+    /// A link to content that is elsewhere.
     #[must_use]
     pub fn url(url: impl Into<String>) -> Self {
         Self::new(PartContent::Url(url.into()))
@@ -58,18 +70,21 @@ impl Part {
         Json::from_serialize(value).map(Self::json)
     }
 
+    /// Names the file that the part is.
     #[must_use]
     pub fn with_filename(mut self, filename: impl Into<String>) -> Self {
         self.filename = Some(filename.into());
         self
     }
 
+    /// Says the media type, such as `image/png`.
     #[must_use]
     pub fn with_media_type(mut self, media_type: impl Into<String>) -> Self {
         self.media_type = Some(media_type.into());
         self
     }
 
+    /// Adds free-form JSON about the part, which has to be an object.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Json) -> Self {
         self.metadata = Some(metadata);

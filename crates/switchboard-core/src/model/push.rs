@@ -7,16 +7,22 @@ use super::{ConfigId, TaskId};
 pub struct PushConfig {
     /// Empty until the server has assigned one.
     pub id: ConfigId,
+    /// The task whose updates are posted.
     pub task_id: TaskId,
+    /// Where they are posted. Addresses inside the server's own network are refused unless they are allowed.
     pub url: String,
+    /// Sent along in `X-A2A-Notification-Token`, so that the receiver knows the call. A secret: `Debug` leaves it out.
     pub token: Option<String>,
+    /// What the receiver wants in `Authorization`; none is no such header.
     pub authentication: Option<AuthenticationInfo>,
 }
 
 /// What to put into the `Authorization` header of a webhook call.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AuthenticationInfo {
+    /// The scheme, such as `Bearer`.
     pub scheme: String,
+    /// What follows the scheme. A secret: `Debug` leaves it out.
     pub credentials: Option<String>,
 }
 

@@ -13,17 +13,26 @@ pub const TIMED_OUT: &str = "Task timed out";
 /// Where a task stands. "Unspecified" is a spelling, not a state, so it is not here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TaskState {
+    /// Accepted, and nobody works on it yet.
     Submitted,
+    /// The agent is at work.
     Working,
+    /// The agent has done it. Final.
     Completed,
+    /// The agent could not do it; the status message has the reason. Final.
     Failed,
+    /// Stopped on the caller's request. Final.
     Canceled,
+    /// The agent has asked something and waits for the next message.
     InputRequired,
+    /// The agent declined to do it. Final.
     Rejected,
+    /// Somebody must authorize something before the agent can go on.
     AuthRequired,
 }
 
 impl TaskState {
+    /// Every state.
     pub const ALL: [Self; 8] = [
         Self::Submitted,
         Self::Working,
@@ -68,27 +77,38 @@ impl TaskState {
         }
     }
 
+    /// The state of this [word](Self::word).
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.word() == word)
     }
 }
 
+/// Where a task stands, since when, and what the agent said about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskStatus {
+    /// The state itself.
     pub state: TaskState,
+    /// What the agent said with it: a note, a question, the reason of a failure.
     pub message: Option<Arc<Message>>,
+    /// When the task came to stand so, by the server's clock.
     pub timestamp: Timestamp,
 }
 
+/// One piece of work, from the message that began it to its results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
+    /// Its name in every later request.
     pub id: TaskId,
+    /// The conversation it belongs to.
     pub context_id: ContextId,
+    /// Where it stands.
     pub status: TaskStatus,
     /// Shared, because what an agent wrote in one piece stands in its task as it was written.
     pub artifacts: Vec<Arc<Artifact>>,
+    /// What was said, oldest first.
     pub history: Vec<Arc<Message>>,
+    /// Free-form JSON about it, an object.
     pub metadata: Option<Json>,
     /// When it was begun.
     pub created_at: Timestamp,
@@ -97,6 +117,7 @@ pub struct Task {
 }
 
 impl Task {
+    /// Where it stands.
     #[must_use]
     pub fn state(&self) -> TaskState {
         self.status.state
@@ -120,6 +141,7 @@ impl Task {
         }
     }
 
+    /// The artifact of this id, if there is one.
     #[must_use]
     pub fn artifact(&self, id: &str) -> Option<&Artifact> {
         self.artifacts.iter().map(Arc::as_ref).find(|artifact| artifact.artifact_id.as_str() == id)

@@ -14,6 +14,8 @@ impl Timestamp {
     const MIN_MS: i64 = -62_135_596_800_000;
     const MAX_MS: i64 = 253_402_300_799_999;
 
+    /// The moment so many milliseconds after 1970-01-01T00:00:00Z; what is outside the years 1 to 9999 becomes the nearest
+    /// end.
     #[must_use]
     pub const fn from_ms(ms: i64) -> Self {
         if ms < Self::MIN_MS {
@@ -25,11 +27,13 @@ impl Timestamp {
         }
     }
 
+    /// Milliseconds since 1970-01-01T00:00:00Z; negative before.
     #[must_use]
     pub fn as_ms(self) -> i64 {
         self.0
     }
 
+    /// The moment so many milliseconds later, at most the end of year 9999.
     #[must_use]
     pub fn plus_ms(self, ms: i64) -> Self {
         Self::from_ms(self.0.saturating_add(ms))

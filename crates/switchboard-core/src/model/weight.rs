@@ -11,6 +11,7 @@ const FRAME_BYTES: u64 = 96;
 pub const WEIGHT_PER_BYTE_MAX: u64 = 8;
 
 impl Part {
+    /// How many bytes the part takes in a reply at most, in any dialect.
     #[must_use]
     pub fn weight(&self) -> u64 {
         part_weight(self, free_form_weight)
@@ -18,6 +19,7 @@ impl Part {
 }
 
 impl Message {
+    /// How many bytes the message takes in a reply at most, in any dialect.
     #[must_use]
     pub fn weight(&self) -> u64 {
         3 * FRAME_BYTES + parts_weight(&self.parts) + metadata_weight(self.metadata.as_ref(), free_form_weight)
@@ -25,6 +27,7 @@ impl Message {
 }
 
 impl Artifact {
+    /// How many bytes the artifact takes in a reply at most, in any dialect.
     #[must_use]
     pub fn weight(&self) -> u64 {
         let names = [&self.name, &self.description].into_iter().flatten();

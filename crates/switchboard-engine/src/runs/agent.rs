@@ -1,5 +1,6 @@
 //! What an agent's author writes, and what they may declare about it.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use super::{AgentError, RunCounters, Turn};
 /// nothing. After a crash the same message is given again, with [`Turn::attempt`] one higher; after an orderly restart
 /// that cut it off, too, and then the attempt stays the same.
 pub trait Agent: Send + Sync + 'static {
+    /// Works on one message. See the trait for what returning, failing and being called again mean.
     fn run(&self, turn: Turn) -> impl Future<Output = Result<(), AgentError>> + Send;
 
     /// Clears away what a run that died may have left behind in the world, such as a process that still works for it.
@@ -38,9 +40,13 @@ pub trait Agent: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Traits {
+    /// Whether a run does something outside its task, which must not happen for a message that is refused.
     pub effects: Effects,
+    /// Whether it answers with tasks, direct messages or either.
     pub replies: Replies,
+    /// What happens to a run whose process died.
     pub recovery: Recovery,
+    /// When a repeated message counts as the same; none is as [`Idempotency`] says for each kind of caller.
     pub idempotency: Option<Idempotency>,
     /// How long one run may take; none is the engine's default.
     pub run_max: Option<Duration>,
@@ -86,42 +92,49 @@ impl Traits {
         Self { effects: Effects::Never, ..Self::default() }
     }
 
+    /// Says whether a run does something outside its task.
     #[must_use]
     pub fn with_effects(mut self, effects: Effects) -> Self {
         self.effects = effects;
         self
     }
 
+    /// Says what it answers with.
     #[must_use]
     pub fn with_replies(mut self, replies: Replies) -> Self {
         self.replies = replies;
         self
     }
 
+    /// Says what happens to a run whose process died.
     #[must_use]
     pub fn with_recovery(mut self, recovery: Recovery) -> Self {
         self.recovery = recovery;
         self
     }
 
+    /// Says when a repeated message counts as the same, for every caller.
     #[must_use]
     pub fn with_idempotency(mut self, idempotency: Idempotency) -> Self {
         self.idempotency = Some(idempotency);
         self
     }
 
+    /// Limits the time of one run; paused time does not count.
     #[must_use]
     pub fn with_run_max(mut self, run_max: Duration) -> Self {
         self.run_max = Some(run_max);
         self
     }
 
+    /// Lets a call ask for a longer run than the default, up to this.
     #[must_use]
     pub fn with_run_max_per_call(mut self, run_max: Duration) -> Self {
         self.run_max_per_call = Some(run_max);
         self
     }
 
+    /// Waits so much longer for a run that is out of time and ends by itself.
     #[must_use]
     pub fn with_wind_down(mut self, wind_down: Duration) -> Self {
         self.wind_down = wind_down;
@@ -135,18 +148,21 @@ impl Traits {
         self
     }
 
+    /// Gives the agent so many messages of earlier tasks in the same context.
     #[must_use]
     pub fn with_context_messages_max(mut self, messages_max: usize) -> Self {
         self.context_messages_max = messages_max;
         self
     }
 
+    /// Refuses messages whose client accepts none of the media types on the card.
     #[must_use]
     pub fn with_strict_output_modes(mut self, strict: bool) -> Self {
         self.strict_output_modes = strict;
         self
     }
 
+    /// Says how much of an error the client reads.
     #[must_use]
     pub fn with_error_details(mut self, details: ErrorDetails) -> Self {
         self.error_details = details;
@@ -193,9 +209,17 @@ pub enum Replies {
 #[non_exhaustive]
 pub enum Recovery {
     /// Run it again, up to this many attempts in all, with pauses between them (none: the engine's defaults).
-    Retry { attempts_max: Option<u32>, backoff: Option<Backoff> },
+    Retry {
+        /// Attempts in all; none is the engine's default.
+        attempts_max: Option<u32>,
+        /// The pauses between them; none is the engine's default.
+        backoff: Option<Backoff>,
+    },
     /// Fail the task, with this reason for the client.
-    Fail { reason: String },
+    Fail {
+        /// What the client reads in the status message.
+        reason: String,
+    },
 }
 
 impl Recovery {
@@ -210,7 +234,9 @@ impl Recovery {
 /// the third after `min`, each later one after twice the pause before, up to `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
+    /// The pause before the third attempt.
     pub min: Duration,
+    /// The longest pause.
     pub max: Duration,
 }
 
@@ -241,6 +267,13 @@ pub struct AgentSource {
     runs: Arc<RunCounters>,
     /// One for each run that may be at work at once, if that is limited.
     places: Option<Arc<Semaphore>>,
+}
+
+// The agent itself has nothing to show: it is behind closures.
+impl fmt::Debug for AgentSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentSource").field("traits", &self.traits).finish_non_exhaustive()
+    }
 }
 
 impl AgentSource {
@@ -277,6 +310,7 @@ impl AgentSource {
         Self::new(Arc::new(start), Arc::new(clean_up), traits)
     }
 
+    /// What the agent declares about itself.
     #[must_use]
     pub fn traits(&self) -> &Traits {
         &self.traits

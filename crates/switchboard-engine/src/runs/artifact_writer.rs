@@ -1,10 +1,12 @@
 //! Writes one artifact in chunks. Each chunk is its own event, durable and on its way to followers when the call
 //! returns.
 
+use serde::Serialize;
 use switchboard_core::lifecycle::WriteMode;
 use switchboard_core::model::{Artifact, ArtifactId, Json, Part, PartContent};
 
 use super::restore::Found;
+use super::turn::checkpoint_json;
 use super::{Turn, TurnError};
 
 /// An artifact being written. The first chunk begins it, the others are appended.
@@ -14,6 +16,7 @@ use super::{Turn, TurnError};
 ///
 /// Should the run die, the first chunk of the next attempt replaces what the dead one has written. An agent that would
 /// rather go on writes checkpoints along with its chunks, and begins with [`ArtifactWriter::resume`].
+#[derive(Debug)]
 pub struct ArtifactWriter {
     turn: Turn,
     artifact: Artifact,
@@ -34,18 +37,21 @@ impl ArtifactWriter {
         self
     }
 
+    /// A name for people. Sent with the first chunk.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.artifact.name = Some(name.into());
         self
     }
 
+    /// What the artifact is, for people. Sent with the first chunk.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.artifact.description = Some(description.into());
         self
     }
 
+    /// Free-form JSON about the artifact, which has to be an object. Sent with the first chunk.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Json) -> Self {
         self.artifact.metadata = Some(metadata);
@@ -60,13 +66,11 @@ impl ArtifactWriter {
     ///
     /// ```no_run
     /// # use switchboard_engine::runs::{AgentError, Turn};
-    /// # use switchboard_core::model::Json;
     /// async fn count(turn: Turn) -> Result<(), AgentError> {
     ///     let mut writer = turn.artifact_writer().resume();
-    ///     let done = turn.last_checkpoint().filter(|_| writer.resumes());
-    ///     let done: u32 = done.map_or(Ok(0), |value| value.as_str().parse())?;
+    ///     let done: u32 = if writer.resumes() { turn.checkpoint_as()?.unwrap_or(0) } else { 0 };
     ///     for number in done + 1..=100 {
-    ///         writer.text_with_checkpoint(format!("{number}\n"), Json::from_trusted(number.to_string())).await?;
+    ///         writer.text_with_checkpoint(format!("{number}\n"), &number).await?;
     ///     }
     ///     Ok(())
     /// }
@@ -84,6 +88,7 @@ impl ArtifactWriter {
         self.begun || (self.resume && !matches!(self.turn.find_artifact(self.id()), Found::Nothing))
     }
 
+    /// The id of the artifact: yours, or one that is the same in every attempt.
     #[must_use]
     pub fn id(&self) -> &ArtifactId {
         &self.artifact.artifact_id
@@ -109,16 +114,24 @@ impl ArtifactWriter {
     ///
     /// # Errors
     /// As [`ArtifactWriter::text`] and [`Turn::checkpoint`].
-    pub async fn text_with_checkpoint(&mut self, text: impl Into<String>, checkpoint: Json) -> Result<(), TurnError> {
-        self.chunk(vec![Part::text(text)], false, Some(checkpoint)).await
+    pub async fn text_with_checkpoint(
+        &mut self,
+        text: impl Into<String>,
+        checkpoint: &(impl Serialize + ?Sized),
+    ) -> Result<(), TurnError> {
+        self.chunk(vec![Part::text(text)], false, Some(checkpoint_json(checkpoint)?)).await
     }
 
     /// Writes a chunk of any parts and a checkpoint in one commit.
     ///
     /// # Errors
     /// As [`ArtifactWriter::text_with_checkpoint`].
-    pub async fn parts_with_checkpoint(&mut self, parts: Vec<Part>, checkpoint: Json) -> Result<(), TurnError> {
-        self.chunk(parts, false, Some(checkpoint)).await
+    pub async fn parts_with_checkpoint(
+        &mut self,
+        parts: Vec<Part>,
+        checkpoint: &(impl Serialize + ?Sized),
+    ) -> Result<(), TurnError> {
+        self.chunk(parts, false, Some(checkpoint_json(checkpoint)?)).await
     }
 
     /// Writes the last chunk. If nothing is left to write, nothing is written, and no chunk is marked as the last.
@@ -133,8 +146,12 @@ impl ArtifactWriter {
     ///
     /// # Errors
     /// As [`ArtifactWriter::text_with_checkpoint`].
-    pub async fn finish_with_checkpoint(mut self, parts: Vec<Part>, checkpoint: Json) -> Result<(), TurnError> {
-        self.chunk(parts, true, Some(checkpoint)).await
+    pub async fn finish_with_checkpoint(
+        mut self,
+        parts: Vec<Part>,
+        checkpoint: &(impl Serialize + ?Sized),
+    ) -> Result<(), TurnError> {
+        self.chunk(parts, true, Some(checkpoint_json(checkpoint)?)).await
     }
 
     async fn chunk(&mut self, mut parts: Vec<Part>, last: bool, checkpoint: Option<Json>) -> Result<(), TurnError> {
@@ -150,7 +167,7 @@ impl ArtifactWriter {
         }
         if parts.is_empty() && (!begins || last) {
             return match checkpoint {
-                Some(value) => self.turn.checkpoint(value).await,
+                Some(value) => self.turn.write_checkpoint(value).await,
                 None => Ok(()),
             };
         }

@@ -35,6 +35,7 @@ pub enum RunEnd {
     TimedOut,
     /// The run was not started within the time that a task may wait.
     NotStarted,
+    /// The task was canceled.
     Canceled,
     /// The run was interrupted and is not tried again.
     Interrupted,
@@ -49,6 +50,7 @@ pub enum RunEnd {
 }
 
 impl RunEnd {
+    /// Every way to end, each at its place.
     pub const ALL: [Self; 17] = [
         Self::Completed,
         Self::Replied,
@@ -134,7 +136,7 @@ impl RunEnd {
 }
 
 /// What is counted about the runs of one agent since the start of the process.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct RunCounters {
     started: AtomicU64,
     recovered: AtomicU64,

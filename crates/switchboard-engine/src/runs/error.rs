@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{FAILED_UNTOLD, Json, Message, Task, TaskState};
+use switchboard_core::model::{FAILED_UNTOLD, Json, JsonError, Message, Task, TaskState};
 
 use super::{ErrorDetails, RunEnd};
 
@@ -153,6 +153,8 @@ pub enum TurnError {
     Stopped,
     /// What was written makes no sense here, or exceeds a limit.
     Refused(ProtocolError),
+    /// The checkpoint cannot be written as JSON, such as a map whose keys are not texts; nothing was written.
+    Checkpoint(JsonError),
     /// The store did not take it; it is not known to be recorded.
     Unavailable,
 }
@@ -162,12 +164,21 @@ impl fmt::Display for TurnError {
         match self {
             Self::Stopped => f.write_str("the task has ended or moved to another run"),
             Self::Refused(error) => fmt::Display::fmt(error, f),
+            Self::Checkpoint(error) => write!(f, "the checkpoint cannot be written as JSON: {error}"),
             Self::Unavailable => f.write_str("the store is unavailable"),
         }
     }
 }
 
-impl Error for TurnError {}
+impl Error for TurnError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Checkpoint(error) => Some(error),
+            Self::Refused(error) => error.source(),
+            Self::Stopped | Self::Unavailable => None,
+        }
+    }
+}
 
 /// The name in the metadata of a failure's message that tells how the agent answered wrongly.
 const INVALID_RESPONSE: &str = "switchboard.invalidAgentResponse";

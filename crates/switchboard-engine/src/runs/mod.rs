@@ -1,6 +1,7 @@
 //! Working on tasks. An [`Agent`] is what users write; a [`Turn`] is what it holds while it works on one message; the
 //! runner drives it, detached from any socket; the sweeper keeps its lease, and recovery starts it again where a process
 //! died.
+#![warn(missing_docs, missing_debug_implementations)]
 
 mod agent;
 mod artifact_writer;

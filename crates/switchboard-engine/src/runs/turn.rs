@@ -4,10 +4,12 @@
 //! A turn of an agent without effects begins *staged*: what it writes at once is kept here and committed together with
 //! the acceptance of its message. The first time it has to wait, the stage is committed and the turn goes on directly.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use switchboard_core::call::Owner;
 use switchboard_core::dialect::prompt;
@@ -81,6 +83,22 @@ impl TurnStart {
         let (fence, attempt) = (head.fence, head.attempt);
         Self { record, inbound, fence, attempt, interrupted: false, run_max, background, checkpoint: None, now }
     }
+}
+
+// What was said stays out of logs, so only names and numbers are shown.
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn")
+            .field("task", &self.inner.record.id)
+            .field("number", &self.number())
+            .field("attempt", &self.attempt())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A checkpoint as it is stored.
+pub(super) fn checkpoint_json<T: Serialize + ?Sized>(value: &T) -> Result<Json, TurnError> {
+    Json::from_serialize(value).map_err(TurnError::Checkpoint)
 }
 
 impl Turn {
@@ -258,12 +276,27 @@ impl Turn {
         self.cancel_token().cancelled().await;
     }
 
+    /// Whether somebody has asked for the task to be canceled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.inner.cancel.get().is_some_and(CancellationToken::is_cancelled)
     }
 
-    /// What an earlier run for this message left with [`Turn::checkpoint`].
+    /// What an earlier run for this message left with [`Turn::checkpoint`], read as a value of yours; none if it left
+    /// nothing, as on every first attempt.
+    ///
+    /// # Errors
+    /// When it has another shape, as after an update of the agent that changed its type. The error is made for `?`: the task
+    /// fails, and the log has the reason.
+    pub fn checkpoint_as<T: DeserializeOwned>(&self) -> Result<Option<T>, AgentError> {
+        let read = self.last_checkpoint().map(Json::deserialize).transpose();
+        read.map_err(|error| {
+            let details = format!("the checkpoint does not fit: {error}");
+            AgentError::with_details("The agent could not read its checkpoint", details)
+        })
+    }
+
+    /// What an earlier run for this message left with [`Turn::checkpoint`], as JSON.
     #[must_use]
     pub fn last_checkpoint(&self) -> Option<&Json> {
         self.inner.checkpoint.as_ref()
@@ -366,13 +399,18 @@ impl Turn {
         self.status(TaskState::Failed, vec![Part::text(reason)]).await
     }
 
-    /// Keeps a value for the next attempt, should this one die: it finds it with [`Turn::last_checkpoint`]. Only the last
-    /// value is kept, and no client sees it. The lengths of the task's artifacts are recorded with it, so that the next
-    /// attempt can go on with them: see [`ArtifactWriter::resume`].
+    /// Keeps a value for the next attempt, should this one die: it reads it with [`Turn::checkpoint_as`]. The value is anything that
+    /// serializes, [`Json`] included. Only the last one is kept, and no client sees it. The lengths of the task's artifacts
+    /// are recorded with it, so that the next attempt can go on with them: see [`ArtifactWriter::resume`].
     ///
     /// # Errors
-    /// When the value is too large (64 KiB by default), the task has ended, or the store did not take it.
-    pub async fn checkpoint(&self, value: Json) -> Result<(), TurnError> {
+    /// [`TurnError::Checkpoint`] when the value cannot be written as JSON; [`TurnError::Refused`] when it is too large (64 KiB
+    /// of JSON by default). Also when the task has ended, or the store did not take it.
+    pub async fn checkpoint<T: Serialize + ?Sized>(&self, value: &T) -> Result<(), TurnError> {
+        self.write_checkpoint(checkpoint_json(value)?).await
+    }
+
+    pub(super) async fn write_checkpoint(&self, value: Json) -> Result<(), TurnError> {
         self.check_checkpoint(&value)?;
         self.write(RunCommand::Checkpoint { value }).await
     }

@@ -73,11 +73,13 @@ impl SigningSecrets {
         Ok(Self { keys: known.iter().map(|secret| hmac::Key::new(hmac::HMAC_SHA256, secret)).collect() })
     }
 
+    /// How many secrets sign each delivery.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
+    /// Whether there is none, so that deliveries are not signed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()

@@ -1,6 +1,7 @@
 //! The access log: one line per request, written when the last byte of its answer has gone out or its client has gone. It
 //! names who asked for what and holds nothing of what was said.
 
+use std::fmt;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -46,8 +47,8 @@ impl AccessLog {
     }
 }
 
-impl std::fmt::Debug for AccessLog {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for AccessLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AccessLog")
     }
 }
@@ -113,6 +114,12 @@ pub struct FollowedBody {
     log: AccessLog,
     line: AccessLine,
     answered: Answered,
+}
+
+impl fmt::Debug for FollowedBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FollowedBody").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
 }
 
 impl FollowedBody {

@@ -62,6 +62,7 @@ pub(crate) struct Identity {
 pub struct TokensError {
     /// The line that is wrong, from 1; 0 if it is the file as a whole.
     pub line: usize,
+    /// What is wrong there, next to what was expected. No token is quoted.
     pub reason: String,
 }
 
@@ -122,11 +123,13 @@ impl Tokens {
         Ok(self)
     }
 
+    /// How many tokens are on the list.
     #[must_use]
     pub fn len(&self) -> usize {
         self.read(Vec::len) + usize::from(self.1.is_some())
     }
 
+    /// Whether nobody has a token.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

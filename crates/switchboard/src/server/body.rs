@@ -1,5 +1,6 @@
 //! Bodies: reading a request within bounds, and the shapes of an answer.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
@@ -34,6 +35,21 @@ pub enum ReplyBody {
     #[doc(hidden)]
     #[cfg(feature = "grpc")]
     Grpc(Box<GrpcBody>),
+}
+
+// By hand: an answer may hold what people wrote, so its length is shown and not its text.
+impl fmt::Debug for ReplyBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("Empty"),
+            Self::Whole(bytes) => write!(f, "Whole({} bytes)", bytes.len()),
+            Self::Events(_) => f.write_str("Events(..)"),
+            Self::Download(_) => f.write_str("Download(..)"),
+            Self::Followed(body) => f.debug_tuple("Followed").field(body).finish(),
+            #[cfg(feature = "grpc")]
+            Self::Grpc(_) => f.write_str("Grpc(..)"),
+        }
+    }
 }
 
 impl Body for ReplyBody {
@@ -92,7 +108,7 @@ pub(crate) fn read<B>(
 ) -> impl Future<Output = Result<Bytes, ProtocolError>> + Send
 where
     B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
+    B::Error: fmt::Display,
 {
     read_while(headers, body, bytes_max, patience, |_| Ok(()))
 }
@@ -107,7 +123,7 @@ pub(crate) async fn read_while<B>(
 ) -> Result<Bytes, ProtocolError>
 where
     B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
+    B::Error: fmt::Display,
 {
     let too_large = ProtocolError::TooLarge { what: "request body", bytes_max: bytes_max as u64 };
     // A body that was wrapped on its way may have forgotten its length.

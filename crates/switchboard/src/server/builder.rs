@@ -223,12 +223,14 @@ impl ServerBuilder {
         self
     }
 
+    /// What the server allows a client: sizes, times, connections.
     #[must_use]
     pub fn limits(mut self, limits: ServerLimits) -> Self {
         self.limits = limits;
         self
     }
 
+    /// What the engine allows: runs, leases, retention, deliveries.
     #[must_use]
     pub fn engine_limits(mut self, limits: Limits) -> Self {
         self.engine_limits = limits;
@@ -372,6 +374,7 @@ impl ServerBuilder {
             // With a key that can be guessed, only this machine may call, however the service is mounted.
             host_check: self.host_check || has_short_key,
             has_short_key,
+            allow_unauthenticated: self.allow_unauthenticated,
             default_version: self.default_version,
             card_form: self.card_form,
             interfaces: self.interfaces,
@@ -406,6 +409,8 @@ pub(super) struct Parts {
     pub(super) host_check: bool,
     /// Whether the one key of all callers can be guessed.
     pub(super) has_short_key: bool,
+    /// Whether callers on other machines need no token.
+    pub(super) allow_unauthenticated: bool,
     pub(super) default_version: Option<Dialect>,
     pub(super) card_form: CardForm,
     pub(super) interfaces: Option<Vec<ProtocolBinding>>,
@@ -457,8 +462,16 @@ impl Server {
     /// Takes the port.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// When the address cannot be had. Also when other machines can reach it and callers need no token, unless
+    /// [`ServerBuilder::allow_unauthenticated`] says that this is meant.
     pub async fn bind(mut self, addr: SocketAddr) -> Result<Bound, ServeError> {
+        let is_open = matches!(self.parts.door, Door::Open(_)) && !self.parts.allow_unauthenticated;
+        if is_open && !addr.ip().to_canonical().is_loopback() {
+            return Err(ServeError::new(format!(
+                "{addr} can be reached from other machines, and every client that reaches it could use every agent and read \
+                 every task; give out tokens (ServerBuilder::tokens), or call ServerBuilder::allow_unauthenticated"
+            )));
+        }
         if self.parts.has_short_key && !addr.ip().is_loopback() {
             return Err(short_key(&format!("{addr} is not a loopback address")));
         }
@@ -481,6 +494,9 @@ impl Server {
     }
 
     /// The server as a tower service, for a server of yours. Needs a tokio runtime.
+    ///
+    /// The listener is yours, and so is the decision who can reach it: nothing here knows its address, so only a public URL
+    /// on another machine is refused without [tokens](ServerBuilder::tokens).
     ///
     /// # Errors
     /// Without [`ServerBuilder::public_url`]: a service does not know the address at which it is mounted, and its cards
@@ -514,6 +530,9 @@ impl Server {
     /// # Ok::<(), switchboard::ServeError>(())
     /// # }).unwrap();
     /// ```
+    ///
+    /// The listener is yours: [`Server::bind`] refuses an address that other machines can reach if callers need no token,
+    /// and here nothing can. Give out [tokens](ServerBuilder::tokens) before you listen beyond this machine.
     ///
     /// **Nested** under a path (`Router::nest`), it answers everything below that path; the public URL ends with the same
     /// path. **Merged** (`Router::merge`), it answers what no route of the app does: it is the fallback of the app, which

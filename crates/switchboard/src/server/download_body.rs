@@ -1,5 +1,6 @@
 //! The body of a download: however large the file, no more of it is held than one piece.
 
+use std::fmt;
 use std::io;
 use std::task::{Context, Poll, ready};
 
@@ -16,6 +17,12 @@ pub struct DownloadBody {
     read_bytes: usize,
     reading: Option<BoxFuture<'static, Result<ArtifactPiece, ProtocolError>>>,
     left: u64,
+}
+
+impl fmt::Debug for DownloadBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DownloadBody").finish_non_exhaustive()
+    }
 }
 
 impl DownloadBody {

@@ -16,12 +16,16 @@ use super::cards::CardForm;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ProtocolBinding {
+    /// JSON-RPC over HTTP, named `JSONRPC` on cards.
     JsonRpc,
+    /// HTTP with JSON bodies, named `HTTP+JSON` on cards.
     HttpJson,
+    /// gRPC, named `GRPC` on cards.
     Grpc,
 }
 
 impl ProtocolBinding {
+    /// Every binding, in the order of a card that names all of them.
     pub const ALL: [Self; 3] = [Self::JsonRpc, Self::HttpJson, Self::Grpc];
 
     /// Its name on a card.

@@ -1,6 +1,7 @@
 //! The port: accepts connections within bounds, shakes hands if it speaks TLS, serves HTTP/1.1 and HTTP/2 on each, and ends
 //! in order.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -46,11 +47,18 @@ pub struct Bound {
     shared: Arc<Shared>,
 }
 
+impl fmt::Debug for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bound").field("local_addr", &self.local_addr).field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
 impl Bound {
     pub(crate) fn new(listener: TcpListener, local_addr: SocketAddr, url: String, shared: Arc<Shared>) -> Self {
         Self { listener, local_addr, url, shared }
     }
 
+    /// The address it listens on, with the port it was given if port 0 was asked for.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr

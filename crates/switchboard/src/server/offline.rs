@@ -20,6 +20,7 @@ use super::routes::{Route, route};
 use super::serve_error::ServeError;
 
 /// The outbox in a SQLite database, while no server uses it. Whoever may read the file is its operator.
+#[derive(Debug)]
 pub struct OfflineOutbox {
     engine: Engine,
 }

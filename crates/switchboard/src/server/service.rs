@@ -1,6 +1,7 @@
 //! One request through the edge: gate, route, binding. A gRPC call is known by its content type and goes its own way.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::future::ready;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -38,6 +39,12 @@ pub struct A2aService {
     peer: Option<SocketAddr>,
 }
 
+impl fmt::Debug for A2aService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("A2aService").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
 impl A2aService {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self { shared, peer: None }
@@ -52,7 +59,7 @@ impl A2aService {
 impl<B> tower::Service<Request<B>> for A2aService
 where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
-    B::Error: std::fmt::Display,
+    B::Error: fmt::Display,
 {
     type Response = Response<ReplyBody>;
     type Error = Infallible;
@@ -184,7 +191,7 @@ async fn dispatch<B>(
 ) -> Response<ReplyBody>
 where
     B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
+    B::Error: fmt::Display,
 {
     let reads = *method == Method::GET || *method == Method::HEAD;
     match &route {

@@ -4,6 +4,7 @@
 //! An event is one line of JSON. Some readers end a line not only at `\n` and `\r` but at every line end of Unicode, so the
 //! ones that JSON leaves as they are (U+0085, U+2028, U+2029) are escaped.
 
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -39,6 +40,12 @@ pub struct SseBody {
     sleep: Option<Pin<Box<Sleep>>>,
     done: bool,
     metrics: Arc<Metrics>,
+}
+
+impl fmt::Debug for SseBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SseBody").finish_non_exhaustive()
+    }
 }
 
 impl SseBody {

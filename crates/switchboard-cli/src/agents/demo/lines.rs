@@ -2,25 +2,29 @@
 //! broke. Most people read them in the JSON that curl printed, where quotes and backslashes are escaped, so the lines do
 //! without both: pasted from there, or from a program that shows the text itself, they do the same.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-/// Where this process is reached; known once it has its port. None in a program without one, such as a test.
-static SERVED_AT: OnceLock<Address> = OnceLock::new();
+/// Where a server is reached, shared with its agents: they are made before it has its port. Not known in a program without
+/// one, such as a test.
+#[derive(Clone, Default)]
+pub(crate) struct ServedAt(Arc<OnceLock<Address>>);
+
+impl ServedAt {
+    /// Says where the server is reached. The first word counts.
+    pub(crate) fn set(&self, address: Address) {
+        let _ = self.0.set(address);
+    }
+
+    pub(super) fn get(&self) -> Option<&Address> {
+        self.0.get()
+    }
+}
 
 /// The address that callers use.
 pub(crate) struct Address {
     /// Without a slash at its end.
     pub(crate) url: String,
     pub(crate) needs_token: bool,
-}
-
-/// Says where this process is reached.
-pub(crate) fn serve_at(address: Address) {
-    let _ = SERVED_AT.set(address);
-}
-
-pub(super) fn served_at() -> &'static OnceLock<Address> {
-    &SERVED_AT
 }
 
 impl Address {

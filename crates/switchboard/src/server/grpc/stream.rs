@@ -1,5 +1,6 @@
 //! The body of an answer: one message, or one for each update of a stream, and then the trailers that say how it ended.
 
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -39,6 +40,12 @@ impl First {
             Self::Frame(frame) => frame.seq,
             Self::NotYet | Self::End => None,
         }
+    }
+}
+
+impl fmt::Debug for GrpcBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GrpcBody").finish_non_exhaustive()
     }
 }
 
