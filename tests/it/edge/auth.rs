@@ -120,7 +120,7 @@ async fn a_key_that_can_be_guessed_is_for_this_machine_alone() {
     assert_eq!(public, format!("{expected} the public URL is not a loopback address; use a longer one"));
     assert!(keyed("short").public_url("http://127.0.0.1:9").build().is_ok());
     let everywhere = keyed("short").build().unwrap().bind("0.0.0.0:0".parse().unwrap()).await;
-    let why = everywhere.err().expect("others could reach it").to_string();
+    let why = everywhere.expect_err("others could reach it").to_string();
     assert_eq!(why, format!("{expected} 0.0.0.0:0 is not a loopback address; use a longer one"));
     assert!(keyed("short").build().unwrap().bind("127.0.0.1:0".parse().unwrap()).await.is_ok());
     assert!(keyed("a-key-for-all-who-call").build().unwrap().bind("0.0.0.0:0".parse().unwrap()).await.is_ok());

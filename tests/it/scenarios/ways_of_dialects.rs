@@ -89,7 +89,7 @@ async fn a_push_config_that_is_not_there_is_named() {
     let task = client.send(say("hello")).await.unwrap();
     let get = async |task_id: &TaskId, id: &str| {
         let request = Request::GetPushConfig { task_id: task_id.clone(), id: id.into() };
-        client.call(request).await.err().expect("there is none").to_string()
+        client.call(request).await.expect_err("there is none").to_string()
     };
     assert_eq!(get(&task.id, "mine").await, "The task has no push config mine");
     assert_eq!(get(&task.id, "").await, "The task has no push config");

@@ -134,8 +134,9 @@ settings! {
     body_bytes_max: usize = Row::new(bytes(1 << 10, 1 << 30), ACCESS, "Size of a request body at most, in bytes")
         .flag("--body-limit", "BYTES").variable("SWITCHBOARD_BODY_LIMIT")
         .default_of(|| number(ServerLimits::default().body_bytes_max));
-    // What an agent writes at once must fit into a reply, so the limit cannot be very small.
-    reply_bytes_max: u64 = Row::new(bytes(1 << 20, 1 << 30), ACCESS,
+    // What an agent writes at once must fit into a reply. A command writes 256 KiB at once, and a control character takes six
+    // bytes in JSON.
+    reply_bytes_max: u64 = Row::new(bytes(2 << 20, 1 << 30), ACCESS,
             "Size of a reply at most, about, in bytes; larger artifacts are shown as links")
         .flag("--reply-limit", "BYTES").variable("SWITCHBOARD_REPLY_LIMIT")
         .default_of(|| number(Limits::default().reply_bytes_max));

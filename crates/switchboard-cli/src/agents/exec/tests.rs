@@ -221,6 +221,14 @@ async fn much_output_arrives_complete_and_in_order() {
     assert!(task.artifacts[0].parts.iter().all(|part| matches!(part.content, PartContent::Text(_))));
 }
 
+/// A control character takes six bytes in JSON, and the smallest limit that the settings allow must have room for a chunk.
+#[tokio::test]
+async fn control_characters_fit_the_smallest_reply_that_can_be_set() {
+    let limits = Limits { reply_bytes_max: 2 << 20, ..Limits::default() };
+    let task = Desk::with_limits(words("head -c 600000 /dev/zero"), limits).say("").await;
+    assert_eq!(status(&task), (TaskState::Completed, String::new()));
+}
+
 #[tokio::test]
 async fn output_without_end_is_cut_off() {
     let limits = Limits { artifact_bytes_max: 1_000_000, ..Limits::default() };
