@@ -22,7 +22,7 @@ fn a_wrong_file_is_refused_with_line_and_key() {
         ("[server]\nmemory = \"yes\"", "2: server.memory: expected true or false, got \"yes\""),
         ("[server]\nbody_bytes_max = -1", "2: server.body_bytes_max: expected 1024 to 1073741824 bytes, got -1"),
         ("[server]\nbody_bytes_max = 5", "2: server.body_bytes_max: expected 1024 to 1073741824 bytes, got 5"),
-        ("[server]\nreply_bytes_max = 5", "2: server.reply_bytes_max: expected 1048576 to 1073741824 bytes, got 5"),
+        ("[server]\nreply_bytes_max = 5", "2: server.reply_bytes_max: expected 2097152 to 1073741824 bytes, got 5"),
         ("[server]\nlog_format = \"xml\"", "2: server.log_format: expected text or json, got \"xml\""),
         ("[server]\ngrace_s = 9999", "2: server.grace_s: expected 0 to 3600 seconds, got 9999"),
         ("[server]\nlease_s = 0", "2: server.lease_s: expected 1 to 3600 seconds, got 0"),
