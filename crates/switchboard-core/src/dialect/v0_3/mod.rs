@@ -27,20 +27,18 @@
 //!   webhook; a `historyLength` of 0, which means no limit.
 
 mod card;
-mod data_part;
 mod error;
-mod names;
-mod new_file;
 #[cfg(feature = "protobuf")]
 pub mod proto;
-mod push;
 pub mod rest;
 pub mod rpc;
 
 pub use card::encode_card;
 pub use error::{encode_http_error, encode_rpc_error};
 
-use crate::model::{TaskState, Update};
+use crate::model::Update;
+
+use super::wire::ends_stream;
 
 /// Whether an update ends the stream of a 0.3 client. The schema has a flag for it, and clients stop reading there: at the
 /// end of a task, and where it waits for the next message.
@@ -50,10 +48,6 @@ pub fn is_final(update: &Update) -> bool {
         Update::Status(update) => ends_stream(update.status.state),
         Update::Task(_) | Update::Message(_) | Update::Artifact(_) => false,
     }
-}
-
-fn ends_stream(state: TaskState) -> bool {
-    state.is_terminal() || state == TaskState::InputRequired
 }
 
 #[cfg(test)]
