@@ -9,15 +9,22 @@
 //! - [`call`]: the requests and what answers them.
 
 mod call;
+mod card;
 pub(in crate::dialect) mod data_part;
 mod message;
 mod part;
 mod push;
+mod security;
 mod spelling;
 mod task;
 
 pub(in crate::dialect) use call::{ListTasksParams, PushParams, SendParams, TaskParams};
 pub use call::{read_update, write_message, write_reply, write_task, write_update};
+pub(in crate::dialect) use card::is_of_0_3;
+pub use card::{read_card, write_card_0_3, write_card_1_0};
 pub(in crate::dialect) use push::{PushConfig, TaskPushConfig};
 pub use spelling::{Spelling, V0_3, V0_3_REST, V1_0};
 pub use task::ends_stream;
+
+#[cfg(test)]
+mod tests;

@@ -312,6 +312,52 @@ impl<T: Serialize> Serialize for List<T> {
     }
 }
 
+/// The members of an object whose names come from outside, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named<'a, T>(pub Vec<(Cow<'a, str>, T)>);
+
+impl<T> Default for Named<'_, T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'a, T> FromIterator<(&'a str, T)> for Named<'a, T> {
+    fn from_iter<I: IntoIterator<Item = (&'a str, T)>>(members: I) -> Self {
+        Self(members.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect())
+    }
+}
+
+impl<T: Serialize> Serialize for Named<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl<'de: 'a, 'a, T: Deserialize<'de>> Deserialize<'de> for Named<'a, T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NamedVisitor<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for NamedVisitor<T> {
+            type Value = Named<'de, T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named<'de, T>, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Text(name), value)) = map.next_entry()? {
+                    members.push((name, value));
+                }
+                Ok(Named(members))
+            }
+        }
+
+        deserializer.deserialize_map(NamedVisitor(PhantomData))
+    }
+}
+
 /// An int32: a number, a number without a fraction such as `10.0`, or either as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Int(pub i32);

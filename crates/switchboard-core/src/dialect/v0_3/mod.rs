@@ -26,14 +26,13 @@
 //! - `metadata` of a read, a resubscription or a call about push configs; all but the first authentication scheme of a
 //!   webhook; a `historyLength` of 0, which means no limit.
 
-mod card;
 mod error;
 #[cfg(feature = "protobuf")]
 pub mod proto;
 pub mod rest;
 pub mod rpc;
 
-pub use card::encode_card;
+pub use super::wire::write_card_0_3 as encode_card;
 pub use error::{encode_http_error, encode_rpc_error};
 
 use crate::model::Update;

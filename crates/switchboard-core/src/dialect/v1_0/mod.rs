@@ -9,14 +9,13 @@
 //!
 //! LOSSES: none; the model was made after this dialect. Unknown members are ignored on the way in.
 
-mod card;
 mod decode;
 mod error;
 #[cfg(feature = "protobuf")]
 pub mod proto;
 mod query;
 
-pub use card::encode_card;
+pub use super::wire::write_card_1_0 as encode_card;
 pub use decode::{decode_call, decode_cancel_body, decode_push_config_body, decode_send_body};
 pub use error::{encode_http_error, encode_http_error_as, encode_rpc_error};
 pub use query::{decode_history_length, decode_list_query, decode_push_list_query};
