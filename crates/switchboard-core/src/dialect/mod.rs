@@ -22,6 +22,7 @@ mod testing;
 pub mod v0_3;
 pub mod v1_0;
 mod vocabulary;
+pub mod wire;
 
 pub use crate::model::{Dialect, Package};
 pub use conversation::conversation;

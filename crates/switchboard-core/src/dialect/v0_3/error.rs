@@ -6,7 +6,7 @@ use crate::dialect::codes;
 use crate::dialect::json::{Object, write_array, write_i64};
 use crate::error::ProtocolError;
 
-use super::names::state_word;
+use crate::dialect::wire::V0_3;
 
 /// Writes a whole JSON-RPC error response. `id` is the request's id as it stood in the request, `null` if it had none.
 pub fn encode_rpc_error(error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
@@ -29,7 +29,7 @@ fn encode_error(error: &ProtocolError, out: &mut Vec<u8>) {
     object.str("message", &error.to_string());
     let mut data = Object::open(object.key("data"));
     data.str("reason", codes.reason);
-    for (name, value) in codes::facts(error, state_word) {
+    for (name, value) in codes::facts(error, |state| V0_3.state(state)) {
         data.str(name, &value);
     }
     if let ProtocolError::InvalidParams { violations } = error {

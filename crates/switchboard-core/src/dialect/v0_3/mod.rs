@@ -26,21 +26,18 @@
 //! - `metadata` of a read, a resubscription or a call about push configs; all but the first authentication scheme of a
 //!   webhook; a `historyLength` of 0, which means no limit.
 
-mod card;
-mod data_part;
 mod error;
-mod names;
-mod new_file;
 #[cfg(feature = "protobuf")]
 pub mod proto;
-mod push;
 pub mod rest;
 pub mod rpc;
 
-pub use card::encode_card;
+pub use super::wire::write_card_0_3 as encode_card;
 pub use error::{encode_http_error, encode_rpc_error};
 
-use crate::model::{TaskState, Update};
+use crate::model::Update;
+
+use super::wire::ends_stream;
 
 /// Whether an update ends the stream of a 0.3 client. The schema has a flag for it, and clients stop reading there: at the
 /// end of a task, and where it waits for the next message.
@@ -50,10 +47,6 @@ pub fn is_final(update: &Update) -> bool {
         Update::Status(update) => ends_stream(update.status.state),
         Update::Task(_) | Update::Message(_) | Update::Artifact(_) => false,
     }
-}
-
-fn ends_stream(state: TaskState) -> bool {
-    state.is_terminal() || state == TaskState::InputRequired
 }
 
 #[cfg(test)]

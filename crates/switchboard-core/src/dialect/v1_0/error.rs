@@ -6,7 +6,7 @@ use crate::dialect::codes::{self, Codes, DOMAIN};
 use crate::dialect::json::{Object, write_array, write_i64, write_str};
 use crate::error::ProtocolError;
 
-use super::names::state_name;
+use crate::dialect::wire::V1_0;
 
 /// Writes a whole JSON-RPC error response. `id` is the request's id as it stood in the request, `null` if it had none.
 pub fn encode_rpc_error(error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
@@ -70,7 +70,7 @@ fn encode_error_info(error: &ProtocolError, codes: Codes, out: &mut Vec<u8>) {
     object.str("@type", "type.googleapis.com/google.rpc.ErrorInfo");
     object.str("reason", codes.reason);
     object.str("domain", DOMAIN);
-    let facts = codes::facts(error, state_name);
+    let facts = codes::facts(error, |state| V1_0.state(state));
     if !facts.is_empty() {
         let mut metadata = Object::open(object.key("metadata"));
         for (name, value) in &facts {

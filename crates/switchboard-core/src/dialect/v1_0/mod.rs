@@ -9,22 +9,45 @@
 //!
 //! LOSSES: none; the model was made after this dialect. Unknown members are ignored on the way in.
 
-mod card;
-mod convert;
 mod decode;
-mod encode;
 mod error;
-mod names;
 #[cfg(feature = "protobuf")]
 pub mod proto;
 mod query;
-mod wire;
 
-pub use card::encode_card;
+pub use super::wire::write_card_1_0 as encode_card;
 pub use decode::{decode_call, decode_cancel_body, decode_push_config_body, decode_send_body};
-pub use encode::{encode_message, encode_push_config, encode_reply, encode_task, encode_update};
 pub use error::{encode_http_error, encode_http_error_as, encode_rpc_error};
 pub use query::{decode_history_length, decode_list_query, decode_push_list_query};
+
+use crate::call::Reply;
+use crate::model::{Message, TaskView, Update};
+
+use super::wire::{self, V1_0};
+
+/// Writes the result of a call. A deletion has none, so nothing is written and the binding decides how that is spelled;
+/// a stream is written frame by frame with [`encode_update`].
+pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
+    match reply {
+        Reply::Card(card) => encode_card(card, out),
+        reply => wire::write_reply(reply, &V1_0, out),
+    }
+}
+
+/// Writes one update of a stream or a webhook.
+pub fn encode_update(update: &Update, out: &mut Vec<u8>) {
+    wire::write_update(update, &V1_0, out);
+}
+
+/// Writes a task, as much of it as the view shows.
+pub fn encode_task(view: &TaskView, out: &mut Vec<u8>) {
+    wire::write_task(view, &V1_0, out);
+}
+
+/// Writes a message.
+pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
+    wire::write_message(message, &V1_0, out);
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,13 @@
-//! The doors for bodies and query parameters of HTTP+JSON. Ids stand in the path.
+//! The spelling of 0.3's proto in protobuf's JSON mapping: what travels over HTTP+JSON under `/v1`. Ids stand in the path.
 
-use crate::call::SendMessage;
+use crate::call::{Reply, SendMessage};
 use crate::dialect::json::{Check, DecodeLimits, Int, Obj, read_body};
 use crate::error::ProtocolError;
-use crate::model::{Json, PushConfig, TaskId};
+use crate::model::{Json, Message, PushConfig, TaskId, TaskView, Update};
 
-use super::super::push;
-use super::convert::send_message;
-use super::wire;
+use crate::dialect::wire::{self, PushConfig as WireConfig, SendParams, TaskParams, TaskPushConfig, V0_3_REST};
+
+use super::encode_card;
 
 /// Decodes the body of a send or a streaming send.
 ///
@@ -15,7 +15,7 @@ use super::wire;
 /// [`ProtocolError::ParseError`] when the body is not JSON, [`ProtocolError::InvalidParams`] when a field is wrong.
 pub fn decode_send_body(body: &[u8], limits: &DecodeLimits) -> Result<(Option<String>, SendMessage), ProtocolError> {
     let mut check = Check::new(limits);
-    let decoded = send_message(&mut check, read_body(body)?);
+    let decoded = read_body::<SendParams<'_>>(body)?.read(&mut check, &V0_3_REST);
     check.finish(decoded)
 }
 
@@ -29,7 +29,7 @@ pub fn decode_cancel_body(body: &[u8], limits: &DecodeLimits) -> Result<(Option<
         return Ok((None, None));
     }
     let mut check = Check::new(limits);
-    let body: wire::CancelBody<'_> = read_body(body)?;
+    let body: TaskParams<'_> = read_body(body)?;
     let metadata = check.object(format_args!("metadata"), body.metadata);
     let tenant = check.id(format_args!("tenant"), body.tenant);
     check.finish((tenant, metadata))
@@ -45,13 +45,13 @@ pub fn decode_push_config_body(
     limits: &DecodeLimits,
 ) -> Result<(Option<String>, PushConfig), ProtocolError> {
     let mut check = Check::new(limits);
-    let body: wire::PushBody<'_> = read_body(body)?;
+    let body: TaskPushConfig<'_> = read_body(body)?;
     let tenant = check.id(format_args!("tenant"), body.tenant);
     let (at, config) = match body.config {
         Some(Obj(config)) => ("config.pushNotificationConfig", config.push_notification_config),
         None => ("pushNotificationConfig", body.push_notification_config),
     };
-    let mut config = push::convert_required(&mut check, format_args!("{at}"), task_id, config);
+    let mut config = WireConfig::read_required(config, &mut check, at, task_id, &V0_3_REST);
     if config.id.is_empty()
         && let Some(id) = check.id(format_args!("configId"), body.config_id)
     {
@@ -71,4 +71,29 @@ pub fn decode_history_length(value: &str) -> Result<Option<u32>, ProtocolError> 
         Some(Err(_)) => wrong("must not be negative"),
         None => wrong("must be a whole number of 32 bits"),
     }
+}
+
+/// Writes the result of a call. A deletion has none, so nothing is written and the binding decides how that is spelled;
+/// a stream is written frame by frame with [`encode_update`]. There is no call that lists tasks. A card is written as
+/// the schema has it: that is what clients of this binding try first.
+pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
+    match reply {
+        Reply::Card(card) => encode_card(card, out),
+        reply => wire::write_reply(reply, &V0_3_REST, out),
+    }
+}
+
+/// Writes one update of a stream.
+pub fn encode_update(update: &Update, out: &mut Vec<u8>) {
+    wire::write_update(update, &V0_3_REST, out);
+}
+
+/// Writes a task, as much of it as the view shows.
+pub fn encode_task(view: &TaskView, out: &mut Vec<u8>) {
+    wire::write_task(view, &V0_3_REST, out);
+}
+
+/// Writes a message.
+pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
+    wire::write_message(message, &V0_3_REST, out);
 }

@@ -1,0 +1,387 @@
+//! The requests as they stand in a JSON-RPC call or an HTTP body, and what answers them.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::{ListTasks, PushConfigPage, Reply, SendMessage, TaskPage};
+use crate::dialect::json::{
+    Check, DecodeLimits, Int, List, NameOrNumber, Obj, Raw, Text, append, read_body, write_array,
+};
+use crate::error::ProtocolError;
+use crate::model::{self, Dialect, Role, TaskState, TaskView, Update};
+
+use super::message::{Message, texts_of};
+use super::push::{PushConfig, WrittenConfig};
+use super::spelling::{PartForm, PushForm, Spelling};
+use super::task::{ArtifactUpdate, StatusUpdate, StreamResponse, Task};
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::dialect) struct SendParams<'a> {
+    #[serde(borrow)]
+    tenant: Option<Text<'a>>,
+    #[serde(borrow, alias = "request")]
+    message: Option<Obj<Message<'a>>>,
+    #[serde(borrow)]
+    configuration: Option<Obj<Configuration<'a>>>,
+    #[serde(borrow)]
+    metadata: Option<Raw<'a>>,
+    /// Belongs into the message; a sample of the 0.2 specification has it here.
+    #[serde(borrow)]
+    message_id: Option<Text<'a>>,
+    /// Belongs into the message; some clients have it here.
+    #[serde(borrow)]
+    context_id: Option<Text<'a>>,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Configuration<'a> {
+    #[serde(borrow, alias = "accepted_output_modes")]
+    accepted_output_modes: Option<List<Text<'a>>>,
+    /// The webhook of 1.0, of 0.3 in its schema, and in its proto. Boxed, because few have one and all would carry the room
+    /// for it.
+    #[serde(borrow, alias = "task_push_notification_config")]
+    task_push_notification_config: Option<Box<Obj<PushConfig<'a>>>>,
+    #[serde(borrow)]
+    push_notification_config: Option<Box<Obj<PushConfig<'a>>>>,
+    #[serde(borrow, alias = "push_notification")]
+    push_notification: Option<Box<Obj<PushConfig<'a>>>>,
+    #[serde(alias = "history_length")]
+    history_length: Option<Int>,
+    #[serde(alias = "return_immediately")]
+    return_immediately: Option<bool>,
+    blocking: Option<bool>,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::dialect) struct ListTasksParams<'a> {
+    #[serde(borrow)]
+    pub(in crate::dialect) tenant: Option<Text<'a>>,
+    #[serde(borrow, alias = "context_id")]
+    pub(in crate::dialect) context_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(in crate::dialect) status: Option<NameOrNumber<'a>>,
+    #[serde(alias = "page_size")]
+    pub(in crate::dialect) page_size: Option<Int>,
+    #[serde(borrow, alias = "page_token")]
+    pub(in crate::dialect) page_token: Option<Text<'a>>,
+    #[serde(alias = "history_length")]
+    pub(in crate::dialect) history_length: Option<Int>,
+    #[serde(borrow, alias = "status_timestamp_after")]
+    pub(in crate::dialect) status_timestamp_after: Option<Text<'a>>,
+    #[serde(alias = "include_artifacts")]
+    pub(in crate::dialect) include_artifacts: Option<bool>,
+}
+
+/// What names a task: getting, canceling and following it; the body of a cancel over HTTP, whose path has the id; asking for
+/// the extended card, which names none.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::dialect) struct TaskParams<'a> {
+    #[serde(borrow)]
+    pub(in crate::dialect) tenant: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(in crate::dialect) id: Option<Text<'a>>,
+    #[serde(alias = "history_length")]
+    pub(in crate::dialect) history_length: Option<Int>,
+    #[serde(borrow)]
+    pub(in crate::dialect) metadata: Option<Raw<'a>>,
+}
+
+/// Getting, listing and deleting webhooks. In 1.0 `id` is the webhook's, in 0.3 the task's.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::dialect) struct PushParams<'a> {
+    #[serde(borrow)]
+    pub(in crate::dialect) tenant: Option<Text<'a>>,
+    #[serde(borrow, alias = "task_id")]
+    pub(in crate::dialect) task_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(in crate::dialect) id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(in crate::dialect) push_notification_config_id: Option<Text<'a>>,
+    #[serde(alias = "page_size")]
+    pub(in crate::dialect) page_size: Option<Int>,
+    #[serde(borrow, alias = "page_token")]
+    pub(in crate::dialect) page_token: Option<Text<'a>>,
+}
+
+impl<'a> SendParams<'a> {
+    pub(in crate::dialect) fn of(send: &'a SendMessage, tenant: Option<&'a str>, spelling: &Spelling) -> Self {
+        let push_config = send.push_config.as_ref().map(|config| Box::new(Obj(PushConfig::of(config, spelling))));
+        let mut configuration = Configuration {
+            accepted_output_modes: texts_of(send.accepted_output_modes.iter().map(String::as_str)),
+            history_length: send.history_length.and_then(|length| i32::try_from(length).ok()).map(Int),
+            ..Configuration::default()
+        };
+        match spelling.push {
+            PushForm::Flat => {
+                configuration.task_push_notification_config = push_config;
+                configuration.return_immediately = send.return_immediately.then_some(true);
+            }
+            PushForm::OfTask => {
+                configuration.push_notification_config = push_config;
+                configuration.blocking = Some(!send.return_immediately);
+            }
+            PushForm::Resource => {
+                configuration.push_notification = push_config;
+                configuration.blocking = Some(!send.return_immediately);
+            }
+        }
+        Self {
+            tenant: tenant.map(Text::from),
+            message: Some(Obj(Message::of(&send.message, spelling))),
+            configuration: Some(Obj(configuration)),
+            metadata: send.metadata.as_ref().map(Raw::from),
+            ..Self::default()
+        }
+    }
+
+    pub(in crate::dialect) fn read(self, check: &mut Check<'_>, spelling: &Spelling) -> (Option<String>, SendMessage) {
+        let tenant = check.id(format_args!("tenant"), self.tenant);
+        let message = match self.message {
+            Some(Obj(mut message)) => {
+                if spelling.parts == PartForm::Kind {
+                    message.message_id = message.message_id.or(self.message_id);
+                    message.context_id = message.context_id.or(self.context_id);
+                }
+                message.read(check, format_args!("message"), spelling)
+            }
+            None => {
+                check.violation(format_args!("message"), "is required");
+                model::Message::new(Role::User, "", Vec::new())
+            }
+        };
+        let mut send = SendMessage {
+            open_as: None,
+            message,
+            accepted_output_modes: Vec::new(),
+            push_config: None,
+            history_length: None,
+            return_immediately: false,
+            metadata: check.object(format_args!("metadata"), self.metadata),
+        };
+        if let Some(Obj(configuration)) = self.configuration {
+            configuration.read(check, spelling, &mut send);
+        }
+        (tenant, send)
+    }
+}
+
+impl Configuration<'_> {
+    fn read(self, check: &mut Check<'_>, spelling: &Spelling, send: &mut SendMessage) {
+        send.accepted_output_modes =
+            check.lines(format_args!("configuration.acceptedOutputModes"), self.accepted_output_modes);
+        let (name, config) = match spelling.push {
+            PushForm::Flat => ("taskPushNotificationConfig", self.task_push_notification_config),
+            PushForm::OfTask => ("pushNotificationConfig", self.push_notification_config),
+            PushForm::Resource => ("pushNotification", self.push_notification),
+        };
+        send.push_config = config.map(|config| config.0.read(check, format_args!("configuration.{name}."), spelling).1);
+        let history_length = check.history_length(format_args!("configuration.historyLength"), self.history_length);
+        send.history_length = match spelling.push {
+            PushForm::Flat => history_length,
+            // A number without presence: 0 is none.
+            PushForm::OfTask | PushForm::Resource => history_length.filter(|length| *length > 0),
+        };
+        send.return_immediately = match spelling.push {
+            PushForm::Flat => self.return_immediately.unwrap_or_default(),
+            // The schema leaves open what an absent flag means. Waiting is what most servers of its time did.
+            PushForm::OfTask => self.blocking == Some(false),
+            // A flag without presence: absent is false. Without any configuration nobody has said anything, and we wait.
+            PushForm::Resource => !self.blocking.unwrap_or_default(),
+        };
+    }
+}
+
+impl<'a> ListTasksParams<'a> {
+    pub(in crate::dialect) fn read(self, check: &mut Check<'_>, spelling: &Spelling) -> ListTasks {
+        ListTasks {
+            context_id: check.id(format_args!("contextId"), self.context_id),
+            state: self.status.and_then(|sent| read_filter(check, &sent, spelling)),
+            page_size: check.page_size(self.page_size),
+            page_token: check.optional_line(format_args!("pageToken"), self.page_token),
+            history_length: check.history_length(format_args!("historyLength"), self.history_length),
+            status_since: check.timestamp(format_args!("statusTimestampAfter"), self.status_timestamp_after),
+            include_artifacts: self.include_artifacts.unwrap_or_default(),
+        }
+    }
+}
+
+/// A state to filter by; the unspecified one filters nothing.
+fn read_filter(check: &mut Check<'_>, sent: &NameOrNumber<'_>, spelling: &Spelling) -> Option<TaskState> {
+    spelling.read_state(sent).unwrap_or_else(|| {
+        let description = format!("{sent} is not a task state; use a name such as TASK_STATE_WORKING");
+        check.violation(format_args!("status"), description);
+        None
+    })
+}
+
+/// All four members are always there: an empty token is how a client learns that this was the last page.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tasks<'a> {
+    #[serde(borrow)]
+    tasks: Option<List<Obj<Task<'a>>>>,
+    #[serde(borrow, alias = "next_page_token")]
+    next_page_token: Option<Text<'a>>,
+    #[serde(alias = "page_size")]
+    page_size: Option<u32>,
+    #[serde(alias = "total_size")]
+    total_size: Option<u64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenConfigs<'a> {
+    configs: Vec<WrittenConfig<'a>>,
+    next_page_token: Option<Text<'a>>,
+}
+
+/// Appends an object of this form. Nothing in a form can fail to be written.
+fn put<T: Serialize>(out: &mut Vec<u8>, form: &T) {
+    append(out, form).expect("every key of a form is a text");
+}
+
+/// Writes the result of a call. A deletion has none, so nothing is written and the binding decides how that is spelled;
+/// a stream is written frame by frame with [`write_update`]. Cards are written by their own.
+pub fn write_reply(reply: &Reply, spelling: &Spelling, out: &mut Vec<u8>) {
+    match reply {
+        Reply::Task(view) => write_task(view, spelling, out),
+        Reply::SentTask(view) => write_stream_response(&Sent::Task(view), spelling, out),
+        Reply::SentMessage(message) => write_stream_response(&Sent::Message(message), spelling, out),
+        Reply::Tasks(page) => put(out, &Tasks::of(page, spelling)),
+        Reply::PushConfig(config) => put(out, &WrittenConfig::of(config, spelling)),
+        Reply::PushConfigs(page) => write_push_configs(page, spelling, out),
+        Reply::Card(_) | Reply::Deleted => {}
+        Reply::Stream(_) => debug_assert!(false, "a stream has no single written form"),
+    }
+}
+
+/// Writes a task, as much of it as the view shows.
+pub fn write_task(view: &TaskView, spelling: &Spelling, out: &mut Vec<u8>) {
+    // A small task takes about this much; one reservation then covers it.
+    out.reserve(640);
+    put(out, &Task::of(view, spelling));
+}
+
+/// Writes a message.
+pub fn write_message(message: &model::Message, spelling: &Spelling, out: &mut Vec<u8>) {
+    put(out, &Message::of(message, spelling));
+}
+
+/// Writes one update of a stream or a webhook.
+pub fn write_update(update: &Update, spelling: &Spelling, out: &mut Vec<u8>) {
+    let sent = match update {
+        Update::Task(view) => Sent::Task(view),
+        Update::Message(message) => Sent::Message(message),
+        Update::Status(update) => Sent::Status(update),
+        Update::Artifact(update) => Sent::Artifact(update),
+    };
+    write_stream_response(&sent, spelling, out);
+}
+
+/// What a send or a stream is answered with.
+enum Sent<'a> {
+    Task(&'a TaskView),
+    Message(&'a model::Message),
+    Status(&'a model::StatusUpdate),
+    Artifact(&'a model::ArtifactUpdate),
+}
+
+fn write_stream_response(sent: &Sent<'_>, spelling: &Spelling, out: &mut Vec<u8>) {
+    out.reserve(640);
+    let mut response = StreamResponse::default();
+    match (sent, spelling.wraps) {
+        (Sent::Task(view), true) => response.task = Some(Obj(Task::of(view, spelling))),
+        (Sent::Task(view), false) => return put(out, &Task::of(view, spelling)),
+        (Sent::Message(message), true) => response.message = Some(Obj(Message::of(message, spelling))),
+        (Sent::Message(message), false) => return put(out, &Message::of(message, spelling)),
+        (Sent::Status(update), true) => response.status_update = Some(Obj(StatusUpdate::of(update, spelling))),
+        (Sent::Status(update), false) => return put(out, &StatusUpdate::of(update, spelling)),
+        (Sent::Artifact(update), true) => response.artifact_update = Some(Obj(ArtifactUpdate::of(update, spelling))),
+        (Sent::Artifact(update), false) => return put(out, &ArtifactUpdate::of(update, spelling)),
+    }
+    put(out, &response);
+}
+
+/// In 0.3 over JSON-RPC the list itself is the answer; it has no pages.
+fn write_push_configs(page: &PushConfigPage, spelling: &Spelling, out: &mut Vec<u8>) {
+    if spelling.push == PushForm::OfTask {
+        return write_array(out, &page.configs, |out, config| put(out, &WrittenConfig::of(config, spelling)));
+    }
+    let configs = page.configs.iter().map(|config| WrittenConfig::of(config, spelling)).collect();
+    let token = Some(page.next_page_token.as_str()).filter(|token| !token.is_empty());
+    put(out, &WrittenConfigs { configs, next_page_token: token.map(Text::from) });
+}
+
+impl<'a> Tasks<'a> {
+    fn of(page: &'a TaskPage, spelling: &Spelling) -> Self {
+        Self {
+            tasks: Some(page.tasks.iter().map(|view| Obj(Task::of(view, spelling))).collect()),
+            next_page_token: Some(Text::from(page.next_page_token.as_str())),
+            page_size: Some(page.page_size),
+            total_size: Some(page.total_size),
+        }
+    }
+}
+
+/// Reads an update of a stream, or what a send is answered with.
+///
+/// # Errors
+/// [`ProtocolError::ParseError`] when it is not JSON, else [`ProtocolError::InvalidParams`] naming the field.
+pub fn read_update(
+    text: &[u8],
+    spelling: &Spelling,
+    dialect: Dialect,
+    limits: &DecodeLimits,
+) -> Result<Update, ProtocolError> {
+    let mut check = Check::new(limits);
+    let response = if spelling.wraps { read_body(text)? } else { unwrapped(text)? };
+    let update = match response {
+        StreamResponse { task: Some(Obj(task)), .. } => {
+            let task = task.read(&mut check, format_args!("task"), spelling, dialect);
+            Update::Task(TaskView::whole(Arc::new(task)))
+        }
+        StreamResponse { message: Some(Obj(message)), .. } => {
+            Update::Message(message.read(&mut check, format_args!("message"), spelling).into())
+        }
+        StreamResponse { status_update: Some(Obj(update)), .. } => {
+            Update::Status(update.read(&mut check, format_args!("statusUpdate"), spelling))
+        }
+        StreamResponse { artifact_update: Some(Obj(update)), .. } => {
+            Update::Artifact(update.read(&mut check, format_args!("artifactUpdate"), spelling))
+        }
+        _ => {
+            let expected = "holds none of task, message, statusUpdate and artifactUpdate";
+            return Err(ProtocolError::invalid("result", expected));
+        }
+    };
+    check.finish(update)
+}
+
+/// What says itself what it is.
+fn unwrapped(text: &[u8]) -> Result<StreamResponse<'_>, ProtocolError> {
+    #[derive(Deserialize)]
+    struct Kind<'a> {
+        #[serde(borrow)]
+        kind: Option<Text<'a>>,
+    }
+    let Kind { kind } = read_body(text)?;
+    let mut response = StreamResponse::default();
+    match kind.as_ref().map(|kind| kind.0.as_ref()) {
+        Some("message") => response.message = Some(Obj(read_body(text)?)),
+        Some("status-update") => response.status_update = Some(Obj(read_body(text)?)),
+        Some("artifact-update") => response.artifact_update = Some(Obj(read_body(text)?)),
+        // Servers of 0.2 leave it out, and a task is what most of them say.
+        Some("task") | None => response.task = Some(Obj(read_body(text)?)),
+        Some(other) => {
+            let description = format!("is {other}, which is none of task, message, status-update and artifact-update");
+            return Err(ProtocolError::invalid("kind", description));
+        }
+    }
+    Ok(response)
+}
