@@ -7,12 +7,12 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
 
-use crate::call::SendMessage;
+use crate::call::{ListTasks, Request, SendMessage};
 use crate::model::{
     AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill,
-    Artifact, ArtifactUpdate, AuthenticationInfo, Dialect, Json, Message, OAuthFlow, OAuthFlowKind, Part, PartContent,
-    PushConfig, Role, SecurityRequirement, SecurityScheme, StatusUpdate, Task, TaskState, TaskStatus, TaskView,
-    Timestamp, Update,
+    Artifact, ArtifactUpdate, AuthenticationInfo, ConfigId, Dialect, Json, Message, OAuthFlow, OAuthFlowKind, Part,
+    PartContent, PushConfig, Role, SecurityRequirement, SecurityScheme, StatusUpdate, Task, TaskId, TaskState,
+    TaskStatus, TaskView, Timestamp, Update,
 };
 
 /// Small, quick and the same on every run.
@@ -213,7 +213,7 @@ pub(super) fn update() -> impl Strategy<Value = Update> {
 }
 
 /// A webhook as a client registers it with a send.
-fn push_config() -> impl Strategy<Value = PushConfig> {
+pub(super) fn push_config() -> impl Strategy<Value = PushConfig> {
     let authentication =
         (line(), option::of(line())).prop_map(|(scheme, credentials)| AuthenticationInfo { scheme, credentials });
     (option::of(id()), "[a-z]{1,9}", option::of(line()), option::of(authentication)).prop_map(
@@ -243,6 +243,42 @@ pub(super) fn send() -> impl Strategy<Value = SendMessage> {
             metadata,
         }
     })
+}
+
+/// Any of the eleven operations.
+pub(super) fn request() -> impl Strategy<Value = Request> {
+    let list = ((option::of(id()), option::of(state())), option::of(1..=100u32), option::of(line()), any::<bool>())
+        .prop_map(|((context_id, state), page_size, page_token, include_artifacts)| {
+            Request::ListTasks(ListTasks {
+                context_id: context_id.map(Into::into),
+                state,
+                page_size,
+                page_token,
+                history_length: page_size,
+                status_since: page_size.map(|n| Timestamp::default().plus_ms(i64::from(n) * 1_234_567)),
+                include_artifacts,
+            })
+        });
+    let registering = (push_config(), id()).prop_map(|(config, task_id)| {
+        Request::CreatePushConfig(PushConfig { task_id: task_id.into(), ..config }.into())
+    });
+    let ids = || (id(), id()).prop_map(|(task_id, id)| (TaskId::from(task_id), ConfigId::from(id)));
+    prop_oneof![
+        send().prop_map(|send| Request::SendMessage(send.into())),
+        send().prop_map(|send| Request::SendStreamingMessage(send.into())),
+        (id(), option::of(1..1_000u32))
+            .prop_map(|(id, history_length)| Request::GetTask { id: id.into(), history_length }),
+        list,
+        (id(), metadata()).prop_map(|(id, metadata)| Request::CancelTask { id: id.into(), metadata }),
+        id().prop_map(|id| Request::SubscribeToTask { id: id.into() }),
+        registering,
+        ids().prop_map(|(task_id, id)| Request::GetPushConfig { task_id, id }),
+        (id(), option::of(1..=100u32), option::of(line())).prop_map(|(task_id, page_size, page_token)| {
+            Request::ListPushConfigs { task_id: task_id.into(), page_size, page_token }
+        }),
+        ids().prop_map(|(task_id, id)| Request::DeletePushConfig { task_id, id }),
+        Just(Request::GetExtendedAgentCard),
+    ]
 }
 
 fn url() -> impl Strategy<Value = String> {

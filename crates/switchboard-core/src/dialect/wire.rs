@@ -19,7 +19,10 @@ mod spelling;
 mod task;
 
 pub(in crate::dialect) use call::{ListTasksParams, PushParams, SendParams, TaskParams};
-pub use call::{read_update, write_message, write_reply, write_task, write_update};
+pub use call::{
+    read_push_config, read_task, read_update, write_call, write_message, write_reply, write_send, write_task,
+    write_update,
+};
 pub(in crate::dialect) use card::is_of_0_3;
 pub use card::{read_card, write_card_0_3, write_card_1_0};
 pub(in crate::dialect) use push::{PushConfig, TaskPushConfig};

@@ -16,34 +16,34 @@ const LOOPBACK_NAMES: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 pub(crate) struct Origins {
     /// Scheme, host and port, and the path of a public URL; without a slash at its end.
     own: String,
-    /// The host and port in `own`, as most clients name them.
-    own_authority: String,
-    port: u16,
-    /// The port that a request means which names none.
-    default_port: u16,
     others: Vec<Other>,
 }
 
 struct Other {
-    host: &'static str,
     base: String,
+    /// Host and port as requests name them: without the port, if it is the one that a URL need not name.
+    authorities: Vec<String>,
 }
 
 impl Origins {
     /// One address whatever the request names: that of the public URL.
     pub(crate) fn fixed(base: String) -> Self {
-        Self { own: base, own_authority: String::new(), port: 0, default_port: 0, others: Vec::new() }
+        Self { own: base, others: Vec::new() }
     }
 
     /// The address of a port, `http://127.0.0.1:8080`, and the same port under every other name of this machine.
     pub(crate) fn of_port(base: String, port: u16) -> Self {
         let (scheme, own_authority) = base.split_once("://").unwrap_or(("http", &base));
-        let (own_host, _) = split(own_authority);
-        let other = |host| Other { host, base: format!("{scheme}://{host}:{port}") };
+        let own_host = own_authority.rsplit_once(':').map_or(own_authority, |(host, _)| host);
+        let is_default = port == if scheme == "https" { 443 } else { 80 };
+        let other = |host: &str| {
+            let mut authorities = vec![format!("{host}:{port}")];
+            authorities.extend(is_default.then(|| host.to_owned()));
+            Other { base: format!("{scheme}://{host}:{port}"), authorities }
+        };
         let others =
             LOOPBACK_NAMES.into_iter().filter(|name| !name.eq_ignore_ascii_case(own_host)).map(other).collect();
-        let default_port = if scheme == "https" { 443 } else { 80 };
-        Self { own_authority: own_authority.to_owned(), port, default_port, others, own: base }
+        Self { others, own: base }
     }
 
     pub(crate) fn own(&self) -> &str {
@@ -63,23 +63,8 @@ impl Origins {
         // HTTP/2 names the host in the request target, HTTP/1 in a header.
         let named = uri.authority().map(Authority::as_str);
         let named = named.or_else(|| headers.get(header::HOST).and_then(|host| host.to_str().ok()))?;
-        if named == self.own_authority {
-            return None;
-        }
-        let (host, port) = split(named);
-        let port = port.map_or(Some(self.default_port), |port| port.parse().ok());
-        if port != Some(self.port) {
-            return None;
-        }
-        self.others.iter().position(|other| other.host.eq_ignore_ascii_case(host))
-    }
-}
-
-/// Host and port of an authority. An IPv6 address keeps its brackets.
-fn split(authority: &str) -> (&str, Option<&str>) {
-    match authority.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
-        _ => (authority, None),
+        let is_named = |authority: &String| authority.eq_ignore_ascii_case(named);
+        self.others.iter().position(|other| other.authorities.iter().any(is_named))
     }
 }
 

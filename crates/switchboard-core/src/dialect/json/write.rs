@@ -181,7 +181,7 @@ pub fn write_json(out: &mut Vec<u8>, json: &Json) {
 
 /// As [`write_json`], of a text that is JSON.
 #[inline]
-pub fn write_json_text(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn write_json_text(out: &mut Vec<u8>, bytes: &[u8]) {
     if bytes.iter().fold(false, |found, byte| found | matches!(byte, b'\n' | b'\r')) {
         out.extend(bytes.iter().filter(|byte| !matches!(byte, b'\n' | b'\r')));
     } else {

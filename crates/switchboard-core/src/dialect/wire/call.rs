@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{ListTasks, PushConfigPage, Reply, SendMessage, TaskPage};
+use crate::call::{ListTasks, PushConfigPage, Reply, Request, SendMessage, TaskPage};
 use crate::dialect::json::{
     Check, DecodeLimits, Int, List, NameOrNumber, Obj, Raw, Text, append, read_body, write_array,
 };
 use crate::error::ProtocolError;
-use crate::model::{self, Dialect, Role, TaskState, TaskView, Update};
+use crate::model::{self, ConfigId, Dialect, Role, TaskId, TaskState, TaskView, Update};
 
 use super::message::{Message, texts_of};
-use super::push::{PushConfig, WrittenConfig};
+use super::push::{PushConfig, TaskPushConfig, WrittenConfig};
 use super::spelling::{PartForm, PushForm, Spelling};
 use super::task::{ArtifactUpdate, StatusUpdate, StreamResponse, Task};
 
@@ -198,6 +198,22 @@ impl Configuration<'_> {
 }
 
 impl<'a> ListTasksParams<'a> {
+    fn of(list: &'a ListTasks, spelling: &Spelling) -> Self {
+        let number = |number: Option<u32>| number.and_then(|number| i32::try_from(number).ok()).map(Int);
+        Self {
+            tenant: None,
+            context_id: list.context_id.as_ref().map(|id| Text::from(id.as_str())),
+            status: list.state.map(|state| NameOrNumber::Name(spelling.state(state).into())),
+            page_size: number(list.page_size),
+            page_token: list.page_token.as_deref().map(Text::from),
+            history_length: number(list.history_length),
+            status_timestamp_after: list
+                .status_since
+                .map(|at| Text(String::from_utf8_lossy(&at.to_rfc3339()).into_owned().into())),
+            include_artifacts: list.include_artifacts.then_some(true),
+        }
+    }
+
     pub(in crate::dialect) fn read(self, check: &mut Check<'_>, spelling: &Spelling) -> ListTasks {
         ListTasks {
             context_id: check.id(format_args!("contextId"), self.context_id),
@@ -218,6 +234,92 @@ fn read_filter(check: &mut Check<'_>, sent: &NameOrNumber<'_>, spelling: &Spelli
         check.violation(format_args!("status"), description);
         None
     })
+}
+
+/// A call as JSON-RPC sends it: the name of its method, and its params, which are appended to `out`. None for a call that this
+/// version does not have: 0.3 has no list of tasks.
+#[must_use]
+pub fn write_call(
+    request: &Request,
+    tenant: Option<&str>,
+    spelling: &Spelling,
+    out: &mut Vec<u8>,
+) -> Option<&'static str> {
+    let is_1_0 = spelling.push == PushForm::Flat;
+    let tenant = tenant.map(Text::from);
+    let (of_1_0, of_0_3) = match request {
+        Request::SendMessage(send) => {
+            write_send(send, tenant.as_ref().map(|tenant| tenant.0.as_ref()), spelling, out);
+            ("SendMessage", "message/send")
+        }
+        Request::SendStreamingMessage(send) => {
+            write_send(send, tenant.as_ref().map(|tenant| tenant.0.as_ref()), spelling, out);
+            ("SendStreamingMessage", "message/stream")
+        }
+        Request::GetTask { id, history_length } => {
+            let history_length = history_length.and_then(|length| i32::try_from(length).ok()).map(Int);
+            let id = Some(Text::from(id.as_str()));
+            put(out, &TaskParams { tenant, id, history_length, metadata: None });
+            ("GetTask", "tasks/get")
+        }
+        Request::ListTasks(_) if !is_1_0 => return None,
+        Request::ListTasks(list) => {
+            put(out, &ListTasksParams { tenant, ..ListTasksParams::of(list, spelling) });
+            ("ListTasks", "")
+        }
+        Request::CancelTask { id, metadata } => {
+            let (id, metadata) = (Some(Text::from(id.as_str())), metadata.as_ref().map(Raw::from));
+            put(out, &TaskParams { tenant, id, history_length: None, metadata });
+            ("CancelTask", "tasks/cancel")
+        }
+        Request::SubscribeToTask { id } => {
+            let id = Some(Text::from(id.as_str()));
+            put(out, &TaskParams { tenant, id, ..TaskParams::default() });
+            ("SubscribeToTask", "tasks/resubscribe")
+        }
+        Request::CreatePushConfig(config) => {
+            put(out, &WrittenConfig::of(config, spelling).for_tenant(tenant));
+            ("CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set")
+        }
+        Request::GetPushConfig { task_id, id } => {
+            put(out, &PushParams::of(task_id, Some(id), tenant, is_1_0));
+            ("GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get")
+        }
+        Request::ListPushConfigs { task_id, page_size, page_token } => {
+            let mut params = PushParams::of(task_id, None, tenant, is_1_0);
+            if is_1_0 {
+                params.page_size = page_size.and_then(|size| i32::try_from(size).ok()).map(Int);
+                params.page_token = page_token.as_deref().map(Text::from);
+            }
+            put(out, &params);
+            ("ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list")
+        }
+        Request::DeletePushConfig { task_id, id } => {
+            put(out, &PushParams::of(task_id, Some(id), tenant, is_1_0));
+            ("DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete")
+        }
+        Request::GetExtendedAgentCard => {
+            put(out, &TaskParams { tenant, ..TaskParams::default() });
+            ("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard")
+        }
+    };
+    Some(if is_1_0 { of_1_0 } else { of_0_3 })
+}
+
+/// Writes a send, as it stands in the params of JSON-RPC and in the body of HTTP.
+pub fn write_send(send: &SendMessage, tenant: Option<&str>, spelling: &Spelling, out: &mut Vec<u8>) {
+    put(out, &SendParams::of(send, tenant, spelling));
+}
+
+impl<'a> PushParams<'a> {
+    /// What names a webhook of a task, or all of them.
+    fn of(task: &'a TaskId, config: Option<&'a ConfigId>, tenant: Option<Text<'a>>, is_1_0: bool) -> Self {
+        let (task, config) = (Some(Text::from(task.as_str())), config.map(|id| Text::from(id.as_str())));
+        match is_1_0 {
+            true => Self { tenant, task_id: task, id: config, ..Self::default() },
+            false => Self { tenant, id: task, push_notification_config_id: config, ..Self::default() },
+        }
+    }
 }
 
 /// All four members are always there: an empty token is how a client learns that this was the last page.
@@ -327,6 +429,40 @@ impl<'a> Tasks<'a> {
             total_size: Some(page.total_size),
         }
     }
+}
+
+/// Reads a task that is the whole answer.
+///
+/// # Errors
+/// As [`read_update`].
+pub fn read_task(
+    text: &[u8],
+    spelling: &Spelling,
+    dialect: Dialect,
+    limits: &DecodeLimits,
+) -> Result<model::Task, ProtocolError> {
+    let mut check = Check::new(limits);
+    let task = read_body::<Task<'_>>(text)?.read(&mut check, format_args!("task"), spelling, dialect);
+    check.finish(task)
+}
+
+/// Reads a webhook that is the whole answer.
+///
+/// # Errors
+/// As [`read_update`].
+pub fn read_push_config(
+    text: &[u8],
+    spelling: &Spelling,
+    limits: &DecodeLimits,
+) -> Result<model::PushConfig, ProtocolError> {
+    let mut check = Check::new(limits);
+    let config = match spelling.push {
+        PushForm::Flat => read_body::<PushConfig<'_>>(text)?.read(&mut check, format_args!(""), spelling).1,
+        PushForm::OfTask | PushForm::Resource => {
+            read_body::<TaskPushConfig<'_>>(text)?.read_reply(&mut check, spelling)
+        }
+    };
+    check.finish(config)
 }
 
 /// Reads an update of a stream, or what a send is answered with.

@@ -91,6 +91,17 @@ impl<'a> WrittenConfig<'a> {
     }
 }
 
+impl<'a> WrittenConfig<'a> {
+    /// The same in a request that names its tenant.
+    pub(super) fn for_tenant(mut self, tenant: Option<Text<'a>>) -> Self {
+        match &mut self {
+            Self::Flat(config) => config.tenant = tenant,
+            Self::OfTask(config) => config.tenant = tenant,
+        }
+        self
+    }
+}
+
 impl<'a> PushConfig<'a> {
     pub(super) fn of(config: &'a model::PushConfig, spelling: &Spelling) -> Self {
         let authentication = config.authentication.as_ref().map(|AuthenticationInfo { scheme, credentials }| {

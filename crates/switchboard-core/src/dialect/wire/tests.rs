@@ -2,18 +2,23 @@
 
 use std::sync::Arc;
 
-use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
+use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
-use crate::call::SendMessage;
-use crate::dialect::json::{Check, DecodeLimits, append, read_body};
-use crate::dialect::testing::{card, send, update};
+use crate::call::{Reply, Request, SendMessage};
+use crate::dialect::json::{Check, DecodeLimits, Decoded, append, read_body};
+use crate::dialect::testing::{card, push_config, request, send, update};
+use crate::dialect::{v0_3, v1_0};
+use crate::error::ProtocolError;
 use crate::model::{
-    AgentCard, Artifact, Dialect, Message, OAuthFlow, OAuthFlowKind, Part, PartContent, SecurityScheme, TaskView,
-    Update,
+    AgentCard, Artifact, Dialect, Message, OAuthFlow, OAuthFlowKind, Part, PartContent, PushConfig, SecurityScheme,
+    TaskView, Update,
 };
 
 use super::spelling::{PartForm, Spelling, V0_3, V0_3_REST, V1_0};
-use super::{SendParams, read_card, read_update, write_card_0_3, write_card_1_0, write_update};
+use super::{
+    SendParams, read_card, read_push_config, read_update, write_call, write_card_0_3, write_card_1_0, write_reply,
+    write_update,
+};
 
 const SPELLINGS: [&Spelling; 3] = [&V1_0, &V0_3, &V0_3_REST];
 
@@ -73,6 +78,22 @@ fn send_without_losses(mut send: SendMessage, spelling: &Spelling) -> SendMessag
     send
 }
 
+type DecodeCall = fn(&str, Option<&str>, &DecodeLimits) -> Result<Decoded, ProtocolError>;
+
+/// Lists of webhooks have no pages in 0.3.
+fn request_without_losses(mut request: Request, spelling: &Spelling) -> Request {
+    match &mut request {
+        Request::SendMessage(send) | Request::SendStreamingMessage(send) => {
+            lose_of_message(&mut send.message, spelling)
+        }
+        Request::ListPushConfigs { page_size, page_token, .. } if spelling.parts != PartForm::Flat => {
+            (*page_size, *page_token) = (None, None);
+        }
+        _ => {}
+    }
+    request
+}
+
 /// A card of 0.3 has no signatures, no device flow, no word for PKCE.
 fn card_without_losses(mut card: AgentCard) -> AgentCard {
     card.signatures.clear();
@@ -118,6 +139,29 @@ proptest! {
             let read = check.finish(read).unwrap();
             prop_assert_eq!(&read_tenant, &tenant);
             prop_assert_eq!(read, send_without_losses(send.clone(), spelling));
+        }
+    }
+
+    #[test]
+    fn a_call_is_read_as_it_was_written(request in request(), tenant in proptest::option::of("[a-z]{1,9}")) {
+        for (spelling, decode) in [(&V1_0, v1_0::decode_call as DecodeCall), (&V0_3, v0_3::rpc::decode_call)] {
+            let mut params = Vec::new();
+            let Some(method) = write_call(&request, tenant.as_deref(), spelling, &mut params) else {
+                prop_assert!(matches!(request, Request::ListTasks(_)));
+                continue;
+            };
+            let read = decode(method, Some(std::str::from_utf8(&params).unwrap()), &DecodeLimits::default()).unwrap();
+            prop_assert_eq!(&read.tenant, &tenant);
+            prop_assert_eq!(read.request, request_without_losses(request.clone(), spelling));
+        }
+    }
+
+    #[test]
+    fn a_webhook_is_read_as_it_was_written(config in push_config(), ids in ("[a-z]{1,9}", "[a-z]{1,9}")) {
+        let config = PushConfig { task_id: ids.0.into(), id: ids.1.into(), ..config };
+        for spelling in SPELLINGS {
+            let text = written(|out| write_reply(&Reply::PushConfig(config.clone()), spelling, out));
+            prop_assert_eq!(read_push_config(&text, spelling, &DecodeLimits::default()).unwrap(), config.clone());
         }
     }
 
