@@ -43,7 +43,7 @@ pub(super) const WALLS: &[Wall] = &[
     Wall {
         name: "dialects do not know each other",
         rooms: &["crates/switchboard-core/src/dialect"],
-        law: ApartExcept(&["codes", "conversation", "detect", "json", "kinds", "protobuf", "retold"]),
+        law: ApartExcept(&["codes", "conversation", "detect", "json", "kinds", "protobuf", "retold", "wire"]),
         because: "a dialect that leans on another cannot be added, changed or removed alone",
     },
     Wall {

@@ -18,7 +18,7 @@ mod security;
 mod spelling;
 mod task;
 
-pub(in crate::dialect) use call::{ListTasksParams, PushParams, SendParams, TaskParams};
+pub(in crate::dialect) use call::{BareParams, ListTasksParams, PushParams, SendParams, TaskParams};
 pub use call::{
     read_push_config, read_task, read_update, write_call, write_message, write_reply, write_send, write_task,
     write_update,

@@ -3,10 +3,12 @@
 
 use std::fmt::Arguments;
 
+use serde::Deserialize;
+
 use crate::error::{ProtocolError, Violation};
 use crate::model::{Json, Timestamp};
 
-use super::{DecodeLimits, Int, LIST_ITEMS_KEPT, List, Raw, Text, excerpt};
+use super::{DecodeLimits, Int, LIST_ITEMS_KEPT, List, Only, Raw, Text, excerpt};
 
 /// Enough to mend a request by; more would only make the answer larger than the question.
 const VIOLATIONS_MAX: usize = 20;
@@ -19,6 +21,11 @@ pub struct Check<'l> {
 impl<'l> Check<'l> {
     pub fn new(limits: &'l DecodeLimits) -> Self {
         Self { limits, violations: Vec::new() }
+    }
+
+    /// Reads a member that only some spellings have.
+    pub fn only<'a, T: Deserialize<'a>>(&mut self, field: Arguments<'_>, member: Option<Only<'a, T>>) -> Option<T> {
+        member.and_then(|member| member.read(self, field))
     }
 
     /// The converted value, or everything that was wrong on the way to it.

@@ -2,7 +2,7 @@
 //! list items whatever is sent, and report a wrong type as serde does; [`parse_object`] finds out which field it was.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Arguments};
 use std::marker::PhantomData;
 
 use base64::Engine as _;
@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::model::Json;
 
+use super::Check;
 use super::ser::RAW;
 
 /// How many items of one list are kept; the rest is counted and dropped. Configured limits lie below this, so that a
@@ -252,6 +253,60 @@ impl<T: Serialize> Serialize for Obj<T> {
     #[inline]
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
+    }
+}
+
+/// A member that only some spellings have: in the others it is unknown, and whatever stands there is skipped. So it is read
+/// only when it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Only<'a, T> {
+    Sent(Raw<'a>),
+    Own(T),
+}
+
+impl<'a, T: Deserialize<'a>> Only<'a, T> {
+    /// Reads the member, which stands at `at`.
+    pub fn read(self, check: &mut Check<'_>, at: Arguments<'_>) -> Option<T> {
+        let text = match self {
+            Self::Own(own) => return Some(own),
+            Self::Sent(Raw(Cow::Borrowed(text))) => text,
+            // What was read from a text is borrowed from it.
+            Self::Sent(Raw(Cow::Owned(_))) => return None,
+        };
+        match serde_json::from_str(text) {
+            Ok(own) => Some(own),
+            Err(error) => {
+                let mut reader = serde_json::Deserializer::from_str(text);
+                let (path, description) = match serde_path_to_error::deserialize::<_, T>(&mut reader) {
+                    Ok(_) => (".".to_owned(), error.to_string()),
+                    Err(traced) => (traced.path().to_string(), traced.inner().to_string()),
+                };
+                let path = match path.as_str() {
+                    "." => String::new(),
+                    path if path.starts_with('[') => excerpt(path, 256),
+                    path => format!(".{}", excerpt(path, 256)),
+                };
+                check.violation(format_args!("{at}{path}"), excerpt(without_position(&description), 256));
+                None
+            }
+        }
+    }
+}
+
+impl<'de: 'a, 'a, T> Deserialize<'de> for Only<'a, T> {
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Raw::deserialize(deserializer).map(Self::Sent)
+    }
+}
+
+impl<T: Serialize> Serialize for Only<'_, T> {
+    #[inline]
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Sent(raw) => raw.serialize(serializer),
+            Self::Own(own) => own.serialize(serializer),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::dialect::json::{Check, DecodeLimits, Int, Obj, read_body};
 use crate::error::ProtocolError;
 use crate::model::{Json, Message, PushConfig, TaskId, TaskView, Update};
 
-use crate::dialect::wire::{self, PushConfig as WireConfig, SendParams, TaskParams, TaskPushConfig, V0_3_REST};
+use crate::dialect::wire::{self, BareParams, PushConfig as WireConfig, SendParams, TaskPushConfig, V0_3_REST};
 
 use super::encode_card;
 
@@ -29,7 +29,7 @@ pub fn decode_cancel_body(body: &[u8], limits: &DecodeLimits) -> Result<(Option<
         return Ok((None, None));
     }
     let mut check = Check::new(limits);
-    let body: TaskParams<'_> = read_body(body)?;
+    let body: BareParams<'_> = read_body(body)?;
     let metadata = check.object(format_args!("metadata"), body.metadata);
     let tenant = check.id(format_args!("tenant"), body.tenant);
     check.finish((tenant, metadata))
@@ -47,13 +47,14 @@ pub fn decode_push_config_body(
     let mut check = Check::new(limits);
     let body: TaskPushConfig<'_> = read_body(body)?;
     let tenant = check.id(format_args!("tenant"), body.tenant);
-    let (at, config) = match body.config {
+    let (at, config) = match check.only(format_args!("config"), body.config) {
         Some(Obj(config)) => ("config.pushNotificationConfig", config.push_notification_config),
         None => ("pushNotificationConfig", body.push_notification_config),
     };
     let mut config = WireConfig::read_required(config, &mut check, at, task_id, &V0_3_REST);
     if config.id.is_empty()
-        && let Some(id) = check.id(format_args!("configId"), body.config_id)
+        && let Some(id) = check.only(format_args!("configId"), body.config_id)
+        && let Some(id) = check.id(format_args!("configId"), Some(id))
     {
         config.id = id;
     }

@@ -5,7 +5,7 @@ use crate::dialect::json::{Check, DecodeLimits, Decoded, read_params, unknown_me
 use crate::error::ProtocolError;
 use crate::model::{Message, TaskView, Update};
 
-use crate::dialect::wire::{self, PushConfig, PushParams, SendParams, TaskParams, TaskPushConfig, V0_3};
+use crate::dialect::wire::{self, BareParams, PushConfig, PushParams, SendParams, TaskParams, TaskPushConfig, V0_3};
 
 use super::encode_card;
 
@@ -46,7 +46,8 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
         "tasks/get" => {
             let params: TaskParams<'_> = read_params(text)?;
             let id = check.required_id(format_args!("id"), params.id);
-            let history_length = check.history_length(format_args!("historyLength"), params.history_length);
+            let history_length = check.only(format_args!("historyLength"), params.history_length);
+            let history_length = check.history_length(format_args!("historyLength"), history_length);
             // "A positive number", says 7.3.1: none is not a way to ask for no history.
             let history_length = history_length.filter(|length| *length > 0);
             (check.id(format_args!("tenant"), params.tenant), Request::GetTask { id, history_length })
@@ -65,7 +66,8 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
         "tasks/pushNotificationConfig/set" => {
             let params: TaskPushConfig<'_> = read_params(text)?;
             let tenant = check.id(format_args!("tenant"), params.tenant);
-            let task_id = check.required_id(format_args!("taskId"), params.task_id);
+            let task_id = check.only(format_args!("taskId"), params.task_id);
+            let task_id = check.required_id(format_args!("taskId"), task_id);
             let (at, config) = ("pushNotificationConfig", params.push_notification_config);
             let config = PushConfig::read_required(config, &mut check, at, task_id, &V0_3);
             (tenant, Request::CreatePushConfig(config.into()))
@@ -74,7 +76,8 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
             let params: PushParams<'_> = read_params(text)?;
             let task_id = check.required_id(format_args!("id"), params.id);
             // Without one, the server picks.
-            let id = check.id(format_args!("pushNotificationConfigId"), params.push_notification_config_id);
+            let id = check.only(format_args!("pushNotificationConfigId"), params.push_notification_config_id);
+            let id = check.id(format_args!("pushNotificationConfigId"), id);
             let request = Request::GetPushConfig { task_id, id: id.unwrap_or_default() };
             (check.id(format_args!("tenant"), params.tenant), request)
         }
@@ -87,11 +90,12 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
         "tasks/pushNotificationConfig/delete" => {
             let params: PushParams<'_> = read_params(text)?;
             let task_id = check.required_id(format_args!("id"), params.id);
-            let id = check.required_id(format_args!("pushNotificationConfigId"), params.push_notification_config_id);
+            let id = check.only(format_args!("pushNotificationConfigId"), params.push_notification_config_id);
+            let id = check.required_id(format_args!("pushNotificationConfigId"), id);
             (check.id(format_args!("tenant"), params.tenant), Request::DeletePushConfig { task_id, id })
         }
         "agent/getAuthenticatedExtendedCard" => {
-            let params: TaskParams<'_> = read_params(text)?;
+            let params: BareParams<'_> = read_params(text)?;
             (check.id(format_args!("tenant"), params.tenant), Request::GetExtendedAgentCard)
         }
         _ => return Err(unknown_method(method, &METHODS)),

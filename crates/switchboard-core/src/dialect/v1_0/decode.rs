@@ -7,7 +7,9 @@ use crate::dialect::json::{Check, DecodeLimits, Decoded, read_body, read_params,
 use crate::error::ProtocolError;
 use crate::model::{Json, PushConfig};
 
-use crate::dialect::wire::{ListTasksParams, PushConfig as WireConfig, PushParams, SendParams, TaskParams, V1_0};
+use crate::dialect::wire::{
+    BareParams, ListTasksParams, PushConfig as WireConfig, PushParams, SendParams, TaskParams, V1_0,
+};
 
 /// The operations, by the names that JSON-RPC and gRPC have for them.
 pub(super) const METHODS: [&str; 11] = [
@@ -46,7 +48,8 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
         "GetTask" => {
             let params: TaskParams<'_> = read_params(text)?;
             let id = check.required_id(format_args!("id"), params.id);
-            let history_length = check.history_length(format_args!("historyLength"), params.history_length);
+            let history_length = check.only(format_args!("historyLength"), params.history_length);
+            let history_length = check.history_length(format_args!("historyLength"), history_length);
             (check.id(format_args!("tenant"), params.tenant), Request::GetTask { id, history_length })
         }
         "ListTasks" => {
@@ -74,15 +77,19 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
         }
         "GetTaskPushNotificationConfig" => {
             let params: PushParams<'_> = read_params(text)?;
-            let task_id = check.required_id(format_args!("taskId"), params.task_id);
+            let task_id = check.only(format_args!("taskId"), params.task_id);
+            let task_id = check.required_id(format_args!("taskId"), task_id);
             let id = check.required_id(format_args!("id"), params.id);
             (check.id(format_args!("tenant"), params.tenant), Request::GetPushConfig { task_id, id })
         }
         "ListTaskPushNotificationConfigs" => {
             let params: PushParams<'_> = read_params(text)?;
-            let task_id = check.required_id(format_args!("taskId"), params.task_id);
-            let page_size = check.implicit_page_size(params.page_size);
-            let page_token = check.optional_line(format_args!("pageToken"), params.page_token);
+            let task_id = check.only(format_args!("taskId"), params.task_id);
+            let task_id = check.required_id(format_args!("taskId"), task_id);
+            let page_size = check.only(format_args!("pageSize"), params.page_size);
+            let page_size = check.implicit_page_size(page_size);
+            let page_token = check.only(format_args!("pageToken"), params.page_token);
+            let page_token = check.optional_line(format_args!("pageToken"), page_token);
             (
                 check.id(format_args!("tenant"), params.tenant),
                 Request::ListPushConfigs { task_id, page_size, page_token },
@@ -90,12 +97,13 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
         }
         "DeleteTaskPushNotificationConfig" => {
             let params: PushParams<'_> = read_params(text)?;
-            let task_id = check.required_id(format_args!("taskId"), params.task_id);
+            let task_id = check.only(format_args!("taskId"), params.task_id);
+            let task_id = check.required_id(format_args!("taskId"), task_id);
             let id = check.required_id(format_args!("id"), params.id);
             (check.id(format_args!("tenant"), params.tenant), Request::DeletePushConfig { task_id, id })
         }
         "GetExtendedAgentCard" => {
-            let params: TaskParams<'_> = read_params(text)?;
+            let params: BareParams<'_> = read_params(text)?;
             (check.id(format_args!("tenant"), params.tenant), Request::GetExtendedAgentCard)
         }
         _ => return Err(unknown_method(method, &METHODS)),
@@ -122,7 +130,7 @@ pub fn decode_cancel_body(body: &[u8], limits: &DecodeLimits) -> Result<(Option<
         return Ok((None, None));
     }
     let mut check = Check::new(limits);
-    let params: TaskParams<'_> = read_body(body)?;
+    let params: BareParams<'_> = read_body(body)?;
     let metadata = check.object(format_args!("metadata"), params.metadata);
     let tenant = check.id(format_args!("tenant"), params.tenant);
     check.finish((tenant, metadata))

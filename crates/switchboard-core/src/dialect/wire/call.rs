@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{ListTasks, PushConfigPage, Reply, Request, SendMessage, TaskPage};
 use crate::dialect::json::{
-    Check, DecodeLimits, Int, List, NameOrNumber, Obj, Raw, Text, append, read_body, write_array,
+    Check, DecodeLimits, Int, List, NameOrNumber, Obj, Only, Raw, Text, append, read_body, write_array,
 };
 use crate::error::ProtocolError;
 use crate::model::{self, ConfigId, Dialect, Role, TaskId, TaskState, TaskView, Update};
@@ -29,10 +29,10 @@ pub(in crate::dialect) struct SendParams<'a> {
     metadata: Option<Raw<'a>>,
     /// Belongs into the message; a sample of the 0.2 specification has it here.
     #[serde(borrow)]
-    message_id: Option<Text<'a>>,
+    message_id: Option<Only<'a, Text<'a>>>,
     /// Belongs into the message; some clients have it here.
     #[serde(borrow)]
-    context_id: Option<Text<'a>>,
+    context_id: Option<Only<'a, Text<'a>>>,
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -43,16 +43,17 @@ struct Configuration<'a> {
     /// The webhook of 1.0, of 0.3 in its schema, and in its proto. Boxed, because few have one and all would carry the room
     /// for it.
     #[serde(borrow, alias = "task_push_notification_config")]
-    task_push_notification_config: Option<Box<Obj<PushConfig<'a>>>>,
+    task_push_notification_config: Option<Only<'a, Box<Obj<PushConfig<'a>>>>>,
     #[serde(borrow)]
-    push_notification_config: Option<Box<Obj<PushConfig<'a>>>>,
+    push_notification_config: Option<Only<'a, Box<Obj<PushConfig<'a>>>>>,
     #[serde(borrow, alias = "push_notification")]
-    push_notification: Option<Box<Obj<PushConfig<'a>>>>,
+    push_notification: Option<Only<'a, Box<Obj<PushConfig<'a>>>>>,
     #[serde(alias = "history_length")]
     history_length: Option<Int>,
-    #[serde(alias = "return_immediately")]
-    return_immediately: Option<bool>,
-    blocking: Option<bool>,
+    #[serde(borrow, alias = "return_immediately")]
+    return_immediately: Option<Only<'a, bool>>,
+    #[serde(borrow)]
+    blocking: Option<Only<'a, bool>>,
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -76,8 +77,16 @@ pub(in crate::dialect) struct ListTasksParams<'a> {
     pub(in crate::dialect) include_artifacts: Option<bool>,
 }
 
-/// What names a task: getting, canceling and following it; the body of a cancel over HTTP, whose path has the id; asking for
-/// the extended card, which names none.
+/// What names no task: asking for the extended card, and the body of a cancel over HTTP, whose path has the id.
+#[derive(Default, Deserialize, Serialize)]
+pub(in crate::dialect) struct BareParams<'a> {
+    #[serde(borrow)]
+    pub(in crate::dialect) tenant: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(in crate::dialect) metadata: Option<Raw<'a>>,
+}
+
+/// What names a task: getting, canceling and following it.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::dialect) struct TaskParams<'a> {
@@ -85,8 +94,8 @@ pub(in crate::dialect) struct TaskParams<'a> {
     pub(in crate::dialect) tenant: Option<Text<'a>>,
     #[serde(borrow)]
     pub(in crate::dialect) id: Option<Text<'a>>,
-    #[serde(alias = "history_length")]
-    pub(in crate::dialect) history_length: Option<Int>,
+    #[serde(borrow, alias = "history_length")]
+    pub(in crate::dialect) history_length: Option<Only<'a, Int>>,
     #[serde(borrow)]
     pub(in crate::dialect) metadata: Option<Raw<'a>>,
 }
@@ -98,20 +107,20 @@ pub(in crate::dialect) struct PushParams<'a> {
     #[serde(borrow)]
     pub(in crate::dialect) tenant: Option<Text<'a>>,
     #[serde(borrow, alias = "task_id")]
-    pub(in crate::dialect) task_id: Option<Text<'a>>,
+    pub(in crate::dialect) task_id: Option<Only<'a, Text<'a>>>,
     #[serde(borrow)]
     pub(in crate::dialect) id: Option<Text<'a>>,
     #[serde(borrow)]
-    pub(in crate::dialect) push_notification_config_id: Option<Text<'a>>,
-    #[serde(alias = "page_size")]
-    pub(in crate::dialect) page_size: Option<Int>,
+    pub(in crate::dialect) push_notification_config_id: Option<Only<'a, Text<'a>>>,
+    #[serde(borrow, alias = "page_size")]
+    pub(in crate::dialect) page_size: Option<Only<'a, Int>>,
     #[serde(borrow, alias = "page_token")]
-    pub(in crate::dialect) page_token: Option<Text<'a>>,
+    pub(in crate::dialect) page_token: Option<Only<'a, Text<'a>>>,
 }
 
 impl<'a> SendParams<'a> {
     pub(in crate::dialect) fn of(send: &'a SendMessage, tenant: Option<&'a str>, spelling: &Spelling) -> Self {
-        let push_config = send.push_config.as_ref().map(|config| Box::new(Obj(PushConfig::of(config, spelling))));
+        let push_config = send.push_config.as_ref().map(|own| Only::Own(Box::new(Obj(PushConfig::of(own, spelling)))));
         let mut configuration = Configuration {
             accepted_output_modes: texts_of(send.accepted_output_modes.iter().map(String::as_str)),
             history_length: send.history_length.and_then(|length| i32::try_from(length).ok()).map(Int),
@@ -120,15 +129,15 @@ impl<'a> SendParams<'a> {
         match spelling.push {
             PushForm::Flat => {
                 configuration.task_push_notification_config = push_config;
-                configuration.return_immediately = send.return_immediately.then_some(true);
+                configuration.return_immediately = send.return_immediately.then_some(Only::Own(true));
             }
             PushForm::OfTask => {
                 configuration.push_notification_config = push_config;
-                configuration.blocking = Some(!send.return_immediately);
+                configuration.blocking = Some(Only::Own(!send.return_immediately));
             }
             PushForm::Resource => {
                 configuration.push_notification = push_config;
-                configuration.blocking = Some(!send.return_immediately);
+                configuration.blocking = Some(Only::Own(!send.return_immediately));
             }
         }
         Self {
@@ -145,8 +154,9 @@ impl<'a> SendParams<'a> {
         let message = match self.message {
             Some(Obj(mut message)) => {
                 if spelling.parts == PartForm::Kind {
-                    message.message_id = message.message_id.or(self.message_id);
-                    message.context_id = message.context_id.or(self.context_id);
+                    let mut beside = |name, text: Option<Only<'a, Text<'a>>>| text?.read(check, format_args!("{name}"));
+                    message.message_id = message.message_id.or_else(|| beside("messageId", self.message_id));
+                    message.context_id = message.context_id.or_else(|| beside("contextId", self.context_id));
                 }
                 message.read(check, format_args!("message"), spelling)
             }
@@ -171,7 +181,7 @@ impl<'a> SendParams<'a> {
     }
 }
 
-impl Configuration<'_> {
+impl<'a> Configuration<'a> {
     fn read(self, check: &mut Check<'_>, spelling: &Spelling, send: &mut SendMessage) {
         send.accepted_output_modes =
             check.lines(format_args!("configuration.acceptedOutputModes"), self.accepted_output_modes);
@@ -180,6 +190,7 @@ impl Configuration<'_> {
             PushForm::OfTask => ("pushNotificationConfig", self.push_notification_config),
             PushForm::Resource => ("pushNotification", self.push_notification),
         };
+        let config = config.and_then(|config| config.read(check, format_args!("configuration.{name}")));
         send.push_config = config.map(|config| config.0.read(check, format_args!("configuration.{name}."), spelling).1);
         let history_length = check.history_length(format_args!("configuration.historyLength"), self.history_length);
         send.history_length = match spelling.push {
@@ -187,12 +198,17 @@ impl Configuration<'_> {
             // A number without presence: 0 is none.
             PushForm::OfTask | PushForm::Resource => history_length.filter(|length| *length > 0),
         };
+        let (name, flag) = match spelling.push {
+            PushForm::Flat => ("returnImmediately", self.return_immediately),
+            PushForm::OfTask | PushForm::Resource => ("blocking", self.blocking),
+        };
+        let flag = flag.and_then(|flag| flag.read(check, format_args!("configuration.{name}")));
         send.return_immediately = match spelling.push {
-            PushForm::Flat => self.return_immediately.unwrap_or_default(),
+            PushForm::Flat => flag.unwrap_or_default(),
             // The schema leaves open what an absent flag means. Waiting is what most servers of its time did.
-            PushForm::OfTask => self.blocking == Some(false),
+            PushForm::OfTask => flag == Some(false),
             // A flag without presence: absent is false. Without any configuration nobody has said anything, and we wait.
-            PushForm::Resource => !self.blocking.unwrap_or_default(),
+            PushForm::Resource => !flag.unwrap_or_default(),
         };
     }
 }
@@ -257,7 +273,7 @@ pub fn write_call(
             ("SendStreamingMessage", "message/stream")
         }
         Request::GetTask { id, history_length } => {
-            let history_length = history_length.and_then(|length| i32::try_from(length).ok()).map(Int);
+            let history_length = history_length.and_then(|length| i32::try_from(length).ok()).map(Int).map(Only::Own);
             let id = Some(Text::from(id.as_str()));
             put(out, &TaskParams { tenant, id, history_length, metadata: None });
             ("GetTask", "tasks/get")
@@ -288,8 +304,8 @@ pub fn write_call(
         Request::ListPushConfigs { task_id, page_size, page_token } => {
             let mut params = PushParams::of(task_id, None, tenant, is_1_0);
             if is_1_0 {
-                params.page_size = page_size.and_then(|size| i32::try_from(size).ok()).map(Int);
-                params.page_token = page_token.as_deref().map(Text::from);
+                params.page_size = page_size.and_then(|size| i32::try_from(size).ok()).map(Int).map(Only::Own);
+                params.page_token = page_token.as_deref().map(Text::from).map(Only::Own);
             }
             put(out, &params);
             ("ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list")
@@ -299,7 +315,7 @@ pub fn write_call(
             ("DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete")
         }
         Request::GetExtendedAgentCard => {
-            put(out, &TaskParams { tenant, ..TaskParams::default() });
+            put(out, &BareParams { tenant, metadata: None });
             ("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard")
         }
     };
@@ -316,8 +332,11 @@ impl<'a> PushParams<'a> {
     fn of(task: &'a TaskId, config: Option<&'a ConfigId>, tenant: Option<Text<'a>>, is_1_0: bool) -> Self {
         let (task, config) = (Some(Text::from(task.as_str())), config.map(|id| Text::from(id.as_str())));
         match is_1_0 {
-            true => Self { tenant, task_id: task, id: config, ..Self::default() },
-            false => Self { tenant, id: task, push_notification_config_id: config, ..Self::default() },
+            true => Self { tenant, task_id: task.map(Only::Own), id: config, ..Self::default() },
+            false => {
+                let push_notification_config_id = config.map(Only::Own);
+                Self { tenant, id: task, push_notification_config_id, ..Self::default() }
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Arguments;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dialect::json::{Check, List, NameOrNumber, Obj, Raw, Text, excerpt};
+use crate::dialect::json::{Check, List, NameOrNumber, Obj, Only, Raw, Text, excerpt};
 use crate::model::{self, Role};
 
 use super::part::{Part, parts_of, read_parts};
@@ -14,7 +14,7 @@ use super::spelling::{PartForm, Spelling};
 #[serde(rename_all = "camelCase")]
 pub(super) struct Message<'a> {
     #[serde(borrow)]
-    kind: Option<Text<'a>>,
+    kind: Option<Only<'a, Text<'a>>>,
     #[serde(borrow, alias = "message_id")]
     pub(super) message_id: Option<Text<'a>>,
     #[serde(borrow, alias = "context_id")]
@@ -27,7 +27,7 @@ pub(super) struct Message<'a> {
     parts: Option<List<Obj<Part<'a>>>>,
     /// What 0.3 over HTTP calls the parts.
     #[serde(borrow)]
-    content: Option<List<Obj<Part<'a>>>>,
+    content: Option<Only<'a, List<Obj<Part<'a>>>>>,
     #[serde(borrow)]
     metadata: Option<Raw<'a>>,
     #[serde(borrow)]
@@ -45,11 +45,11 @@ impl<'a> Message<'a> {
     pub(super) fn of(message: &'a model::Message, spelling: &Spelling) -> Self {
         let parts = Some(parts_of(&message.parts, spelling));
         let (parts, content) = match spelling.parts {
-            PartForm::Nested => (None, parts),
+            PartForm::Nested => (None, parts.map(Only::Own)),
             PartForm::Flat | PartForm::Kind => (parts, None),
         };
         Self {
-            kind: (!spelling.wraps).then_some(Text::from("message")),
+            kind: (!spelling.wraps).then_some(Only::Own(Text::from("message"))),
             message_id: Some(Text::from(message.message_id.as_str())),
             context_id: message.context_id.as_ref().map(|id| Text::from(id.as_str())),
             task_id: message.task_id.as_ref().map(|id| Text::from(id.as_str())),
@@ -67,7 +67,9 @@ impl<'a> Message<'a> {
 
     /// Reads the message that stands at `at`.
     pub(super) fn read(self, check: &mut Check<'_>, at: Arguments<'_>, spelling: &Spelling) -> model::Message {
-        if let Some(Text(kind)) = self.kind.as_ref().filter(|kind| !spelling.wraps && kind.0 != "message") {
+        let kind = self.kind.filter(|_| !spelling.wraps);
+        let kind = kind.and_then(|kind| kind.read(check, format_args!("{at}.kind")));
+        if let Some(Text(kind)) = kind.as_ref().filter(|kind| kind.0 != "message") {
             let description = format!("is {}; a message is of kind message", excerpt(kind, 64));
             check.violation(format_args!("{at}.kind"), description);
         }
@@ -93,7 +95,15 @@ impl<'a> Message<'a> {
                     check.violation(format_args!("{at}.content"), description);
                     Vec::new()
                 }
-                PartForm::Nested => read_parts(check, format_args!("{at}.content"), self.content, spelling),
+                PartForm::Nested => {
+                    let is_sent = self.content.is_some();
+                    let content = self.content.and_then(|content| content.read(check, format_args!("{at}.content")));
+                    match content.is_none() && is_sent {
+                        // What is wrong with it has been said.
+                        true => Vec::new(),
+                        false => read_parts(check, format_args!("{at}.content"), content, spelling),
+                    }
+                }
             },
             metadata: check.object(format_args!("{at}.metadata"), self.metadata),
             extensions: check.lines(format_args!("{at}.extensions"), self.extensions),

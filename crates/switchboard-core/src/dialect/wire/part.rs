@@ -6,7 +6,7 @@ use std::fmt::Arguments;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::dialect::json::{Base64, Check, List, Obj, Raw, Text, excerpt, present_raw};
+use crate::dialect::json::{Base64, Check, List, Obj, Only, Raw, Text, excerpt, present_raw};
 use crate::model::{self, PartContent};
 
 use super::data_part;
@@ -16,15 +16,15 @@ use super::spelling::{PartForm, Spelling};
 #[serde(rename_all = "camelCase")]
 pub(super) struct Part<'a> {
     #[serde(borrow)]
-    kind: Option<Text<'a>>,
+    kind: Option<Only<'a, Text<'a>>>,
     /// What 0.1 called `kind`. It is written as well: clients that read only that cannot be told from others by their requests,
     /// and no reader of `kind` minds.
     #[serde(borrow, rename = "type")]
-    old_kind: Option<Text<'a>>,
+    old_kind: Option<Only<'a, Text<'a>>>,
     #[serde(borrow)]
     text: Option<Text<'a>>,
     #[serde(borrow)]
-    file: Option<Obj<File<'a>>>,
+    file: Option<Only<'a, Obj<File<'a>>>>,
     #[serde(borrow)]
     raw: Option<Base64<'a>>,
     #[serde(borrow)]
@@ -112,7 +112,7 @@ impl<'a> Part<'a> {
             }
             (_, PartContent::Text(text)) => Self { text: Some(Text::from(&**text)), metadata, ..Self::default() },
             (_, PartContent::Raw(_) | PartContent::Url(_)) => {
-                Self { file: Some(Obj(File::of(part, spelling))), metadata, ..Self::default() }
+                Self { file: Some(Only::Own(Obj(File::of(part, spelling)))), metadata, ..Self::default() }
             }
             (form, PartContent::Data(data)) => {
                 let (data, metadata) = data_part::of(data, metadata);
@@ -129,7 +129,7 @@ impl<'a> Part<'a> {
                 PartContent::Raw(_) | PartContent::Url(_) => "file",
                 PartContent::Data(_) => "data",
             };
-            (written.kind, written.old_kind) = (Some(Text::from(kind)), Some(Text::from(kind)));
+            (written.kind, written.old_kind) = (Some(Only::Own(Text::from(kind))), Some(Only::Own(Text::from(kind))));
         }
         written
     }
@@ -171,9 +171,10 @@ impl<'a> Part<'a> {
     }
 
     fn read_with_kind(mut self, check: &mut Check<'_>, at: Arguments<'_>) -> model::Part {
-        self.check_kind(check, at);
         // A part that says no kind is spelled as in 1.0, where texts and data have a name and a type, too.
-        if (self.kind.is_some() || self.old_kind.is_some()) && !self.is_flat_file() {
+        let says_kind = self.kind.is_some() || self.old_kind.is_some();
+        self.check_kind(check, at);
+        if says_kind && !self.is_flat_file() {
             (self.filename, self.media_type) = (None, None);
         }
         match (&self.text, &self.file, &self.data, self.is_flat_file()) {
@@ -199,7 +200,9 @@ impl<'a> Part<'a> {
     }
 
     /// Whether a part says what it is, and is that: exactly one of text, file and data, under the name of its kind.
-    fn check_kind(&self, check: &mut Check<'_>, at: Arguments<'_>) {
+    fn check_kind(&mut self, check: &mut Check<'_>, at: Arguments<'_>) {
+        let kind = self.kind.take().and_then(|kind| kind.read(check, format_args!("{at}.kind")));
+        let old_kind = self.old_kind.take().and_then(|kind| kind.read(check, format_args!("{at}.type")));
         let held = [
             ("text", self.text.is_some()),
             ("file", self.file.is_some()),
@@ -209,7 +212,7 @@ impl<'a> Part<'a> {
         ];
         let mut held = held.iter().filter(|(_, is_held)| *is_held).map(|(kind, _)| *kind);
         let (first, second) = (held.next(), held.next());
-        let named = match (&self.kind, &self.old_kind) {
+        let named = match (&kind, &old_kind) {
             (Some(kind), Some(old)) if kind != old => {
                 let (kind, old) = (excerpt(&kind.0, 64), excerpt(&old.0, 64));
                 return check.violation(at, format!("is of kind {kind} and of type {old}; say one"));
@@ -278,7 +281,9 @@ impl<'a> Part<'a> {
 
     /// Reads a file whose members for bytes and for a URL have these names.
     fn read_file(self, check: &mut Check<'_>, at: Arguments<'_>, [bytes, uri]: [&str; 2]) -> model::Part {
-        let Obj(file) = self.file.unwrap_or(Obj(File::default()));
+        let Some(Obj(file)) = self.file.and_then(|file| file.read(check, format_args!("{at}.file"))) else {
+            return model::Part::text(String::new());
+        };
         let at_file = format_args!("{at}.file");
         let held = [("data", &file.data), (bytes, if bytes == "bytes" { &file.bytes } else { &file.file_with_bytes })];
         let mut contents: Vec<PartContent> = Vec::with_capacity(1);

@@ -5,7 +5,7 @@ use std::fmt::Arguments;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dialect::json::{Check, List, Obj, Text};
+use crate::dialect::json::{Check, List, Obj, Only, Text};
 use crate::model::{self, AuthenticationInfo, ConfigId, TaskId};
 
 use super::spelling::{PushForm, Spelling};
@@ -15,11 +15,11 @@ use super::spelling::{PushForm, Spelling};
 #[serde(rename_all = "camelCase")]
 pub(in crate::dialect) struct PushConfig<'a> {
     #[serde(borrow)]
-    tenant: Option<Text<'a>>,
+    tenant: Option<Only<'a, Text<'a>>>,
     #[serde(borrow)]
     id: Option<Text<'a>>,
     #[serde(borrow, alias = "task_id")]
-    task_id: Option<Text<'a>>,
+    task_id: Option<Only<'a, Text<'a>>>,
     #[serde(borrow)]
     url: Option<Text<'a>>,
     #[serde(borrow)]
@@ -32,9 +32,9 @@ pub(in crate::dialect) struct PushConfig<'a> {
 #[derive(Default, Deserialize, Serialize)]
 struct Authentication<'a> {
     #[serde(borrow)]
-    scheme: Option<Text<'a>>,
+    scheme: Option<Only<'a, Text<'a>>>,
     #[serde(borrow)]
-    schemes: Option<List<Text<'a>>>,
+    schemes: Option<Only<'a, List<Text<'a>>>>,
     #[serde(borrow)]
     credentials: Option<Text<'a>>,
 }
@@ -47,13 +47,13 @@ pub(in crate::dialect) struct TaskPushConfig<'a> {
     #[serde(borrow)]
     pub(in crate::dialect) tenant: Option<Text<'a>>,
     #[serde(borrow, alias = "task_id")]
-    pub(in crate::dialect) task_id: Option<Text<'a>>,
+    pub(in crate::dialect) task_id: Option<Only<'a, Text<'a>>>,
     #[serde(borrow, alias = "config_id")]
-    pub(in crate::dialect) config_id: Option<Text<'a>>,
+    pub(in crate::dialect) config_id: Option<Only<'a, Text<'a>>>,
     #[serde(borrow)]
-    name: Option<Text<'a>>,
+    name: Option<Only<'a, Text<'a>>>,
     #[serde(borrow)]
-    pub(in crate::dialect) config: Option<Obj<InnerConfig<'a>>>,
+    pub(in crate::dialect) config: Option<Only<'a, Obj<InnerConfig<'a>>>>,
     #[serde(borrow, alias = "push_notification_config")]
     pub(in crate::dialect) push_notification_config: Option<Obj<PushConfig<'a>>>,
 }
@@ -76,9 +76,11 @@ pub(super) enum WrittenConfig<'a> {
 impl<'a> WrittenConfig<'a> {
     pub(super) fn of(config: &'a model::PushConfig, spelling: &Spelling) -> Self {
         let inner = PushConfig::of(config, spelling);
-        let task_id = Some(Text::from(config.task_id.as_str())).filter(|_| spelling.push == PushForm::OfTask);
-        let name = (spelling.push == PushForm::Resource)
-            .then(|| Text(Cow::Owned(format!("tasks/{}/pushNotificationConfigs/{}", config.task_id, config.id))));
+        let task_id = Some(Only::Own(Text::from(config.task_id.as_str())));
+        let task_id = task_id.filter(|_| spelling.push == PushForm::OfTask);
+        let name = (spelling.push == PushForm::Resource).then(|| {
+            Only::Own(Text(Cow::Owned(format!("tasks/{}/pushNotificationConfigs/{}", config.task_id, config.id))))
+        });
         match spelling.push {
             PushForm::Flat => Self::Flat(inner),
             PushForm::OfTask | PushForm::Resource => Self::OfTask(TaskPushConfig {
@@ -95,7 +97,7 @@ impl<'a> WrittenConfig<'a> {
     /// The same in a request that names its tenant.
     pub(super) fn for_tenant(mut self, tenant: Option<Text<'a>>) -> Self {
         match &mut self {
-            Self::Flat(config) => config.tenant = tenant,
+            Self::Flat(config) => config.tenant = tenant.map(Only::Own),
             Self::OfTask(config) => config.tenant = tenant,
         }
         self
@@ -108,9 +110,10 @@ impl<'a> PushConfig<'a> {
             let scheme = Text::from(scheme.as_str());
             let credentials = credentials.as_deref().map(Text::from);
             Obj(match spelling.push {
-                PushForm::Flat => Authentication { scheme: Some(scheme), schemes: None, credentials },
+                PushForm::Flat => Authentication { scheme: Some(Only::Own(scheme)), schemes: None, credentials },
                 PushForm::OfTask | PushForm::Resource => {
-                    Authentication { scheme: None, schemes: Some([scheme].into_iter().collect()), credentials }
+                    let schemes = Some(Only::Own([scheme].into_iter().collect()));
+                    Authentication { scheme: None, schemes, credentials }
                 }
             })
         });
@@ -118,7 +121,7 @@ impl<'a> PushConfig<'a> {
         Self {
             tenant: None,
             id: Some(config.id.as_str()).filter(|id| !id.is_empty()).map(Text::from),
-            task_id: task_id.map(Text::from),
+            task_id: task_id.map(|id| Only::Own(Text::from(id))),
             url: Some(Text::from(config.url.as_str())),
             token: config.token.as_deref().map(Text::from),
             authentication,
@@ -133,14 +136,18 @@ impl<'a> PushConfig<'a> {
         at: Arguments<'_>,
         spelling: &Spelling,
     ) -> (Option<String>, model::PushConfig) {
-        let tenant = check.id(format_args!("{at}tenant"), self.tenant);
+        // In 0.3 both stand beside it.
+        let own = |member: Option<Only<'a, Text<'a>>>| member.filter(|_| spelling.push == PushForm::Flat);
+        let tenant = own(self.tenant).and_then(|tenant| tenant.read(check, format_args!("{at}tenant")));
+        let tenant = check.id(format_args!("{at}tenant"), tenant);
+        let task_id = own(self.task_id).and_then(|id| id.read(check, format_args!("{at}taskId")));
         let authentication = self.authentication.and_then(|Obj(authentication)| match spelling.push {
             PushForm::Flat => Some(authentication.read_one(check, at)),
             PushForm::OfTask | PushForm::Resource => authentication.read_list(check, at),
         });
         let config = model::PushConfig {
             id: check.id(format_args!("{at}id"), self.id).unwrap_or_default(),
-            task_id: check.id(format_args!("{at}taskId"), self.task_id).unwrap_or_default(),
+            task_id: check.id(format_args!("{at}taskId"), task_id).unwrap_or_default(),
             url: check.push_url(format_args!("{at}url"), self.url),
             token: check.optional_line(format_args!("{at}token"), self.token),
             authentication,
@@ -172,7 +179,8 @@ impl<'a> PushConfig<'a> {
 
 impl Authentication<'_> {
     fn read_one(self, check: &mut Check<'_>, at: Arguments<'_>) -> AuthenticationInfo {
-        let scheme = check.optional_line(format_args!("{at}authentication.scheme"), self.scheme);
+        let scheme = self.scheme.and_then(|scheme| scheme.read(check, format_args!("{at}authentication.scheme")));
+        let scheme = check.optional_line(format_args!("{at}authentication.scheme"), scheme);
         if scheme.is_none() {
             check.violation(format_args!("{at}authentication.scheme"), "is required and must not be empty");
         }
@@ -183,7 +191,8 @@ impl Authentication<'_> {
     }
 
     fn read_list(self, check: &mut Check<'_>, at: Arguments<'_>) -> Option<AuthenticationInfo> {
-        let schemes = check.lines(format_args!("{at}authentication.schemes"), self.schemes);
+        let schemes = self.schemes.and_then(|list| list.read(check, format_args!("{at}authentication.schemes")));
+        let schemes = check.lines(format_args!("{at}authentication.schemes"), schemes);
         let credentials = check.optional_line(format_args!("{at}authentication.credentials"), self.credentials);
         let scheme = schemes.into_iter().find(|scheme| !scheme.is_empty());
         match (scheme, credentials) {
@@ -207,10 +216,13 @@ fn read_name(name: &str) -> Option<(&str, &str)> {
 impl TaskPushConfig<'_> {
     /// Reads what a server says of a webhook.
     pub(super) fn read_reply(self, check: &mut Check<'_>, spelling: &Spelling) -> model::PushConfig {
-        let named = self.name.as_ref().and_then(|name| read_name(&name.0));
-        let task_id = match (named, self.task_id) {
+        let name = self.name.and_then(|name| name.read(check, format_args!("name")));
+        let task_id = match (name.as_ref().and_then(|name| read_name(&name.0)), self.task_id) {
             (Some((task, _)), _) => TaskId::from(task),
-            (None, sent) => check.required_id(format_args!("taskId"), sent),
+            (None, sent) => {
+                let sent = sent.and_then(|id| id.read(check, format_args!("taskId")));
+                check.required_id(format_args!("taskId"), sent)
+            }
         };
         PushConfig::read_required(self.push_notification_config, check, "pushNotificationConfig", task_id, spelling)
     }
