@@ -1,14 +1,20 @@
 //! Logs: to standard error, for people or for machines. `RUST_LOG` chooses what is logged.
 
+mod format;
+mod writer;
+
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use switchboard::AccessLog;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::JsonFields;
 
 use crate::config::{ConfigError, Environment, Given, LogFormat, Origin};
-use crate::log_writer::LogWriter;
+
+use format::{JsonLine, TextLine};
+use writer::LogWriter;
 
 const DEFAULT_FILTER: &str = "info";
 
@@ -60,10 +66,10 @@ pub(crate) fn start(format: LogFormat, environment: &Environment) -> Result<Log,
     let filter = EnvFilter::try_new(filter).map_err(|error| Origin::Variable("RUST_LOG").error(error))?;
     let writer =
         LogWriter::stderr().map_err(|error| ConfigError::new(format!("the log cannot be written: {error}")))?;
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer.clone()).with_target(false);
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer.clone());
     match format {
-        LogFormat::Text => logs.with_ansi(std::io::stderr().is_terminal()).init(),
-        LogFormat::Json => logs.json().flatten_event(true).init(),
+        LogFormat::Text => logs.with_ansi(std::io::stderr().is_terminal()).event_format(TextLine).init(),
+        LogFormat::Json => logs.fmt_fields(JsonFields::new()).event_format(JsonLine).init(),
     }
     Ok(Log { writer, access: None })
 }

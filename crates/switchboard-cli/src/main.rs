@@ -8,7 +8,6 @@ mod config;
 mod db;
 mod failure;
 mod health;
-mod log_writer;
 mod logging;
 mod manual;
 mod outbox;

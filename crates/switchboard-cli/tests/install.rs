@@ -5,7 +5,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may say plainly what it knows")]
 
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -134,7 +133,7 @@ fn build(text: &str, folder: &Path) -> Image {
                 std::fs::create_dir_all(image.path(&image.workdir)).unwrap();
             }
             "COPY" => copy(image, &rest, earlier),
-            "RUN" => run(image, &rest, folder),
+            "RUN" => run(image, &rest),
             "ENV" => {
                 let pairs = rest.split_whitespace().map(|pair| pair.split_once('=').unwrap());
                 image.variables.extend(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -163,27 +162,23 @@ fn copy(image: &Image, rest: &str, earlier: &[Image]) {
         std::fs::create_dir_all(&to).unwrap();
     } else {
         std::fs::create_dir_all(to.parent().unwrap()).unwrap();
-        std::fs::copy(&from, &to).unwrap_or_else(|error| panic!("COPY {rest}: {error}"));
+        // A link, so that this process never has the binary open for writing: see `run`.
+        std::fs::hard_link(&from, &to).unwrap_or_else(|error| panic!("COPY {rest}: {error}"));
     }
 }
 
-/// Runs a line of the build stage in a shell, with its absolute paths inside the folder of the stage. `cargo` is a stand-in
-/// that checks what it is asked for, and leaves the binary where a release build would.
-fn run(image: &Image, line: &str, folder: &Path) {
-    let tools = folder.join("tools");
-    std::fs::create_dir_all(&tools).unwrap();
-    let cargo = tools.join("cargo");
-    let script = format!(
-        "#!/bin/sh\nset -eu\n[ \"$*\" = 'build --release --locked --package {}' ] || {{ echo \"unexpected: $*\" >&2; exit 9; }}\n\
-         mkdir -p target/release\ncp '{BINARY}' target/release/switchboard\n",
+/// Runs a line of the build stage in a shell, with its absolute paths inside the folder of the stage. `cargo` is a function
+/// of that shell: it checks what it is asked for, and leaves the binary where a release build would. It is not a script in a
+/// file: the system refuses to run a file while any process, such as a child that another test just forked, can write to it.
+fn run(image: &Image, line: &str) {
+    let cargo = format!(
+        "cargo() {{ [ \"$*\" = 'build --release --locked --package {}' ] || {{ echo \"unexpected: $*\" >&2; exit 9; }}\n\
+         mkdir -p target/release && cp '{BINARY}' target/release/switchboard; }}",
         env!("CARGO_PKG_NAME")
     );
-    std::fs::write(&cargo, script).unwrap();
-    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).unwrap();
     let line = line.replace(" /", &format!(" {}/", image.root.display()));
-    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
-    let ran =
-        command("sh").args(["-ec", &line]).env("PATH", path).current_dir(image.path(&image.workdir)).output().unwrap();
+    let script = format!("{cargo}\n{line}");
+    let ran = command("sh").args(["-ec", &script]).current_dir(image.path(&image.workdir)).output().unwrap();
     assert!(ran.status.success(), "RUN {line}: {}", said(&ran));
 }
 

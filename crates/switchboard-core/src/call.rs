@@ -316,7 +316,7 @@ impl fmt::Debug for SharedUpdate {
 }
 
 impl SharedUpdate {
-    /// An update that nobody has encoded yet.
+    /// An update that no reader has asked to see in any dialect yet.
     #[must_use]
     pub fn new(update: Update) -> Arc<Self> {
         Arc::new(Self { update, first: OnceLock::new(), others: OnceLock::new() })

@@ -31,8 +31,11 @@ impl Display for Escaped<'_> {
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
-        let mut unwritten = 0;
         let shown = &self.text[..end];
+        if end == self.text.len() && shown.bytes().all(is_plain) {
+            return f.write_str(shown);
+        }
+        let mut unwritten = 0;
         for (place, letter) in shown.char_indices() {
             if !needs_escape(letter) {
                 continue;
@@ -56,6 +59,11 @@ impl Display for Escaped<'_> {
             }
         }
     }
+}
+
+/// Whether this is a letter of ASCII that needs no escape, as nearly all are.
+fn is_plain(byte: u8) -> bool {
+    (0x20..0x7f).contains(&byte) && byte != b'\\'
 }
 
 fn needs_escape(letter: char) -> bool {

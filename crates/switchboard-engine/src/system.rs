@@ -16,7 +16,9 @@ impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
     fn now(&self) -> Timestamp {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_ms(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+        // Whole seconds fit into 63 bits, and so do their milliseconds for another 290 million years.
+        let seconds = i64::try_from(since_epoch.as_secs()).unwrap_or(i64::MAX);
+        Timestamp::from_ms(seconds.saturating_mul(1000).saturating_add(since_epoch.subsec_millis().into()))
     }
 }
 

@@ -125,7 +125,10 @@ pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/switchboard-stores/src/sqlite/writer.rs", "the one thread that writes the file"),
     ("crates/switchboard-stores/src/sqlite/readers.rs", "the threads that read the file"),
     ("crates/switchboard-stores/src/sqlite/census.rs", "the thread that counts a large file once, when it is opened"),
-    ("crates/switchboard-cli/src/log_writer.rs", "the thread that writes log lines, so that no request waits for them"),
+    (
+        "crates/switchboard-cli/src/logging/writer.rs",
+        "the thread that writes log lines, so that no request waits for them",
+    ),
     ("crates/switchboard-cli/src/main.rs", "a second signal leaves at once"),
     ("crates/switchboard-cli/src/agents/exec/launcher.rs", "the one thread that starts commands"),
     ("crates/switchboard-cli/src/chaos/crew.rs", "the clients of the load, owned by whoever started them"),

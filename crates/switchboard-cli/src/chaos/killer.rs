@@ -32,19 +32,18 @@ const MISDEEDS_MAX: usize = 5;
 /// How long a kill waits for somebody to be in the middle of a send.
 const VICTIM_WAIT: Duration = Duration::from_millis(300);
 
-/// Does it until it is `over`, and leaves a server that runs; none, if there is none any more that would.
+/// Kills servers until the run is `over`, and leaves one that runs; none, if the server does not start any more.
 pub(super) async fn rage(
     home: &Home,
     world: &Arc<World>,
     mut dice: Dice,
-    until: Instant,
     over: impl Fn() -> bool,
 ) -> (Option<Child>, Deeds) {
     let mut deeds = Deeds::default();
     let begun = Instant::now();
     while !over() {
         let behind = begun.elapsed() > KILL_EVERY * u32::try_from(world.kills() + 1).unwrap_or(u32::MAX);
-        if let Err(misdeed) = round(home, world, &mut dice, behind, until, &mut deeds).await {
+        if let Err(misdeed) = round(home, world, &mut dice, behind, &mut deeds).await {
             deeds.misdeeds.push(misdeed);
             // One that does not start will not start the next time either.
             if deeds.misdeeds.len() >= MISDEEDS_MAX {
@@ -71,14 +70,7 @@ fn start(home: &Home) -> Result<Child, String> {
     home.start().map_err(|error| format!("the server could not be started: {error}"))
 }
 
-async fn round(
-    home: &Home,
-    world: &World,
-    dice: &mut Dice,
-    behind: bool,
-    until: Instant,
-    deeds: &mut Deeds,
-) -> Result<(), String> {
+async fn round(home: &Home, world: &World, dice: &mut Dice, behind: bool, deeds: &mut Deeds) -> Result<(), String> {
     let mut child = start(home)?;
     if dice.one_in(7) {
         // Somewhere between being started and being ready.
@@ -98,7 +90,7 @@ async fn round(
             return Ok(());
         }
     }
-    sleep_until(if end > until && Instant::now() < until { until } else { end }).await;
+    sleep_until(end).await;
     if let Some(status) = child.ended() {
         return Err(format!("the server ended by itself: {status}; its log says why"));
     }

@@ -1,5 +1,6 @@
-//! One performance from beginning to end: the server, the receiver of webhooks, the clients and the killer, for so long
-//! (longer on a machine that is too busy to show enough of it in that time); then everybody ends what they are at, every task is looked at, and the server is stopped.
+//! One performance from beginning to end. The server, the receiver of webhooks, the clients and the killer run for the time
+//! that was asked for, and on a busy machine until they have made enough events to judge by. Then the clients end what they
+//! have begun, every task is read, and the server is stopped.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -91,7 +92,7 @@ pub(super) async fn perform(script: Script, mut news: impl FnMut(String)) -> Res
     };
     let killing = async {
         match violent {
-            true => killer::rage(&home, &world, dice.fork(), until, over).await,
+            true => killer::rage(&home, &world, dice.fork(), over).await,
             false => watch(&home, &world, until).await,
         }
     };

@@ -5,7 +5,7 @@ use super::{ContextId, Json, MessageId, Part, TaskId};
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// The client, or whoever speaks through it.
+    /// The client, on behalf of its user or agent.
     User,
     /// The agent.
     Agent,

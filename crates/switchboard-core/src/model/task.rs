@@ -13,7 +13,7 @@ pub const TIMED_OUT: &str = "Task timed out";
 /// Where a task stands. "Unspecified" is a spelling, not a state, so it is not here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TaskState {
-    /// Accepted, and nobody works on it yet.
+    /// The server has accepted the task, and no agent works on it yet.
     Submitted,
     /// The agent is at work.
     Working,
@@ -27,7 +27,7 @@ pub enum TaskState {
     InputRequired,
     /// The agent declined to do it. Final.
     Rejected,
-    /// Somebody must authorize something before the agent can go on.
+    /// The user must authorize something before the agent can go on.
     AuthRequired,
 }
 

@@ -142,7 +142,7 @@ impl Entering<'_> {
         // Room for what a short answer adds.
         let mut events = Vec::with_capacity(4);
         decide_onto(&mut events, &before, command, &house.bounds(), now).map_err(refused)?;
-        let extras = Extras { push, accept: self.accept(1, 0), ..Extras::default() };
+        let extras = Extras { push, accept: self.accept(now, 1, 0), ..Extras::default() };
         Ok(Prepared { record, inbound, before, events, extras, now })
     }
 
@@ -282,7 +282,8 @@ impl Entering<'_> {
             let message = Message { context_id, ..send.message.clone() };
             let inbound = self.inbound(turn, message, send.metadata.clone(), send.accepted_output_modes.clone());
             let command = Command::AddMessage { inbound };
-            let events = decide(&stored.head, command, &house.bounds(), house.now()).map_err(refused)?;
+            let now = house.now();
+            let events = decide(&stored.head, command, &house.bounds(), now).map_err(refused)?;
             let mut folded = Arc::unwrap_or_clone(stored.folded);
             folded.apply_all(&events);
             let after_seq = stored.head.seq;
@@ -291,7 +292,7 @@ impl Entering<'_> {
                 None => Vec::new(),
             };
             let push = self.push_change(&send, &id, after_seq, &configs)?;
-            let extras = Extras { push, accept: self.accept(turn, after_seq), ..Extras::default() };
+            let extras = Extras { push, accept: self.accept(now, turn, after_seq), ..Extras::default() };
             let head = StoredHead { key: stored.key, scope: self.scope.clone(), head: stored.head.clone() };
             let record = Arc::new(Record::stored(head));
             let entry = self.commit_and_run(record, &stored.head, events, Arc::new(folded), extras, false).await?;
@@ -339,9 +340,9 @@ impl Entering<'_> {
             .map_err(|full| ProtocolError::invalid(vocabulary(self.caller.dialect).push_config_of_send, full))
     }
 
-    fn accept(&self, turn: u32, after_seq: u64) -> Option<Accept> {
+    fn accept(&self, now: Timestamp, turn: u32, after_seq: u64) -> Option<Accept> {
         let Identity { key, digest, .. } = self.identity.clone()?;
-        let expires = self.house.now().plus_ms(i64::from(self.house.limits.idempotency_window_s) * 1000);
+        let expires = now.plus_ms(i64::from(self.house.limits.idempotency_window_s) * 1000);
         Some(Accept { key, digest, turn, after_seq, expires })
     }
 }

@@ -36,13 +36,12 @@ impl WorkTime {
 
     /// Notes a state that the agent has set.
     pub(crate) fn note(&self, state: TaskState) {
-        let now = Instant::now();
         self.with(|inner| {
             if let Some(since) = inner.paused_since.take() {
-                inner.paused += now.duration_since(since);
+                inner.paused += since.elapsed();
             }
             if state == TaskState::AuthRequired {
-                inner.paused_since = Some(now);
+                inner.paused_since = Some(Instant::now());
             }
         });
     }

@@ -1,6 +1,7 @@
 //! What the checksum of each row covers: every column of it, its number included, so that two rows whose contents were
-//! swapped are found as well as a flipped bit. A reader checks the row that it reads, `verify` checks all of them, and
-//! the writer checks a row before it writes a new state of it, so that damage is never given a good checksum.
+//! swapped are found as well as a flipped bit. A reader checks the row that it reads, and `verify` checks all of them. The
+//! writer takes a row one step on from what it wrote last itself, or from what it read and checked, so damage is never
+//! given a good checksum.
 //!
 //! One exception keeps commits cheap: when a webhook is due changes for many rows at once, so its two times have a
 //! checksum of their own, which does not know whose times they are.

@@ -18,6 +18,7 @@ use super::totals::Move;
 use crate::record::{Encoded, is_checkpoint_aside_from_artifacts, phase_number, state_number};
 
 /// What the writer needs to know of a task to take it one step on.
+#[derive(Clone, Copy)]
 pub(super) struct StepRow {
     kept: Kept,
     version: u64,
@@ -27,6 +28,31 @@ pub(super) struct StepRow {
     chains: Chains,
     closed_at: Option<i64>,
     cancel_requested: bool,
+}
+
+/// Rows of running tasks that the writer remembers. With more of them at work it reads them again.
+const STEPS_MAX: usize = 8192;
+
+impl StepRow {
+    fn of(columns: &TaskColumns<'_>) -> Self {
+        let time = |ms: Option<i64>| ms.map(Timestamp::from_ms);
+        let TaskColumns { scope_no, floor_seq, floor_version, created_at, .. } = *columns;
+        Self {
+            kept: Kept { scope_no, floor_seq, floor_version, created_at },
+            version: unsigned(columns.version),
+            fence: unsigned(columns.fence),
+            listing: Listing { phase: columns.phase, state: columns.state, status_at: columns.status_at },
+            run: Run {
+                running: columns.running != 0,
+                holder: columns.holder,
+                lease_until: time(columns.lease_until),
+                run_at: time(columns.run_at),
+            },
+            chains: Chains::of(columns),
+            closed_at: columns.closed_at,
+            cancel_requested: columns.cancel_requested != 0,
+        }
+    }
 }
 
 /// The columns that a step leaves as they are.
@@ -163,34 +189,32 @@ impl Ledger<'_> {
     }
 
     pub(super) fn step_row(&mut self, task_no: i64) -> Result<Option<StepRow>, Failure> {
-        let time = |ms: Option<i64>| ms.map(Timestamp::from_ms);
-        self.with_task(task_no, |columns| {
-            let TaskColumns { scope_no, floor_seq, floor_version, created_at, .. } = columns;
-            StepRow {
-                kept: Kept { scope_no, floor_seq, floor_version, created_at },
-                version: unsigned(columns.version),
-                fence: unsigned(columns.fence),
-                listing: Listing { phase: columns.phase, state: columns.state, status_at: columns.status_at },
-                run: Run {
-                    running: columns.running != 0,
-                    holder: columns.holder,
-                    lease_until: time(columns.lease_until),
-                    run_at: time(columns.run_at),
-                },
-                chains: Chains::of(&columns),
-                closed_at: columns.closed_at,
-                cancel_requested: columns.cancel_requested != 0,
-            }
-        })
+        match self.steps.get(&task_no) {
+            Some(known) => Ok(Some(*known)),
+            None => self.with_task(task_no, |columns| StepRow::of(&columns)),
+        }
     }
 
-    /// Looks at the row of a task, if it is there. A damaged one is an error: what is damaged is not written on, because
-    /// its next state would have a good checksum.
+    /// Remembers the row of a running task as it was just written.
+    fn remember_step(&mut self, task_no: i64, row: StepRow) {
+        if !row.run.running {
+            self.steps.remove(&task_no);
+            return;
+        }
+        if self.steps.len() >= STEPS_MAX {
+            self.steps.clear();
+        }
+        self.steps.insert(task_no, row);
+    }
+
+    /// Looks at the row of a task, if it is there, and no longer remembers it: whoever looks here writes it in a way of its
+    /// own. A damaged row is an error: what is damaged is not written on, because its next state would have a good checksum.
     pub(super) fn with_task<T>(
         &mut self,
         task_no: i64,
         look: impl FnOnce(TaskColumns<'_>) -> T,
     ) -> Result<Option<T>, Failure> {
+        self.steps.remove(&task_no);
         let mut rows = self.statements.select_task.query([task_no])?;
         let Some(row) = rows.next()? else { return Ok(None) };
         Ok(Some(look(task_columns(row)?)))
@@ -203,6 +227,7 @@ impl Ledger<'_> {
         let (head, listing) = (step.head, step.listing());
         let kept = Kept { scope_no, floor_seq: 0, floor_version: 0, created_at: step.at.as_ms() };
         let columns = step.columns(task_no, kept, Chains::default(), None);
+        let row = StepRow::of(&columns);
         let inserted = self.statements.insert_task.execute(params![
             task_no,
             columns.id,
@@ -240,6 +265,7 @@ impl Ledger<'_> {
         self.count_rows(1, head.id.as_str().len() + head.context_id.as_str().len() + step.artifacts.len());
         self.append_log(task_no, Chains::default(), step)?;
         self.remember_lease(task_no, step);
+        self.remember_step(task_no, row);
         Ok(Some(task_no))
     }
 
@@ -247,6 +273,7 @@ impl Ledger<'_> {
     pub(super) fn extend(&mut self, task_no: i64, old: &StepRow, step: &Step<'_>) -> Result<(), Failure> {
         let (head, run, listing) = (step.head, step.run, step.listing());
         let columns = step.columns(task_no, old.kept, old.chains, old.closed_at);
+        let row = StepRow::of(&columns);
         let listing_changes = listing != old.listing;
         let run_changes = head.cancel_requested != old.cancel_requested
             || Run { lease_until: None, ..run } != Run { lease_until: None, ..old.run };
@@ -287,6 +314,7 @@ impl Ledger<'_> {
         self.count_rows(1, step.artifacts.len());
         self.append_log(task_no, old.chains, step)?;
         self.remember_lease(task_no, step);
+        self.remember_step(task_no, row);
         Ok(())
     }
 

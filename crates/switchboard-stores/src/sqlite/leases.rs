@@ -4,11 +4,12 @@
 use std::collections::HashMap;
 
 use switchboard_core::model::Timestamp;
+use switchboard_engine::id_hash::IdHash;
 
 /// The leases of this epoch, and how they were before the batch.
 #[derive(Default)]
 pub(super) struct Leases {
-    held: HashMap<i64, Lease>,
+    held: HashMap<i64, Lease, IdHash>,
     undo: Vec<(i64, Option<Lease>)>,
 }
 

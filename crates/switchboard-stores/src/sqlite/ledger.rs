@@ -9,11 +9,13 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{TaskId, Timestamp};
+use switchboard_engine::id_hash::IdHash;
 use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::{Scope, StoredHead};
 
 use super::accepted::last_accepted_day;
 use super::checksums::{damaged_owner, of_meta, of_scope};
+use super::commit::StepRow;
 use super::error::Failure;
 use super::leases::Leases;
 use super::open::{NO_EPOCH, begin_epoch};
@@ -40,6 +42,9 @@ pub(super) struct Ledger<'c> {
     /// Until then ages do not count.
     pub(super) held_until: Option<Timestamp>,
     pub(super) leases: Leases,
+    /// The rows of running tasks as this writer left them, so that the next step need not read them again. Whoever writes
+    /// a row in another way forgets it here.
+    pub(super) steps: HashMap<i64, StepRow, IdHash>,
     scopes: HashMap<Scope, i64>,
     pub(super) last_task_no: i64,
     pub(super) last_push_no: i64,
@@ -91,6 +96,7 @@ impl<'c> Ledger<'c> {
             seen: now,
             held_until: wall_clock::read(connection)?.held_until,
             leases: Leases::default(),
+            steps: HashMap::default(),
             scopes: HashMap::new(),
             last_task_no: number("SELECT coalesce(max(task_no), 0) FROM task")?
                 .max(number("SELECT coalesce(max(value), 0) FROM meta WHERE name = 'last_task_no'")?),
@@ -111,6 +117,7 @@ impl<'c> Ledger<'c> {
             wall_clock::write_seen(&transaction, now)?;
             transaction.commit()?;
             self.leases.set_back(back_ms);
+            self.steps.clear();
         }
         self.now = now;
         self.effects.clear();
@@ -147,6 +154,7 @@ impl<'c> Ledger<'c> {
             self.effects.truncate(effects);
             self.moves.truncate(moves);
             self.leases.undo_to(leases);
+            self.steps.clear();
         }
         if done.is_ok() || damage.is_some() {
             self.connection.prepare_cached("RELEASE apart")?.execute([])?;
@@ -181,6 +189,7 @@ impl<'c> Ledger<'c> {
             tracing::error!(%error, "a transaction could not be rolled back");
         }
         self.leases.undo();
+        self.steps.clear();
         self.scopes.clear();
         self.effects.clear();
         self.moves.clear();

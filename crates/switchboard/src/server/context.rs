@@ -93,9 +93,8 @@ pub(crate) struct Mounted {
 
 impl Shared {
     /// The agents at the address that a request names: what it is told leads back there.
-    pub(crate) fn site(&self, uri: &Uri, headers: &HeaderMap) -> &Site {
-        let asked = self.origins.asked(uri, headers);
-        asked.and_then(|number| self.other_sites.get(number)).unwrap_or(&self.own_site)
+    pub(crate) fn site(&self, authority: Option<&str>) -> &Site {
+        self.origins.asked(authority).and_then(|number| self.other_sites.get(number)).unwrap_or(&self.own_site)
     }
 
     /// Who sends a request, told from its headers alone. Noted for the log lines about the request.

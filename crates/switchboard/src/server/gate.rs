@@ -1,7 +1,7 @@
 //! Loopback is not a wall: a page in a browser on this machine can reach a local port, and a name in somebody else's
 //! DNS can point at it. On loopback, a Host or Origin that is neither loopback nor our own is turned away.
 
-use http::{HeaderMap, HeaderValue, Uri, header};
+use http::{HeaderValue, Uri};
 
 use super::cors::Cors;
 
@@ -26,11 +26,10 @@ impl Gate {
         self.checks && self.own_host.as_deref().is_none_or(is_loopback_host)
     }
 
-    /// Whether a request may come in. `public` is the card, which any page may read.
+    /// Whether a request that names this host may come in. `public` is the card, which any page may read.
     pub(crate) fn admits(
         &self,
-        uri: &Uri,
-        headers: &HeaderMap,
+        authority: Option<&str>,
         origin: Option<&HeaderValue>,
         cors: &Cors,
         public: bool,
@@ -38,9 +37,7 @@ impl Gate {
         if !self.checks {
             return Ok(());
         }
-        // HTTP/2 names the host in the request target, HTTP/1 in a header.
-        let host = uri.host().or_else(|| headers.get(header::HOST).and_then(|host| host.to_str().ok()).map(host_name));
-        if !host.is_some_and(|host| self.is_ours(host)) {
+        if !authority.map(host_name).is_some_and(|host| self.is_ours(host)) {
             return Err("this server answers only to loopback names and to its public URL (Host header)");
         }
         let Some(origin) = origin.filter(|_| !public) else { return Ok(()) };

@@ -31,6 +31,7 @@ use super::context::{Head, Mounted, Shared};
 use super::metrics::Outcome;
 use super::names::grpc::{ENCODING, FIRST_EVENT_ID};
 use super::note::{Binding, Note, Refused as Mark};
+use super::origins::named_authority;
 use super::respond::text;
 
 /// Whether a request is a gRPC call, by its content type.
@@ -73,7 +74,7 @@ where
         gate.map_err(|why| ProtocolError::PermissionDenied { reason: why.to_owned() })?;
         let unknown = || ProtocolError::MethodNotFound { method: format!("{:.200}", parts.uri.path()), hint: None };
         let called = called.as_ref().ok_or_else(unknown)?;
-        let site = shared.site(&parts.uri, &parts.headers);
+        let site = shared.site(named_authority(&parts.uri, &parts.headers));
         let agent = site.agent(called.agent.as_deref()).ok_or_else(unknown)?;
         let head = Head { uri: &parts.uri, headers: &parts.headers, note };
         serve(shared, agent, called, &head, body).await

@@ -56,16 +56,17 @@ impl Origins {
     }
 
     /// Which of the other names a request names; none if it names the own one, or one that is not followed.
-    pub(crate) fn asked(&self, uri: &Uri, headers: &HeaderMap) -> Option<usize> {
-        if self.others.is_empty() {
-            return None;
-        }
-        // HTTP/2 names the host in the request target, HTTP/1 in a header.
-        let named = uri.authority().map(Authority::as_str);
-        let named = named.or_else(|| headers.get(header::HOST).and_then(|host| host.to_str().ok()))?;
+    pub(crate) fn asked(&self, named: Option<&str>) -> Option<usize> {
+        let named = named.filter(|_| !self.others.is_empty())?;
         let is_named = |authority: &String| authority.eq_ignore_ascii_case(named);
         self.others.iter().position(|other| other.authorities.iter().any(is_named))
     }
+}
+
+/// The host and port that a request names. HTTP/2 has them in the request target, HTTP/1 in a header.
+pub(crate) fn named_authority<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
+    let target = uri.authority().map(Authority::as_str);
+    target.or_else(|| headers.get(header::HOST).and_then(|host| host.to_str().ok()))
 }
 
 /// A listener on all addresses is reached on this machine by its loopback address.

@@ -27,6 +27,7 @@ use super::grpc;
 use super::metrics::Operation;
 use super::names::X_REQUEST_ID;
 use super::note::{Note, Underway};
+use super::origins::named_authority;
 use super::respond::{A2A_JSON, JSON, http_error, takes};
 use super::routes::{CorvidPlace, Place, Route, SeedPlace, route};
 use super::{download, http_json, jsonrpc, operator, ops, seeds};
@@ -56,6 +57,8 @@ impl A2aService {
     }
 }
 
+type Answering = Pin<Box<dyn Future<Output = Result<Response<ReplyBody>, Infallible>> + Send>>;
+
 impl<B> tower::Service<Request<B>> for A2aService
 where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
@@ -63,7 +66,7 @@ where
 {
     type Response = Response<ReplyBody>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    type Future = Answering;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
@@ -76,7 +79,7 @@ where
         // Each way is boxed by itself: one box for all would be as large as the largest of them at every request.
         #[cfg(feature = "grpc")]
         if grpc::is_call(&parts.headers) {
-            let (gate, stamp) = admit(&shared, &parts, false);
+            let (gate, stamp) = admit(&shared, &parts, named_authority(&parts.uri, &parts.headers), false);
             note.keep_line(&shared, &parts, &stamp.request_id);
             let (span, underway) = (stamp.span(), Underway::new(shared, note));
             let answer = async move {
@@ -84,7 +87,7 @@ where
                 let response = stamp.on(shared, grpc::answer(shared, &parts, note, gate, body).await);
                 Ok(underway.answered(response))
             };
-            return Box::pin(answer.instrument(span));
+            return boxed(span, answer);
         }
         let base = shared.mount.base_of(&parts);
         let place = route(parts.uri.path(), base);
@@ -95,7 +98,8 @@ where
             ),
             _ => false,
         };
-        let (gate, stamp) = admit(&shared, &parts, public);
+        let authority = named_authority(&parts.uri, &parts.headers);
+        let (gate, stamp) = admit(&shared, &parts, authority, public);
         note.keep_line(&shared, &parts, &stamp.request_id);
         let (span, underway) = (stamp.span(), Underway::new(shared, note));
         if let Err(why) = gate {
@@ -107,7 +111,7 @@ where
             let response = stamp.on(&underway.shared, preflight());
             return Box::pin(ready(Ok(span.in_scope(|| underway.answered(response)))));
         }
-        if let Some(agent) = rpc_agent(&underway.shared, &parts, &place) {
+        if let Some(agent) = rpc_agent(&underway.shared, &parts, authority, &place) {
             let answer = async move {
                 let shared = &underway.shared;
                 let head = Head { uri: &parts.uri, headers: &parts.headers, note: &underway.note };
@@ -116,24 +120,32 @@ where
                 let response = stamp.on(shared, begun.answer(shared, &agent).await);
                 Ok(underway.answered(response))
             };
-            return Box::pin(answer.instrument(span));
+            return boxed(span, answer);
         }
         let answer = async move {
             let shared = &underway.shared;
             let head = Head { uri: &parts.uri, headers: &parts.headers, note: &underway.note };
             let route = route(parts.uri.path(), shared.mount.base_of(&parts));
-            let site = shared.site(&parts.uri, &parts.headers);
+            let site = shared.site(named_authority(&parts.uri, &parts.headers));
             let response = stamp.on(shared, dispatch(shared, site, &head, &parts.method, route, body).await);
             Ok(underway.answered(response))
         };
-        Box::pin(answer.instrument(span))
+        boxed(span, answer)
     }
 }
 
+/// Has what an answer logs carry the request's span, if there is one.
+fn boxed<F>(span: Span, answer: F) -> Answering
+where
+    F: Future<Output = Result<Response<ReplyBody>, Infallible>> + Send + 'static,
+{
+    if span.is_disabled() { Box::pin(answer) } else { Box::pin(answer.instrument(span)) }
+}
+
 /// Whether a request may come in, and what its answer will carry either way.
-fn admit(shared: &Shared, parts: &Parts, public: bool) -> (Result<(), &'static str>, Stamp) {
+fn admit(shared: &Shared, parts: &Parts, authority: Option<&str>, public: bool) -> (Result<(), &'static str>, Stamp) {
     let origin = parts.headers.get(header::ORIGIN);
-    let gate = shared.gate.admits(&parts.uri, &parts.headers, origin, &shared.cors, public);
+    let gate = shared.gate.admits(authority, origin, &shared.cors, public);
     let request_id = shared.request_ids.name(&parts.headers);
     (gate, Stamp { public, origin: origin.cloned(), request_id })
 }
@@ -161,9 +173,9 @@ impl Stamp {
 }
 
 /// The agent of a JSON-RPC call whose path belongs to no single system's accent.
-fn rpc_agent(shared: &Shared, parts: &Parts, route: &Route<'_>) -> Option<Arc<Mounted>> {
+fn rpc_agent(shared: &Shared, parts: &Parts, authority: Option<&str>, route: &Route<'_>) -> Option<Arc<Mounted>> {
     let Route::Agent { agent, place: Place::Root | Place::JsonRpc } = route else { return None };
-    let agent = shared.site(&parts.uri, &parts.headers).agent(agent.as_deref())?;
+    let agent = shared.site(authority).agent(agent.as_deref())?;
     (parts.method == Method::POST && agent.accent.claim.is_none()).then(|| agent.clone())
 }
 

@@ -137,13 +137,25 @@ fn is_special(byte: u8) -> bool {
 
 #[inline]
 fn needs_escapes(bytes: &[u8]) -> bool {
-    // Whole blocks without an early exit become vector instructions.
-    fn any<const N: usize>(blocks: &[[u8; N]]) -> bool {
-        blocks.iter().any(|block| block.iter().fold(false, |found, byte| found | is_special(*byte)))
+    let (words, rest) = bytes.as_chunks::<8>();
+    // The last eight bytes may overlap the word before them: looking twice is cheaper than byte by byte.
+    match bytes.last_chunk::<8>() {
+        Some(last) => words.iter().chain([last]).fold(0, |found, word| found | specials(*word)) != 0,
+        None => rest.iter().any(|byte| is_special(*byte)),
     }
-    let (blocks, rest) = bytes.as_chunks::<32>();
-    let (small, rest) = rest.as_chunks::<8>();
-    any(blocks) || any(small) || rest.iter().fold(false, |found, byte| found | is_special(*byte))
+}
+
+/// Not zero if one of eight bytes is special. All eight are looked at in one register: subtracting borrows into the high
+/// bit of a byte that was less than what is subtracted from it.
+#[inline]
+fn specials(word: [u8; 8]) -> u64 {
+    const fn all(byte: u8) -> u64 {
+        u64::from_ne_bytes([byte; 8])
+    }
+    let word = u64::from_ne_bytes(word);
+    let less_than = |word: u64, bound: u8| word.wrapping_sub(all(bound)) & !word;
+    let equal = |byte: u8| less_than(word ^ all(byte), 1);
+    (less_than(word, 0x20) | equal(b'"') | equal(b'\\')) & all(0x80)
 }
 
 fn write_escaped(out: &mut Vec<u8>, bytes: &[u8]) {

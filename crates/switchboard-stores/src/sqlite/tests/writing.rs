@@ -11,7 +11,7 @@ use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Dialect, Json, Part, TaskState};
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{Pen, anyone, chunk, status, webhook, write_parts};
-use switchboard_engine::ports::store::{CommitError, PushChange, Store, StoreError, TaskKey};
+use switchboard_engine::ports::store::{CommitError, PushChange, Release, Store, StoreError, TaskKey};
 
 use super::super::SqliteStore;
 use super::super::error::Failure;
@@ -180,6 +180,39 @@ async fn a_commit_that_is_rolled_back_leaves_the_lease_as_it_was() {
     subject.clock().advance_ms(1_000_000);
     assert_eq!(subject.store().renew_leases(vec![(TaskKey(2), 1)], 1000).await.unwrap(), [TaskKey(2)]);
     subject.look().execute("DELETE FROM push", []).unwrap();
+}
+
+/// The writer remembers the rows of running tasks as it wrote them, and forgets those that were rolled back.
+#[tokio::test]
+async fn a_step_that_is_rolled_back_is_not_remembered() {
+    let subject = make();
+    let mut pen = Pen::opened(&subject, "t1").await;
+    let blocker =
+        "INSERT INTO push (push_no, task_no, config_id, url, dialect, delivered_seq, failures, parked, created_at)
+                   VALUES (1, 999, '1', 'x', '1.0', 0, 0, 0, 0)";
+    subject.look().execute(blocker, []).unwrap();
+    let mut commit = pen.commit(&subject, vec![chunk("a", "x", false)]);
+    let config = webhook(&pen, "p1");
+    commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
+    let refused = pen.try_write(&subject, commit).await;
+    assert!(matches!(refused, Err(CommitError::Store(_))), "{refused:?}");
+    subject.look().execute("DELETE FROM push", []).unwrap();
+    pen.append(&subject, vec![chunk("a", "y", false)]).await;
+    pen.check(&subject).await;
+}
+
+/// A run that was given back has no holder, and a commit after that does not bring the old one back.
+#[tokio::test]
+async fn a_run_that_was_given_back_is_not_remembered_as_held() {
+    let subject = make();
+    let mut pen = Pen::opened(&subject, "t1").await;
+    let release = Release { key: pen.key(), fence: 1, pause_ms: 60_000 };
+    subject.store().release_leases(vec![release]).await.unwrap();
+    pen.append(&subject, vec![chunk("a", "x", false)]).await;
+    let row = "SELECT holder, run_at IS NOT NULL, lease_until FROM task";
+    let row = subject.look().query_row(row, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    assert_eq!(row.unwrap(), (0_i64, true, None::<i64>));
+    pen.check(&subject).await;
 }
 
 #[tokio::test]

@@ -2,13 +2,13 @@
 
 use http::{HeaderMap, HeaderValue, Uri, header};
 
-use super::Origins;
+use super::{Origins, named_authority};
 
 /// The address that a request with this `Host` is answered with.
 fn followed(origins: &Origins, host: &str) -> String {
     let mut headers = HeaderMap::new();
     headers.insert(header::HOST, HeaderValue::from_str(host).unwrap());
-    base(origins, origins.asked(&Uri::from_static("/"), &headers))
+    base(origins, origins.asked(named_authority(&Uri::from_static("/"), &headers)))
 }
 
 fn base(origins: &Origins, asked: Option<usize>) -> String {
@@ -24,7 +24,7 @@ fn every_loopback_name_at_the_servers_port_is_followed() {
     assert_eq!(followed(&origins, "[::1]:8080"), "http://[::1]:8080");
     // HTTP/2 has no Host header.
     let http2 = Uri::from_static("http://localhost:8080/rpc");
-    assert_eq!(base(&origins, origins.asked(&http2, &HeaderMap::new())), "http://localhost:8080");
+    assert_eq!(base(&origins, origins.asked(named_authority(&http2, &HeaderMap::new()))), "http://localhost:8080");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn no_other_name_or_port_is_followed() {
     for host in foreign {
         assert_eq!(followed(&origins, host), "http://127.0.0.1:8080", "{host}");
     }
-    assert_eq!(origins.asked(&Uri::from_static("/"), &HeaderMap::new()), None, "no name at all");
+    assert_eq!(origins.asked(named_authority(&Uri::from_static("/"), &HeaderMap::new())), None, "no name at all");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use http::{HeaderMap, HeaderValue, Uri};
 
 use crate::server::cors::Cors;
 use crate::server::gate::Gate;
+use crate::server::origins::named_authority;
 
 fn headers(host: Option<&str>, origin: Option<&str>) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -18,7 +19,7 @@ fn headers(host: Option<&str>, origin: Option<&str>) -> HeaderMap {
 fn admits(gate: &Gate, target: &str, host: Option<&str>, origin: Option<&str>, public: bool) -> bool {
     let cors = Cors::origins(["https://app.example"]);
     let headers = headers(host, origin);
-    gate.admits(&target.parse().unwrap(), &headers, headers.get("origin"), &cors, public).is_ok()
+    gate.admits(named_authority(&target.parse().unwrap(), &headers), headers.get("origin"), &cors, public).is_ok()
 }
 
 fn loopback() -> Gate {

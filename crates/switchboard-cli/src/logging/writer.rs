@@ -70,7 +70,7 @@ impl LogWriter {
             return;
         }
         let was_empty = queue.lines.is_empty();
-        if body.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+        if body.contains(&b'\n') || body.contains(&b'\r') {
             for byte in body {
                 match byte {
                     b'\n' => queue.lines.extend_from_slice(b"\\n"),
@@ -196,5 +196,5 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 #[cfg(test)]
-#[path = "log_writer_tests.rs"]
+#[path = "writer_tests.rs"]
 mod tests;

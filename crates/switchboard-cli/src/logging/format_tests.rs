@@ -1,0 +1,118 @@
+//! The lines themselves.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use switchboard_core::model::Timestamp;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::JsonFields;
+
+use super::{JsonLine, TextLine};
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+fn text(is_coloured: bool, log: impl FnOnce()) -> String {
+    let written = Lines::default();
+    let lines = tracing_subscriber::fmt().with_writer(written.clone()).with_ansi(is_coloured).event_format(TextLine);
+    tracing::subscriber::with_default(lines.finish(), log);
+    let bytes = written.0.lock().unwrap().clone();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// The lines as they are read again, without their times.
+fn objects(log: impl FnOnce()) -> Vec<Value> {
+    let written = Lines::default();
+    let lines =
+        tracing_subscriber::fmt().with_writer(written.clone()).fmt_fields(JsonFields::new()).event_format(JsonLine);
+    tracing::subscriber::with_default(lines.finish(), log);
+    let bytes = written.0.lock().unwrap().clone();
+    let without_time = |line: &str| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        let time = line.as_object_mut().unwrap().remove("timestamp").unwrap();
+        assert!(Timestamp::parse_rfc3339(time.as_str().unwrap()).is_some(), "{time}");
+        line
+    };
+    std::str::from_utf8(&bytes).unwrap().lines().map(without_time).collect()
+}
+
+/// A line of every kind of value.
+fn every_kind() {
+    let (none, some) = (None::<u64>, Some(7_u64));
+    tracing::warn!(
+        whole = 12_u64, below = -3_i64, yes = true, part = 0.5, text = "with \"quotes\"", shown = %"as it is",
+        debug = ?["a"], none, some, r#type = "word", "the message"
+    );
+}
+
+#[test]
+fn a_line_of_text_has_time_level_message_and_fields() {
+    let line = text(false, every_kind);
+    let (time, rest) = line.split_once(' ').unwrap();
+    assert!(Timestamp::parse_rfc3339(time).is_some(), "{time}");
+    assert_eq!(
+        rest,
+        " WARN the message whole=12 below=-3 yes=true part=0.5 text=\"with \\\"quotes\\\"\" shown=as it is debug=[\"a\"] \
+         some=7 type=\"word\"\n"
+    );
+}
+
+#[test]
+fn a_line_of_json_keeps_the_kinds_of_its_values() {
+    let expected = json!({
+        "level": "WARN", "message": "the message", "whole": 12, "below": -3, "yes": true, "part": 0.5,
+        "text": "with \"quotes\"", "shown": "as it is", "debug": "[\"a\"]", "some": 7, "type": "word"
+    });
+    assert_eq!(objects(every_kind), [expected]);
+}
+
+#[test]
+fn a_value_cannot_begin_a_line_or_tell_a_terminal_what_to_do() {
+    let evil = "a\n2026-01-01T00:00:00.000Z ERROR not ours \u{1b}[31mred \u{9b}31m \r\u{7f} über";
+    let log = || tracing::info!(quoted = evil, bare = %evil, "{evil}");
+    let line = text(false, log);
+    assert_eq!(line.lines().count(), 1, "{line}");
+    assert!(!line.trim_end().chars().any(char::is_control), "{line:?}");
+    assert!(line.contains("über"), "{line}");
+    assert_eq!(objects(log)[0]["bare"], evil);
+}
+
+#[test]
+fn a_line_says_during_which_request_it_was_written() {
+    let log = || {
+        let request = tracing::info_span!("request", id = "my-own-9");
+        let _entered = request.enter();
+        let _inner = tracing::info_span!("inner").entered();
+        tracing::info!("hello");
+    };
+    let line = text(false, log);
+    assert!(line.ends_with("  INFO request{id=\"my-own-9\"}: inner: hello\n"), "{line}");
+    let spans = json!([{"name": "request", "id": "my-own-9"}, {"name": "inner"}]);
+    assert_eq!(objects(log), [json!({"level": "INFO", "message": "hello", "spans": spans})]);
+}
+
+#[test]
+fn a_terminal_gets_colours_and_a_file_none() {
+    assert!(text(true, every_kind).contains("\u{1b}["));
+    assert!(!text(false, every_kind).contains("\u{1b}"));
+}
