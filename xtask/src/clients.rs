@@ -13,13 +13,13 @@ use std::process::{Command, ExitCode, Stdio};
 
 use packages::{Language, Packages};
 
-use crate::places::target;
+use crate::places::{built, target};
 use crate::server::Server;
 
 const USAGE: &str = "\
-usage: cargo run -p xtask -- clients [NAME…]
+usage: cargo build && cargo run -p xtask -- clients [NAME…]
 
-Runs the clients of tests/clients, or those named, against target/release/switchboard. What they import is fetched into
+Runs the clients of tests/clients, or those named, against the switchboard built beside it. What they import is fetched into
 target/clients once and kept there.";
 
 /// A program in `tests/clients`, and what it must have done.
@@ -152,7 +152,7 @@ fn start(folder: &Path, name: &str, more: &[&str]) -> Result<Server, String> {
     let _ = std::fs::remove_dir_all(&data);
     let told = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let server = Server::start(|address| {
-        let mut command = Command::new(target().join("release/switchboard"));
+        let mut command = Command::new(built().join("switchboard"));
         command.args(["serve", "--listen", &address.to_string(), "--outbound-allow", "127.0.0.0/8"]).args(more);
         // Away from any switchboard.toml.
         command.arg("--data").arg(&data).current_dir(folder).stderr(Stdio::from(told));

@@ -6,6 +6,12 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies one folder below the root").to_owned()
 }
 
+/// Where cargo has put what it built together with this program.
+pub(crate) fn built() -> PathBuf {
+    let own = std::env::current_exe().unwrap_or_default();
+    own.parent().map_or_else(|| target().join("debug"), PathBuf::from)
+}
+
 /// What cargo builds goes here, and so does whatever a chore leaves behind.
 pub(crate) fn target() -> PathBuf {
     let root = root();

@@ -4,7 +4,7 @@
 //! refused, cut off and answered too late. Clients send, repeat, stream, resume, answer and cancel through any node.
 //! Everything is drawn from one seed, so a failure is a number (see CONTRIBUTING.md):
 //!
-//! `SWITCHBOARD_SIM_SEED=4711 cargo test --release --workspace --test it -- sim::seeds --nocapture`
+//! `SWITCHBOARD_SIM_SEED=4711 cargo test --profile ci --workspace --test it -- sim::seeds --nocapture`
 //!
 //! - `world`, `life`, `weather`, `clocks`: nodes, and what happens to them;
 //! - `store`, `hints`, `hooks`, `agent`: the ports as one process sees them;

@@ -105,7 +105,7 @@ fn saw_enough(totals: &Totals) {
 }
 
 fn command(seed: u64) -> String {
-    format!("SWITCHBOARD_SIM_SEED={seed} cargo test --release --workspace --test it -- sim::seeds --nocapture")
+    format!("SWITCHBOARD_SIM_SEED={seed} cargo test --profile ci --workspace --test it -- sim::seeds --nocapture")
 }
 
 fn number(name: &str) -> Option<u64> {
