@@ -6,11 +6,12 @@
 //! skipped; repeated ones are refused. `of` makes a struct of the model, `read` makes the model of a struct and reports what may
 //! not be by field.
 //! - [`message`], [`part`], [`task`], [`push`]: what is said, made and followed.
-//! - [`call`]: the requests and what answers them.
+//! - [`call`]: the requests and what answers them; [`error`]: what refuses them.
 
 mod call;
 mod card;
 pub(in crate::dialect) mod data_part;
+mod error;
 mod message;
 mod part;
 mod push;
@@ -25,6 +26,7 @@ pub use call::{
 };
 pub(in crate::dialect) use card::is_of_0_3;
 pub use card::{read_card, write_card_0_3, write_card_1_0};
+pub use error::{ReadError, read_error, write_http_error, write_rpc_error};
 pub(in crate::dialect) use push::{PushConfig, TaskPushConfig};
 pub use spelling::{Spelling, V0_3, V0_3_REST, V1_0};
 pub use task::ends_stream;

@@ -233,7 +233,7 @@ const NOTES_KEPT_SEQ_MAX: u64 = 1_000;
 fn note(head: &Head, inbound: &Inbound, status: &Event) -> Option<Event> {
     match status {
         Event::StatusChanged { state: TaskState::Working, message: Some(message), .. }
-            if inbound.dialect.keeps_notes() && head.seq < NOTES_KEPT_SEQ_MAX =>
+            if inbound.dialect.rules().keeps_notes && head.seq < NOTES_KEPT_SEQ_MAX =>
         {
             Some(Event::Noted { message: message.clone() })
         }
@@ -252,7 +252,7 @@ fn touch(head: &Head, inbound: &Inbound, now: Timestamp) -> Option<Event> {
         _ => false,
     };
     let working = Event::StatusChanged { state: TaskState::Working, message: None, metadata: None, at: now };
-    (is_due && inbound.dialect.keeps_notes()).then_some(working)
+    (is_due && inbound.dialect.rules().keeps_notes).then_some(working)
 }
 
 fn agent_error(reason: impl Into<String>) -> Refusal {

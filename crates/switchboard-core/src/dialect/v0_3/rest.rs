@@ -3,11 +3,14 @@
 use crate::call::{Reply, SendMessage};
 use crate::dialect::json::{Check, DecodeLimits, Int, Obj, read_body};
 use crate::error::ProtocolError;
-use crate::model::{Json, Message, PushConfig, TaskId, TaskView, Update};
+use crate::model::{Json, Message, PushConfig, Rules, TaskId, TaskView, Update};
 
 use crate::dialect::wire::{self, BareParams, PushConfig as WireConfig, SendParams, TaskPushConfig, V0_3_REST};
 
-use super::encode_card;
+use crate::dialect::row::{Forms, Row};
+use crate::dialect::{codes, vocabulary};
+
+use super::{RULES, encode_card, encode_http_error, encode_rpc_error};
 
 /// Decodes the body of a send or a streaming send.
 ///
@@ -98,3 +101,16 @@ pub fn encode_task(view: &TaskView, out: &mut Vec<u8>) {
 pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
     wire::write_message(message, &V0_3_REST, out);
 }
+
+/// What is particular to 0.3 over HTTP. A webhook is sent the schema's form, whatever the binding.
+pub(in crate::dialect) static ROW: Row = Row {
+    rules: Rules { words: vocabulary::V0_3_REST, ..RULES },
+    forms: Forms {
+        reply: encode_reply,
+        update: encode_update,
+        pushed_task: super::rpc::encode_task,
+        rpc_error: encode_rpc_error,
+        http_error: encode_http_error,
+        http_status: codes::http_of_0_3,
+    },
+};

@@ -7,7 +7,10 @@ use crate::model::{Message, TaskView, Update};
 
 use crate::dialect::wire::{self, BareParams, PushConfig, PushParams, SendParams, TaskParams, TaskPushConfig, V0_3};
 
-use super::encode_card;
+use crate::dialect::codes;
+use crate::dialect::row::{Forms, Row};
+
+use super::{RULES, encode_card, encode_http_error, encode_rpc_error};
 
 /// The methods that a mistyped one is compared with; the names of 0.1 are left out, since no new client should use them.
 const METHODS: [&str; 10] = [
@@ -126,3 +129,16 @@ pub fn encode_task(view: &TaskView, out: &mut Vec<u8>) {
 pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
     wire::write_message(message, &V0_3, out);
 }
+
+/// What is particular to 0.3 over JSON-RPC.
+pub(in crate::dialect) static ROW: Row = Row {
+    rules: RULES,
+    forms: Forms {
+        reply: encode_reply,
+        update: encode_update,
+        pushed_task: encode_task,
+        rpc_error: encode_rpc_error,
+        http_error: encode_http_error,
+        http_status: codes::http_of_0_3,
+    },
+};

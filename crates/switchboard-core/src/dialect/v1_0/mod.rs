@@ -10,19 +10,20 @@
 //! LOSSES: none; the model was made after this dialect. Unknown members are ignored on the way in.
 
 mod decode;
-mod error;
 #[cfg(feature = "protobuf")]
 pub mod proto;
 mod query;
 
 pub use super::wire::write_card_1_0 as encode_card;
 pub use decode::{decode_call, decode_cancel_body, decode_push_config_body, decode_send_body};
-pub use error::{encode_http_error, encode_http_error_as, encode_rpc_error};
 pub use query::{decode_history_length, decode_list_query, decode_push_list_query};
 
 use crate::call::Reply;
-use crate::model::{Message, TaskView, Update};
+use crate::error::ProtocolError;
+use crate::model::{Message, PushBody, Rules, TaskView, Update};
 
+use super::row::{Forms, Row, USUAL, usual_http_status};
+use super::vocabulary;
 use super::wire::{self, V1_0};
 
 /// Writes the result of a call. A deletion has none, so nothing is written and the binding decides how that is spelled;
@@ -48,6 +49,37 @@ pub fn encode_task(view: &TaskView, out: &mut Vec<u8>) {
 pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
     wire::write_message(message, &V1_0, out);
 }
+
+/// Writes a whole JSON-RPC error response. `id` is the request's id as it stood in the request, `null` if it had none.
+pub fn encode_rpc_error(error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
+    wire::write_rpc_error(error, id, &V1_0, out);
+}
+
+/// Writes the body of an HTTP error that is answered with this status, or the data of a stream's error event.
+pub fn encode_http_error(error: &ProtocolError, http: u16, out: &mut Vec<u8>) {
+    wire::write_http_error(error, http, &V1_0, out);
+}
+
+/// What is particular to 1.0.
+pub(super) static ROW: Row = Row {
+    rules: Rules {
+        words: vocabulary::V1_0,
+        tells_modes: true,
+        cancels_again: true,
+        push_body: PushBody::Update,
+        push_media_type: "application/a2a+json",
+        // How a stream was asked for decides where it ends, and the engine knows that.
+        ..USUAL
+    },
+    forms: Forms {
+        reply: encode_reply,
+        update: encode_update,
+        pushed_task: encode_task,
+        rpc_error: encode_rpc_error,
+        http_error: encode_http_error,
+        http_status: usual_http_status,
+    },
+};
 
 #[cfg(test)]
 mod tests;

@@ -36,6 +36,17 @@ pub(super) struct Message<'a> {
     reference_task_ids: Option<List<Text<'a>>>,
 }
 
+impl model::Message {
+    /// All that the message says, as bytes: equal messages have equal ones, and others have others. It is the message in the
+    /// JSON of 1.0, and stays that: repeats of a send are recognised by its digest, also after an upgrade.
+    #[must_use]
+    pub fn canonical(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(512);
+        super::write_message(self, &super::V1_0, &mut out);
+        out
+    }
+}
+
 /// A list of texts, unless it is empty.
 pub(super) fn texts_of<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Option<List<Text<'a>>> {
     (texts.len() > 0).then(|| texts.map(Text::from).collect())

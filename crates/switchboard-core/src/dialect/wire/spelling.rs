@@ -26,6 +26,8 @@ pub struct Spelling {
     pub(super) chunks: Flag,
     /// Whether an empty list of artifacts is written where somebody asked for the list.
     pub(super) lists_no_artifacts: bool,
+    /// Whether a refusal has a list of details. Otherwise it has one flat object.
+    pub(super) error_details: bool,
 }
 
 /// How a part says what it holds.
@@ -91,6 +93,7 @@ pub static V1_0: Spelling = Spelling {
     final_status: Flag::Never,
     chunks: Flag::WhenTrue,
     lists_no_artifacts: true,
+    error_details: true,
 };
 
 /// A2A 0.3 as its JSON schema has it: JSON-RPC, webhooks. A2A 0.2 is the same.
@@ -106,6 +109,7 @@ pub static V0_3: Spelling = Spelling {
     final_status: Flag::Always,
     chunks: Flag::Always,
     lists_no_artifacts: true,
+    error_details: false,
 };
 
 /// A2A 0.3 as protobuf's JSON mapping of its messages: HTTP under `/v1`.
@@ -131,6 +135,7 @@ pub static V0_3_REST: Spelling = Spelling {
     final_status: Flag::WhenTrue,
     chunks: Flag::WhenTrue,
     lists_no_artifacts: false,
+    error_details: false,
 };
 
 impl Spelling {

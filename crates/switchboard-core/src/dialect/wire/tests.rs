@@ -7,17 +7,17 @@ use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 use crate::call::{Reply, Request, SendMessage};
 use crate::dialect::json::{Check, DecodeLimits, Decoded, append, read_body};
 use crate::dialect::testing::{card, push_config, request, send, update};
-use crate::dialect::{v0_3, v1_0};
-use crate::error::ProtocolError;
+use crate::dialect::{codes, v0_3, v1_0};
+use crate::error::{ProtocolError, Violation};
 use crate::model::{
     AgentCard, Artifact, Dialect, Message, OAuthFlow, OAuthFlowKind, Part, PartContent, PushConfig, SecurityScheme,
-    TaskView, Update,
+    TaskState, TaskView, Update,
 };
 
 use super::spelling::{PartForm, Spelling, V0_3, V0_3_REST, V1_0};
 use super::{
-    SendParams, read_card, read_push_config, read_update, write_call, write_card_0_3, write_card_1_0, write_reply,
-    write_update,
+    ReadError, SendParams, read_card, read_error, read_push_config, read_update, write_call, write_card_0_3,
+    write_card_1_0, write_http_error, write_reply, write_rpc_error, write_update,
 };
 
 const SPELLINGS: [&Spelling; 3] = [&V1_0, &V0_3, &V0_3_REST];
@@ -199,5 +199,72 @@ fn what_is_wrong_with_an_update_is_named() {
     ] {
         let error = read_update(text.as_bytes(), spelling, Dialect::V1_0, &DecodeLimits::default()).unwrap_err();
         assert!(format!("{error:?}").contains(expected), "{text}: {error:?}");
+    }
+}
+
+fn every_refusal() -> Vec<ProtocolError> {
+    use ProtocolError as E;
+    let because = || "because \u{2028} \"of\" that".to_owned();
+    let violation = |field: &str| Violation { field: field.to_owned(), description: because() };
+    vec![
+        E::AgentFailed { reason: because() },
+        E::TaskNotFound { id: "t".into() },
+        E::PushConfigNotFound { task_id: "t".into(), id: "p".into() },
+        E::PushConfigNotFound { task_id: "t".into(), id: "".into() },
+        E::TaskNotCancelable { id: "t".into(), state: TaskState::Canceled },
+        E::TaskNotCancelable { id: "t".into(), state: TaskState::InputRequired },
+        E::PushNotificationNotSupported,
+        E::UnsupportedOperation { reason: because() },
+        E::ContentTypeNotSupported { reason: because() },
+        E::InvalidAgentResponse { reason: because() },
+        E::ExtendedAgentCardNotConfigured,
+        E::ExtensionSupportRequired { uri: "https://e.example/x".to_owned(), header: "X-A2A-Extensions".into() },
+        E::VersionNotSupported { requested: "9".to_owned(), supported: vec!["1.0".into(), "0.3".into()], fix: None },
+        E::VersionNotSupported { requested: "9".to_owned(), supported: vec!["1.0".into()], fix: Some(because()) },
+        E::ParseError { reason: because() },
+        E::InvalidRequest { reason: because() },
+        E::MethodNotFound { method: "tasks/gte".to_owned(), hint: None },
+        E::MethodNotFound { method: "tasks/gte".to_owned(), hint: Some("did you mean tasks/get?".to_owned()) },
+        E::InvalidParams { violations: vec![violation("message.parts[0]"), violation("")] },
+        E::Internal { incident: "i-1".to_owned() },
+        E::Unauthenticated { reason: because() },
+        E::PermissionDenied { reason: because() },
+        E::Unavailable { reason: because(), retry_after_s: 7 },
+        E::TooLarge { what: "request body".into(), bytes_max: 42 },
+    ]
+}
+
+#[test]
+fn a_refusal_is_read_as_it_was_written() {
+    for error in every_refusal() {
+        for spelling in SPELLINGS {
+            let reply = written(|out| write_rpc_error(&error, "\"7\"", spelling, out));
+            let read = read_error(&reply).unwrap();
+            assert_eq!(read.code, i64::from(codes::of(&error).jsonrpc));
+            assert_eq!(read.protocol_error(None).as_ref(), Some(&error));
+            let http = codes::of(&error).http;
+            let body = written(|out| write_http_error(&error, http, spelling, out));
+            assert_eq!(read_error(&body).unwrap().protocol_error(Some(http)), Some(error.clone()));
+        }
+    }
+}
+
+/// What other servers send has a code and a text, and nothing else that can be relied on.
+#[test]
+fn a_foreign_refusal_is_read_as_far_as_it_is_understood() {
+    let read = |text: &str| read_error(text.as_bytes());
+    let plain = read(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"nope","data":"t-1"}}"#).unwrap();
+    assert_eq!(plain, ReadError { code: -32001, message: "nope".to_owned(), ..ReadError::default() });
+    assert_eq!(plain.protocol_error(None), Some(ProtocolError::TaskNotFound { id: "".into() }));
+    let unknown = read(r#"{"code":-32099,"message":"odd","data":[1,{"@type":7}],"more":{}}"#).unwrap();
+    assert_eq!((unknown.code, unknown.protocol_error(None)), (-32099, None));
+    let gone = unknown.protocol_error(Some(503));
+    assert_eq!(gone, Some(ProtocolError::Unavailable { reason: "odd".to_owned(), retry_after_s: 0 }));
+    let google = r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"slow down","details":[
+        {"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1.5s"}]}}"#;
+    let google = read(google).unwrap();
+    assert_eq!((google.code, google.retry_after_s), (0, Some(2)));
+    for none in ["", "[]", "null", "{}", r#"{"error":"text"}"#, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "\u{fffd}"] {
+        assert_eq!(read(none), None, "{none}");
     }
 }
