@@ -125,6 +125,7 @@ pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/switchboard-stores/src/sqlite/writer.rs", "the one thread that writes the file"),
     ("crates/switchboard-stores/src/sqlite/readers.rs", "the threads that read the file"),
     ("crates/switchboard-stores/src/sqlite/census.rs", "the thread that counts a large file once, when it is opened"),
+    ("crates/switchboard-cli/src/logging/format.rs", "the time in front of a log line"),
     (
         "crates/switchboard-cli/src/logging/writer.rs",
         "the thread that writes log lines, so that no request waits for them",
