@@ -29,9 +29,60 @@ pub use vocabulary::vocabulary_of_package;
 
 use crate::call::Reply;
 use crate::error::ProtocolError;
-use crate::model::TaskView;
-#[cfg(feature = "protobuf")]
-use crate::model::Update;
+use crate::model::{Rules, TaskView, Update};
+
+impl Dialect {
+    /// All that is particular to this dialect.
+    #[must_use]
+    pub fn row(self) -> &'static Row {
+        match self {
+            Self::V1_0 => &v1_0::ROW,
+            Self::V0_3 => &v0_3::rpc::ROW,
+            Self::V0_3Rest => &v0_3::rest::ROW,
+            Self::AgentNative => &agent_native::ROW,
+            Self::Selectools => &selectools::ROW,
+            Self::Corvid => &corvid::ROW,
+            Self::Nexus => &nexus::ROW,
+        }
+    }
+
+    /// What is done otherwise for its clients.
+    #[must_use]
+    pub fn rules(self) -> &'static Rules {
+        &self.row().rules
+    }
+
+    /// Writes the result of a call.
+    pub fn write_reply(self, reply: &Reply, out: &mut Vec<u8>) {
+        (self.row().forms.reply)(reply, out);
+    }
+
+    /// Writes one update of a stream.
+    pub fn write_update(self, update: &Update, out: &mut Vec<u8>) {
+        (self.row().forms.update)(update, out);
+    }
+
+    /// Writes a task for a webhook that is sent whole ones.
+    pub fn write_pushed_task(self, view: &TaskView, out: &mut Vec<u8>) {
+        (self.row().forms.pushed_task)(view, out);
+    }
+
+    /// Writes a JSON-RPC error response.
+    pub fn write_rpc_error(self, error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
+        (self.row().forms.rpc_error)(error, id, out);
+    }
+
+    /// The HTTP status of a refusal.
+    #[must_use]
+    pub fn http_status(self, error: &ProtocolError) -> u16 {
+        (self.row().forms.http_status)(error)
+    }
+
+    /// Writes the body of an HTTP error that is answered with the given status.
+    pub fn write_http_error(self, error: &ProtocolError, http: u16, out: &mut Vec<u8>) {
+        (self.row().forms.http_error)(error, http, out);
+    }
+}
 
 /// Decodes a gRPC call.
 ///

@@ -1,12 +1,11 @@
 //! What differs between dialects, as one row each: the [`Rules`] that whoever answers a call must know, and the [`Forms`]
-//! that things are written in. A row stands in the folder of its dialect; the one place that knows all of them is
-//! [`Dialect::row`].
+//! that things are written in. A row stands in the folder of its dialect; `Dialect::row` finds it.
 
 use crate::call::Reply;
 use crate::error::ProtocolError;
-use crate::model::{Dialect, Message, PushBody, Rules, TaskView, Update};
+use crate::model::{Message, PushBody, Rules, TaskView, Update};
 
-use super::{agent_native, codes, corvid, nexus, selectools, v0_3, v1_0, vocabulary};
+use super::{codes, vocabulary};
 
 /// All that is particular to one dialect.
 pub struct Row {
@@ -52,57 +51,4 @@ pub struct Forms {
 /// The HTTP status that most dialects have for a refusal.
 pub(super) fn usual_http_status(error: &ProtocolError) -> u16 {
     codes::of(error).http
-}
-
-impl Dialect {
-    /// All that is particular to this dialect.
-    #[must_use]
-    pub fn row(self) -> &'static Row {
-        match self {
-            Self::V1_0 => &v1_0::ROW,
-            Self::V0_3 => &v0_3::rpc::ROW,
-            Self::V0_3Rest => &v0_3::rest::ROW,
-            Self::AgentNative => &agent_native::ROW,
-            Self::Selectools => &selectools::ROW,
-            Self::Corvid => &corvid::ROW,
-            Self::Nexus => &nexus::ROW,
-        }
-    }
-
-    /// What is done otherwise for its clients.
-    #[must_use]
-    pub fn rules(self) -> &'static Rules {
-        &self.row().rules
-    }
-
-    /// Writes the result of a call.
-    pub fn write_reply(self, reply: &Reply, out: &mut Vec<u8>) {
-        (self.row().forms.reply)(reply, out);
-    }
-
-    /// Writes one update of a stream.
-    pub fn write_update(self, update: &Update, out: &mut Vec<u8>) {
-        (self.row().forms.update)(update, out);
-    }
-
-    /// Writes a task for a webhook that is sent whole ones.
-    pub fn write_pushed_task(self, view: &TaskView, out: &mut Vec<u8>) {
-        (self.row().forms.pushed_task)(view, out);
-    }
-
-    /// Writes a JSON-RPC error response.
-    pub fn write_rpc_error(self, error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
-        (self.row().forms.rpc_error)(error, id, out);
-    }
-
-    /// The HTTP status of a refusal.
-    #[must_use]
-    pub fn http_status(self, error: &ProtocolError) -> u16 {
-        (self.row().forms.http_status)(error)
-    }
-
-    /// Writes the body of an HTTP error that is answered with the given status.
-    pub fn write_http_error(self, error: &ProtocolError, http: u16, out: &mut Vec<u8>) {
-        (self.row().forms.http_error)(error, http, out);
-    }
 }

@@ -69,8 +69,8 @@ pub(in crate::dialect) struct InnerConfig<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum WrittenConfig<'a> {
-    Flat(PushConfig<'a>),
-    OfTask(TaskPushConfig<'a>),
+    Flat(Box<PushConfig<'a>>),
+    OfTask(Box<TaskPushConfig<'a>>),
 }
 
 impl<'a> WrittenConfig<'a> {
@@ -82,13 +82,13 @@ impl<'a> WrittenConfig<'a> {
             Only::Own(Text(Cow::Owned(format!("tasks/{}/pushNotificationConfigs/{}", config.task_id, config.id))))
         });
         match spelling.push {
-            PushForm::Flat => Self::Flat(inner),
-            PushForm::OfTask | PushForm::Resource => Self::OfTask(TaskPushConfig {
+            PushForm::Flat => Self::Flat(Box::new(inner)),
+            PushForm::OfTask | PushForm::Resource => Self::OfTask(Box::new(TaskPushConfig {
                 task_id,
                 name,
                 push_notification_config: Some(Obj(inner)),
                 ..TaskPushConfig::default()
-            }),
+            })),
         }
     }
 }

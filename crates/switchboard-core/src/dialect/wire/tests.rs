@@ -84,7 +84,7 @@ type DecodeCall = fn(&str, Option<&str>, &DecodeLimits) -> Result<Decoded, Proto
 fn request_without_losses(mut request: Request, spelling: &Spelling) -> Request {
     match &mut request {
         Request::SendMessage(send) | Request::SendStreamingMessage(send) => {
-            lose_of_message(&mut send.message, spelling)
+            lose_of_message(&mut send.message, spelling);
         }
         Request::ListPushConfigs { page_size, page_token, .. } if spelling.parts != PartForm::Flat => {
             (*page_size, *page_token) = (None, None);
