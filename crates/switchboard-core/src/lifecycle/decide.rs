@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::ProtocolError;
-use crate::model::{Artifact, Json, Part, TaskState, Timestamp, outweighs};
+use crate::model::{Artifact, Json, Part, TaskState, Timestamp, content_bytes, outweighs};
 
 use super::{
     ArtifactWrite, Command, Event, Head, Inbound, Opening, Phase, RunCommand, StatusWrite, TurnEnd, WriteMode,
@@ -314,7 +314,7 @@ fn check_artifact(head: &Head, artifact: &Artifact, mode: WriteMode, bounds: &Bo
     if known.is_none() && head.artifacts.len() >= bounds.artifacts_max {
         return Err(agent_error(format!("more than {} artifacts", bounds.artifacts_max)));
     }
-    let written: u64 = artifact.parts.iter().map(|part| part.content_bytes() as u64).sum();
+    let written: u64 = content_bytes(&artifact.parts);
     let before = if append { known.map_or(0, |known| known.bytes) } else { 0 };
     if before + written > bounds.artifact_bytes_max {
         let (id, max) = (&artifact.artifact_id, bounds.artifact_bytes_max);

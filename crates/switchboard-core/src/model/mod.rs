@@ -38,7 +38,7 @@ pub(crate) use task::push_lean;
 pub use task::{FAILED_UNTOLD, TIMED_OUT, Task, TaskState, TaskStatus};
 pub use timestamp::Timestamp;
 pub use update::{ArtifactUpdate, ArtifactView, StatusUpdate, TaskView, Update};
-pub use weight::{WEIGHT_PER_BYTE_MAX, outweighs};
+pub use weight::{Measure, WEIGHT_PER_BYTE_MAX, content_bytes, outweighs};
 
 #[cfg(test)]
 mod weight_tests;

@@ -2,7 +2,7 @@
 
 use switchboard_core::dialect::json::append;
 use switchboard_core::lifecycle::{Event, Head};
-use switchboard_core::model::Artifact;
+use switchboard_core::model::content_bytes;
 
 use super::FORMAT;
 use super::chunks::{Chunk, Chunker};
@@ -43,14 +43,10 @@ fn written_before(events: &[Event], at: usize, head: &Head) -> (u64, u64) {
         }
         if !append {
             // Whatever came before a replacing write, that write and its part of the content begin at nothing.
-            (parts, bytes) = (artifact.parts.len() as u64, content_bytes(artifact));
+            (parts, bytes) = (artifact.parts.len() as u64, content_bytes(&artifact.parts));
         }
         parts = parts.saturating_sub(artifact.parts.len() as u64);
-        bytes = bytes.saturating_sub(content_bytes(artifact));
+        bytes = bytes.saturating_sub(content_bytes(&artifact.parts));
     }
     (parts, bytes)
-}
-
-fn content_bytes(artifact: &Artifact) -> u64 {
-    artifact.parts.iter().map(|part| part.content_bytes() as u64).sum()
 }
