@@ -5,8 +5,8 @@
 //! some of them, and what is required is checked when the model is made of them, with a better message. Unknown members are
 //! skipped; repeated ones are refused. `of` makes a struct of the model, `read` makes the model of a struct and reports what may
 //! not be by field.
-//! - [`message`], [`part`], [`task`], [`push`]: what is said, made and followed.
-//! - [`call`]: the requests and what answers them; [`error`]: what refuses them.
+//! - `message`, `part`, `task`, `push`: what is said, made and followed; `card`, `security`: who can be called, and how.
+//! - `call`: the requests and what answers them; `error`: what refuses them.
 
 mod call;
 mod card;

@@ -1,5 +1,5 @@
 //! A2A 1.0 in JSON, as spoken over JSON-RPC and HTTP+JSON: protobuf's JSON mapping of the 1.0 messages. What its objects look
-//! like is in [`wire`](super::wire); here are its methods, its query parameters and its refusals.
+//! like is in [`wire`]; here are its methods, its query parameters and its refusals.
 //! - Requests: [`decode_call`]; for HTTP [`decode_send_body`], [`decode_cancel_body`], [`decode_push_config_body`],
 //!   [`decode_list_query`], [`decode_history_length`], [`decode_push_list_query`].
 //! - Replies: [`encode_reply`], [`encode_update`], [`encode_card`].
