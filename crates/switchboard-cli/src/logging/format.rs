@@ -27,26 +27,21 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
-    fn format_event(&self, context: &FmtContext<'_, S, N>, mut line: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let level = *event.metadata().level();
-        let is_coloured = line.has_ansi_escapes();
-        line.write_str(if is_coloured { DIM } else { "" })?;
-        line.write_str(ascii(&now()))?;
-        line.write_str(if is_coloured { RESET } else { "" })?;
-        line.write_char(' ')?;
-        line.write_str(if is_coloured { colour(level) } else { "" })?;
-        line.write_str(padded(level))?;
-        line.write_str(if is_coloured { RESET } else { "" })?;
-        line.write_char(' ')?;
+        let mut members = TextMembers { line: String::with_capacity(256), colours: writer.has_ansi_escapes() };
+        members.coloured(DIM, ascii(&now()));
+        members.line.push(' ');
+        members.coloured(colour(level), padded(level));
         for span in context.event_scope().into_iter().flat_map(|scope| scope.from_root()) {
-            line.write_str(span.name())?;
-            with_fields::<S, N>(&span, |fields| write!(line, "{{{fields}}}"))?;
-            line.write_str(": ")?;
+            members.line.push(' ');
+            members.line.push_str(span.name());
+            with_fields::<S, N>(&span, |fields| write!(members.line, "{{{fields}}}"))?;
+            members.line.push(':');
         }
-        let mut fields = TextMembers { line: Escaping(&mut line), is_coloured, is_first: true, result: Ok(()) };
-        event.record(&mut fields);
-        fields.result?;
-        line.write_char('\n')
+        event.record(&mut members);
+        members.line.push('\n');
+        writer.write_str(&members.line)
     }
 }
 
@@ -136,71 +131,70 @@ where
 }
 
 /// Keeps what is written on one line, and from telling a terminal what to do.
-struct Escaping<'a, 'w>(&'a mut Writer<'w>);
+struct Escaping<'a>(&'a mut String);
 
-impl Write for Escaping<'_, '_> {
+impl Write for Escaping<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // One test of bytes for nearly all text: no byte below a blank, and none from 0x7f on, where the others may hide.
         if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
-            return self.0.write_str(text);
+            self.0.push_str(text);
+            return Ok(());
         }
         for letter in text.chars() {
             if letter.is_control() {
-                write!(self.0, "{}", letter.escape_default())?;
+                self.0.extend(letter.escape_default());
             } else {
-                self.0.write_char(letter)?;
+                self.0.push(letter);
             }
         }
         Ok(())
     }
 }
 
-struct TextMembers<'a, 'w> {
-    line: Escaping<'a, 'w>,
-    is_coloured: bool,
-    is_first: bool,
-    result: fmt::Result,
+/// A line of text in the making.
+struct TextMembers {
+    line: String,
+    colours: bool,
 }
 
-impl<'w> TextMembers<'_, 'w> {
-    /// Writes a name and has its value written; of the message the value alone.
-    fn field(&mut self, field: &Field, write: impl FnOnce(&mut Escaping<'_, 'w>) -> fmt::Result) {
-        if self.result.is_ok() {
-            self.result = self.try_field(field, write);
-        }
+impl TextMembers {
+    fn coloured(&mut self, colour: &str, text: &str) {
+        self.line.push_str(if self.colours { colour } else { "" });
+        self.line.push_str(text);
+        self.line.push_str(if self.colours { RESET } else { "" });
     }
 
-    fn try_field(&mut self, field: &Field, write: impl FnOnce(&mut Escaping<'_, 'w>) -> fmt::Result) -> fmt::Result {
-        let line = &mut self.line;
-        if !std::mem::take(&mut self.is_first) {
-            line.0.write_char(' ')?;
-        }
+    /// Writes a blank and the name; of the message the blank alone.
+    fn name(&mut self, field: &Field) {
+        self.line.push(' ');
         if field.name() != MESSAGE {
-            line.0.write_str(if self.is_coloured { DIM } else { "" })?;
-            line.0.write_str(name(field))?;
-            line.0.write_char('=')?;
-            line.0.write_str(if self.is_coloured { RESET } else { "" })?;
+            self.line.push_str(if self.colours { DIM } else { "" });
+            self.line.push_str(name(field));
+            self.line.push('=');
+            self.line.push_str(if self.colours { RESET } else { "" });
         }
-        write(line)
     }
 }
 
-impl Visit for TextMembers<'_, '_> {
+impl Visit for TextMembers {
     fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == MESSAGE {
+            return self.record_debug(field, &format_args!("{value}"));
+        }
         let is_plain = value.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\');
-        self.field(field, |line| match field.name() {
-            MESSAGE => line.write_str(value),
-            _ if is_plain => {
-                line.0.write_char('"')?;
-                line.0.write_str(value)?;
-                line.0.write_char('"')
-            }
-            _ => write!(line, "{value:?}"),
-        });
+        if !is_plain {
+            return self.record_debug(field, &value);
+        }
+        self.name(field);
+        self.line.push('"');
+        self.line.push_str(value);
+        self.line.push('"');
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.field(field, |line| write!(line, "{value:?}"));
+        self.name(field);
+        // Writing into a string fails only if the value itself does, and then the line says less.
+        let _ = write!(Escaping(&mut self.line), "{value:?}");
     }
 }
 
