@@ -12,6 +12,7 @@ mod call;
 mod card;
 pub(in crate::dialect) mod data_part;
 mod error;
+mod items;
 mod message;
 mod part;
 mod push;

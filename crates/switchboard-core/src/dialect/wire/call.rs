@@ -119,7 +119,7 @@ pub(in crate::dialect) struct PushParams<'a> {
 }
 
 impl<'a> SendParams<'a> {
-    pub(in crate::dialect) fn of(send: &'a SendMessage, tenant: Option<&'a str>, spelling: &Spelling) -> Self {
+    pub(in crate::dialect) fn of(send: &'a SendMessage, tenant: Option<&'a str>, spelling: &'a Spelling) -> Self {
         let push_config = send.push_config.as_ref().map(|own| Only::Own(Box::new(Obj(PushConfig::of(own, spelling)))));
         let mut configuration = Configuration {
             accepted_output_modes: texts_of(send.accepted_output_modes.iter().map(String::as_str)),
@@ -440,7 +440,7 @@ fn write_push_configs(page: &PushConfigPage, spelling: &Spelling, out: &mut Vec<
 }
 
 impl<'a> Tasks<'a> {
-    fn of(page: &'a TaskPage, spelling: &Spelling) -> Self {
+    fn of(page: &'a TaskPage, spelling: &'a Spelling) -> Self {
         Self {
             tasks: Some(page.tasks.iter().map(|view| Obj(Task::of(view, spelling))).collect()),
             next_page_token: Some(Text::from(page.next_page_token.as_str())),

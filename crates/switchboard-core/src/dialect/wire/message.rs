@@ -1,13 +1,15 @@
 //! A message.
 
 use std::fmt::Arguments;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::json::{Check, List, NameOrNumber, Obj, Only, Raw, Text, excerpt};
 use crate::model::{self, Role};
 
-use super::part::{Part, parts_of, read_parts};
+use super::items::{Items, Of};
+use super::part::{Parts, read_parts};
 use super::spelling::{PartForm, Spelling};
 
 #[derive(Default, Deserialize, Serialize)]
@@ -24,10 +26,10 @@ pub(super) struct Message<'a> {
     #[serde(borrow)]
     role: Option<NameOrNumber<'a>>,
     #[serde(borrow)]
-    parts: Option<List<Obj<Part<'a>>>>,
+    parts: Option<Parts<'a>>,
     /// What 0.3 over HTTP calls the parts.
     #[serde(borrow)]
-    content: Option<Only<'a, List<Obj<Part<'a>>>>>,
+    content: Option<Only<'a, Parts<'a>>>,
     #[serde(borrow)]
     metadata: Option<Raw<'a>>,
     #[serde(borrow)]
@@ -52,9 +54,16 @@ pub(super) fn texts_of<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Opt
     (texts.len() > 0).then(|| texts.map(Text::from).collect())
 }
 
+impl<'a> Of<'a, Arc<model::Message>> for Obj<Message<'a>> {
+    #[inline]
+    fn of(message: &'a Arc<model::Message>, spelling: &'a Spelling) -> Self {
+        Obj(Message::of(message, spelling))
+    }
+}
+
 impl<'a> Message<'a> {
-    pub(super) fn of(message: &'a model::Message, spelling: &Spelling) -> Self {
-        let parts = Some(parts_of(&message.parts, spelling));
+    pub(super) fn of(message: &'a model::Message, spelling: &'a Spelling) -> Self {
+        let parts = Some(Items::of(&message.parts, spelling));
         let (parts, content) = match spelling.parts {
             PartForm::Nested => (None, parts.map(Only::Own)),
             PartForm::Flat | PartForm::Kind => (parts, None),

@@ -6,10 +6,11 @@ use std::fmt::Arguments;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::dialect::json::{Base64, Check, List, Obj, Only, Raw, Text, excerpt, present_raw};
+use crate::dialect::json::{Base64, Check, Obj, Only, Raw, Text, excerpt, present_raw};
 use crate::model::{self, PartContent};
 
 use super::data_part;
+use super::items::{Items, Of};
 use super::spelling::{PartForm, Spelling};
 
 #[derive(Default, Deserialize, Serialize)]
@@ -68,18 +69,23 @@ struct Data<'a> {
 }
 
 /// The parts of a message or an artifact.
-pub(super) fn parts_of<'a>(parts: &'a [model::Part], spelling: &Spelling) -> List<Obj<Part<'a>>> {
-    parts.iter().map(|part| Obj(Part::of(part, spelling))).collect()
+pub(super) type Parts<'a> = Items<'a, Obj<Part<'a>>, model::Part>;
+
+impl<'a> Of<'a, model::Part> for Obj<Part<'a>> {
+    #[inline]
+    fn of(part: &'a model::Part, spelling: &'a Spelling) -> Self {
+        Obj(Part::of(part, spelling))
+    }
 }
 
 /// Reads the parts that stand at `at`. There must be one.
 pub(super) fn read_parts(
     check: &mut Check<'_>,
     at: Arguments<'_>,
-    parts: Option<List<Obj<Part<'_>>>>,
+    parts: Option<Parts<'_>>,
     spelling: &Spelling,
 ) -> Vec<model::Part> {
-    match parts {
+    match parts.map(Items::read) {
         Some(list) if list.total > 0 => {
             let parts = check.bounded(at, "parts", check.limits.parts_max, list);
             let read = |(i, Obj(part)): (usize, Obj<Part<'_>>)| part.read(check, format_args!("{at}[{i}]"), spelling);

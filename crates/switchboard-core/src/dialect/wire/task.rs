@@ -8,8 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::dialect::json::{Check, List, NameOrNumber, Obj, Raw, Text};
 use crate::model::{self, ArtifactView, Dialect, TaskState, TaskView, Timestamp};
 
+use super::items::{Items, Of};
 use super::message::{Message, texts_of};
-use super::part::{Part, parts_of, read_parts};
+use super::part::{Parts, read_parts};
 use super::spelling::Spelling;
 
 #[derive(Default, Deserialize, Serialize)]
@@ -24,9 +25,9 @@ pub(super) struct Task<'a> {
     #[serde(borrow)]
     status: Option<Obj<Status<'a>>>,
     #[serde(borrow)]
-    artifacts: Option<List<Obj<Artifact<'a>>>>,
+    artifacts: Option<Items<'a, Obj<Artifact<'a>>, Arc<model::Artifact>>>,
     #[serde(borrow)]
-    history: Option<List<Obj<Message<'a>>>>,
+    history: Option<Items<'a, Obj<Message<'a>>, Arc<model::Message>>>,
     #[serde(borrow)]
     metadata: Option<Raw<'a>>,
 }
@@ -72,7 +73,7 @@ struct Artifact<'a> {
     #[serde(borrow)]
     description: Option<Text<'a>>,
     #[serde(borrow)]
-    parts: Option<List<Obj<Part<'a>>>>,
+    parts: Option<Parts<'a>>,
     #[serde(borrow)]
     metadata: Option<Raw<'a>>,
     #[serde(borrow)]
@@ -130,7 +131,7 @@ pub(super) struct ArtifactUpdate<'a> {
 
 impl<'a> Task<'a> {
     /// As much of the task as the view shows.
-    pub(super) fn of(view: &'a TaskView, spelling: &Spelling) -> Self {
+    pub(super) fn of(view: &'a TaskView, spelling: &'a Spelling) -> Self {
         let task = &*view.task;
         let lists_artifacts = match view.artifacts {
             ArtifactView::Omitted => false,
@@ -143,10 +144,8 @@ impl<'a> Task<'a> {
             id: Some(Text::from(task.id.as_str())),
             context_id: Some(Text::from(task.context_id.as_str())),
             status: Some(Obj(Status::of(&task.status, spelling))),
-            artifacts: lists_artifacts
-                .then(|| task.artifacts.iter().map(|artifact| Obj(Artifact::of(artifact, spelling))).collect()),
-            history: (!history.is_empty())
-                .then(|| history.iter().map(|message| Obj(Message::of(message, spelling))).collect()),
+            artifacts: lists_artifacts.then(|| Items::of(&task.artifacts, spelling)),
+            history: (!history.is_empty()).then(|| Items::of(history, spelling)),
             metadata: task.metadata.as_ref().map(Raw::from),
         }
     }
@@ -160,8 +159,14 @@ impl<'a> Task<'a> {
         dialect: Dialect,
     ) -> model::Task {
         let status = Status::read(self.status, check, format_args!("{at}.status"), spelling);
-        let artifacts = check.bounded(format_args!("{at}.artifacts"), "artifacts", usize::MAX, list(self.artifacts));
-        let history = check.bounded(format_args!("{at}.history"), "messages", usize::MAX, list(self.history));
+        let artifacts = check.bounded(
+            format_args!("{at}.artifacts"),
+            "artifacts",
+            usize::MAX,
+            list(self.artifacts.map(Items::read)),
+        );
+        let history =
+            check.bounded(format_args!("{at}.history"), "messages", usize::MAX, list(self.history.map(Items::read)));
         model::Task {
             id: check.required_id(format_args!("{at}.id"), self.id),
             context_id: check.id(format_args!("{at}.contextId"), self.context_id).unwrap_or_default(),
@@ -188,7 +193,7 @@ fn list<T>(list: Option<List<T>>) -> List<T> {
 }
 
 impl<'a> Status<'a> {
-    fn of(status: &'a model::TaskStatus, spelling: &Spelling) -> Self {
+    fn of(status: &'a model::TaskStatus, spelling: &'a Spelling) -> Self {
         Self {
             state: Some(NameOrNumber::Name(spelling.state(status.state).into())),
             message: status.message.as_deref().map(|message| Obj(Message::of(message, spelling))),
@@ -235,13 +240,20 @@ impl<'a> Status<'a> {
     }
 }
 
+impl<'a> Of<'a, Arc<model::Artifact>> for Obj<Artifact<'a>> {
+    #[inline]
+    fn of(artifact: &'a Arc<model::Artifact>, spelling: &'a Spelling) -> Self {
+        Obj(Artifact::of(artifact, spelling))
+    }
+}
+
 impl<'a> Artifact<'a> {
-    fn of(artifact: &'a model::Artifact, spelling: &Spelling) -> Self {
+    fn of(artifact: &'a model::Artifact, spelling: &'a Spelling) -> Self {
         Self {
             artifact_id: Some(Text::from(artifact.artifact_id.as_str())),
             name: artifact.name.as_deref().map(Text::from),
             description: artifact.description.as_deref().map(Text::from),
-            parts: Some(parts_of(&artifact.parts, spelling)),
+            parts: Some(Items::of(&artifact.parts, spelling)),
             metadata: artifact.metadata.as_ref().map(Raw::from),
             extensions: texts_of(artifact.extensions.iter().map(String::as_str)),
         }
@@ -260,7 +272,7 @@ impl<'a> Artifact<'a> {
 }
 
 impl<'a> StatusUpdate<'a> {
-    pub(super) fn of(update: &'a model::StatusUpdate, spelling: &Spelling) -> Self {
+    pub(super) fn of(update: &'a model::StatusUpdate, spelling: &'a Spelling) -> Self {
         Self {
             kind: (!spelling.wraps).then_some(Text::from("status-update")),
             task_id: Some(Text::from(update.task_id.as_str())),
@@ -282,7 +294,7 @@ impl<'a> StatusUpdate<'a> {
 }
 
 impl<'a> ArtifactUpdate<'a> {
-    pub(super) fn of(update: &'a model::ArtifactUpdate, spelling: &Spelling) -> Self {
+    pub(super) fn of(update: &'a model::ArtifactUpdate, spelling: &'a Spelling) -> Self {
         Self {
             kind: (!spelling.wraps).then_some(Text::from("artifact-update")),
             task_id: Some(Text::from(update.task_id.as_str())),
