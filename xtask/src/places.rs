@@ -8,8 +8,8 @@ pub(crate) fn root() -> PathBuf {
 
 /// Where cargo has put what it built together with this program.
 pub(crate) fn built() -> PathBuf {
-    let own = std::env::current_exe().unwrap_or_default();
-    own.parent().map_or_else(|| target().join("debug"), PathBuf::from)
+    let own = std::env::current_exe().expect("the system says where this program lies");
+    own.parent().expect("a program lies in a folder").to_owned()
 }
 
 /// What cargo builds goes here, and so does whatever a chore leaves behind.

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use switchboard_core::model::Timestamp;
 
@@ -15,10 +15,7 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
     fn now(&self) -> Timestamp {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // Whole seconds fit into 63 bits, and so do their milliseconds for another 290 million years.
-        let seconds = i64::try_from(since_epoch.as_secs()).unwrap_or(i64::MAX);
-        Timestamp::from_ms(seconds.saturating_mul(1000).saturating_add(since_epoch.subsec_millis().into()))
+        SystemTime::now().into()
     }
 }
 

@@ -1,12 +1,13 @@
 //! Commands and the death of their server.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 
 use super::http::{call, message};
-use super::process::{Server, eventually, free_addr};
+use super::process::{Server, command_under, eventually, free_addr};
 
 /// Each attempt is a shell with a child, and says both their numbers and what it was told.
 const FAMILY: &str = r#"
@@ -228,4 +229,28 @@ fn a_command_that_may_not_be_started_twice_is_started_once_if_it_waited_through_
         eventually("only what had begun has failed", || (state(addr, id) == expected).then_some(()));
     }
     server.kill();
+}
+
+/// As in a container that was entered from outside: no process in it leads its session, and the system numbers that
+/// session 0.
+#[test]
+fn a_command_runs_where_the_leader_of_the_session_is_out_of_sight() {
+    let folder = tempfile::tempdir().unwrap();
+    write_config(folder.path(), "[[agent]]\nname = \"Cat\"\ncommand = \"cat\"\n");
+    let apart = || {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+        unshare
+    };
+    if !apart().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        println!("not tried: this user may not number processes anew");
+        return;
+    }
+    let (data, addr) = (folder.path().join("data"), free_addr());
+    for number in 1..=2 {
+        let server = Server::start_by(command_under(apart(), &data, addr), addr);
+        let sent = call(addr, "SendMessage", message(&format!("m-{number}"), "hello")).unwrap();
+        assert_eq!(sent["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{sent}");
+        server.kill();
+    }
 }

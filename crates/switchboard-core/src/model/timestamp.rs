@@ -2,12 +2,23 @@
 //! functions on a hot path and a calendar crate is neither.
 
 use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Milliseconds since the Unix epoch, UTC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Timestamp(i64);
 
 const MS_PER_DAY: i64 = 86_400_000;
+
+impl From<SystemTime> for Timestamp {
+    /// A time before 1970 becomes 1970.
+    fn from(time: SystemTime) -> Self {
+        let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        // Without 128 bits, which `as_millis` has: every commit reads the clock several times.
+        let seconds = i64::try_from(since_epoch.as_secs()).unwrap_or(i64::MAX);
+        Self::from_ms(seconds.saturating_mul(1000).saturating_add(since_epoch.subsec_millis().into()))
+    }
+}
 
 impl Timestamp {
     /// The range RFC 3339 can spell: years 0001 to 9999.

@@ -207,8 +207,8 @@ impl Ledger<'_> {
         self.steps.insert(task_no, row);
     }
 
-    /// Looks at the row of a task, if it is there, and no longer remembers it: whoever looks here writes it in a way of its
-    /// own. A damaged row is an error: what is damaged is not written on, because its next state would have a good checksum.
+    /// Looks at the row of a task, if it is there. The writer no longer remembers that row, because the callers of this
+    /// function change it by statements of their own. A damaged row is an error: what is damaged is not written on, because its next state would have a good checksum.
     pub(super) fn with_task<T>(
         &mut self,
         task_no: i64,

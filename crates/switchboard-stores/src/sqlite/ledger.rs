@@ -42,8 +42,8 @@ pub(super) struct Ledger<'c> {
     /// Until then ages do not count.
     pub(super) held_until: Option<Timestamp>,
     pub(super) leases: Leases,
-    /// The rows of running tasks as this writer left them, so that the next step need not read them again. Whoever writes
-    /// a row in another way forgets it here.
+    /// The rows of running tasks as this writer left them, so that the next step need not read them again. A statement
+    /// that changes a row in another way removes it here.
     pub(super) steps: HashMap<i64, StepRow, IdHash>,
     scopes: HashMap<Scope, i64>,
     pub(super) last_task_no: i64,

@@ -37,6 +37,8 @@ impl Gate {
         if !self.checks {
             return Ok(());
         }
+        // A name and a password in front of the host have no place in a request; what looks like our host may be the name.
+        let authority = authority.filter(|authority| !authority.contains('@'));
         if !authority.map(host_name).is_some_and(|host| self.is_ours(host)) {
             return Err("this server answers only to loopback names and to its public URL (Host header)");
         }

@@ -12,8 +12,6 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::process::getsid;
-
 /// In the data folder.
 const FOLDER: &str = "commands";
 /// How long the killed are waited for, and how often they are looked at.
@@ -21,9 +19,10 @@ const GONE_WAIT: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Where a server with this data folder puts the messages of its commands. It names our session, by which our commands
-/// can be told from daemons.
+/// can be told from daemons. The session is 0 where the process that leads it is outside of the container, as the system
+/// itself says it, and where the system does not say.
 pub(super) fn message_folder(data: &Path) -> io::Result<PathBuf> {
-    let session = getsid(None)?.as_raw_nonzero();
+    let session = i32::try_from(std::process::id()).ok().and_then(super::traces::session_of_living).unwrap_or(0);
     let folder = data.canonicalize()?.join(FOLDER).join(session.to_string());
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     Ok(folder)

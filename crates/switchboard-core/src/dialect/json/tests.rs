@@ -235,3 +235,18 @@ fn two_objects_become_one() {
         assert_eq!(written(|out| merge_objects(first, second, out)), expected, "{first} {second}");
     }
 }
+
+/// Texts are looked at eight bytes at a time, and the last eight may overlap.
+#[test]
+fn a_character_that_needs_an_escape_is_found_wherever_it_stands() {
+    for length in 1..=40 {
+        for at in 0..length {
+            for special in ["\"", "\\", "\u{0}", "\u{1f}", "\n"] {
+                let text = format!("{}{special}{}", "ä".repeat(at), "\u{7f}~".repeat(length - at - 1));
+                let mut out = Vec::new();
+                write_str(&mut out, &text);
+                assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+            }
+        }
+    }
+}

@@ -148,12 +148,8 @@ async fn a_full_disk_fails_closed_and_is_got_over() {
     pen.check(&subject).await;
 }
 
-/// Leases are kept in memory: what is rolled back in the file is rolled back there, too.
-#[tokio::test]
-async fn a_commit_that_is_rolled_back_leaves_the_lease_as_it_was() {
-    let subject = make();
-    let mut pen = Pen::opened(&subject, "t1").await;
-    // Webhooks that are in the way of the next ones, so that a commit fails after it has ended the run.
+/// Puts webhooks in the way of the next ones, so that a commit that registers one fails after it has written the rest.
+fn block_webhooks(subject: &OnFile) {
     for number in 1..=2 {
         let blocker = format!(
             "INSERT INTO push (push_no, task_no, config_id, url, dialect, delivered_seq, failures, parked, created_at)
@@ -161,6 +157,14 @@ async fn a_commit_that_is_rolled_back_leaves_the_lease_as_it_was() {
         );
         subject.look().execute(&blocker, []).unwrap();
     }
+}
+
+/// Leases are kept in memory: what is rolled back in the file is rolled back there, too.
+#[tokio::test]
+async fn a_commit_that_is_rolled_back_leaves_the_lease_as_it_was() {
+    let subject = make();
+    let mut pen = Pen::opened(&subject, "t1").await;
+    block_webhooks(&subject);
     let mut commit = pen.commit(&subject, vec![status(&subject, TaskState::Completed, None)]);
     let config = webhook(&pen, "p1");
     commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];

@@ -47,6 +47,8 @@ fn a_host_is_loopback_or_our_own() {
         (Some("[::ffff:10.0.0.1]"), false),
         (Some("[::1"), true),
         (Some("2130706433"), false),
+        (Some("user@localhost"), false),
+        (Some("localhost:x@evil.example"), false),
     ] {
         assert_eq!(admits(&loopback(), "/", host, None, false), expected, "{host:?}");
         assert_eq!(admits(&loopback(), "/", host, None, true), expected, "{host:?}: the card is no exception");
@@ -58,6 +60,7 @@ fn the_target_names_the_host_before_the_header_does() {
     assert!(admits(&loopback(), "http://localhost/", None, None, false));
     assert!(admits(&loopback(), "http://[::1]:8080/", None, None, false));
     assert!(!admits(&loopback(), "http://evil.example/", Some("localhost"), None, false));
+    assert!(!admits(&loopback(), "http://localhost:x@evil.example/", Some("localhost"), None, false));
 }
 
 #[test]
