@@ -15,7 +15,7 @@ pub use check::Check;
 pub use limits::DecodeLimits;
 pub use merge::{Members, merge_objects};
 pub use read::{
-    Base64, Fault, Int, LIST_ITEMS_KEPT, List, NameOrNumber, Named, Obj, Only, Raw, Text, decode_base64, excerpt,
+    Base64, Fault, Int, LIST_ITEMS_KEPT, List, NameOrNumber, Named, Obj, Only, Raw, Text, Time, decode_base64, excerpt,
     parse_object, present_raw,
 };
 pub use request::{Decoded, check_id, read_body, read_params, unknown_method};

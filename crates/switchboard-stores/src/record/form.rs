@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
-use switchboard_core::dialect::json::{Base64, Raw, Text};
+use switchboard_core::dialect::json::{Base64, Raw, Text, Time};
 use switchboard_core::lifecycle::{Event, Inbound};
 use switchboard_core::model::{Artifact, Dialect, Json, Message, Part, PartContent, Role, TaskState, Timestamp};
 use switchboard_engine::ports::store::StoreError;
@@ -429,7 +429,7 @@ pub(super) struct StoredTime(Timestamp);
 
 impl Serialize for StoredTime {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(std::str::from_utf8(&self.0.to_rfc3339()).unwrap_or_default())
+        Time(self.0).serialize(serializer)
     }
 }
 

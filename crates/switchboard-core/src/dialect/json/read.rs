@@ -14,10 +14,10 @@ use serde::ser::{Serialize, Serializer};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-use crate::model::Json;
+use crate::model::{Json, Timestamp};
 
 use super::Check;
-use super::ser::RAW;
+use super::ser::{PLAIN, RAW};
 
 /// How many items of one list are kept; the rest is counted and dropped. Configured limits lie below this, so that a
 /// body of a million empty parts costs no more memory than a legal one.
@@ -214,6 +214,26 @@ impl Serialize for Base64<'_> {
     }
 }
 
+/// A point in time, as RFC 3339 with milliseconds. Written by [`append`](super::append) only, without a second look at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Time(pub Timestamp);
+
+impl Serialize for Time {
+    #[inline]
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        struct Written(Timestamp);
+
+        impl Serialize for Written {
+            #[inline]
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_bytes(&self.0.to_rfc3339())
+            }
+        }
+
+        serializer.serialize_newtype_struct(PLAIN, &Written(self.0))
+    }
+}
+
 /// Serde has a way to write bytes, and writes slices as lists of numbers.
 struct Bytes<'a>(&'a [u8]);
 
@@ -260,7 +280,8 @@ impl<T: Serialize> Serialize for Obj<T> {
 /// only when it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Only<'a, T> {
-    Sent(Raw<'a>),
+    /// The JSON that stands there.
+    Sent(&'a str),
     Own(T),
 }
 
@@ -269,9 +290,7 @@ impl<'a, T: Deserialize<'a>> Only<'a, T> {
     pub fn read(self, check: &mut Check<'_>, at: Arguments<'_>) -> Option<T> {
         let text = match self {
             Self::Own(own) => return Some(own),
-            Self::Sent(Raw(Cow::Borrowed(text))) => text,
-            // What was read from a text is borrowed from it.
-            Self::Sent(Raw(Cow::Owned(_))) => return None,
+            Self::Sent(text) => text,
         };
         match serde_json::from_str(text) {
             Ok(own) => Some(own),
@@ -296,7 +315,7 @@ impl<'a, T: Deserialize<'a>> Only<'a, T> {
 impl<'de: 'a, 'a, T> Deserialize<'de> for Only<'a, T> {
     #[inline]
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Raw::deserialize(deserializer).map(Self::Sent)
+        <&RawValue>::deserialize(deserializer).map(|raw| Self::Sent(raw.get()))
     }
 }
 
@@ -304,7 +323,7 @@ impl<T: Serialize> Serialize for Only<'_, T> {
     #[inline]
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Sent(raw) => raw.serialize(serializer),
+            Self::Sent(text) => Raw(Cow::Borrowed(text)).serialize(serializer),
             Self::Own(own) => own.serialize(serializer),
         }
     }

@@ -13,11 +13,14 @@ use super::write::{write_base64, write_i64, write_json_text, write_str, write_u6
 
 /// The name of the newtype whose bytes are JSON, and written as they stand.
 pub(super) const RAW: &str = "$switchboard::raw";
+/// The name of the newtype whose bytes are a text that needs no escapes.
+pub(super) const PLAIN: &str = "$switchboard::plain";
 
 /// Appends a value.
 ///
 /// # Errors
 /// When it cannot be JSON: a map whose keys are not texts, or a value whose own `Serialize` fails.
+#[inline]
 pub fn append<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> Result<(), Unwritable> {
     match value.serialize(Writer::new(out))? {
         Written::Value => {}
@@ -28,7 +31,7 @@ pub fn append<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> Result<(),
 
 /// Why a value could not be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unwritable(String);
+pub struct Unwritable(Box<str>);
 
 impl fmt::Display for Unwritable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,7 +43,7 @@ impl std::error::Error for Unwritable {}
 
 impl ser::Error for Unwritable {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self(message.to_string())
+        Self(message.to_string().into())
     }
 }
 
@@ -55,14 +58,21 @@ type Outcome = Result<Written, Unwritable>;
 
 struct Writer<'o> {
     out: &'o mut Vec<u8>,
-    /// Whether bytes are JSON already.
-    bytes_are_json: bool,
+    bytes: BytesAre,
+}
+
+/// What bytes are written as.
+#[derive(Clone, Copy)]
+enum BytesAre {
+    Base64,
+    Raw,
+    Plain,
 }
 
 impl<'o> Writer<'o> {
     #[inline]
     fn new(out: &'o mut Vec<u8>) -> Self {
-        Self { out, bytes_are_json: false }
+        Self { out, bytes: BytesAre::Base64 }
     }
 
     #[inline]
@@ -168,9 +178,14 @@ impl<'o> ser::Serializer for Writer<'o> {
     }
 
     fn serialize_bytes(self, bytes: &[u8]) -> Outcome {
-        match self.bytes_are_json {
-            true => write_json_text(self.out, bytes),
-            false => write_base64(self.out, bytes),
+        match self.bytes {
+            BytesAre::Base64 => write_base64(self.out, bytes),
+            BytesAre::Raw => write_json_text(self.out, bytes),
+            BytesAre::Plain => {
+                self.out.push(b'"');
+                self.out.extend_from_slice(bytes);
+                self.out.push(b'"');
+            }
         }
         Ok(Written::Value)
     }
@@ -198,10 +213,17 @@ impl<'o> ser::Serializer for Writer<'o> {
         self.serialize_str(name)
     }
 
+    #[inline]
     fn serialize_newtype_struct<T: Serialize + ?Sized>(self, name: &'static str, value: &T) -> Outcome {
-        value.serialize(Writer { bytes_are_json: name == RAW, ..self })
+        let bytes = match name {
+            RAW => BytesAre::Raw,
+            PLAIN => BytesAre::Plain,
+            _ => BytesAre::Base64,
+        };
+        value.serialize(Writer { bytes, ..self })
     }
 
+    #[inline]
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
         self,
         _: &'static str,
@@ -274,7 +296,8 @@ impl Members<'_> {
         self.is_empty = false;
     }
 
-    #[inline]
+    // Where the name is known at compile time, its copy is a few stores instead of a call.
+    #[inline(always)]
     fn member<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Unwritable> {
         // Looked at before the name is written: most members of most objects are absent.
         if value.serialize(Probe).is_ok() {
@@ -286,8 +309,7 @@ impl Members<'_> {
         self.out.push(b'"');
         self.out.extend_from_slice(name.as_bytes());
         self.out.extend_from_slice(b"\":");
-        value.serialize(Writer::new(self.out))?;
-        Ok(())
+        append(self.out, value)
     }
 
     #[inline]
@@ -388,7 +410,7 @@ impl ser::SerializeStruct for Members<'_> {
     type Ok = Written;
     type Error = Unwritable;
 
-    #[inline]
+    #[inline(always)]
     fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Unwritable> {
         self.member(name, value)
     }
@@ -458,8 +480,8 @@ impl ser::Serializer for Probe {
     }
 
     #[inline]
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), Present> {
-        value.serialize(self)
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, _: &T) -> Result<(), Present> {
+        Err(Present)
     }
 
     #[inline]

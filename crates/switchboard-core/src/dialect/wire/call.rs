@@ -14,7 +14,7 @@ use crate::model::{self, ConfigId, Dialect, Role, TaskId, TaskState, TaskView, U
 use super::message::{Message, texts_of};
 use super::push::{PushConfig, TaskPushConfig, WrittenConfig};
 use super::spelling::{PartForm, PushForm, Spelling};
-use super::task::{ArtifactUpdate, StatusUpdate, StreamResponse, Task};
+use super::task::{ArtifactUpdate, StatusUpdate, StreamResponse, Task, Wrapped};
 
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -24,7 +24,7 @@ pub(in crate::dialect) struct SendParams<'a> {
     #[serde(borrow, alias = "request")]
     message: Option<Obj<Message<'a>>>,
     #[serde(borrow)]
-    configuration: Option<Obj<Configuration<'a>>>,
+    configuration: Option<Box<Obj<Configuration<'a>>>>,
     #[serde(borrow)]
     metadata: Option<Raw<'a>>,
     /// Belongs into the message; a sample of the 0.2 specification has it here.
@@ -143,7 +143,7 @@ impl<'a> SendParams<'a> {
         Self {
             tenant: tenant.map(Text::from),
             message: Some(Obj(Message::of(&send.message, spelling))),
-            configuration: Some(Obj(configuration)),
+            configuration: Some(Box::new(Obj(configuration))),
             metadata: send.metadata.as_ref().map(Raw::from),
             ..Self::default()
         }
@@ -174,8 +174,8 @@ impl<'a> SendParams<'a> {
             return_immediately: false,
             metadata: check.object(format_args!("metadata"), self.metadata),
         };
-        if let Some(Obj(configuration)) = self.configuration {
-            configuration.read(check, spelling, &mut send);
+        if let Some(configuration) = self.configuration {
+            configuration.0.read(check, spelling, &mut send);
         }
         (tenant, send)
     }
@@ -415,18 +415,16 @@ enum Sent<'a> {
 
 fn write_stream_response(sent: &Sent<'_>, spelling: &Spelling, out: &mut Vec<u8>) {
     out.reserve(640);
-    let mut response = StreamResponse::default();
     match (sent, spelling.wraps) {
-        (Sent::Task(view), true) => response.task = Some(Obj(Task::of(view, spelling))),
-        (Sent::Task(view), false) => return put(out, &Task::of(view, spelling)),
-        (Sent::Message(message), true) => response.message = Some(Obj(Message::of(message, spelling))),
-        (Sent::Message(message), false) => return put(out, &Message::of(message, spelling)),
-        (Sent::Status(update), true) => response.status_update = Some(Obj(StatusUpdate::of(update, spelling))),
-        (Sent::Status(update), false) => return put(out, &StatusUpdate::of(update, spelling)),
-        (Sent::Artifact(update), true) => response.artifact_update = Some(Obj(ArtifactUpdate::of(update, spelling))),
-        (Sent::Artifact(update), false) => return put(out, &ArtifactUpdate::of(update, spelling)),
+        (Sent::Task(view), true) => put(out, &Wrapped::Task(Task::of(view, spelling))),
+        (Sent::Task(view), false) => put(out, &Task::of(view, spelling)),
+        (Sent::Message(message), true) => put(out, &Wrapped::Message(Message::of(message, spelling))),
+        (Sent::Message(message), false) => put(out, &Message::of(message, spelling)),
+        (Sent::Status(update), true) => put(out, &Wrapped::StatusUpdate(StatusUpdate::of(update, spelling))),
+        (Sent::Status(update), false) => put(out, &StatusUpdate::of(update, spelling)),
+        (Sent::Artifact(update), true) => put(out, &Wrapped::ArtifactUpdate(ArtifactUpdate::of(update, spelling))),
+        (Sent::Artifact(update), false) => put(out, &ArtifactUpdate::of(update, spelling)),
     }
-    put(out, &response);
 }
 
 /// In 0.3 over JSON-RPC the list itself is the answer; it has no pages.
@@ -497,18 +495,18 @@ pub fn read_update(
     let mut check = Check::new(limits);
     let response = if spelling.wraps { read_body(text)? } else { unwrapped(text)? };
     let update = match response {
-        StreamResponse { task: Some(Obj(task)), .. } => {
-            let task = task.read(&mut check, format_args!("task"), spelling, dialect);
+        StreamResponse { task: Some(task), .. } => {
+            let task = task.0.read(&mut check, format_args!("task"), spelling, dialect);
             Update::Task(TaskView::whole(Arc::new(task)))
         }
-        StreamResponse { message: Some(Obj(message)), .. } => {
-            Update::Message(message.read(&mut check, format_args!("message"), spelling).into())
+        StreamResponse { message: Some(message), .. } => {
+            Update::Message(message.0.read(&mut check, format_args!("message"), spelling).into())
         }
-        StreamResponse { status_update: Some(Obj(update)), .. } => {
-            Update::Status(update.read(&mut check, format_args!("statusUpdate"), spelling))
+        StreamResponse { status_update: Some(update), .. } => {
+            Update::Status(update.0.read(&mut check, format_args!("statusUpdate"), spelling))
         }
-        StreamResponse { artifact_update: Some(Obj(update)), .. } => {
-            Update::Artifact(update.read(&mut check, format_args!("artifactUpdate"), spelling))
+        StreamResponse { artifact_update: Some(update), .. } => {
+            Update::Artifact(update.0.read(&mut check, format_args!("artifactUpdate"), spelling))
         }
         _ => {
             let expected = "holds none of task, message, statusUpdate and artifactUpdate";
@@ -516,6 +514,10 @@ pub fn read_update(
         }
     };
     check.finish(update)
+}
+
+fn boxed<T>(value: T) -> Option<Box<Obj<T>>> {
+    Some(Box::new(Obj(value)))
 }
 
 /// What says itself what it is.
@@ -528,11 +530,11 @@ fn unwrapped(text: &[u8]) -> Result<StreamResponse<'_>, ProtocolError> {
     let Kind { kind } = read_body(text)?;
     let mut response = StreamResponse::default();
     match kind.as_ref().map(|kind| kind.0.as_ref()) {
-        Some("message") => response.message = Some(Obj(read_body(text)?)),
-        Some("status-update") => response.status_update = Some(Obj(read_body(text)?)),
-        Some("artifact-update") => response.artifact_update = Some(Obj(read_body(text)?)),
+        Some("message") => response.message = boxed(read_body(text)?),
+        Some("status-update") => response.status_update = boxed(read_body(text)?),
+        Some("artifact-update") => response.artifact_update = boxed(read_body(text)?),
         // Servers of 0.2 leave it out, and a task is what most of them say.
-        Some("task") | None => response.task = Some(Obj(read_body(text)?)),
+        Some("task") | None => response.task = boxed(read_body(text)?),
         Some(other) => {
             let description = format!("is {other}, which is none of task, message, status-update and artifact-update");
             return Err(ProtocolError::invalid("kind", description));

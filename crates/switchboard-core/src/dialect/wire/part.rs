@@ -24,8 +24,9 @@ pub(super) struct Part<'a> {
     old_kind: Option<Only<'a, Text<'a>>>,
     #[serde(borrow)]
     text: Option<Text<'a>>,
+    /// Boxed, because few parts are one and all would carry the room for it.
     #[serde(borrow)]
-    file: Option<Only<'a, Obj<File<'a>>>>,
+    file: Option<Only<'a, Box<Obj<File<'a>>>>>,
     #[serde(borrow)]
     raw: Option<Base64<'a>>,
     #[serde(borrow)]
@@ -118,7 +119,7 @@ impl<'a> Part<'a> {
             }
             (_, PartContent::Text(text)) => Self { text: Some(Text::from(&**text)), metadata, ..Self::default() },
             (_, PartContent::Raw(_) | PartContent::Url(_)) => {
-                Self { file: Some(Only::Own(Obj(File::of(part, spelling)))), metadata, ..Self::default() }
+                Self { file: Some(Only::Own(Box::new(Obj(File::of(part, spelling))))), metadata, ..Self::default() }
             }
             (form, PartContent::Data(data)) => {
                 let (data, metadata) = data_part::of(data, metadata);
@@ -287,7 +288,8 @@ impl<'a> Part<'a> {
 
     /// Reads a file whose members for bytes and for a URL have these names.
     fn read_file(self, check: &mut Check<'_>, at: Arguments<'_>, [bytes, uri]: [&str; 2]) -> model::Part {
-        let Some(Obj(file)) = self.file.and_then(|file| file.read(check, format_args!("{at}.file"))) else {
+        let Some(Obj(file)) = self.file.and_then(|file| file.read(check, format_args!("{at}.file"))).map(|file| *file)
+        else {
             return model::Part::text(String::new());
         };
         let at_file = format_args!("{at}.file");

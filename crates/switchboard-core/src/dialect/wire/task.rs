@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::dialect::json::{Check, List, NameOrNumber, Obj, Raw, Text};
+use crate::dialect::json::{Check, List, NameOrNumber, Obj, Raw, Text, Time};
 use crate::model::{self, ArtifactView, Dialect, TaskState, TaskView, Timestamp};
 
 use super::items::{Items, Of};
@@ -36,29 +36,30 @@ pub(super) struct Task<'a> {
 struct Status<'a> {
     #[serde(borrow)]
     state: Option<NameOrNumber<'a>>,
+    /// Boxed, because few have one and all would carry the room for it.
     #[serde(borrow, alias = "update")]
-    message: Option<Obj<Message<'a>>>,
+    message: Option<Box<Obj<Message<'a>>>>,
     #[serde(borrow)]
-    timestamp: Option<Time<'a>>,
+    timestamp: Option<Moment<'a>>,
 }
 
 /// A point in time: as it was sent, because whoever reads it names the field that is wrong, or as it will be.
-enum Time<'a> {
+enum Moment<'a> {
     Sent(Text<'a>),
     Known(Timestamp),
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Time<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for Moment<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Text::deserialize(deserializer).map(Self::Sent)
     }
 }
 
-impl Serialize for Time<'_> {
+impl Serialize for Moment<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Sent(text) => text.serialize(serializer),
-            Self::Known(at) => serializer.serialize_str(std::str::from_utf8(&at.to_rfc3339()).unwrap_or_default()),
+            Self::Known(at) => Time(*at).serialize(serializer),
         }
     }
 }
@@ -80,18 +81,28 @@ struct Artifact<'a> {
     extensions: Option<List<Text<'a>>>,
 }
 
-/// What a stream says, of which one is there.
-#[derive(Default, Deserialize, Serialize)]
+/// What a stream says, as it is written: the one member says what it is.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Wrapped<'a> {
+    Task(Task<'a>),
+    Message(Message<'a>),
+    StatusUpdate(StatusUpdate<'a>),
+    ArtifactUpdate(ArtifactUpdate<'a>),
+}
+
+/// The same as it is read: other members may stand beside. Boxed, so that one does not carry the room for the others.
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StreamResponse<'a> {
     #[serde(borrow)]
-    pub(super) task: Option<Obj<Task<'a>>>,
+    pub(super) task: Option<Box<Obj<Task<'a>>>>,
     #[serde(borrow)]
-    pub(super) message: Option<Obj<Message<'a>>>,
+    pub(super) message: Option<Box<Obj<Message<'a>>>>,
     #[serde(borrow, alias = "status_update")]
-    pub(super) status_update: Option<Obj<StatusUpdate<'a>>>,
+    pub(super) status_update: Option<Box<Obj<StatusUpdate<'a>>>>,
     #[serde(borrow, alias = "artifact_update")]
-    pub(super) artifact_update: Option<Obj<ArtifactUpdate<'a>>>,
+    pub(super) artifact_update: Option<Box<Obj<ArtifactUpdate<'a>>>>,
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -196,8 +207,8 @@ impl<'a> Status<'a> {
     fn of(status: &'a model::TaskStatus, spelling: &'a Spelling) -> Self {
         Self {
             state: Some(NameOrNumber::Name(spelling.state(status.state).into())),
-            message: status.message.as_deref().map(|message| Obj(Message::of(message, spelling))),
-            timestamp: Some(Time::Known(status.timestamp)),
+            message: status.message.as_deref().map(|message| Box::new(Obj(Message::of(message, spelling)))),
+            timestamp: Some(Moment::Known(status.timestamp)),
         }
     }
 
@@ -226,15 +237,15 @@ impl<'a> Status<'a> {
             }
         };
         let timestamp = match status.timestamp {
-            Some(Time::Sent(text)) => check.timestamp(format_args!("{at}.timestamp"), Some(text)),
-            Some(Time::Known(known)) => Some(known),
+            Some(Moment::Sent(text)) => check.timestamp(format_args!("{at}.timestamp"), Some(text)),
+            Some(Moment::Known(known)) => Some(known),
             None => None,
         };
         model::TaskStatus {
             state,
             message: status
                 .message
-                .map(|Obj(message)| Arc::new(message.read(check, format_args!("{at}.message"), spelling))),
+                .map(|message| Arc::new(message.0.read(check, format_args!("{at}.message"), spelling))),
             timestamp: timestamp.unwrap_or_default(),
         }
     }
