@@ -3,6 +3,7 @@
 //! under the same incident id.
 #![warn(missing_docs, missing_debug_implementations)]
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::model::{ConfigId, TaskId, TaskState};
@@ -61,14 +62,14 @@ pub enum ProtocolError {
         /// The URI of the extension.
         uri: String,
         /// The header to name it in.
-        header: &'static str,
+        header: Cow<'static, str>,
     },
     /// The request names a protocol version that is not served, or two that differ.
     VersionNotSupported {
         /// The version that was asked for.
         requested: String,
         /// The versions that are served, newest first.
-        supported: Vec<&'static str>,
+        supported: Vec<Cow<'static, str>>,
         /// What to do, where more is known than that the version is not served.
         fix: Option<String>,
     },
@@ -121,7 +122,7 @@ pub enum ProtocolError {
     /// The body or one of its parts is larger than allowed.
     TooLarge {
         /// What is too large, such as "request body".
-        what: &'static str,
+        what: Cow<'static, str>,
         /// The largest size that is accepted.
         bytes_max: u64,
     },
@@ -175,7 +176,7 @@ impl fmt::Display for ProtocolError {
             Self::VersionNotSupported { fix: Some(fix), .. } => f.write_str(fix),
             Self::VersionNotSupported { requested, supported, fix: None } => {
                 let served = supported.join(", ");
-                let newest = supported.first().copied().unwrap_or("1.0");
+                let newest = supported.first().map_or("1.0", |newest| &**newest);
                 write!(
                     f,
                     "Protocol version {requested} is not offered here (served: {served}); \

@@ -6,11 +6,11 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use switchboard_core::model::{
-    ArtifactUpdate, ArtifactView, Message, Part, Task, TaskView, Update, WEIGHT_PER_BYTE_MAX,
+    ArtifactUpdate, ArtifactView, Measure, Message, Part, Task, TaskView, Update, WEIGHT_PER_BYTE_MAX,
 };
 
 use crate::ports::Room;
-use crate::ports::room::{Outline, estimate, parts_estimate};
+use crate::ports::room::Outline;
 use crate::ports::store::Scope;
 
 /// What stands around the contents of a reply or a frame: ids, states, the envelope.
@@ -52,7 +52,8 @@ pub(crate) fn weight(view: &TaskView) -> u64 {
 /// Whether a view fits without being weighed, as nearly all do.
 pub(crate) fn is_surely_light(view: &TaskView, bytes_max: u64) -> bool {
     let artifacts = view.artifacts != ArtifactView::Omitted;
-    estimate(&view.task, artifacts).saturating_add(ENVELOPE_BYTES).saturating_mul(WEIGHT_PER_BYTE_MAX) <= bytes_max
+    Measure::ABOUT.task(&view.task, artifacts).saturating_add(ENVELOPE_BYTES).saturating_mul(WEIGHT_PER_BYTE_MAX)
+        <= bytes_max
 }
 
 /// An update that fits a frame; none if it does as it is. `seq` is its number, by which its contents can be fetched.
@@ -74,7 +75,7 @@ pub(crate) fn is_surely_light_update(update: &Update, bytes_max: u64) -> bool {
         Update::Task(view) => is_surely_light(view, bytes_max),
         Update::Artifact(update) => {
             let left = bytes_max.saturating_sub(around(update)) / WEIGHT_PER_BYTE_MAX;
-            parts_estimate(&update.artifact.parts) <= left
+            Measure::ABOUT.parts(&update.artifact.parts) <= left
         }
         Update::Status(_) | Update::Message(_) => true,
     }

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use switchboard_core::call::{Caller, Frame, Owner, SharedUpdate};
-use switchboard_core::dialect::{Dialect, Vocabulary, vocabulary};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Bounds, Phase};
-use switchboard_core::model::{AgentCard, AgentName, TaskId, TaskView, Timestamp};
+use switchboard_core::model::{AgentCard, AgentName, Dialect, TaskId, TaskView, Timestamp, Vocabulary};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::clock_guard::ClockGuard;
@@ -47,7 +46,7 @@ impl Registered {
         match self.card.capabilities.streaming {
             Some(true) => Ok(()),
             Some(false) | None => {
-                let Vocabulary { send_message, get_task, .. } = vocabulary(dialect);
+                let Vocabulary { send_message, get_task, .. } = &dialect.rules().words;
                 let reason = format!("This agent does not stream; use {send_message} and {get_task}");
                 Err(ProtocolError::unsupported(reason))
             }

@@ -7,7 +7,7 @@ use http::{Method, Request, Version};
 use http_body_util::Full;
 use serde_json::{Value, json};
 use switchboard::{AgentBuilder, Limits, Part, Server, Turn};
-use switchboard_core::dialect::{Dialect, codes, encode_rpc_error};
+use switchboard_core::dialect::{Dialect, codes};
 use switchboard_core::error::ProtocolError as E;
 use switchboard_core::model::TaskState;
 
@@ -36,7 +36,7 @@ fn every_error() -> Vec<E> {
         E::ContentTypeNotSupported { reason: text() },
         E::InvalidAgentResponse { reason: text() },
         E::ExtendedAgentCardNotConfigured,
-        E::ExtensionSupportRequired { uri: text(), header: "A2A-Extensions" },
+        E::ExtensionSupportRequired { uri: text(), header: "A2A-Extensions".into() },
         E::VersionNotSupported { requested: text(), supported: Vec::new(), fix: None },
         E::ParseError { reason: text() },
         E::InvalidRequest { reason: text() },
@@ -46,7 +46,7 @@ fn every_error() -> Vec<E> {
         E::Unauthenticated { reason: text() },
         E::PermissionDenied { reason: text() },
         E::Unavailable { reason: text(), retry_after_s: 1 },
-        E::TooLarge { what: "body", bytes_max: 1 },
+        E::TooLarge { what: "body".into(), bytes_max: 1 },
     ];
     for error in &all {
         match error {
@@ -83,7 +83,7 @@ fn in_a2a() -> impl Iterator<Item = E> {
 /// The code of a JSON-RPC refusal in a dialect; none if it has only an HTTP status.
 fn code(dialect: Dialect, error: &E) -> String {
     let mut out = Vec::new();
-    encode_rpc_error(dialect, error, "1", &mut out);
+    dialect.write_rpc_error(error, "1", &mut out);
     let reply: Value = serde_json::from_slice(&out).unwrap();
     reply["error"]["code"].as_i64().map_or_else(|| "–".to_owned(), |code| code.to_string())
 }

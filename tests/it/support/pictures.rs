@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use switchboard_core::call::{Frame, Reply, UpdateStream};
 use switchboard_core::dialect::v1_0;
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{Artifact, Message, PartContent, Role, Task, TaskStatus, Update};
+use switchboard_core::model::{Artifact, Dialect, Message, PartContent, Role, Task, TaskStatus, Update};
 
 use super::callers::soon;
 
@@ -127,6 +127,6 @@ pub(crate) fn wire(reply: &Reply) -> serde_json::Value {
 /// What a client would read: the refusal in the protocol's JSON.
 pub(crate) fn refusal(error: &ProtocolError) -> String {
     let mut bytes = Vec::new();
-    v1_0::encode_http_error(error, &mut bytes);
+    Dialect::V1_0.write_http_error(error, Dialect::V1_0.http_status(error), &mut bytes);
     String::from_utf8(bytes).unwrap()
 }

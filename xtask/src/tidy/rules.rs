@@ -43,7 +43,7 @@ pub(super) const WALLS: &[Wall] = &[
     Wall {
         name: "dialects do not know each other",
         rooms: &["crates/switchboard-core/src/dialect"],
-        law: ApartExcept(&["codes", "conversation", "detect", "json", "kinds", "protobuf", "retold"]),
+        law: ApartExcept(&["codes", "detect", "json", "kinds", "protobuf", "retold", "row", "vocabulary", "wire"]),
         because: "a dialect that leans on another cannot be added, changed or removed alone",
     },
     Wall {
@@ -51,6 +51,12 @@ pub(super) const WALLS: &[Wall] = &[
         rooms: &["crates/switchboard-core/src/dialect"],
         law: Never(&["crate::lifecycle"]),
         because: "a translator that knows the rules of the task begins to apply them a second time",
+    },
+    Wall {
+        name: "the engine knows no dialect",
+        rooms: &["crates/switchboard-engine/src"],
+        law: Never(&["switchboard_core::dialect"]),
+        because: "what differs between dialects is in the rules that come with a caller, so a new one changes no engine",
     },
     Wall {
         name: "ports name only core",

@@ -55,6 +55,10 @@ mod walls {
                     ("crates/switchboard-core/src/dialect/v1_0/mod.rs", ""),
                 ],
             ),
+            (
+                "the engine knows no dialect",
+                &[("crates/switchboard-engine/src/push/a.rs", "use switchboard_core::dialect::v1_0;")],
+            ),
             ("ports name only core", &[("crates/switchboard-engine/src/ports/store.rs", "use crate::commit::Commit;")]),
             (
                 "operations stand side by side",

@@ -53,6 +53,50 @@ pub fn of(error: &ProtocolError) -> Codes {
     }
 }
 
+/// Every code of JSON-RPC that has a reason of its own.
+const REASONS: [(i64, &str); 19] = [
+    (-32000, "AGENT_FAILED"),
+    (-32001, "TASK_NOT_FOUND"),
+    (-32002, "TASK_NOT_CANCELABLE"),
+    (-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED"),
+    (-32004, "UNSUPPORTED_OPERATION"),
+    (-32005, "CONTENT_TYPE_NOT_SUPPORTED"),
+    (-32006, "INVALID_AGENT_RESPONSE"),
+    (-32007, "EXTENDED_AGENT_CARD_NOT_CONFIGURED"),
+    (-32008, "EXTENSION_SUPPORT_REQUIRED"),
+    (-32009, "VERSION_NOT_SUPPORTED"),
+    (-32700, "PARSE_ERROR"),
+    (-32600, "INVALID_REQUEST"),
+    (-32601, "METHOD_NOT_FOUND"),
+    (-32602, "INVALID_PARAMS"),
+    (-32603, "INTERNAL_ERROR"),
+    (-31401, "UNAUTHENTICATED"),
+    (-31403, "PERMISSION_DENIED"),
+    (-32050, "UNAVAILABLE"),
+    (-32051, "PAYLOAD_TOO_LARGE"),
+];
+
+/// The reason that a code of JSON-RPC stands for.
+#[must_use]
+pub fn reason_of(code: i64) -> Option<&'static str> {
+    REASONS.iter().find(|(known, _)| *known == code).map(|(_, reason)| *reason)
+}
+
+/// The reason that an HTTP status stands for where nothing else is told.
+#[must_use]
+pub fn reason_of_http(status: u16) -> Option<&'static str> {
+    match status {
+        401 => Some("UNAUTHENTICATED"),
+        403 => Some("PERMISSION_DENIED"),
+        404 => Some("TASK_NOT_FOUND"),
+        413 => Some("PAYLOAD_TOO_LARGE"),
+        429 | 502 | 503 | 504 => Some("UNAVAILABLE"),
+        400..500 => Some("INVALID_REQUEST"),
+        500..600 => Some("INTERNAL_ERROR"),
+        _ => None,
+    }
+}
+
 /// The HTTP status of an error under 0.3's paths. That version has no table; where both SDKs that serve it agree on another
 /// number than 1.0's, it is theirs.
 #[must_use]
@@ -68,7 +112,7 @@ pub fn http_of_0_3(error: &ProtocolError) -> u16 {
 /// What a program may want to know about an error without reading its message, as names and texts. How a state is spelled
 /// is the dialect's to say.
 #[must_use]
-pub fn facts(error: &ProtocolError, state_name: fn(TaskState) -> &'static str) -> Vec<(&'static str, String)> {
+pub fn facts(error: &ProtocolError, state_name: impl Fn(TaskState) -> &'static str) -> Vec<(&'static str, String)> {
     use ProtocolError as E;
     match error {
         E::TaskNotFound { id } => vec![("taskId", id.to_string())],

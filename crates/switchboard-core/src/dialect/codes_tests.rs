@@ -5,7 +5,7 @@ use expect_test::expect;
 use crate::error::ProtocolError as E;
 use crate::model::TaskState;
 
-use super::of;
+use super::{REASONS, of, reason_of};
 
 fn every_error() -> Vec<E> {
     let text = String::new;
@@ -18,7 +18,7 @@ fn every_error() -> Vec<E> {
         E::ContentTypeNotSupported { reason: text() },
         E::InvalidAgentResponse { reason: text() },
         E::ExtendedAgentCardNotConfigured,
-        E::ExtensionSupportRequired { uri: text(), header: "A2A-Extensions" },
+        E::ExtensionSupportRequired { uri: text(), header: "A2A-Extensions".into() },
         E::VersionNotSupported { requested: text(), supported: Vec::new(), fix: None },
         E::ParseError { reason: text() },
         E::InvalidRequest { reason: text() },
@@ -28,7 +28,7 @@ fn every_error() -> Vec<E> {
         E::Unauthenticated { reason: text() },
         E::PermissionDenied { reason: text() },
         E::Unavailable { reason: text(), retry_after_s: 1 },
-        E::TooLarge { what: "body", bytes_max: 1 },
+        E::TooLarge { what: "body".into(), bytes_max: 1 },
     ]
 }
 
@@ -72,4 +72,13 @@ fn no_two_errors_share_a_code_or_a_reason() {
             assert_ne!(a.reason, b.reason);
         }
     }
+}
+
+#[test]
+fn a_code_leads_back_to_its_reason() {
+    for codes in every_error().iter().map(of) {
+        assert_eq!(reason_of(codes.jsonrpc.into()), Some(codes.reason));
+    }
+    assert_eq!(REASONS.len(), every_error().len());
+    assert_eq!(reason_of(-1), None);
 }

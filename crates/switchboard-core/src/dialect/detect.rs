@@ -10,6 +10,8 @@
 //! A method of 1.0 is decided by header and method alone; its body is not looked at. Where the bytes could be 0.3's as well
 //! as a system's own, they are 0.3's: its answers say everything the others need.
 
+use std::borrow::Cow;
+
 use crate::error::ProtocolError;
 use crate::model::{Dialect, Package};
 
@@ -101,8 +103,11 @@ pub fn dialect(clues: &Clues<'_>) -> Result<Verdict, Refusal> {
     match (clues.family(), asked) {
         (Named::Unknown(version), _) => {
             let requested = excerpt(&version.replace(char::is_control, "?"), 32);
-            let error =
-                ProtocolError::VersionNotSupported { requested, supported: Dialect::VERSIONS.into(), fix: None };
+            let error = ProtocolError::VersionNotSupported {
+                requested,
+                supported: Dialect::VERSIONS.map(Cow::Borrowed).into(),
+                fix: None,
+            };
             Err(Refusal { dialect: clues.door.spelling(asked.unwrap_or(Family::V1_0)), error })
         }
         (Named::Known(Family::V1_0), Some(Family::V0)) => {
@@ -241,7 +246,7 @@ fn without_version(door: Door<'_>) -> Refusal {
     };
     let error = ProtocolError::VersionNotSupported {
         requested: "0.3".to_owned(),
-        supported: Dialect::VERSIONS.into(),
+        supported: Dialect::VERSIONS.map(Cow::Borrowed).into(),
         fix: Some(fix),
     };
     Refusal { dialect: Dialect::V1_0, error }

@@ -8,15 +8,18 @@ mod limits;
 mod merge;
 mod read;
 mod request;
+mod ser;
 mod write;
 
 pub use check::Check;
 pub use limits::DecodeLimits;
 pub use merge::{Members, merge_objects};
 pub use read::{
-    Fault, Int, LIST_ITEMS_KEPT, List, NameOrNumber, Obj, Text, decode_base64, excerpt, parse_object, present_raw,
+    Base64, Fault, Int, LIST_ITEMS_KEPT, List, NameOrNumber, Named, Obj, Only, Raw, Text, Time, decode_base64, excerpt,
+    parse_object, present_raw,
 };
 pub use request::{Decoded, check_id, read_body, read_params, unknown_method};
+pub use ser::{Unwritable, append};
 pub use write::{
     Object, write_array, write_base64, write_i64, write_json, write_str, write_strings, write_timestamp, write_u64,
 };

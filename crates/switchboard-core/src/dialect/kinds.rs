@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::model::{Part, PartContent};
 
-use super::json::{Check, Obj, Object, Text, decode_base64, excerpt, present_raw, write_base64, write_json};
+use super::json::{Check, Obj, Object, Raw, Text, decode_base64, excerpt, present_raw, write_base64, write_json};
 
 #[derive(Deserialize)]
 pub(super) struct WirePart<'a> {
@@ -21,7 +21,7 @@ pub(super) struct WirePart<'a> {
     #[serde(borrow)]
     file: Option<Obj<WireFile<'a>>>,
     #[serde(borrow, default, deserialize_with = "present_raw")]
-    data: Option<&'a RawValue>,
+    data: Option<Raw<'a>>,
     #[serde(borrow)]
     metadata: Option<&'a RawValue>,
 }

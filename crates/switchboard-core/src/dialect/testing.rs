@@ -1,11 +1,19 @@
 //! What the tests of every dialect throw at it: messages with anything in them, and requests with something wrong in them.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
 
-use crate::model::{Json, Message, Part, PartContent, Role};
+use crate::call::{ListTasks, Request, SendMessage};
+use crate::model::{
+    AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill,
+    Artifact, ArtifactUpdate, AuthenticationInfo, ConfigId, Dialect, Json, Message, OAuthFlow, OAuthFlowKind, Part,
+    PartContent, PushConfig, Role, SecurityRequirement, SecurityScheme, StatusUpdate, Task, TaskId, TaskState,
+    TaskStatus, TaskView, Timestamp, Update,
+};
 
 /// Small, quick and the same on every run.
 pub(super) struct Dice(u64);
@@ -143,4 +151,251 @@ pub(super) fn message() -> impl Strategy<Value = Message> {
             reference_task_ids: referenced.into_iter().map(Into::into).collect(),
         }
     })
+}
+
+fn state() -> impl Strategy<Value = TaskState> {
+    (0..TaskState::ALL.len()).prop_map(|place| TaskState::ALL[place])
+}
+
+fn status() -> impl Strategy<Value = TaskStatus> {
+    (state(), option::of(message()), 0..4_000_000_000_000i64).prop_map(|(state, message, at)| TaskStatus {
+        state,
+        message: message.map(Arc::new),
+        timestamp: Timestamp::default().plus_ms(at),
+    })
+}
+
+fn artifact() -> impl Strategy<Value = Artifact> {
+    let named = (id(), option::of(id()), option::of(any::<String>()));
+    (named, vec(part(), 1..4), metadata(), vec(line(), 0..3)).prop_map(
+        |((artifact_id, name, description), parts, metadata, extensions)| {
+            let artifact_id = artifact_id.into();
+            Artifact { artifact_id, name, description, parts, metadata, extensions }
+        },
+    )
+}
+
+fn task() -> impl Strategy<Value = Task> {
+    let lists = (vec(artifact(), 0..3), vec(message(), 0..3));
+    ((id(), id()), status(), lists, metadata()).prop_map(
+        |((id, context_id), status, (artifacts, history), metadata)| Task {
+            id: id.into(),
+            context_id: context_id.into(),
+            artifacts: artifacts.into_iter().map(Arc::new).collect(),
+            history: history.into_iter().map(Arc::new).collect(),
+            metadata,
+            // What is told of a task does not say when it was begun.
+            created_at: status.timestamp,
+            status,
+            dialect: Dialect::V1_0,
+        },
+    )
+}
+
+/// Anything that a stream says.
+pub(super) fn update() -> impl Strategy<Value = Update> {
+    let status_update = ((id(), id()), status(), metadata()).prop_map(|((task_id, context_id), status, metadata)| {
+        let (task_id, context_id) = (task_id.into(), context_id.into());
+        Update::Status(StatusUpdate { task_id, context_id, status, metadata })
+    });
+    let artifact_update = ((id(), id()), artifact(), any::<[bool; 2]>(), metadata()).prop_map(
+        |((task_id, context_id), artifact, [append, last_chunk], metadata)| {
+            let (task_id, context_id, artifact) = (task_id.into(), context_id.into(), artifact.into());
+            Update::Artifact(ArtifactUpdate { task_id, context_id, artifact, append, last_chunk, metadata })
+        },
+    );
+    prop_oneof![
+        task().prop_map(|task| Update::Task(TaskView::whole(Arc::new(task)))),
+        message().prop_map(|message| Update::Message(message.into())),
+        status_update,
+        artifact_update,
+    ]
+}
+
+/// A webhook as a client registers it with a send.
+pub(super) fn push_config() -> impl Strategy<Value = PushConfig> {
+    let authentication =
+        (line(), option::of(line())).prop_map(|(scheme, credentials)| AuthenticationInfo { scheme, credentials });
+    (option::of(id()), "[a-z]{1,9}", option::of(line()), option::of(authentication)).prop_map(
+        |(id, host, token, authentication)| PushConfig {
+            id: id.unwrap_or_default().into(),
+            task_id: "".into(),
+            url: format!("https://{host}.example/hook"),
+            token,
+            authentication,
+        },
+    )
+}
+
+/// A send with anything in it.
+pub(super) fn send() -> impl Strategy<Value = SendMessage> {
+    let settings = (vec(line(), 0..3), option::of(push_config()), option::of(1..1_000u32), any::<bool>());
+    (message(), settings, metadata()).prop_map(|(message, settings, metadata)| {
+        let (accepted_output_modes, push_config, history_length, return_immediately) = settings;
+        let open_as = None;
+        SendMessage {
+            message,
+            open_as,
+            accepted_output_modes,
+            push_config,
+            history_length,
+            return_immediately,
+            metadata,
+        }
+    })
+}
+
+/// Any of the eleven operations.
+pub(super) fn request() -> impl Strategy<Value = Request> {
+    let list = ((option::of(id()), option::of(state())), option::of(1..=100u32), option::of(line()), any::<bool>())
+        .prop_map(|((context_id, state), page_size, page_token, include_artifacts)| {
+            Request::ListTasks(ListTasks {
+                context_id: context_id.map(Into::into),
+                state,
+                page_size,
+                page_token,
+                history_length: page_size,
+                status_since: page_size.map(|n| Timestamp::default().plus_ms(i64::from(n) * 1_234_567)),
+                include_artifacts,
+            })
+        });
+    let registering = (push_config(), id()).prop_map(|(config, task_id)| {
+        Request::CreatePushConfig(PushConfig { task_id: task_id.into(), ..config }.into())
+    });
+    let ids = || (id(), id()).prop_map(|(task_id, id)| (TaskId::from(task_id), ConfigId::from(id)));
+    prop_oneof![
+        send().prop_map(|send| Request::SendMessage(send.into())),
+        send().prop_map(|send| Request::SendStreamingMessage(send.into())),
+        (id(), option::of(1..1_000u32))
+            .prop_map(|(id, history_length)| Request::GetTask { id: id.into(), history_length }),
+        list,
+        (id(), metadata()).prop_map(|(id, metadata)| Request::CancelTask { id: id.into(), metadata }),
+        id().prop_map(|id| Request::SubscribeToTask { id: id.into() }),
+        registering,
+        ids().prop_map(|(task_id, id)| Request::GetPushConfig { task_id, id }),
+        (id(), option::of(1..=100u32), option::of(line())).prop_map(|(task_id, page_size, page_token)| {
+            Request::ListPushConfigs { task_id: task_id.into(), page_size, page_token }
+        }),
+        ids().prop_map(|(task_id, id)| Request::DeletePushConfig { task_id, id }),
+        Just(Request::GetExtendedAgentCard),
+    ]
+}
+
+fn url() -> impl Strategy<Value = String> {
+    "https://[a-z]{1,9}\\.example/[a-z0-9/]{0,9}"
+}
+
+fn flow() -> impl Strategy<Value = OAuthFlow> {
+    let kinds = prop_oneof![
+        Just(OAuthFlowKind::AuthorizationCode),
+        Just(OAuthFlowKind::ClientCredentials),
+        Just(OAuthFlowKind::Implicit),
+        Just(OAuthFlowKind::Password),
+        Just(OAuthFlowKind::DeviceCode),
+    ];
+    (kinds, url(), option::of(url()), vec((line(), line()), 0..3), any::<bool>()).prop_map(
+        |(kind, url, refresh_url, scopes, pkce)| {
+            use OAuthFlowKind::{AuthorizationCode, DeviceCode, Implicit};
+            let has = |kinds: &[OAuthFlowKind]| kinds.contains(&kind).then(|| url.clone());
+            OAuthFlow {
+                kind,
+                authorization_url: has(&[AuthorizationCode, Implicit]),
+                device_authorization_url: has(&[DeviceCode]),
+                token_url: (kind != Implicit).then(|| url.clone()),
+                refresh_url,
+                scopes,
+                pkce_required: pkce && kind == AuthorizationCode,
+            }
+        },
+    )
+}
+
+fn scheme() -> impl Strategy<Value = SecurityScheme> {
+    let description = || option::of(line());
+    prop_oneof![
+        (description(), line(), line()).prop_map(|(description, location, name)| SecurityScheme::ApiKey {
+            description,
+            location,
+            name
+        }),
+        (description(), line(), option::of(line())).prop_map(|(description, scheme, bearer_format)| {
+            SecurityScheme::Http { description, scheme, bearer_format }
+        }),
+        (description(), flow(), option::of(url())).prop_map(|(description, flow, metadata_url)| {
+            SecurityScheme::OAuth2 { description, flow, metadata_url }
+        }),
+        (description(), url()).prop_map(|(description, url)| SecurityScheme::OpenIdConnect { description, url }),
+        description().prop_map(|description| SecurityScheme::MutualTls { description }),
+    ]
+}
+
+fn requirements() -> impl Strategy<Value = Vec<SecurityRequirement>> {
+    let requirement = vec((id(), vec(line(), 0..3)), 1..3).prop_map(|schemes| SecurityRequirement { schemes });
+    vec(requirement, 0..3)
+}
+
+fn skill() -> impl Strategy<Value = AgentSkill> {
+    let lists = (vec(line(), 0..3), vec(any::<String>(), 0..2), vec(line(), 0..2), vec(line(), 0..2));
+    ((id(), id(), any::<String>()), lists, requirements()).prop_map(
+        |((id, name, description), (tags, examples, input_modes, output_modes), security_requirements)| AgentSkill {
+            id,
+            name,
+            description,
+            tags,
+            examples,
+            input_modes,
+            output_modes,
+            security_requirements,
+        },
+    )
+}
+
+/// A card with anything in it, served in these versions.
+pub(super) fn card(versions: &'static [&'static str]) -> impl Strategy<Value = AgentCard> {
+    let interface = (url(), "[A-Z+]{1,9}", 0..versions.len()).prop_map(move |(url, protocol_binding, version)| {
+        AgentInterface { url, protocol_binding, protocol_version: versions[version].to_owned(), tenant: None }
+    });
+    let extension = (line(), option::of(line()), any::<bool>(), metadata())
+        .prop_map(|(uri, description, required, params)| AgentExtension { uri, description, required, params });
+    let capabilities =
+        (any::<[bool; 3]>(), vec(extension, 0..2)).prop_map(|([streaming, push, extended], extensions)| {
+            AgentCapabilities {
+                streaming: Some(streaming),
+                push_notifications: Some(push),
+                extended_agent_card: Some(extended),
+                extensions,
+            }
+        });
+    let provider = (id(), url()).prop_map(|(organization, url)| AgentProvider { organization, url });
+    let signature = (line(), line(), metadata()).prop_map(|(protected, signature, header)| AgentCardSignature {
+        protected,
+        signature,
+        header,
+    });
+    let texts = (id(), any::<String>(), line(), option::of(url()), option::of(url()));
+    let security = (vec((id(), scheme()), 0..3), requirements());
+    let lists = (vec(line(), 0..3), vec(line(), 0..3), vec(skill(), 0..3), vec(signature, 0..2));
+    (texts, vec(interface, 1..4), option::of(provider), capabilities, security, lists).prop_map(
+        |(texts, supported_interfaces, provider, capabilities, security, lists)| {
+            let (name, description, version, documentation_url, icon_url) = texts;
+            let (security_schemes, security_requirements) = security;
+            let (default_input_modes, default_output_modes, skills, signatures) = lists;
+            AgentCard {
+                name,
+                description,
+                version,
+                supported_interfaces,
+                provider,
+                documentation_url,
+                icon_url,
+                capabilities,
+                security_schemes,
+                security_requirements,
+                default_input_modes,
+                default_output_modes,
+                skills,
+                signatures,
+            }
+        },
+    )
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::ProtocolError;
-use crate::model::{Artifact, Json, Part, TaskState, Timestamp, outweighs};
+use crate::model::{Artifact, Json, Part, TaskState, Timestamp, content_bytes, outweighs};
 
 use super::{
     ArtifactWrite, Command, Event, Head, Inbound, Opening, Phase, RunCommand, StatusWrite, TurnEnd, WriteMode,
@@ -233,7 +233,7 @@ const NOTES_KEPT_SEQ_MAX: u64 = 1_000;
 fn note(head: &Head, inbound: &Inbound, status: &Event) -> Option<Event> {
     match status {
         Event::StatusChanged { state: TaskState::Working, message: Some(message), .. }
-            if inbound.dialect.keeps_notes() && head.seq < NOTES_KEPT_SEQ_MAX =>
+            if inbound.dialect.rules().keeps_notes && head.seq < NOTES_KEPT_SEQ_MAX =>
         {
             Some(Event::Noted { message: message.clone() })
         }
@@ -252,7 +252,7 @@ fn touch(head: &Head, inbound: &Inbound, now: Timestamp) -> Option<Event> {
         _ => false,
     };
     let working = Event::StatusChanged { state: TaskState::Working, message: None, metadata: None, at: now };
-    (is_due && inbound.dialect.keeps_notes()).then_some(working)
+    (is_due && inbound.dialect.rules().keeps_notes).then_some(working)
 }
 
 fn agent_error(reason: impl Into<String>) -> Refusal {
@@ -314,7 +314,7 @@ fn check_artifact(head: &Head, artifact: &Artifact, mode: WriteMode, bounds: &Bo
     if known.is_none() && head.artifacts.len() >= bounds.artifacts_max {
         return Err(agent_error(format!("more than {} artifacts", bounds.artifacts_max)));
     }
-    let written: u64 = artifact.parts.iter().map(|part| part.content_bytes() as u64).sum();
+    let written: u64 = content_bytes(&artifact.parts);
     let before = if append { known.map_or(0, |known| known.bytes) } else { 0 };
     if before + written > bounds.artifact_bytes_max {
         let (id, max) = (&artifact.artifact_id, bounds.artifact_bytes_max);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{AgentName, ArtifactId, ContextId, TaskId, TaskState, Timestamp};
+use crate::model::{AgentName, ArtifactId, ContextId, TaskId, TaskState, Timestamp, content_bytes};
 
 use super::Event;
 
@@ -181,7 +181,7 @@ impl Head {
             }
             Event::ArtifactWritten { artifact, append, attempt, .. } => {
                 let parts = artifact.parts.len() as u64;
-                let bytes = artifact.parts.iter().map(|part| part.content_bytes() as u64).sum();
+                let bytes = content_bytes(&artifact.parts);
                 let (turn, attempt, fence) = (self.turn, *attempt, self.fence);
                 match self.artifacts.iter().position(|known| known.id == artifact.artifact_id) {
                     Some(place) => {

@@ -21,16 +21,6 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Whether each note of an agent at work is a message of the conversation, and each of its writes moves the time of the
-    /// status. Readers of such a dialect see how a task goes on by nothing else.
-    #[must_use]
-    pub fn keeps_notes(self) -> bool {
-        match self {
-            Self::Corvid => true,
-            Self::V1_0 | Self::V0_3 | Self::V0_3Rest | Self::AgentNative | Self::Selectools | Self::Nexus => false,
-        }
-    }
-
     /// Every form, each at its [index](Self::index).
     pub const ALL: [Self; Self::COUNT] =
         [Self::V1_0, Self::V0_3, Self::V0_3Rest, Self::AgentNative, Self::Selectools, Self::Corvid, Self::Nexus];

@@ -4,6 +4,7 @@
 
 mod artifact;
 mod card;
+mod conversation;
 mod dialect;
 mod ids;
 mod json;
@@ -12,6 +13,7 @@ mod modes;
 mod part;
 mod push;
 pub mod redact;
+mod rules;
 mod security;
 mod task;
 mod timestamp;
@@ -22,18 +24,21 @@ pub use artifact::Artifact;
 pub use card::{
     AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill,
 };
+pub use conversation::conversation;
+pub(crate) use conversation::in_words;
 pub use dialect::{Dialect, Package};
 pub use ids::{AgentName, ArtifactId, ConfigId, ContextId, MessageId, Principal, TaskId, Tenant};
 pub use json::{Json, JsonError, JsonLimits};
 pub use message::{Message, Role};
 pub use part::{Part, PartContent};
 pub use push::{AuthenticationInfo, PushConfig};
+pub use rules::{PushBody, Rules, Vocabulary};
 pub use security::{OAuthFlow, OAuthFlowKind, SecurityRequirement, SecurityScheme};
 pub(crate) use task::push_lean;
 pub use task::{FAILED_UNTOLD, TIMED_OUT, Task, TaskState, TaskStatus};
 pub use timestamp::Timestamp;
 pub use update::{ArtifactUpdate, ArtifactView, StatusUpdate, TaskView, Update};
-pub use weight::{WEIGHT_PER_BYTE_MAX, outweighs};
+pub use weight::{Measure, WEIGHT_PER_BYTE_MAX, content_bytes, outweighs};
 
 #[cfg(test)]
 mod weight_tests;

@@ -1,20 +1,110 @@
-//! What a piece of a task takes in a reply, counted without writing it: an upper bound over the forms of all dialects, in JSON
-//! and in protobuf. Limits on replies and frames use it; which version spells it makes no difference at this grain.
+//! How big a piece of a task is, counted without writing it: one walk over the model, and a [`Measure`] that says what each
+//! kind of content takes. What it weighs is an upper bound over the forms of all dialects, in JSON and in protobuf; limits on
+//! replies and frames use it, and which version spells it makes no difference at this grain. What it is about is good enough
+//! to end a page by or to bound a cache.
 
-use super::{Artifact, Json, Message, Part, PartContent};
+use super::{Artifact, Json, Message, Part, PartContent, Task, Update};
 
-/// Braces, keys and the like around one thing.
+/// One way to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Measure {
+    /// Braces, keys and the like around one thing.
+    frame: u64,
+    text: fn(&str) -> u64,
+    bytes: fn(u64) -> u64,
+    free_form: fn(&Json) -> u64,
+}
+
+/// Braces, keys and the like around one thing, at most.
 const FRAME_BYTES: u64 = 96;
 
 /// What one byte of content weighs at most: a control character is six characters of JSON, and a list of one-digit numbers
 /// takes seven times its JSON in protobuf, where every number has eight bytes.
 pub const WEIGHT_PER_BYTE_MAX: u64 = 8;
 
+impl Measure {
+    /// What a thing takes in a reply at most, in any dialect.
+    pub const WEIGHT: Self =
+        Self { frame: FRAME_BYTES, text: text_weight, bytes: base64_length, free_form: free_form_weight };
+
+    /// What a thing takes in JSON at most.
+    const JSON: Self = Self { free_form: json_length, ..Self::WEIGHT };
+
+    /// What a thing takes about, in memory or in a reply. Contents are not looked at, so it costs next to nothing; eight
+    /// times this is no less than its weight.
+    pub const ABOUT: Self =
+        Self { frame: 256, text: |text| text.len() as u64, bytes: |bytes| bytes, free_form: json_length };
+
+    /// The measure of a part.
+    #[must_use]
+    pub fn part(self, part: &Part) -> u64 {
+        let content = match &part.content {
+            PartContent::Text(text) | PartContent::Url(text) => (self.text)(text),
+            PartContent::Raw(bytes) => (self.bytes)(bytes.len() as u64),
+            PartContent::Data(json) => (self.free_form)(json),
+        };
+        self.frame + content + self.names([&part.filename, &part.media_type]) + self.metadata(part.metadata.as_ref())
+    }
+
+    /// The measure of parts, taken together.
+    #[must_use]
+    pub fn parts(self, parts: &[Part]) -> u64 {
+        parts.iter().map(|part| self.part(part)).sum()
+    }
+
+    /// The measure of a message. Its ids take as much as two things.
+    #[must_use]
+    pub fn message(self, message: &Message) -> u64 {
+        3 * self.frame + self.parts(&message.parts) + self.metadata(message.metadata.as_ref())
+    }
+
+    /// The measure of an artifact.
+    #[must_use]
+    pub fn artifact(self, artifact: &Artifact) -> u64 {
+        self.frame
+            + self.parts(&artifact.parts)
+            + self.names([&artifact.name, &artifact.description])
+            + self.metadata(artifact.metadata.as_ref())
+    }
+
+    /// The measure of a task, with its artifacts or without.
+    #[must_use]
+    pub fn task(self, task: &Task, artifacts: bool) -> u64 {
+        let messages = task.history.iter().chain(&task.status.message).map(|message| self.message(message));
+        let artifacts = task.artifacts.iter().filter(|_| artifacts).map(|artifact| self.artifact(artifact));
+        self.frame + self.metadata(task.metadata.as_ref()) + messages.sum::<u64>() + artifacts.sum::<u64>()
+    }
+
+    /// The measure of an update.
+    #[must_use]
+    pub fn update(self, update: &Update) -> u64 {
+        let (content, metadata) = match update {
+            Update::Task(view) => (self.task(&view.task, true), None),
+            Update::Message(message) => (self.message(message), None),
+            Update::Status(update) => {
+                (update.status.message.as_deref().map_or(0, |said| self.message(said)), update.metadata.as_ref())
+            }
+            Update::Artifact(update) => (self.artifact(&update.artifact), update.metadata.as_ref()),
+        };
+        self.frame + content + self.metadata(metadata)
+    }
+
+    /// The measure of free-form JSON beside something.
+    #[must_use]
+    pub fn metadata(self, json: Option<&Json>) -> u64 {
+        json.map_or(0, |json| self.frame + (self.free_form)(json))
+    }
+
+    fn names(self, names: [&Option<String>; 2]) -> u64 {
+        names.into_iter().flatten().map(|name| (self.text)(name)).sum()
+    }
+}
+
 impl Part {
     /// How many bytes the part takes in a reply at most, in any dialect.
     #[must_use]
     pub fn weight(&self) -> u64 {
-        part_weight(self, free_form_weight)
+        Measure::WEIGHT.part(self)
     }
 }
 
@@ -22,7 +112,7 @@ impl Message {
     /// How many bytes the message takes in a reply at most, in any dialect.
     #[must_use]
     pub fn weight(&self) -> u64 {
-        3 * FRAME_BYTES + parts_weight(&self.parts) + metadata_weight(self.metadata.as_ref(), free_form_weight)
+        Measure::WEIGHT.message(self)
     }
 }
 
@@ -30,39 +120,26 @@ impl Artifact {
     /// How many bytes the artifact takes in a reply at most, in any dialect.
     #[must_use]
     pub fn weight(&self) -> u64 {
-        let names = [&self.name, &self.description].into_iter().flatten();
-        FRAME_BYTES
-            + parts_weight(&self.parts)
-            + names.map(|name| text_weight(name)).sum::<u64>()
-            + metadata_weight(self.metadata.as_ref(), free_form_weight)
+        Measure::WEIGHT.artifact(self)
     }
+}
+
+/// Bytes of content, exactly, of all parts together: what limits count, and where the next part begins.
+#[must_use]
+pub fn content_bytes(parts: &[Part]) -> u64 {
+    parts.iter().map(|part| part.content_bytes() as u64).sum()
 }
 
 /// Whether parts take more than so many bytes of JSON. Counting stops there, and most need no counting at all.
 #[must_use]
 pub fn outweighs(parts: &[Part], bytes_max: u64) -> bool {
     // A control character is six characters of JSON; nothing is more.
-    let at_most: u64 = parts.iter().map(|part| 6 * part.content_bytes() as u64 + 6 * FRAME_BYTES).sum();
-    at_most > bytes_max && parts.iter().map(|part| part_weight(part, json_length)).sum::<u64>() > bytes_max
+    let at_most = 6 * content_bytes(parts) + 6 * FRAME_BYTES * parts.len() as u64;
+    at_most > bytes_max && Measure::JSON.parts(parts) > bytes_max
 }
 
-fn parts_weight(parts: &[Part]) -> u64 {
-    parts.iter().map(Part::weight).sum()
-}
-
-/// What a part weighs if its free-form JSON weighs what `free_form` says.
-fn part_weight(part: &Part, free_form: fn(&Json) -> u64) -> u64 {
-    let content = match &part.content {
-        PartContent::Text(text) | PartContent::Url(text) => text_weight(text),
-        PartContent::Raw(bytes) => (bytes.len() as u64).div_ceil(3) * 4,
-        PartContent::Data(json) => free_form(json),
-    };
-    let names = [&part.filename, &part.media_type].into_iter().flatten().map(|name| text_weight(name)).sum::<u64>();
-    FRAME_BYTES + content + names + metadata_weight(part.metadata.as_ref(), free_form)
-}
-
-fn metadata_weight(json: Option<&Json>, free_form: fn(&Json) -> u64) -> u64 {
-    json.map_or(0, |json| FRAME_BYTES + free_form(json))
+fn base64_length(bytes: u64) -> u64 {
+    bytes.div_ceil(3) * 4
 }
 
 fn json_length(json: &Json) -> u64 {

@@ -1,6 +1,6 @@
 //! What is said to weigh less than a limit does, spelled out.
 
-use super::weight::{WEIGHT_PER_BYTE_MAX, outweighs};
+use super::weight::{Measure, WEIGHT_PER_BYTE_MAX, outweighs};
 use super::{Artifact, Json, Message, Part, Role, Update};
 use crate::dialect::v1_0;
 
@@ -37,7 +37,10 @@ fn nothing_is_longer_in_a_reply_than_it_weighs() {
         }
         let artifact = Artifact::new("a", vec![part.clone()]);
         assert!(artifact.weight() >= part.weight());
-        assert!(part.weight() <= WEIGHT_PER_BYTE_MAX * (part.content_bytes() as u64 + 256), "{part:?}");
+        let about = Measure::ABOUT;
+        assert!(part.weight() <= WEIGHT_PER_BYTE_MAX * about.part(&part), "{part:?}");
+        assert!(message.weight() <= WEIGHT_PER_BYTE_MAX * about.message(&message), "{part:?}");
+        assert!(artifact.weight() <= WEIGHT_PER_BYTE_MAX * about.artifact(&artifact), "{part:?}");
     }
 }
 

@@ -2,9 +2,8 @@
 //! for this.
 
 use switchboard_core::call::{Caller, SendMessage};
-use switchboard_core::dialect::{Vocabulary, asks_for_at_most, tells_modes, vocabulary};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::AgentCard;
+use switchboard_core::model::{AgentCard, Vocabulary};
 
 use crate::house::{House, Registered};
 
@@ -14,11 +13,11 @@ pub(crate) fn check(
     caller: &Caller,
     send: &SendMessage,
 ) -> Result<(), ProtocolError> {
-    let (card, words) = (&agent.card, vocabulary(caller.dialect));
+    let (card, words) = (&agent.card, &caller.dialect.rules().words);
     for extension in card.capabilities.extensions.iter().filter(|extension| extension.required) {
         if !caller.extensions.contains(&extension.uri) {
             let (uri, header) = (extension.uri.clone(), words.extensions);
-            return Err(ProtocolError::ExtensionSupportRequired { uri, header });
+            return Err(ProtocolError::ExtensionSupportRequired { uri, header: header.into() });
         }
     }
     if let Some(config) = &send.push_config {
@@ -26,10 +25,10 @@ pub(crate) fn check(
         let field = || format!("{}.url", words.push_config_of_send);
         house.webhook.check(&config.url).map_err(|why| ProtocolError::invalid(field(), why))?;
     }
-    if !asks_for_at_most(caller.dialect) {
+    if !caller.dialect.rules().asks_for_at_most {
         house.check_asked_run_time(agent, send.metadata.as_ref())?;
     }
-    if !tells_modes(caller.dialect) {
+    if !caller.dialect.rules().tells_modes {
         return Ok(());
     }
     check_input(card, words, send)?;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::call::{Caller, SendMessage};
-use switchboard_core::dialect::{answers_before_the_run, own_id, vocabulary};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Inbound, Opening, Refusal, decide, decide_onto};
 use switchboard_core::model::{Json, Message, PushConfig, TaskId, Timestamp};
@@ -61,7 +60,7 @@ pub(crate) fn enter(
         let identity = identify(agent, caller, &send.message);
         // Older versions let a client leave this out.
         if send.message.message_id.is_empty() {
-            send.message.message_id = own_id(caller.dialect, house.uuid()).into();
+            send.message.message_id = caller.dialect.rules().own_id(house.uuid()).into();
         }
         let scope = house.scope(caller, agent);
         let entering = Entering { house, agent, caller, scope, identity };
@@ -84,7 +83,7 @@ impl Entering<'_> {
     /// Opens a new record.
     async fn open(&self, send: Box<SendMessage>) -> Result<Entry, ProtocolError> {
         let is_chosen = send.open_as.is_some();
-        let is_told_first = send.return_immediately && answers_before_the_run(self.caller.dialect);
+        let is_told_first = send.return_immediately && self.caller.dialect.rules().answers_before_the_run;
         // In a context of the caller's choice there may be something to remember; a new one is empty.
         let has_background = !send.message.reference_task_ids.is_empty()
             || (self.agent.source.traits().context_messages_max > 0 && send.message.context_id.is_some());
@@ -125,7 +124,7 @@ impl Entering<'_> {
     /// Everything about a new record that needs no waiting.
     fn prepare(&self, send: Box<SendMessage>) -> Result<Prepared, ProtocolError> {
         let (house, now) = (self.house, self.house.now());
-        let fresh = || own_id(self.caller.dialect, house.ids.uuid(now));
+        let fresh = || self.caller.dialect.rules().own_id(house.ids.uuid(now));
         let id = send.open_as.clone().unwrap_or_else(|| TaskId::from(fresh()));
         let context_id = send.message.context_id.clone().unwrap_or_else(|| fresh().into());
         let born = self.agent.source.traits().replies == Replies::Task
@@ -275,7 +274,7 @@ impl Entering<'_> {
             if send.message.context_id.as_ref().is_some_and(|context| *context != stored.head.context_id) {
                 let description =
                     format!("does not match the context of task {id}; leave it out to use the task's own");
-                return Err(ProtocolError::invalid(vocabulary(self.caller.dialect).context_id, description));
+                return Err(ProtocolError::invalid(self.caller.dialect.rules().words.context_id, description));
             }
             let turn = stored.head.turns + 1;
             let context_id = Some(stored.head.context_id.clone());
@@ -337,7 +336,7 @@ impl Entering<'_> {
         }
         let put = PushChange::Put { config, dialect: self.caller.dialect, after_seq };
         put_config(configs, put, self.house.limits.push_configs_max)
-            .map_err(|full| ProtocolError::invalid(vocabulary(self.caller.dialect).push_config_of_send, full))
+            .map_err(|full| ProtocolError::invalid(self.caller.dialect.rules().words.push_config_of_send, full))
     }
 
     fn accept(&self, now: Timestamp, turn: u32, after_seq: u64) -> Option<Accept> {

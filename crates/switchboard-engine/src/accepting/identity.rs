@@ -2,7 +2,6 @@
 
 use sha2::{Digest, Sha256};
 use switchboard_core::call::Caller;
-use switchboard_core::dialect::{v1_0, vocabulary};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Dialect, Message};
 
@@ -29,9 +28,7 @@ pub(crate) fn identify(agent: &Registered, caller: &Caller, message: &Message) -
     if header.is_none() && !by_message {
         return None;
     }
-    let mut bytes = Vec::with_capacity(512);
-    v1_0::encode_message(message, &mut bytes);
-    let digest: [u8; 32] = Sha256::digest(&bytes).into();
+    let digest: [u8; 32] = Sha256::digest(message.canonical()).into();
     let mut key = Sha256::new();
     let owner = &caller.owner;
     let named = header.unwrap_or(message.message_id.as_str());
@@ -53,7 +50,7 @@ impl Identity {
     pub(crate) fn check(&self, accepted: &Accepted, dialect: Dialect) -> Result<(), ProtocolError> {
         if self.strict && accepted.digest != self.digest {
             let description = "was used before for another message; use a new key for a new message";
-            return Err(ProtocolError::invalid(vocabulary(dialect).idempotency_key, description));
+            return Err(ProtocolError::invalid(dialect.rules().words.idempotency_key, description));
         }
         Ok(())
     }

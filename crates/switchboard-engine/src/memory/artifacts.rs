@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use switchboard_core::lifecycle::{Event, Folded};
-use switchboard_core::model::{Artifact, ArtifactId, Part, TaskId};
+use switchboard_core::model::{Artifact, ArtifactId, TaskId, content_bytes};
 
 use super::tables::{Record, Tables};
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, Place, StoredArtifact};
@@ -59,8 +59,8 @@ impl Tables {
         let found = record.folded.task.artifact(artifact.as_str())?;
         let number = usize::try_from(part.unwrap_or(0)).ok()?;
         let first = found.parts.get(number)?;
-        let start = if part.is_some() { bytes_of(&found.parts[..number]) } else { 0 };
-        let bytes = if part.is_some() { first.content_bytes() as u64 } else { bytes_of(&found.parts) };
+        let start = if part.is_some() { content_bytes(&found.parts[..number]) } else { 0 };
+        let bytes = if part.is_some() { first.content_bytes() as u64 } else { content_bytes(&found.parts) };
         let media_type = || PartKind::of(&first.content).media_type().to_owned();
         Some(StoredArtifact {
             key,
@@ -105,8 +105,4 @@ fn read(artifact: &Artifact, cursor: &mut ArtifactCursor, bytes_max: usize) -> B
         }
     }
     out.freeze()
-}
-
-fn bytes_of(parts: &[Part]) -> u64 {
-    parts.iter().map(|part| part.content_bytes() as u64).sum()
 }

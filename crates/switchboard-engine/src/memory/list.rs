@@ -2,10 +2,9 @@
 
 use std::ops::Bound;
 
-use switchboard_core::model::Timestamp;
+use switchboard_core::model::{Measure, Timestamp};
 
 use super::tables::{Record, Tables};
-use crate::ports::room::estimate;
 use crate::ports::store::{ListCursor, ListPage, ListQuery, Scope, TaskKey};
 
 impl Tables {
@@ -33,7 +32,7 @@ impl Tables {
                 true => record.stored_within(key, scope, &query.room),
                 false => record.stored(key),
             };
-            let bytes = estimate(&stored.folded.task, query.artifacts);
+            let bytes = Measure::ABOUT.task(&stored.folded.task, query.artifacts);
             if bytes > left && !page.tasks.is_empty() {
                 return page;
             }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::call::{Caller, Reply};
-use switchboard_core::dialect::cancels_again;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Refusal};
 use switchboard_core::model::{Json, TaskId, TaskState, TaskView};
@@ -25,7 +24,7 @@ pub(crate) async fn cancel_task(
     id: &TaskId,
     metadata: Option<Json>,
 ) -> Result<Reply, ProtocolError> {
-    if !cancels_again(caller.dialect) {
+    if !caller.dialect.rules().cancels_again {
         let stored = house.live_task(&house.scope(caller, agent), id).await?;
         if stored.head.state == TaskState::Canceled {
             return Err(ProtocolError::TaskNotCancelable { id: id.clone(), state: TaskState::Canceled });

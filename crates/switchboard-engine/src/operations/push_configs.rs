@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use switchboard_core::call::{Caller, PushConfigPage, Reply};
-use switchboard_core::dialect::vocabulary;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{ConfigId, PushConfig, TaskId};
 
@@ -19,7 +18,7 @@ pub(crate) async fn create(
     mut config: PushConfig,
 ) -> Result<Reply, ProtocolError> {
     agent.require_push()?;
-    let field = |name: &str| format!("{}{name}", vocabulary(caller.dialect).push_config);
+    let field = |name: &str| format!("{}{name}", caller.dialect.rules().words.push_config);
     house.webhook.check(&config.url).map_err(|why| ProtocolError::invalid(field("url"), why))?;
     if config.id.is_empty() {
         config.id = house.uuid().into();

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::call::{Caller, Frame, Reply, SendMessage, SharedUpdate};
-use switchboard_core::dialect::{frees_keys, refuses_wrong_answers, vocabulary};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Folded, Phase, StreamEnd, StreamKind, after_state};
 use switchboard_core::model::{Message, TaskState, TaskView, Update};
@@ -26,7 +25,7 @@ pub(crate) async fn send_message(
     check(house, agent, caller, &send)?;
     let bytes_max = house.reply_bytes_max(caller);
     let (history_length, return_immediately) = (send.history_length, send.return_immediately);
-    let again = (frees_keys(caller.dialect) && caller.idempotency_key.is_some()).then(|| send.clone());
+    let again = (caller.dialect.rules().frees_keys && caller.idempotency_key.is_some()).then(|| send.clone());
     let (record, stored) = match enter(house, agent, caller, send).await? {
         Entry::Entered(Entered { record, stored, .. }) => (record, stored),
         Entry::Repeated(accepted) => {
@@ -38,7 +37,7 @@ pub(crate) async fn send_message(
         }
     };
     let may_answer = stored.head.is_settled() || (return_immediately && stored.head.phase == Phase::Live);
-    let has_waited = !return_immediately && refuses_wrong_answers(caller.dialect);
+    let has_waited = !return_immediately && caller.dialect.rules().refuses_wrong_answers;
     if may_answer {
         return told(answer(house, &record.scope, &stored.folded, history_length, bytes_max), has_waited);
     }
@@ -255,7 +254,7 @@ async fn resume_send(
         None => None,
     };
     let Some(accepted) = known else {
-        let follow = vocabulary(caller.dialect).subscribe;
+        let follow = caller.dialect.rules().words.subscribe;
         let description =
             format!("there is no earlier send of this message to resume; use {follow} with the task's id");
         return Err(ProtocolError::invalid("Last-Event-ID", description));

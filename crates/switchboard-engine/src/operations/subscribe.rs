@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use switchboard_core::call::{Caller, Reply};
-use switchboard_core::dialect::vocabulary;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::StreamKind;
 use switchboard_core::model::TaskId;
@@ -29,7 +28,7 @@ pub(crate) async fn subscribe(
         let reason = format!(
             "Task {id} is {} and has no more updates; read it with {}, or resume with Last-Event-ID",
             stored.head.state.word(),
-            vocabulary(caller.dialect).get_task
+            caller.dialect.rules().words.get_task
         );
         return Err(ProtocolError::unsupported(reason));
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use switchboard_core::lifecycle::{ArtifactHead, Head};
-use switchboard_core::model::{Artifact, ArtifactId, Json, Message, Part, PartContent, Task, TaskId};
+use switchboard_core::model::{Artifact, ArtifactId, Json, Part, PartContent, TaskId};
 
 use super::keys::Scope;
 
@@ -63,26 +63,6 @@ impl Room {
         by_weight.retain(|artifact| !take(&mut left, weight(artifact)));
         by_weight
     }
-}
-
-/// What a task takes in a reply, with or without its artifacts, near enough to end a page by.
-#[must_use]
-pub fn estimate(task: &Task, artifacts: bool) -> u64 {
-    let of_message = |message: &Arc<Message>| PART_BYTES + length(&message.metadata) + parts_estimate(&message.parts);
-    let of_artifact = |artifact: &Arc<Artifact>| length(&artifact.metadata) + parts_estimate(&artifact.parts);
-    let messages = task.history.iter().chain(&task.status.message).map(of_message).sum::<u64>();
-    let artifacts = task.artifacts.iter().filter(|_| artifacts).map(of_artifact).sum::<u64>();
-    PART_BYTES + length(&task.metadata) + messages + artifacts
-}
-
-/// What parts take in a reply, about.
-#[must_use]
-pub fn parts_estimate(parts: &[Part]) -> u64 {
-    parts.iter().map(|part| PART_BYTES + part.content_bytes() as u64 + length(&part.metadata)).sum()
-}
-
-fn length(metadata: &Option<Json>) -> u64 {
-    metadata.as_ref().map_or(0, |json| json.as_str().len() as u64)
 }
 
 fn take(left: &mut u64, weight: u64) -> bool {

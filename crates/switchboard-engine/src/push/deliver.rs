@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use switchboard_core::dialect::{PushBody, push_body};
 use switchboard_core::lifecycle::updates;
+use switchboard_core::model::PushBody;
 
 use super::backoff::backoff_ms;
 use super::claimed::Claimed;
@@ -53,7 +53,7 @@ enum Stop {
 
 impl Trip<'_> {
     async fn go(&mut self) -> Result<(), Stop> {
-        match push_body(self.claimed.delivery.dialect) {
+        match self.claimed.delivery.dialect.rules().push_body {
             PushBody::Update => self.post_updates().await,
             PushBody::Task => self.post_task().await,
         }

@@ -1,9 +1,8 @@
 //! What a receiver is sent of one update: the body, and what the headers say about it.
 
 use bytes::Bytes;
-use switchboard_core::dialect::{Dialect, encode_update, push_media_type};
 use switchboard_core::model::redact::redact_update;
-use switchboard_core::model::{AuthenticationInfo, Update};
+use switchboard_core::model::{AuthenticationInfo, Dialect, Update};
 
 use crate::ports::store::Delivery;
 
@@ -18,7 +17,7 @@ pub(super) struct Letter {
 /// The body for an update, without what must not leave the server.
 pub(super) fn encode(dialect: Dialect, update: &Update) -> Bytes {
     let mut body = Vec::with_capacity(512);
-    encode_update(dialect, redact_update(update).as_ref().unwrap_or(update), &mut body);
+    dialect.write_update(redact_update(update).as_ref().unwrap_or(update), &mut body);
     body.into()
 }
 
@@ -36,7 +35,7 @@ pub(super) fn headers(
 ) -> Vec<(&'static str, String)> {
     let Delivery { config, dialect, .. } = delivery;
     let mut headers = vec![
-        ("content-type", push_media_type(*dialect).to_owned()),
+        ("content-type", dialect.rules().push_media_type.to_owned()),
         ("a2a-delivery-id", delivery_id.to_owned()),
         ("a2a-delivery-seq", letter.seq.to_string()),
         ("a2a-delivery-attempt", attempt.to_string()),

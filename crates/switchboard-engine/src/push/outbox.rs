@@ -3,10 +3,9 @@
 
 use std::sync::{Arc, PoisonError};
 
-use switchboard_core::dialect::{PushBody, push_body};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::updates;
-use switchboard_core::model::Update;
+use switchboard_core::model::{PushBody, Update};
 
 use super::endpoint::Endpoint;
 use super::lanes::EndpointHealth;
@@ -96,7 +95,7 @@ impl OutboxDesk {
     pub async fn show(&self, key: DeliveryKey) -> Result<Option<OutboxDetail>, ProtocolError> {
         let found = self.house.store.outbox().find(key).await.map_err(|error| self.failed(&error))?;
         let Some(entry) = found else { return Ok(None) };
-        if push_body(entry.dialect) == PushBody::Task {
+        if entry.dialect.rules().push_body == PushBody::Task {
             let next = NextUpdate::new(&entry, entry.task_seq, "task");
             return Ok(Some(OutboxDetail { entry, next: Some(next) }));
         }

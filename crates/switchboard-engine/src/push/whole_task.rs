@@ -1,7 +1,6 @@
 //! What receivers of older dialects are sent: not what happened, but the task as it stands.
 
 use bytes::Bytes;
-use switchboard_core::dialect::encode_pushed_task;
 use switchboard_core::model::TaskView;
 use switchboard_core::model::redact::redact_view;
 
@@ -13,6 +12,6 @@ pub(super) async fn whole_task(house: &House, delivery: &Delivery) -> Result<Opt
     let Some(stored) = house.stored_task(&delivery.scope, &delivery.task_id).await? else { return Ok(None) };
     let mut body = Vec::with_capacity(1024);
     let view = house.fitted(&delivery.scope, TaskView::whole(stored.folded.task.clone()), house.limits.reply_bytes_max);
-    encode_pushed_task(delivery.dialect, &redact_view(view), &mut body);
+    delivery.dialect.write_pushed_task(&redact_view(view), &mut body);
     Ok(Some((stored.head.seq, body.into())))
 }

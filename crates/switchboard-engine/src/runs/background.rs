@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use switchboard_core::dialect::conversation;
 use switchboard_core::lifecycle::Phase;
-use switchboard_core::model::{Message, Task, TaskId, TaskView};
+use switchboard_core::model::{Message, Task, TaskId, TaskView, conversation};
 
 use crate::escaped::Escaped;
 use crate::house::{House, Registered};

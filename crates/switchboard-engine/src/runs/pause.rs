@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_core::dialect::limits_pauses;
 use switchboard_core::lifecycle::Command;
 use switchboard_core::model::{Message, Part, Role, TIMED_OUT, Task, Timestamp};
 
@@ -18,7 +17,7 @@ use crate::ports::store::{Scope, StoredHead, StoredTask};
 impl House {
     /// When a task must be over, its pauses included; none if it may pause for as long as it likes.
     fn ends_at(&self, agent: &Registered, task: &Task) -> Option<Timestamp> {
-        if !limits_pauses(task.dialect) || !task.state().is_interrupted() {
+        if !task.dialect.rules().limits_pauses || !task.state().is_interrupted() {
             return None;
         }
         let ms = self.run_max(agent, task.metadata.as_ref(), None).as_millis();
@@ -28,7 +27,7 @@ impl House {
     /// Whether a task waits for an answer although its time is over.
     pub(crate) fn has_paused_too_long(&self, scope: &Scope, task: &Task) -> bool {
         // Most tasks have a dialect that lets them wait.
-        limits_pauses(task.dialect)
+        task.dialect.rules().limits_pauses
             && self
                 .agents
                 .get(&scope.agent)

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use switchboard_core::dialect::limits_pauses;
 use switchboard_core::lifecycle::{Command, RunCommand, TurnEnd};
 use switchboard_core::model::{FAILED_UNTOLD, Part, TIMED_OUT, Timestamp};
 use tokio_util::sync::CancellationToken;
@@ -169,7 +168,7 @@ impl Run {
 
     pub(crate) fn spawn(self) {
         let house = self.house.clone();
-        if !limits_pauses(self.turn.inbound().dialect) {
+        if !self.turn.inbound().dialect.rules().limits_pauses {
             return house.supervisor.spawn(Kind::Run, self.drive());
         }
         let (agent, record) = (self.agent.clone(), self.turn.record().clone());
@@ -287,7 +286,7 @@ impl Run {
         let future = &mut self.future;
         let mut agent = std::pin::pin!(poll_fn(|cx| poll_agent(future, cx)));
         let out_of_time = async {
-            match limits_pauses(turn.inbound().dialect) {
+            match turn.inbound().dialect.rules().limits_pauses {
                 true => tokio::time::sleep(run_max).await,
                 false => turn.work_time().used_up(run_max).await,
             }

@@ -12,7 +12,6 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use switchboard_core::call::Owner;
-use switchboard_core::dialect::prompt;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{
     Command, Folded, Head, Inbound, Refusal, RunCommand, StatusWrite, TurnEnd, WriteMode, decide_onto,
@@ -144,7 +143,7 @@ impl Turn {
     /// its data, as JSON.)
     #[must_use]
     pub fn text(&self) -> String {
-        prompt(self.inner.inbound.dialect, self.message())
+        (self.inner.inbound.dialect.rules().prompt)(self.message())
     }
 
     /// The first data part of the message, read as a value of yours.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use switchboard_core::call::SharedUpdate;
 use switchboard_core::lifecycle::{Event, updates};
-use switchboard_core::model::{TaskId, Update};
+use switchboard_core::model::{Measure, TaskId};
 
 use crate::id_hash::{IdHash, SeededHash};
 use crate::ports::store::Scope;
@@ -23,13 +23,13 @@ type Shard = HashMap<TaskId, Weak<Tail>, SeededHash>;
 pub(crate) struct Tails {
     shards: [Mutex<Shard>; SHARDS],
     updates_max: usize,
-    bytes_max: usize,
+    bytes_max: u64,
 }
 
 impl Tails {
     pub(crate) fn new(updates_max: usize, bytes_max: usize) -> Arc<Self> {
         let shards = std::array::from_fn(|_| Mutex::default());
-        Arc::new(Self { shards, updates_max, bytes_max })
+        Arc::new(Self { shards, updates_max, bytes_max: bytes_max as u64 })
     }
 
     /// The tail of a task, begun at `seq` if nobody follows it yet.
@@ -93,7 +93,7 @@ pub(crate) struct Tail {
 #[derive(Default)]
 struct Ring {
     updates: VecDeque<(u64, Arc<SharedUpdate>)>,
-    bytes: usize,
+    bytes: u64,
     /// Everything above this number is in `updates`.
     floor: u64,
     last: u64,
@@ -170,7 +170,7 @@ impl Tail {
         self.update(|ring| ring.skip_to(seq));
     }
 
-    fn take(&self, hint: Hint<'_>, updates_max: usize, bytes_max: usize) {
+    fn take(&self, hint: Hint<'_>, updates_max: usize, bytes_max: u64) {
         self.update(|ring| {
             ring.replied |= hint.events.iter().any(|event| matches!(event, Event::Replied { .. }));
             for (seq, update) in updates(hint.task_id, hint.context_id, hint.first_seq, hint.events) {
@@ -180,13 +180,13 @@ impl Tail {
                 if seq > ring.last + 1 {
                     ring.skip_to(seq - 1);
                 }
-                ring.bytes += weight(&update);
+                ring.bytes += Measure::ABOUT.update(&update);
                 ring.updates.push_back((seq, SharedUpdate::new(update)));
                 ring.last = seq;
             }
             while ring.updates.len() > updates_max || (ring.bytes > bytes_max && ring.updates.len() > 1) {
                 if let Some((seq, update)) = ring.updates.pop_front() {
-                    ring.bytes -= weight(&update.update);
+                    ring.bytes -= Measure::ABOUT.update(&update.update);
                     ring.floor = seq;
                 }
             }
@@ -217,14 +217,6 @@ impl Ring {
             self.floor = seq;
             self.last = seq;
         }
-    }
-}
-
-/// What an update weighs in the ring, near enough.
-fn weight(update: &Update) -> usize {
-    match update {
-        Update::Artifact(update) => 256 + update.artifact.parts.iter().map(|part| part.content_bytes()).sum::<usize>(),
-        Update::Status(_) | Update::Task(_) | Update::Message(_) => 512,
     }
 }
 

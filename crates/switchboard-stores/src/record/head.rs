@@ -2,11 +2,10 @@
 //! never given to anything else.
 
 use serde::Deserialize;
+use switchboard_core::dialect::json::{write_array, write_str, write_u64};
 use switchboard_core::lifecycle::{ArtifactHead, AtCheckpoint, Phase};
 use switchboard_core::model::TaskState;
 use switchboard_engine::ports::store::StoreError;
-
-use super::json::JsonText;
 
 pub(crate) fn state_number(state: TaskState) -> i64 {
     match state {
@@ -43,21 +42,23 @@ pub(crate) fn phase_from_number(number: i64) -> Result<Phase, StoreError> {
 /// them, its parts, bytes, the task's last event then, and whether (1) or not (0) it is unchanged since. Rows that end
 /// with the attempt were written before the fence was recorded.
 pub(crate) fn encode_artifacts(artifacts: &[ArtifactHead]) -> String {
-    let mut json = JsonText::with_capacity(2 + artifacts.len() * 64);
-    json.open('[');
-    for artifact in artifacts {
-        json.open('[').string(artifact.id.as_str()).number(artifact.parts).number(artifact.bytes);
-        json.number(artifact.turn.into()).number(artifact.attempt.into());
-        if artifact.fence > 0 || artifact.checkpoint.is_some() {
-            json.number(artifact.fence);
+    let mut out = Vec::with_capacity(2 + artifacts.len() * 64);
+    write_array(&mut out, artifacts, |out, artifact| {
+        out.push(b'[');
+        write_str(out, artifact.id.as_str());
+        let written = [artifact.parts, artifact.bytes, artifact.turn.into(), artifact.attempt.into()];
+        let has_fence = artifact.fence > 0 || artifact.checkpoint.is_some();
+        let recorded = artifact
+            .checkpoint
+            .map(|AtCheckpoint { parts, bytes, seq, unchanged }| [parts, bytes, seq, unchanged.into()]);
+        let fence = has_fence.then_some(artifact.fence);
+        for number in written.into_iter().chain(fence).chain(recorded.into_iter().flatten()) {
+            out.push(b',');
+            write_u64(out, number);
         }
-        if let Some(AtCheckpoint { parts, bytes, seq, unchanged }) = artifact.checkpoint {
-            json.number(parts).number(bytes).number(seq).number(unchanged.into());
-        }
-        json.close(']');
-    }
-    json.close(']');
-    json.finish()
+        out.push(b']');
+    });
+    String::from_utf8(out).expect("JSON is text")
 }
 
 pub(crate) fn decode_artifacts(text: &str) -> Result<Vec<ArtifactHead>, StoreError> {

@@ -2,14 +2,17 @@
 //! dialect can change without touching what is stored. Contents over [`INLINE_BYTES_MAX`] are not in the JSON: they are
 //! cut into chunks that the record refers to, so that a large file is written once and never copied.
 
+mod chunks;
 mod decode;
 mod encode;
+mod form;
 mod head;
-mod json;
 mod writes;
 
-pub(crate) use decode::{ChunkSource, StoredPart, Want, decode, is_checkpoint_aside_from_artifacts, sets_status};
+pub(crate) use chunks::ChunkSource;
+pub(crate) use decode::{Want, decode, is_checkpoint_aside_from_artifacts, sets_status};
 pub(crate) use encode::{Encoded, encode};
+pub(crate) use form::StoredPart;
 pub(crate) use head::{
     decode_artifacts, encode_artifacts, phase_from_number, phase_number, state_from_number, state_number,
 };

@@ -6,10 +6,10 @@ use switchboard_core::model::{Json, TaskState, Timestamp};
 use switchboard_engine::contract::given::{chunk, inbound};
 use switchboard_engine::ports::store::StoreError;
 
-use super::decode::{ChunkSource, Want, decode, is_checkpoint_aside_from_artifacts};
+use super::chunks::ChunkSource;
+use super::decode::{Want, decode, is_checkpoint_aside_from_artifacts};
 use super::encode::encode;
 use super::head::{decode_artifacts, encode_artifacts};
-use super::json::JsonText;
 
 struct NoChunks;
 
@@ -72,27 +72,6 @@ fn a_record_is_short_and_plain() {
         r#"{"format":1,"events":[{"claimed":{"fence":2,"attempt":3,"at":"1970-01-01T00:00:00.000Z"}},{"status":{"state":"input-required","at":"1970-01-01T00:00:00.000Z"}},{"checkpoint":{"value":{"at": 1}}},{"turn_ended":{}}]}"#
     );
     assert_eq!(decode(&encoded.record, Want::Everything, &NoChunks).unwrap(), events);
-}
-
-#[test]
-fn strings_are_escaped_as_everybody_does() {
-    let all: String = (0..0x250).filter_map(char::from_u32).chain("🦀\u{2028}\u{ffff}".chars()).collect();
-    for text in [all.as_str(), "", "plain", "\"", "\\", "end\u{0}"] {
-        let mut json = JsonText::with_capacity(0);
-        json.string(text);
-        let written = json.finish();
-        assert_eq!(serde_json::from_str::<String>(&written).unwrap(), text);
-        assert_eq!(serde_json::to_string(text).unwrap().replace("\\b", "\\u0008").replace("\\f", "\\u000c"), written);
-    }
-}
-
-#[test]
-fn numbers_are_written_out() {
-    for number in [0, 9, 10, 1_234_567_890, u64::MAX] {
-        let mut json = JsonText::with_capacity(0);
-        json.number(number);
-        assert_eq!(json.finish(), number.to_string());
-    }
 }
 
 #[test]

@@ -4,25 +4,24 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use switchboard_core::model::Artifact;
+use switchboard_core::dialect::json::Base64;
+use switchboard_core::model::{Artifact, Json};
 use switchboard_engine::ports::room::{OutlinedPart, PartKind};
 use switchboard_engine::ports::store::StoreError;
 
 use super::CHUNK_BYTES_MAX;
-use super::decode::{
-    ChunkSource, StoredArtifact, StoredCommit, StoredEvent, StoredKind, StoredPart, corrupt, parse_commit,
-};
+use super::chunks::ChunkSource;
+use super::decode::{corrupt, parse_commit};
+use super::form::{StoredArtifact, StoredCommit, StoredEvent, StoredKind, StoredPart, bytes_of};
 
 /// One write to an artifact.
-pub(crate) struct Write {
+pub(crate) struct Write<'r> {
     pub(crate) append: bool,
-    artifact: StoredArtifact,
+    artifact: StoredArtifact<'r>,
 }
 
 /// The artifact writes of a record, in order.
-pub(crate) fn decode_writes(record: &str) -> Result<Vec<Write>, StoreError> {
+pub(crate) fn decode_writes(record: &str) -> Result<Vec<Write<'_>>, StoreError> {
     // As `encode` spells it. Most records have none, and looking is quicker than reading.
     if !record.contains("{\"artifact\":{\"append\":") {
         return Ok(Vec::new());
@@ -35,12 +34,12 @@ pub(crate) fn decode_writes(record: &str) -> Result<Vec<Write>, StoreError> {
     Ok(events.into_iter().filter_map(write).collect())
 }
 
-impl Write {
+impl<'r> Write<'r> {
     pub(crate) fn artifact_id(&self) -> &str {
-        &self.artifact.id
+        &self.artifact.id.0
     }
 
-    pub(crate) fn parts(&self) -> &[StoredPart] {
+    pub(crate) fn parts(&self) -> &[StoredPart<'r>] {
         &self.artifact.parts
     }
 
@@ -64,13 +63,14 @@ impl Write {
     }
 }
 
-impl StoredPart {
+impl StoredPart<'_> {
     pub(crate) fn bytes(&self) -> u64 {
         let length = match self {
-            Self { text: Some(text), .. } => text.len(),
-            Self { url: Some(url), .. } => url.len(),
-            Self { data: Some(data), .. } => data.as_str().len(),
-            Self { raw: Some(raw), .. } => {
+            Self { text: Some(text), .. } => text.0.len(),
+            Self { url: Some(url), .. } => url.0.len(),
+            Self { data: Some(data), .. } => data.get().len(),
+            Self { raw: Some(Base64::Bytes(bytes)), .. } => bytes.len(),
+            Self { raw: Some(Base64::Encoded(raw)), .. } => {
                 raw.len() / 4 * 3 - raw.bytes().rev().take(2).filter(|byte| *byte == b'=').count()
             }
             Self { chunks: Some(chunks), .. } => chunks.bytes,
@@ -95,11 +95,11 @@ impl StoredPart {
     }
 
     pub(crate) fn filename(&self) -> Option<&str> {
-        self.filename.as_deref()
+        self.filename.as_ref().map(|name| &*name.0)
     }
 
     pub(crate) fn media_type(&self) -> Option<&str> {
-        self.media_type.as_deref()
+        self.media_type.as_ref().map(|media_type| &*media_type.0)
     }
 
     /// Adds a stretch of the content to `out`, reading no chunk that it does not touch.
@@ -111,10 +111,10 @@ impl StoredPart {
     ) -> Result<(), StoreError> {
         let some = |bytes: &[u8]| bytes.get(wanted.clone()).map(<[u8]>::to_vec);
         let found = match self {
-            Self { text: Some(text), .. } => some(text.as_bytes()),
-            Self { url: Some(url), .. } => some(url.as_bytes()),
-            Self { data: Some(data), .. } => some(data.as_str().as_bytes()),
-            Self { raw: Some(raw), .. } => some(&STANDARD.decode(raw).map_err(corrupt)?),
+            Self { text: Some(text), .. } => some(text.0.as_bytes()),
+            Self { url: Some(url), .. } => some(url.0.as_bytes()),
+            Self { data: Some(data), .. } => some(data.get().as_bytes()),
+            Self { raw: Some(raw), .. } => some(&bytes_of(raw)?),
             Self { chunks: Some(stored), .. } => {
                 let first = wanted.start / CHUNK_BYTES_MAX;
                 let count = wanted.end.div_ceil(CHUNK_BYTES_MAX) - first;
@@ -133,7 +133,8 @@ impl StoredPart {
     fn into_outlined(self) -> Result<OutlinedPart, StoreError> {
         let kind = self.kind();
         if self.chunks.is_some() {
-            let Self { metadata, filename, media_type, .. } = self;
+            let metadata = self.metadata.map(|metadata| Json::from_trusted(metadata.0));
+            let (filename, media_type) = (self.filename.map(String::from), self.media_type.map(String::from));
             return Ok(OutlinedPart { kind, content: None, metadata, filename, media_type });
         }
         Ok(OutlinedPart::of(&self.into_part(&NoChunks)?))

@@ -5,13 +5,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use switchboard_core::lifecycle::{Event, Folded, Head, Inbound};
-use switchboard_core::model::{Artifact, Json, Message, Part, TaskId};
+use switchboard_core::lifecycle::{Event, Folded, Head};
+use switchboard_core::model::{Measure, TaskId};
 use switchboard_engine::id_hash::SeededHash;
 use switchboard_engine::ports::store::{Scope, StoredHead, StoredTask, TaskKey};
 
 /// A larger record is read from the file each time.
-const RECORD_BYTES_MAX: usize = 64 * 1024;
+const RECORD_BYTES_MAX: u64 = 64 * 1024;
 
 pub(super) struct Cache {
     state: Mutex<State>,
@@ -19,12 +19,12 @@ pub(super) struct Cache {
 
 struct State {
     records_max: usize,
-    bytes_max: usize,
+    bytes_max: u64,
     /// Seeded: in some dialects clients choose ids.
     records: HashMap<TaskId, Entry, SeededHash>,
     /// In the order they came in; an entry that was used since gets another round.
     queue: VecDeque<(TaskId, u64)>,
-    bytes: usize,
+    bytes: u64,
     last_stamp: u64,
     /// Grows with every batch of commits. A reader that looked before and fills after would fill in the past.
     batch: u64,
@@ -35,7 +35,7 @@ struct Entry {
     scope: Scope,
     head: Arc<Head>,
     folded: Arc<Folded>,
-    bytes: usize,
+    bytes: u64,
     stamp: u64,
     used: bool,
 }
@@ -58,7 +58,7 @@ impl Cache {
     pub(super) fn new(records_max: usize, bytes_max: usize) -> Self {
         let state = State {
             records_max,
-            bytes_max,
+            bytes_max: bytes_max as u64,
             records: HashMap::default(),
             queue: VecDeque::new(),
             bytes: 0,
@@ -141,7 +141,7 @@ impl Updates<'_> {
 }
 
 impl State {
-    fn insert(&mut self, key: TaskKey, scope: Scope, head: Arc<Head>, folded: Arc<Folded>, bytes: usize) {
+    fn insert(&mut self, key: TaskKey, scope: Scope, head: Arc<Head>, folded: Arc<Folded>, bytes: u64) {
         if bytes > RECORD_BYTES_MAX {
             return;
         }
@@ -201,54 +201,32 @@ impl State {
 }
 
 /// What a record takes beside its contents, roughly.
-const RECORD_BYTES_BASE: usize = 1024;
-const EVENT_BYTES_BASE: usize = 128;
+const RECORD_BYTES_BASE: u64 = 1024;
+const EVENT_BYTES_BASE: u64 = 128;
 
-fn events_bytes(events: &[Event]) -> usize {
+fn events_bytes(events: &[Event]) -> u64 {
     events.iter().map(|event| EVENT_BYTES_BASE + event_bytes(event)).sum()
 }
 
-fn event_bytes(event: &Event) -> usize {
+fn event_bytes(event: &Event) -> u64 {
+    let about = Measure::ABOUT;
     match event {
         Event::Received { inbound, .. } | Event::Opened { inbound, .. } | Event::MessageAdded { inbound } => {
-            inbound_bytes(inbound)
+            about.message(&inbound.message) + about.metadata(inbound.metadata.as_ref())
         }
         Event::StatusChanged { message, metadata, .. } => {
-            message.as_deref().map_or(0, message_bytes) + json_bytes(metadata.as_ref())
+            message.as_deref().map_or(0, |said| about.message(said)) + about.metadata(metadata.as_ref())
         }
-        Event::ArtifactWritten { artifact, .. } => artifact_bytes(artifact),
-        Event::Noted { message } | Event::Replied { message } => message_bytes(message),
-        Event::Checkpoint { value } => value.as_str().len(),
+        Event::ArtifactWritten { artifact, .. } => about.artifact(artifact),
+        Event::Noted { message } | Event::Replied { message } => about.message(message),
+        Event::Checkpoint { value } => about.metadata(Some(value)),
         Event::TurnBegan { .. } | Event::TurnEnded | Event::CancelRequested { .. } | Event::Claimed { .. } => 0,
     }
 }
 
-fn folded_bytes(folded: &Folded) -> usize {
-    let task = &folded.task;
-    task.history.iter().map(|message| message_bytes(message)).sum::<usize>()
-        + task.artifacts.iter().map(|made| artifact_bytes(made)).sum::<usize>()
-        + task.status.message.as_deref().map_or(0, message_bytes)
-        + json_bytes(task.metadata.as_ref())
-        + folded.reply.as_deref().map_or(0, message_bytes)
-        + json_bytes(folded.checkpoint.as_ref())
-}
-
-fn inbound_bytes(inbound: &Inbound) -> usize {
-    message_bytes(&inbound.message) + json_bytes(inbound.metadata.as_ref())
-}
-
-fn message_bytes(message: &Message) -> usize {
-    EVENT_BYTES_BASE + parts_bytes(&message.parts) + json_bytes(message.metadata.as_ref())
-}
-
-fn artifact_bytes(artifact: &Artifact) -> usize {
-    EVENT_BYTES_BASE + parts_bytes(&artifact.parts) + json_bytes(artifact.metadata.as_ref())
-}
-
-fn parts_bytes(parts: &[Part]) -> usize {
-    parts.iter().map(|part| size_of::<Part>() + part.content_bytes() + json_bytes(part.metadata.as_ref())).sum()
-}
-
-fn json_bytes(json: Option<&Json>) -> usize {
-    json.map_or(0, |json| json.as_str().len())
+fn folded_bytes(folded: &Folded) -> u64 {
+    let about = Measure::ABOUT;
+    about.task(&folded.task, true)
+        + folded.reply.as_deref().map_or(0, |reply| about.message(reply))
+        + about.metadata(folded.checkpoint.as_ref())
 }

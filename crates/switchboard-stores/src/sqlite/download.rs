@@ -87,7 +87,7 @@ struct Asked {
 
 impl Asked {
     /// The part numbered `number` among those of a commit whose bytes begin at `start`.
-    fn find<'p>(parts: impl Iterator<Item = &'p StoredPart>, number: u64, start: u64) -> Option<Self> {
+    fn find<'p, 'r: 'p>(parts: impl Iterator<Item = &'p StoredPart<'r>>, number: u64, start: u64) -> Option<Self> {
         let mut start = start;
         for (at, part) in (0..).zip(parts) {
             if at == number {
@@ -102,7 +102,7 @@ impl Asked {
 }
 
 /// What a commit wrote to an artifact, from the last write on that began it anew, and whether there is one.
-fn from_last_begin(mut writes: Vec<Write>, artifact: &ArtifactId) -> (Vec<Write>, bool) {
+fn from_last_begin<'r>(mut writes: Vec<Write<'r>>, artifact: &ArtifactId) -> (Vec<Write<'r>>, bool) {
     writes.retain(|write| write.artifact_id() == artifact.as_str());
     let begins = writes.iter().rposition(|write| !write.append);
     if let Some(begin) = begins {
@@ -164,7 +164,7 @@ pub(super) fn read(
 
 /// Takes from a part that begins at `start` what the cursor is at, if it is there already.
 fn take(
-    part: &StoredPart,
+    part: &StoredPart<'_>,
     start: u64,
     cursor: &mut ArtifactCursor,
     bytes_max: usize,

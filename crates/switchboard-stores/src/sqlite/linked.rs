@@ -133,7 +133,7 @@ impl Gathered {
         self.head.parts == PARTS_UNKNOWN && !has_writes
     }
 
-    fn take(&mut self, write: Write, connection: &Connection) -> Result<(), Failure> {
+    fn take(&mut self, write: Write<'_>, connection: &Connection) -> Result<(), Failure> {
         if self.parts_left == 0 {
             return Ok(());
         }
@@ -180,7 +180,7 @@ impl Gathered {
         if parts_left > 0
             && let Some(begin) = begin(connection, row, &head)?
         {
-            writes.push(begin.into_outline()?);
+            writes.push(begin);
         }
         let mut oldest_first = writes.into_iter().rev();
         let (bare, parts) = oldest_first.next().unwrap_or_else(|| (Artifact::new(head.id, Vec::new()), Vec::new()));
@@ -198,8 +198,12 @@ impl Gathered {
     }
 }
 
-/// The write that began an artifact, if its content began with a chunk: then there is an index that knows.
-fn begin(connection: &Connection, row: &TaskRow, head: &ArtifactHead) -> Result<Option<Write>, Failure> {
+/// The outline of the write that began an artifact, if its content began with a chunk: then there is an index that knows.
+fn begin(
+    connection: &Connection,
+    row: &TaskRow,
+    head: &ArtifactHead,
+) -> Result<Option<(Artifact, Vec<OutlinedPart>)>, Failure> {
     let mut select = connection.prepare_cached(
         "SELECT version, chunk_no FROM chunk
           WHERE task_no = ?1 AND artifact_id = ?2 AND start = 0 ORDER BY chunk_no DESC LIMIT 1",
@@ -213,5 +217,5 @@ fn begin(connection: &Connection, row: &TaskRow, head: &ArtifactHead) -> Result<
     let begin = writes.find(|write| write.artifact_id() == head.id.as_str() && write.begins_with_chunk(chunk_no));
     // The chunk's bytes, and with them its checksum, are left unread: the commit says whether it is the one.
     let unlike = || StoreError::Corrupt(format!("commit {version} does not begin with piece of content {chunk_no}"));
-    begin.ok_or_else(|| unlike().into()).map(Some)
+    Ok(Some(begin.ok_or_else(unlike)?.into_outline()?))
 }

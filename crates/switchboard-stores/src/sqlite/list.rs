@@ -4,8 +4,7 @@
 
 use rusqlite::{Connection, params_from_iter};
 use switchboard_core::lifecycle::Phase;
-use switchboard_core::model::{TaskState, Timestamp};
-use switchboard_engine::ports::room::estimate;
+use switchboard_core::model::{Measure, TaskState, Timestamp};
 use switchboard_engine::ports::store::{ListCursor, ListPage, ListQuery, Scope, StoreError, StoredTask, TaskKey};
 
 use super::checksums::TaskColumns;
@@ -88,7 +87,7 @@ fn one_page(
                 Err(Failure(StoreError::Damaged(_))) => continue,
                 Err(failure) => return Err(failure),
             };
-            let bytes = estimate(&stored.folded.task, query.artifacts);
+            let bytes = Measure::ABOUT.task(&stored.folded.task, query.artifacts);
             if bytes > left && last.is_some() {
                 page.next = last;
                 break;

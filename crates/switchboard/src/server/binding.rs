@@ -2,7 +2,6 @@
 
 use http::{HeaderMap, HeaderValue, Response, header};
 use switchboard_core::call::{BoxFuture, Caller, Reply, Request};
-use switchboard_core::dialect::tells_modes;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Dialect;
 use switchboard_engine::escaped::Escaped;
@@ -82,7 +81,7 @@ impl<'a> Calling<'a> {
 /// What an agent writes, if the client of a send accepts none of it. Dialects without output modes have nothing to say.
 fn unaccepted_modes(agent: &Mounted, dialect: Dialect, request: &Request) -> Option<Box<str>> {
     let (Request::SendMessage(send) | Request::SendStreamingMessage(send)) = request else { return None };
-    if send.accepted_output_modes.is_empty() || !tells_modes(dialect) {
+    if send.accepted_output_modes.is_empty() || !dialect.rules().tells_modes {
         return None;
     }
     let card = agent.endpoint.card();

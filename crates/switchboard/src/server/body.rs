@@ -125,7 +125,7 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: fmt::Display,
 {
-    let too_large = ProtocolError::TooLarge { what: "request body", bytes_max: bytes_max as u64 };
+    let too_large = ProtocolError::TooLarge { what: "request body".into(), bytes_max: bytes_max as u64 };
     // A body that was wrapped on its way may have forgotten its length.
     let in_head = || headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if body.size_hint().exact().or_else(in_head).is_some_and(|declared: u64| declared > bytes_max as u64) {

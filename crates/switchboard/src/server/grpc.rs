@@ -185,7 +185,7 @@ where
         return Err(Refused::InGrpc(Ending::unknown_encoding(&String::from_utf8_lossy(encoding))));
     }
     let bytes_max = shared.limits.body_bytes_max;
-    let too_large = || ProtocolError::TooLarge { what: "message", bytes_max: bytes_max as u64 };
+    let too_large = || ProtocolError::TooLarge { what: "message".into(), bytes_max: bytes_max as u64 };
     // A message says how long it is in its first bytes, and what is too long is not read any further.
     let watch = |come: &[u8]| match frame::declared(come) {
         Some(length) if length > bytes_max => Err(too_large()),

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use http_body::Body;
 use switchboard_core::call::Reply;
+use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::{Door, Refusal};
-use switchboard_core::dialect::{Dialect, encode_reply};
 use switchboard_core::error::ProtocolError;
 
 use super::binding::{Calling, check_content_type};
@@ -114,7 +114,7 @@ fn answer(agent: &Mounted, dialect: Dialect, reply: &Reply, content_type: Header
         // Clients of other SDKs decode the body of a delete, so there is one.
         Reply::Deleted => body.extend_from_slice(b"{}"),
         Reply::Card(card) => body.extend_from_slice(&cards::encode_reply(dialect, card, &agent.interfaces)),
-        _ => encode_reply(dialect, reply, &mut body),
+        _ => dialect.write_reply(reply, &mut body),
     }
     let mut response = json(StatusCode::OK, content_type, body);
     if matches!(reply, Reply::Card(_)) {

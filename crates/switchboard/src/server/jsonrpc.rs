@@ -7,7 +7,7 @@ use http::{Response, StatusCode};
 use http_body::Body;
 use switchboard_core::call::Reply;
 use switchboard_core::dialect::detect::{Door, Refusal, Verdict};
-use switchboard_core::dialect::{Dialect, encode_reply, for_open_reader, v0_3, v1_0};
+use switchboard_core::dialect::{Dialect, for_open_reader, v0_3, v1_0};
 use switchboard_core::error::ProtocolError;
 
 use super::auth::Identity;
@@ -164,7 +164,7 @@ fn result(agent: &Mounted, dialect: Dialect, reply: &Reply, id: &str) -> Vec<u8>
     match reply {
         Reply::Deleted => body.extend_from_slice(b"null"),
         Reply::Card(card) => body.extend_from_slice(&cards::encode_reply(dialect, card, &agent.interfaces)),
-        _ => encode_reply(dialect, reply, &mut body),
+        _ => dialect.write_reply(reply, &mut body),
     }
     body.push(b'}');
     body

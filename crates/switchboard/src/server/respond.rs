@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use switchboard_core::dialect::{Dialect, codes, encode_http_error, encode_rpc_error};
+use switchboard_core::dialect::Dialect;
 use switchboard_core::error::ProtocolError;
 
 use super::body::ReplyBody;
@@ -53,14 +53,14 @@ pub(crate) fn rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, only_
     };
     if status == StatusCode::OK && only_events {
         body.extend_from_slice(b"data: ");
-        encode_rpc_error(dialect, error, id, &mut body);
+        dialect.write_rpc_error(error, id, &mut body);
         escape_line_ends(&mut body, 0);
         body.extend_from_slice(b"\n\n");
         let mut response = json(status, EVENTS, body);
         Refused::mark(&mut response, error);
         return response;
     }
-    encode_rpc_error(dialect, error, id, &mut body);
+    dialect.write_rpc_error(error, id, &mut body);
     with_hints(json(status, JSON, body), error)
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn http_error_as(
     content_type: HeaderValue,
 ) -> Response<ReplyBody> {
     let mut body = Vec::with_capacity(512);
-    encode_http_error(dialect, error, status.as_u16(), &mut body);
+    dialect.write_http_error(error, status.as_u16(), &mut body);
     with_hints(json(status, content_type, body), error)
 }
 
@@ -118,13 +118,7 @@ pub(crate) fn takes(allowed: &'static str) -> Response<ReplyBody> {
 }
 
 fn http_status(dialect: Dialect, error: &ProtocolError) -> StatusCode {
-    let number = match dialect {
-        Dialect::V1_0 | Dialect::AgentNative | Dialect::Selectools | Dialect::Corvid | Dialect::Nexus => {
-            codes::of(error).http
-        }
-        Dialect::V0_3 | Dialect::V0_3Rest => codes::http_of_0_3(error),
-    };
-    StatusCode::from_u16(number).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    StatusCode::from_u16(dialect.http_status(error)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 /// Headers that tell a client what to do about a refusal. The answer is marked as one.

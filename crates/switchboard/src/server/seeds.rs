@@ -23,7 +23,7 @@ use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use http_body::Body;
 use switchboard_core::call::{Caller, Reply};
-use switchboard_core::dialect::{Dialect, encode_reply, encode_rpc_error};
+use switchboard_core::dialect::Dialect;
 use switchboard_core::error::ProtocolError;
 
 use super::auth::{Identified, Identity};
@@ -144,7 +144,7 @@ pub(crate) async fn answer(visit: Visit<'_>, asked: Asked<'_>) -> Response<Reply
             body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
             body.extend_from_slice(asked.id.as_bytes());
             body.extend_from_slice(b",\"result\":");
-            encode_reply(visit.dialect, &reply, &mut body);
+            visit.dialect.write_reply(&reply, &mut body);
             body.push(b'}');
             json(StatusCode::OK, JSON, body)
         }
@@ -154,7 +154,7 @@ pub(crate) async fn answer(visit: Visit<'_>, asked: Asked<'_>) -> Response<Reply
 
 fn refused(dialect: Dialect, error: &ProtocolError, id: &str) -> Response<ReplyBody> {
     let mut body = Vec::with_capacity(256);
-    encode_rpc_error(dialect, error, id, &mut body);
+    dialect.write_rpc_error(error, id, &mut body);
     let status = match (error, dialect) {
         (ProtocolError::Unauthenticated { .. }, _) => StatusCode::UNAUTHORIZED,
         (ProtocolError::PermissionDenied { .. }, _) => StatusCode::FORBIDDEN,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use switchboard_core::call::{Frame, UpdateStream};
 use switchboard_core::dialect::json::write_u64;
-use switchboard_core::dialect::{Dialect, codes, encode_http_error, encode_rpc_error, encode_update, ends_stream};
+use switchboard_core::dialect::{Dialect, codes};
 use switchboard_core::error::ProtocolError;
 use tokio::time::{Instant, Sleep};
 
@@ -79,7 +79,7 @@ impl SseBody {
                 Poll::Pending => break,
                 Poll::Ready(Some(Ok(frame))) => {
                     self.write_frame(&frame, &mut out);
-                    if ends_stream(self.dialect, &frame.update.update) {
+                    if (self.dialect.rules().ends_stream)(&frame.update.update) {
                         self.done = true;
                         break;
                     }
@@ -123,7 +123,7 @@ impl SseBody {
             frame.update.write(self.dialect, out, |update, out| {
                 self.metrics.encoded();
                 let start = out.len();
-                encode_update(self.dialect, update, out);
+                self.dialect.write_update(update, out);
                 escape_line_ends(out, start);
             });
         };
@@ -155,11 +155,11 @@ impl SseBody {
         match &self.framing {
             Framing::JsonRpc { id } => {
                 out.extend_from_slice(b"data: ");
-                encode_rpc_error(self.dialect, error, id, out);
+                self.dialect.write_rpc_error(error, id, out);
             }
             Framing::HttpJson => {
                 out.extend_from_slice(b"event: error\ndata: ");
-                encode_http_error(self.dialect, error, codes::of(error).http, out);
+                self.dialect.write_http_error(error, codes::of(error).http, out);
             }
         }
         escape_line_ends(out, start);

@@ -31,7 +31,10 @@ pub use error::{encode_http_error, encode_rpc_error, no_streaming};
 pub use file::KEY as FILE_KEY;
 pub use narrator::{Narrator, failed, is_failure};
 
-use crate::model::{TaskState, Update};
+use crate::model::{Rules, TaskState, Update, Vocabulary};
+
+use super::row::{Forms, Row, USUAL, usual_http_status};
+use super::vocabulary;
 
 /// The member in which parts say what they are.
 const TYPE: &str = "type";
@@ -53,6 +56,25 @@ pub fn ends_stream(update: &Update) -> bool {
 fn ends(state: TaskState) -> bool {
     state.is_settled()
 }
+
+/// What is particular to agent-native.
+pub(super) static ROW: Row = Row {
+    rules: Rules {
+        words: Vocabulary { idempotency_key: "idempotencyKey", ..vocabulary::V0_3 },
+        frees_keys: true,
+        answers_before_the_run: true,
+        ends_stream,
+        ..USUAL
+    },
+    forms: Forms {
+        reply: encode_reply,
+        update: encode_update,
+        pushed_task: encode_task,
+        rpc_error: encode_rpc_error,
+        http_error: |error, _, out| encode_http_error(error, out),
+        http_status: usual_http_status,
+    },
+};
 
 #[cfg(test)]
 mod tests;

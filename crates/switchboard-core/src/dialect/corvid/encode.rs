@@ -1,9 +1,8 @@
 //! Tasks, written straight from the model: six members, no more and no fewer.
 
 use crate::call::Reply;
-use crate::dialect::conversation::{conversation, in_words};
 use crate::dialect::json::{Object, write_array, write_timestamp};
-use crate::model::{Dialect, Message, Role, TaskState, TaskView, Update};
+use crate::model::{Dialect, Message, Role, TaskState, TaskView, Update, conversation, in_words};
 
 /// Writes the result of a call: a task, whatever was asked.
 pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {

@@ -23,5 +23,30 @@ pub use decode::{DEPTH_MAX, Sent, TIMEOUT_MS_DEFAULT, decode_send};
 pub use encode::{encode_reply, encode_task, encode_update};
 pub use error::{NO_AGENT, RATE_EXCEEDED, TOO_DEEP, encode_http_error, encode_text};
 
+use crate::model::Rules;
+
+use super::row::{Forms, Row, USUAL, usual_http_status};
+use super::wire::{V0_3, write_rpc_error};
+
+/// What is particular to corvid.
+pub(super) static ROW: Row = Row {
+    rules: Rules {
+        asks_for_at_most: true,
+        answers_before_the_run: true,
+        limits_pauses: true,
+        keeps_notes: true,
+        ..USUAL
+    },
+    forms: Forms {
+        reply: encode_reply,
+        update: encode_update,
+        pushed_task: encode_task,
+        // It does not travel over JSON-RPC.
+        rpc_error: |error, id, out| write_rpc_error(error, id, &V0_3, out),
+        http_error: |error, _, out| encode_http_error(error, out),
+        http_status: usual_http_status,
+    },
+};
+
 #[cfg(test)]
 mod tests;

@@ -3,12 +3,12 @@
 
 use std::fmt::Arguments;
 
-use serde_json::value::RawValue;
+use serde::Deserialize;
 
 use crate::error::{ProtocolError, Violation};
 use crate::model::{Json, Timestamp};
 
-use super::{DecodeLimits, Int, LIST_ITEMS_KEPT, List, Text, excerpt};
+use super::{DecodeLimits, Int, LIST_ITEMS_KEPT, List, Only, Raw, Text, excerpt};
 
 /// Enough to mend a request by; more would only make the answer larger than the question.
 const VIOLATIONS_MAX: usize = 20;
@@ -21,6 +21,11 @@ pub struct Check<'l> {
 impl<'l> Check<'l> {
     pub fn new(limits: &'l DecodeLimits) -> Self {
         Self { limits, violations: Vec::new() }
+    }
+
+    /// Reads a member that only some spellings have.
+    pub fn only<'a, T: Deserialize<'a>>(&mut self, field: Arguments<'_>, member: Option<Only<'a, T>>) -> Option<T> {
+        member.and_then(|member| member.read(self, field))
     }
 
     /// The converted value, or everything that was wrong on the way to it.
@@ -63,8 +68,8 @@ impl<'l> Check<'l> {
     }
 
     /// A single-line text that may be left out; an empty one counts as left out.
-    pub fn optional_line(&mut self, field: Arguments<'_>, text: Option<String>) -> Option<String> {
-        let text = text.filter(|text| !text.is_empty())?;
+    pub fn optional_line(&mut self, field: Arguments<'_>, text: Option<impl Into<String>>) -> Option<String> {
+        let text: String = text.map(Into::into).filter(|text: &String| !text.is_empty())?;
         self.line(field, &text, self.limits.line_bytes_max);
         Some(text)
     }
@@ -78,9 +83,10 @@ impl<'l> Check<'l> {
         }
     }
 
-    pub fn lines(&mut self, field: Arguments<'_>, list: Option<List<String>>) -> Vec<String> {
+    pub fn lines<T: Into<String>>(&mut self, field: Arguments<'_>, list: Option<List<T>>) -> Vec<String> {
         let Some(list) = list else { return Vec::new() };
         let items = self.bounded(field, "entries", self.limits.list_items_max, list);
+        let items: Vec<String> = items.into_iter().map(Into::into).collect();
         for (i, text) in items.iter().enumerate() {
             self.line(format_args!("{field}[{i}]"), text, self.limits.line_bytes_max);
         }
@@ -104,8 +110,8 @@ impl<'l> Check<'l> {
     }
 
     /// Free-form JSON of any kind.
-    pub fn value(&mut self, field: Arguments<'_>, raw: &RawValue) -> Json {
-        match Json::parse(raw.get(), self.limits.json) {
+    pub fn value<'r>(&mut self, field: Arguments<'_>, raw: impl Into<Raw<'r>>) -> Json {
+        match Json::parse(&raw.into().0, self.limits.json) {
             Ok(json) => json,
             Err(error) => {
                 let error = error.to_string();
@@ -117,9 +123,9 @@ impl<'l> Check<'l> {
     }
 
     /// Free-form JSON that must be an object.
-    pub fn object(&mut self, field: Arguments<'_>, raw: Option<&RawValue>) -> Option<Json> {
-        let raw = raw?;
-        if !raw.get().starts_with('{') {
+    pub fn object<'r>(&mut self, field: Arguments<'_>, raw: Option<impl Into<Raw<'r>>>) -> Option<Json> {
+        let raw = raw?.into();
+        if !raw.0.starts_with('{') {
             self.violation(field, "must be an object");
             return None;
         }
@@ -155,8 +161,8 @@ impl<'l> Check<'l> {
         parsed
     }
 
-    pub fn push_url(&mut self, field: Arguments<'_>, url: Option<String>) -> String {
-        match url {
+    pub fn push_url(&mut self, field: Arguments<'_>, url: Option<impl Into<String>>) -> String {
+        match url.map(Into::into) {
             Some(url) if !url.is_empty() => {
                 self.line(field, &url, self.limits.line_bytes_max);
                 if !is_absolute_http(&url) {

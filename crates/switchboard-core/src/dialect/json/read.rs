@@ -2,7 +2,7 @@
 //! list items whatever is sent, and report a wrong type as serde does; [`parse_object`] finds out which field it was.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Arguments};
 use std::marker::PhantomData;
 
 use base64::Engine as _;
@@ -10,8 +10,14 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
+
+use crate::model::{Json, Timestamp};
+
+use super::Check;
+use super::ser::{PLAIN, RAW};
 
 /// How many items of one list are kept; the rest is counted and dropped. Configured limits lie below this, so that a
 /// body of a million empty parts costs no more memory than a legal one.
@@ -109,6 +115,134 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
+impl<'a> From<&'a str> for Text<'a> {
+    #[inline]
+    fn from(text: &'a str) -> Self {
+        Self(Cow::Borrowed(text))
+    }
+}
+
+impl From<Text<'_>> for String {
+    #[inline]
+    fn from(text: Text<'_>) -> Self {
+        text.0.into_owned()
+    }
+}
+
+impl Serialize for Text<'_> {
+    #[inline]
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// Free-form JSON as it stands in the text. Written by [`append`](super::append) only, as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Raw<'a>(pub Cow<'a, str>);
+
+impl<'a> From<&'a Json> for Raw<'a> {
+    #[inline]
+    fn from(json: &'a Json) -> Self {
+        Self(Cow::Borrowed(json.as_str()))
+    }
+}
+
+impl Raw<'_> {
+    /// The text.
+    #[must_use]
+    pub fn get(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'a> From<&'a Raw<'_>> for Raw<'a> {
+    fn from(raw: &'a Raw<'_>) -> Self {
+        Self(Cow::Borrowed(&raw.0))
+    }
+}
+
+impl<'a> From<&'a RawValue> for Raw<'a> {
+    #[inline]
+    fn from(raw: &'a RawValue) -> Self {
+        Self(Cow::Borrowed(raw.get()))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl Serialize for Raw<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_struct(RAW, &Bytes(self.0.as_bytes()))
+    }
+}
+
+/// Bytes as a text of base64: read as it was sent, because whoever reads it names the field that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Base64<'a> {
+    Encoded(Cow<'a, str>),
+    Bytes(&'a [u8]),
+}
+
+impl Base64<'_> {
+    /// The bytes, if it is base64 in either alphabet.
+    #[must_use]
+    pub fn decode(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Encoded(text) => decode_base64(text),
+            Self::Bytes(bytes) => Some(bytes.to_vec()),
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Base64<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Text::deserialize(deserializer).map(|Text(encoded)| Self::Encoded(encoded))
+    }
+}
+
+impl Serialize for Base64<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Encoded(text) => serializer.serialize_str(text),
+            Self::Bytes(bytes) => serializer.serialize_bytes(bytes),
+        }
+    }
+}
+
+/// A point in time, as RFC 3339 with milliseconds. Written by [`append`](super::append) only, without a second look at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Time(pub Timestamp);
+
+impl Serialize for Time {
+    #[inline]
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        struct Written(Timestamp);
+
+        impl Serialize for Written {
+            #[inline]
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_bytes(&self.0.to_rfc3339())
+            }
+        }
+
+        serializer.serialize_newtype_struct(PLAIN, &Written(self.0))
+    }
+}
+
+/// Serde has a way to write bytes, and writes slices as lists of numbers.
+struct Bytes<'a>(&'a [u8]);
+
+impl Serialize for Bytes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0)
+    }
+}
+
 /// A struct read from an object only: serde would take an array as well and assign by position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obj<T>(pub T);
@@ -132,6 +266,66 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Obj<T> {
         }
 
         deserializer.deserialize_map(ObjectVisitor(PhantomData)).map(Obj)
+    }
+}
+
+impl<T: Serialize> Serialize for Obj<T> {
+    #[inline]
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+/// A member that only some spellings have: in the others it is unknown, and whatever stands there is skipped. So it is read
+/// only when it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Only<'a, T> {
+    /// The JSON that stands there.
+    Sent(&'a str),
+    Own(T),
+}
+
+impl<'a, T: Deserialize<'a>> Only<'a, T> {
+    /// Reads the member, which stands at `at`.
+    pub fn read(self, check: &mut Check<'_>, at: Arguments<'_>) -> Option<T> {
+        let text = match self {
+            Self::Own(own) => return Some(own),
+            Self::Sent(text) => text,
+        };
+        match serde_json::from_str(text) {
+            Ok(own) => Some(own),
+            Err(error) => {
+                let mut reader = serde_json::Deserializer::from_str(text);
+                let (path, description) = match serde_path_to_error::deserialize::<_, T>(&mut reader) {
+                    Ok(_) => (".".to_owned(), error.to_string()),
+                    Err(traced) => (traced.path().to_string(), traced.inner().to_string()),
+                };
+                let path = match path.as_str() {
+                    "." => String::new(),
+                    path if path.starts_with('[') => excerpt(path, 256),
+                    path => format!(".{}", excerpt(path, 256)),
+                };
+                check.violation(format_args!("{at}{path}"), excerpt(without_position(&description), 256));
+                None
+            }
+        }
+    }
+}
+
+impl<'de: 'a, 'a, T> Deserialize<'de> for Only<'a, T> {
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(|raw| Self::Sent(raw.get()))
+    }
+}
+
+impl<T: Serialize> Serialize for Only<'_, T> {
+    #[inline]
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Sent(text) => Raw(Cow::Borrowed(text)).serialize(serializer),
+            Self::Own(own) => own.serialize(serializer),
+        }
     }
 }
 
@@ -177,6 +371,67 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     }
 }
 
+impl<T> FromIterator<T> for List<T> {
+    #[inline]
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let items: Vec<T> = items.into_iter().collect();
+        Self { total: items.len(), items }
+    }
+}
+
+impl<T: Serialize> Serialize for List<T> {
+    #[inline]
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(&self.items)
+    }
+}
+
+/// The members of an object whose names come from outside, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named<'a, T>(pub Vec<(Cow<'a, str>, T)>);
+
+impl<T> Default for Named<'_, T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'a, T> FromIterator<(&'a str, T)> for Named<'a, T> {
+    fn from_iter<I: IntoIterator<Item = (&'a str, T)>>(members: I) -> Self {
+        Self(members.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect())
+    }
+}
+
+impl<T: Serialize> Serialize for Named<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl<'de: 'a, 'a, T: Deserialize<'de>> Deserialize<'de> for Named<'a, T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NamedVisitor<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for NamedVisitor<T> {
+            type Value = Named<'de, T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named<'de, T>, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Text(name), value)) = map.next_entry()? {
+                    members.push((name, value));
+                }
+                Ok(Named(members))
+            }
+        }
+
+        deserializer.deserialize_map(NamedVisitor(PhantomData))
+    }
+}
+
 /// An int32: a number, a number without a fraction such as `10.0`, or either as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Int(pub i32);
@@ -197,6 +452,12 @@ impl Int {
     fn from_f64(number: f64) -> Option<Self> {
         let fits = number.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number);
         fits.then_some(Self(number as i32))
+    }
+}
+
+impl Serialize for Int {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i32(self.0)
     }
 }
 
@@ -285,12 +546,22 @@ impl<'de: 'a, 'a> Deserialize<'de> for NameOrNumber<'a> {
     }
 }
 
+impl Serialize for NameOrNumber<'_> {
+    #[inline]
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Name(name) => serializer.serialize_str(name),
+            Self::Number(number) => serializer.serialize_i64(*number),
+        }
+    }
+}
+
 /// Reads a field for which null is a value and not the absence of one.
 ///
 /// # Errors
 /// When the text is not JSON.
-pub fn present_raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
+pub fn present_raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Raw<'de>>, D::Error> {
+    Raw::deserialize(deserializer).map(Some)
 }
 
 /// Decodes base64 in the standard or the URL-safe alphabet, padded or not.

@@ -188,7 +188,12 @@ fn write_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
 /// nothing.
 #[inline]
 pub fn write_json(out: &mut Vec<u8>, json: &Json) {
-    let bytes = json.as_str().as_bytes();
+    write_json_text(out, json.as_str().as_bytes());
+}
+
+/// As [`write_json`], of a text that is JSON.
+#[inline]
+pub(super) fn write_json_text(out: &mut Vec<u8>, bytes: &[u8]) {
     if bytes.iter().fold(false, |found, byte| found | matches!(byte, b'\n' | b'\r')) {
         out.extend(bytes.iter().filter(|byte| !matches!(byte, b'\n' | b'\r')));
     } else {

@@ -1,9 +1,8 @@
 //! Tasks, messages and artifacts, written straight from the model.
 
 use crate::call::Reply;
-use crate::dialect::conversation::conversation;
 use crate::dialect::json::{Object, write_array};
-use crate::model::{Artifact, ArtifactView, Message, Part, Role, TaskState, TaskView, Update};
+use crate::model::{Artifact, ArtifactView, Message, Part, Role, TaskState, TaskView, Update, conversation};
 
 use super::part;
 

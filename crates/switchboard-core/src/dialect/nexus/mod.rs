@@ -28,5 +28,28 @@ pub use error::{encode_http_error, encode_rpc_error};
 pub use narrator::{Narrator, ends_stream};
 pub use part::TYPE_KEY;
 
+use crate::model::{Rules, Vocabulary};
+
+use super::row::{Forms, Row, USUAL, usual_http_status};
+use super::vocabulary;
+
+/// What is particular to NEXUS.
+pub(super) static ROW: Row = Row {
+    rules: Rules {
+        // The id that a client chooses for a task is what its repeats are known by.
+        words: Vocabulary { idempotency_key: "id", ..vocabulary::V0_3 },
+        ends_stream,
+        ..USUAL
+    },
+    forms: Forms {
+        reply: encode_reply,
+        update: encode_update,
+        pushed_task: encode_task,
+        rpc_error: encode_rpc_error,
+        http_error: |error, _, out| encode_http_error(error, out),
+        http_status: usual_http_status,
+    },
+};
+
 #[cfg(test)]
 mod tests;

@@ -4,10 +4,9 @@ use std::fmt::Arguments;
 
 use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::dialect::json::{
-    Check, Object, Text, decode_base64, present_raw, read_params, write_base64, write_json, write_str,
+    Check, Object, Raw, Text, decode_base64, present_raw, read_params, write_base64, write_json, write_str,
 };
 use crate::model::{Json, Part, PartContent};
 
@@ -19,7 +18,7 @@ pub(super) struct WirePart<'a> {
     #[serde(borrow, rename = "type")]
     kind: Option<Text<'a>>,
     #[serde(borrow, default, deserialize_with = "present_raw")]
-    data: Option<&'a RawValue>,
+    data: Option<Raw<'a>>,
 }
 
 /// What a file holds, in the spelling of 0.3, which has the same members.
@@ -51,17 +50,17 @@ pub(super) fn convert(check: &mut Check<'_>, at: Arguments<'_>, part: WirePart<'
                 Part::text(String::new())
             }
         },
-        "file" => match file(check, at, data) {
+        "file" => match file(check, at, &data) {
             Some(part) => part,
-            None => named(check, at, data, "file"),
+            None => named(check, at, &data, "file"),
         },
         "data" => Part::json(check.value(format_args!("{at}.data"), data)),
-        other => named(check, at, data, other),
+        other => named(check, at, &data, other),
     }
 }
 
 /// Data under a name of its own.
-fn named(check: &mut Check<'_>, at: Arguments<'_>, data: &RawValue, kind: &str) -> Part {
+fn named(check: &mut Check<'_>, at: Arguments<'_>, data: &Raw<'_>, kind: &str) -> Part {
     let mut text = Vec::with_capacity(32);
     let mut metadata = Object::open(&mut text);
     metadata.str(TYPE_KEY, kind);
@@ -71,7 +70,7 @@ fn named(check: &mut Check<'_>, at: Arguments<'_>, data: &RawValue, kind: &str) 
 }
 
 /// A file, if the payload is spelled as one; anything may be in `data`.
-fn file(check: &mut Check<'_>, at: Arguments<'_>, data: &RawValue) -> Option<Part> {
+fn file(check: &mut Check<'_>, at: Arguments<'_>, data: &Raw<'_>) -> Option<Part> {
     let file: WireFile<'_> = data.get().starts_with('{').then(|| read_params(data.get()).ok()).flatten()?;
     let content = match (file.bytes, file.uri) {
         (Some(Text(encoded)), None) => PartContent::Raw(Bytes::from(decode_base64(&encoded)?)),

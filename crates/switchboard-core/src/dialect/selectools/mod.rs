@@ -34,7 +34,9 @@ pub use error::{encode_http_error, encode_rpc_error};
 
 use std::borrow::Cow;
 
-use crate::model::{Message, PartContent};
+use crate::model::{Message, PartContent, Rules};
+
+use super::row::{Forms, Row, USUAL, usual_http_status};
 
 /// The media type of a part that is kept as it stands because it is none of the kinds that are understood.
 const VERBATIM: &str = "application/vnd.selectools.part+json";
@@ -59,6 +61,19 @@ pub fn prompt(message: &Message) -> String {
         .collect();
     lines.join("\n")
 }
+
+/// What is particular to selectools.
+pub(super) static ROW: Row = Row {
+    rules: Rules { drops_dashes: true, prompt, refuses_wrong_answers: false, ..USUAL },
+    forms: Forms {
+        reply: encode_reply,
+        update: encode_update,
+        pushed_task: encode_task,
+        rpc_error: encode_rpc_error,
+        http_error: |error, _, out| encode_http_error(error, out),
+        http_status: usual_http_status,
+    },
+};
 
 #[cfg(test)]
 mod tests;

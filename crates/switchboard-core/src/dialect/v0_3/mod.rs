@@ -26,21 +26,21 @@
 //! - `metadata` of a read, a resubscription or a call about push configs; all but the first authentication scheme of a
 //!   webhook; a `historyLength` of 0, which means no limit.
 
-mod card;
-mod data_part;
-mod error;
-mod names;
-mod new_file;
 #[cfg(feature = "protobuf")]
 pub mod proto;
-mod push;
 pub mod rest;
 pub mod rpc;
 
-pub use card::encode_card;
-pub use error::{encode_http_error, encode_rpc_error};
+pub use super::wire::write_card_0_3 as encode_card;
 
-use crate::model::{TaskState, Update};
+use crate::error::ProtocolError;
+use crate::model::{Rules, Update};
+
+use super::row::USUAL;
+use super::wire::{self, V0_3, ends_stream};
+
+/// What is so in both spellings.
+const RULES: Rules = Rules { tells_modes: true, ends_stream: is_final, ..USUAL };
 
 /// Whether an update ends the stream of a 0.3 client. The schema has a flag for it, and clients stop reading there: at the
 /// end of a task, and where it waits for the next message.
@@ -52,8 +52,14 @@ pub fn is_final(update: &Update) -> bool {
     }
 }
 
-fn ends_stream(state: TaskState) -> bool {
-    state.is_terminal() || state == TaskState::InputRequired
+/// Writes a whole JSON-RPC error response. `id` is the request's id as it stood in the request, `null` if it had none.
+pub fn encode_rpc_error(error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
+    wire::write_rpc_error(error, id, &V0_3, out);
+}
+
+/// Writes the body of an HTTP error, which does not name its status, or the data of a stream's error event.
+pub fn encode_http_error(error: &ProtocolError, http: u16, out: &mut Vec<u8>) {
+    wire::write_http_error(error, http, &V0_3, out);
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use crate::dialect::json::{Check, DecodeLimits, Decoded, read_body, read_params,
 use crate::error::ProtocolError;
 use crate::model::{Json, PushConfig};
 
-use super::convert::{PushConfigPlace, list_tasks, push_config, send_message};
-use super::wire;
+use crate::dialect::wire::{
+    BareParams, ListTasksParams, PushConfig as WireConfig, PushParams, SendParams, TaskParams, V1_0,
+};
 
 /// The operations, by the names that JSON-RPC and gRPC have for them.
 pub(super) const METHODS: [&str; 11] = [
@@ -37,66 +38,72 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
     let mut check = Check::new(limits);
     let (tenant, request) = match method {
         "SendMessage" => {
-            let (tenant, send) = send_message(&mut check, read_params(text)?);
+            let (tenant, send) = read_params::<SendParams<'_>>(text)?.read(&mut check, &V1_0);
             (tenant, Request::SendMessage(send.into()))
         }
         "SendStreamingMessage" => {
-            let (tenant, send) = send_message(&mut check, read_params(text)?);
+            let (tenant, send) = read_params::<SendParams<'_>>(text)?.read(&mut check, &V1_0);
             (tenant, Request::SendStreamingMessage(send.into()))
         }
         "GetTask" => {
-            let params: wire::GetTaskParams<'_> = read_params(text)?;
+            let params: TaskParams<'_> = read_params(text)?;
             let id = check.required_id(format_args!("id"), params.id);
-            let history_length = check.history_length(format_args!("historyLength"), params.history_length);
+            let history_length = check.only(format_args!("historyLength"), params.history_length);
+            let history_length = check.history_length(format_args!("historyLength"), history_length);
             (check.id(format_args!("tenant"), params.tenant), Request::GetTask { id, history_length })
         }
         "ListTasks" => {
-            let mut params: wire::ListTasksParams<'_> = read_params(text)?;
+            let mut params: ListTasksParams<'_> = read_params(text)?;
             let tenant = check.id(format_args!("tenant"), params.tenant.take());
-            (tenant, Request::ListTasks(list_tasks(&mut check, params)))
+            (tenant, Request::ListTasks(params.read(&mut check, &V1_0)))
         }
         "CancelTask" => {
-            let params: wire::CancelTaskParams<'_> = read_params(text)?;
+            let params: TaskParams<'_> = read_params(text)?;
             let id = check.required_id(format_args!("id"), params.id);
             let metadata = check.object(format_args!("metadata"), params.metadata);
             (check.id(format_args!("tenant"), params.tenant), Request::CancelTask { id, metadata })
         }
         "SubscribeToTask" => {
-            let params: wire::SubscribeParams<'_> = read_params(text)?;
+            let params: TaskParams<'_> = read_params(text)?;
             let id = check.required_id(format_args!("id"), params.id);
             (check.id(format_args!("tenant"), params.tenant), Request::SubscribeToTask { id })
         }
         "CreateTaskPushNotificationConfig" => {
-            let (tenant, config) = push_config(&mut check, PushConfigPlace::Root, read_params(text)?);
+            let (tenant, config) = read_params::<WireConfig<'_>>(text)?.read(&mut check, format_args!(""), &V1_0);
             if config.task_id.is_empty() {
                 check.violation(format_args!("taskId"), "is required and must not be empty");
             }
             (tenant, Request::CreatePushConfig(config.into()))
         }
         "GetTaskPushNotificationConfig" => {
-            let params: wire::PushConfigParams<'_> = read_params(text)?;
-            let task_id = check.required_id(format_args!("taskId"), params.task_id);
+            let params: PushParams<'_> = read_params(text)?;
+            let task_id = check.only(format_args!("taskId"), params.task_id);
+            let task_id = check.required_id(format_args!("taskId"), task_id);
             let id = check.required_id(format_args!("id"), params.id);
             (check.id(format_args!("tenant"), params.tenant), Request::GetPushConfig { task_id, id })
         }
         "ListTaskPushNotificationConfigs" => {
-            let params: wire::ListPushConfigsParams<'_> = read_params(text)?;
-            let task_id = check.required_id(format_args!("taskId"), params.task_id);
-            let page_size = check.implicit_page_size(params.page_size);
-            let page_token = check.optional_line(format_args!("pageToken"), params.page_token);
+            let params: PushParams<'_> = read_params(text)?;
+            let task_id = check.only(format_args!("taskId"), params.task_id);
+            let task_id = check.required_id(format_args!("taskId"), task_id);
+            let page_size = check.only(format_args!("pageSize"), params.page_size);
+            let page_size = check.implicit_page_size(page_size);
+            let page_token = check.only(format_args!("pageToken"), params.page_token);
+            let page_token = check.optional_line(format_args!("pageToken"), page_token);
             (
                 check.id(format_args!("tenant"), params.tenant),
                 Request::ListPushConfigs { task_id, page_size, page_token },
             )
         }
         "DeleteTaskPushNotificationConfig" => {
-            let params: wire::PushConfigParams<'_> = read_params(text)?;
-            let task_id = check.required_id(format_args!("taskId"), params.task_id);
+            let params: PushParams<'_> = read_params(text)?;
+            let task_id = check.only(format_args!("taskId"), params.task_id);
+            let task_id = check.required_id(format_args!("taskId"), task_id);
             let id = check.required_id(format_args!("id"), params.id);
             (check.id(format_args!("tenant"), params.tenant), Request::DeletePushConfig { task_id, id })
         }
         "GetExtendedAgentCard" => {
-            let params: wire::CardParams<'_> = read_params(text)?;
+            let params: BareParams<'_> = read_params(text)?;
             (check.id(format_args!("tenant"), params.tenant), Request::GetExtendedAgentCard)
         }
         _ => return Err(unknown_method(method, &METHODS)),
@@ -110,7 +117,7 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
 /// [`ProtocolError::ParseError`] when the body is not JSON, [`ProtocolError::InvalidParams`] when a field is wrong.
 pub fn decode_send_body(body: &[u8], limits: &DecodeLimits) -> Result<(Option<String>, SendMessage), ProtocolError> {
     let mut check = Check::new(limits);
-    let decoded = send_message(&mut check, read_body(body)?);
+    let decoded = read_body::<SendParams<'_>>(body)?.read(&mut check, &V1_0);
     check.finish(decoded)
 }
 
@@ -123,7 +130,7 @@ pub fn decode_cancel_body(body: &[u8], limits: &DecodeLimits) -> Result<(Option<
         return Ok((None, None));
     }
     let mut check = Check::new(limits);
-    let params: wire::CancelTaskParams<'_> = read_body(body)?;
+    let params: BareParams<'_> = read_body(body)?;
     let metadata = check.object(format_args!("metadata"), params.metadata);
     let tenant = check.id(format_args!("tenant"), params.tenant);
     check.finish((tenant, metadata))
@@ -139,6 +146,6 @@ pub fn decode_push_config_body(
     limits: &DecodeLimits,
 ) -> Result<(Option<String>, PushConfig), ProtocolError> {
     let mut check = Check::new(limits);
-    let decoded = push_config(&mut check, PushConfigPlace::Root, read_body(body)?);
+    let decoded = read_body::<WireConfig<'_>>(body)?.read(&mut check, format_args!(""), &V1_0);
     check.finish(decoded)
 }

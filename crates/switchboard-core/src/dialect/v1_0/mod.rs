@@ -1,5 +1,5 @@
-//! A2A 1.0 in JSON, as spoken over JSON-RPC and HTTP+JSON: protobuf's JSON mapping of the 1.0 messages. Structs that
-//! borrow from the request text are turned into the model at once; replies are written straight from the model.
+//! A2A 1.0 in JSON, as spoken over JSON-RPC and HTTP+JSON: protobuf's JSON mapping of the 1.0 messages. What its objects look
+//! like is in [`wire`]; here are its methods, its query parameters and its refusals.
 //! - Requests: [`decode_call`]; for HTTP [`decode_send_body`], [`decode_cancel_body`], [`decode_push_config_body`],
 //!   [`decode_list_query`], [`decode_history_length`], [`decode_push_list_query`].
 //! - Replies: [`encode_reply`], [`encode_update`], [`encode_card`].
@@ -9,22 +9,77 @@
 //!
 //! LOSSES: none; the model was made after this dialect. Unknown members are ignored on the way in.
 
-mod card;
-mod convert;
 mod decode;
-mod encode;
-mod error;
-mod names;
 #[cfg(feature = "protobuf")]
 pub mod proto;
 mod query;
-mod wire;
 
-pub use card::encode_card;
+pub use super::wire::write_card_1_0 as encode_card;
 pub use decode::{decode_call, decode_cancel_body, decode_push_config_body, decode_send_body};
-pub use encode::{encode_message, encode_push_config, encode_reply, encode_task, encode_update};
-pub use error::{encode_http_error, encode_http_error_as, encode_rpc_error};
 pub use query::{decode_history_length, decode_list_query, decode_push_list_query};
+
+use crate::call::Reply;
+use crate::error::ProtocolError;
+use crate::model::{Message, PushBody, Rules, TaskView, Update};
+
+use super::row::{Forms, Row, USUAL, usual_http_status};
+use super::vocabulary;
+use super::wire::{self, V1_0};
+
+/// Writes the result of a call. A deletion has none, so nothing is written and the binding decides how that is spelled;
+/// a stream is written frame by frame with [`encode_update`].
+pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
+    match reply {
+        Reply::Card(card) => encode_card(card, out),
+        reply => wire::write_reply(reply, &V1_0, out),
+    }
+}
+
+/// Writes one update of a stream or a webhook.
+pub fn encode_update(update: &Update, out: &mut Vec<u8>) {
+    wire::write_update(update, &V1_0, out);
+}
+
+/// Writes a task, as much of it as the view shows.
+pub fn encode_task(view: &TaskView, out: &mut Vec<u8>) {
+    wire::write_task(view, &V1_0, out);
+}
+
+/// Writes a message.
+pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
+    wire::write_message(message, &V1_0, out);
+}
+
+/// Writes a whole JSON-RPC error response. `id` is the request's id as it stood in the request, `null` if it had none.
+pub fn encode_rpc_error(error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
+    wire::write_rpc_error(error, id, &V1_0, out);
+}
+
+/// Writes the body of an HTTP error that is answered with this status, or the data of a stream's error event.
+pub fn encode_http_error(error: &ProtocolError, http: u16, out: &mut Vec<u8>) {
+    wire::write_http_error(error, http, &V1_0, out);
+}
+
+/// What is particular to 1.0.
+pub(super) static ROW: Row = Row {
+    rules: Rules {
+        words: vocabulary::V1_0,
+        tells_modes: true,
+        cancels_again: true,
+        push_body: PushBody::Update,
+        push_media_type: "application/a2a+json",
+        // How a stream was asked for decides where it ends, and the engine knows that.
+        ..USUAL
+    },
+    forms: Forms {
+        reply: encode_reply,
+        update: encode_update,
+        pushed_task: encode_task,
+        rpc_error: encode_rpc_error,
+        http_error: encode_http_error,
+        http_status: usual_http_status,
+    },
+};
 
 #[cfg(test)]
 mod tests;

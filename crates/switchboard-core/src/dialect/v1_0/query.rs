@@ -7,8 +7,7 @@ use crate::call::ListTasks;
 use crate::dialect::json::{Check, DecodeLimits, Int, NameOrNumber, Text};
 use crate::error::ProtocolError;
 
-use super::convert::list_tasks;
-use super::wire;
+use crate::dialect::wire::{ListTasksParams, V1_0};
 
 /// Decodes the query of `GET /tasks`.
 ///
@@ -20,17 +19,17 @@ pub fn decode_list_query(
 ) -> Result<ListTasks, ProtocolError> {
     let mut check = Check::new(limits);
     let mut query = Query { pairs, check: &mut check };
-    let params = wire::ListTasksParams {
+    let params = ListTasksParams {
         tenant: None,
         context_id: query.take("contextId", "context_id").map(text),
         status: query.take("status", "status").map(name_or_number),
         page_size: query.int("pageSize", "page_size"),
-        page_token: query.take("pageToken", "page_token").map(str::to_owned),
+        page_token: query.take("pageToken", "page_token").map(text),
         history_length: query.int("historyLength", "history_length"),
         status_timestamp_after: query.take("statusTimestampAfter", "status_timestamp_after").map(text),
         include_artifacts: query.bool("includeArtifacts", "include_artifacts"),
     };
-    let list = list_tasks(&mut check, params);
+    let list = params.read(&mut check, &V1_0);
     check.finish(list)
 }
 

@@ -1,8 +1,9 @@
 //! How a call ends: a code, a text and details, in the trailers after the messages, or in the head of an answer without any.
 
 use http::{HeaderMap, HeaderValue};
-use switchboard_core::dialect::{Package, Vocabulary, codes, encode_message_error, vocabulary_of_package};
+use switchboard_core::dialect::{Package, codes, encode_message_error, vocabulary_of_package};
 use switchboard_core::error::ProtocolError;
+use switchboard_core::model::Vocabulary;
 
 use super::super::names::grpc::{MESSAGE, STATUS, STATUS_DETAILS};
 
@@ -56,7 +57,7 @@ impl Ending {
 
     /// A message longer than its four bytes of length can say.
     pub(super) fn too_large() -> Self {
-        Self::of(Package::V1_0, &ProtocolError::TooLarge { what: "answer", bytes_max: u32::MAX.into() })
+        Self::of(Package::V1_0, &ProtocolError::TooLarge { what: "answer".into(), bytes_max: u32::MAX.into() })
     }
 
     pub(super) fn code(&self) -> u8 {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::Frame as BodyFrame;
 use switchboard_core::call::{Frame, UpdateStream};
-use switchboard_core::dialect::{Dialect, Package, encode_message_update, ends_stream};
+use switchboard_core::dialect::{Dialect, Package, encode_message_update};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::super::metrics::Metrics;
@@ -162,7 +162,7 @@ impl Streaming {
                     together.extend_from_slice(&message);
                 }
             }
-            if ends_stream(self.dialect, &frame.update.update) {
+            if (self.dialect.rules().ends_stream)(&frame.update.update) {
                 ending = Some(Ending::ok());
             }
         }

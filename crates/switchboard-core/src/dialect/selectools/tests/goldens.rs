@@ -138,7 +138,7 @@ fn refusals_are_the_original_s_to_the_letter() {
         };
         let written = match name {
             "too-large" => {
-                let error = ProtocolError::TooLarge { what: "request body", bytes_max: 4096 };
+                let error = ProtocolError::TooLarge { what: "request body".into(), bytes_max: 4096 };
                 encoded(|out| encode_rpc_error(&error, "null", out))
             }
             "no-token" | "small-bearer" => {

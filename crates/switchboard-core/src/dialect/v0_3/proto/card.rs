@@ -3,15 +3,15 @@
 use crate::dialect::protobuf::encode_object;
 use crate::model::{AgentCard, AgentSkill, OAuthFlow, OAuthFlowKind, SecurityRequirement, SecurityScheme};
 
-use super::super::card::is_ours;
 use super::generated as wire;
 use super::generated::o_auth_flows::Flow;
 use super::generated::security_scheme::Scheme;
+use crate::dialect::wire::is_of_0_3;
 
 /// A card. Of its interfaces those of this family are written, the first as the preferred one; signatures were made over
 /// another form and are left out.
 pub(super) fn convert(card: &AgentCard) -> wire::AgentCard {
-    let interfaces: Vec<_> = card.supported_interfaces.iter().filter(|interface| is_ours(interface)).collect();
+    let interfaces: Vec<_> = card.supported_interfaces.iter().filter(|interface| is_of_0_3(interface)).collect();
     let main = interfaces.first();
     let provider = card
         .provider

@@ -8,12 +8,12 @@ use crate::dialect::protobuf::{Lists, What, decode, decode_object, list, text};
 use crate::error::ProtocolError;
 use crate::model::{AuthenticationInfo, ConfigId, Message, Part, PartContent, PushConfig, Role, TaskId};
 
-use super::super::data_part;
-use super::super::names::read_role_name;
 use super::generated as wire;
 use super::generated::file_part::File;
 use super::generated::part::Part as Content;
 use super::resource::{read_push_config, read_task};
+use crate::dialect::wire::V0_3_REST;
+use crate::dialect::wire::data_part;
 
 const SEND: Lists = Lists(&[
     (&[1, 5], "message.content", What::Parts),
@@ -129,7 +129,7 @@ fn history_length(check: &mut Check<'_>, field: &str, sent: i32) -> Option<u32> 
 }
 
 fn convert_message(check: &mut Check<'_>, message: wire::Message) -> Message {
-    let role = read_role_name(&NameOrNumber::Number(message.role.into())).unwrap_or_else(|| {
+    let role = V0_3_REST.read_role(&NameOrNumber::Number(message.role.into())).unwrap_or_else(|| {
         let description = match message.role {
             0 => "is required: ROLE_USER or ROLE_AGENT".to_owned(),
             other => format!("{other} is neither ROLE_USER nor ROLE_AGENT"),
@@ -177,7 +177,7 @@ fn convert_part(check: &mut Check<'_>, i: usize, part: wire::Part) -> Part {
                 }
                 return Part::text(String::new());
             };
-            let (data, metadata) = data_part::decode(data, metadata);
+            let (data, metadata) = data_part::read(data, metadata);
             Part { metadata, ..Part::json(data) }
         }
         None => {

@@ -7,13 +7,14 @@ use crate::model::{
     TaskState, TaskStatus, TaskView, Update,
 };
 
-use super::super::{data_part, ends_stream};
 use super::card;
 use super::generated as wire;
 use super::generated::file_part::File;
 use super::generated::part::Part as Content;
 use super::generated::{send_message_response, stream_response};
 use super::resource::push_config_name;
+use crate::dialect::json::Raw;
+use crate::dialect::wire::{data_part, ends_stream};
 
 /// Appends the result of a call. A deletion is the empty message; a stream is written update by update with
 /// [`encode_update`]. There is no call that lists tasks.
@@ -105,11 +106,10 @@ fn part(part: &Part) -> wire::Part {
         PartContent::Raw(bytes) => (file(File::FileWithBytes(bytes.clone())), own),
         PartContent::Url(uri) => (file(File::FileWithUri(uri.clone())), own),
         PartContent::Data(data) => {
-            let mut object = Vec::with_capacity(data.as_str().len());
-            let metadata = data_part::encode(part, data, &mut object);
-            let object = String::from_utf8(object).map_or_else(|_| Json::from_trusted("{}"), Json::from_trusted);
-            let data = Content::Data(wire::DataPart { data: Some(encode_object(&object)) });
-            (data, metadata.as_deref().map(encode_object))
+            let (data, metadata) = data_part::of(data, part.metadata.as_ref().map(Raw::from));
+            let object = |raw: Raw<'_>| encode_object(&Json::from_trusted(raw.0.into_owned()));
+            let data = Content::Data(wire::DataPart { data: Some(object(data)) });
+            (data, metadata.map(object))
         }
     };
     wire::Part { part: Some(content), metadata }

@@ -13,10 +13,10 @@ pub use encode::{encode_reply, encode_update};
 use crate::dialect::protobuf::{self, Status};
 use crate::error::ProtocolError;
 
-use super::names::state_name;
+use crate::dialect::wire::V0_3_REST;
 
 /// A refusal. That version has no table for gRPC; like the SDKs that serve it we use 1.0's.
 #[must_use]
 pub fn encode_error(error: &ProtocolError) -> Status {
-    protobuf::encode_error(error, state_name)
+    protobuf::encode_error(error, |state| V0_3_REST.state(state))
 }

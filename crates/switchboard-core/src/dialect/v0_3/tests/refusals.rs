@@ -93,7 +93,10 @@ fn several_mistakes_are_named_at_once() {
         ]
     );
     assert_eq!(wrong(decode("message/send", "{}")), ["message: is required"]);
-    assert_eq!(wrong(decode("message/send", r#"{"message":{"role":1}}"#)).len(), 1);
+    assert_eq!(
+        wrong(decode("message/send", r#"{"message":{"role":1}}"#)),
+        ["message.role: 1 is neither user nor agent", "message.parts: needs at least one part"]
+    );
     assert_eq!(wrong(decode("message/send", "[]")), ["params: invalid type: sequence, expected an object"]);
     assert_eq!(body("{}"), ["message: is required"]);
     assert_eq!(

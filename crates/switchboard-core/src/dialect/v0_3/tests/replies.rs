@@ -171,16 +171,17 @@ fn refusals_have_one_flat_object_of_data() {
     let data = r#"{"code":-32001,"message":"Task not found","data":{"reason":"TASK_NOT_FOUND","taskId":"t-9"}}"#;
     let rpc = encoded(|out| encode_rpc_error(&not_found, "\"r\"", out));
     assert_eq!(rpc, format!(r#"{{"jsonrpc":"2.0","id":"r","error":{data}}}"#));
-    assert_eq!(encoded(|out| encode_http_error(&not_found, out)), data);
+    assert_eq!(encoded(|out| encode_http_error(&not_found, 400, out)), data);
     let invalid = ProtocolError::invalid("message.parts", "needs at least one part");
     assert_eq!(
-        encoded(|out| encode_http_error(&invalid, out)),
+        encoded(|out| encode_http_error(&invalid, 400, out)),
         r#"{"code":-32602,"message":"Invalid parameters: message.parts: needs at least one part","data":{"reason":"INVALID_PARAMS","violations":[{"field":"message.parts","description":"needs at least one part"}]}}"#
     );
     let busy = ProtocolError::Unavailable { reason: "full".to_owned(), retry_after_s: 5 };
     assert!(
-        encoded(|out| encode_http_error(&busy, out)).ends_with(r#""data":{"reason":"UNAVAILABLE","retryAfterS":5}}"#)
+        encoded(|out| encode_http_error(&busy, 400, out))
+            .ends_with(r#""data":{"reason":"UNAVAILABLE","retryAfterS":5}}"#)
     );
     let done = ProtocolError::TaskNotCancelable { id: "t".into(), state: TaskState::InputRequired };
-    assert!(encoded(|out| encode_http_error(&done, out)).contains(r#""state":"input-required""#));
+    assert!(encoded(|out| encode_http_error(&done, 400, out)).contains(r#""state":"input-required""#));
 }

@@ -10,9 +10,9 @@ use crate::error::ProtocolError;
 use crate::model::{AuthenticationInfo, Message, Part, PartContent, PushConfig, Role, TaskState};
 
 use super::super::decode::METHODS;
-use super::super::names::{read_role, read_state};
 use super::generated as wire;
 use super::generated::part::Content;
+use crate::dialect::wire::V1_0;
 
 /// The lists of a send; no other request has any.
 const SEND: Lists = Lists(&[
@@ -131,7 +131,7 @@ fn send_message(check: &mut Check<'_>, sent: wire::SendMessageRequest) -> (Optio
 }
 
 fn convert_message(check: &mut Check<'_>, message: wire::Message) -> Message {
-    let role = read_role(&NameOrNumber::Number(message.role.into())).unwrap_or_else(|_| {
+    let role = V1_0.read_role(&NameOrNumber::Number(message.role.into())).unwrap_or_else(|| {
         let description = match message.role {
             0 => "is required: ROLE_USER or ROLE_AGENT".to_owned(),
             other => format!("{other} is neither ROLE_USER nor ROLE_AGENT"),
@@ -232,7 +232,7 @@ fn list_tasks(check: &mut Check<'_>, sent: wire::ListTasksRequest) -> ListTasks 
 
 /// A state to filter by; the unspecified one filters nothing.
 fn state(check: &mut Check<'_>, sent: i32) -> Option<TaskState> {
-    read_state(&NameOrNumber::Number(sent.into())).unwrap_or_else(|_| {
+    V1_0.read_state(&NameOrNumber::Number(sent.into())).unwrap_or_else(|| {
         let description = format!("{sent} is not a task state; use a name such as TASK_STATE_WORKING");
         check.violation(format_args!("status"), description);
         None

@@ -3,11 +3,10 @@
 use crate::call::{PushConfigPage, Reply, TaskPage};
 use crate::dialect::protobuf::{Fields, encode_value, write};
 use crate::model::{
-    Artifact, ArtifactUpdate, ArtifactView, Message, Part, PartContent, PushConfig, Role, StatusUpdate, TaskStatus,
-    TaskView, Update,
+    Artifact, ArtifactUpdate, ArtifactView, Message, Part, PartContent, PushConfig, Role, StatusUpdate, TaskState,
+    TaskStatus, TaskView, Update,
 };
 
-use super::super::names::state_number;
 use super::card::encode_card;
 use super::generated as wire;
 
@@ -147,5 +146,18 @@ fn push_configs(page: &PushConfigPage) -> wire::ListTaskPushNotificationConfigsR
     wire::ListTaskPushNotificationConfigsResponse {
         configs: page.configs.iter().map(push_config).collect(),
         next_page_token: page.next_page_token.clone(),
+    }
+}
+
+fn state_number(state: TaskState) -> i32 {
+    match state {
+        TaskState::Submitted => 1,
+        TaskState::Working => 2,
+        TaskState::Completed => 3,
+        TaskState::Failed => 4,
+        TaskState::Canceled => 5,
+        TaskState::InputRequired => 6,
+        TaskState::Rejected => 7,
+        TaskState::AuthRequired => 8,
     }
 }

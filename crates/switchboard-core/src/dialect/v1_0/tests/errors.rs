@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::dialect::codes;
 use crate::error::ProtocolError as E;
 
 use super::super::{encode_http_error, encode_rpc_error};
@@ -43,7 +44,7 @@ fn details_are_typed_objects_and_the_first_is_error_info() {
         let written = encoded(|out| encode_rpc_error(&error, "1", out));
         let response: RpcResponse = serde_json::from_str(&written).unwrap();
         let rpc = response.error.expect("it is an error");
-        assert_eq!((response.jsonrpc.as_str(), rpc.code), ("2.0", crate::dialect::codes::of(&error).jsonrpc));
+        assert_eq!((response.jsonrpc.as_str(), rpc.code), ("2.0", codes::of(&error).jsonrpc));
         let found: Vec<_> =
             rpc.data.iter().map(|d| d.kind.strip_prefix("type.googleapis.com/google.rpc.").unwrap()).collect();
         assert_eq!(found, kinds);
@@ -53,7 +54,7 @@ fn details_are_typed_objects_and_the_first_is_error_info() {
 #[test]
 fn a_temporary_error_says_when_to_come_back() {
     let error = E::Unavailable { reason: "the inbox is full".to_owned(), retry_after_s: 5 };
-    let written = encoded(|out| encode_http_error(&error, out));
+    let written = encoded(|out| encode_http_error(&error, codes::of(&error).http, out));
     assert!(written.starts_with(r#"{"error":{"code":503,"status":"UNAVAILABLE","#), "{written}");
     assert!(written.contains(r#"google.rpc.RetryInfo","retryDelay":"5s"}"#), "{written}");
 }
@@ -61,7 +62,10 @@ fn a_temporary_error_says_when_to_come_back() {
 #[test]
 fn hostile_text_in_an_error_stays_inside_its_string() {
     let error = E::MethodNotFound { method: "\"},\n{\"x\":\u{0}".to_owned(), hint: None };
-    for written in [encoded(|out| encode_rpc_error(&error, "1", out)), encoded(|out| encode_http_error(&error, out))] {
+    for written in [
+        encoded(|out| encode_rpc_error(&error, "1", out)),
+        encoded(|out| encode_http_error(&error, codes::of(&error).http, out)),
+    ] {
         assert!(serde_json::from_str::<serde::de::IgnoredAny>(&written).is_ok(), "{written}");
         assert!(!written.contains('\n'));
     }

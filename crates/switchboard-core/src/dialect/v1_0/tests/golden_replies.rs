@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::call::{PushConfigPage, Reply, TaskPage};
+use crate::dialect::codes;
 use crate::error::{ProtocolError, Violation};
 use crate::model::{
     Artifact, ArtifactUpdate, ArtifactView, Dialect, Message, Part, Role, StatusUpdate, Task, TaskState, TaskStatus,
@@ -166,7 +167,7 @@ fn refusals_are_written() {
         check_written(name, &encoded(|out| encode_rpc_error(&error, id, out)));
     };
     let http = |name: &str, error: ProtocolError| {
-        check_written(name, &encoded(|out| encode_http_error(&error, out)));
+        check_written(name, &encoded(|out| encode_http_error(&error, codes::of(&error).http, out)));
     };
     let violation =
         |field: &str, description: &str| Violation { field: field.to_owned(), description: description.to_owned() };
@@ -189,7 +190,7 @@ fn refusals_are_written() {
     rpc(
         "error-rpc-version",
         "19",
-        ProtocolError::VersionNotSupported { requested: "0.3".to_owned(), supported: vec!["1.0"], fix: None },
+        ProtocolError::VersionNotSupported { requested: "0.3".to_owned(), supported: vec!["1.0".into()], fix: None },
     );
     rpc(
         "error-rpc-parse",
@@ -200,6 +201,6 @@ fn refusals_are_written() {
     http("error-http-not-found", ProtocolError::TaskNotFound { id: "task-404".into() });
     http("error-http-push", ProtocolError::PushNotificationNotSupported);
     http("error-http-extended-card", ProtocolError::ExtendedAgentCardNotConfigured);
-    http("error-http-too-large", ProtocolError::TooLarge { what: "body", bytes_max: 10_485_760 });
+    http("error-http-too-large", ProtocolError::TooLarge { what: "body".into(), bytes_max: 10_485_760 });
     http("error-http-unavailable", ProtocolError::Unavailable { reason: "shutting down".to_owned(), retry_after_s: 5 });
 }

@@ -1,12 +1,16 @@
-//! The door for JSON-RPC calls: a method and its params come in, a [`Request`] goes out.
+//! The spelling of 0.3's JSON schema: what travels over JSON-RPC and to webhooks.
 
-use crate::call::Request;
+use crate::call::{Reply, Request};
 use crate::dialect::json::{Check, DecodeLimits, Decoded, read_params, unknown_method};
 use crate::error::ProtocolError;
+use crate::model::{Message, TaskView, Update};
 
-use super::super::push;
-use super::convert::send_message;
-use super::wire;
+use crate::dialect::wire::{self, BareParams, PushConfig, PushParams, SendParams, TaskParams, TaskPushConfig, V0_3};
+
+use crate::dialect::codes;
+use crate::dialect::row::{Forms, Row};
+
+use super::{RULES, encode_card, encode_http_error, encode_rpc_error};
 
 /// The methods that a mistyped one is compared with; the names of 0.1 are left out, since no new client should use them.
 const METHODS: [&str; 10] = [
@@ -35,65 +39,106 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
     let (tenant, request) = match method {
         // The second name is that of 0.1, which some of its clients still use.
         "message/send" | "tasks/send" => {
-            let (tenant, send) = send_message(&mut check, read_params(text)?);
+            let (tenant, send) = read_params::<SendParams<'_>>(text)?.read(&mut check, &V0_3);
             (tenant, Request::SendMessage(send.into()))
         }
         "message/stream" | "tasks/sendSubscribe" => {
-            let (tenant, send) = send_message(&mut check, read_params(text)?);
+            let (tenant, send) = read_params::<SendParams<'_>>(text)?.read(&mut check, &V0_3);
             (tenant, Request::SendStreamingMessage(send.into()))
         }
         "tasks/get" => {
-            let params: wire::TaskParams<'_> = read_params(text)?;
+            let params: TaskParams<'_> = read_params(text)?;
             let id = check.required_id(format_args!("id"), params.id);
-            let history_length = check.history_length(format_args!("historyLength"), params.history_length);
+            let history_length = check.only(format_args!("historyLength"), params.history_length);
+            let history_length = check.history_length(format_args!("historyLength"), history_length);
             // "A positive number", says 7.3.1: none is not a way to ask for no history.
             let history_length = history_length.filter(|length| *length > 0);
             (check.id(format_args!("tenant"), params.tenant), Request::GetTask { id, history_length })
         }
         "tasks/cancel" => {
-            let params: wire::TaskParams<'_> = read_params(text)?;
+            let params: TaskParams<'_> = read_params(text)?;
             let id = check.required_id(format_args!("id"), params.id);
             let metadata = check.object(format_args!("metadata"), params.metadata);
             (check.id(format_args!("tenant"), params.tenant), Request::CancelTask { id, metadata })
         }
         "tasks/resubscribe" => {
-            let params: wire::TaskParams<'_> = read_params(text)?;
+            let params: TaskParams<'_> = read_params(text)?;
             let id = check.required_id(format_args!("id"), params.id);
             (check.id(format_args!("tenant"), params.tenant), Request::SubscribeToTask { id })
         }
         "tasks/pushNotificationConfig/set" => {
-            let params: wire::SetPushParams<'_> = read_params(text)?;
+            let params: TaskPushConfig<'_> = read_params(text)?;
             let tenant = check.id(format_args!("tenant"), params.tenant);
-            let task_id = check.required_id(format_args!("taskId"), params.task_id);
-            let at = format_args!("pushNotificationConfig");
-            let config = push::convert_required(&mut check, at, task_id, params.push_notification_config);
+            let task_id = check.only(format_args!("taskId"), params.task_id);
+            let task_id = check.required_id(format_args!("taskId"), task_id);
+            let (at, config) = ("pushNotificationConfig", params.push_notification_config);
+            let config = PushConfig::read_required(config, &mut check, at, task_id, &V0_3);
             (tenant, Request::CreatePushConfig(config.into()))
         }
         "tasks/pushNotificationConfig/get" => {
-            let params: wire::PushParams<'_> = read_params(text)?;
+            let params: PushParams<'_> = read_params(text)?;
             let task_id = check.required_id(format_args!("id"), params.id);
             // Without one, the server picks.
-            let id = check.id(format_args!("pushNotificationConfigId"), params.push_notification_config_id);
+            let id = check.only(format_args!("pushNotificationConfigId"), params.push_notification_config_id);
+            let id = check.id(format_args!("pushNotificationConfigId"), id);
             let request = Request::GetPushConfig { task_id, id: id.unwrap_or_default() };
             (check.id(format_args!("tenant"), params.tenant), request)
         }
         "tasks/pushNotificationConfig/list" => {
-            let params: wire::PushParams<'_> = read_params(text)?;
+            let params: PushParams<'_> = read_params(text)?;
             let task_id = check.required_id(format_args!("id"), params.id);
             let request = Request::ListPushConfigs { task_id, page_size: None, page_token: None };
             (check.id(format_args!("tenant"), params.tenant), request)
         }
         "tasks/pushNotificationConfig/delete" => {
-            let params: wire::PushParams<'_> = read_params(text)?;
+            let params: PushParams<'_> = read_params(text)?;
             let task_id = check.required_id(format_args!("id"), params.id);
-            let id = check.required_id(format_args!("pushNotificationConfigId"), params.push_notification_config_id);
+            let id = check.only(format_args!("pushNotificationConfigId"), params.push_notification_config_id);
+            let id = check.required_id(format_args!("pushNotificationConfigId"), id);
             (check.id(format_args!("tenant"), params.tenant), Request::DeletePushConfig { task_id, id })
         }
         "agent/getAuthenticatedExtendedCard" => {
-            let params: wire::CardParams<'_> = read_params(text)?;
+            let params: BareParams<'_> = read_params(text)?;
             (check.id(format_args!("tenant"), params.tenant), Request::GetExtendedAgentCard)
         }
         _ => return Err(unknown_method(method, &METHODS)),
     };
     check.finish(Decoded { tenant, request })
 }
+
+/// Writes the result of a call. A deletion has none, so nothing is written and the binding decides how that is spelled;
+/// a stream is written frame by frame with [`encode_update`]. There is no call that lists tasks.
+pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
+    match reply {
+        Reply::Card(card) => encode_card(card, out),
+        reply => wire::write_reply(reply, &V0_3, out),
+    }
+}
+
+/// Writes one update of a stream.
+pub fn encode_update(update: &Update, out: &mut Vec<u8>) {
+    wire::write_update(update, &V0_3, out);
+}
+
+/// Writes a task, as much of it as the view shows.
+pub fn encode_task(view: &TaskView, out: &mut Vec<u8>) {
+    wire::write_task(view, &V0_3, out);
+}
+
+/// Writes a message.
+pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
+    wire::write_message(message, &V0_3, out);
+}
+
+/// What is particular to 0.3 over JSON-RPC.
+pub(in crate::dialect) static ROW: Row = Row {
+    rules: RULES,
+    forms: Forms {
+        reply: encode_reply,
+        update: encode_update,
+        pushed_task: encode_task,
+        rpc_error: encode_rpc_error,
+        http_error: encode_http_error,
+        http_status: codes::http_of_0_3,
+    },
+};

@@ -6,30 +6,27 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dialect::json::{Members, Object, merge_objects, write_json};
-use crate::model::{Json, Part};
+use crate::dialect::json::{Members, Object, Raw, merge_objects};
+use crate::model::Json;
 
 const MARK: &str = "data_part_compat";
 const MARKED: &str = r#"{"data_part_compat":true}"#;
 
-/// Writes `data` and, where it had to be marked, what the metadata of the part must be instead.
-pub(super) fn encode<'p>(part: &'p Part, data: &Json, out: &mut Vec<u8>) -> Option<Cow<'p, Json>> {
+/// Data as an object and, where it had to be marked, what the metadata of the part must be instead.
+pub(in crate::dialect) fn of<'a>(data: &'a Json, metadata: Option<Raw<'a>>) -> (Raw<'a>, Option<Raw<'a>>) {
     if data.is_object() {
-        write_json(out, data);
-        return part.metadata.as_ref().map(Cow::Borrowed);
+        return (Raw::from(data), metadata);
     }
-    let mut object = Object::open(out);
-    write_json(object.key("value"), data);
-    object.close();
-    let metadata = part.metadata.as_ref().map_or("{}", Json::as_str);
+    let wrapped = format!("{{\"value\":{}}}", data.as_str());
+    let metadata = metadata.as_ref().map_or("{}", Raw::get);
     let mut marked = Vec::with_capacity(metadata.len() + MARKED.len());
     merge_objects(MARKED, metadata, &mut marked);
     let marked = String::from_utf8(marked).unwrap_or_else(|_| MARKED.to_owned());
-    Some(Cow::Owned(Json::from_trusted(marked)))
+    (Raw(Cow::Owned(wrapped)), Some(Raw(Cow::Owned(marked))))
 }
 
 /// Data as it was before it was marked, and the metadata without the mark.
-pub(super) fn decode(data: Json, metadata: Option<Json>) -> (Json, Option<Json>) {
+pub(in crate::dialect) fn read(data: Json, metadata: Option<Json>) -> (Json, Option<Json>) {
     let is_marked = metadata.as_ref().is_some_and(|metadata| metadata.as_str().contains(MARK));
     if !is_marked {
         return (data, metadata);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{Artifact, ArtifactView, Message, Part, PartContent, Role, Task, TaskState, TaskView};
+use super::{Artifact, ArtifactView, Message, Part, PartContent, Role, Task, TaskState, TaskView};
 
 /// The messages of a task. What a task has written is the answer once it has completed; until then, and where it did not
 /// complete, the last word is what its status says.
@@ -56,7 +56,7 @@ fn words(artifact: &Artifact) -> String {
 }
 
 /// A part in words: a text, data as JSON, the address of a file. Bytes have none.
-pub(super) fn in_words(part: &Part) -> Option<&str> {
+pub(crate) fn in_words(part: &Part) -> Option<&str> {
     match &part.content {
         PartContent::Text(text) => Some(text),
         PartContent::Data(data) => Some(data.as_str()),

@@ -1,0 +1,270 @@
+//! What is written is read back as it was, in every form, up to what the form cannot say.
+
+use std::sync::Arc;
+
+use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
+
+use crate::call::{Reply, Request, SendMessage};
+use crate::dialect::json::{Check, DecodeLimits, Decoded, append, read_body};
+use crate::dialect::testing::{card, push_config, request, send, update};
+use crate::dialect::{codes, v0_3, v1_0};
+use crate::error::{ProtocolError, Violation};
+use crate::model::{
+    AgentCard, Artifact, Dialect, Message, OAuthFlow, OAuthFlowKind, Part, PartContent, PushConfig, SecurityScheme,
+    TaskState, TaskView, Update,
+};
+
+use super::spelling::{PartForm, Spelling, V0_3, V0_3_REST, V1_0};
+use super::{
+    ReadError, SendParams, read_card, read_error, read_push_config, read_update, write_call, write_card_0_3,
+    write_card_1_0, write_http_error, write_reply, write_rpc_error, write_update,
+};
+
+const SPELLINGS: [&Spelling; 3] = [&V1_0, &V0_3, &V0_3_REST];
+
+fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(&mut out);
+    assert!(!out.contains(&b'\n'), "a form fits on one line: {}", String::from_utf8_lossy(&out));
+    out
+}
+
+/// The losses of a form are listed in the head of its dialect.
+fn lose_of_parts(parts: &mut [Part], spelling: &Spelling) {
+    for part in parts.iter_mut().filter(|_| spelling.parts != PartForm::Flat) {
+        match &part.content {
+            PartContent::Text(_) => (part.filename, part.media_type) = (None, None),
+            PartContent::Data(data) => {
+                (part.filename, part.media_type) = (None, None);
+                if !data.is_object() {
+                    part.metadata.take_if(|metadata| metadata.as_str() == "{}");
+                }
+            }
+            PartContent::Raw(_) | PartContent::Url(_) => {}
+        }
+    }
+}
+
+fn lose_of_message(message: &mut Message, spelling: &Spelling) {
+    lose_of_parts(&mut message.parts, spelling);
+    if !spelling.has_references {
+        message.reference_task_ids.clear();
+    }
+}
+
+fn lose_of_artifact(artifact: &mut Artifact, spelling: &Spelling) {
+    lose_of_parts(&mut artifact.parts, spelling);
+}
+
+fn without_losses(mut update: Update, spelling: &Spelling) -> Update {
+    match &mut update {
+        Update::Task(view) => {
+            let task = Arc::make_mut(&mut view.task);
+            task.history.iter_mut().for_each(|message| lose_of_message(Arc::make_mut(message), spelling));
+            task.artifacts.iter_mut().for_each(|artifact| lose_of_artifact(Arc::make_mut(artifact), spelling));
+            task.status.message.iter_mut().for_each(|message| lose_of_message(Arc::make_mut(message), spelling));
+        }
+        Update::Message(message) => lose_of_message(Arc::make_mut(message), spelling),
+        Update::Status(update) => {
+            update.status.message.iter_mut().for_each(|message| lose_of_message(Arc::make_mut(message), spelling));
+        }
+        Update::Artifact(update) => lose_of_artifact(Arc::make_mut(&mut update.artifact), spelling),
+    }
+    update
+}
+
+fn send_without_losses(mut send: SendMessage, spelling: &Spelling) -> SendMessage {
+    lose_of_message(&mut send.message, spelling);
+    send
+}
+
+type DecodeCall = fn(&str, Option<&str>, &DecodeLimits) -> Result<Decoded, ProtocolError>;
+
+/// Lists of webhooks have no pages in 0.3.
+fn request_without_losses(mut request: Request, spelling: &Spelling) -> Request {
+    match &mut request {
+        Request::SendMessage(send) | Request::SendStreamingMessage(send) => {
+            lose_of_message(&mut send.message, spelling);
+        }
+        Request::ListPushConfigs { page_size, page_token, .. } if spelling.parts != PartForm::Flat => {
+            (*page_size, *page_token) = (None, None);
+        }
+        _ => {}
+    }
+    request
+}
+
+/// A card of 0.3 has no signatures, no device flow, no word for PKCE.
+fn card_without_losses(mut card: AgentCard) -> AgentCard {
+    card.signatures.clear();
+    card.security_schemes.retain(|(_, scheme)| {
+        !matches!(scheme, SecurityScheme::OAuth2 { flow: OAuthFlow { kind: OAuthFlowKind::DeviceCode, .. }, .. })
+    });
+    for (_, scheme) in &mut card.security_schemes {
+        if let SecurityScheme::OAuth2 { flow, .. } = scheme {
+            flow.pkce_required = false;
+        }
+    }
+    // The version of the protocol is told once, for all interfaces.
+    card.supported_interfaces.iter_mut().for_each(|own| own.protocol_version = "0.3.0".to_owned());
+    let mut seen = Vec::new();
+    card.supported_interfaces.retain(|own| {
+        let is_new = !seen.contains(&(own.url.clone(), own.protocol_binding.clone()));
+        seen.push((own.url.clone(), own.protocol_binding.clone()));
+        is_new
+    });
+    card
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn an_update_is_read_as_it_was_written(update in update()) {
+        for spelling in SPELLINGS {
+            let text = written(|out| write_update(&update, spelling, out));
+            let read = read_update(&text, spelling, Dialect::V1_0, &DecodeLimits::default());
+            prop_assert_eq!(read.unwrap(), without_losses(update.clone(), spelling));
+        }
+    }
+
+    #[test]
+    fn a_send_is_read_as_it_was_written(send in send(), tenant in proptest::option::of("[a-z]{1,9}")) {
+        for spelling in SPELLINGS {
+            let params = SendParams::of(&send, tenant.as_deref(), spelling);
+            let text = written(|out| append(out, &params).unwrap());
+            let limits = DecodeLimits::default();
+            let mut check = Check::new(&limits);
+            let (read_tenant, read) = read_body::<SendParams<'_>>(&text).unwrap().read(&mut check, spelling);
+            let read = check.finish(read).unwrap();
+            prop_assert_eq!(&read_tenant, &tenant);
+            prop_assert_eq!(read, send_without_losses(send.clone(), spelling));
+        }
+    }
+
+    #[test]
+    fn a_call_is_read_as_it_was_written(request in request(), tenant in proptest::option::of("[a-z]{1,9}")) {
+        for (spelling, decode) in [(&V1_0, v1_0::decode_call as DecodeCall), (&V0_3, v0_3::rpc::decode_call)] {
+            let mut params = Vec::new();
+            let Some(method) = write_call(&request, tenant.as_deref(), spelling, &mut params) else {
+                prop_assert!(matches!(request, Request::ListTasks(_)));
+                continue;
+            };
+            let read = decode(method, Some(std::str::from_utf8(&params).unwrap()), &DecodeLimits::default()).unwrap();
+            prop_assert_eq!(&read.tenant, &tenant);
+            prop_assert_eq!(read.request, request_without_losses(request.clone(), spelling));
+        }
+    }
+
+    #[test]
+    fn a_webhook_is_read_as_it_was_written(config in push_config(), ids in ("[a-z]{1,9}", "[a-z]{1,9}")) {
+        let config = PushConfig { task_id: ids.0.into(), id: ids.1.into(), ..config };
+        for spelling in SPELLINGS {
+            let text = written(|out| write_reply(&Reply::PushConfig(config.clone()), spelling, out));
+            prop_assert_eq!(read_push_config(&text, spelling, &DecodeLimits::default()).unwrap(), config.clone());
+        }
+    }
+
+    #[test]
+    fn a_card_of_1_0_is_read_as_it_was_written(card in card(&["1.0", "0.3", "2.7"])) {
+        let text = written(|out| write_card_1_0(&card, out));
+        prop_assert_eq!(read_card(&text, &DecodeLimits::default()).unwrap(), card);
+    }
+
+    #[test]
+    fn a_card_of_0_3_is_read_as_it_was_written(card in card(&["0.3", "0.2.5"])) {
+        let text = written(|out| write_card_0_3(&card, out));
+        prop_assert_eq!(read_card(&text, &DecodeLimits::default()).unwrap(), card_without_losses(card));
+    }
+}
+
+#[test]
+fn a_task_without_a_kind_is_a_task() {
+    let text = br#"{"id":"t","contextId":"c","status":{"state":"working"}}"#;
+    let Update::Task(TaskView { task, .. }) =
+        read_update(text, &V0_3, Dialect::V0_3, &DecodeLimits::default()).unwrap()
+    else {
+        panic!("it is a task");
+    };
+    assert_eq!(task.id.as_str(), "t");
+}
+
+#[test]
+fn what_is_wrong_with_an_update_is_named() {
+    for (spelling, text, expected) in [
+        (&V1_0, r#"{"task":{"id":"","status":{"state":"done"}}}"#, "task.status.state"),
+        (&V1_0, r#"{"other":{}}"#, "result"),
+        (&V0_3, r#"{"kind":"news"}"#, "kind"),
+        (&V0_3_REST, r#"{"statusUpdate":{"taskId":"t"}}"#, "statusUpdate.status"),
+    ] {
+        let error = read_update(text.as_bytes(), spelling, Dialect::V1_0, &DecodeLimits::default()).unwrap_err();
+        assert!(format!("{error:?}").contains(expected), "{text}: {error:?}");
+    }
+}
+
+fn every_refusal() -> Vec<ProtocolError> {
+    use ProtocolError as E;
+    let because = || "because \u{2028} \"of\" that".to_owned();
+    let violation = |field: &str| Violation { field: field.to_owned(), description: because() };
+    vec![
+        E::AgentFailed { reason: because() },
+        E::TaskNotFound { id: "t".into() },
+        E::PushConfigNotFound { task_id: "t".into(), id: "p".into() },
+        E::PushConfigNotFound { task_id: "t".into(), id: "".into() },
+        E::TaskNotCancelable { id: "t".into(), state: TaskState::Canceled },
+        E::TaskNotCancelable { id: "t".into(), state: TaskState::InputRequired },
+        E::PushNotificationNotSupported,
+        E::UnsupportedOperation { reason: because() },
+        E::ContentTypeNotSupported { reason: because() },
+        E::InvalidAgentResponse { reason: because() },
+        E::ExtendedAgentCardNotConfigured,
+        E::ExtensionSupportRequired { uri: "https://e.example/x".to_owned(), header: "X-A2A-Extensions".into() },
+        E::VersionNotSupported { requested: "9".to_owned(), supported: vec!["1.0".into(), "0.3".into()], fix: None },
+        E::VersionNotSupported { requested: "9".to_owned(), supported: vec!["1.0".into()], fix: Some(because()) },
+        E::ParseError { reason: because() },
+        E::InvalidRequest { reason: because() },
+        E::MethodNotFound { method: "tasks/gte".to_owned(), hint: None },
+        E::MethodNotFound { method: "tasks/gte".to_owned(), hint: Some("did you mean tasks/get?".to_owned()) },
+        E::InvalidParams { violations: vec![violation("message.parts[0]"), violation("")] },
+        E::Internal { incident: "i-1".to_owned() },
+        E::Unauthenticated { reason: because() },
+        E::PermissionDenied { reason: because() },
+        E::Unavailable { reason: because(), retry_after_s: 7 },
+        E::TooLarge { what: "request body".into(), bytes_max: 42 },
+    ]
+}
+
+#[test]
+fn a_refusal_is_read_as_it_was_written() {
+    for error in every_refusal() {
+        for spelling in SPELLINGS {
+            let reply = written(|out| write_rpc_error(&error, "\"7\"", spelling, out));
+            let read = read_error(&reply).unwrap();
+            assert_eq!(read.code, i64::from(codes::of(&error).jsonrpc));
+            assert_eq!(read.protocol_error(None).as_ref(), Some(&error));
+            let http = codes::of(&error).http;
+            let body = written(|out| write_http_error(&error, http, spelling, out));
+            assert_eq!(read_error(&body).unwrap().protocol_error(Some(http)), Some(error.clone()));
+        }
+    }
+}
+
+/// What other servers send has a code and a text, and nothing else that can be relied on.
+#[test]
+fn a_foreign_refusal_is_read_as_far_as_it_is_understood() {
+    let read = |text: &str| read_error(text.as_bytes());
+    let plain = read(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"nope","data":"t-1"}}"#).unwrap();
+    assert_eq!(plain, ReadError { code: -32001, message: "nope".to_owned(), ..ReadError::default() });
+    assert_eq!(plain.protocol_error(None), Some(ProtocolError::TaskNotFound { id: "".into() }));
+    let unknown = read(r#"{"code":-32099,"message":"odd","data":[1,{"@type":7}],"more":{}}"#).unwrap();
+    assert_eq!((unknown.code, unknown.protocol_error(None)), (-32099, None));
+    let gone = unknown.protocol_error(Some(503));
+    assert_eq!(gone, Some(ProtocolError::Unavailable { reason: "odd".to_owned(), retry_after_s: 0 }));
+    let google = r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"slow down","details":[
+        {"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1.5s"}]}}"#;
+    let google = read(google).unwrap();
+    assert_eq!((google.code, google.retry_after_s), (0, Some(2)));
+    for none in ["", "[]", "null", "{}", r#"{"error":"text"}"#, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "\u{fffd}"] {
+        assert_eq!(read(none), None, "{none}");
+    }
+}

@@ -1,0 +1,479 @@
+//! What a commit looks like in the file: one definition of each object, written and read by it. The names of events and of
+//! their members are part of the format and change only with its number. An event is an object with one member, named after
+//! it; what is absent is left out.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+use switchboard_core::dialect::json::{Base64, Raw, Text, Time};
+use switchboard_core::lifecycle::{Event, Inbound};
+use switchboard_core::model::{Artifact, Dialect, Json, Message, Part, PartContent, Role, TaskState, Timestamp};
+use switchboard_engine::ports::store::StoreError;
+
+use super::chunks::{ChunkSource, Chunker};
+use super::decode::corrupt;
+
+#[derive(Deserialize, Serialize)]
+pub(super) struct StoredCommit<'a> {
+    pub(super) format: u32,
+    #[serde(borrow)]
+    pub(super) events: Vec<StoredEvent<'a>>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StoredEvent<'a> {
+    Received {
+        #[serde(borrow)]
+        context: Text<'a>,
+        #[serde(borrow)]
+        inbound: StoredInbound<'a>,
+    },
+    Opened {
+        at: StoredTime,
+        #[serde(borrow)]
+        context: Text<'a>,
+        #[serde(borrow)]
+        inbound: StoredInbound<'a>,
+    },
+    MessageAdded {
+        #[serde(borrow)]
+        inbound: StoredInbound<'a>,
+    },
+    TurnBegan {
+        turn: u32,
+        fence: u64,
+    },
+    TurnEnded {},
+    Status {
+        state: StoredState,
+        at: StoredTime,
+        #[serde(borrow)]
+        message: Option<StoredMessage<'a>>,
+        #[serde(borrow, default, deserialize_with = "present")]
+        metadata: Option<Raw<'a>>,
+    },
+    Artifact {
+        append: bool,
+        last_chunk: bool,
+        attempt: u32,
+        #[serde(borrow)]
+        artifact: StoredArtifact<'a>,
+        #[serde(borrow, default, deserialize_with = "present")]
+        metadata: Option<Raw<'a>>,
+    },
+    Noted {
+        #[serde(borrow)]
+        message: StoredMessage<'a>,
+    },
+    Replied {
+        #[serde(borrow)]
+        message: StoredMessage<'a>,
+    },
+    CancelRequested {
+        at: StoredTime,
+        #[serde(borrow, default, deserialize_with = "present")]
+        metadata: Option<Raw<'a>>,
+    },
+    Claimed {
+        fence: u64,
+        attempt: u32,
+        at: StoredTime,
+    },
+    Checkpoint {
+        #[serde(borrow)]
+        value: Raw<'a>,
+    },
+}
+
+#[derive(Deserialize, Serialize)]
+pub(super) struct StoredInbound<'a> {
+    turn: u32,
+    #[serde(borrow)]
+    message: StoredMessage<'a>,
+    /// The dialect that most speak goes without saying.
+    dialect: Option<StoredDialect>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    metadata: Option<Raw<'a>>,
+    #[serde(borrow)]
+    accepted_output_modes: Option<Vec<Text<'a>>>,
+    #[serde(borrow)]
+    extensions: Option<Vec<Text<'a>>>,
+    #[serde(borrow)]
+    trace_parent: Option<Text<'a>>,
+}
+
+#[derive(Deserialize, Serialize)]
+pub(super) struct StoredMessage<'a> {
+    #[serde(borrow)]
+    id: Text<'a>,
+    role: StoredRole,
+    #[serde(borrow)]
+    context: Option<Text<'a>>,
+    #[serde(borrow)]
+    task: Option<Text<'a>>,
+    #[serde(borrow)]
+    parts: Vec<StoredPart<'a>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    metadata: Option<Raw<'a>>,
+    #[serde(borrow)]
+    extensions: Option<Vec<Text<'a>>>,
+    #[serde(borrow)]
+    references: Option<Vec<Text<'a>>>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum StoredRole {
+    User,
+    Agent,
+}
+
+#[derive(Deserialize, Serialize)]
+pub(super) struct StoredArtifact<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    #[serde(borrow)]
+    description: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) parts: Vec<StoredPart<'a>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    metadata: Option<Raw<'a>>,
+    #[serde(borrow)]
+    extensions: Option<Vec<Text<'a>>>,
+}
+
+/// One of the first five is there.
+#[derive(Default, Deserialize, Serialize)]
+pub(crate) struct StoredPart<'a> {
+    #[serde(borrow)]
+    pub(super) text: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) url: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) raw: Option<Base64<'a>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(super) data: Option<Raw<'a>>,
+    pub(super) chunks: Option<StoredChunks>,
+    #[serde(borrow)]
+    pub(super) filename: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) media_type: Option<Text<'a>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(super) metadata: Option<Raw<'a>>,
+}
+
+/// A content that lies in chunks beside the record.
+#[derive(Deserialize, Serialize)]
+pub(super) struct StoredChunks {
+    pub(super) of: StoredKind,
+    pub(super) first: i64,
+    pub(super) count: i64,
+    pub(super) bytes: usize,
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StoredKind {
+    Text,
+    Url,
+    Raw,
+    Data,
+}
+
+impl<'a> StoredEvent<'a> {
+    /// `written_before` tells how many parts and bytes the artifact held before this write.
+    pub(super) fn of(event: &'a Event, chunker: &mut Chunker<'_>, written_before: impl FnOnce() -> (u64, u64)) -> Self {
+        match event {
+            Event::Received { inbound, context_id } => Self::Received {
+                context: Text::from(context_id.as_str()),
+                inbound: StoredInbound::of(inbound, chunker),
+            },
+            Event::Opened { inbound, context_id, at } => Self::Opened {
+                at: StoredTime(*at),
+                context: Text::from(context_id.as_str()),
+                inbound: StoredInbound::of(inbound, chunker),
+            },
+            Event::MessageAdded { inbound } => Self::MessageAdded { inbound: StoredInbound::of(inbound, chunker) },
+            Event::TurnBegan { turn, fence } => Self::TurnBegan { turn: *turn, fence: *fence },
+            Event::TurnEnded => Self::TurnEnded {},
+            Event::StatusChanged { state, message, metadata, at } => Self::Status {
+                state: StoredState(*state),
+                at: StoredTime(*at),
+                message: message.as_deref().map(|message| StoredMessage::of(message, chunker)),
+                metadata: metadata.as_ref().map(Raw::from),
+            },
+            Event::ArtifactWritten { artifact, append, last_chunk, metadata, attempt } => Self::Artifact {
+                append: *append,
+                last_chunk: *last_chunk,
+                attempt: *attempt,
+                artifact: StoredArtifact::of(artifact, chunker, written_before),
+                metadata: metadata.as_ref().map(Raw::from),
+            },
+            Event::Noted { message } => Self::Noted { message: StoredMessage::of(message, chunker) },
+            Event::Replied { message } => Self::Replied { message: StoredMessage::of(message, chunker) },
+            Event::CancelRequested { metadata, at } => {
+                Self::CancelRequested { at: StoredTime(*at), metadata: metadata.as_ref().map(Raw::from) }
+            }
+            Event::Claimed { fence, attempt, at } => {
+                Self::Claimed { fence: *fence, attempt: *attempt, at: StoredTime(*at) }
+            }
+            Event::Checkpoint { value } => Self::Checkpoint { value: Raw::from(value) },
+        }
+    }
+
+    pub(super) fn into_event(self, chunks: &dyn ChunkSource) -> Result<Event, StoreError> {
+        Ok(match self {
+            Self::Received { context, inbound } => {
+                Event::Received { inbound: inbound.into_inbound(chunks)?, context_id: (&*context.0).into() }
+            }
+            Self::Opened { at, context, inbound } => {
+                Event::Opened { inbound: inbound.into_inbound(chunks)?, context_id: (&*context.0).into(), at: at.0 }
+            }
+            Self::MessageAdded { inbound } => Event::MessageAdded { inbound: inbound.into_inbound(chunks)? },
+            Self::TurnBegan { turn, fence } => Event::TurnBegan { turn, fence },
+            Self::TurnEnded {} => Event::TurnEnded,
+            Self::Status { state, at, message, metadata } => {
+                let message = message.map(|message| message.into_message(chunks)).transpose()?;
+                Event::StatusChanged { state: state.0, message, metadata: metadata.map(json), at: at.0 }
+            }
+            Self::Artifact { append, last_chunk, attempt, artifact, metadata } => {
+                let artifact = artifact.into_artifact(chunks)?;
+                Event::ArtifactWritten { artifact, append, last_chunk, metadata: metadata.map(json), attempt }
+            }
+            Self::Noted { message } => Event::Noted { message: message.into_message(chunks)? },
+            Self::Replied { message } => Event::Replied { message: message.into_message(chunks)? },
+            Self::CancelRequested { at, metadata } => Event::CancelRequested { metadata: metadata.map(json), at: at.0 },
+            Self::Claimed { fence, attempt, at } => Event::Claimed { fence, attempt, at: at.0 },
+            Self::Checkpoint { value } => Event::Checkpoint { value: json(value) },
+        })
+    }
+}
+
+impl<'a> StoredInbound<'a> {
+    fn of(inbound: &'a Inbound, chunker: &mut Chunker<'_>) -> Self {
+        Self {
+            turn: inbound.turn,
+            message: StoredMessage::of(&inbound.message, chunker),
+            dialect: (inbound.dialect != Dialect::V1_0).then_some(StoredDialect(inbound.dialect)),
+            metadata: inbound.metadata.as_ref().map(Raw::from),
+            accepted_output_modes: texts(inbound.accepted_output_modes.iter().map(String::as_str)),
+            extensions: texts(inbound.extensions.iter().map(String::as_str)),
+            trace_parent: inbound.trace_parent.as_deref().map(Text::from),
+        }
+    }
+
+    fn into_inbound(self, chunks: &dyn ChunkSource) -> Result<Arc<Inbound>, StoreError> {
+        Ok(Arc::new(Inbound {
+            turn: self.turn,
+            message: self.message.into_message(chunks)?,
+            dialect: self.dialect.map_or(Dialect::V1_0, |dialect| dialect.0),
+            metadata: self.metadata.map(json),
+            accepted_output_modes: strings(self.accepted_output_modes),
+            extensions: strings(self.extensions),
+            trace_parent: self.trace_parent.map(String::from),
+        }))
+    }
+}
+
+impl<'a> StoredMessage<'a> {
+    fn of(message: &'a Message, chunker: &mut Chunker<'_>) -> Self {
+        let parts = message.parts.iter().zip(0..);
+        Self {
+            id: Text::from(message.message_id.as_str()),
+            role: match message.role {
+                Role::User => StoredRole::User,
+                Role::Agent => StoredRole::Agent,
+            },
+            context: message.context_id.as_ref().map(|id| Text::from(id.as_str())),
+            task: message.task_id.as_ref().map(|id| Text::from(id.as_str())),
+            parts: parts.map(|(part, number)| StoredPart::of(part, &mut chunker.at(None, number, 0))).collect(),
+            metadata: message.metadata.as_ref().map(Raw::from),
+            extensions: texts(message.extensions.iter().map(String::as_str)),
+            references: texts(message.reference_task_ids.iter().map(|id| id.as_str())),
+        }
+    }
+
+    fn into_message(self, chunks: &dyn ChunkSource) -> Result<Arc<Message>, StoreError> {
+        Ok(Arc::new(Message {
+            message_id: (&*self.id.0).into(),
+            context_id: self.context.map(|id| (&*id.0).into()),
+            task_id: self.task.map(|id| (&*id.0).into()),
+            role: match self.role {
+                StoredRole::User => Role::User,
+                StoredRole::Agent => Role::Agent,
+            },
+            parts: into_parts(self.parts, chunks)?,
+            metadata: self.metadata.map(json),
+            extensions: strings(self.extensions),
+            reference_task_ids: self.references.unwrap_or_default().iter().map(|id| (&*id.0).into()).collect(),
+        }))
+    }
+}
+
+impl<'a> StoredArtifact<'a> {
+    fn of(artifact: &'a Artifact, chunker: &mut Chunker<'_>, written_before: impl FnOnce() -> (u64, u64)) -> Self {
+        let is_large = artifact.parts.iter().any(Chunker::is_large);
+        let (mut number, mut start) = if is_large { written_before() } else { (0, 0) };
+        let mut parts = Vec::with_capacity(artifact.parts.len());
+        for part in &artifact.parts {
+            parts.push(StoredPart::of(part, &mut chunker.at(Some(&artifact.artifact_id), number, start)));
+            number += 1;
+            start += part.content_bytes() as u64;
+        }
+        Self {
+            id: Text::from(artifact.artifact_id.as_str()),
+            name: artifact.name.as_deref().map(Text::from),
+            description: artifact.description.as_deref().map(Text::from),
+            parts,
+            metadata: artifact.metadata.as_ref().map(Raw::from),
+            extensions: texts(artifact.extensions.iter().map(String::as_str)),
+        }
+    }
+
+    pub(super) fn into_artifact(self, chunks: &dyn ChunkSource) -> Result<Arc<Artifact>, StoreError> {
+        Ok(Arc::new(Artifact {
+            artifact_id: (&*self.id.0).into(),
+            name: self.name.map(String::from),
+            description: self.description.map(String::from),
+            parts: into_parts(self.parts, chunks)?,
+            metadata: self.metadata.map(json),
+            extensions: strings(self.extensions),
+        }))
+    }
+}
+
+impl<'a> StoredPart<'a> {
+    fn of(part: &'a Part, place: &mut super::chunks::Place<'_, '_>) -> Self {
+        let mut stored = Self {
+            filename: part.filename.as_deref().map(Text::from),
+            media_type: part.media_type.as_deref().map(Text::from),
+            metadata: part.metadata.as_ref().map(Raw::from),
+            ..Self::default()
+        };
+        if Chunker::is_large(part) {
+            stored.chunks = Some(place.chunked(&part.content));
+            return stored;
+        }
+        match &part.content {
+            PartContent::Text(text) => stored.text = Some(Text::from(text.as_str())),
+            PartContent::Url(url) => stored.url = Some(Text::from(url.as_str())),
+            PartContent::Data(json) => stored.data = Some(Raw::from(json)),
+            PartContent::Raw(bytes) => stored.raw = Some(Base64::Bytes(bytes)),
+        }
+        stored
+    }
+
+    pub(super) fn into_part(self, chunks: &dyn ChunkSource) -> Result<Part, StoreError> {
+        let content = match self {
+            Self { text: Some(text), .. } => PartContent::Text(text.into()),
+            Self { url: Some(url), .. } => PartContent::Url(url.into()),
+            Self { data: Some(data), .. } => PartContent::Data(json(data)),
+            Self { raw: Some(raw), .. } => PartContent::Raw(bytes_of(&raw)?.into_owned().into()),
+            Self { chunks: Some(stored), .. } => stored.into_content(chunks)?,
+            Self { .. } => return Err(corrupt("a part without content")),
+        };
+        let (filename, media_type) = (self.filename.map(String::from), self.media_type.map(String::from));
+        Ok(Part { content, metadata: self.metadata.map(json), filename, media_type })
+    }
+}
+
+fn into_parts(parts: Vec<StoredPart<'_>>, chunks: &dyn ChunkSource) -> Result<Vec<Part>, StoreError> {
+    parts.into_iter().map(|part| part.into_part(chunks)).collect()
+}
+
+/// The bytes of a content that is written as base64, of which only the usual form is ours.
+pub(super) fn bytes_of<'r>(raw: &'r Base64<'_>) -> Result<Cow<'r, [u8]>, StoreError> {
+    match raw {
+        Base64::Encoded(text) => STANDARD.decode(&**text).map(Cow::Owned).map_err(corrupt),
+        Base64::Bytes(bytes) => Ok(Cow::Borrowed(bytes)),
+    }
+}
+
+impl StoredChunks {
+    fn into_content(self, chunks: &dyn ChunkSource) -> Result<PartContent, StoreError> {
+        let bytes = chunks.read(self.first, self.count)?;
+        if bytes.len() != self.bytes {
+            return Err(corrupt(format!("{} bytes in chunks where {} were written", bytes.len(), self.bytes)));
+        }
+        let text = |bytes| String::from_utf8(bytes).map_err(corrupt);
+        Ok(match self.of {
+            StoredKind::Text => PartContent::Text(text(bytes)?),
+            StoredKind::Url => PartContent::Url(text(bytes)?),
+            StoredKind::Raw => PartContent::Raw(bytes.into()),
+            StoredKind::Data => PartContent::Data(Json::from_trusted(text(bytes)?)),
+        })
+    }
+}
+
+/// A list that is left out if it is empty.
+fn texts<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Option<Vec<Text<'a>>> {
+    (texts.len() > 0).then(|| texts.map(Text::from).collect())
+}
+
+fn strings(texts: Option<Vec<Text<'_>>>) -> Vec<String> {
+    texts.unwrap_or_default().into_iter().map(String::from).collect()
+}
+
+fn json(raw: Raw<'_>) -> Json {
+    Json::from_trusted(raw.0)
+}
+
+pub(super) struct StoredTime(Timestamp);
+
+impl Serialize for StoredTime {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Time(self.0).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for StoredTime {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <&str>::deserialize(deserializer)?;
+        let time = Timestamp::parse_rfc3339(text);
+        time.map(Self).ok_or_else(|| serde::de::Error::custom(format_args!("`{text}` is not a time")))
+    }
+}
+
+struct StoredDialect(Dialect);
+
+impl Serialize for StoredDialect {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for StoredDialect {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = <&str>::deserialize(deserializer)?;
+        let dialect = Dialect::from_name(name);
+        dialect.map(Self).ok_or_else(|| serde::de::Error::custom(format_args!("`{name}` is not a dialect")))
+    }
+}
+
+pub(super) struct StoredState(TaskState);
+
+impl Serialize for StoredState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.word())
+    }
+}
+
+impl<'de> Deserialize<'de> for StoredState {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = <&str>::deserialize(deserializer)?;
+        let state = TaskState::from_word(word);
+        state.map(Self).ok_or_else(|| serde::de::Error::custom(format_args!("`{word}` is not a task state")))
+    }
+}
+
+/// A member that is there counts, even as `null`: that is a value too.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Raw<'a>>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(|raw| Some(Raw::from(raw)))
+}
