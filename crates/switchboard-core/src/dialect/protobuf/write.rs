@@ -1,6 +1,7 @@
 //! Writes messages straight from the model, without the structs of the generated code in between: those own their texts,
 //! and a reply would be copied twice. The bytes are those that the generated code would write.
 
+use prost::Message;
 use prost::bytes::BufMut;
 use prost::encoding::{WireType, encode_key, encode_varint};
 
@@ -61,6 +62,11 @@ impl Fields<'_> {
         if let Some(object) = object {
             self.present_bytes(tag, &encode_object(object).0);
         }
+    }
+
+    /// A message of the generated code inside this one.
+    pub(crate) fn generated(&mut self, tag: u32, message: &impl Message) {
+        prost::encoding::message::encode(tag, message, self.0);
     }
 
     /// A message inside this one. Its length stands before it and is known after it, so room is made for what it takes.
