@@ -10,6 +10,7 @@ pub mod generated;
 mod message;
 mod push;
 mod resource;
+#[allow(clippy::duplicate_mod, reason = "both packages have these messages, each its own")]
 #[path = "../../protobuf/task.rs"]
 mod task;
 

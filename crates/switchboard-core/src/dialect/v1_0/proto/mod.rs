@@ -8,6 +8,7 @@ mod card;
 pub mod generated;
 mod message;
 mod push;
+#[allow(clippy::duplicate_mod, reason = "both packages have these messages, each its own")]
 #[path = "../../protobuf/task.rs"]
 mod task;
 
