@@ -1,6 +1,10 @@
 //! `proto`: the Rust code of the protobuf messages, from the files in `proto/`. It is committed, so that nobody needs a
 //! generator who does not change those files, and it bears a mark of the file it was made from, so that a test can say
 //! without a generator that both still belong together.
+#![cfg_attr(
+    not(feature = "proto"),
+    allow(dead_code, reason = "which messages are made is asked by the generator alone")
+)]
 
 #[cfg(feature = "proto")]
 mod generate;
@@ -19,7 +23,6 @@ struct Package {
     messages: Messages,
 }
 
-#[cfg_attr(not(feature = "proto"), allow(dead_code, reason = "only the generator asks"))]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Messages {
     /// Those of [`SHARED`].
@@ -55,7 +58,6 @@ const PACKAGES: &[Package] = &[
 
 /// Messages of the card that both versions of A2A have, by their names in 1.0 and in 0.3. What 0.3 has of them has the same
 /// numbers and types, so both are read and written by the code of 1.0; the generator refuses them if that is no longer so.
-#[cfg_attr(not(feature = "proto"), allow(dead_code, reason = "only the generator asks"))]
 const SHARED: &[(&str, &str)] = &[
     ("AgentProvider", "AgentProvider"),
     ("AgentExtension", "AgentExtension"),

