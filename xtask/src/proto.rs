@@ -1,6 +1,10 @@
 //! `proto`: the Rust code of the protobuf messages, from the files in `proto/`. It is committed, so that nobody needs a
 //! generator who does not change those files, and it bears a mark of the file it was made from, so that a test can say
 //! without a generator that both still belong together.
+#![cfg_attr(
+    not(feature = "proto"),
+    allow(dead_code, reason = "which messages are made is asked by the generator alone")
+)]
 
 #[cfg(feature = "proto")]
 mod generate;
@@ -12,16 +16,67 @@ pub(crate) use generate::{check, write};
 
 use crate::places::root;
 
-/// One package: its file, and where the code goes.
+/// One file of code: the file it is made from, where it goes, and which messages of that file are in it.
 struct Package {
     file: &'static str,
     out: &'static str,
+    messages: Messages,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Messages {
+    /// Those of [`SHARED`].
+    Shared,
+    /// All others, with constants for the numbers of their fields, by which replies are written.
+    Own,
+    /// All, without such constants.
+    All,
 }
 
 const PACKAGES: &[Package] = &[
-    Package { file: "lf/a2a/v1/a2a.proto", out: "crates/switchboard-core/src/dialect/v1_0/proto/generated.rs" },
-    Package { file: "a2a/v1/a2a.proto", out: "crates/switchboard-core/src/dialect/v0_3/proto/generated.rs" },
-    Package { file: "google/rpc/error.proto", out: "crates/switchboard-core/src/dialect/protobuf/generated.rs" },
+    Package {
+        file: "lf/a2a/v1/a2a.proto",
+        out: "crates/switchboard-core/src/dialect/v1_0/proto/generated.rs",
+        messages: Messages::Own,
+    },
+    Package {
+        file: "a2a/v1/a2a.proto",
+        out: "crates/switchboard-core/src/dialect/v0_3/proto/generated.rs",
+        messages: Messages::Own,
+    },
+    Package {
+        file: "lf/a2a/v1/a2a.proto",
+        out: "crates/switchboard-core/src/dialect/protobuf/card/generated.rs",
+        messages: Messages::Shared,
+    },
+    Package {
+        file: "google/rpc/error.proto",
+        out: "crates/switchboard-core/src/dialect/protobuf/generated.rs",
+        messages: Messages::All,
+    },
+];
+
+/// Messages of the card that both versions of A2A have, by their names in 1.0 and in 0.3. What 0.3 has of them has the same
+/// numbers and types, so both are read and written by the code of 1.0; the generator refuses them if that is no longer so.
+const SHARED: &[(&str, &str)] = &[
+    ("AgentProvider", "AgentProvider"),
+    ("AgentExtension", "AgentExtension"),
+    ("AgentSkill", "AgentSkill"),
+    ("AgentCardSignature", "AgentCardSignature"),
+    ("StringList", "StringList"),
+    ("SecurityRequirement", "Security"),
+    ("SecurityScheme", "SecurityScheme"),
+    ("APIKeySecurityScheme", "APIKeySecurityScheme"),
+    ("HTTPAuthSecurityScheme", "HTTPAuthSecurityScheme"),
+    ("OAuth2SecurityScheme", "OAuth2SecurityScheme"),
+    ("OpenIdConnectSecurityScheme", "OpenIdConnectSecurityScheme"),
+    ("MutualTlsSecurityScheme", "MutualTlsSecurityScheme"),
+    ("OAuthFlows", "OAuthFlows"),
+    ("AuthorizationCodeOAuthFlow", "AuthorizationCodeOAuthFlow"),
+    ("ClientCredentialsOAuthFlow", "ClientCredentialsOAuthFlow"),
+    ("ImplicitOAuthFlow", "ImplicitOAuthFlow"),
+    ("PasswordOAuthFlow", "PasswordOAuthFlow"),
+    ("DeviceCodeOAuthFlow", ""),
 ];
 
 impl Package {

@@ -97,6 +97,26 @@ pub fn reason_of_http(status: u16) -> Option<&'static str> {
     }
 }
 
+/// The reason that a code of gRPC stands for where nothing else is told.
+#[must_use]
+pub fn reason_of_grpc(code: u8) -> Option<&'static str> {
+    match code {
+        3 => Some("INVALID_PARAMS"),
+        // Too much may also mean too many bytes; who counts calls uses the same code, and both may be tried again.
+        DEADLINE_EXCEEDED | 8 | 14 => Some("UNAVAILABLE"),
+        5 => Some("TASK_NOT_FOUND"),
+        7 => Some("PERMISSION_DENIED"),
+        // SDKs of 0.3 refuse most of what they do not do as unimplemented.
+        9 | 12 => Some("UNSUPPORTED_OPERATION"),
+        // Already there, aborted, out of range.
+        6 | 10 | 11 => Some("INVALID_REQUEST"),
+        // Unknown is what a server says that has failed without a word.
+        2 | 13 | 15 => Some("INTERNAL_ERROR"),
+        16 => Some("UNAUTHENTICATED"),
+        _ => None,
+    }
+}
+
 /// The HTTP status of an error under 0.3's paths. That version has no table; where both SDKs that serve it agree on another
 /// number than 1.0's, it is theirs.
 #[must_use]

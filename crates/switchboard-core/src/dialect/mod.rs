@@ -1,5 +1,6 @@
 //! How the model is spelled on the wire. A dialect is a pure translator in a folder of its own, and a [`Row`] in that folder
-//! says what is particular to it. Whoever has a [`Dialect`] in hand asks it: `dialect.rules()`, `dialect.write_reply(…)`.
+//! says what is particular to it. Whoever has a [`Dialect`] in hand asks it: `dialect.rules()`, `dialect.write_reply(…)`. What gRPC
+//! carries is spelled by a [`Package`], which is asked in the same way.
 //! Dialects do not import each other.
 
 pub mod agent_native;
@@ -27,9 +28,17 @@ pub use retold::Told;
 pub use row::{Forms, Row};
 pub use vocabulary::vocabulary_of_package;
 
+#[cfg(feature = "protobuf")]
+use bytes::Bytes;
+
 use crate::call::Reply;
+#[cfg(feature = "protobuf")]
+use crate::call::Request;
 use crate::error::ProtocolError;
 use crate::model::{Rules, TaskView, Update};
+
+#[cfg(feature = "protobuf")]
+use json::{DecodeLimits, Decoded};
 
 impl Dialect {
     /// All that is particular to this dialect.
@@ -84,48 +93,76 @@ impl Dialect {
     }
 }
 
-/// Decodes a gRPC call.
-///
-/// # Errors
-/// As the dialects' own.
 #[cfg(feature = "protobuf")]
-pub fn decode_message(
-    package: Package,
-    method: &str,
-    message: bytes::Bytes,
-    limits: &json::DecodeLimits,
-) -> Result<json::Decoded, ProtocolError> {
-    match package {
-        Package::V1_0 => v1_0::proto::decode_call(method, message, limits),
-        Package::V0_3 => v0_3::proto::decode_call(method, message, limits),
+impl Package {
+    /// Reads a gRPC call.
+    ///
+    /// # Errors
+    /// [`ProtocolError::MethodNotFound`], [`ProtocolError::InvalidRequest`] when the bytes are no message of the method, or
+    /// [`ProtocolError::InvalidParams`] naming the fields at fault.
+    pub fn read_call(self, method: &str, message: Bytes, limits: &DecodeLimits) -> Result<Decoded, ProtocolError> {
+        match self {
+            Self::V1_0 => v1_0::proto::read_call(method, message, limits),
+            Self::V0_3 => v0_3::proto::read_call(method, message, limits),
+        }
     }
-}
 
-/// Appends the result of a gRPC call. A stream has none.
-#[cfg(feature = "protobuf")]
-pub fn encode_message_reply(package: Package, reply: &Reply, out: &mut Vec<u8>) {
-    match package {
-        Package::V1_0 => v1_0::proto::encode_reply(reply, out),
-        Package::V0_3 => v0_3::proto::encode_reply(reply, out),
+    /// Appends the message of a gRPC call, and says the name of its method. None for a call that this version does not have: 0.3
+    /// has no list of tasks. Nor does it name a tenant.
+    #[must_use]
+    pub fn write_call(self, request: &Request, tenant: Option<&str>, out: &mut Vec<u8>) -> Option<&'static str> {
+        match self {
+            Self::V1_0 => Some(v1_0::proto::write_call(request, tenant, out)),
+            Self::V0_3 => v0_3::proto::write_call(request, out),
+        }
     }
-}
 
-/// Appends one update of a gRPC stream.
-#[cfg(feature = "protobuf")]
-pub fn encode_message_update(package: Package, update: &Update, out: &mut Vec<u8>) {
-    match package {
-        Package::V1_0 => v1_0::proto::encode_update(update, out),
-        Package::V0_3 => v0_3::proto::encode_update(update, out),
+    /// Reads what a gRPC call of this method is answered with. A stream is read by [`Package::read_update`].
+    ///
+    /// # Errors
+    /// [`ProtocolError::InvalidAgentResponse`] when the bytes are no message that answers the method,
+    /// [`ProtocolError::InvalidParams`] naming the fields at fault, or [`ProtocolError::MethodNotFound`].
+    pub fn read_reply(self, method: &str, message: Bytes, limits: &DecodeLimits) -> Result<Reply, ProtocolError> {
+        match self {
+            Self::V1_0 => v1_0::proto::read_reply(method, message, limits),
+            Self::V0_3 => v0_3::proto::read_reply(method, message, limits),
+        }
     }
-}
 
-/// A refusal of a gRPC call.
-#[cfg(feature = "protobuf")]
-#[must_use]
-pub fn encode_message_error(package: Package, error: &ProtocolError) -> protobuf::Status {
-    match package {
-        Package::V1_0 => v1_0::proto::encode_error(error),
-        Package::V0_3 => v0_3::proto::encode_error(error),
+    /// Appends the result of a gRPC call. A stream has none.
+    pub fn write_reply(self, reply: &Reply, out: &mut Vec<u8>) {
+        match self {
+            Self::V1_0 => v1_0::proto::write_reply(reply, out),
+            Self::V0_3 => v0_3::proto::write_reply(reply, out),
+        }
+    }
+
+    /// Reads one update of a gRPC stream.
+    ///
+    /// # Errors
+    /// As [`Package::read_reply`].
+    pub fn read_update(self, message: Bytes, limits: &DecodeLimits) -> Result<Update, ProtocolError> {
+        match self {
+            Self::V1_0 => v1_0::proto::read_update(message, limits),
+            Self::V0_3 => v0_3::proto::read_update(message, limits),
+        }
+    }
+
+    /// Appends one update of a gRPC stream.
+    pub fn write_update(self, update: &Update, out: &mut Vec<u8>) {
+        match self {
+            Self::V1_0 => v1_0::proto::write_update(update, out),
+            Self::V0_3 => v0_3::proto::write_update(update, out),
+        }
+    }
+
+    /// A refusal of a gRPC call. It is read by [`protobuf::read_error`], whichever package it came from.
+    #[must_use]
+    pub fn write_error(self, error: &ProtocolError) -> protobuf::Status {
+        match self {
+            Self::V1_0 => v1_0::proto::write_error(error),
+            Self::V0_3 => v0_3::proto::write_error(error),
+        }
     }
 }
 

@@ -26,7 +26,7 @@ pub use call::{
     write_update,
 };
 #[cfg(feature = "protobuf")]
-pub(in crate::dialect) use card::is_of_0_3;
+pub(in crate::dialect) use card::{is_of_0_3, list_interfaces_of_0_3};
 pub use card::{read_card, write_card_0_3, write_card_1_0};
 pub use error::{ReadError, read_error, write_http_error, write_rpc_error};
 pub(in crate::dialect) use push::{PushConfig, TaskPushConfig};
@@ -34,4 +34,4 @@ pub use spelling::{Spelling, V0_3, V0_3_REST, V1_0};
 pub use task::ends_stream;
 
 #[cfg(test)]
-mod tests;
+pub(in crate::dialect) mod tests;

@@ -17,7 +17,7 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header
 use http_body::Body;
 use switchboard_core::call::{Reply, UpdateStream};
 use switchboard_core::dialect::detect::{Door, Refusal};
-use switchboard_core::dialect::{Dialect, Package, decode_message, encode_message_reply};
+use switchboard_core::dialect::{Dialect, Package};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::AgentCard;
 use tokio::time::{Duration, Instant, timeout_at};
@@ -144,7 +144,7 @@ where
         before(deadline, reading).await
     };
     let message = message.unwrap_or_else(|| Err(Refused::InGrpc(Ending::deadline(package))))?;
-    let decoded = decode_message(package, called.method, message, &shared.decode_limits)?;
+    let decoded = package.read_call(called.method, message, &shared.decode_limits)?;
     let mut caller = shared.caller(agent, &identity, decoded.tenant.as_deref(), dialect, head)?;
     caller.takes_frames = true;
     let resumes = caller.last_event_id.is_some();
@@ -209,7 +209,7 @@ fn whole(agent: &Mounted, package: Package, reply: Reply) -> Result<Response<Rep
         }
         reply => reply,
     };
-    let message = frame::framed(|out| encode_message_reply(package, &reply, out)).map_err(Refused::InGrpc)?;
+    let message = frame::framed(|out| package.write_reply(&reply, out)).map_err(Refused::InGrpc)?;
     Ok(respond::success(GrpcBody::whole(message)))
 }
 

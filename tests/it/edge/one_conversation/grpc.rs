@@ -8,11 +8,11 @@ use http::Request;
 use http_body_util::Full;
 use prost::Message as _;
 use switchboard_core::call::{self, SendMessage};
+use switchboard_core::dialect::Package;
 use switchboard_core::dialect::json::DecodeLimits;
 use switchboard_core::dialect::v0_3::proto::generated as v0_3_wire;
 use switchboard_core::dialect::v1_0::decode_call;
 use switchboard_core::dialect::v1_0::proto::generated as v1_0_wire;
-use switchboard_core::dialect::{Package, encode_message_update};
 use switchboard_core::model::{Message, Update};
 
 use super::Call;
@@ -30,7 +30,7 @@ fn meant(params: &serde_json::Value) -> SendMessage {
 /// A message as the update that holds it, in protobuf.
 fn encoded(package: Package, message: &Message) -> Vec<u8> {
     let mut out = Vec::new();
-    encode_message_update(package, &Update::Message(Arc::new(message.clone())), &mut out);
+    package.write_update(&Update::Message(Arc::new(message.clone())), &mut out);
     out
 }
 

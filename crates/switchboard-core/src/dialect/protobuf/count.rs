@@ -1,4 +1,4 @@
-//! How long the lists of a request are, told from its bytes before anything is built of them. An empty part takes two bytes on
+//! How long the lists of a message are, told from its bytes before anything is built of them. An empty part takes two bytes on
 //! the wire and a hundred in memory, so a body within its limit could otherwise ask for far more memory than its size.
 
 use prost::bytes::Buf;
@@ -7,40 +7,75 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 use crate::dialect::json::{Check, DecodeLimits, LIST_ITEMS_KEPT};
 use crate::error::ProtocolError;
 
-/// The lists of one kind of request.
-pub(crate) struct Lists(pub(crate) &'static [List]);
+/// Where the lists of one kind of message are.
+pub(crate) type Lists = &'static [Place];
 
-/// Where a list stands in a request, as numbers of fields from the outside in, and by name.
-pub(crate) type List = (&'static [u32], &'static str, What);
+/// A field that is a list or has lists inside: its number, its name in the words of the dialect, and what it holds.
+pub(crate) struct Place(pub(crate) u32, pub(crate) &'static str, pub(crate) Holds);
 
-/// What a list holds, which says what bounds it.
-#[derive(Clone, Copy)]
-pub(crate) enum What {
+pub(crate) enum Holds {
+    /// A message that has these lists.
+    One(Lists),
     Parts,
     Texts,
+    /// Messages that have these lists, and what they are called.
+    Many(&'static str, Lists),
 }
 
-impl Lists {
-    /// Refuses a request with a list that is too long to be built. Whether one is longer than allowed is checked later, with
-    /// the other fields.
-    pub(crate) fn check(&self, message: &[u8], limits: &DecodeLimits) -> Result<(), ProtocolError> {
-        // An entry takes two bytes at least.
-        if message.len() < 2 * LIST_ITEMS_KEPT {
-            return Ok(());
-        }
-        let mut check = Check::new(limits);
-        for (path, name, what) in self.0 {
-            let total = count(message, path);
-            let (what, max) = match what {
-                What::Parts => ("parts", limits.parts_max),
-                What::Texts => ("entries", limits.list_items_max),
+/// How many entries are built of lists that stand inside the entries of another, all together: a page has many tasks, and
+/// each of them its messages.
+const INNER_ITEMS_KEPT: usize = 10 * LIST_ITEMS_KEPT;
+
+/// Refuses a message with a list that is too long to be built. Whether one is longer than allowed is checked later, with the
+/// other fields.
+pub(super) fn check(message: &[u8], lists: Lists, limits: &DecodeLimits) -> Result<(), ProtocolError> {
+    // An entry takes two bytes at least.
+    if message.len() < 2 * LIST_ITEMS_KEPT {
+        return Ok(());
+    }
+    let mut check = Check::new(limits);
+    let mut path = Path { message, numbers: Vec::new(), name: String::new(), kept: LIST_ITEMS_KEPT };
+    path.check(lists, &mut check);
+    check.finish(())
+}
+
+/// The place that is looked at.
+struct Path<'m> {
+    message: &'m [u8],
+    numbers: Vec<u32>,
+    name: String,
+    /// How many entries of a list at this place are built.
+    kept: usize,
+}
+
+impl Path<'_> {
+    fn check(&mut self, lists: Lists, check: &mut Check<'_>) {
+        for Place(number, name, holds) in lists {
+            let (outer_name, outer_kept) = (self.name.len(), self.kept);
+            self.numbers.push(*number);
+            self.name.push_str(if outer_name == 0 { "" } else { "." });
+            self.name.push_str(name);
+            let inner = match holds {
+                Holds::One(inner) => inner,
+                Holds::Parts => self.bound("parts", check.limits.parts_max, &[], check),
+                Holds::Texts => self.bound("entries", check.limits.list_items_max, &[], check),
+                Holds::Many(what, inner) => self.bound(what, usize::MAX, inner, check),
             };
-            if total > LIST_ITEMS_KEPT {
-                let max = max.min(LIST_ITEMS_KEPT);
-                check.violation(format_args!("{name}"), format!("has {total} {what}; the limit is {max}"));
-            }
+            self.check(inner, check);
+            self.numbers.pop();
+            self.name.truncate(outer_name);
+            self.kept = outer_kept;
         }
-        check.finish(())
+    }
+
+    fn bound(&mut self, what: &str, max: usize, inner: Lists, check: &mut Check<'_>) -> Lists {
+        let total = count(self.message, &self.numbers);
+        if total > self.kept {
+            let max = if self.kept == LIST_ITEMS_KEPT { max.min(self.kept) } else { self.kept };
+            check.violation(format_args!("{}", self.name), format!("has {total} {what}; the limit is {max}"));
+        }
+        self.kept = INNER_ITEMS_KEPT;
+        inner
     }
 }
 

@@ -1,4 +1,5 @@
-//! Refusals over gRPC: a code, a text, and the details that the other bindings have in JSON, as a `google.rpc.Status`.
+//! Refusals over gRPC: a code, a text, and the details that the other bindings have in JSON, as a `google.rpc.Status`. What is
+//! read may come from anybody, so nothing but the code is needed, and what is not understood is passed over.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -6,8 +7,9 @@ use prost::Message;
 use prost_types::{Any, Duration};
 
 use crate::dialect::codes::{self, DOMAIN};
-use crate::dialect::json::excerpt;
-use crate::error::ProtocolError;
+use crate::dialect::json::{decode_base64, excerpt};
+use crate::dialect::wire::ReadError;
+use crate::error::{ProtocolError, Violation};
 use crate::model::TaskState;
 
 use super::generated as rpc;
@@ -29,7 +31,7 @@ const FACT_BYTES_MAX: usize = 256;
 
 /// A refusal. How a state is spelled is the dialect's to say.
 #[must_use]
-pub fn encode_error(error: &ProtocolError, state_name: fn(TaskState) -> &'static str) -> Status {
+pub fn write_error(error: &ProtocolError, state_name: fn(TaskState) -> &'static str) -> Status {
     let codes = codes::of(error);
     let message = excerpt(&error.to_string(), MESSAGE_BYTES_MAX);
     let facts = codes::facts(error, state_name);
@@ -56,6 +58,45 @@ pub fn encode_error(error: &ProtocolError, state_name: fn(TaskState) -> &'static
     Status { code: codes.grpc, message, details: STANDARD_NO_PAD.encode(status.encode_to_vec()) }
 }
 
+const TYPE_URL: &str = "type.googleapis.com/google.rpc.";
+
 fn packed(name: &str, message: &impl Message) -> Any {
-    Any { type_url: format!("type.googleapis.com/google.rpc.{name}"), value: message.encode_to_vec() }
+    Any { type_url: format!("{TYPE_URL}{name}"), value: message.encode_to_vec() }
+}
+
+/// Reads a refusal. Where its details name no reason, its code is the reason.
+#[must_use]
+pub fn read_error(status: &Status) -> ReadError {
+    let mut read = ReadError { message: status.message.clone(), ..ReadError::default() };
+    let details = decode_base64(&status.details).and_then(|bytes| rpc::Status::decode(bytes.as_slice()).ok());
+    for Any { type_url, value } in details.map(|status| status.details).unwrap_or_default() {
+        read_detail(&type_url, &value, &mut read);
+    }
+    if read.reason.is_none() {
+        read.reason = codes::reason_of_grpc(status.code).map(str::to_owned);
+    }
+    read
+}
+
+fn read_detail(type_url: &str, value: &[u8], read: &mut ReadError) {
+    match type_url.strip_prefix(TYPE_URL) {
+        Some("ErrorInfo") => {
+            let Ok(info) = rpc::ErrorInfo::decode(value) else { return };
+            read.reason = Some(info.reason);
+            read.facts.extend(info.metadata);
+        }
+        Some("BadRequest") => {
+            let violations = rpc::BadRequest::decode(value).map(|request| request.field_violations);
+            let violations = violations.unwrap_or_default().into_iter();
+            read.violations =
+                violations.map(|sent| Violation { field: sent.field, description: sent.description }).collect();
+        }
+        Some("RetryInfo") => {
+            let delay = rpc::RetryInfo::decode(value).ok().and_then(|info| info.retry_delay);
+            // A part of a second is waited for as a whole one.
+            let seconds = delay.map(|delay| delay.seconds.saturating_add((delay.nanos > 0).into()));
+            read.retry_after_s = seconds.and_then(|seconds| u32::try_from(seconds).ok());
+        }
+        Some(_) | None => {}
+    }
 }

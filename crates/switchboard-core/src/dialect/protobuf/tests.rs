@@ -1,15 +1,23 @@
-//! Free-form JSON and refusals on the wire.
+//! Free-form JSON and refusals on the wire, and in `forms` every message of both packages.
+
+mod forms;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use expect_test::expect;
 use prost::Message;
 
+use crate::dialect::wire::tests::every_refusal;
+use crate::dialect::wire::{V0_3_REST, V1_0};
+use crate::dialect::{v0_3, v1_0};
 use crate::error::{ProtocolError, Violation};
-use crate::model::{Json, JsonLimits, TaskState, Timestamp};
+use crate::model::{Json, JsonLimits, Package, Role, TaskState, Timestamp};
 
 use super::free_form::{read_any, read_object};
-use super::{Status, Verbatim, encode_error, encode_object, encode_timestamp, encode_value, generated as rpc};
+use super::{
+    Status, Verbatim, encode_object, encode_timestamp, encode_value, generated as rpc, read_error, role_number,
+    state_number, write_error,
+};
 
 fn through(text: &str) -> String {
     let json = Json::parse(text, JsonLimits::default()).unwrap();
@@ -70,7 +78,7 @@ fn times_before_1970_have_nanoseconds_that_count_up() {
 }
 
 fn picture(error: &ProtocolError) -> String {
-    let Status { code, message, details } = encode_error(error, TaskState::word);
+    let Status { code, message, details } = write_error(error, TaskState::word);
     let status = rpc::Status::decode(STANDARD_NO_PAD.decode(details).unwrap().as_slice()).unwrap();
     assert_eq!((status.code, status.message.as_str()), (code.into(), message.as_str()));
     let mut lines = vec![format!("{code} {message}")];
@@ -108,6 +116,61 @@ fn refusals_carry_their_details() {
 fn trailers_stay_small_whatever_was_wrong() {
     let violation = |i: usize| Violation { field: format!("f{i}"), description: "x".repeat(300) };
     let error = ProtocolError::InvalidParams { violations: (0..20).map(violation).collect() };
-    let status = encode_error(&error, TaskState::word);
+    let status = write_error(&error, TaskState::word);
     assert!(status.details.len() + status.message.len() < 6_000, "{}", status.details.len());
+}
+
+#[test]
+fn a_refusal_is_read_as_it_was_written() {
+    for package in [Package::V1_0, Package::V0_3] {
+        for error in every_refusal() {
+            assert_eq!(read_error(&package.write_error(&error)).protocol_error(None), Some(error), "{package:?}");
+        }
+    }
+}
+
+/// What other servers send has a code and a text, and nothing else that can be relied on.
+#[test]
+fn a_foreign_refusal_is_read_as_far_as_it_is_understood() {
+    let plain = |code, details: &str| Status { code, message: "nope".to_owned(), details: details.to_owned() };
+    let read = |status: &Status| read_error(status).protocol_error(None);
+    let gone = Some(ProtocolError::TaskNotFound { id: "".into() });
+    for details in ["", "?", "AAAA", "CAU"] {
+        assert_eq!(read(&plain(5, details)), gone, "{details}");
+    }
+    assert_eq!(read(&plain(12, "")), Some(ProtocolError::unsupported("nope")));
+    assert_eq!(read(&plain(3, "")), Some(ProtocolError::invalid("", "nope")));
+    assert_eq!(read(&plain(0, "")), None);
+    assert_eq!(read(&plain(1, "")), None);
+    let delay = prost_types::Duration { seconds: 1, nanos: 1 };
+    let retry = rpc::RetryInfo { retry_delay: Some(delay) };
+    let detail = prost_types::Any {
+        type_url: "type.googleapis.com/google.rpc.RetryInfo".to_owned(),
+        value: retry.encode_to_vec(),
+    };
+    let details = rpc::Status { code: 8, message: String::new(), details: vec![detail, prost_types::Any::default()] };
+    let padded = base64::engine::general_purpose::STANDARD.encode(details.encode_to_vec());
+    let slow = ProtocolError::Unavailable { reason: "nope".to_owned(), retry_after_s: 2 };
+    assert_eq!(read(&plain(8, &padded)), Some(slow));
+}
+
+/// The numbers are written down once for both packages, so both must have them.
+#[test]
+fn states_and_roles_have_the_numbers_of_both_packages() {
+    for state in TaskState::ALL {
+        let number = state_number(state);
+        let names = [
+            v1_0::proto::generated::TaskState::try_from(number).unwrap().as_str_name(),
+            v0_3::proto::generated::TaskState::try_from(number).unwrap().as_str_name(),
+        ];
+        assert_eq!(names, [V1_0.state(state), V0_3_REST.state(state)]);
+    }
+    for role in [Role::User, Role::Agent] {
+        let number = role_number(role);
+        let names = [
+            v1_0::proto::generated::Role::try_from(number).unwrap().as_str_name(),
+            v0_3::proto::generated::Role::try_from(number).unwrap().as_str_name(),
+        ];
+        assert_eq!(names, [V1_0.role(role), V0_3_REST.role(role)]);
+    }
 }

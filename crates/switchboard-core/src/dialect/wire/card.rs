@@ -430,21 +430,26 @@ fn read_interfaces(
         old.url.as_ref().map(|url| (url.0.as_ref(), old.preferred_transport.as_ref().map_or("JSONRPC", |t| &t.0)));
     let others = old.additional_interfaces.iter().flat_map(|list| &list.items);
     let others = others.filter_map(|Obj(own)| Some((own.url.as_ref()?.0.as_ref(), own.transport.as_ref()?.0.as_ref())));
-    for (url, binding) in main.into_iter().chain(others) {
+    list_interfaces_of_0_3(version, main.into_iter().chain(others), &mut interfaces);
+    interfaces
+}
+
+/// Adds the interfaces that a card of 0.3 has, as URL and binding, but for those that are there already.
+pub(in crate::dialect) fn list_interfaces_of_0_3<'a>(
+    version: &str,
+    own: impl Iterator<Item = (&'a str, &'a str)>,
+    interfaces: &mut Vec<AgentInterface>,
+) {
+    for (url, binding) in own {
         let is_known = |own: &AgentInterface| {
             own.url == url && own.protocol_binding.eq_ignore_ascii_case(binding) && is_of_0_3(own)
         };
         if !interfaces.iter().any(is_known) {
             let (url, protocol_binding) = (url.to_owned(), binding.to_owned());
-            interfaces.push(AgentInterface {
-                url,
-                protocol_binding,
-                protocol_version: version.to_owned(),
-                tenant: None,
-            });
+            let protocol_version = version.to_owned();
+            interfaces.push(AgentInterface { url, protocol_binding, protocol_version, tenant: None });
         }
     }
-    interfaces
 }
 
 fn read_extensions(check: &mut Check<'_>, extensions: Option<List<Obj<Extension<'_>>>>) -> Vec<AgentExtension> {

@@ -45,7 +45,7 @@ fn lose_of_parts(parts: &mut [Part], spelling: &Spelling) {
     }
 }
 
-fn lose_of_message(message: &mut Message, spelling: &Spelling) {
+pub(in crate::dialect) fn lose_of_message(message: &mut Message, spelling: &Spelling) {
     lose_of_parts(&mut message.parts, spelling);
     if !spelling.has_references {
         message.reference_task_ids.clear();
@@ -56,7 +56,7 @@ fn lose_of_artifact(artifact: &mut Artifact, spelling: &Spelling) {
     lose_of_parts(&mut artifact.parts, spelling);
 }
 
-fn without_losses(mut update: Update, spelling: &Spelling) -> Update {
+pub(in crate::dialect) fn without_losses(mut update: Update, spelling: &Spelling) -> Update {
     match &mut update {
         Update::Task(view) => {
             let task = Arc::make_mut(&mut view.task);
@@ -95,7 +95,7 @@ fn request_without_losses(mut request: Request, spelling: &Spelling) -> Request 
 }
 
 /// A card of 0.3 has no signatures, no device flow, no word for PKCE.
-fn card_without_losses(mut card: AgentCard) -> AgentCard {
+pub(in crate::dialect) fn card_without_losses(mut card: AgentCard) -> AgentCard {
     card.signatures.clear();
     card.security_schemes.retain(|(_, scheme)| {
         !matches!(scheme, SecurityScheme::OAuth2 { flow: OAuthFlow { kind: OAuthFlowKind::DeviceCode, .. }, .. })
@@ -202,7 +202,7 @@ fn what_is_wrong_with_an_update_is_named() {
     }
 }
 
-fn every_refusal() -> Vec<ProtocolError> {
+pub(in crate::dialect) fn every_refusal() -> Vec<ProtocolError> {
     use ProtocolError as E;
     let because = || "because \u{2028} \"of\" that".to_owned();
     let violation = |field: &str| Violation { field: field.to_owned(), description: because() };

@@ -1,7 +1,7 @@
 //! How a call ends: a code, a text and details, in the trailers after the messages, or in the head of an answer without any.
 
 use http::{HeaderMap, HeaderValue};
-use switchboard_core::dialect::{Package, codes, encode_message_error, vocabulary_of_package};
+use switchboard_core::dialect::{Package, codes, vocabulary_of_package};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Vocabulary;
 
@@ -25,7 +25,7 @@ impl Ending {
 
     /// A refusal in the protocol's words.
     pub(super) fn of(package: Package, error: &ProtocolError) -> Self {
-        let status = encode_message_error(package, error);
+        let status = package.write_error(error);
         let challenges = matches!(error, ProtocolError::Unauthenticated { .. });
         Self { code: status.code, message: status.message, details: status.details, challenges }
     }

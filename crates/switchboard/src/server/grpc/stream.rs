@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::Frame as BodyFrame;
 use switchboard_core::call::{Frame, UpdateStream};
-use switchboard_core::dialect::{Dialect, Package, encode_message_update};
+use switchboard_core::dialect::{Dialect, Package};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::super::metrics::Metrics;
@@ -189,7 +189,7 @@ impl Streaming {
     fn message(&self, frame: &Frame) -> Option<Bytes> {
         let message = frame.update.message(self.package, |update| {
             self.metrics.encoded();
-            framed(|out| encode_message_update(self.package, update, out)).unwrap_or_default()
+            framed(|out| self.package.write_update(update, out)).unwrap_or_default()
         });
         (!message.is_empty()).then(|| message.clone())
     }

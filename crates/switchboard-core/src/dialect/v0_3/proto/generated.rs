@@ -1,5 +1,5 @@
 //! Made by `cargo run -p xtask --features proto -- proto`, not by hand.
-//! From `proto/a2a/v1/a2a.proto`; mark of both: a0fd24614e9b8353.
+//! From `proto/a2a/v1/a2a.proto`; mark of both: 519695ef4ca6b4a8.
 
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Task {
@@ -276,7 +276,9 @@ pub struct AgentCard {
     #[prost(message, repeated, tag = "15")]
     pub additional_interfaces: ::prost::alloc::vec::Vec<AgentInterface>,
     #[prost(message, optional, tag = "4")]
-    pub provider: ::core::option::Option<AgentProvider>,
+    pub provider: ::core::option::Option<
+        crate::dialect::protobuf::card::generated::AgentProvider,
+    >,
     #[prost(string, tag = "5")]
     pub version: ::prost::alloc::string::String,
     #[prost(string, tag = "6")]
@@ -286,20 +288,26 @@ pub struct AgentCard {
     #[prost(btree_map = "string, message", tag = "8")]
     pub security_schemes: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
-        SecurityScheme,
+        crate::dialect::protobuf::card::generated::SecurityScheme,
     >,
     #[prost(message, repeated, tag = "9")]
-    pub security: ::prost::alloc::vec::Vec<Security>,
+    pub security: ::prost::alloc::vec::Vec<
+        crate::dialect::protobuf::card::generated::SecurityRequirement,
+    >,
     #[prost(string, repeated, tag = "10")]
     pub default_input_modes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(string, repeated, tag = "11")]
     pub default_output_modes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(message, repeated, tag = "12")]
-    pub skills: ::prost::alloc::vec::Vec<AgentSkill>,
+    pub skills: ::prost::alloc::vec::Vec<
+        crate::dialect::protobuf::card::generated::AgentSkill,
+    >,
     #[prost(bool, tag = "13")]
     pub supports_authenticated_extended_card: bool,
     #[prost(message, repeated, tag = "17")]
-    pub signatures: ::prost::alloc::vec::Vec<AgentCardSignature>,
+    pub signatures: ::prost::alloc::vec::Vec<
+        crate::dialect::protobuf::card::generated::AgentCardSignature,
+    >,
     #[prost(string, tag = "18")]
     pub icon_url: ::prost::alloc::string::String,
 }
@@ -310,13 +318,6 @@ pub struct AgentInterface {
     #[prost(string, tag = "2")]
     pub transport: ::prost::alloc::string::String,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AgentProvider {
-    #[prost(string, tag = "1")]
-    pub url: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub organization: ::prost::alloc::string::String,
-}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AgentCapabilities {
     #[prost(bool, tag = "1")]
@@ -324,187 +325,8 @@ pub struct AgentCapabilities {
     #[prost(bool, tag = "2")]
     pub push_notifications: bool,
     #[prost(message, repeated, tag = "3")]
-    pub extensions: ::prost::alloc::vec::Vec<AgentExtension>,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct AgentExtension {
-    #[prost(string, tag = "1")]
-    pub uri: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(bool, tag = "3")]
-    pub required: bool,
-    #[prost(message, optional, tag = "4")]
-    pub params: ::core::option::Option<crate::dialect::protobuf::Verbatim>,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct AgentSkill {
-    #[prost(string, tag = "1")]
-    pub id: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub name: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(string, repeated, tag = "4")]
-    pub tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(string, repeated, tag = "5")]
-    pub examples: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(string, repeated, tag = "6")]
-    pub input_modes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(string, repeated, tag = "7")]
-    pub output_modes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(message, repeated, tag = "8")]
-    pub security: ::prost::alloc::vec::Vec<Security>,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct AgentCardSignature {
-    #[prost(string, tag = "1")]
-    pub protected: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub signature: ::prost::alloc::string::String,
-    #[prost(message, optional, tag = "3")]
-    pub header: ::core::option::Option<crate::dialect::protobuf::Verbatim>,
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct StringList {
-    #[prost(string, repeated, tag = "1")]
-    pub list: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct Security {
-    #[prost(btree_map = "string, message", tag = "1")]
-    pub schemes: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        StringList,
-    >,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct SecurityScheme {
-    #[prost(oneof = "security_scheme::Scheme", tags = "1, 2, 3, 4, 5")]
-    pub scheme: ::core::option::Option<security_scheme::Scheme>,
-}
-/// Nested message and enum types in `SecurityScheme`.
-pub mod security_scheme {
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Scheme {
-        #[prost(message, tag = "1")]
-        ApiKeySecurityScheme(super::ApiKeySecurityScheme),
-        #[prost(message, tag = "2")]
-        HttpAuthSecurityScheme(super::HttpAuthSecurityScheme),
-        #[prost(message, tag = "3")]
-        Oauth2SecurityScheme(super::OAuth2SecurityScheme),
-        #[prost(message, tag = "4")]
-        OpenIdConnectSecurityScheme(super::OpenIdConnectSecurityScheme),
-        #[prost(message, tag = "5")]
-        MtlsSecurityScheme(super::MutualTlsSecurityScheme),
-    }
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ApiKeySecurityScheme {
-    #[prost(string, tag = "1")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub location: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub name: ::prost::alloc::string::String,
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct HttpAuthSecurityScheme {
-    #[prost(string, tag = "1")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub scheme: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub bearer_format: ::prost::alloc::string::String,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct OAuth2SecurityScheme {
-    #[prost(string, tag = "1")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(message, optional, tag = "2")]
-    pub flows: ::core::option::Option<OAuthFlows>,
-    #[prost(string, tag = "3")]
-    pub oauth2_metadata_url: ::prost::alloc::string::String,
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct OpenIdConnectSecurityScheme {
-    #[prost(string, tag = "1")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub open_id_connect_url: ::prost::alloc::string::String,
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct MutualTlsSecurityScheme {
-    #[prost(string, tag = "1")]
-    pub description: ::prost::alloc::string::String,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct OAuthFlows {
-    #[prost(oneof = "o_auth_flows::Flow", tags = "1, 2, 3, 4")]
-    pub flow: ::core::option::Option<o_auth_flows::Flow>,
-}
-/// Nested message and enum types in `OAuthFlows`.
-pub mod o_auth_flows {
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Flow {
-        #[prost(message, tag = "1")]
-        AuthorizationCode(super::AuthorizationCodeOAuthFlow),
-        #[prost(message, tag = "2")]
-        ClientCredentials(super::ClientCredentialsOAuthFlow),
-        #[prost(message, tag = "3")]
-        Implicit(super::ImplicitOAuthFlow),
-        #[prost(message, tag = "4")]
-        Password(super::PasswordOAuthFlow),
-    }
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct AuthorizationCodeOAuthFlow {
-    #[prost(string, tag = "1")]
-    pub authorization_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub token_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub refresh_url: ::prost::alloc::string::String,
-    #[prost(btree_map = "string, string", tag = "4")]
-    pub scopes: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        ::prost::alloc::string::String,
-    >,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ClientCredentialsOAuthFlow {
-    #[prost(string, tag = "1")]
-    pub token_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub refresh_url: ::prost::alloc::string::String,
-    #[prost(btree_map = "string, string", tag = "3")]
-    pub scopes: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        ::prost::alloc::string::String,
-    >,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ImplicitOAuthFlow {
-    #[prost(string, tag = "1")]
-    pub authorization_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub refresh_url: ::prost::alloc::string::String,
-    #[prost(btree_map = "string, string", tag = "3")]
-    pub scopes: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        ::prost::alloc::string::String,
-    >,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PasswordOAuthFlow {
-    #[prost(string, tag = "1")]
-    pub token_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub refresh_url: ::prost::alloc::string::String,
-    #[prost(btree_map = "string, string", tag = "3")]
-    pub scopes: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        ::prost::alloc::string::String,
+    pub extensions: ::prost::alloc::vec::Vec<
+        crate::dialect::protobuf::card::generated::AgentExtension,
     >,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -582,4 +404,158 @@ impl Role {
             _ => None,
         }
     }
+}
+impl Task {
+    pub const ID: u32 = 1;
+    pub const CONTEXT_ID: u32 = 2;
+    pub const STATUS: u32 = 3;
+    pub const ARTIFACTS: u32 = 4;
+    pub const HISTORY: u32 = 5;
+    pub const METADATA: u32 = 6;
+}
+impl TaskStatus {
+    pub const STATE: u32 = 1;
+    pub const UPDATE: u32 = 2;
+    pub const TIMESTAMP: u32 = 3;
+}
+impl Message {
+    pub const MESSAGE_ID: u32 = 1;
+    pub const CONTEXT_ID: u32 = 2;
+    pub const TASK_ID: u32 = 3;
+    pub const ROLE: u32 = 4;
+    pub const CONTENT: u32 = 5;
+    pub const METADATA: u32 = 6;
+    pub const EXTENSIONS: u32 = 7;
+}
+impl Part {
+    pub const TEXT: u32 = 1;
+    pub const FILE: u32 = 2;
+    pub const DATA: u32 = 3;
+    pub const METADATA: u32 = 4;
+}
+impl FilePart {
+    pub const FILE_WITH_URI: u32 = 1;
+    pub const FILE_WITH_BYTES: u32 = 2;
+    pub const MIME_TYPE: u32 = 3;
+    pub const NAME: u32 = 4;
+}
+impl DataPart {
+    pub const DATA: u32 = 1;
+}
+impl Artifact {
+    pub const ARTIFACT_ID: u32 = 1;
+    pub const NAME: u32 = 3;
+    pub const DESCRIPTION: u32 = 4;
+    pub const PARTS: u32 = 5;
+    pub const METADATA: u32 = 6;
+    pub const EXTENSIONS: u32 = 7;
+}
+impl TaskStatusUpdateEvent {
+    pub const TASK_ID: u32 = 1;
+    pub const CONTEXT_ID: u32 = 2;
+    pub const STATUS: u32 = 3;
+    pub const FINAL: u32 = 4;
+    pub const METADATA: u32 = 5;
+}
+impl TaskArtifactUpdateEvent {
+    pub const TASK_ID: u32 = 1;
+    pub const CONTEXT_ID: u32 = 2;
+    pub const ARTIFACT: u32 = 3;
+    pub const APPEND: u32 = 4;
+    pub const LAST_CHUNK: u32 = 5;
+    pub const METADATA: u32 = 6;
+}
+impl StreamResponse {
+    pub const TASK: u32 = 1;
+    pub const MSG: u32 = 2;
+    pub const STATUS_UPDATE: u32 = 3;
+    pub const ARTIFACT_UPDATE: u32 = 4;
+}
+impl SendMessageRequest {
+    pub const REQUEST: u32 = 1;
+    pub const CONFIGURATION: u32 = 2;
+    pub const METADATA: u32 = 3;
+}
+impl SendMessageConfiguration {
+    pub const ACCEPTED_OUTPUT_MODES: u32 = 1;
+    pub const PUSH_NOTIFICATION: u32 = 2;
+    pub const HISTORY_LENGTH: u32 = 3;
+    pub const BLOCKING: u32 = 4;
+}
+impl SendMessageResponse {
+    pub const TASK: u32 = 1;
+    pub const MSG: u32 = 2;
+}
+impl GetTaskRequest {
+    pub const NAME: u32 = 1;
+    pub const HISTORY_LENGTH: u32 = 2;
+}
+impl CancelTaskRequest {
+    pub const NAME: u32 = 1;
+}
+impl TaskSubscriptionRequest {
+    pub const NAME: u32 = 1;
+}
+impl PushNotificationConfig {
+    pub const ID: u32 = 1;
+    pub const URL: u32 = 2;
+    pub const TOKEN: u32 = 3;
+    pub const AUTHENTICATION: u32 = 4;
+}
+impl AuthenticationInfo {
+    pub const SCHEMES: u32 = 1;
+    pub const CREDENTIALS: u32 = 2;
+}
+impl TaskPushNotificationConfig {
+    pub const NAME: u32 = 1;
+    pub const PUSH_NOTIFICATION_CONFIG: u32 = 2;
+}
+impl CreateTaskPushNotificationConfigRequest {
+    pub const PARENT: u32 = 1;
+    pub const CONFIG_ID: u32 = 2;
+    pub const CONFIG: u32 = 3;
+}
+impl GetTaskPushNotificationConfigRequest {
+    pub const NAME: u32 = 1;
+}
+impl DeleteTaskPushNotificationConfigRequest {
+    pub const NAME: u32 = 1;
+}
+impl ListTaskPushNotificationConfigRequest {
+    pub const PARENT: u32 = 1;
+    pub const PAGE_SIZE: u32 = 2;
+    pub const PAGE_TOKEN: u32 = 3;
+}
+impl ListTaskPushNotificationConfigResponse {
+    pub const CONFIGS: u32 = 1;
+    pub const NEXT_PAGE_TOKEN: u32 = 2;
+}
+impl AgentCard {
+    pub const PROTOCOL_VERSION: u32 = 16;
+    pub const NAME: u32 = 1;
+    pub const DESCRIPTION: u32 = 2;
+    pub const URL: u32 = 3;
+    pub const PREFERRED_TRANSPORT: u32 = 14;
+    pub const ADDITIONAL_INTERFACES: u32 = 15;
+    pub const PROVIDER: u32 = 4;
+    pub const VERSION: u32 = 5;
+    pub const DOCUMENTATION_URL: u32 = 6;
+    pub const CAPABILITIES: u32 = 7;
+    pub const SECURITY_SCHEMES: u32 = 8;
+    pub const SECURITY: u32 = 9;
+    pub const DEFAULT_INPUT_MODES: u32 = 10;
+    pub const DEFAULT_OUTPUT_MODES: u32 = 11;
+    pub const SKILLS: u32 = 12;
+    pub const SUPPORTS_AUTHENTICATED_EXTENDED_CARD: u32 = 13;
+    pub const SIGNATURES: u32 = 17;
+    pub const ICON_URL: u32 = 18;
+}
+impl AgentInterface {
+    pub const URL: u32 = 1;
+    pub const TRANSPORT: u32 = 2;
+}
+impl AgentCapabilities {
+    pub const STREAMING: u32 = 1;
+    pub const PUSH_NOTIFICATIONS: u32 = 2;
+    pub const EXTENSIONS: u32 = 3;
 }

@@ -1,22 +1,29 @@
-//! The spelling of 0.3's proto as protobuf itself: what travels over gRPC, as `a2a.v1`. It is `rest` without the JSON.
+//! The spelling of 0.3's proto as protobuf itself: what travels over gRPC, as `a2a.v1`. It is `rest` without the JSON, and fields
+//! are named as there. Each message is read into the model and written from it by what stands in one file: `message` and `task`
+//! have what is said and made, `push` webhooks, `resource` the names of both, `card` the agent card, `call` requests and what
+//! answers them.
 
+mod call;
 mod card;
-mod decode;
-mod encode;
 #[rustfmt::skip]
 pub mod generated;
+mod message;
+mod push;
 mod resource;
+#[allow(clippy::duplicate_mod, reason = "both packages have these messages, each its own")]
+#[path = "../../protobuf/task.rs"]
+mod task;
 
-pub use decode::decode_call;
-pub use encode::{encode_reply, encode_update};
+pub use call::{read_call, read_reply, write_call, write_reply};
+pub use card::{read_card, write_card};
+pub use task::{read_update, write_update};
 
 use crate::dialect::protobuf::{self, Status};
-use crate::error::ProtocolError;
-
 use crate::dialect::wire::V0_3_REST;
+use crate::error::ProtocolError;
 
 /// A refusal. That version has no table for gRPC; like the SDKs that serve it we use 1.0's.
 #[must_use]
-pub fn encode_error(error: &ProtocolError) -> Status {
-    protobuf::encode_error(error, |state| V0_3_REST.state(state))
+pub fn write_error(error: &ProtocolError) -> Status {
+    protobuf::write_error(error, |state| V0_3_REST.state(state))
 }

@@ -27,6 +27,10 @@ pub(super) fn read_push_config(check: &mut Check<'_>, field: Arguments<'_>, name
     }
 }
 
+pub(super) fn task_name(task: &TaskId) -> String {
+    format!("tasks/{task}")
+}
+
 pub(super) fn push_config_name(task: &TaskId, config: &ConfigId) -> String {
     format!("tasks/{task}/pushNotificationConfigs/{config}")
 }

@@ -10,7 +10,7 @@ use crate::error::ProtocolError;
 use crate::model::{Json, PartContent, PushConfig, Update};
 
 use super::super::proto::generated as wire;
-use super::super::proto::{decode_call, encode_reply, encode_update};
+use super::super::proto::{read_call, read_reply, read_update, write_reply, write_update};
 use super::super::rest::{decode_push_config_body, decode_send_body};
 use super::{folder, wrong};
 
@@ -35,11 +35,23 @@ fn compare<M: prost::Message + Default + PartialEq + std::fmt::Debug>(
     assert_eq!(ours, theirs, "{name}");
 }
 
+/// Checks what is written of a reply, and what is written of the reply that is read of the document.
 pub(super) fn check_reply(name: &str, reply: &Reply) {
+    let name = &format!("reply-{name}");
+    let method = match reply {
+        Reply::Task(_) => "GetTask",
+        Reply::SentTask(_) | Reply::SentMessage(_) => "SendMessage",
+        Reply::PushConfig(_) => "GetTaskPushNotificationConfig",
+        _ => "ListTaskPushNotificationConfig",
+    };
+    compare_reply(name, reply);
+    compare_reply(name, &read_reply(method, golden(name), &DecodeLimits::default()).unwrap());
+}
+
+fn compare_reply(name: &str, reply: &Reply) {
     use wire::send_message_response::Payload;
     let mut ours = Vec::new();
-    encode_reply(reply, &mut ours);
-    let name = &format!("reply-{name}");
+    write_reply(reply, &mut ours);
     match reply {
         Reply::Task(_) => compare(name, &ours, timeless),
         Reply::SentTask(_) | Reply::SentMessage(_) => compare(name, &ours, |sent: &mut wire::SendMessageResponse| {
@@ -52,11 +64,18 @@ pub(super) fn check_reply(name: &str, reply: &Reply) {
     }
 }
 
+/// As [`check_reply`].
 pub(super) fn check_update(name: &str, update: &Update) {
+    let name = &format!("update-{name}");
+    compare_update(name, update);
+    compare_update(name, &read_update(golden(name), &DecodeLimits::default()).unwrap());
+}
+
+fn compare_update(name: &str, update: &Update) {
     use wire::stream_response::Payload;
     let mut ours = Vec::new();
-    encode_update(update, &mut ours);
-    compare(&format!("update-{name}"), &ours, |update: &mut wire::StreamResponse| match &mut update.payload {
+    write_update(update, &mut ours);
+    compare(name, &ours, |update: &mut wire::StreamResponse| match &mut update.payload {
         Some(Payload::Task(task)) => timeless(task),
         Some(Payload::StatusUpdate(update)) => update.status.as_mut().unwrap().timestamp = None,
         _ => {}
@@ -64,7 +83,7 @@ pub(super) fn check_update(name: &str, update: &Update) {
 }
 
 fn decode(method: &str, message: Bytes) -> Result<Request, ProtocolError> {
-    decode_call(method, message, &DecodeLimits::default()).map(|decoded| decoded.request)
+    read_call(method, message, &DecodeLimits::default()).map(|decoded| decoded.request)
 }
 
 #[test]

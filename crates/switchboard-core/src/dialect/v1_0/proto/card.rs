@@ -1,154 +1,123 @@
 //! The agent card of 1.0.
 
-use crate::dialect::protobuf::{encode_object, write};
-use crate::model::{
-    AgentCapabilities, AgentCard, AgentSkill, OAuthFlow, OAuthFlowKind, SecurityRequirement, SecurityScheme,
-};
+use std::fmt::Arguments;
+
+use bytes::Bytes;
+
+use crate::dialect::json::{Check, DecodeLimits};
+use crate::dialect::protobuf::card::{entries, generated as shared, read_schemes, schemes_of};
+use crate::dialect::protobuf::{Holds, Lists, Place, decode_answer, list, optional, write};
+use crate::error::ProtocolError;
+use crate::model::{AgentCapabilities, AgentCard, AgentInterface};
 
 use super::generated as wire;
-use super::generated::o_auth_flows::Flow;
-use super::generated::security_scheme::Scheme;
+
+/// The lists of a card.
+const CARD: Lists = &[
+    Place(wire::AgentCard::SUPPORTED_INTERFACES, "supportedInterfaces", Holds::Many("entries", &[])),
+    Place(wire::AgentCard::CAPABILITIES, "capabilities", Holds::One(CAPABILITIES)),
+    Place(wire::AgentCard::SECURITY_SCHEMES, "securitySchemes", Holds::Many("entries", &[])),
+    Place(wire::AgentCard::SECURITY_REQUIREMENTS, "securityRequirements", Holds::Many("entries", &[])),
+    Place(wire::AgentCard::DEFAULT_INPUT_MODES, "defaultInputModes", Holds::Texts),
+    Place(wire::AgentCard::DEFAULT_OUTPUT_MODES, "defaultOutputModes", Holds::Texts),
+    Place(wire::AgentCard::SKILLS, "skills", Holds::Many("entries", &[])),
+    Place(wire::AgentCard::SIGNATURES, "signatures", Holds::Many("entries", &[])),
+];
+const CAPABILITIES: Lists = &[Place(wire::AgentCapabilities::EXTENSIONS, "extensions", Holds::Many("entries", &[]))];
 
 /// Appends a card.
-pub fn encode_card(card: &AgentCard, out: &mut Vec<u8>) {
-    write(&convert(card), out);
+pub fn write_card(card: &AgentCard, out: &mut Vec<u8>) {
+    write(&wire::AgentCard::of(card), out);
 }
 
-fn convert(card: &AgentCard) -> wire::AgentCard {
-    let interfaces = card.supported_interfaces.iter().map(|interface| wire::AgentInterface {
-        url: interface.url.clone(),
-        protocol_binding: interface.protocol_binding.clone(),
-        tenant: interface.tenant.clone().unwrap_or_default(),
-        protocol_version: interface.protocol_version.clone(),
-    });
-    let provider = card
-        .provider
-        .as_ref()
-        .map(|provider| wire::AgentProvider { url: provider.url.clone(), organization: provider.organization.clone() });
-    let signatures = card.signatures.iter().map(|signature| wire::AgentCardSignature {
-        protected: signature.protected.clone(),
-        signature: signature.signature.clone(),
-        header: signature.header.as_ref().map(encode_object),
-    });
-    wire::AgentCard {
-        name: card.name.clone(),
-        description: card.description.clone(),
-        supported_interfaces: interfaces.collect(),
-        provider,
-        version: card.version.clone(),
-        documentation_url: card.documentation_url.clone(),
-        capabilities: Some(capabilities(&card.capabilities)),
-        security_schemes: card.security_schemes.iter().map(|(name, it)| (name.clone(), scheme(it))).collect(),
-        security_requirements: card.security_requirements.iter().map(requirement).collect(),
-        default_input_modes: card.default_input_modes.clone(),
-        default_output_modes: card.default_output_modes.clone(),
-        skills: card.skills.iter().map(skill).collect(),
-        signatures: signatures.collect(),
-        icon_url: card.icon_url.clone(),
+/// Reads a card. What it leaves out has a default: lists are empty, capabilities absent, its version is 1.0.0.
+///
+/// # Errors
+/// [`ProtocolError::InvalidAgentResponse`] when the bytes are no card, else [`ProtocolError::InvalidParams`] naming the fields
+/// at fault.
+pub fn read_card(message: Bytes, limits: &DecodeLimits) -> Result<AgentCard, ProtocolError> {
+    let mut check = Check::new(limits);
+    let card = decode_answer::<wire::AgentCard>(message, CARD, limits)?.read(&mut check);
+    check.finish(card)
+}
+
+impl wire::AgentCard {
+    fn of(card: &AgentCard) -> Self {
+        let capabilities = wire::AgentCapabilities {
+            streaming: card.capabilities.streaming,
+            push_notifications: card.capabilities.push_notifications,
+            extensions: card.capabilities.extensions.iter().map(shared::AgentExtension::of).collect(),
+            extended_agent_card: card.capabilities.extended_agent_card,
+        };
+        Self {
+            name: card.name.clone(),
+            description: card.description.clone(),
+            supported_interfaces: card.supported_interfaces.iter().map(wire::AgentInterface::of).collect(),
+            provider: card.provider.as_ref().map(shared::AgentProvider::of),
+            version: card.version.clone(),
+            documentation_url: card.documentation_url.clone(),
+            capabilities: Some(capabilities),
+            security_schemes: schemes_of(&card.security_schemes),
+            security_requirements: card.security_requirements.iter().map(shared::SecurityRequirement::of).collect(),
+            default_input_modes: card.default_input_modes.clone(),
+            default_output_modes: card.default_output_modes.clone(),
+            skills: card.skills.iter().map(shared::AgentSkill::of).collect(),
+            signatures: card.signatures.iter().map(shared::AgentCardSignature::of).collect(),
+            icon_url: card.icon_url.clone(),
+        }
+    }
+
+    fn read(self, check: &mut Check<'_>) -> AgentCard {
+        let interfaces = format_args!("supportedInterfaces");
+        let capabilities = self.capabilities.unwrap_or_default();
+        let extensions = format_args!("capabilities.extensions");
+        AgentCard {
+            name: self.name,
+            description: self.description,
+            version: optional(self.version).unwrap_or_else(|| "1.0.0".to_owned()),
+            supported_interfaces: entries(check, interfaces, self.supported_interfaces, wire::AgentInterface::read),
+            provider: self.provider.map(shared::AgentProvider::read),
+            documentation_url: self.documentation_url,
+            icon_url: self.icon_url,
+            capabilities: AgentCapabilities {
+                streaming: capabilities.streaming,
+                push_notifications: capabilities.push_notifications,
+                extended_agent_card: capabilities.extended_agent_card,
+                extensions: entries(check, extensions, capabilities.extensions, shared::AgentExtension::read),
+            },
+            security_schemes: read_schemes(check, self.security_schemes),
+            security_requirements: self
+                .security_requirements
+                .into_iter()
+                .map(shared::SecurityRequirement::read)
+                .collect(),
+            default_input_modes: check.lines(format_args!("defaultInputModes"), list(self.default_input_modes)),
+            default_output_modes: check.lines(format_args!("defaultOutputModes"), list(self.default_output_modes)),
+            skills: entries(check, format_args!("skills"), self.skills, shared::AgentSkill::read),
+            signatures: entries(check, format_args!("signatures"), self.signatures, shared::AgentCardSignature::read),
+        }
     }
 }
 
-fn capabilities(capabilities: &AgentCapabilities) -> wire::AgentCapabilities {
-    let extensions = capabilities.extensions.iter().map(|extension| wire::AgentExtension {
-        uri: extension.uri.clone(),
-        description: extension.description.clone().unwrap_or_default(),
-        required: extension.required,
-        params: extension.params.as_ref().map(encode_object),
-    });
-    wire::AgentCapabilities {
-        streaming: capabilities.streaming,
-        push_notifications: capabilities.push_notifications,
-        extensions: extensions.collect(),
-        extended_agent_card: capabilities.extended_agent_card,
+impl wire::AgentInterface {
+    fn of(interface: &AgentInterface) -> Self {
+        Self {
+            url: interface.url.clone(),
+            protocol_binding: interface.protocol_binding.clone(),
+            tenant: interface.tenant.clone().unwrap_or_default(),
+            protocol_version: interface.protocol_version.clone(),
+        }
     }
-}
 
-fn skill(skill: &AgentSkill) -> wire::AgentSkill {
-    wire::AgentSkill {
-        id: skill.id.clone(),
-        name: skill.name.clone(),
-        description: skill.description.clone(),
-        tags: skill.tags.clone(),
-        examples: skill.examples.clone(),
-        input_modes: skill.input_modes.clone(),
-        output_modes: skill.output_modes.clone(),
-        security_requirements: skill.security_requirements.iter().map(requirement).collect(),
-    }
-}
-
-fn requirement(requirement: &SecurityRequirement) -> wire::SecurityRequirement {
-    let schemes = requirement.schemes.iter();
-    let schemes = schemes.map(|(name, scopes)| (name.clone(), wire::StringList { list: scopes.clone() }));
-    wire::SecurityRequirement { schemes: schemes.collect() }
-}
-
-fn scheme(scheme: &SecurityScheme) -> wire::SecurityScheme {
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let scheme = match scheme {
-        SecurityScheme::ApiKey { description, location, name } => {
-            Scheme::ApiKeySecurityScheme(wire::ApiKeySecurityScheme {
-                description: text(description),
-                location: location.clone(),
-                name: name.clone(),
-            })
+    fn read(self, check: &mut Check<'_>, at: Arguments<'_>) -> AgentInterface {
+        if self.url.is_empty() {
+            check.violation(format_args!("{at}.url"), "is required");
         }
-        SecurityScheme::Http { description, scheme, bearer_format } => {
-            Scheme::HttpAuthSecurityScheme(wire::HttpAuthSecurityScheme {
-                description: text(description),
-                scheme: scheme.clone(),
-                bearer_format: text(bearer_format),
-            })
+        AgentInterface {
+            url: self.url,
+            protocol_binding: self.protocol_binding,
+            protocol_version: self.protocol_version,
+            tenant: optional(self.tenant),
         }
-        SecurityScheme::OAuth2 { description, flow, metadata_url } => {
-            Scheme::Oauth2SecurityScheme(wire::OAuth2SecurityScheme {
-                description: text(description),
-                flows: Some(wire::OAuthFlows { flow: Some(oauth_flow(flow)) }),
-                oauth2_metadata_url: text(metadata_url),
-            })
-        }
-        SecurityScheme::OpenIdConnect { description, url } => {
-            Scheme::OpenIdConnectSecurityScheme(wire::OpenIdConnectSecurityScheme {
-                description: text(description),
-                open_id_connect_url: url.clone(),
-            })
-        }
-        SecurityScheme::MutualTls { description } => {
-            Scheme::MtlsSecurityScheme(wire::MutualTlsSecurityScheme { description: text(description) })
-        }
-    };
-    wire::SecurityScheme { scheme: Some(scheme) }
-}
-
-fn oauth_flow(flow: &OAuthFlow) -> Flow {
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let refresh_url = text(&flow.refresh_url);
-    let scopes = flow.scopes.iter().cloned().collect();
-    match flow.kind {
-        OAuthFlowKind::AuthorizationCode => Flow::AuthorizationCode(wire::AuthorizationCodeOAuthFlow {
-            authorization_url: text(&flow.authorization_url),
-            token_url: text(&flow.token_url),
-            refresh_url,
-            scopes,
-            pkce_required: flow.pkce_required,
-        }),
-        OAuthFlowKind::ClientCredentials => Flow::ClientCredentials(wire::ClientCredentialsOAuthFlow {
-            token_url: text(&flow.token_url),
-            refresh_url,
-            scopes,
-        }),
-        OAuthFlowKind::Implicit => Flow::Implicit(wire::ImplicitOAuthFlow {
-            authorization_url: text(&flow.authorization_url),
-            refresh_url,
-            scopes,
-        }),
-        OAuthFlowKind::Password => {
-            Flow::Password(wire::PasswordOAuthFlow { token_url: text(&flow.token_url), refresh_url, scopes })
-        }
-        OAuthFlowKind::DeviceCode => Flow::DeviceCode(wire::DeviceCodeOAuthFlow {
-            device_authorization_url: text(&flow.device_authorization_url),
-            token_url: text(&flow.token_url),
-            refresh_url,
-            scopes,
-        }),
     }
 }

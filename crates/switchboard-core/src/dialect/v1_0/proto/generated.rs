@@ -1,5 +1,5 @@
 //! Made by `cargo run -p xtask --features proto -- proto`, not by hand.
-//! From `proto/lf/a2a/v1/a2a.proto`; mark of both: b8281cd7e671a7af.
+//! From `proto/lf/a2a/v1/a2a.proto`; mark of both: f1f7043691939a5a.
 
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Task {
@@ -295,7 +295,9 @@ pub struct AgentCard {
     #[prost(message, repeated, tag = "3")]
     pub supported_interfaces: ::prost::alloc::vec::Vec<AgentInterface>,
     #[prost(message, optional, tag = "4")]
-    pub provider: ::core::option::Option<AgentProvider>,
+    pub provider: ::core::option::Option<
+        crate::dialect::protobuf::card::generated::AgentProvider,
+    >,
     #[prost(string, tag = "5")]
     pub version: ::prost::alloc::string::String,
     #[prost(string, optional, tag = "6")]
@@ -305,18 +307,24 @@ pub struct AgentCard {
     #[prost(btree_map = "string, message", tag = "8")]
     pub security_schemes: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
-        SecurityScheme,
+        crate::dialect::protobuf::card::generated::SecurityScheme,
     >,
     #[prost(message, repeated, tag = "9")]
-    pub security_requirements: ::prost::alloc::vec::Vec<SecurityRequirement>,
+    pub security_requirements: ::prost::alloc::vec::Vec<
+        crate::dialect::protobuf::card::generated::SecurityRequirement,
+    >,
     #[prost(string, repeated, tag = "10")]
     pub default_input_modes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(string, repeated, tag = "11")]
     pub default_output_modes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(message, repeated, tag = "12")]
-    pub skills: ::prost::alloc::vec::Vec<AgentSkill>,
+    pub skills: ::prost::alloc::vec::Vec<
+        crate::dialect::protobuf::card::generated::AgentSkill,
+    >,
     #[prost(message, repeated, tag = "13")]
-    pub signatures: ::prost::alloc::vec::Vec<AgentCardSignature>,
+    pub signatures: ::prost::alloc::vec::Vec<
+        crate::dialect::protobuf::card::generated::AgentCardSignature,
+    >,
     #[prost(string, optional, tag = "14")]
     pub icon_url: ::core::option::Option<::prost::alloc::string::String>,
 }
@@ -331,13 +339,6 @@ pub struct AgentInterface {
     #[prost(string, tag = "4")]
     pub protocol_version: ::prost::alloc::string::String,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AgentProvider {
-    #[prost(string, tag = "1")]
-    pub url: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub organization: ::prost::alloc::string::String,
-}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AgentCapabilities {
     #[prost(bool, optional, tag = "1")]
@@ -345,208 +346,11 @@ pub struct AgentCapabilities {
     #[prost(bool, optional, tag = "2")]
     pub push_notifications: ::core::option::Option<bool>,
     #[prost(message, repeated, tag = "3")]
-    pub extensions: ::prost::alloc::vec::Vec<AgentExtension>,
+    pub extensions: ::prost::alloc::vec::Vec<
+        crate::dialect::protobuf::card::generated::AgentExtension,
+    >,
     #[prost(bool, optional, tag = "4")]
     pub extended_agent_card: ::core::option::Option<bool>,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct AgentExtension {
-    #[prost(string, tag = "1")]
-    pub uri: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(bool, tag = "3")]
-    pub required: bool,
-    #[prost(message, optional, tag = "4")]
-    pub params: ::core::option::Option<crate::dialect::protobuf::Verbatim>,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct AgentSkill {
-    #[prost(string, tag = "1")]
-    pub id: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub name: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(string, repeated, tag = "4")]
-    pub tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(string, repeated, tag = "5")]
-    pub examples: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(string, repeated, tag = "6")]
-    pub input_modes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(string, repeated, tag = "7")]
-    pub output_modes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(message, repeated, tag = "8")]
-    pub security_requirements: ::prost::alloc::vec::Vec<SecurityRequirement>,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct AgentCardSignature {
-    #[prost(string, tag = "1")]
-    pub protected: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub signature: ::prost::alloc::string::String,
-    #[prost(message, optional, tag = "3")]
-    pub header: ::core::option::Option<crate::dialect::protobuf::Verbatim>,
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct StringList {
-    #[prost(string, repeated, tag = "1")]
-    pub list: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct SecurityRequirement {
-    #[prost(btree_map = "string, message", tag = "1")]
-    pub schemes: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        StringList,
-    >,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct SecurityScheme {
-    #[prost(oneof = "security_scheme::Scheme", tags = "1, 2, 3, 4, 5")]
-    pub scheme: ::core::option::Option<security_scheme::Scheme>,
-}
-/// Nested message and enum types in `SecurityScheme`.
-pub mod security_scheme {
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Scheme {
-        #[prost(message, tag = "1")]
-        ApiKeySecurityScheme(super::ApiKeySecurityScheme),
-        #[prost(message, tag = "2")]
-        HttpAuthSecurityScheme(super::HttpAuthSecurityScheme),
-        #[prost(message, tag = "3")]
-        Oauth2SecurityScheme(super::OAuth2SecurityScheme),
-        #[prost(message, tag = "4")]
-        OpenIdConnectSecurityScheme(super::OpenIdConnectSecurityScheme),
-        #[prost(message, tag = "5")]
-        MtlsSecurityScheme(super::MutualTlsSecurityScheme),
-    }
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ApiKeySecurityScheme {
-    #[prost(string, tag = "1")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub location: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub name: ::prost::alloc::string::String,
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct HttpAuthSecurityScheme {
-    #[prost(string, tag = "1")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub scheme: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub bearer_format: ::prost::alloc::string::String,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct OAuth2SecurityScheme {
-    #[prost(string, tag = "1")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(message, optional, tag = "2")]
-    pub flows: ::core::option::Option<OAuthFlows>,
-    #[prost(string, tag = "3")]
-    pub oauth2_metadata_url: ::prost::alloc::string::String,
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct OpenIdConnectSecurityScheme {
-    #[prost(string, tag = "1")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub open_id_connect_url: ::prost::alloc::string::String,
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct MutualTlsSecurityScheme {
-    #[prost(string, tag = "1")]
-    pub description: ::prost::alloc::string::String,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct OAuthFlows {
-    #[prost(oneof = "o_auth_flows::Flow", tags = "1, 2, 3, 4, 5")]
-    pub flow: ::core::option::Option<o_auth_flows::Flow>,
-}
-/// Nested message and enum types in `OAuthFlows`.
-pub mod o_auth_flows {
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Flow {
-        #[prost(message, tag = "1")]
-        AuthorizationCode(super::AuthorizationCodeOAuthFlow),
-        #[prost(message, tag = "2")]
-        ClientCredentials(super::ClientCredentialsOAuthFlow),
-        #[prost(message, tag = "3")]
-        Implicit(super::ImplicitOAuthFlow),
-        #[prost(message, tag = "4")]
-        Password(super::PasswordOAuthFlow),
-        #[prost(message, tag = "5")]
-        DeviceCode(super::DeviceCodeOAuthFlow),
-    }
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct AuthorizationCodeOAuthFlow {
-    #[prost(string, tag = "1")]
-    pub authorization_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub token_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub refresh_url: ::prost::alloc::string::String,
-    #[prost(btree_map = "string, string", tag = "4")]
-    pub scopes: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        ::prost::alloc::string::String,
-    >,
-    #[prost(bool, tag = "5")]
-    pub pkce_required: bool,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ClientCredentialsOAuthFlow {
-    #[prost(string, tag = "1")]
-    pub token_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub refresh_url: ::prost::alloc::string::String,
-    #[prost(btree_map = "string, string", tag = "3")]
-    pub scopes: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        ::prost::alloc::string::String,
-    >,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ImplicitOAuthFlow {
-    #[prost(string, tag = "1")]
-    pub authorization_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub refresh_url: ::prost::alloc::string::String,
-    #[prost(btree_map = "string, string", tag = "3")]
-    pub scopes: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        ::prost::alloc::string::String,
-    >,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PasswordOAuthFlow {
-    #[prost(string, tag = "1")]
-    pub token_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub refresh_url: ::prost::alloc::string::String,
-    #[prost(btree_map = "string, string", tag = "3")]
-    pub scopes: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        ::prost::alloc::string::String,
-    >,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct DeviceCodeOAuthFlow {
-    #[prost(string, tag = "1")]
-    pub device_authorization_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub token_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub refresh_url: ::prost::alloc::string::String,
-    #[prost(btree_map = "string, string", tag = "4")]
-    pub scopes: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        ::prost::alloc::string::String,
-    >,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -623,4 +427,173 @@ impl Role {
             _ => None,
         }
     }
+}
+impl Task {
+    pub const ID: u32 = 1;
+    pub const CONTEXT_ID: u32 = 2;
+    pub const STATUS: u32 = 3;
+    pub const ARTIFACTS: u32 = 4;
+    pub const HISTORY: u32 = 5;
+    pub const METADATA: u32 = 6;
+}
+impl TaskStatus {
+    pub const STATE: u32 = 1;
+    pub const MESSAGE: u32 = 2;
+    pub const TIMESTAMP: u32 = 3;
+}
+impl Message {
+    pub const MESSAGE_ID: u32 = 1;
+    pub const CONTEXT_ID: u32 = 2;
+    pub const TASK_ID: u32 = 3;
+    pub const ROLE: u32 = 4;
+    pub const PARTS: u32 = 5;
+    pub const METADATA: u32 = 6;
+    pub const EXTENSIONS: u32 = 7;
+    pub const REFERENCE_TASK_IDS: u32 = 8;
+}
+impl Part {
+    pub const TEXT: u32 = 1;
+    pub const RAW: u32 = 2;
+    pub const URL: u32 = 3;
+    pub const DATA: u32 = 4;
+    pub const METADATA: u32 = 5;
+    pub const FILENAME: u32 = 6;
+    pub const MEDIA_TYPE: u32 = 7;
+}
+impl Artifact {
+    pub const ARTIFACT_ID: u32 = 1;
+    pub const NAME: u32 = 2;
+    pub const DESCRIPTION: u32 = 3;
+    pub const PARTS: u32 = 4;
+    pub const METADATA: u32 = 5;
+    pub const EXTENSIONS: u32 = 6;
+}
+impl TaskStatusUpdateEvent {
+    pub const TASK_ID: u32 = 1;
+    pub const CONTEXT_ID: u32 = 2;
+    pub const STATUS: u32 = 3;
+    pub const METADATA: u32 = 4;
+}
+impl TaskArtifactUpdateEvent {
+    pub const TASK_ID: u32 = 1;
+    pub const CONTEXT_ID: u32 = 2;
+    pub const ARTIFACT: u32 = 3;
+    pub const APPEND: u32 = 4;
+    pub const LAST_CHUNK: u32 = 5;
+    pub const METADATA: u32 = 6;
+}
+impl StreamResponse {
+    pub const TASK: u32 = 1;
+    pub const MESSAGE: u32 = 2;
+    pub const STATUS_UPDATE: u32 = 3;
+    pub const ARTIFACT_UPDATE: u32 = 4;
+}
+impl SendMessageRequest {
+    pub const TENANT: u32 = 1;
+    pub const MESSAGE: u32 = 2;
+    pub const CONFIGURATION: u32 = 3;
+    pub const METADATA: u32 = 4;
+}
+impl SendMessageConfiguration {
+    pub const ACCEPTED_OUTPUT_MODES: u32 = 1;
+    pub const TASK_PUSH_NOTIFICATION_CONFIG: u32 = 2;
+    pub const HISTORY_LENGTH: u32 = 3;
+    pub const RETURN_IMMEDIATELY: u32 = 4;
+}
+impl SendMessageResponse {
+    pub const TASK: u32 = 1;
+    pub const MESSAGE: u32 = 2;
+}
+impl GetTaskRequest {
+    pub const TENANT: u32 = 1;
+    pub const ID: u32 = 2;
+    pub const HISTORY_LENGTH: u32 = 3;
+}
+impl ListTasksRequest {
+    pub const TENANT: u32 = 1;
+    pub const CONTEXT_ID: u32 = 2;
+    pub const STATUS: u32 = 3;
+    pub const PAGE_SIZE: u32 = 4;
+    pub const PAGE_TOKEN: u32 = 5;
+    pub const HISTORY_LENGTH: u32 = 6;
+    pub const STATUS_TIMESTAMP_AFTER: u32 = 7;
+    pub const INCLUDE_ARTIFACTS: u32 = 8;
+}
+impl ListTasksResponse {
+    pub const TASKS: u32 = 1;
+    pub const NEXT_PAGE_TOKEN: u32 = 2;
+    pub const PAGE_SIZE: u32 = 3;
+    pub const TOTAL_SIZE: u32 = 4;
+}
+impl CancelTaskRequest {
+    pub const TENANT: u32 = 1;
+    pub const ID: u32 = 2;
+    pub const METADATA: u32 = 3;
+}
+impl SubscribeToTaskRequest {
+    pub const TENANT: u32 = 1;
+    pub const ID: u32 = 2;
+}
+impl TaskPushNotificationConfig {
+    pub const TENANT: u32 = 1;
+    pub const ID: u32 = 2;
+    pub const TASK_ID: u32 = 3;
+    pub const URL: u32 = 4;
+    pub const TOKEN: u32 = 5;
+    pub const AUTHENTICATION: u32 = 6;
+}
+impl AuthenticationInfo {
+    pub const SCHEME: u32 = 1;
+    pub const CREDENTIALS: u32 = 2;
+}
+impl GetTaskPushNotificationConfigRequest {
+    pub const TENANT: u32 = 1;
+    pub const TASK_ID: u32 = 2;
+    pub const ID: u32 = 3;
+}
+impl DeleteTaskPushNotificationConfigRequest {
+    pub const TENANT: u32 = 1;
+    pub const TASK_ID: u32 = 2;
+    pub const ID: u32 = 3;
+}
+impl ListTaskPushNotificationConfigsRequest {
+    pub const TASK_ID: u32 = 1;
+    pub const PAGE_SIZE: u32 = 2;
+    pub const PAGE_TOKEN: u32 = 3;
+    pub const TENANT: u32 = 4;
+}
+impl ListTaskPushNotificationConfigsResponse {
+    pub const CONFIGS: u32 = 1;
+    pub const NEXT_PAGE_TOKEN: u32 = 2;
+}
+impl GetExtendedAgentCardRequest {
+    pub const TENANT: u32 = 1;
+}
+impl AgentCard {
+    pub const NAME: u32 = 1;
+    pub const DESCRIPTION: u32 = 2;
+    pub const SUPPORTED_INTERFACES: u32 = 3;
+    pub const PROVIDER: u32 = 4;
+    pub const VERSION: u32 = 5;
+    pub const DOCUMENTATION_URL: u32 = 6;
+    pub const CAPABILITIES: u32 = 7;
+    pub const SECURITY_SCHEMES: u32 = 8;
+    pub const SECURITY_REQUIREMENTS: u32 = 9;
+    pub const DEFAULT_INPUT_MODES: u32 = 10;
+    pub const DEFAULT_OUTPUT_MODES: u32 = 11;
+    pub const SKILLS: u32 = 12;
+    pub const SIGNATURES: u32 = 13;
+    pub const ICON_URL: u32 = 14;
+}
+impl AgentInterface {
+    pub const URL: u32 = 1;
+    pub const PROTOCOL_BINDING: u32 = 2;
+    pub const TENANT: u32 = 3;
+    pub const PROTOCOL_VERSION: u32 = 4;
+}
+impl AgentCapabilities {
+    pub const STREAMING: u32 = 1;
+    pub const PUSH_NOTIFICATIONS: u32 = 2;
+    pub const EXTENSIONS: u32 = 3;
+    pub const EXTENDED_AGENT_CARD: u32 = 4;
 }

@@ -17,13 +17,13 @@ use super::goldens::{check_written, hook, json};
 fn check_reply(name: &str, reply: Reply) {
     check_written(name, &encoded(|out| encode_reply(&reply, out)));
     #[cfg(feature = "protobuf")]
-    super::proto::check_written(name, |out| super::super::proto::encode_reply(&reply, out));
+    super::proto::check_reply(name, &reply);
 }
 
 fn check_update(name: &str, update: Update) {
     check_written(name, &encoded(|out| encode_update(&update, out)));
     #[cfg(feature = "protobuf")]
-    super::proto::check_written(name, |out| super::super::proto::encode_update(&update, out));
+    super::proto::check_update(name, &update);
 }
 
 fn at(text: &str) -> Timestamp {
