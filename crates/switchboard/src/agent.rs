@@ -255,10 +255,10 @@ impl AgentBuilder {
 
     /// Answers those who name no version in this dialect, with its own checks, limits and texts, wherever the agent has a
     /// JSON-RPC endpoint. Without it, a dialect has these only on its own mount, `/dialects/{name}`. Only accents that
-    /// travel over JSON-RPC ([`Dialect::RPC_SEEDS`]) can claim an endpoint; others leave it as it is.
+    /// travel over JSON-RPC ([`Dialect::COMPAT_RPC`]) can claim an endpoint; others leave it as it is.
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
-        self.accent.claim = Some(dialect).filter(|dialect| Dialect::RPC_SEEDS.contains(dialect));
+        self.accent.claim = Some(dialect).filter(|dialect| Dialect::COMPAT_RPC.contains(dialect));
         self
     }
 

@@ -363,7 +363,7 @@ async fn no_card_names_the_skills_of_users_and_organisations() {
         let mut paths = vec!["/.well-known/agent-card.json".to_owned(), "/.well-known/agent.json".to_owned()];
         paths.push("/agents/keeper/.well-known/agent-card.json".to_owned());
         paths.push("/api/agents/keeper/agent-card".to_owned());
-        paths.extend(Dialect::SEEDS.map(|seed| format!("/dialects/{}/.well-known/agent-card.json", seed.name())));
+        paths.extend(Dialect::COMPAT.map(|seed| format!("/dialects/{}/.well-known/agent-card.json", seed.name())));
         for path in paths {
             for request in [get(&path), unversioned(get(&path))] {
                 let card = edge.ask(request).await;

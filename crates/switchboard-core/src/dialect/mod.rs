@@ -2,19 +2,13 @@
 //! says what is particular to it. Whoever has a [`Dialect`] in hand asks it: `dialect.rules()`, `dialect.write_reply(…)`.
 //! Dialects do not import each other.
 
-pub mod agent_native;
 pub mod codes;
-pub mod corvid;
+pub mod compat;
 pub mod detect;
 pub mod json;
-mod kinds;
-pub mod nexus;
 #[cfg(feature = "protobuf")]
 pub mod protobuf;
-mod retold;
 mod row;
-pub mod selectools;
-mod shape;
 #[cfg(test)]
 mod testing;
 pub mod v0_3;
@@ -23,7 +17,6 @@ mod vocabulary;
 pub mod wire;
 
 pub use crate::model::{Dialect, Package};
-pub use retold::Told;
 pub use row::{Forms, Row};
 pub use vocabulary::vocabulary_of_package;
 
@@ -39,10 +32,10 @@ impl Dialect {
             Self::V1_0 => &v1_0::ROW,
             Self::V0_3 => &v0_3::rpc::ROW,
             Self::V0_3Rest => &v0_3::rest::ROW,
-            Self::AgentNative => &agent_native::ROW,
-            Self::Selectools => &selectools::ROW,
-            Self::Corvid => &corvid::ROW,
-            Self::Nexus => &nexus::ROW,
+            Self::AgentNative => &compat::agent_native::ROW,
+            Self::Selectools => &compat::selectools::ROW,
+            Self::Corvid => &compat::corvid::ROW,
+            Self::Nexus => &compat::nexus::ROW,
         }
     }
 
@@ -135,7 +128,7 @@ pub fn encode_message_error(package: Package, error: &ProtocolError) -> protobuf
 #[must_use]
 pub fn for_open_reader(view: TaskView) -> (Dialect, TaskView) {
     match view.task.dialect {
-        Dialect::AgentNative => (Dialect::V0_3, agent_native::with_answer_in_status(view)),
+        Dialect::AgentNative => (Dialect::V0_3, compat::agent_native::with_answer_in_status(view)),
         Dialect::Nexus => (Dialect::Nexus, view),
         Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::Selectools | Dialect::Corvid => {
             (Dialect::V0_3, view)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::corvid::{DEPTH_MAX, TIMEOUT_MS_DEFAULT};
+use switchboard_core::dialect::compat::corvid::{DEPTH_MAX, TIMEOUT_MS_DEFAULT};
 
 use super::cards::CardForm;
 use super::interfaces::ProtocolBinding;

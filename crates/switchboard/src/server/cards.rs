@@ -9,7 +9,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sha2::{Digest, Sha256};
 use switchboard_core::dialect::json::merge_objects;
-use switchboard_core::dialect::{Dialect, agent_native, corvid, nexus, selectools, v0_3, v1_0};
+use switchboard_core::dialect::compat::{agent_native, corvid, nexus, selectools};
+use switchboard_core::dialect::{Dialect, v0_3, v1_0};
 use switchboard_core::model::{AgentCard, AgentInterface, Timestamp};
 
 use super::body::ReplyBody;
@@ -88,7 +89,7 @@ impl ServedCards {
             api: served(api.into()),
             all: served(subject.encode(form, subject.url)),
             v1_0: served(subject.encode(CardForm::V1_0, subject.url)),
-            seeds: Dialect::SEEDS.into_iter().filter_map(own).collect(),
+            seeds: Dialect::COMPAT.into_iter().filter_map(own).collect(),
         }
     }
 

@@ -82,7 +82,7 @@ where
         Ok(verdict) => verdict,
         Err(Refusal { dialect, error }) => return refuse_in(dialect, error, id, &envelope.method),
     };
-    if Dialect::RPC_SEEDS.contains(&dialect) {
+    if Dialect::COMPAT_RPC.contains(&dialect) {
         // Boxed, so that others do not carry the room for it.
         let visit = seeds::Visit { shared, agent, identity: &identity, head, dialect };
         return Begun::Answered(Box::pin(seeds::answer(visit, envelope.into())).await);

@@ -202,7 +202,7 @@ fn place<'a>(segments: &[&'a str]) -> Option<Place<'a>> {
             id => Some(Place::Corvid(CorvidPlace::Task { id: decode(id)? })),
         },
         ["dialects", name, rest @ ..] => {
-            let dialect = Dialect::seed(name)?;
+            let dialect = Dialect::compat(name)?;
             seed_place(dialect, rest).map(|place| Place::Seed { dialect, is_own: true, place })
         }
         _ => {

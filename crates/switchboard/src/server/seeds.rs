@@ -5,7 +5,7 @@
 //! Those that travel over JSON-RPC go one way, which is told here; what a system does its own way is in its file. Corvid has
 //! no envelope and goes by itself.
 //!
-//! Adding one: a folder in core's `dialect/`, a row in `Dialect::SEEDS`, its places in `routes`, its card in `cards`, and
+//! Adding one: a folder in core's `dialect/`, a row in `Dialect::COMPAT`, its places in `routes`, its card in `cards`, and
 //! a file here with its `reply`.
 
 mod agent_native;

@@ -247,7 +247,7 @@ where
         }
         Place::Seed { place: SeedPlace::Card, .. } => takes("GET"),
         Place::Root | Place::JsonRpc | Place::Seed { .. } => {
-            match claimed(head, mount).filter(|dialect| Dialect::RPC_SEEDS.contains(dialect)) {
+            match claimed(head, mount).filter(|dialect| Dialect::COMPAT_RPC.contains(dialect)) {
                 Some(dialect) => Box::pin(seeds::serve(shared, agent, head, dialect, method, body)).await,
                 None if *method == Method::POST => jsonrpc::serve(shared, agent, head, body).await,
                 None => takes("POST"),

@@ -17,7 +17,7 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 use switchboard::{AgentBuilder, Artifact, Server, Turn};
 use switchboard_core::call::Caller;
-use switchboard_core::dialect::selectools;
+use switchboard_core::dialect::compat::selectools;
 use switchboard_core::lifecycle::{Event, Inbound};
 use switchboard_core::model::{Dialect, Json, Message, TaskId, TaskState, Timestamp};
 use switchboard_engine::memory::MemoryStore;

@@ -2,7 +2,7 @@
 
 use http::{HeaderValue, Response, StatusCode, header};
 use switchboard_core::call::Reply;
-use switchboard_core::dialect::agent_native::{decode_call, failed, is_failure, no_streaming};
+use switchboard_core::dialect::compat::agent_native::{decode_call, failed, is_failure, no_streaming};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Task, TaskState, TaskView};
 

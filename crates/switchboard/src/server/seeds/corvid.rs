@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use http_body::Body;
 use switchboard_core::call::Request;
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::corvid::{
+use switchboard_core::dialect::compat::corvid::{
     NO_AGENT, RATE_EXCEEDED, Sent, TOO_DEEP, decode_send, encode_reply, encode_text,
 };
 use switchboard_core::error::ProtocolError;

@@ -2,7 +2,7 @@
 
 use switchboard_core::call::{Caller, Reply, Request, SendMessage};
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::nexus::{Call, decode_call};
+use switchboard_core::dialect::compat::nexus::{Call, decode_call};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Message, Task, TaskId};
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header;
 use http_body::Body;
 use switchboard_core::call::{Reply, Request};
-use switchboard_core::dialect::selectools::{Call, Envelope, decode_call};
+use switchboard_core::dialect::compat::selectools::{Call, Envelope, decode_call};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::TaskId;
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use switchboard_core::call::{Frame, SharedUpdate, UpdateStream};
-use switchboard_core::dialect::agent_native::STREAM_ID;
-use switchboard_core::dialect::{Dialect, Told, agent_native, nexus};
+use switchboard_core::dialect::compat::agent_native::STREAM_ID;
+use switchboard_core::dialect::Dialect;
+use switchboard_core::dialect::compat::{Told, agent_native, nexus};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{TaskView, Update};
 

@@ -6,7 +6,7 @@ use std::fmt::Arguments;
 use serde_json::value::RawValue;
 
 use crate::dialect::json::{Check, Members, Object, merge_objects, write_json};
-use crate::dialect::kinds;
+use crate::dialect::compat::kinds;
 use crate::model::{Json, Part};
 
 use super::TYPE;

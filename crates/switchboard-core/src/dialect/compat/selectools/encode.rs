@@ -2,7 +2,7 @@
 
 use crate::call::Reply;
 use crate::dialect::json::{Object, write_array, write_json, write_str};
-use crate::dialect::kinds;
+use crate::dialect::compat::kinds;
 use crate::model::{
     Artifact, ArtifactView, FAILED_UNTOLD, Json, Message, Part, PartContent, Role, TIMED_OUT, TaskState, TaskStatus,
     TaskView, Timestamp, Update,

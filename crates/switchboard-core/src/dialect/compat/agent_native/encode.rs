@@ -2,7 +2,7 @@
 
 use crate::call::Reply;
 use crate::dialect::json::{Object, write_array, write_timestamp};
-use crate::dialect::kinds;
+use crate::dialect::compat::kinds;
 use crate::model::{
     Artifact, ArtifactView, Message, Part, Role, StatusUpdate, TaskState, TaskStatus, TaskView, Update,
 };

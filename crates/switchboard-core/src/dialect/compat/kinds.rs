@@ -1,4 +1,4 @@
-//! Parts that name what they hold: `text`, `file` or `data`, in a member `kind` or `type`. The accents of 0.3's family
+//! Parts that name what they hold: `text`, `file` or `data`, in a member `kind` or `type`. Several compat dialects
 //! share them; each says which of the two members it reads and writes.
 
 use std::fmt::Arguments;
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::model::{Part, PartContent};
 
-use super::json::{Check, Obj, Object, Raw, Text, decode_base64, excerpt, present_raw, write_base64, write_json};
+use crate::dialect::json::{Check, Obj, Object, Raw, Text, decode_base64, excerpt, present_raw, write_base64, write_json};
 
 #[derive(Deserialize)]
 pub(super) struct WirePart<'a> {

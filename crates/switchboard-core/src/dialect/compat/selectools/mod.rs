@@ -1,4 +1,4 @@
-//! What agents of the Python library selectools (1.3) speak: an accent of A2A 0.2. Text comes first, a send waits for its
+//! What agents of the Python library selectools (1.3) speak, which is close to A2A 0.2. Text comes first, a send waits for its
 //! end, and a task that is kept has ended. It is spoken on its own mount and where an agent claims the shared paths for
 //! it; elsewhere its requests are 0.3's, and are answered so.
 //! - Requests: [`Envelope`], [`decode_call`], in the order and with the texts of the original.
@@ -36,7 +36,7 @@ use std::borrow::Cow;
 
 use crate::model::{Message, PartContent, Rules};
 
-use super::row::{Forms, Row, USUAL, usual_http_status};
+use crate::dialect::row::{Forms, Row, USUAL, usual_http_status};
 
 /// The media type of a part that is kept as it stands because it is none of the kinds that are understood.
 const VERBATIM: &str = "application/vnd.selectools.part+json";
@@ -63,7 +63,7 @@ pub fn prompt(message: &Message) -> String {
 }
 
 /// What is particular to selectools.
-pub(super) static ROW: Row = Row {
+pub(in crate::dialect) static ROW: Row = Row {
     rules: Rules { drops_dashes: true, prompt, refuses_wrong_answers: false, ..USUAL },
     forms: Forms {
         reply: encode_reply,

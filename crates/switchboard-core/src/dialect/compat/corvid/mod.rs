@@ -25,11 +25,11 @@ pub use error::{NO_AGENT, RATE_EXCEEDED, TOO_DEEP, encode_http_error, encode_tex
 
 use crate::model::Rules;
 
-use super::row::{Forms, Row, USUAL, usual_http_status};
-use super::wire::{V0_3, write_rpc_error};
+use crate::dialect::row::{Forms, Row, USUAL, usual_http_status};
+use crate::dialect::wire::{V0_3, write_rpc_error};
 
 /// What is particular to corvid.
-pub(super) static ROW: Row = Row {
+pub(in crate::dialect) static ROW: Row = Row {
     rules: Rules {
         asks_for_at_most: true,
         answers_before_the_run: true,

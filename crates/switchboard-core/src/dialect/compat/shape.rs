@@ -11,11 +11,11 @@ use serde_json::value::RawValue;
 
 use crate::model::Dialect;
 
-use super::json::{Obj, Text};
+use crate::dialect::json::{Obj, Text};
 
 /// The shape of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(in crate::dialect) enum Shape {
     /// It holds no message: nothing in it is spelled in one way or another.
     Open,
     /// As 0.3 has it, or as nobody has it, which is for 0.3 to refuse.
@@ -24,7 +24,7 @@ pub(super) enum Shape {
     Of(Dialect),
 }
 
-pub(super) fn shape(method: &str, params: Option<&str>) -> Shape {
+pub(in crate::dialect) fn shape(method: &str, params: Option<&str>) -> Shape {
     let is_send = matches!(method, "message/send" | "message/stream" | "tasks/send" | "tasks/sendSubscribe");
     let Some(params) = params.filter(|_| is_send) else { return if is_send { Shape::Plain } else { Shape::Open } };
     // A part that says its `type`, a send that says it is `async`, and a method that has an older name.

@@ -30,11 +30,11 @@ pub use part::TYPE_KEY;
 
 use crate::model::{Rules, Vocabulary};
 
-use super::row::{Forms, Row, USUAL, usual_http_status};
-use super::vocabulary;
+use crate::dialect::row::{Forms, Row, USUAL, usual_http_status};
+use crate::dialect::vocabulary;
 
 /// What is particular to NEXUS.
-pub(super) static ROW: Row = Row {
+pub(in crate::dialect) static ROW: Row = Row {
     rules: Rules {
         // The id that a client chooses for a task is what its repeats are known by.
         words: Vocabulary { idempotency_key: "id", ..vocabulary::V0_3 },

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::call::SendMessage;
 use crate::dialect::json::{Check, DecodeLimits, List, Members, Obj};
-use crate::dialect::kinds;
+use crate::dialect::compat::kinds;
 use crate::error::ProtocolError;
 use crate::model::{Json, Message, Part, Role, TaskId};
 

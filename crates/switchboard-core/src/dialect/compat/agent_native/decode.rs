@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::call::{Request, SendMessage};
 use crate::dialect::json::{Check, DecodeLimits, List, Obj, Text, excerpt, read_params, unknown_method};
-use crate::dialect::kinds;
+use crate::dialect::compat::kinds;
 use crate::error::ProtocolError;
 use crate::model::{Message, Part, Role};
 

@@ -9,7 +9,7 @@ use crate::model::{
 
 use super::super::{Narrator, ends_stream, with_answer_in_status};
 use super::{says, task, written};
-use crate::dialect::Told;
+use crate::dialect::compat::Told;
 
 fn opened() -> Update {
     Update::Task(TaskView::whole(Arc::new(task(TaskState::Submitted))))

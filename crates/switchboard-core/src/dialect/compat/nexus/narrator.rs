@@ -1,6 +1,6 @@
 //! A stream as NEXUS has it: the task, first as it was accepted and then after each change, until it waits or is over.
 
-use crate::dialect::retold::{News, Retold, Told};
+use crate::dialect::compat::retold::{News, Retold, Told};
 use crate::model::{TaskView, Update};
 
 /// Keeps the task that a stream is about, as far as it has come.

@@ -1,4 +1,4 @@
-//! What apps of the agent-native framework speak among themselves: an accent of A2A 0.3. Parts name their `type`, nothing
+//! What apps of the agent-native framework speak among themselves, which is close to A2A 0.3. Parts name their `type`, nothing
 //! has a `kind`, messages have no ids, and whoever asks reads the answer in the message of the status.
 //! - Requests: [`decode_call`]; a send may be `async` and name an `idempotencyKey`.
 //! - Replies: [`encode_reply`], [`encode_task`]; a stream tells whole tasks ([`Narrator`]); cards: [`encode_card`];
@@ -33,8 +33,8 @@ pub use narrator::{Narrator, failed, is_failure};
 
 use crate::model::{Rules, TaskState, Update, Vocabulary};
 
-use super::row::{Forms, Row, USUAL, usual_http_status};
-use super::vocabulary;
+use crate::dialect::row::{Forms, Row, USUAL, usual_http_status};
+use crate::dialect::vocabulary;
 
 /// The member in which parts say what they are.
 const TYPE: &str = "type";
@@ -58,7 +58,7 @@ fn ends(state: TaskState) -> bool {
 }
 
 /// What is particular to agent-native.
-pub(super) static ROW: Row = Row {
+pub(in crate::dialect) static ROW: Row = Row {
     rules: Rules {
         words: Vocabulary { idempotency_key: "idempotencyKey", ..vocabulary::V0_3 },
         frees_keys: true,

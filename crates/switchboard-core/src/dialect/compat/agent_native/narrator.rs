@@ -1,7 +1,7 @@
 //! A stream as agent-native tells it: a whole task at each event, and an error where the agent failed. Nothing is said
 //! before the agent says something, so a task that is done at once is one event, and nothing is said twice.
 
-use crate::dialect::retold::{News, Retold, Told};
+use crate::dialect::compat::retold::{News, Retold, Told};
 use crate::error::ProtocolError;
 use crate::model::{FAILED_UNTOLD, Task, TaskState, TaskView, Update};
 
