@@ -43,13 +43,13 @@ pub(super) const WALLS: &[Wall] = &[
     Wall {
         name: "dialects do not know each other",
         rooms: &["crates/switchboard-core/src/dialect"],
-        law: ApartExcept(&["codes", "detect", "json", "protobuf", "row", "vocabulary", "wire"]),
+        law: ApartExcept(&["codes", "detect", "json", "outgoing", "protobuf", "row", "vocabulary", "wire"]),
         because: "a dialect that leans on another cannot be added, changed or removed alone",
     },
     Wall {
         name: "compat dialects do not know each other",
         rooms: &["crates/switchboard-core/src/dialect/compat"],
-        law: ApartExcept(&["kinds", "retold", "shape"]),
+        law: ApartExcept(&["kinds", "refusal", "retold", "sendable", "shape"]),
         because: "a system that is no longer in use is removed with its folder, and nothing else may need it",
     },
     Wall {

@@ -15,8 +15,8 @@ use std::borrow::Cow;
 use crate::error::ProtocolError;
 use crate::model::{Dialect, Package};
 
-use super::json::excerpt;
 use super::compat::shape::{Shape, shape};
+use super::json::excerpt;
 
 /// What is known of a request when its dialect is decided.
 #[derive(Clone, Copy, Debug)]

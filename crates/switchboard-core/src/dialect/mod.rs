@@ -1,11 +1,13 @@
 //! How the model is spelled on the wire. A dialect is a pure translator in a folder of its own, and a [`Row`] in that folder
-//! says what is particular to it. Whoever has a [`Dialect`] in hand asks it: `dialect.rules()`, `dialect.write_reply(…)`.
+//! says what is particular to it. Whoever has a [`Dialect`] in hand asks it: `dialect.rules()`, `dialect.write_reply(…)` on the
+//! side of a server, `dialect.write_call(…)` and `dialect.read_reply(…)` on the side of a client.
 //! Dialects do not import each other.
 
 pub mod codes;
 pub mod compat;
 pub mod detect;
 pub mod json;
+mod outgoing;
 #[cfg(feature = "protobuf")]
 pub mod protobuf;
 mod row;
@@ -17,12 +19,13 @@ mod vocabulary;
 pub mod wire;
 
 pub use crate::model::{Dialect, Package};
+pub use outgoing::{OutgoingCall, Transport, WrittenCall};
 pub use row::{Forms, Row};
 pub use vocabulary::vocabulary_of_package;
 
-use crate::call::Reply;
+use crate::call::{Reply, Request};
 use crate::error::ProtocolError;
-use crate::model::{Rules, TaskView, Update};
+use crate::model::{AgentCard, Rules, TaskView, Update};
 
 impl Dialect {
     /// All that is particular to this dialect.
@@ -74,6 +77,51 @@ impl Dialect {
     /// Writes the body of an HTTP error that is answered with the given status.
     pub fn write_http_error(self, error: &ProtocolError, http: u16, out: &mut Vec<u8>) {
         (self.row().forms.http_error)(error, http, out);
+    }
+
+    /// Writes a call to an agent that speaks this dialect.
+    ///
+    /// # Errors
+    /// [`ProtocolError::UnsupportedOperation`] naming a call or a transport that the dialect does not have, or
+    /// [`ProtocolError::InvalidParams`] naming what it cannot say.
+    pub fn write_call(self, call: &OutgoingCall<'_>) -> Result<WrittenCall, ProtocolError> {
+        (self.row().forms.call)(call)
+    }
+
+    /// Reads what `request` was answered with: the result of JSON-RPC, or the body of HTTP. The answer to a call that is
+    /// streamed is read as the one to the same call that is not.
+    ///
+    /// # Errors
+    /// [`ProtocolError::ParseError`] when it is not JSON, else [`ProtocolError::InvalidParams`] naming the field.
+    pub fn read_reply(
+        self,
+        request: &Request,
+        text: &[u8],
+        limits: &json::DecodeLimits,
+    ) -> Result<Reply, ProtocolError> {
+        (self.row().forms.read_reply)(request, text, limits)
+    }
+
+    /// Reads one update of a stream.
+    ///
+    /// # Errors
+    /// As [`Dialect::read_reply`].
+    pub fn read_update(self, text: &[u8], limits: &json::DecodeLimits) -> Result<Update, ProtocolError> {
+        (self.row().forms.read_update)(text, limits)
+    }
+
+    /// Reads the body of a refusal, which came with the status `http` if it came over plain HTTP. None if it is none.
+    #[must_use]
+    pub fn read_error(self, body: &[u8], http: Option<u16>) -> Option<wire::ReadError> {
+        (self.row().forms.read_error)(body, http)
+    }
+
+    /// Reads an agent card.
+    ///
+    /// # Errors
+    /// As [`Dialect::read_reply`].
+    pub fn read_card(self, body: &[u8], limits: &json::DecodeLimits) -> Result<AgentCard, ProtocolError> {
+        (self.row().forms.read_card)(body, limits)
     }
 }
 
@@ -127,11 +175,5 @@ pub fn encode_message_error(package: Package, error: &ProtocolError) -> protobuf
 /// that is a word, in the dialect it was begun in.
 #[must_use]
 pub fn for_open_reader(view: TaskView) -> (Dialect, TaskView) {
-    match view.task.dialect {
-        Dialect::AgentNative => (Dialect::V0_3, compat::agent_native::with_answer_in_status(view)),
-        Dialect::Nexus => (Dialect::Nexus, view),
-        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::Selectools | Dialect::Corvid => {
-            (Dialect::V0_3, view)
-        }
-    }
+    (view.task.dialect.row().forms.for_open_reader)(view)
 }

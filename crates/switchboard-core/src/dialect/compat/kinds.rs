@@ -9,7 +9,9 @@ use serde_json::value::RawValue;
 
 use crate::model::{Part, PartContent};
 
-use crate::dialect::json::{Check, Obj, Object, Raw, Text, decode_base64, excerpt, present_raw, write_base64, write_json};
+use crate::dialect::json::{
+    Check, Obj, Object, Raw, Text, decode_base64, excerpt, present_raw, write_base64, write_json,
+};
 
 #[derive(Deserialize)]
 pub(super) struct WirePart<'a> {

@@ -5,15 +5,19 @@
 //!
 //! The folders do not import each other. What several of them use stands beside them:
 //! - `kinds`: parts that name what they hold in a member `kind` or `type`;
+//! - `refusal`: a refusal that is a text, as it is read;
 //! - `retold`: a stream of updates told as whole tasks;
+//! - `sendable`: what a send may ask that none of them can say;
 //! - `shape`: which of the dialects a message is spelled in, where its path does not tell.
 
 pub mod agent_native;
 pub mod corvid;
 mod kinds;
 pub mod nexus;
+mod refusal;
 mod retold;
 pub mod selectools;
+mod sendable;
 pub(super) mod shape;
 
 pub use retold::Told;

@@ -1,7 +1,9 @@
 //! The card as the original generates it.
 
-use crate::dialect::json::{Object, write_array, write_strings};
-use crate::model::{AgentCard, AgentSkill, SecurityScheme};
+use crate::dialect::json::{DecodeLimits, Object, write_array, write_strings};
+use crate::dialect::wire;
+use crate::error::ProtocolError;
+use crate::model::{AgentCard, AgentSkill, Dialect, SecurityScheme};
 
 /// Writes a card for an agent served at `url`.
 pub fn encode_card(card: &AgentCard, url: &str, out: &mut Vec<u8>) {
@@ -60,4 +62,12 @@ fn encode_security(card: &AgentCard, object: &mut Object<'_>) {
         write_strings(requirement.key(name(*is_jwt)), &[]);
         requirement.close();
     });
+}
+
+/// Reads a card. What it leaves out has a default, and any version of A2A may stand beside it.
+///
+/// # Errors
+/// As [`wire::read_card`].
+pub fn read_card(body: &[u8], limits: &DecodeLimits) -> Result<AgentCard, ProtocolError> {
+    wire::read_card_of(body, Dialect::AgentNative.version(), limits)
 }

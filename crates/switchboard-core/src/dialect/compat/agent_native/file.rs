@@ -5,8 +5,8 @@ use std::fmt::Arguments;
 
 use serde_json::value::RawValue;
 
-use crate::dialect::json::{Check, Members, Object, merge_objects, write_json};
 use crate::dialect::compat::kinds;
+use crate::dialect::json::{Check, Members, Object, merge_objects, write_json};
 use crate::model::{Json, Part};
 
 use super::TYPE;

@@ -1,6 +1,8 @@
 //! Refusals: an HTTP status and a text in `error`. Where the original has a text, it is that one.
 
+use crate::dialect::compat::refusal::{self, is_about};
 use crate::dialect::json::Object;
+use crate::dialect::wire::ReadError;
 use crate::error::ProtocolError;
 
 /// The text of a send to a server none of whose agents takes calls of this dialect.
@@ -30,4 +32,21 @@ pub fn encode_text(text: &str, out: &mut Vec<u8>) {
     let mut object = Object::open(out);
     object.str("error", text);
     object.close();
+}
+
+/// Reads a refusal. The status it came with tells most of them apart; of those that are answered with 400 and 404 the text does.
+#[must_use]
+pub fn read_error(body: &[u8], http: Option<u16>) -> Option<ReadError> {
+    let mut read = refusal::read(body)?;
+    let text = read.message.clone();
+    if text == TOO_DEEP || text == NO_AGENT {
+        is_about(&mut read, "UNSUPPORTED_OPERATION", &[]);
+    } else if http == Some(400) {
+        let violation = refusal::violation(&text);
+        if !violation.field.is_empty() {
+            is_about(&mut read, "INVALID_PARAMS", &[]);
+            read.violations = vec![violation];
+        }
+    }
+    Some(read)
 }

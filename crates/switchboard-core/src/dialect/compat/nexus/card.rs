@@ -1,7 +1,9 @@
 //! The card as agents of NEXUS have it. Nothing that this dialect cannot do is among its capabilities.
 
-use crate::dialect::json::{Object, write_array, write_str, write_strings};
-use crate::model::{AgentCard, SecurityScheme};
+use crate::dialect::json::{DecodeLimits, Object, write_array, write_str, write_strings};
+use crate::dialect::wire;
+use crate::error::ProtocolError;
+use crate::model::{AgentCard, Dialect, SecurityScheme};
 
 /// Writes a card for an agent whose JSON-RPC endpoint is `url`.
 pub fn encode_card(card: &AgentCard, url: &str, out: &mut Vec<u8>) {
@@ -32,4 +34,12 @@ pub fn encode_card(card: &AgentCard, url: &str, out: &mut Vec<u8>) {
         authentication.close();
     }
     object.close();
+}
+
+/// Reads a card. What it leaves out has a default, and any version of A2A may stand beside it.
+///
+/// # Errors
+/// As [`wire::read_card`].
+pub fn read_card(body: &[u8], limits: &DecodeLimits) -> Result<AgentCard, ProtocolError> {
+    wire::read_card_of(body, Dialect::Nexus.version(), limits)
 }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::dialect::json::{Members, Object, merge_objects, write_json};
 use crate::model::{Json, JsonLimits, Message};
 
-use super::encode::encode_message;
+use super::message::encode_message;
 
 /// The name in a message's metadata of what the model does not keep of it.
 pub const KEY: &str = "selectoolsMessage";

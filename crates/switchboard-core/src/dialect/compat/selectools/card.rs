@@ -1,7 +1,9 @@
 //! The card as the original writes it: one skill per tool, no capabilities, plain text in and out.
 
-use crate::dialect::json::{Object, write_array, write_str};
-use crate::model::AgentCard;
+use crate::dialect::json::{DecodeLimits, Object, write_array, write_str};
+use crate::dialect::wire;
+use crate::error::ProtocolError;
+use crate::model::{AgentCard, Dialect};
 
 /// Writes a card. The original leaves `url` empty unless it is told one.
 pub fn encode_card(card: &AgentCard, url: &str, out: &mut Vec<u8>) {
@@ -28,4 +30,14 @@ pub fn encode_card(card: &AgentCard, url: &str, out: &mut Vec<u8>) {
         object.close();
     });
     object.close();
+}
+
+/// Reads a card. One with an empty `url` has no interface: the agent is where the card was found.
+///
+/// # Errors
+/// As [`wire::read_card`].
+pub fn read_card(body: &[u8], limits: &DecodeLimits) -> Result<AgentCard, ProtocolError> {
+    let mut card = wire::read_card_of(body, Dialect::Selectools.version(), limits)?;
+    card.supported_interfaces.retain(|own| !own.url.is_empty());
+    Ok(card)
 }

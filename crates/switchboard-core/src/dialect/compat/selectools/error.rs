@@ -1,11 +1,15 @@
 //! Refusals: a code and a text, no data. Where the original has a text, it is that one, to the letter.
 
 use crate::dialect::codes;
+use crate::dialect::compat::refusal::{self, is_about};
 use crate::dialect::json::{Object, write_i64};
-use crate::error::ProtocolError;
+use crate::dialect::wire::ReadError;
+use crate::error::{ProtocolError, Violation};
 use crate::model::TaskId;
 
 use super::python;
+
+const UNAUTHENTICATED: &str = "Missing or invalid Authorization bearer token";
 
 /// Writes a whole JSON-RPC error response. `id` is the request's id as it stood in the request, `null` if it had none.
 pub fn encode_rpc_error(error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
@@ -50,7 +54,7 @@ fn text(error: &ProtocolError) -> String {
         }
         ProtocolError::TaskNotFound { id } => format!("Task not found: {}", quoted_id(id)),
         ProtocolError::TaskNotCancelable { id, .. } => format!("Task {} is in a terminal state", quoted_id(id)),
-        ProtocolError::Unauthenticated { .. } => "Missing or invalid Authorization bearer token".to_owned(),
+        ProtocolError::Unauthenticated { .. } => UNAUTHENTICATED.to_owned(),
         error => error.to_string(),
     }
 }
@@ -68,4 +72,30 @@ fn quoted_id(id: &TaskId) -> String {
         Some(spelled) => spelled.to_owned(),
         None => python::repr_of_text(id.as_str()),
     }
+}
+
+/// Reads a refusal. A task that it quotes is named as Python shows a text.
+#[must_use]
+pub fn read_error(body: &[u8], _http: Option<u16>) -> Option<ReadError> {
+    let mut read = refusal::read(body)?;
+    let text = read.message.clone();
+    let quoted = |shown: &str| python::text_of_repr(shown).unwrap_or_default();
+    if let Some(id) = text.strip_prefix("Task not found: ") {
+        is_about(&mut read, "TASK_NOT_FOUND", &[("taskId", &quoted(id))]);
+    } else if let Some(id) = text.strip_prefix("Task ").and_then(|rest| rest.strip_suffix(" is in a terminal state")) {
+        is_about(&mut read, "TASK_NOT_CANCELABLE", &[("taskId", &quoted(id))]);
+    } else if let Some(method) = text.strip_prefix("Method not found: ") {
+        is_about(&mut read, "METHOD_NOT_FOUND", &[("method", &quoted(method))]);
+    } else if let Some(wrong) = text.strip_prefix("Invalid params: ") {
+        is_about(&mut read, "INVALID_PARAMS", &[]);
+        // The texts of the original name fields within sentences.
+        read.violations = vec![Violation { field: String::new(), description: wrong.to_owned() }];
+    } else if let Some(bytes) =
+        text.strip_prefix("Invalid request: body exceeds ").and_then(|t| t.strip_suffix(" bytes"))
+    {
+        is_about(&mut read, "PAYLOAD_TOO_LARGE", &[("bytesMax", bytes)]);
+    } else if text == UNAUTHENTICATED {
+        is_about(&mut read, "UNAUTHENTICATED", &[]);
+    }
+    Some(read)
 }

@@ -144,3 +144,28 @@ pub(super) fn repr_of_text(text: &str) -> String {
     out.push(quote);
     out
 }
+
+/// The text that `repr` shows, the other way. None if it does not show a text.
+pub(super) fn text_of_repr(shown: &str) -> Option<String> {
+    let quote = shown.chars().next().filter(|first| matches!(first, '\'' | '"'))?;
+    let inner = shown.strip_prefix(quote)?.strip_suffix(quote)?;
+    let mut text = String::with_capacity(inner.len());
+    let mut letters = inner.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '\\' {
+            text.push(letter);
+            continue;
+        }
+        match letters.next()? {
+            'n' => text.push('\n'),
+            'r' => text.push('\r'),
+            't' => text.push('\t'),
+            'x' => {
+                let digits: String = letters.by_ref().take(2).collect();
+                text.push(char::from(u8::from_str_radix(&digits, 16).ok()?));
+            }
+            escaped => text.push(escaped),
+        }
+    }
+    Some(text)
+}

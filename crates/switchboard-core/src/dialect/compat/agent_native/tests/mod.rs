@@ -1,6 +1,7 @@
 //! What a client of agent-native relies on: the golden files, how a stream is told, what is refused and how, and what
 //! holds for all input.
 
+mod client;
 mod goldens;
 mod properties;
 mod refusals;

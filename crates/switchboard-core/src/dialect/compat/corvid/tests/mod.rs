@@ -1,5 +1,7 @@
 //! What corvid-agents rely on: the golden files, what is refused, and what holds for all input.
 
+mod client;
+
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;

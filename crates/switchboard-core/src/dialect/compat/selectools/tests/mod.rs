@@ -1,5 +1,6 @@
 //! What a client of selectools relies on: the golden files, which the original wrote, and what holds for all input.
 
+mod client;
 mod goldens;
 mod properties;
 mod spelling;

@@ -1,15 +1,17 @@
-//! The door for calls: a method and its params come in, a [`Call`] goes out.
+//! Calls. A server reads a method and its params into a [`Call`]; a client writes them from a request.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::call::{Request, SendMessage};
-use crate::dialect::json::{Check, DecodeLimits, List, Obj, Text, excerpt, read_params, unknown_method};
-use crate::dialect::compat::kinds;
+use crate::dialect::compat::sendable::{beginning_a_task, without_webhook};
+use crate::dialect::json::{Check, DecodeLimits, Object, Text, read_params, unknown_method};
+use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall};
 use crate::error::ProtocolError;
-use crate::model::{Message, Part, Role};
+use crate::model::Message;
 
-use super::file;
+use super::NAME;
+use super::message::{WireMessage, encode_message, in_front, read_parts, read_role};
 
 /// A call, and what it says beside the request itself.
 #[derive(Debug, PartialEq)]
@@ -79,50 +81,20 @@ struct SendParams<'a> {
     idempotency_key: Option<Text<'a>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WireMessage<'a> {
-    #[serde(borrow)]
-    role: Option<&'a RawValue>,
-    #[serde(borrow)]
-    parts: Option<&'a RawValue>,
-    #[serde(borrow)]
-    message_id: Option<Text<'a>>,
-    #[serde(borrow)]
-    context_id: Option<Text<'a>>,
-    #[serde(borrow)]
-    task_id: Option<Text<'a>>,
-    #[serde(borrow)]
-    metadata: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Parts<'a> {
-    #[serde(borrow)]
-    parts: List<Obj<kinds::WirePart<'a>>>,
-}
-
 fn send_message(check: &mut Check<'_>, params: SendParams<'_>) -> Result<Call, ProtocolError> {
     let required = || ProtocolError::invalid("", "message with role and parts required");
     let message = params.message.filter(|message| message.get().starts_with('{')).ok_or_else(required)?;
-    let message: WireMessage<'_> = read_params(message.get()).map_err(in_message)?;
+    let message: WireMessage<'_> = read_params(message.get()).map_err(|error| in_front("message", error))?;
     let role: Option<Text<'_>> = message.role.and_then(|role| serde_json::from_str(role.get()).ok());
     let role = role.filter(|role| !role.0.is_empty()).ok_or_else(required)?;
     let parts = message.parts.filter(|parts| parts.get().starts_with('[')).ok_or_else(required)?;
-    let role = match role.0.as_ref() {
-        "user" => Role::User,
-        "agent" => Role::Agent,
-        other => {
-            check.violation(format_args!("message.role"), format!("{} is neither user nor agent", excerpt(other, 64)));
-            Role::User
-        }
-    };
+    let role = read_role(check, "message", &role.0);
     let message = Message {
         message_id: check.id(format_args!("message.messageId"), message.message_id).unwrap_or_default(),
         context_id: check.id(format_args!("contextId"), message.context_id.or(params.context_id)),
         task_id: check.id(format_args!("message.taskId"), message.task_id),
         role,
-        parts: convert_parts(check, parts)?,
+        parts: read_parts(check, "message", parts)?,
         metadata: check.object(format_args!("message.metadata"), message.metadata),
         extensions: Vec::new(),
         reference_task_ids: Vec::new(),
@@ -154,36 +126,57 @@ fn idempotency_key(check: &mut Check<'_>, key: Option<Text<'_>>) -> Option<Strin
     Some(key.into_owned())
 }
 
-fn convert_parts(check: &mut Check<'_>, parts: &RawValue) -> Result<Vec<Part>, ProtocolError> {
-    let raw = parts.get();
-    let text = format!(r#"{{"parts":{raw}}}"#);
-    let Parts { parts } = read_params(&text).map_err(in_message)?;
-    if parts.total == 0 {
-        check.violation(format_args!("message.parts"), "needs at least one part");
-    }
-    let parts = check.bounded(format_args!("message.parts"), "parts", check.limits.parts_max, parts);
-    // Only files have more to them than the model keeps.
-    let sent: Vec<&RawValue> =
-        if raw.contains("\"file\"") { serde_json::from_str(raw).unwrap_or_default() } else { Vec::new() };
-    let convert = |(i, Obj(part)): (usize, Obj<kinds::WirePart<'_>>)| {
-        let at = format_args!("message.parts[{i}]");
-        match sent.get(i).and_then(|sent| file::sent(sent)) {
-            Some(sent) => file::convert(check, at, part, sent),
-            None => kinds::convert(check, at, part),
+/// Writes a call.
+///
+/// # Errors
+/// [`ProtocolError::UnsupportedOperation`] for a call that the dialect does not have, [`ProtocolError::InvalidParams`] naming what
+/// a send cannot say.
+pub fn write_call(call: &OutgoingCall<'_>) -> Result<WrittenCall, ProtocolError> {
+    call.require(Transport::JsonRpc, NAME)?;
+    let mut params = Vec::with_capacity(256);
+    let method = match call.request {
+        Request::SendMessage(send) => {
+            encode_send(send, call.idempotency_key, &mut params)?;
+            "message/send"
         }
+        Request::SendStreamingMessage(send) => {
+            encode_send(send, call.idempotency_key, &mut params)?;
+            "message/stream"
+        }
+        Request::GetTask { id, .. } => {
+            encode_id(id.as_str(), &mut params);
+            "tasks/get"
+        }
+        Request::CancelTask { id, .. } => {
+            encode_id(id.as_str(), &mut params);
+            "tasks/cancel"
+        }
+        Request::ListTasks(_)
+        | Request::SubscribeToTask { .. }
+        | Request::CreatePushConfig(_)
+        | Request::GetPushConfig { .. }
+        | Request::ListPushConfigs { .. }
+        | Request::DeletePushConfig { .. }
+        | Request::GetExtendedAgentCard => return Err(call.not_in(NAME)),
     };
-    Ok(parts.into_iter().enumerate().map(convert).collect())
+    Ok(WrittenCall::JsonRpc { method, params })
 }
 
-/// Names a field of the message as a field of the params.
-fn in_message(error: ProtocolError) -> ProtocolError {
-    match error {
-        ProtocolError::InvalidParams { mut violations } => {
-            for violation in &mut violations {
-                violation.field = format!("message.{}", violation.field);
-            }
-            ProtocolError::InvalidParams { violations }
-        }
-        error => error,
-    }
+fn encode_send(send: &SendMessage, idempotency_key: Option<&str>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+    without_webhook(send, NAME)?;
+    beginning_a_task(send, NAME)?;
+    let mut object = Object::open(out);
+    encode_message(&send.message, object.key("message"));
+    object.str_if_set("contextId", send.message.context_id.as_ref().map(|id| id.as_str()));
+    object.json_if_set("metadata", send.metadata.as_ref());
+    object.str_if_set("idempotencyKey", idempotency_key);
+    object.flag("async", send.return_immediately);
+    object.close();
+    Ok(())
+}
+
+fn encode_id(id: &str, out: &mut Vec<u8>) {
+    let mut object = Object::open(out);
+    object.str("id", id);
+    object.close();
 }

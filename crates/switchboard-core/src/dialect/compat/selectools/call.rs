@@ -1,16 +1,18 @@
-//! The door for calls: a method and its params come in, in the order the original checks them. Members are looked up one
-//! by one, since a member of the wrong type means something here where elsewhere it is refused.
+//! Calls. A server reads a method and its params in the order the original checks them; a client writes them from a request.
+//! Members are looked up one by one, since a member of the wrong type means something here where elsewhere it is refused.
 
 use serde_json::value::RawValue;
 
-use crate::call::SendMessage;
-use crate::dialect::json::{Check, DecodeLimits, List, Members, Obj};
-use crate::dialect::compat::kinds;
+use crate::call::{Request, SendMessage};
+use crate::dialect::compat::sendable::{beginning_a_task, without_webhook};
+use crate::dialect::json::{Check, DecodeLimits, List, Members, Object};
+use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall};
 use crate::error::ProtocolError;
-use crate::model::{Json, Message, Part, Role, TaskId};
+use crate::model::{Message, Part, Role, TaskId};
 
 use super::error::not_a_text;
-use super::{VERBATIM, as_received};
+use super::message::{Found, encode_sent_message, member, object, read_part, string};
+use super::{NAME, as_received};
 
 /// What can be asked.
 #[derive(Debug, PartialEq)]
@@ -36,17 +38,6 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
         "tasks/cancel" => task_id(&params, limits).map(Call::Cancel),
         _ => Err(ProtocolError::MethodNotFound { method: method.to_owned(), hint: None }),
     }
-}
-
-type Found<'a> = [(std::borrow::Cow<'a, str>, &'a RawValue)];
-
-/// A member; of several with the same name the last.
-fn member<'a>(members: &Found<'a>, name: &str) -> Option<&'a RawValue> {
-    members.iter().rfind(|(known, _)| known == name).map(|(_, value)| *value)
-}
-
-fn string(members: &Found<'_>, name: &str) -> Option<String> {
-    member(members, name).and_then(|value| serde_json::from_str(value.get()).ok())
 }
 
 /// The id of a task. The original looks for any text, and finds nothing for what is none.
@@ -84,8 +75,12 @@ fn send_message(params: &Found<'_>, limits: &DecodeLimits) -> Result<SendMessage
         return Err(invalid("every entry in 'message.parts' must be an object"));
     };
     let mut check = Check::new(limits);
-    let parts: Vec<Part> =
-        parts.items.iter().zip(&members).map(|(raw, Members(part))| convert_part(&mut check, raw, part)).collect();
+    let parts: Vec<Part> = parts
+        .items
+        .iter()
+        .zip(&members)
+        .map(|(raw, Members(part))| read_part(&mut check, "message.parts", raw, part))
+        .collect();
     if !parts.iter().any(|part| part.as_text().is_some()) {
         return Err(invalid("at least one part of kind 'text' is required (v1 is text-first)"));
     }
@@ -98,7 +93,7 @@ fn send_message(params: &Found<'_>, limits: &DecodeLimits) -> Result<SendMessage
     };
     let mut sent = Message::new(role, id(&message, "messageId").unwrap_or_default(), parts);
     sent.context_id = id(&message, "contextId").or_else(|| id(params, "contextId")).map(Into::into);
-    sent.metadata = object(&mut check, &message);
+    sent.metadata = object(&mut check, "message", &message);
     check.finish(SendMessage {
         open_as: None,
         message: as_received::keep(sent, &message, limits.json),
@@ -108,40 +103,6 @@ fn send_message(params: &Found<'_>, limits: &DecodeLimits) -> Result<SendMessage
         return_immediately: false,
         metadata: None,
     })
-}
-
-fn object(check: &mut Check<'_>, members: &Found<'_>) -> Option<Json> {
-    let metadata = member(members, "metadata").filter(|value| value.get().starts_with('{'));
-    check.object(format_args!("message.metadata"), metadata)
-}
-
-/// A part is never refused: what is not understood is kept as it stands.
-fn convert_part(check: &mut Check<'_>, raw: &RawValue, members: &Found<'_>) -> Part {
-    let metadata = |check: &mut Check<'_>| object(check, members);
-    match string(members, "kind").as_deref() {
-        Some("text") => {
-            if let Some(text) = string(members, "text") {
-                return Part { metadata: metadata(check), ..Part::text(text) };
-            }
-        }
-        Some("data") => {
-            if let Some(data) = member(members, "data").filter(|data| data.get() != "null") {
-                let data = check.value(format_args!("message.parts.data"), data);
-                return Part { metadata: metadata(check), ..Part::json(data) };
-            }
-        }
-        Some("file") => {
-            let mut own = Check::new(check.limits);
-            if let Ok(Obj(part)) = serde_json::from_str::<Obj<kinds::WirePart<'_>>>(raw.get()) {
-                let part = kinds::convert(&mut own, format_args!(""), part);
-                if let Ok(part) = own.finish(part) {
-                    return part;
-                }
-            }
-        }
-        Some(_) | None => {}
-    }
-    Part::json(check.value(format_args!("message.parts"), raw)).with_media_type(VERBATIM)
 }
 
 /// The envelope around a call, in the order the original checks it.
@@ -174,4 +135,41 @@ impl<'a> Envelope<'a> {
             _ => Err((invalid("'jsonrpc' must be '2.0' and 'method' must be a string"), id)),
         }
     }
+}
+
+/// Writes a call.
+///
+/// # Errors
+/// [`ProtocolError::UnsupportedOperation`] for a call that the dialect does not have, [`ProtocolError::InvalidParams`] naming what
+/// a send cannot say.
+pub fn write_call(call: &OutgoingCall<'_>) -> Result<WrittenCall, ProtocolError> {
+    call.require(Transport::JsonRpc, NAME)?;
+    let mut params = Vec::with_capacity(256);
+    let mut object = Object::open(&mut params);
+    let method = match call.request {
+        Request::SendMessage(send) => {
+            without_webhook(send, NAME)?;
+            beginning_a_task(send, NAME)?;
+            encode_sent_message(&send.message, object.key("message"));
+            "message/send"
+        }
+        Request::GetTask { id, .. } => {
+            object.str("id", id.as_str());
+            "tasks/get"
+        }
+        Request::CancelTask { id, .. } => {
+            object.str("id", id.as_str());
+            "tasks/cancel"
+        }
+        Request::SendStreamingMessage(_)
+        | Request::ListTasks(_)
+        | Request::SubscribeToTask { .. }
+        | Request::CreatePushConfig(_)
+        | Request::GetPushConfig { .. }
+        | Request::ListPushConfigs { .. }
+        | Request::DeletePushConfig { .. }
+        | Request::GetExtendedAgentCard => return Err(call.not_in(NAME)),
+    };
+    object.close();
+    Ok(WrittenCall::JsonRpc { method, params })
 }

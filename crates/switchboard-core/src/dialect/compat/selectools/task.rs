@@ -1,14 +1,21 @@
-//! Tasks and messages, written straight from the model in the order of the original.
+//! Tasks, written straight from the model in the order of the original, and read into it.
 
-use crate::call::Reply;
-use crate::dialect::json::{Object, write_array, write_json, write_str};
-use crate::dialect::compat::kinds;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::call::{Reply, Request};
+use crate::dialect::json::{Check, DecodeLimits, List, Obj, Object, Text, excerpt, read_body, write_array, write_str};
+use crate::dialect::outgoing::no_call;
+use crate::error::ProtocolError;
 use crate::model::{
-    Artifact, ArtifactView, FAILED_UNTOLD, Json, Message, Part, PartContent, Role, TIMED_OUT, TaskState, TaskStatus,
+    Artifact, ArtifactView, Dialect, FAILED_UNTOLD, Message, Part, Role, TIMED_OUT, Task, TaskState, TaskStatus,
     TaskView, Timestamp, Update,
 };
 
-use super::{KIND, VERBATIM, as_received};
+use super::NAME;
+use super::message::{encode_message, encode_parts, read_message, read_parts, without_dashes};
 
 /// Writes the result of a call: a task, whatever was asked.
 pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
@@ -128,42 +135,6 @@ fn names_incident(text: &str) -> bool {
     text.ends_with(')') && text.contains(" (incident ")
 }
 
-/// Writes a message; one of this dialect as it was received.
-pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
-    let (difference, metadata) = message.metadata.as_ref().map(as_received::split).unwrap_or_default();
-    let mut object = Object::open(out);
-    if difference.keeps("role") {
-        object.str("role", if message.role == Role::User { "user" } else { "agent" });
-    }
-    if difference.keeps("parts") {
-        encode_parts(&message.parts, object.key("parts"));
-    }
-    if difference.keeps("messageId") {
-        match message.role {
-            Role::User => object.str("messageId", message.message_id.as_str()),
-            // Ids of the agent's messages are ours, and ours have no dashes here.
-            Role::Agent => object.str("messageId", &without_dashes(message.message_id.as_str())),
-        }
-    }
-    if difference.keeps("kind") {
-        object.str("kind", "message");
-    }
-    if difference.keeps("metadata") {
-        object.json_if_set("metadata", metadata.as_ref());
-    }
-    for (name, value) in &difference.more {
-        write_json(object.named(name), &Json::from_trusted(value.get()));
-    }
-    object.close();
-}
-
-fn encode_parts(parts: &[Part], out: &mut Vec<u8>) {
-    write_array(out, parts, |out, part| match (&part.content, part.media_type.as_deref()) {
-        (PartContent::Data(whole), Some(VERBATIM)) => write_json(out, whole),
-        _ => kinds::encode(part, KIND, out),
-    });
-}
-
 fn encode_artifact(artifact: &Artifact, out: &mut Vec<u8>) {
     let mut object = Object::open(out);
     object.str("artifactId", artifact.artifact_id.as_str());
@@ -178,7 +149,133 @@ fn encode_timestamp(at: Timestamp, out: &mut Vec<u8>) {
     write_str(out, &format!("{}000+00:00", text.trim_end_matches('Z')));
 }
 
-fn without_dashes(id: &str) -> String {
-    let is_uuid = id.len() == 36 && id.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
-    if is_uuid { id.replace('-', "") } else { id.to_owned() }
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireTask<'a> {
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    context_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    status: Option<Obj<WireStatus<'a>>>,
+    #[serde(borrow)]
+    artifacts: Option<List<Obj<WireArtifact<'a>>>>,
+    #[serde(borrow)]
+    history: Option<List<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct WireStatus<'a> {
+    #[serde(borrow)]
+    state: Option<Text<'a>>,
+    #[serde(borrow)]
+    timestamp: Option<Text<'a>>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireArtifact<'a> {
+    #[serde(borrow)]
+    artifact_id: Option<Text<'a>>,
+    name: Option<String>,
+    #[serde(borrow)]
+    parts: Option<&'a RawValue>,
+}
+
+/// Reads what a request was answered with: a task, whatever was asked.
+///
+/// # Errors
+/// As [`read_task`], or [`ProtocolError::UnsupportedOperation`] for a request that the dialect does not have.
+pub fn read_reply(request: &Request, text: &[u8], limits: &DecodeLimits) -> Result<Reply, ProtocolError> {
+    match request {
+        Request::SendMessage(_) => read_task(text, limits).map(|task| Reply::SentTask(TaskView::whole(task.into()))),
+        Request::GetTask { .. } | Request::CancelTask { .. } => {
+            read_task(text, limits).map(|task| Reply::Task(TaskView::whole(task.into())))
+        }
+        Request::SendStreamingMessage(_)
+        | Request::ListTasks(_)
+        | Request::SubscribeToTask { .. }
+        | Request::CreatePushConfig(_)
+        | Request::GetPushConfig { .. }
+        | Request::ListPushConfigs { .. }
+        | Request::DeletePushConfig { .. }
+        | Request::GetExtendedAgentCard => Err(no_call(request, NAME)),
+    }
+}
+
+/// Reads a task as an update: this dialect has no streams.
+///
+/// # Errors
+/// As [`read_task`].
+pub fn read_update(text: &[u8], limits: &DecodeLimits) -> Result<Update, ProtocolError> {
+    read_task(text, limits).map(|task| Update::Task(TaskView::whole(task.into())))
+}
+
+/// Reads a task.
+///
+/// # Errors
+/// [`ProtocolError::ParseError`] when it is not JSON, else [`ProtocolError::InvalidParams`] naming the field.
+pub fn read_task(text: &[u8], limits: &DecodeLimits) -> Result<Task, ProtocolError> {
+    let mut check = Check::new(limits);
+    let task = read_body::<WireTask<'_>>(text)?.read(&mut check);
+    check.finish(task)
+}
+
+impl WireTask<'_> {
+    fn read(self, check: &mut Check<'_>) -> Task {
+        let status = WireStatus::read(self.status, check);
+        let sent =
+            check.bounded(format_args!("artifacts"), "artifacts", usize::MAX, self.artifacts.unwrap_or_default());
+        let artifacts = sent.into_iter().enumerate().map(|(i, Obj(own))| Arc::new(own.read(check, i))).collect();
+        let sent = self.history.unwrap_or_default();
+        let sent = check.bounded(format_args!("history"), "messages", usize::MAX, sent);
+        let history = sent.into_iter().enumerate();
+        let history = history.map(|(i, raw)| Arc::new(read_message(check, &format!("history[{i}]"), raw))).collect();
+        Task {
+            id: check.required_id(format_args!("id"), self.id),
+            context_id: check.id(format_args!("contextId"), self.context_id).unwrap_or_default(),
+            artifacts,
+            history,
+            metadata: None,
+            created_at: status.timestamp,
+            status,
+            dialect: Dialect::Selectools,
+        }
+    }
+}
+
+impl WireStatus<'_> {
+    fn read(status: Option<Obj<Self>>, check: &mut Check<'_>) -> TaskStatus {
+        let Some(Obj(status)) = status else {
+            check.violation(format_args!("status"), "is required");
+            return TaskStatus { state: TaskState::Submitted, message: None, timestamp: Timestamp::default() };
+        };
+        let state = status.state.as_ref().and_then(|Text(word)| TaskState::from_word(word));
+        let state = state.unwrap_or_else(|| {
+            let why = match &status.state {
+                Some(Text(word)) => format!("{} is not a task state", excerpt(word, 64)),
+                None => "is required".to_owned(),
+            };
+            check.violation(format_args!("status.state"), why);
+            TaskState::Submitted
+        });
+        TaskStatus {
+            state,
+            message: status.message.map(|raw| Arc::new(read_message(check, "status.message", raw))),
+            timestamp: check.timestamp(format_args!("status.timestamp"), status.timestamp).unwrap_or_default(),
+        }
+    }
+}
+
+impl WireArtifact<'_> {
+    /// Reads an artifact. One without an id is named after its place.
+    fn read(self, check: &mut Check<'_>, place: usize) -> Artifact {
+        let at = format!("artifacts[{place}]");
+        let id = check.id(format_args!("{at}.artifactId"), self.artifact_id);
+        let parts = read_parts(check, &format!("{at}.parts"), self.parts);
+        let id = id.unwrap_or_else(|| format!("artifact-{}", place + 1).into());
+        Artifact { name: self.name, artifact_id: id, ..Artifact::new("", parts) }
+    }
 }
