@@ -297,6 +297,7 @@ fn what_is_printed_can_be_read_back_and_holds_no_secret() {
         retry_pause_s = 2
         retry_pause_s_max = 4
         card = "agent-native"
+        [agent.compat]
         dialect = "selectools"
         default_dialect = "agent-native"
         selectools_tasks_max = 2

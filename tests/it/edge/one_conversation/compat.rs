@@ -1,4 +1,4 @@
-//! How the accents of single systems say a call, each on its own mount, and where their answers keep the task. What they
+//! How the compat dialects say a call, each on its own mount, and where their answers keep the task. What they
 //! have no words for is left out.
 
 use bytes::Bytes;

@@ -1,52 +1,88 @@
 //! Corvid: two paths, no envelope, an HTTP status and a text for what is refused. A send that names no agent goes to the
 //! first one that takes such calls.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use http_body::Body;
-use switchboard_core::call::Request;
+use switchboard_core::call::{BoxFuture, Request};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::compat::corvid::{
-    NO_AGENT, RATE_EXCEEDED, Sent, TOO_DEEP, decode_send, encode_reply, encode_text,
+    self, NO_AGENT, RATE_EXCEEDED, TOO_DEEP, decode_send, encode_reply, encode_text,
 };
 use switchboard_core::error::ProtocolError;
 use tokio::time::Instant;
 
-use crate::server::auth::{Identified, Identity};
+use super::{At, CompatDialect, CompatPlace, PlaceVisit, Received};
+use crate::server::auth::Identity;
 use crate::server::binding::Calling;
 use crate::server::body::ReplyBody;
-use crate::server::context::{Head, Mounted, Shared, Site};
+use crate::server::cards::Subject;
+use crate::server::context::{Head, Mounted, Shared};
 use crate::server::metrics::Operation;
 use crate::server::names::X_SOURCE_AGENT;
 use crate::server::note::Binding;
+use crate::server::percent::decode;
 use crate::server::respond::{JSON, http_error, json};
-use crate::server::routes::CorvidPlace;
 
-/// Where a request came to.
-pub(crate) struct At<'a> {
-    /// The agents at the address that the request names.
-    pub(crate) site: &'a Site,
-    /// The agent that its path names, if it names one.
-    pub(crate) agent: Option<&'a str>,
-    pub(crate) place: CorvidPlace<'a>,
+pub(super) struct Corvid;
+
+impl CompatDialect for Corvid {
+    fn dialect(&self) -> Dialect {
+        Dialect::Corvid
+    }
+
+    /// All that corvid has beside its card is found without a mount, too.
+    fn own_place<'a>(&self, segments: &[&'a str]) -> Option<CompatPlace<'a>> {
+        self.shared_place(segments)
+    }
+
+    fn shared_place<'a>(&self, segments: &[&'a str]) -> Option<CompatPlace<'a>> {
+        match segments {
+            ["a2a", "tasks", "send"] => Some(CompatPlace::Send),
+            ["a2a", "tasks", id] => Some(CompatPlace::Task { id: decode(id)? }),
+            _ => None,
+        }
+    }
+
+    fn api_place<'a>(&self, segments: &[&'a str]) -> Option<(Cow<'a, str>, CompatPlace<'a>)> {
+        match segments {
+            ["agents", name, "agent-card"] => Some((decode(name)?, CompatPlace::ListedCard)),
+            _ => None,
+        }
+    }
+
+    /// What is sent to the root of the server goes to the agent that takes such calls, so the card of any other names the
+    /// place that is its own.
+    fn encode_card(&self, subject: &Subject<'_>, base: &str, out: &mut Vec<u8>) {
+        let root = if base == subject.api_url { subject.own_url } else { base };
+        let root = if subject.compat.settings.default_project { root } else { subject.own_url };
+        corvid::encode_card(&subject.with_package(), base, &format!("{root}/a2a/tasks/send"), out);
+    }
+
+    fn listed_card_base<'s>(&self, subject: &Subject<'s>) -> Option<&'s str> {
+        Some(subject.api_url)
+    }
+
+    fn serve_place<'v>(&self, visit: PlaceVisit<'v>) -> BoxFuture<'v, Response<ReplyBody>> {
+        Box::pin(serve(visit))
+    }
 }
 
 impl<'a> At<'a> {
     fn agent(&self) -> Option<&'a Mounted> {
         self.site.agents.iter().map(Arc::as_ref).find(|mounted| match self.agent {
             Some(name) => mounted.name.as_str() == name,
-            None => mounted.accent.default_project,
+            None => mounted.compat.settings.default_project,
         })
     }
+}
 
-    /// The verb that the place takes.
-    fn verb(&self) -> &'static str {
-        match self.place {
-            CorvidPlace::Send => "POST",
-            CorvidPlace::Task { .. } | CorvidPlace::Card => "GET",
-        }
+/// The verb that a place takes.
+fn verb(place: &CompatPlace<'_>) -> &'static str {
+    match place {
+        CompatPlace::Send => "POST",
+        CompatPlace::Task { .. } | CompatPlace::ListedCard | CompatPlace::Card | CompatPlace::Endpoint => "GET",
     }
 }
 
@@ -63,41 +99,33 @@ impl From<ProtocolError> for Refusal {
     }
 }
 
-pub(crate) async fn serve<B>(
-    shared: &Shared,
-    head: &Head<'_>,
-    method: &Method,
-    at: At<'_>,
-    body: B,
-) -> Response<ReplyBody>
-where
-    B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
-{
-    let is_head = *method == Method::HEAD && matches!(at.place, CorvidPlace::Card);
-    if method.as_str() != at.verb() && !is_head {
+async fn serve(visit: PlaceVisit<'_>) -> Response<ReplyBody> {
+    let PlaceVisit { shared, head, method, at, received } = visit;
+    let is_card = matches!(at.place, CompatPlace::ListedCard);
+    let is_head = *method == Method::HEAD && is_card;
+    if method.as_str() != verb(&at.place) && !is_head {
         let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed");
-        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(at.verb()));
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(verb(&at.place)));
         return response;
     }
-    match &at.place {
-        CorvidPlace::Card => head.note.operation(Operation::GetAgentCard),
-        CorvidPlace::Send => head.note.operation(Operation::SendMessage),
-        CorvidPlace::Task { .. } => head.note.operation(Operation::GetTask),
-    }
+    head.note.operation(match &at.place {
+        CompatPlace::Send => Operation::SendMessage,
+        CompatPlace::Task { .. } => Operation::GetTask,
+        CompatPlace::ListedCard | CompatPlace::Card | CompatPlace::Endpoint => Operation::GetAgentCard,
+    });
     head.note.binding(Binding::HttpJson);
     if let Some(agent) = at.agent() {
         head.note.agent(agent);
     }
     let answered = match &at.place {
-        CorvidPlace::Card => {
+        CompatPlace::ListedCard | CompatPlace::Card | CompatPlace::Endpoint => {
             return match at.agent() {
-                Some(agent) => agent.cards.api.answer(head.headers, is_head),
+                Some(agent) => agent.cards.listed(Dialect::Corvid).answer(head.headers, is_head),
                 None => text(StatusCode::NOT_FOUND, "Agent not found"),
             };
         }
-        CorvidPlace::Send => send(shared, head, &at, body).await,
-        CorvidPlace::Task { id } => get(shared, head, &at, id).await,
+        CompatPlace::Send => send(shared, head, &at, received).await,
+        CompatPlace::Task { id } => get(shared, head, &at, id).await,
     };
     match answered {
         Ok(response) => response,
@@ -111,37 +139,28 @@ where
     }
 }
 
-async fn send<B>(shared: &Shared, head: &Head<'_>, at: &At<'_>, body: B) -> Result<Response<ReplyBody>, Refusal>
-where
-    B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
-{
-    let (identity, sent) = receive(shared, head, body).await?;
+async fn send(
+    shared: &Shared,
+    head: &Head<'_>,
+    at: &At<'_>,
+    received: Received<'_>,
+) -> Result<Response<ReplyBody>, Refusal> {
+    let (identity, body) = received.await?;
+    let mut sent = decode_send(&body, &shared.decode_limits)?;
+    sent.source_agent = sent.source_agent.or_else(|| named_source(head.headers, shared.decode_limits.id_bytes_max));
     let Some(agent) = at.agent() else {
         let why = if at.agent.is_none() { NO_AGENT } else { "Agent not found" };
         return Err(Refusal::Text(StatusCode::NOT_FOUND, why));
     };
-    let options = &agent.accent.corvid;
+    let options = &agent.compat.settings.corvid;
     let source = sent.source_agent.as_deref().unwrap_or_default();
-    let admitted = agent.accent.rate.admit(source, options.sends_per_min, Instant::now());
+    let admitted = agent.compat.rate.admit(source, options.sends_per_min, Instant::now());
     admitted.map_err(|retry_after_s| Refusal::RateExceeded { retry_after_s })?;
     if sent.depth > options.depth_max {
         return Err(Refusal::Text(StatusCode::BAD_REQUEST, TOO_DEEP));
     }
     let request = Request::SendMessage(Box::new(sent.into_send(options.timeout_ms)));
     Ok(call(shared, head, agent, &identity, request).await?)
-}
-
-/// Who sends, and what.
-async fn receive<'s, B>(shared: &'s Shared, head: &Head<'_>, body: B) -> Result<(Identified<'s>, Sent), ProtocolError>
-where
-    B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
-{
-    let (identity, body) = super::receive(shared, head, body).await?;
-    let mut sent = decode_send(&body, &shared.decode_limits)?;
-    sent.source_agent = sent.source_agent.or_else(|| named_source(head.headers, shared.decode_limits.id_bytes_max));
-    Ok((identity, sent))
 }
 
 fn named_source(headers: &HeaderMap, bytes_max: usize) -> Option<String> {

@@ -1,16 +1,53 @@
 //! NEXUS: JSON-RPC whose ids are never null, and tasks whose ids the client may choose.
 
-use switchboard_core::call::{Caller, Reply, Request, SendMessage};
+use switchboard_core::call::{BoxFuture, Caller, Reply, Request, SendMessage};
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::compat::nexus::{Call, decode_call};
+use switchboard_core::dialect::compat::Told;
+use switchboard_core::dialect::compat::nexus::{self, Call, decode_call};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{Message, Task, TaskId};
+use switchboard_core::model::{Message, Task, TaskId, TaskView, Update};
 
-use super::{Asked, Visit};
+use super::tale::Narrator;
+use super::{Asked, CompatDialect, CompatPlace, Visit};
 use crate::server::binding::Calling;
+use crate::server::cards::Subject;
 use crate::server::context::Mounted;
 
-pub(super) async fn reply(visit: Visit<'_>, asked: &Asked<'_>) -> Result<Reply, ProtocolError> {
+pub(super) struct Nexus;
+
+impl CompatDialect for Nexus {
+    fn dialect(&self) -> Dialect {
+        Dialect::Nexus
+    }
+
+    fn own_place<'a>(&self, segments: &[&'a str]) -> Option<CompatPlace<'a>> {
+        matches!(segments, [] | ["a2a" | "rpc"]).then_some(CompatPlace::Endpoint)
+    }
+
+    fn encode_card(&self, subject: &Subject<'_>, base: &str, out: &mut Vec<u8>) {
+        nexus::encode_card(subject.card, base, out);
+    }
+
+    fn reply<'v>(&self, visit: Visit<'v>, asked: &'v Asked<'v>) -> BoxFuture<'v, Result<Reply, ProtocolError>> {
+        Box::pin(reply(visit, asked))
+    }
+
+    fn narrate<'a>(&self, id: &'a str) -> Option<(Box<dyn Narrator>, &'a str)> {
+        Some((Box::new(nexus::Narrator::default()), id))
+    }
+}
+
+impl Narrator for nexus::Narrator {
+    fn take(&mut self, update: &Update) -> Told {
+        nexus::Narrator::take(self, update)
+    }
+
+    fn view(&self) -> Option<TaskView> {
+        nexus::Narrator::view(self)
+    }
+}
+
+async fn reply(visit: Visit<'_>, asked: &Asked<'_>) -> Result<Reply, ProtocolError> {
     let call = decode(visit, asked)?;
     let mut caller = visit.caller()?;
     let request = match call {

@@ -1,35 +1,47 @@
-//! How an agent treats the accents of single systems: what its owner may choose, and what is remembered of their clients.
+//! How an agent treats the compat dialects: what its owner may choose, and what is remembered of their clients.
 
 use std::sync::Arc;
 
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::compat::corvid::{DEPTH_MAX, TIMEOUT_MS_DEFAULT};
 
-use super::cards::CardForm;
-use super::interfaces::ProtocolBinding;
-use super::seeds::rate::Rate;
-use super::seeds::window::Window;
+use super::rate::Rate;
+use super::window::Window;
 
-/// An agent's ways with the accents of single systems.
+/// How an agent treats clients of the compat dialects: what older systems speak instead of A2A 1.0 or 0.3. Set
+/// by [`AgentBuilder::compat`](crate::AgentBuilder::compat).
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Accent {
-    /// The dialect of those who name no version.
-    pub(crate) claim: Option<Dialect>,
-    /// The dialect of requests that nothing else decides.
-    pub(crate) default: Option<Dialect>,
-    pub(crate) card: Option<CardForm>,
-    /// Whether the agent's owner has named a version; if not, some cards name ours.
-    pub(crate) has_version: bool,
-    /// What its card names, if not what the server's settings say.
-    pub(crate) interfaces: Option<Vec<ProtocolBinding>>,
-    pub(crate) selectools: SelectoolsOptions,
+#[non_exhaustive]
+pub struct Compat {
+    /// Answers those who name no version in this dialect, with its own checks, limits and texts, wherever the agent has a
+    /// JSON-RPC endpoint. Without it, a dialect has these only on its own mount, `/dialects/{name}`. Only dialects that travel
+    /// over JSON-RPC ([`Dialect::COMPAT_RPC`]) can claim an endpoint; others leave it as it is.
+    pub claim: Option<Dialect>,
+    /// The dialect of requests that nothing else decides, such as `tasks/get`.
+    pub default: Option<Dialect>,
+    /// Takes the calls of corvid that name no agent, at `/a2a/tasks/send`. If several agents do, the first one gets them.
+    pub default_project: bool,
+    /// How the agent behaves towards clients of selectools.
+    pub selectools: SelectoolsOptions,
+    /// How the agent behaves towards corvid-agents.
+    pub corvid: CorvidOptions,
+}
+
+/// The settings of an agent, and what is remembered of its clients.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AgentCompat {
+    pub(crate) settings: Compat,
     /// Which tasks clients of selectools can still read.
     pub(crate) window: Arc<Window>,
-    /// Whether it takes calls of corvid that name no agent.
-    pub(crate) default_project: bool,
-    pub(crate) corvid: CorvidOptions,
     /// How much clients of corvid have sent lately.
     pub(crate) rate: Arc<Rate>,
+}
+
+impl AgentCompat {
+    /// The dialect that claims the endpoint of the agent.
+    pub(crate) fn claim(&self) -> Option<Dialect> {
+        self.settings.claim.filter(|dialect| Dialect::COMPAT_RPC.contains(dialect))
+    }
 }
 
 /// How an agent behaves towards clients of selectools.

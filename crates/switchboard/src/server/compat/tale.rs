@@ -1,4 +1,4 @@
-//! Streams of the dialects whose readers know nothing but whole tasks: agent-native and NEXUS.
+//! Streams of the dialects whose readers know nothing but whole tasks.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,59 +6,39 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use switchboard_core::call::{Frame, SharedUpdate, UpdateStream};
-use switchboard_core::dialect::compat::agent_native::STREAM_ID;
-use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::compat::{Told, agent_native, nexus};
+use switchboard_core::dialect::compat::Told;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{TaskView, Update};
 
 use super::Visit;
 use crate::server::sse::{Framing, SseBody};
 
-/// The body of a stream that is asked for under this id.
-pub(super) fn tell(visit: Visit<'_>, id: &str, updates: UpdateStream) -> SseBody {
-    let Visit { shared, agent, identity, dialect, .. } = visit;
+/// The body of a stream whose events have this id.
+pub(super) fn tell(visit: Visit<'_>, narrator: Box<dyn Narrator>, id: &str, updates: UpdateStream) -> SseBody {
+    let Visit { shared, agent, identity, compat, .. } = visit;
     let (engine, name) = (shared.engine.clone(), agent.name.clone());
     let owner = identity.owner(None).unwrap_or_default();
     let fit = Box::new(move |view| engine.fitted_to_frame(name.as_str(), &owner, view));
-    let (narrator, id) = match dialect {
-        Dialect::Nexus => (Narrator::Nexus(nexus::Narrator::default()), id),
-        // No other dialect has streams that are told in tasks.
-        _ => (Narrator::AgentNative(agent_native::Narrator::default()), STREAM_ID),
-    };
     let told: UpdateStream = Box::pin(Tale { updates, narrator, untold: None, fit });
     let framing = Framing::JsonRpc { id: id.to_owned() };
     let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
     let (write_bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
-    SseBody::new(told, framing, dialect, keep_alive, write_bytes, metrics)
+    SseBody::new(told, framing, compat.dialect(), keep_alive, write_bytes, metrics)
 }
 
 /// What a dialect tells of a task, and when.
-enum Narrator {
-    AgentNative(agent_native::Narrator),
-    Nexus(nexus::Narrator),
-}
+pub(crate) trait Narrator: Send {
+    /// Takes an update in and says what is to be told of it.
+    fn take(&mut self, update: &Update) -> Told;
 
-impl Narrator {
-    fn take(&mut self, update: &Update) -> Told {
-        match self {
-            Self::AgentNative(narrator) => narrator.take(update),
-            Self::Nexus(narrator) => narrator.take(update),
-        }
-    }
-
-    fn view(&self) -> Option<TaskView> {
-        match self {
-            Self::AgentNative(narrator) => narrator.view(),
-            Self::Nexus(narrator) => narrator.view(),
-        }
-    }
+    /// The task as it stands, once there is one.
+    fn view(&self) -> Option<TaskView>;
 }
 
 /// A stream of updates, told as tasks.
 struct Tale {
     updates: UpdateStream,
-    narrator: Narrator,
+    narrator: Box<dyn Narrator>,
     /// The number of an update that is told unless something follows at once.
     untold: Option<Option<u64>>,
     /// Makes a task fit one event: it holds all that was written so far.
