@@ -183,6 +183,8 @@ fn every_setting_has_a_variable() {
         input_modes = ["text/plain"]
         output_modes = ["text/plain", "application/octet-stream"]
         strict_output_modes = false
+
+        [agent.compat]
         default_project = false
 
         [[agent.skill]]

@@ -75,8 +75,8 @@ fn a_wrong_file_is_refused_with_line_and_key() {
             "3: agent[0].compat: expected a table; begin it with the line [agent.compat]",
         ),
         (
-            "[[agent]]\nname = \"X\"\n[agent.compat]\ncorvid_depth = 2",
-            "4: agent[0].compat.corvid_depth: there is no such setting in [agent.compat]; did you mean `corvid_depth_max`?",
+            "[[agent]]\nname = \"X\"\n[agent.compat]\ncorvid_depth_mx = 2",
+            "4: agent[0].compat.corvid_depth_mx: there is no such setting in [agent.compat]; did you mean `corvid_depth_max`?",
         ),
         (
             "[[agent]]\nname = \"X\"\ncard = \"old\"",
