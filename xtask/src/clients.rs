@@ -89,7 +89,7 @@ const CLIENTS: &[Client] = &[
     Client {
         name: "selectools",
         language: Language::Python,
-        // The agent itself, and the mount where its accent is spoken.
+        // The agent itself, and the mount where its dialect is spoken.
         transports: &["jsonrpc", "mount"],
         steps: &["card", "send", "failure", "data", "get"],
     },

@@ -4,16 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use switchboard::{
-    AccessLog, AgentBuilder, Backoff, CardForm, Cors, CorvidOptions, Dialect, Effects, ErrorDetails, Idempotency,
-    Limits, Recovery, SelectoolsOptions, ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions,
-    Synchronous, Traits,
+    AccessLog, AgentBuilder, Backoff, CardForm, Compat, Cors, Dialect, Effects, ErrorDetails, Idempotency, Limits,
+    Recovery, ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
 };
 
 use crate::agents::demo::{Demo, ServedAt};
 use crate::agents::exec::{Exec, variables};
 use crate::config::{
-    self, AgentConfig, AgentSettings, Card, Config, ConfigError, DATABASE_NAME, Environment, Kind, RecoveryConfig,
-    Seed, SkillSettings, Storage,
+    self, AgentConfig, AgentSettings, Card, CompatRpc, CompatSettings, Config, ConfigError, DATABASE_NAME, Environment,
+    Kind, RecoveryConfig, SkillSettings, Storage,
 };
 
 /// What a client is told when a run was interrupted and is not to be tried again.
@@ -142,7 +141,7 @@ fn agent_of(
     environment: &Environment,
     served_at: &ServedAt,
 ) -> AgentBuilder {
-    let AgentConfig { name, slug, settings, recovery, kind, skills } = agent;
+    let AgentConfig { name, slug, settings, compat, recovery, kind, skills } = agent;
     let recovery = recovery_of(recovery);
     let seconds = |seconds: u32| Duration::from_secs(seconds.into());
     let run_timeout = settings.run_timeout_s.map(seconds);
@@ -190,7 +189,8 @@ fn agent_of(
         None => builder,
         Some(idempotency) => builder.traits(|traits| traits.with_idempotency(idempotency)),
     };
-    let builder = with_dialects(builder, &settings)
+    let builder = with_card_form(builder, &settings)
+        .compat(|chosen| set_compat(chosen, &compat))
         .slug(slug)
         .description(settings.description.value.clone().unwrap_or_default())
         .context_memory(*settings.context_messages_max)
@@ -244,41 +244,42 @@ fn card_form(card: Card) -> CardForm {
     match card {
         Card::All => CardForm::All,
         Card::V1_0 => CardForm::V1_0,
-        Card::AgentNative => CardForm::AgentNative,
-        Card::Selectools => CardForm::Selectools,
-        Card::Corvid => CardForm::Corvid,
-        Card::Nexus => CardForm::Nexus,
+        Card::AgentNative => CardForm::Compat(Dialect::AgentNative),
+        Card::Selectools => CardForm::Compat(Dialect::Selectools),
+        Card::Corvid => CardForm::Compat(Dialect::Corvid),
+        Card::Nexus => CardForm::Compat(Dialect::Nexus),
     }
 }
 
-/// How the agent deals with clients of single systems.
-fn with_dialects(mut builder: AgentBuilder, settings: &AgentSettings) -> AgentBuilder {
-    let dialect = |seed: Seed| match seed {
-        Seed::AgentNative => Dialect::AgentNative,
-        Seed::Selectools => Dialect::Selectools,
-        Seed::Nexus => Dialect::Nexus,
-    };
+/// What the agent's card holds, if not what the server's settings say.
+fn with_card_form(mut builder: AgentBuilder, settings: &AgentSettings) -> AgentBuilder {
     if let Some(card) = *settings.card {
         builder = builder.card_form(card_form(card));
     }
     if let Some(bindings) = settings.interfaces.value.clone() {
         builder = builder.interfaces(bindings);
     }
-    if let Some(seed) = *settings.dialect {
-        builder = builder.dialect(dialect(seed));
-    }
-    if let Some(seed) = *settings.default_dialect {
-        builder = builder.default_dialect(dialect(seed));
-    }
-    let mut options = SelectoolsOptions::default();
-    options.tasks_max = settings.selectools_tasks_max.unwrap_or(options.tasks_max);
-    options.body_bytes_max = settings.selectools_body_bytes_max.unwrap_or(options.body_bytes_max);
-    options.card_url = settings.selectools_card_url.value.clone().unwrap_or(options.card_url);
-    let mut corvid = CorvidOptions::default();
+    builder
+}
+
+/// How the agent treats clients of the compat dialects.
+fn set_compat(compat: &mut Compat, settings: &CompatSettings) {
+    let dialect = |choice: CompatRpc| match choice {
+        CompatRpc::AgentNative => Dialect::AgentNative,
+        CompatRpc::Selectools => Dialect::Selectools,
+        CompatRpc::Nexus => Dialect::Nexus,
+    };
+    compat.claim = settings.dialect.map(dialect);
+    compat.default = settings.default_dialect.map(dialect);
+    compat.default_project = *settings.default_project;
+    let selectools = &mut compat.selectools;
+    selectools.tasks_max = settings.selectools_tasks_max.unwrap_or(selectools.tasks_max);
+    selectools.body_bytes_max = settings.selectools_body_bytes_max.unwrap_or(selectools.body_bytes_max);
+    selectools.card_url = settings.selectools_card_url.value.clone().unwrap_or_default();
+    let corvid = &mut compat.corvid;
     corvid.sends_per_min = settings.corvid_sends_per_min.unwrap_or(corvid.sends_per_min);
     corvid.depth_max = settings.corvid_depth_max.unwrap_or(corvid.depth_max);
     corvid.timeout_ms = settings.corvid_timeout_s.map_or(corvid.timeout_ms, |seconds| seconds * 1000);
-    builder.selectools(options).corvid(corvid).default_project(*settings.default_project)
 }
 
 fn recovery_of(recovery: RecoveryConfig) -> Recovery {

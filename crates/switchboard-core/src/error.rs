@@ -144,6 +144,24 @@ impl ProtocolError {
         Self::InvalidParams { violations: vec![Violation { field: field.into(), description: description.into() }] }
     }
 
+    /// The same with `at` in front of the fields at fault, because what was refused is a part of something.
+    #[must_use]
+    pub(crate) fn within(self, at: &str) -> Self {
+        match self {
+            Self::InvalidParams { mut violations } => {
+                for violation in &mut violations {
+                    violation.field = match violation.field.as_str() {
+                        "" | "body" | "params" => at.to_owned(),
+                        field if field.starts_with('[') => format!("{at}{field}"),
+                        field => format!("{at}.{field}"),
+                    };
+                }
+                Self::InvalidParams { violations }
+            }
+            error => error,
+        }
+    }
+
     /// The refusal of an operation, with a reason for the client.
     #[must_use]
     pub fn unsupported(reason: impl Into<String>) -> Self {

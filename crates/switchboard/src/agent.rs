@@ -5,14 +5,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_core::dialect::Dialect;
 use switchboard_core::model::{
     AgentCapabilities, AgentCard, AgentExtension, AgentProvider, AgentSkill, Json, SecurityRequirement,
 };
 use switchboard_engine::Registered;
 use switchboard_engine::runs::{Agent, AgentError, AgentSource, ErrorDetails, Recovery, Traits, Turn};
 
-use crate::server::{Accent, CardForm, CorvidOptions, ProtocolBinding, SelectoolsOptions};
+use crate::server::{AgentSettings, CardForm, Compat, ProtocolBinding};
 
 /// What a card says in `version` if its agent names none.
 const VERSION_DEFAULT: &str = "1.0.0";
@@ -36,7 +35,7 @@ pub struct AgentBuilder {
     card: AgentCard,
     extended: Option<AgentCard>,
     extended_for_anyone: bool,
-    accent: Accent,
+    settings: AgentSettings,
 }
 
 impl fmt::Debug for AgentBuilder {
@@ -80,7 +79,14 @@ impl AgentBuilder {
             name: name.clone(),
             ..AgentCard::default()
         };
-        Self { slug: slug(&name), source, card, extended: None, extended_for_anyone: false, accent: Accent::default() }
+        Self {
+            slug: slug(&name),
+            source,
+            card,
+            extended: None,
+            extended_for_anyone: false,
+            settings: AgentSettings::default(),
+        }
     }
 
     /// The name in the URL, `/agents/{slug}/…`. Made from the agent's name if not given.
@@ -108,7 +114,7 @@ impl AgentBuilder {
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.card.version = version.into();
-        self.accent.has_version = true;
+        self.settings.card.has_version = true;
         self
     }
 
@@ -253,19 +259,23 @@ impl AgentBuilder {
         self.traits(|traits| traits.with_recovery(recovery))
     }
 
-    /// Answers those who name no version in this dialect, with its own checks, limits and texts, wherever the agent has a
-    /// JSON-RPC endpoint. Without it, a dialect has these only on its own mount, `/dialects/{name}`. Only accents that
-    /// travel over JSON-RPC ([`Dialect::RPC_SEEDS`]) can claim an endpoint; others leave it as it is.
+    /// How this agent treats clients of the compat dialects: what older systems speak instead of A2A 1.0 or 0.3.
+    ///
+    /// ```
+    /// use switchboard::{AgentBuilder, Dialect, Turn};
+    ///
+    /// let agent = AgentBuilder::from_fn("Echo", |turn: Turn| async move {
+    ///     turn.answer(turn.text()).await?;
+    ///     Ok(())
+    /// })
+    /// .compat(|compat| {
+    ///     compat.claim = Some(Dialect::Selectools);
+    ///     compat.selectools.tasks_max = 100;
+    /// });
+    /// ```
     #[must_use]
-    pub fn dialect(mut self, dialect: Dialect) -> Self {
-        self.accent.claim = Some(dialect).filter(|dialect| Dialect::RPC_SEEDS.contains(dialect));
-        self
-    }
-
-    /// The dialect of requests that nothing else decides.
-    #[must_use]
-    pub fn default_dialect(mut self, dialect: Dialect) -> Self {
-        self.accent.default = Some(dialect);
+    pub fn compat(mut self, change: impl FnOnce(&mut Compat)) -> Self {
+        change(&mut self.settings.compat.settings);
         self
     }
 
@@ -273,7 +283,7 @@ impl AgentBuilder {
     /// [`ServerBuilder::card_form`](crate::ServerBuilder::card_form) says.
     #[must_use]
     pub fn card_form(mut self, form: CardForm) -> Self {
-        self.accent.card = Some(form);
+        self.settings.card.form = Some(form);
         self
     }
 
@@ -281,33 +291,12 @@ impl AgentBuilder {
     /// [`ServerBuilder::interfaces`](crate::ServerBuilder::interfaces) says.
     #[must_use]
     pub fn interfaces(mut self, bindings: impl IntoIterator<Item = ProtocolBinding>) -> Self {
-        self.accent.interfaces = Some(bindings.into_iter().collect());
+        self.settings.card.interfaces = Some(bindings.into_iter().collect());
         self
     }
 
-    /// How this agent behaves towards clients of selectools.
-    #[must_use]
-    pub fn selectools(mut self, options: SelectoolsOptions) -> Self {
-        self.accent.selectools = options;
-        self
-    }
-
-    /// Takes the calls of corvid that name no agent, at `/a2a/tasks/send`. If several agents do, the first one gets them.
-    #[must_use]
-    pub fn default_project(mut self, on: bool) -> Self {
-        self.accent.default_project = on;
-        self
-    }
-
-    /// How this agent behaves towards corvid-agents.
-    #[must_use]
-    pub fn corvid(mut self, options: CorvidOptions) -> Self {
-        self.accent.corvid = options;
-        self
-    }
-
-    pub(crate) fn accent(&self) -> &Accent {
-        &self.accent
+    pub(crate) fn settings(&self) -> &AgentSettings {
+        &self.settings
     }
 
     /// Overrides what the agent declares about itself.
@@ -319,7 +308,7 @@ impl AgentBuilder {
 
     /// The finished registration; `requirements` is how callers must authenticate, if at all.
     pub(crate) fn register(self, finish: impl Fn(&mut AgentCard)) -> Registered {
-        let Self { slug, source, mut card, mut extended, extended_for_anyone, accent: _ } = self;
+        let Self { slug, source, mut card, mut extended, extended_for_anyone, settings: _ } = self;
         if card.skills.is_empty() {
             tracing::warn!(agent = slug, "the card lists no skills; other agents will not know what to ask for");
         }

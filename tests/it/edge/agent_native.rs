@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use switchboard::{AgentBuilder, CardForm, Effects, Server, Skill, Tokens, Turn};
+use switchboard::{AgentBuilder, CardForm, Dialect, Effects, Server, Skill, Tokens, Turn};
 
 use crate::support::edge::{Edge, echo, events, get, message, post, request, rpc_body, unversioned, with};
 
@@ -379,7 +379,7 @@ async fn its_card_is_public_and_shows_no_tenants() {
     let mounted = edge(agent());
     let card = mounted.ask(unversioned(get("/dialects/agent-native/.well-known/agent-card.json"))).await.json();
     assert_eq!(card, expected("https://agents.example/dialects/agent-native/_agent-native/a2a"));
-    let asked = edge(agent().card_form(CardForm::AgentNative));
+    let asked = edge(agent().card_form(CardForm::Compat(Dialect::AgentNative)));
     let card = asked.ask(unversioned(get("/agents/echo/.well-known/agent-card.json"))).await.json();
     assert_eq!(card, expected("https://agents.example/agents/echo/_agent-native/a2a"));
 }

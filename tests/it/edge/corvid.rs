@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use switchboard::{AgentBuilder, CardForm, CorvidOptions, Effects, Server, Tokens, Turn};
+use switchboard::{AgentBuilder, CardForm, CorvidOptions, Dialect, Effects, Server, Tokens, Turn};
 
 use crate::support::edge::{Answer, Edge, echo, get, message, old_message, post, request, unversioned, with};
 
 fn project() -> AgentBuilder {
-    echo().default_project(true)
+    echo().compat(|compat| compat.default_project = true)
 }
 
 fn edge() -> Edge {
@@ -62,7 +62,7 @@ fn slow() -> AgentBuilder {
         tokio::time::sleep(Duration::from_secs(1)).await;
         Ok(())
     })
-    .default_project(true)
+    .compat(|compat| compat.default_project = true)
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +102,7 @@ fn talker() -> AgentBuilder {
         tokio::time::sleep(Duration::from_secs(1)).await;
         Ok(())
     })
-    .default_project(true)
+    .compat(|compat| compat.default_project = true)
 }
 
 /// The texts of a task's messages.
@@ -154,7 +154,7 @@ async fn a_task_that_asks_back_ends_by_its_time() {
         }
         Ok(())
     });
-    let edge = Edge::new(Server::builder().agent(agent.default_project(true)));
+    let edge = Edge::new(Server::builder().agent(agent.compat(|compat| compat.default_project = true)));
     for message in ["do it", "log in"] {
         let task = send(&edge, json!({"params": {"message": message, "timeoutMs": 5000}})).await.json();
         tokio::time::sleep(Duration::from_millis(4900)).await;
@@ -210,7 +210,7 @@ async fn example_3_a_remote_invocation_finds_its_answer() {
 /// The server's side of it: a card may be kept for five minutes, and is then asked for again.
 #[tokio::test(start_paused = true)]
 async fn example_4_a_card_may_be_kept_for_five_minutes() {
-    let edge = Edge::new(Server::builder().agent(project().card_form(CardForm::Corvid)));
+    let edge = Edge::new(Server::builder().agent(project().card_form(CardForm::Compat(Dialect::Corvid))));
     let card = edge.ask(unversioned(get("/.well-known/agent-card.json"))).await;
     assert_eq!((card.status.as_u16(), card.header("cache-control")), (200, "public, max-age=300"));
     let again = with(unversioned(get("/.well-known/agent-card.json")), "if-none-match", card.header("etag"));
@@ -232,7 +232,9 @@ async fn the_first_agent_that_takes_calls_gets_them() {
     let says =
         |name: &'static str| AgentBuilder::from_fn(name, move |turn: Turn| async move { Ok(turn.answer(name).await?) });
     let server = Server::builder().agent(says("None"));
-    let server = server.agent(says("First").default_project(true)).agent(says("Second").default_project(true));
+    let server = server
+        .agent(says("First").compat(|compat| compat.default_project = true))
+        .agent(says("Second").compat(|compat| compat.default_project = true));
     let edge = Edge::new(server);
     for (tasks, expected) in [
         ("/a2a/tasks", "First"),
@@ -276,7 +278,7 @@ async fn a_call_is_passed_on_three_times_at_most() {
     assert_eq!(error(&send(&edge, deep(4)).await), (400, "Invocation depth limit exceeded.".to_owned()));
     let mut options = CorvidOptions::default();
     options.depth_max = 1;
-    let edge = Edge::new(Server::builder().agent(project().corvid(options)));
+    let edge = Edge::new(Server::builder().agent(project().compat(|compat| compat.corvid = options)));
     assert_eq!(send(&edge, deep(2)).await.status, 400);
 }
 

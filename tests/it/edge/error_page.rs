@@ -92,10 +92,10 @@ fn code(dialect: Dialect, error: &E) -> String {
 fn the_table_of_accents_is_the_code_s() {
     let expected = every_error().into_iter().map(|error| {
         let row = codes::of(&error);
-        let accents = [Dialect::AgentNative, Dialect::Selectools, Dialect::Nexus].map(|dialect| code(dialect, &error));
-        [&[row.reason.to_owned()], &accents[..], &[row.http.to_string()]].concat()
+        let compat = [Dialect::AgentNative, Dialect::Selectools, Dialect::Nexus].map(|dialect| code(dialect, &error));
+        [&[row.reason.to_owned()], &compat[..], &[row.http.to_string()]].concat()
     });
-    assert_eq!(rows("Accents", 5), expected.collect());
+    assert_eq!(rows("Compat dialects", 5), expected.collect());
 }
 
 /// The HTTP status of a JSON-RPC reply, as this page has it: what has to do with the connection keeps its own.
@@ -140,7 +140,7 @@ fn writer() -> AgentBuilder {
     })
 }
 
-/// What accents and gRPC refuse before it is a call.
+/// What compat dialects and gRPC refuse before it is a call.
 fn gone_astray() -> Vec<Request<Full<Bytes>>> {
     let grpc = |method, kind: &str, version| {
         let mut asked = with(request(method, "/lf.a2a.v1.A2AService/GetTask", ""), "content-type", kind);
@@ -164,7 +164,10 @@ fn gone_astray() -> Vec<Request<Full<Bytes>>> {
 #[tokio::test]
 async fn the_table_of_plain_http_is_what_is_answered() {
     let edge = Edge::new(
-        Server::builder().agent(echo().default_project(true)).host_check(true).outbound_allow(["127.0.0.0/8"]),
+        Server::builder()
+            .agent(echo().compat(|compat| compat.default_project = true))
+            .host_check(true)
+            .outbound_allow(["127.0.0.0/8"]),
     );
     let local = |asked| with(asked, "host", "localhost");
     let mut seen = BTreeSet::new();

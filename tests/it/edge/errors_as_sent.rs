@@ -93,7 +93,7 @@ fn old(method: &str, params: &Value, verb: Method, path: &str, body: &str) -> Ve
 }
 
 /// A call of JSON-RPC on the mounts of single systems.
-fn accents(method: &str, params: &Value) -> Vec<Asked> {
+fn compat_dialects(method: &str, params: &Value) -> Vec<Asked> {
     let mounts = [
         ("agent-native", "/dialects/agent-native/a2a"),
         ("selectools", "/dialects/selectools/a2a"),
@@ -108,7 +108,7 @@ fn read(id: &str) -> Vec<Asked> {
     let mut all = new("GetTask", &params, Method::GET, &format!("/tasks/{id}"), "");
     all.extend(old("tasks/get", &params, Method::GET, &format!("/v1/tasks/{id}"), ""));
     all.push(Asked::grpc("GetTask", &params, &wire::GetTaskRequest { id: id.to_owned(), ..Default::default() }));
-    all.extend(accents("tasks/get", &params));
+    all.extend(compat_dialects("tasks/get", &params));
     all.push(Asked::new("corvid", Method::GET, &format!("/a2a/tasks/{id}"), "", ""));
     all
 }
@@ -131,11 +131,11 @@ struct Case {
 }
 
 fn usual() -> ServerBuilder {
-    Server::builder().agent(echo().default_project(true))
+    Server::builder().agent(echo().compat(|compat| compat.default_project = true))
 }
 
 fn with_agent(agent: AgentBuilder) -> Edge {
-    Edge::new(Server::builder().agent(agent.default_project(true)))
+    Edge::new(Server::builder().agent(agent.compat(|compat| compat.default_project = true)))
 }
 
 /// An artifact without parts is not allowed.
@@ -154,7 +154,7 @@ async fn about_tasks() -> Vec<Case> {
     cancels.extend(old("tasks/cancel", &params, Method::POST, &format!("/v1/tasks/{id}:cancel"), ""));
     let cancel = wire::CancelTaskRequest { id: id.clone(), ..Default::default() };
     cancels.push(Asked::grpc("CancelTask", &params, &cancel));
-    cancels.extend(accents("tasks/cancel", &params));
+    cancels.extend(compat_dialects("tasks/cancel", &params));
     let config = json!({"taskId": id, "id": "c"});
     let path = format!("/tasks/{id}/pushNotificationConfigs/c");
     let mut configs = new("GetTaskPushNotificationConfig", &config, Method::GET, &path, "");
@@ -285,7 +285,7 @@ fn about_requests() -> Vec<Case> {
     let mut methods = new("GetTsk", &json!({}), Method::POST, "/message:sent", "{}");
     methods.extend(old("tasks/gett", &json!({}), Method::POST, "/v1/message:sent", "{}"));
     methods.push(Asked::grpc("GetTsk", &json!({}), &wire::GetTaskRequest::default()));
-    methods.extend(accents("tasks/gett", &json!({})));
+    methods.extend(compat_dialects("tasks/gett", &json!({})));
     methods.push(Asked::new("corvid", Method::POST, "/a2a/tasks/sent", "", "{}"));
     let nothing = json!({"message": {"messageId": "m-1", "role": "ROLE_USER"}});
     let mut fields = new("SendMessage", &nothing, Method::POST, "/message:send", &nothing.to_string());
@@ -294,7 +294,7 @@ fn about_requests() -> Vec<Case> {
     let mut empty = say("");
     empty.message.as_mut().unwrap().parts.clear();
     fields.push(Asked::grpc("SendMessage", &nothing, &empty));
-    fields.extend(accents("message/send", &json!({})));
+    fields.extend(compat_dialects("message/send", &json!({})));
     fields.push(Asked::new("corvid", Method::POST, "/a2a/tasks/send", "", "{}"));
     // Over HTTP+JSON the body is the parameters, which are wrong then.
     let requests = bodies("[]").into_iter().filter(|asked| !asked.form.starts_with("HTTP") && asked.form != "corvid");

@@ -68,7 +68,10 @@ fn sends() -> Vec<(&'static str, Value)> {
 async fn a_send_is_understood_as_it_was_meant_or_refused_in_the_words_of_the_place() {
     let mut corvid = CorvidOptions::default();
     corvid.sends_per_min = 1_000;
-    let edge = Edge::new(Server::builder().agent(echo().default_project(true).corvid(corvid)));
+    let edge = Edge::new(Server::builder().agent(echo().compat(|compat| {
+        compat.default_project = true;
+        compat.corvid = corvid;
+    })));
     let mut table = format!("{:<27}", "");
     for (place, ..) in PLACES {
         write!(table, " {place:<8}").unwrap();

@@ -1,5 +1,5 @@
-//! HTTP requests through the server's service, no socket: paths and verbs, the bindings, versions, the accents of single
-//! systems, streams, cards, who may call, and every kind of bad input. gRPC is called over a socket, because half of it is
+//! HTTP requests through the server's service, no socket: paths and verbs, the bindings, versions, the compat
+//! dialects, streams, cards, who may call, and every kind of bad input. gRPC is called over a socket, because half of it is
 //! how HTTP/2 carries it, and so is everything about TLS.
 
 mod accept;

@@ -219,7 +219,10 @@ async fn an_agent_may_say_that_what_nothing_decides_is_nexus() {
     let unknown = json!({"id": "nobody"});
     let edge = Edge::usual();
     assert_eq!(error(&call(&edge, "/", "tasks/get", unknown.clone()).await).0, -32001);
-    for agent in [echo().default_dialect(Dialect::Nexus), echo().dialect(Dialect::Nexus)] {
+    for agent in [
+        echo().compat(|compat| compat.default = Some(Dialect::Nexus)),
+        echo().compat(|compat| compat.claim = Some(Dialect::Nexus)),
+    ] {
         let edge = Edge::new(Server::builder().agent(agent));
         let answer = call(&edge, "/", "tasks/get", unknown.clone()).await;
         assert_eq!(error(&answer), (-32602, "Task not found: nobody"));
@@ -265,7 +268,7 @@ async fn tasks_are_read_across_dialects() {
 
 #[tokio::test(start_paused = true)]
 async fn its_card_is_on_its_mount_and_where_an_agent_asks_for_it() {
-    let edge = Edge::new(Server::builder().agent(echo().card_form(CardForm::Nexus)));
+    let edge = Edge::new(Server::builder().agent(echo().card_form(CardForm::Compat(Dialect::Nexus))));
     let card = edge.ask(unversioned(get("/.well-known/agent.json"))).await.json();
     assert_eq!(
         card,

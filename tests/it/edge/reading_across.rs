@@ -139,7 +139,7 @@ impl Way {
 #[tokio::test(start_paused = true)]
 async fn a_task_begun_in_one_dialect_is_read_in_every_other() {
     for (text, state) in [("hello", "completed"), ("fail no disk", "failed")] {
-        let edge = Edge::new(Server::builder().agent(echo().default_project(true)));
+        let edge = Edge::new(Server::builder().agent(echo().compat(|compat| compat.default_project = true)));
         for begun in &WAYS {
             let answer = edge.ask((begun.begin)(text)).await;
             let id = begun.task_in(&answer)["id"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned();

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use switchboard::{AgentBuilder, Artifact, CardForm, Dialect, Part, SelectoolsOptions, Server, Tokens, Turn};
+use switchboard::{AgentBuilder, Artifact, CardForm, Dialect, Part, Server, Tokens, Turn};
 
 use crate::support::bodies::Untouched;
 use crate::support::edge::{Answer, Edge, echo, get, message, post, request, rpc_body, unversioned, with};
@@ -10,15 +10,9 @@ use crate::support::edge::{Answer, Edge, echo, get, message, post, request, rpc_
 const MOUNT: &str = "/dialects/selectools/a2a";
 const TOKEN: &str = "sk-token-0123456789";
 
-fn options(change: impl FnOnce(&mut SelectoolsOptions)) -> SelectoolsOptions {
-    let mut options = SelectoolsOptions::default();
-    change(&mut options);
-    options
-}
-
 fn guarded(agent: AgentBuilder) -> Edge {
     let tokens = Tokens::parse(&format!("{TOKEN} alice")).unwrap();
-    let agent = agent.selectools(options(|options| options.body_bytes_max = 4096));
+    let agent = agent.compat(|compat| compat.selectools.body_bytes_max = 4096);
     Edge::new(Server::builder().agent(agent).tokens(tokens))
 }
 
@@ -49,7 +43,9 @@ fn is_hex(id: &Value) -> bool {
 #[tokio::test(start_paused = true)]
 async fn what_the_original_refuses_is_refused_alike() {
     let cases: Value = serde_json::from_str(include_str!("../../golden/selectools/errors.json")).unwrap();
-    for (edge, path) in [(guarded(echo()), MOUNT), (guarded(echo().dialect(Dialect::Selectools)), "/a2a")] {
+    for (edge, path) in
+        [(guarded(echo()), MOUNT), (guarded(echo().compat(|compat| compat.claim = Some(Dialect::Selectools))), "/a2a")]
+    {
         let mut checked = 0;
         for case in cases.as_array().unwrap() {
             let name = case["case"].as_str().unwrap();
@@ -127,7 +123,7 @@ async fn data_is_read_with_the_text_and_files_are_not_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn only_the_newest_tasks_are_kept_for_its_clients() {
-    let agent = echo().selectools(options(|options| options.tasks_max = 2));
+    let agent = echo().compat(|compat| compat.selectools.tasks_max = 2);
     let edge = Edge::new(Server::builder().agent(agent));
     let mut ids = Vec::new();
     for words in ["one", "two", "three"] {
@@ -188,7 +184,7 @@ async fn elsewhere_its_requests_are_those_of_0_3() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_is_for_those_who_name_no_version() {
-    let edge = Edge::new(Server::builder().agent(echo().dialect(Dialect::Selectools)));
+    let edge = Edge::new(Server::builder().agent(echo().compat(|compat| compat.claim = Some(Dialect::Selectools))));
     for path in ["/", "/rpc", "/a2a", "/agents/echo/a2a"] {
         let task = call(&edge, path, "message/send", text("hello")).await["result"].clone();
         assert!(is_hex(&task["id"]), "{path} {task}");
@@ -229,11 +225,11 @@ async fn its_card_is_public_on_the_mount_and_wherever_an_agent_asks_for_it() {
         let known = with(unversioned(get(path)), "if-none-match", card.header("etag"));
         assert_eq!(edge.ask(known).await.status, 304);
     }
-    let edge = guarded(echo().card_form(CardForm::Selectools));
+    let edge = guarded(echo().card_form(CardForm::Compat(Dialect::Selectools)));
     assert_eq!(card(&edge, "/.well-known/agent.json").await.text(), *expected);
     let new = edge.get("/.well-known/agent-card.json").await;
     assert!(new.json()["supportedInterfaces"].is_array(), "whoever says 1.0 gets that card");
-    let named = echo().selectools(options(|options| options.card_url = "https://agents.example/a2a".to_owned()));
+    let named = echo().compat(|compat| compat.selectools.card_url = "https://agents.example/a2a".to_owned());
     let edge = Edge::new(Server::builder().agent(named));
     let card = card(&edge, "/dialects/selectools/.well-known/agent.json").await;
     assert_eq!(card.json()["url"], "https://agents.example/a2a");

@@ -65,7 +65,7 @@ fn keeper(seen: &Seen) -> AgentBuilder {
         agent.skill(Skill::new("mcp__user_ab12_gmail", "x", "y")).skill(Skill::new("mcp__org_7_slack", "x", "y"));
     let agent =
         agent.skill(Skill::new("mcp__stdio_fs", "Files", "Reads files")).skill(Skill::new("run-query", "Q", "z"));
-    agent.traits(|traits| traits.with_replies(Replies::Either)).default_project(true)
+    agent.traits(|traits| traits.with_replies(Replies::Either)).compat(|compat| compat.default_project = true)
 }
 
 fn edge() -> (Edge, Seen) {
@@ -354,8 +354,14 @@ async fn no_card_names_the_skills_of_users_and_organisations() {
     let ids = |card: &Value| -> Vec<String> {
         card["skills"].as_array().unwrap().iter().map(|skill| skill["id"].as_str().unwrap().to_owned()).collect()
     };
-    let forms =
-        [CardForm::All, CardForm::V1_0, CardForm::AgentNative, CardForm::Selectools, CardForm::Corvid, CardForm::Nexus];
+    let forms = [
+        CardForm::All,
+        CardForm::V1_0,
+        CardForm::Compat(Dialect::AgentNative),
+        CardForm::Compat(Dialect::Selectools),
+        CardForm::Compat(Dialect::Corvid),
+        CardForm::Compat(Dialect::Nexus),
+    ];
     for form in forms {
         let agent = keeper(&Seen::default()).extended_card(|card| card.description.push_str(", extended"));
         let tokens = Tokens::parse(&format!("{TOKEN} alice")).unwrap();
@@ -363,7 +369,7 @@ async fn no_card_names_the_skills_of_users_and_organisations() {
         let mut paths = vec!["/.well-known/agent-card.json".to_owned(), "/.well-known/agent.json".to_owned()];
         paths.push("/agents/keeper/.well-known/agent-card.json".to_owned());
         paths.push("/api/agents/keeper/agent-card".to_owned());
-        paths.extend(Dialect::SEEDS.map(|seed| format!("/dialects/{}/.well-known/agent-card.json", seed.name())));
+        paths.extend(Dialect::COMPAT.map(|compat| format!("/dialects/{}/.well-known/agent-card.json", compat.name())));
         for path in paths {
             for request in [get(&path), unversioned(get(&path))] {
                 let card = edge.ask(request).await;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use switchboard_core::call::{Reply, Request, SendMessage};
-use switchboard_core::dialect::{Dialect, corvid};
+use switchboard_core::dialect::Dialect;
+use switchboard_core::dialect::compat::corvid;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Artifact, Json, TaskId, TaskState, TaskView};
 use switchboard_engine::runs::{Effects, Traits, Turn};

@@ -43,8 +43,14 @@ pub(super) const WALLS: &[Wall] = &[
     Wall {
         name: "dialects do not know each other",
         rooms: &["crates/switchboard-core/src/dialect"],
-        law: ApartExcept(&["codes", "detect", "json", "kinds", "protobuf", "retold", "row", "vocabulary", "wire"]),
+        law: ApartExcept(&["codes", "detect", "json", "outgoing", "protobuf", "row", "vocabulary", "wire"]),
         because: "a dialect that leans on another cannot be added, changed or removed alone",
+    },
+    Wall {
+        name: "compat dialects do not know each other",
+        rooms: &["crates/switchboard-core/src/dialect/compat"],
+        law: ApartExcept(&["kinds", "refusal", "retold", "sendable", "shape"]),
+        because: "a system that is no longer in use is removed with its folder, and nothing else may need it",
     },
     Wall {
         name: "dialects only translate",

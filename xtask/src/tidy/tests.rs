@@ -56,6 +56,13 @@ mod walls {
                 ],
             ),
             (
+                "compat dialects do not know each other",
+                &[
+                    ("crates/switchboard-core/src/dialect/compat/nexus/mod.rs", "use super::corvid::encode_card;"),
+                    ("crates/switchboard-core/src/dialect/compat/corvid/mod.rs", ""),
+                ],
+            ),
+            (
                 "the engine knows no dialect",
                 &[("crates/switchboard-engine/src/push/a.rs", "use switchboard_core::dialect::v1_0;")],
             ),

@@ -10,7 +10,7 @@ use super::file::{AgentTable, SkillTable};
 use super::layer::Layer;
 use super::recovery::recovery;
 use super::row::{Table, Value};
-use super::table::AgentSettings;
+use super::table::{AgentSettings, CompatSettings};
 use super::typed::CommandLine;
 use super::{AgentConfig, ConfigError, Errors, Given, Kind, Origin, SkillSettings, values};
 use crate::agents::demo::GUIDE;
@@ -43,9 +43,10 @@ pub(super) fn settle_agents(
         } else {
             above.for_every_agent().over(table.values)
         };
-        let Some(settings) = AgentSettings::read(&mut layer, errors) else { continue };
+        let compat = CompatSettings::read(&mut layer, errors);
+        let Some((settings, compat)) = AgentSettings::read(&mut layer, errors).zip(compat) else { continue };
         let named = if settings.slug.is_some() { settings.slug.from.clone() } else { settings.name.from.clone() };
-        let Some(agent) = settle_agent(settings, table.skills, search, errors) else { continue };
+        let Some(agent) = settle_agent(settings, compat, table.skills, search, errors) else { continue };
         if let Some(other) = slugs.insert(agent.slug.clone(), agent.name.clone()) {
             let slug = &agent.slug;
             errors
@@ -83,6 +84,7 @@ fn default_agent(above: &Layer, mut table: Layer, errors: &mut Errors) -> Layer 
 /// None if something about the agent is wrong.
 fn settle_agent(
     mut settings: AgentSettings,
+    compat: CompatSettings,
     skills: Vec<SkillTable>,
     search: &OsStr,
     errors: &mut Errors,
@@ -117,7 +119,7 @@ fn settle_agent(
     settings.input_modes.value.get_or_insert(manner.input_modes);
     settings.output_modes.value.get_or_insert(manner.output_modes);
     let skills = if skills.is_empty() { manner.skills } else { skills };
-    Some(AgentConfig { name, slug, settings, recovery, kind, skills })
+    Some(AgentConfig { name, slug, settings, compat, recovery, kind, skills })
 }
 
 /// What the agent is. Without a kind, a command says enough.

@@ -46,9 +46,9 @@ pub(crate) enum Idempotency {
     Off,
 }
 
-/// The dialect of a single system, of those that travel over JSON-RPC.
+/// A compat dialect, of those that travel over JSON-RPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Seed {
+pub(crate) enum CompatRpc {
     AgentNative,
     Selectools,
     Nexus,

@@ -12,7 +12,10 @@ use super::row::{Row, Table};
 use super::{ConfigError, Errors, Given, Origin, table};
 use switchboard_core::nearest::nearest;
 
-/// One `[[agent]]` of the file.
+/// What may stand below an agent beside its own settings.
+const TABLES_OF_AGENT: [&str; 2] = ["compat", "skill"];
+
+/// One `[[agent]]` of the file, with its `[agent.compat]`.
 #[derive(Debug)]
 pub(crate) struct AgentTable {
     pub(super) values: Layer,
@@ -80,7 +83,8 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn table(&mut self, table: Table, place: &str, entries: &DeTable<'_>, layer: &mut Layer) {
         for (name, value) in entries {
-            if table == Table::Agent && name.get_ref() == "skill" {
+            // Tables of an agent are read by themselves.
+            if table == Table::Agent && TABLES_OF_AGENT.contains(&name.get_ref().as_ref()) {
                 continue;
             }
             match table::rows_of(table).iter().find(|row| row.key == name.get_ref()) {
@@ -122,6 +126,13 @@ impl Reader<'_> {
                 from: self.source.at(value.span().start, place.clone()),
             };
             self.table(Table::Agent, &place, entries, &mut agent.values);
+            match entries.get("compat").map(|value| (value, value.get_ref())) {
+                None => {}
+                Some((_, DeValue::Table(compat))) => {
+                    self.table(Table::Compat, &format!("{place}.compat"), compat, &mut agent.values);
+                }
+                Some((value, _)) => self.misplaced(value, &format!("{place}.compat"), "a table", "[agent.compat]"),
+            }
             match entries.get("skill").map(|value| (value, value.get_ref())) {
                 None => {}
                 Some((_, DeValue::Array(skills))) => agent.skills = self.skills(&place, skills),
@@ -158,7 +169,10 @@ impl Reader<'_> {
     fn unknown_key(&mut self, table: Table, place: &str, name: &Spanned<std::borrow::Cow<'_, str>>) {
         let key = name.get_ref().as_ref();
         let from = self.source.at(name.span().start, format!("{place}.{key}"));
-        let keys = table::rows_of(table).iter().map(|row| row.key).chain((table == Table::Agent).then_some("skill"));
+        let keys = table::rows_of(table)
+            .iter()
+            .map(|row| row.key)
+            .chain(TABLES_OF_AGENT.into_iter().filter(|_| table == Table::Agent));
         let elsewhere = table::all().find(|row| row.key == key);
         let meant = nearest(key, keys);
         let hint = match (elsewhere, meant) {

@@ -30,7 +30,7 @@ use switchboard::{SigningSecrets, Tls, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
-pub(crate) use choices::{Card, Effects, ErrorDetails, Idempotency, LogFormat, Seed, Synchronous};
+pub(crate) use choices::{Card, CompatRpc, Effects, ErrorDetails, Idempotency, LogFormat, Synchronous};
 pub(crate) use environment::Environment;
 pub(crate) use flags::SettingFlags;
 pub(crate) use layer::gather;
@@ -38,7 +38,7 @@ pub(crate) use listen::{is_local, is_local_url, local_url};
 pub(crate) use origin::{ConfigError, ConfigErrors, Errors, Given, Origin};
 pub(crate) use print::print;
 pub(crate) use settle::settle;
-pub(crate) use table::{AgentSettings, ServerSettings, SkillSettings, TlsSettings};
+pub(crate) use table::{AgentSettings, CompatSettings, ServerSettings, SkillSettings, TlsSettings};
 pub(crate) use typed::Secret;
 
 /// The name of the configuration file that is looked for in the current folder.
@@ -123,6 +123,7 @@ pub(crate) struct AgentConfig {
     pub(crate) slug: String,
     /// What the layers say, with the gaps filled that depend on the kind of agent.
     pub(crate) settings: AgentSettings,
+    pub(crate) compat: CompatSettings,
     pub(crate) recovery: RecoveryConfig,
     pub(crate) kind: Kind,
     pub(crate) skills: Vec<SkillSettings>,

@@ -33,6 +33,7 @@ fn print_agent(text: &mut String, agent: &AgentConfig) -> Result<(), ConfigError
         Kind::Exec { .. } => &[],
     };
     write(text, "\n[[agent]]", agent.settings.values(), unused)?;
+    write(text, "\n[agent.compat]", agent.compat.values(), &[])?;
     for skill in &agent.skills {
         // Every skill has all the lists; an empty one says nothing.
         let said = skill.values().into_iter().filter(|(_, value)| *value != Some(Value::List(Vec::new())));

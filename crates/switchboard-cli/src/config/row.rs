@@ -16,6 +16,7 @@ pub(crate) enum Table {
     Server,
     Tls,
     Agent,
+    Compat,
     Skill,
 }
 
@@ -26,6 +27,7 @@ impl Table {
             Self::Server => "[server]",
             Self::Tls => "[tls]",
             Self::Agent => "[[agent]]",
+            Self::Compat => "[agent.compat]",
             Self::Skill => "[[agent.skill]]",
         }
     }

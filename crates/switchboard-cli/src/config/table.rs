@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use switchboard::{CorvidOptions, Dialect, Limits, ProtocolBinding, SelectoolsOptions, ServerLimits};
 
-use super::choices::{Card, Effects, ErrorDetails, Idempotency, KindName, LogFormat, Recovery, Seed, Synchronous};
+use super::choices::{Card, CompatRpc, Effects, ErrorDetails, Idempotency, KindName, LogFormat, Recovery, Synchronous};
 use super::layer::Layer;
 use super::row::Kind::{Bool, Choice, Command, List, Number, Path, Text};
 use super::row::{Kind, Row, Table, Value, words};
@@ -25,6 +25,7 @@ const WEBHOOKS: &str = "Webhooks";
 const RUNS: &str = "Runs";
 const CARD: &str = "Card";
 const DIALECTS: &str = "Dialects";
+const COMPAT_DIALECTS: &str = "Compat dialects";
 const SKILL: &str = "Skill";
 /// The heading that `cli.rs` gives to `--config` and its like.
 const CONFIGURATION: &str = "Configuration";
@@ -329,34 +330,39 @@ settings! {
             "Protocol bindings that the card of this agent names, if not those that interfaces says for the server")
         .more("gRPC reaches only the first agent.")
         .unset("interfaces of the server").example("[\"HTTP+JSON\"]");
+}
 
-    dialect: Option<Seed> = Row::new(Choice(words::<Seed>), DIALECTS,
-            "Answer clients that name no version in the dialect of one system at /, /rpc and /a2a, too")
+settings! {
+    /// What one `[agent.compat]` says: how the agent treats clients of the compat dialects.
+    CompatSettings, COMPAT: Table::Compat;
+
+    dialect: Option<CompatRpc> = Row::new(Choice(words::<CompatRpc>), COMPAT_DIALECTS,
+            "Answer clients that name no version in this compat dialect at /, /rpc and /a2a, too")
         .more("Without it the checks, limits and texts of a system apply on its own mount, such as \
                /agents/{slug}/dialects/selectools/a2a.")
         .unset("the dialects of A2A itself").example("\"selectools\"");
-    default_dialect: Option<Seed> = Row::new(Choice(words::<Seed>), DIALECTS,
+    default_dialect: Option<CompatRpc> = Row::new(Choice(words::<CompatRpc>), COMPAT_DIALECTS,
             "The dialect of requests that nothing else decides, such as tasks/get")
         .unset("that of default_version").example("\"agent-native\"");
-    selectools_tasks_max: Option<usize> = Row::new(Number { min: 1, max: 1_000_000, unit: "tasks" }, DIALECTS,
+    selectools_tasks_max: Option<usize> = Row::new(Number { min: 1, max: 1_000_000, unit: "tasks" }, COMPAT_DIALECTS,
             "How many of the newest tasks clients of selectools can read")
         .unset_like(|| number(SelectoolsOptions::default().tasks_max)).example("2000");
-    selectools_body_bytes_max: Option<usize> = Row::new(bytes(1 << 10, 1 << 30), DIALECTS,
+    selectools_body_bytes_max: Option<usize> = Row::new(bytes(1 << 10, 1 << 30), COMPAT_DIALECTS,
             "Size of a request of selectools at most, in bytes")
         .unset_like(|| number(SelectoolsOptions::default().body_bytes_max)).example("1048576");
-    selectools_card_url: Option<String> = Row::new(Text(values::public_url), DIALECTS,
+    selectools_card_url: Option<String> = Row::new(Text(values::public_url), COMPAT_DIALECTS,
             "The url on the card for selectools")
         .unset("empty, as in the original").example("\"https://agents.example/a2a\"");
-    default_project: bool = Row::new(Bool, DIALECTS, "Take the calls of corvid-agents, which name no agent")
+    default_project: bool = Row::new(Bool, COMPAT_DIALECTS, "Take the calls of corvid-agents, which name no agent")
         .more("Calls to /a2a/tasks/send go to the first agent with this.")
         .default("false");
-    corvid_sends_per_min: Option<usize> = Row::new(Number { min: 1, max: 10_000, unit: "sends a minute" }, DIALECTS,
+    corvid_sends_per_min: Option<usize> = Row::new(Number { min: 1, max: 10_000, unit: "sends a minute" }, COMPAT_DIALECTS,
             "How many sends a minute each corvid-agent may make")
         .unset_like(|| number(CorvidOptions::default().sends_per_min)).example("5");
-    corvid_depth_max: Option<u32> = Row::new(Number { min: 1, max: 10, unit: "agents" }, DIALECTS,
+    corvid_depth_max: Option<u32> = Row::new(Number { min: 1, max: 10, unit: "agents" }, COMPAT_DIALECTS,
             "How often a call may have been passed on among corvid-agents")
         .unset_like(|| number(CorvidOptions::default().depth_max)).example("3");
-    corvid_timeout_s: Option<u32> = Row::new(seconds(1, 600), DIALECTS,
+    corvid_timeout_s: Option<u32> = Row::new(seconds(1, 600), COMPAT_DIALECTS,
             "How long a task of a corvid-agent that names no limit may take, in seconds")
         .unset_like(|| number(CorvidOptions::default().timeout_ms / 1_000)).example("300");
 }
@@ -387,11 +393,12 @@ pub(crate) fn rows_of(table: Table) -> &'static [Row] {
         Table::Server => SERVER,
         Table::Tls => TLS,
         Table::Agent => AGENTS,
+        Table::Compat => COMPAT,
         Table::Skill => SKILLS,
     }
 }
 
 /// Every row of every table.
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
-    [SERVER, TLS, AGENTS, SKILLS].into_iter().flatten()
+    [SERVER, TLS, AGENTS, COMPAT, SKILLS].into_iter().flatten()
 }

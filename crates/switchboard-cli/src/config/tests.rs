@@ -183,6 +183,8 @@ fn every_setting_has_a_variable() {
         input_modes = ["text/plain"]
         output_modes = ["text/plain", "application/octet-stream"]
         strict_output_modes = false
+
+        [agent.compat]
         default_project = false
 
         [[agent.skill]]
@@ -297,6 +299,7 @@ fn what_is_printed_can_be_read_back_and_holds_no_secret() {
         retry_pause_s = 2
         retry_pause_s_max = 4
         card = "agent-native"
+        [agent.compat]
         dialect = "selectools"
         default_dialect = "agent-native"
         selectools_tasks_max = 2

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use switchboard::{Dialect, ProtocolBinding};
 
-use super::choices::{Card, Effects, ErrorDetails, Idempotency, KindName, LogFormat, Recovery, Seed, Synchronous};
+use super::choices::{Card, CompatRpc, Effects, ErrorDetails, Idempotency, KindName, LogFormat, Recovery, Synchronous};
 use super::layer::Layer;
 use super::row::{Row, Value};
 use super::{Errors, Given, Origin, listen};
@@ -239,4 +239,4 @@ macro_rules! choices {
         }
     )* };
 }
-choices!(Card Effects ErrorDetails Idempotency KindName LogFormat Recovery Seed Synchronous);
+choices!(Card CompatRpc Effects ErrorDetails Idempotency KindName LogFormat Recovery Synchronous);

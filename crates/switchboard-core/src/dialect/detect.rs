@@ -15,8 +15,8 @@ use std::borrow::Cow;
 use crate::error::ProtocolError;
 use crate::model::{Dialect, Package};
 
+use super::compat::shape::{Shape, shape};
 use super::json::excerpt;
-use super::shape::{Shape, shape};
 
 /// What is known of a request when its dialect is decided.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ impl Mount {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub dialect: Dialect,
-    /// True if nothing in the request told 0.3 from the accents of its family: then a task is shown with the dialect in
+    /// True if nothing in the request told 0.3 from the compat dialects of its family: then a task is shown with the dialect in
     /// mind that it was begun in.
     pub is_open: bool,
 }
@@ -116,7 +116,7 @@ pub fn dialect(clues: &Clues<'_>) -> Result<Verdict, Refusal> {
         (Named::Known(Family::V0), Some(Family::V1_0)) => Err(without_version(clues.door)),
         (Named::Absent, Some(Family::V1_0)) if clues.default != Some(Dialect::V1_0) => Err(without_version(clues.door)),
         (Named::Known(family), _) | (Named::Absent, Some(family @ Family::V1_0)) => sure(clues.door.spelling(family)),
-        (Named::Absent, Some(Family::V0)) => Ok(clues.accent()),
+        (Named::Absent, Some(Family::V0)) => Ok(clues.old_verdict()),
         (Named::Absent, None) => sure(clues.default.unwrap_or(Dialect::V0_3)),
     }
 }
@@ -164,8 +164,8 @@ impl<'a> Clues<'a> {
     }
 
     /// Which of 0.3's family it is, where no version is named and nobody claims the path.
-    fn accent(&self) -> Verdict {
-        let default = self.default.filter(|default| Dialect::RPC_SEEDS.contains(default));
+    fn old_verdict(&self) -> Verdict {
+        let default = self.default.filter(|default| Dialect::COMPAT_RPC.contains(default));
         let family = self.door.spelling(Family::V0);
         let Door::JsonRpc { method, params } = self.door else { return Verdict { dialect: family, is_open: false } };
         match shape(method, params) {

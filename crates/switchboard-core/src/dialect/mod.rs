@@ -1,21 +1,17 @@
 //! How the model is spelled on the wire. A dialect is a pure translator in a folder of its own, and a [`Row`] in that folder
-//! says what is particular to it. Whoever has a [`Dialect`] in hand asks it: `dialect.rules()`, `dialect.write_reply(…)`. What gRPC
-//! carries is spelled by a [`Package`], which is asked in the same way.
+//! says what is particular to it. Whoever has a [`Dialect`] in hand asks it: `dialect.rules()`, `dialect.write_reply(…)` on the
+//! side of a server, `dialect.write_call(…)` and `dialect.read_reply(…)` on the side of a client. What gRPC carries is spelled by
+//! a [`Package`], which is asked in the same way.
 //! Dialects do not import each other.
 
-pub mod agent_native;
 pub mod codes;
-pub mod corvid;
+pub mod compat;
 pub mod detect;
 pub mod json;
-mod kinds;
-pub mod nexus;
+mod outgoing;
 #[cfg(feature = "protobuf")]
 pub mod protobuf;
-mod retold;
 mod row;
-pub mod selectools;
-mod shape;
 #[cfg(test)]
 mod testing;
 pub mod v0_3;
@@ -24,21 +20,20 @@ mod vocabulary;
 pub mod wire;
 
 pub use crate::model::{Dialect, Package};
-pub use retold::Told;
+pub use outgoing::{OutgoingCall, Transport, WrittenCall};
 pub use row::{Forms, Row};
 pub use vocabulary::vocabulary_of_package;
 
 #[cfg(feature = "protobuf")]
 use bytes::Bytes;
 
-use crate::call::Reply;
-#[cfg(feature = "protobuf")]
-use crate::call::Request;
+use crate::call::{Reply, Request};
 use crate::error::ProtocolError;
-use crate::model::{Rules, TaskView, Update};
+use crate::model::{AgentCard, Rules, TaskView, Update};
 
+use json::DecodeLimits;
 #[cfg(feature = "protobuf")]
-use json::{DecodeLimits, Decoded};
+use json::Decoded;
 
 impl Dialect {
     /// All that is particular to this dialect.
@@ -48,10 +43,10 @@ impl Dialect {
             Self::V1_0 => &v1_0::ROW,
             Self::V0_3 => &v0_3::rpc::ROW,
             Self::V0_3Rest => &v0_3::rest::ROW,
-            Self::AgentNative => &agent_native::ROW,
-            Self::Selectools => &selectools::ROW,
-            Self::Corvid => &corvid::ROW,
-            Self::Nexus => &nexus::ROW,
+            Self::AgentNative => &compat::agent_native::ROW,
+            Self::Selectools => &compat::selectools::ROW,
+            Self::Corvid => &compat::corvid::ROW,
+            Self::Nexus => &compat::nexus::ROW,
         }
     }
 
@@ -90,6 +85,51 @@ impl Dialect {
     /// Writes the body of an HTTP error that is answered with the given status.
     pub fn write_http_error(self, error: &ProtocolError, http: u16, out: &mut Vec<u8>) {
         (self.row().forms.http_error)(error, http, out);
+    }
+
+    /// Writes a call to an agent that speaks this dialect.
+    ///
+    /// # Errors
+    /// [`ProtocolError::UnsupportedOperation`] naming a call or a transport that the dialect does not have, or
+    /// [`ProtocolError::InvalidParams`] naming what it cannot say.
+    pub fn write_call(self, call: &OutgoingCall<'_>) -> Result<WrittenCall, ProtocolError> {
+        (self.row().forms.call)(call)
+    }
+
+    /// Reads what `request` was answered with: the result of JSON-RPC, or the body of HTTP. The answer to a call that is
+    /// streamed is read as the one to the same call that is not.
+    ///
+    /// # Errors
+    /// [`ProtocolError::ParseError`] when it is not JSON, else [`ProtocolError::InvalidParams`] naming the field.
+    pub fn read_reply(
+        self,
+        request: &Request,
+        text: &[u8],
+        limits: &DecodeLimits,
+    ) -> Result<Reply, ProtocolError> {
+        (self.row().forms.read_reply)(request, text, limits)
+    }
+
+    /// Reads one update of a stream.
+    ///
+    /// # Errors
+    /// As [`Dialect::read_reply`].
+    pub fn read_update(self, text: &[u8], limits: &DecodeLimits) -> Result<Update, ProtocolError> {
+        (self.row().forms.read_update)(text, limits)
+    }
+
+    /// Reads the body of a refusal, which came with the status `http` if it came over plain HTTP. None if it is none.
+    #[must_use]
+    pub fn read_error(self, body: &[u8], http: Option<u16>) -> Option<wire::ReadError> {
+        (self.row().forms.read_error)(body, http)
+    }
+
+    /// Reads an agent card.
+    ///
+    /// # Errors
+    /// As [`Dialect::read_reply`].
+    pub fn read_card(self, body: &[u8], limits: &DecodeLimits) -> Result<AgentCard, ProtocolError> {
+        (self.row().forms.read_card)(body, limits)
     }
 }
 
@@ -171,11 +211,5 @@ impl Package {
 /// that is a word, in the dialect it was begun in.
 #[must_use]
 pub fn for_open_reader(view: TaskView) -> (Dialect, TaskView) {
-    match view.task.dialect {
-        Dialect::AgentNative => (Dialect::V0_3, agent_native::with_answer_in_status(view)),
-        Dialect::Nexus => (Dialect::Nexus, view),
-        Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest | Dialect::Selectools | Dialect::Corvid => {
-            (Dialect::V0_3, view)
-        }
-    }
+    (view.task.dialect.row().forms.for_open_reader)(view)
 }

@@ -1,10 +1,13 @@
 //! What differs between dialects, as one row each: the [`Rules`] that whoever answers a call must know, and the [`Forms`]
-//! that things are written in. A row stands in the folder of its dialect; `Dialect::row` finds it.
+//! that things are written and read in. A row stands in the folder of its dialect; `Dialect::row` finds it.
 
-use crate::call::Reply;
+use crate::call::{Reply, Request};
 use crate::error::ProtocolError;
-use crate::model::{Message, PushBody, Rules, TaskView, Update};
+use crate::model::{AgentCard, Dialect, Message, PushBody, Rules, TaskView, Update};
 
+use super::json::DecodeLimits;
+use super::outgoing::{OutgoingCall, WrittenCall};
+use super::wire::ReadError;
 use super::{codes, vocabulary};
 
 /// All that is particular to one dialect.
@@ -31,7 +34,9 @@ pub(super) const USUAL: Rules = Rules {
     ends_stream: |_| false,
 };
 
-/// How the dialect is written. All of them append to what is there.
+/// How the dialect is written and read. What a server writes is appended to what is there; its calls are read by the bindings,
+/// which know where in a request to look. What a client reads may come from anybody: it is bounded by the limits, and what
+/// cannot be read is refused with [`ProtocolError::ParseError`], or with [`ProtocolError::InvalidParams`] naming the field.
 pub struct Forms {
     /// The result of a call. A deletion and a stream have none.
     pub reply: fn(&Reply, &mut Vec<u8>),
@@ -46,6 +51,27 @@ pub struct Forms {
     pub http_error: fn(&ProtocolError, u16, &mut Vec<u8>),
     /// The HTTP status of a refusal.
     pub http_status: fn(&ProtocolError) -> u16,
+    /// How a task that was begun in the dialect is shown to somebody whose request could be of several dialects
+    /// (`detect::Verdict::is_open`): in which, and with what a reader of this one looks for.
+    pub for_open_reader: fn(TaskView) -> (Dialect, TaskView),
+    /// A call to an agent that speaks the dialect. One that the dialect does not have, or that it cannot say, is
+    /// [`ProtocolError::UnsupportedOperation`] or [`ProtocolError::InvalidParams`].
+    pub call: fn(&OutgoingCall<'_>) -> Result<WrittenCall, ProtocolError>,
+    /// Reads what a request was answered with: the result of JSON-RPC without its envelope, or the body of HTTP. The answer to
+    /// a call that is streamed is read as the one to the same call that is not.
+    pub read_reply: fn(&Request, &[u8], &DecodeLimits) -> Result<Reply, ProtocolError>,
+    /// Reads one update of a stream.
+    pub read_update: fn(&[u8], &DecodeLimits) -> Result<Update, ProtocolError>,
+    /// Reads the body of a refusal: a whole JSON-RPC response, or the body of HTTP that came with this status. None if it is no
+    /// refusal.
+    pub read_error: fn(&[u8], Option<u16>) -> Option<ReadError>,
+    /// Reads an agent card.
+    pub read_card: fn(&[u8], &DecodeLimits) -> Result<AgentCard, ProtocolError>,
+}
+
+/// What most dialects show to such a reader: 0.3, whose tasks hold what the others look for.
+pub(super) fn in_0_3(view: TaskView) -> (Dialect, TaskView) {
+    (Dialect::V0_3, view)
 }
 
 /// The HTTP status that most dialects have for a refusal.

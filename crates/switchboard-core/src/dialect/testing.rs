@@ -8,12 +8,16 @@ use proptest::option;
 use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
 
 use crate::call::{ListTasks, Request, SendMessage};
+use crate::error::{ProtocolError, Violation};
 use crate::model::{
     AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill,
     Artifact, ArtifactUpdate, AuthenticationInfo, ConfigId, Dialect, Json, Message, OAuthFlow, OAuthFlowKind, Part,
     PartContent, PushConfig, Role, SecurityRequirement, SecurityScheme, StatusUpdate, Task, TaskId, TaskState,
     TaskStatus, TaskView, Timestamp, Update,
 };
+
+use super::json::DecodeLimits;
+use super::outgoing::{OutgoingCall, Transport, WrittenCall};
 
 /// Small, quick and the same on every run.
 pub(super) struct Dice(u64);
@@ -175,7 +179,8 @@ fn artifact() -> impl Strategy<Value = Artifact> {
     )
 }
 
-fn task() -> impl Strategy<Value = Task> {
+/// A task with anything in it.
+pub(super) fn task() -> impl Strategy<Value = Task> {
     let lists = (vec(artifact(), 0..3), vec(message(), 0..3));
     ((id(), id()), status(), lists, metadata()).prop_map(
         |((id, context_id), status, (artifacts, history), metadata)| Task {
@@ -321,6 +326,11 @@ fn scheme() -> impl Strategy<Value = SecurityScheme> {
         (description(), line(), option::of(line())).prop_map(|(description, scheme, bearer_format)| {
             SecurityScheme::Http { description, scheme, bearer_format }
         }),
+        any::<bool>().prop_map(|is_jwt| SecurityScheme::Http {
+            description: None,
+            scheme: "Bearer".to_owned(),
+            bearer_format: is_jwt.then(|| "JWT".to_owned()),
+        }),
         (description(), flow(), option::of(url())).prop_map(|(description, flow, metadata_url)| {
             SecurityScheme::OAuth2 { description, flow, metadata_url }
         }),
@@ -398,4 +408,98 @@ pub(super) fn card(versions: &'static [&'static str]) -> impl Strategy<Value = A
             }
         },
     )
+}
+
+/// One of each refusal there is.
+pub(super) fn every_refusal() -> Vec<ProtocolError> {
+    use ProtocolError as E;
+    let because = || "because \u{2028} \"of\" that".to_owned();
+    let violation = |field: &str| Violation { field: field.to_owned(), description: because() };
+    vec![
+        E::AgentFailed { reason: because() },
+        E::TaskNotFound { id: "t".into() },
+        E::PushConfigNotFound { task_id: "t".into(), id: "p".into() },
+        E::PushConfigNotFound { task_id: "t".into(), id: "".into() },
+        E::TaskNotCancelable { id: "t".into(), state: TaskState::Canceled },
+        E::TaskNotCancelable { id: "t".into(), state: TaskState::InputRequired },
+        E::PushNotificationNotSupported,
+        E::UnsupportedOperation { reason: because() },
+        E::ContentTypeNotSupported { reason: because() },
+        E::InvalidAgentResponse { reason: because() },
+        E::ExtendedAgentCardNotConfigured,
+        E::ExtensionSupportRequired { uri: "https://e.example/x".to_owned(), header: "X-A2A-Extensions".into() },
+        E::VersionNotSupported { requested: "9".to_owned(), supported: vec!["1.0".into(), "0.3".into()], fix: None },
+        E::VersionNotSupported { requested: "9".to_owned(), supported: vec!["1.0".into()], fix: Some(because()) },
+        E::ParseError { reason: because() },
+        E::InvalidRequest { reason: because() },
+        E::MethodNotFound { method: "tasks/gte".to_owned(), hint: None },
+        E::MethodNotFound { method: "tasks/gte".to_owned(), hint: Some("did you mean tasks/get?".to_owned()) },
+        E::InvalidParams { violations: vec![violation("message.parts[0]"), violation("")] },
+        E::Internal { incident: "i-1".to_owned() },
+        E::Unauthenticated { reason: because() },
+        E::PermissionDenied { reason: because() },
+        E::Unavailable { reason: because(), retry_after_s: 7 },
+        E::TooLarge { what: "request body".into(), bytes_max: 42 },
+    ]
+}
+
+/// What a client sends over JSON-RPC: a method and its params.
+pub(super) fn sent_over_rpc(
+    dialect: Dialect,
+    request: &Request,
+    idempotency_key: Option<&str>,
+) -> Result<(&'static str, String), ProtocolError> {
+    let call = OutgoingCall { request, over: Transport::JsonRpc, tenant: None, idempotency_key };
+    match dialect.write_call(&call)? {
+        WrittenCall::JsonRpc { method, params } => Ok((method, String::from_utf8(params).expect("params are UTF-8"))),
+        other @ WrittenCall::Http { .. } => panic!("{other:?} does not travel over JSON-RPC"),
+    }
+}
+
+/// The request without what a send cannot ask in a compat dialect: a webhook, and to go on with a task.
+pub(super) fn sendable(mut request: Request) -> Request {
+    if let Request::SendMessage(send) | Request::SendStreamingMessage(send) = &mut request {
+        (send.push_config, send.message.task_id) = (None, None);
+    }
+    request
+}
+
+/// The params of a call in a golden file, to the byte.
+pub(super) fn params_of(golden: &str) -> String {
+    #[derive(serde::Deserialize)]
+    struct Call<'a> {
+        #[serde(borrow)]
+        params: &'a serde_json::value::RawValue,
+    }
+    serde_json::from_str::<Call<'_>>(golden).expect("a golden file is JSON").params.get().to_owned()
+}
+
+/// The result of a reply in a golden file, to the byte.
+pub(super) fn result_of(golden: &str) -> String {
+    #[derive(serde::Deserialize)]
+    struct Reply<'a> {
+        #[serde(borrow)]
+        result: &'a serde_json::value::RawValue,
+    }
+    serde_json::from_str::<Reply<'_>>(golden).expect("a golden file is JSON").result.get().to_owned()
+}
+
+/// Reads replies of `dialect` with something wrong in them: none does harm, and what is refused is named.
+pub(super) fn read_broken_replies(dialect: Dialect, samples: &[String], seed: u64) {
+    let mut dice = Dice::new(seed);
+    let limits = DecodeLimits::default();
+    for _ in 0..10_000 {
+        let sample = &samples[dice.roll(samples.len())];
+        let text = mutate(&mut dice, sample);
+        let _ = dialect.read_error(&text, Some(400));
+        for error in [dialect.read_update(&text, &limits).err(), dialect.read_card(&text, &limits).err()] {
+            match error {
+                None | Some(ProtocolError::ParseError { .. }) => {}
+                Some(ProtocolError::InvalidParams { violations }) => {
+                    assert!(violations.iter().all(|wrong| !wrong.field.is_empty()), "{violations:?}");
+                }
+                Some(other) => panic!("{}: {other:?}", String::from_utf8_lossy(&text)),
+            }
+        }
+    }
 }

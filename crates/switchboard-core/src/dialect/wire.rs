@@ -6,12 +6,14 @@
 //! skipped; repeated ones are refused. `of` makes a struct of the model, `read` makes the model of a struct and reports what may
 //! not be by field.
 //! - `message`, `part`, `task`, `push`: what is said, made and followed; `card`, `security`: who can be called, and how.
-//! - `call`: the requests and what answers them; `error`: what refuses them.
+//! - `call`: the requests and what answers them; `http`: to which path they go without an envelope; `error`: what refuses
+//!   them.
 
 mod call;
 mod card;
 pub(in crate::dialect) mod data_part;
 mod error;
+mod http;
 mod items;
 mod message;
 mod part;
@@ -20,15 +22,17 @@ mod security;
 mod spelling;
 mod task;
 
-pub(in crate::dialect) use call::{BareParams, ListTasksParams, PushParams, SendParams, TaskParams};
+pub(in crate::dialect) use call::{BareParams, ListTasksParams, PushParams, SendParams, TaskParams, write_outgoing};
 pub use call::{
-    read_push_config, read_task, read_update, write_call, write_message, write_reply, write_send, write_task,
-    write_update,
+    read_push_config, read_reply, read_task, read_update, write_call, write_message, write_reply, write_send,
+    write_task, write_update,
 };
 #[cfg(feature = "protobuf")]
 pub(in crate::dialect) use card::{is_of_0_3, list_interfaces_of_0_3};
+pub(in crate::dialect) use card::read_card_of;
 pub use card::{read_card, write_card_0_3, write_card_1_0};
 pub use error::{ReadError, read_error, write_http_error, write_rpc_error};
+pub use http::write_http_call;
 pub(in crate::dialect) use push::{PushConfig, TaskPushConfig};
 pub use spelling::{Spelling, V0_3, V0_3_REST, V1_0};
 pub use task::ends_stream;

@@ -26,16 +26,41 @@ pub fn conversation(view: &TaskView) -> Vec<Arc<Message>> {
     messages
 }
 
+/// The other way: what was said in a task, and what its status says, from the list of its messages. The last word, if it is the
+/// agent's, is what the status says. What the artifacts say in words stands in them, and is not repeated.
+#[must_use]
+pub(crate) fn from_conversation(
+    mut messages: Vec<Message>,
+    artifacts: &[Arc<Artifact>],
+    state: TaskState,
+) -> (Vec<Arc<Message>>, Option<Arc<Message>>) {
+    let words = words_of(artifacts);
+    let is_written = |message: &Message| {
+        let is_same = |parts: &[Part]| matches!(parts, [part] if part.as_text() == words.as_deref());
+        words.is_some() && message.role == Role::Agent && is_same(&message.parts)
+    };
+    // What the artifacts say closes the list, but for what the status of a task says that has not completed.
+    let is_closed = messages.pop_if(|last| is_written(last)).is_some();
+    let is_completed = state == TaskState::Completed;
+    let status = if is_completed || !is_closed { messages.pop_if(|last| last.role == Role::Agent) } else { None };
+    if !is_completed && !is_closed {
+        messages.pop_if(|last| is_written(last));
+    }
+    (messages.into_iter().map(Arc::new).collect(), status.map(Arc::new))
+}
+
 /// What the artifacts say, as one message: readers look at the last message alone.
 fn written(task: &Task) -> Option<Arc<Message>> {
-    let texts: Vec<String> = task.artifacts.iter().map(|made| words(made)).filter(|text| !text.is_empty()).collect();
-    if texts.is_empty() {
-        return None;
-    }
-    let mut message = Message::new(Role::Agent, format!("{}-answer", task.id), vec![Part::text(texts.join("\n"))]);
+    let words = words_of(&task.artifacts)?;
+    let mut message = Message::new(Role::Agent, format!("{}-answer", task.id), vec![Part::text(words)]);
     message.context_id = Some(task.context_id.clone());
     message.task_id = Some(task.id.clone());
     Some(Arc::new(message))
+}
+
+fn words_of(artifacts: &[Arc<Artifact>]) -> Option<String> {
+    let texts: Vec<String> = artifacts.iter().map(|made| words(made)).filter(|text| !text.is_empty()).collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
 /// An artifact in words. Chunks of a streamed text are one text; data and links have lines of their own.

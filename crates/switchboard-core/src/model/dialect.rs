@@ -27,12 +27,13 @@ impl Dialect {
     /// How many forms there are.
     pub const COUNT: usize = 7;
 
-    /// The accents of single systems. Each has a mount of its own under `/dialects/{name}` and a card of its own.
-    pub const SEEDS: [Self; 4] = [Self::AgentNative, Self::Selectools, Self::Corvid, Self::Nexus];
+    /// The compat dialects: what single older systems speak. Each has a mount of its own under `/dialects/{name}` and a card
+    /// of its own.
+    pub const COMPAT: [Self; 4] = [Self::AgentNative, Self::Selectools, Self::Corvid, Self::Nexus];
 
-    /// Those of them that travel over JSON-RPC, and so may claim the endpoint of an agent. Corvid has paths that nobody
+    /// The compat dialects that travel over JSON-RPC, and so may claim the endpoint of an agent. Corvid has paths that nobody
     /// else has, and needs no claim.
-    pub const RPC_SEEDS: [Self; 3] = [Self::AgentNative, Self::Selectools, Self::Nexus];
+    pub const COMPAT_RPC: [Self; 3] = [Self::AgentNative, Self::Selectools, Self::Nexus];
 
     /// The protocol versions that are served, newest first.
     pub const VERSIONS: [&str; 2] = ["1.0", "0.3"];
@@ -72,13 +73,13 @@ impl Dialect {
         Self::ALL.into_iter().find(|dialect| dialect.name() == name)
     }
 
-    /// The accent of this name.
+    /// The compat dialect of this name.
     #[must_use]
-    pub fn seed(name: &str) -> Option<Self> {
-        Self::SEEDS.into_iter().find(|dialect| dialect.name() == name)
+    pub fn compat(name: &str) -> Option<Self> {
+        Self::COMPAT.into_iter().find(|dialect| dialect.name() == name)
     }
 
-    /// The version of the protocol it spells, or is an accent of.
+    /// The version of the protocol it spells, or is nearest to.
     #[must_use]
     pub fn version(self) -> &'static str {
         match self {

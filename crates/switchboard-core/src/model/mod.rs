@@ -25,7 +25,7 @@ pub use card::{
     AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill,
 };
 pub use conversation::conversation;
-pub(crate) use conversation::in_words;
+pub(crate) use conversation::{from_conversation, in_words};
 pub use dialect::{Dialect, Package};
 pub use ids::{AgentName, ArtifactId, ConfigId, ContextId, MessageId, Principal, TaskId, Tenant};
 pub use json::{Json, JsonError, JsonLimits};

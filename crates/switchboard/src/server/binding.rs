@@ -61,15 +61,7 @@ impl<'a> Calling<'a> {
         if !self.extensions.is_empty()
             && let Ok(value) = HeaderValue::from_str(&self.extensions.join(", "))
         {
-            let name = match dialect {
-                Dialect::V1_0 => A2A_EXTENSIONS,
-                Dialect::V0_3
-                | Dialect::V0_3Rest
-                | Dialect::AgentNative
-                | Dialect::Selectools
-                | Dialect::Corvid
-                | Dialect::Nexus => X_A2A_EXTENSIONS,
-            };
+            let name = if dialect == Dialect::V1_0 { A2A_EXTENSIONS } else { X_A2A_EXTENSIONS };
             response.headers_mut().insert(name, value);
         }
         if let Some(value) = self.output_modes.as_deref().and_then(|modes| HeaderValue::from_str(modes).ok()) {

@@ -19,8 +19,8 @@ use switchboard_engine::system::SystemClock;
 use switchboard_engine::{Engine, Registered};
 use tokio::net::TcpListener;
 
-use super::accent::Accent;
 use super::access_log::AccessLog;
+use super::agent_settings::AgentSettings;
 use super::api_key::{ApiKey, short_key};
 use super::auth::{Door, Tokens, is_short};
 use super::cards::CardForm;
@@ -301,7 +301,7 @@ impl ServerBuilder {
             )));
         }
         for (at, agent) in self.agents.iter().enumerate() {
-            let choice = choice(agent.accent(), self.interfaces.as_deref(), self.card_form, at == 0);
+            let choice = choice(agent.settings(), self.interfaces.as_deref(), self.card_form, at == 0);
             choice.check(agent.slug_name(), public_url.as_ref()).map_err(ServeError::new)?;
         }
         let policy = OutboundPolicy::parse(&self.outbound_allow).map_err(ServeError::new)?;
@@ -356,7 +356,7 @@ impl ServerBuilder {
         };
         let engine = Engine::builder(store).clock(clock.clone()).webhook(Arc::new(webhook));
         let mut engine = engine.limits(self.engine_limits).log_completed_tasks(self.log_completed_tasks);
-        let served = |agent: &AgentBuilder| (agent.slug_name().to_owned(), Arc::new(agent.accent().clone()));
+        let served = |agent: &AgentBuilder| (agent.slug_name().to_owned(), Arc::new(agent.settings().clone()));
         let order = self.agents.iter().map(served).collect();
         let open = door.is_open();
         for agent in self.agents {
@@ -400,8 +400,8 @@ pub(super) struct Parts {
     pub(super) engine: Engine,
     /// Where the tasks are kept, in words.
     pub(super) data: String,
-    /// Each agent and its ways with accents, the default one first.
-    pub(super) order: Vec<(String, Arc<Accent>)>,
+    /// Each agent and how it is served, the default one first.
+    pub(super) order: Vec<(String, Arc<AgentSettings>)>,
     pub(super) door: Door,
     pub(super) cors: Cors,
     pub(super) limits: ServerLimits,

@@ -9,10 +9,12 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sha2::{Digest, Sha256};
 use switchboard_core::dialect::json::merge_objects;
-use switchboard_core::dialect::{Dialect, agent_native, corvid, nexus, selectools, v0_3, v1_0};
+use switchboard_core::dialect::{Dialect, v0_3, v1_0};
 use switchboard_core::model::{AgentCard, AgentInterface, Timestamp};
 
 use super::body::ReplyBody;
+use super::compat::{self, AgentCompat, CompatDialect};
+use super::interfaces::ProtocolBinding;
 use super::ranges::names;
 
 /// What the public card holds for those who do not say which version they speak.
@@ -23,37 +25,28 @@ pub enum CardForm {
     All,
     /// Those of 1.0 alone.
     V1_0,
-    /// The card that agent-native generates.
-    AgentNative,
-    /// The card that selectools generates.
-    Selectools,
-    /// The card that corvid-agents generate.
-    Corvid,
-    /// The card that agents of NEXUS have.
-    Nexus,
+    /// The card that a system of this compat dialect has. For a dialect of A2A itself it is that of [`CardForm::All`].
+    Compat(Dialect),
 }
 
-impl CardForm {
-    /// The form that a single system's accent has.
-    fn of_seed(dialect: Dialect) -> Option<Self> {
-        match dialect {
-            Dialect::V1_0 | Dialect::V0_3 | Dialect::V0_3Rest => None,
-            Dialect::AgentNative => Some(Self::AgentNative),
-            Dialect::Selectools => Some(Self::Selectools),
-            Dialect::Corvid => Some(Self::Corvid),
-            Dialect::Nexus => Some(Self::Nexus),
-        }
-    }
+/// What an agent's owner says about its card.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CardSettings {
+    pub(crate) form: Option<CardForm>,
+    /// Whether the agent's owner has named a version; if not, some cards name ours.
+    pub(crate) has_version: bool,
+    /// What its card names, if not what the server's settings say.
+    pub(crate) interfaces: Option<Vec<ProtocolBinding>>,
 }
 
 /// An agent's card in its forms.
 pub(crate) struct ServedCards {
     all: ServedCard,
     v1_0: ServedCard,
-    /// What each accent has on its own mount.
-    seeds: Vec<(Dialect, ServedCard)>,
-    /// What corvid has at `/api/agents/{name}/agent-card`.
-    pub(crate) api: ServedCard,
+    /// What each compat dialect has on its own mount.
+    on_mounts: Vec<(Dialect, ServedCard)>,
+    /// What some of them have among the agents of the server.
+    listed: Vec<(Dialect, ServedCard)>,
 }
 
 /// What a card is made of.
@@ -64,12 +57,9 @@ pub(crate) struct Subject<'a> {
     pub(crate) url: &'a str,
     /// The address that names it among the agents of the server.
     pub(crate) own_url: &'a str,
-    /// The address that corvid has for it.
+    /// The address that it has below `/api`.
     pub(crate) api_url: &'a str,
-    /// What selectools has for it.
-    pub(crate) selectools_url: &'a str,
-    /// Whether it takes calls of corvid that name no agent.
-    pub(crate) default_project: bool,
+    pub(crate) compat: &'a AgentCompat,
     /// Whether the version on the card is its owner's choice.
     pub(crate) has_version: bool,
 }
@@ -77,37 +67,40 @@ pub(crate) struct Subject<'a> {
 impl ServedCards {
     pub(crate) fn new(form: CardForm, subject: &Subject<'_>, since: Timestamp, max_age_s: u32) -> Self {
         let served = |body| ServedCard::new(body, since, max_age_s);
-        let own = |dialect: Dialect| {
-            let form = CardForm::of_seed(dialect)?;
+        let on_mount = |compat: &dyn CompatDialect| {
+            let dialect = compat.dialect();
             let url = format!("{}/dialects/{}", subject.url, dialect.name());
-            Some((dialect, served(subject.encode(form, &url))))
+            (dialect, served(subject.encode_compat(compat, &url)))
         };
-        let mut api = Vec::with_capacity(1024);
-        subject.encode_corvid(subject.api_url, subject.own_url, &mut api);
+        let listed = |compat: &dyn CompatDialect| {
+            let base = compat.listed_card_base(subject)?;
+            Some((compat.dialect(), served(subject.encode_compat(compat, base))))
+        };
         Self {
-            api: served(api.into()),
             all: served(subject.encode(form, subject.url)),
             v1_0: served(subject.encode(CardForm::V1_0, subject.url)),
-            seeds: Dialect::SEEDS.into_iter().filter_map(own).collect(),
+            on_mounts: compat::ALL.into_iter().map(on_mount).collect(),
+            listed: compat::ALL.into_iter().filter_map(listed).collect(),
         }
     }
 
-    /// The card on the own mount of an accent.
+    /// The card on the own mount of a compat dialect.
     pub(crate) fn on_mount(&self, dialect: Dialect) -> &ServedCard {
-        self.seeds.iter().find(|(seed, _)| *seed == dialect).map_or(&self.all, |(_, card)| card)
+        self.find(&self.on_mounts, dialect)
+    }
+
+    /// The card that a compat dialect has for the agent among those of the server.
+    pub(crate) fn listed(&self, dialect: Dialect) -> &ServedCard {
+        self.find(&self.listed, dialect)
+    }
+
+    fn find<'a>(&'a self, cards: &'a [(Dialect, ServedCard)], dialect: Dialect) -> &'a ServedCard {
+        cards.iter().find(|(own, _)| *own == dialect).map_or(&self.all, |(_, card)| card)
     }
 
     /// The card for somebody who speaks this dialect.
     pub(crate) fn of(&self, dialect: Dialect) -> &ServedCard {
-        match dialect {
-            Dialect::V1_0 => &self.v1_0,
-            Dialect::V0_3
-            | Dialect::V0_3Rest
-            | Dialect::AgentNative
-            | Dialect::Selectools
-            | Dialect::Corvid
-            | Dialect::Nexus => &self.all,
-        }
+        if dialect == Dialect::V1_0 { &self.v1_0 } else { &self.all }
     }
 }
 
@@ -166,45 +159,36 @@ impl ServedCard {
 
 /// A card for one who asked for it in this dialect, with the addresses it is served at.
 pub(crate) fn encode_reply(dialect: Dialect, card: &AgentCard, interfaces: &[AgentInterface]) -> Bytes {
-    match dialect {
-        Dialect::V1_0 => encode(card, interfaces, v1_0::encode_card),
-        Dialect::V0_3
-        | Dialect::V0_3Rest
-        | Dialect::AgentNative
-        | Dialect::Selectools
-        | Dialect::Corvid
-        | Dialect::Nexus => encode(card, interfaces, v0_3::encode_card),
-    }
+    let spell = if dialect == Dialect::V1_0 { v1_0::encode_card } else { v0_3::encode_card };
+    encode(card, interfaces, spell)
 }
 
 impl Subject<'_> {
     /// The card in one form, for whoever takes `base` for the root of the agent.
     fn encode(&self, form: CardForm, base: &str) -> Bytes {
         let Self { card, interfaces, .. } = self;
-        let mut body = Vec::with_capacity(1024);
-        match form {
-            CardForm::All => {
-                let v1_0 = encode(card, interfaces, v1_0::encode_card);
-                return merged(&v1_0, &encode(card, interfaces, v0_3::encode_card));
-            }
+        let compat = match form {
             CardForm::V1_0 => return encode(card, interfaces, v1_0::encode_card),
-            CardForm::AgentNative => agent_native::encode_card(card, &format!("{base}/_agent-native/a2a"), &mut body),
-            CardForm::Selectools => selectools::encode_card(&self.with_package(), self.selectools_url, &mut body),
-            CardForm::Corvid => self.encode_corvid(base, base, &mut body),
-            CardForm::Nexus => nexus::encode_card(card, base, &mut body),
+            CardForm::Compat(dialect) => compat::of(dialect),
+            CardForm::All => None,
+        };
+        match compat {
+            Some(compat) => self.encode_compat(compat, base),
+            None => {
+                let v1_0 = encode(card, interfaces, v1_0::encode_card);
+                merged(&v1_0, &encode(card, interfaces, v0_3::encode_card))
+            }
         }
+    }
+
+    fn encode_compat(&self, compat: &dyn CompatDialect, base: &str) -> Bytes {
+        let mut body = Vec::with_capacity(1024);
+        compat.encode_card(self, base, &mut body);
         body.into()
     }
 
-    /// The card of corvid. What is sent to the root of the server goes to the agent that takes such calls, so any other
-    /// names the place that is its own.
-    fn encode_corvid(&self, url: &str, base: &str, out: &mut Vec<u8>) {
-        let base = if self.default_project { base } else { self.own_url };
-        corvid::encode_card(&self.with_package(), url, &format!("{base}/a2a/tasks/send"), out);
-    }
-
     /// The card with the version of this package, as some originals have it, unless the agent's owner has named one.
-    fn with_package(&self) -> Cow<'_, AgentCard> {
+    pub(super) fn with_package(&self) -> Cow<'_, AgentCard> {
         if self.has_version {
             return Cow::Borrowed(self.card);
         }

@@ -14,10 +14,10 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentInterface, AgentName};
 use switchboard_engine::Engine;
 
-use super::accent::Accent;
 use super::access_log::AccessLog;
 use super::auth::{self, Identified, Identity};
 use super::cards::ServedCards;
+use super::compat::AgentCompat;
 use super::cors::Cors;
 use super::gate::Gate;
 use super::limits::ServerLimits;
@@ -88,7 +88,7 @@ pub(crate) struct Mounted {
     pub(crate) interfaces: Vec<AgentInterface>,
     pub(crate) cards: ServedCards,
     pub(crate) extensions: Vec<String>,
-    pub(crate) accent: Arc<Accent>,
+    pub(crate) compat: AgentCompat,
 }
 
 impl Shared {
@@ -167,7 +167,7 @@ impl Shared {
     }
 
     fn default_of(&self, agent: &Mounted) -> Option<Dialect> {
-        agent.accent.default.or(self.default_version)
+        agent.compat.settings.default.or(self.default_version)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The envelope of JSON-RPC 2.0, which the binding of that name and the accents that travel over it share.
+//! The envelope of JSON-RPC 2.0, which the binding of that name and the compat dialects that travel over it share.
 
 use std::borrow::Cow;
 

@@ -78,15 +78,9 @@ where
     let begin = || {
         let query = head.uri.query().unwrap_or_default();
         let pairs = query_pairs(query).ok_or_else(|| ProtocolError::invalid("query", "is not valid UTF-8"))?;
-        let (named, request) = match dialect {
-            Dialect::V1_0 => v1_0::decode(method, place, &pairs, &body, &shared.decode_limits),
-            Dialect::V0_3
-            | Dialect::V0_3Rest
-            | Dialect::AgentNative
-            | Dialect::Selectools
-            | Dialect::Corvid
-            | Dialect::Nexus => v0_3::decode(method, place, &pairs, &body, &shared.decode_limits),
-        }?;
+        // No compat dialect has these places, so what is not in 1.0 is in 0.3.
+        let decode = if dialect == Dialect::V1_0 { v1_0::decode } else { v0_3::decode };
+        let (named, request) = decode(method, place, &pairs, &body, &shared.decode_limits)?;
         let tenant = tenant.map(Cow::into_owned).or(named);
         let caller = shared.caller(agent, &identity, tenant.as_deref(), dialect, head)?;
         Ok(Calling::begin(head.note, agent, caller, request))

@@ -14,11 +14,11 @@ use super::auth::Identity;
 use super::binding::{Calling, check_content_type};
 use super::body::{ReplyBody, read};
 use super::cards;
+use super::compat;
 use super::context::{Head, Mounted, NO_METHOD, Shared};
 use super::envelope::Envelope;
 use super::note::Binding;
 use super::respond::{JSON, events, json, only_events, rpc_error};
-use super::seeds;
 use super::sse::{Framing, SseBody};
 
 pub(crate) async fn serve<B>(shared: &Shared, agent: &Mounted, head: &Head<'_>, body: B) -> Response<ReplyBody>
@@ -82,10 +82,10 @@ where
         Ok(verdict) => verdict,
         Err(Refusal { dialect, error }) => return refuse_in(dialect, error, id, &envelope.method),
     };
-    if Dialect::RPC_SEEDS.contains(&dialect) {
+    if let Some(compat) = compat::over_rpc(dialect) {
         // Boxed, so that others do not carry the room for it.
-        let visit = seeds::Visit { shared, agent, identity: &identity, head, dialect };
-        return Begun::Answered(Box::pin(seeds::answer(visit, envelope.into())).await);
+        let visit = compat::Visit { shared, agent, identity: &identity, head, compat };
+        return Begun::Answered(Box::pin(compat::answer(visit, envelope.into())).await);
     }
     match call(shared, agent, &identity, head, dialect, &envelope) {
         Ok(calling) => {
@@ -142,16 +142,9 @@ fn call<'a>(
     envelope: &Envelope<'_>,
 ) -> Result<Calling<'a>, ProtocolError> {
     let limits = &shared.decode_limits;
-    let decoded = match dialect {
-        Dialect::V1_0 => v1_0::decode_call(&envelope.method, envelope.params, limits),
-        // The accents of single systems have been answered elsewhere.
-        Dialect::V0_3
-        | Dialect::V0_3Rest
-        | Dialect::AgentNative
-        | Dialect::Selectools
-        | Dialect::Corvid
-        | Dialect::Nexus => v0_3::rpc::decode_call(&envelope.method, envelope.params, limits),
-    }?;
+    // Calls in a compat dialect have been answered elsewhere, so all others are in 0.3.
+    let decode = if dialect == Dialect::V1_0 { v1_0::decode_call } else { v0_3::rpc::decode_call };
+    let decoded = decode(&envelope.method, envelope.params, limits)?;
     let caller = shared.caller(agent, identity, decoded.tenant.as_deref(), dialect, head)?;
     Ok(Calling::begin(head.note, agent, caller, decoded.request))
 }

@@ -2,8 +2,8 @@
 //! authenticated from path and headers alone, read within bounds, decoded by its dialect, answered by the endpoint of
 //! the agent it names, and encoded again. Bindings do not know stores, engines or each other.
 
-mod accent;
 mod access_log;
+mod agent_settings;
 mod api_key;
 mod auth;
 mod banner;
@@ -11,6 +11,7 @@ mod binding;
 mod body;
 mod builder;
 mod cards;
+mod compat;
 mod context;
 mod cors;
 mod download;
@@ -44,7 +45,6 @@ mod ranges;
 mod rebased;
 mod respond;
 mod routes;
-mod seeds;
 mod serve_error;
 mod service;
 mod sites;
@@ -52,13 +52,13 @@ mod socket;
 mod sse;
 mod tls;
 
-pub(crate) use accent::Accent;
-pub use accent::{CorvidOptions, SelectoolsOptions};
 pub use access_log::AccessLog;
+pub(crate) use agent_settings::AgentSettings;
 pub use auth::{Tokens, TokensError};
 pub use banner::Banner;
 pub use builder::{Server, ServerBuilder};
 pub use cards::CardForm;
+pub use compat::{Compat, CorvidOptions, SelectoolsOptions};
 pub use cors::Cors;
 pub use handle::ServerHandle;
 pub use interfaces::ProtocolBinding;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use switchboard_core::dialect::Dialect;
 
+use super::compat::{self, CompatPlace};
 use super::percent::decode;
 
 /// First path segments that are ours and therefore neither tenants nor agents.
@@ -66,34 +67,14 @@ pub(crate) enum Place<'a> {
     },
     /// HTTP+JSON as 0.3 has it.
     RestV1(RestPlace<'a>),
-    /// A place of a single system's accent.
-    Seed {
+    /// A place of a compat dialect.
+    Compat {
         dialect: Dialect,
         /// Whether it is on the mount that is the dialect's alone, where a version counts for nothing.
         is_own: bool,
-        place: SeedPlace,
+        place: CompatPlace<'a>,
     },
-    Corvid(CorvidPlace<'a>),
     Artifact(ArtifactPlace<'a>),
-}
-
-/// The places of corvid, which nobody else has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CorvidPlace<'a> {
-    Send,
-    Task {
-        id: Cow<'a, str>,
-    },
-    /// The card of one agent among others.
-    Card,
-}
-
-/// What the accents have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SeedPlace {
-    /// Where calls go.
-    Endpoint,
-    Card,
 }
 
 /// `/tasks/{task}/artifacts/{artifact}`, where the bytes of one artifact are.
@@ -171,9 +152,15 @@ pub(crate) fn route<'a>(path: &'a str, base: &str) -> Route<'a> {
         ["healthz"] => Route::Health,
         ["readyz"] => Route::Ready,
         ["metrics"] => Route::Metrics,
-        ["api", "agents", name, "agent-card"] => decode(name)
-            .map_or(Route::Unknown, |name| Route::Agent { agent: Some(name), place: Place::Corvid(CorvidPlace::Card) }),
-        ["api", rest @ ..] => outbox_place(rest).map_or(Route::Unknown, Route::Outbox),
+        ["api", rest @ ..] => {
+            let listed = compat::ALL.into_iter().find_map(|compat| Some((compat.dialect(), compat.api_place(rest)?)));
+            match listed {
+                Some((dialect, (name, place))) => {
+                    Route::Agent { agent: Some(name), place: Place::Compat { dialect, is_own: false, place } }
+                }
+                None => outbox_place(rest).map_or(Route::Unknown, Route::Outbox),
+            }
+        }
         ["agents", name, rest @ ..] => match (decode(name), place(rest)) {
             (Some(name), Some(place)) => Route::Agent { agent: Some(name), place },
             _ => Route::Unknown,
@@ -193,19 +180,16 @@ fn place<'a>(segments: &[&'a str]) -> Option<Place<'a>> {
         ["agent", "authenticatedExtendedCard"] => Some(Place::RestV1(RestPlace::ExtendedCard)),
         ["v1", "extendedAgentCard"] => None,
         ["v1", rest @ ..] => rest_place(rest).map(Place::RestV1),
-        // Nobody else has this path, so those who name no version mean its owner's dialect.
-        ["_agent-native", "a2a"] => {
-            Some(Place::Seed { dialect: Dialect::AgentNative, is_own: false, place: SeedPlace::Endpoint })
-        }
-        ["a2a", "tasks", rest] | ["dialects", "corvid", "a2a", "tasks", rest] => match *rest {
-            "send" => Some(Place::Corvid(CorvidPlace::Send)),
-            id => Some(Place::Corvid(CorvidPlace::Task { id: decode(id)? })),
-        },
         ["dialects", name, rest @ ..] => {
-            let dialect = Dialect::seed(name)?;
-            seed_place(dialect, rest).map(|place| Place::Seed { dialect, is_own: true, place })
+            let dialect = Dialect::compat(name)?;
+            let place = compat::own_place(compat::of(dialect)?, rest)?;
+            Some(Place::Compat { dialect, is_own: true, place })
         }
         _ => {
+            let compat = compat::ALL.into_iter().find_map(|own| Some((own.dialect(), own.shared_place(segments)?)));
+            if let Some((dialect, place)) = compat {
+                return Some(Place::Compat { dialect, is_own: false, place });
+            }
             if let Some(place) = rest_place(segments) {
                 return Some(Place::Rest { tenant: None, place });
             }
@@ -219,19 +203,6 @@ fn place<'a>(segments: &[&'a str]) -> Option<Place<'a>> {
                 _ => Some(Place::Rest { tenant: Some(tenant), place: rest_place(rest)? }),
             }
         }
-    }
-}
-
-/// The places of an accent below its own mount, which a client may take for the root of a server.
-fn seed_place(dialect: Dialect, segments: &[&str]) -> Option<SeedPlace> {
-    match (dialect, segments) {
-        (_, [".well-known", "agent-card.json" | "agent.json"]) => Some(SeedPlace::Card),
-        // All that corvid has beside its card is found without a mount, too.
-        (Dialect::Corvid, _) => None,
-        (Dialect::Nexus, ["rpc"]) | (_, [] | ["a2a"]) | (Dialect::AgentNative, ["_agent-native", "a2a"]) => {
-            Some(SeedPlace::Endpoint)
-        }
-        _ => None,
     }
 }
 

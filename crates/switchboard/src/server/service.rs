@@ -20,6 +20,7 @@ use switchboard_core::nearest::nearest;
 use tracing::{Instrument, Span};
 
 use super::body::ReplyBody;
+use super::compat::CompatPlace;
 use super::context::{Head, Mounted, Shared, Site, card_dialect, claimed};
 use super::cors::Cors;
 #[cfg(feature = "grpc")]
@@ -29,8 +30,8 @@ use super::names::X_REQUEST_ID;
 use super::note::{Note, Underway};
 use super::origins::named_authority;
 use super::respond::{A2A_JSON, JSON, http_error, takes};
-use super::routes::{CorvidPlace, Place, Route, SeedPlace, route};
-use super::{download, http_json, jsonrpc, operator, ops, seeds};
+use super::routes::{Place, Route, route};
+use super::{compat, download, http_json, jsonrpc, operator, ops};
 
 /// The whole server as a tower service: serve it yourself, or mount it in an axum router.
 #[derive(Clone)]
@@ -92,10 +93,8 @@ where
         let base = shared.mount.base_of(&parts);
         let place = route(parts.uri.path(), base);
         let public = match &place {
-            Route::Agent { place, .. } => matches!(
-                place,
-                Place::Card | Place::Seed { place: SeedPlace::Card, .. } | Place::Corvid(CorvidPlace::Card)
-            ),
+            Route::Agent { place: Place::Card, .. } => true,
+            Route::Agent { place: Place::Compat { place, .. }, .. } => place.is_public(),
             _ => false,
         };
         let authority = named_authority(&parts.uri, &parts.headers);
@@ -172,18 +171,16 @@ impl Stamp {
     }
 }
 
-/// The agent of a JSON-RPC call whose path belongs to no single system's accent.
+/// The agent of a JSON-RPC call whose path belongs to no compat dialect.
 fn rpc_agent(shared: &Shared, parts: &Parts, authority: Option<&str>, route: &Route<'_>) -> Option<Arc<Mounted>> {
     let Route::Agent { agent, place: Place::Root | Place::JsonRpc } = route else { return None };
     let agent = shared.site(authority).agent(agent.as_deref())?;
-    (parts.method == Method::POST && agent.accent.claim.is_none()).then(|| agent.clone())
+    (parts.method == Method::POST && agent.compat.claim().is_none()).then(|| agent.clone())
 }
 
-/// Whether this is somebody who looks if there is an endpoint of agent-native here, which one tells by the refusal of a
-/// verb, and not a browser that asks for a page.
+/// Whether this is somebody who looks if there is an endpoint of a compat dialect here.
 fn is_probe(route: &Route<'_>, headers: &HeaderMap) -> bool {
-    matches!(route, Route::Agent { place: Place::Seed { dialect: Dialect::AgentNative, .. }, .. })
-        && !headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+    matches!(route, Route::Agent { place: Place::Compat { dialect, .. }, .. } if compat::is_probe(*dialect, headers))
 }
 
 fn preflight() -> Response<ReplyBody> {
@@ -226,37 +223,41 @@ where
         Route::Unknown => return not_found(shared, head),
         Route::Agent { agent, place } => (agent, place),
     };
-    if let Place::Corvid(place) = place {
-        let at = seeds::CorvidAt { site, agent: name.as_deref(), place };
-        return Box::pin(seeds::serve_corvid(shared, head, method, at, body)).await;
-    }
+    let place = match place {
+        Place::Compat { dialect, is_own, place } => match (place, compat::of(dialect)) {
+            (place @ (CompatPlace::Endpoint | CompatPlace::Card), _) => Place::Compat { dialect, is_own, place },
+            // It need not be an agent of this name that is meant.
+            (place, Some(compat)) => {
+                let at = compat::At { site, agent: name.as_deref(), place };
+                return Box::pin(compat::serve_place(compat, shared, head, method, at, body)).await;
+            }
+            (_, None) => return not_found(shared, head),
+        },
+        place => place,
+    };
     let Some(agent) = site.agent(name.as_deref()) else { return not_found(shared, head) };
     head.note.agent(agent);
-    if let Place::Card | Place::Seed { place: SeedPlace::Card, .. } = place {
+    if let Place::Card | Place::Compat { place: CompatPlace::Card, .. } = place {
         head.note.operation(Operation::GetAgentCard);
     }
     let mount = match place {
-        Place::Seed { dialect, is_own: true, .. } => Mount::Own(dialect),
-        Place::Seed { dialect, is_own: false, .. } => Mount::Shared { claim: Some(dialect) },
-        _ => Mount::Shared { claim: agent.accent.claim },
+        Place::Compat { dialect, is_own: true, .. } => Mount::Own(dialect),
+        Place::Compat { dialect, is_own: false, .. } => Mount::Shared { claim: Some(dialect) },
+        _ => Mount::Shared { claim: agent.compat.claim() },
     };
     match place {
         Place::Root if reads => ops::welcome(site),
-        Place::Seed { dialect, place: SeedPlace::Card, .. } if reads => {
+        Place::Compat { dialect, place: CompatPlace::Card, .. } if reads => {
             agent.cards.on_mount(dialect).answer(head.headers, *method == Method::HEAD)
         }
-        Place::Seed { place: SeedPlace::Card, .. } => takes("GET"),
-        Place::Root | Place::JsonRpc | Place::Seed { .. } => {
-            match claimed(head, mount).filter(|dialect| Dialect::RPC_SEEDS.contains(dialect)) {
-                Some(dialect) => Box::pin(seeds::serve(shared, agent, head, dialect, method, body)).await,
-                None if *method == Method::POST => jsonrpc::serve(shared, agent, head, body).await,
-                None => takes("POST"),
-            }
-        }
+        Place::Compat { place: CompatPlace::Card, .. } => takes("GET"),
+        Place::Root | Place::JsonRpc | Place::Compat { .. } => match claimed(head, mount).and_then(compat::over_rpc) {
+            Some(compat) => Box::pin(compat::serve(compat, shared, agent, head, method, body)).await,
+            None if *method == Method::POST => jsonrpc::serve(shared, agent, head, body).await,
+            None => takes("POST"),
+        },
         Place::Card if reads => agent.cards.of(card_dialect(head)).answer(head.headers, *method == Method::HEAD),
         Place::Card => takes("GET"),
-        // Answered above, since it need not be an agent of this name that is meant.
-        Place::Corvid(_) => not_found(shared, head),
         Place::Artifact(place) => download::serve(shared, agent, head, method, place).await,
         Place::Rest { tenant, place } => {
             let at = http_json::At { door: Door::Http, tenant, place };

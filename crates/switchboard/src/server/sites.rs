@@ -11,7 +11,7 @@ use switchboard_engine::ports::{Clock, Ids};
 use switchboard_engine::supervisor::Kind;
 use switchboard_engine::system::{RandomIds, SystemClock};
 
-use super::accent::Accent;
+use super::agent_settings::AgentSettings;
 use super::auth::{self, Door};
 use super::builder::Parts;
 use super::cards::{CardForm, ServedCards, Subject};
@@ -64,21 +64,28 @@ impl Parts {
 
     /// Every agent at an address of the server; `own_base` is the one that links to artifacts are written with.
     fn site(&self, base: &str, own_base: &str) -> Site {
-        let mount = |(slug, accent): &(String, Arc<Accent>), url: String| {
+        let mount = |(slug, settings): &(String, Arc<AgentSettings>), url: String| {
             let endpoint = self.engine.endpoint(slug)?;
             let endpoint = if base == own_base { endpoint } else { Arc::new(Rebased::new(endpoint, own_base, base)) };
-            Some(Arc::new(self.mount(slug, accent, endpoint, base, url)))
+            Some(Arc::new(self.mount(slug, settings, endpoint, base, url)))
         };
         let root = self.order.first().and_then(|agent| mount(agent, base.to_owned()));
-        let under = |agent: &(String, Arc<Accent>)| mount(agent, format!("{base}/agents/{}", agent.0));
+        let under = |agent: &(String, Arc<AgentSettings>)| mount(agent, format!("{base}/agents/{}", agent.0));
         Site { root, agents: self.order.iter().filter_map(under).collect() }
     }
 
     /// An agent at an address below that of the server.
-    fn mount(&self, slug: &str, accent: &Arc<Accent>, endpoint: Arc<dyn Endpoint>, base: &str, url: String) -> Mounted {
+    fn mount(
+        &self,
+        slug: &str,
+        settings: &AgentSettings,
+        endpoint: Arc<dyn Endpoint>,
+        base: &str,
+        url: String,
+    ) -> Mounted {
         let card = redact_card(endpoint.card());
         let is_default_agent = self.order.first().is_some_and(|(first, _)| first == slug);
-        let choice = choice(accent, self.interfaces.as_deref(), self.card_form, is_default_agent);
+        let choice = choice(settings, self.interfaces.as_deref(), self.card_form, is_default_agent);
         let interfaces = choice.interfaces(base, &url);
         let (own_url, api_url) = (&format!("{base}/agents/{slug}"), &format!("{base}/api/agents/{slug}"));
         let subject = Subject {
@@ -87,24 +94,24 @@ impl Parts {
             url: &url,
             own_url,
             api_url,
-            selectools_url: &accent.selectools.card_url,
-            default_project: accent.default_project,
-            has_version: accent.has_version,
+            compat: &settings.compat,
+            has_version: settings.card.has_version,
         };
         let cards = ServedCards::new(choice.form, &subject, self.since, self.limits.card_max_age_s);
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
-        let accent = accent.clone();
+        let compat = settings.compat.clone();
         let place = self.order.iter().position(|(known, _)| known == slug).unwrap_or_default();
-        Mounted { name: slug.into(), place, endpoint, url, interfaces, cards, extensions, accent }
+        Mounted { name: slug.into(), place, endpoint, url, interfaces, cards, extensions, compat }
     }
 }
 
 /// What decides about the interfaces on an agent's card.
 pub(super) fn choice<'a>(
-    accent: &'a Accent,
+    settings: &'a AgentSettings,
     server: Option<&'a [ProtocolBinding]>,
     form: CardForm,
     is_default_agent: bool,
 ) -> Choice<'a> {
-    Choice { agent: accent.interfaces.as_deref(), server, form: accent.card.unwrap_or(form), is_default_agent }
+    let card = &settings.card;
+    Choice { agent: card.interfaces.as_deref(), server, form: card.form.unwrap_or(form), is_default_agent }
 }

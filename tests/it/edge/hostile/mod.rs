@@ -40,7 +40,10 @@ fn seeds() -> Vec<u64> {
 fn builder() -> ServerBuilder {
     let mut corvid = CorvidOptions::default();
     corvid.sends_per_min = usize::MAX;
-    Server::builder().agent(echo().default_project(true).corvid(corvid))
+    Server::builder().agent(echo().compat(|compat| {
+        compat.default_project = true;
+        compat.corvid = corvid;
+    }))
 }
 
 /// The requests among the golden files with this ending, of every dialect.

@@ -1,12 +1,12 @@
 //! One conversation in every version and binding: what is stored is the same, up to the losses that `docs/dialects` lists.
 //!
 //! The conversation is written down once, in the words of 1.0. `speakers` lists who says it: a further version or binding is
-//! a further row there, which says a call (`json`, `grpc`, `seeds`) and finds the task in the answer.
+//! a further row there, which says a call (`json`, `grpc`, `compat`) and finds the task in the answer.
 
+mod compat;
 mod grpc;
 mod json;
 mod losses;
-mod seeds;
 mod speakers;
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 use switchboard::{AgentBuilder, Artifact, Server, Turn};
 use switchboard_core::call::Caller;
-use switchboard_core::dialect::selectools;
+use switchboard_core::dialect::compat::selectools;
 use switchboard_core::lifecycle::{Event, Inbound};
 use switchboard_core::model::{Dialect, Json, Message, TaskId, TaskState, Timestamp};
 use switchboard_engine::memory::MemoryStore;
@@ -74,7 +74,9 @@ struct House {
 impl House {
     fn new() -> Self {
         let store = Arc::new(MemoryStore::new(Arc::new(SystemClock), 100));
-        let agent = mirror().input_modes(["text/plain", "text/csv", "application/json"]).default_project(true);
+        let agent = mirror()
+            .input_modes(["text/plain", "text/csv", "application/json"])
+            .compat(|compat| compat.default_project = true);
         let edge = Edge::new(Server::builder().agent(agent).store(store.clone()));
         Self { edge, store }
     }

@@ -3,7 +3,7 @@
 use switchboard_core::model::Dialect;
 
 use super::losses::Loss;
-use super::{Speaker, grpc, json, seeds};
+use super::{Speaker, compat, grpc, json};
 
 const OVER_JSON_RPC: &str = include_str!("../../../../docs/dialects/1.0-and-0.3-over-json-rpc.md");
 const OVER_HTTP_JSON: &str = include_str!("../../../../docs/dialects/1.0-and-0.3-over-http-json.md");
@@ -20,7 +20,7 @@ pub(super) const SPEAKERS: &[Speaker] = &[
     Speaker {
         name: "agent-native",
         dialect: Dialect::AgentNative,
-        request: seeds::agent_native,
+        request: compat::agent_native,
         task: json::task_in_result,
         losses: &[Loss::Names, Loss::MessageIds, Loss::References, Loss::OutputModes],
         page: include_str!("../../../../docs/dialects/agent-native.md"),
@@ -29,7 +29,7 @@ pub(super) const SPEAKERS: &[Speaker] = &[
     Speaker {
         name: "selectools",
         dialect: Dialect::Selectools,
-        request: seeds::selectools,
+        request: compat::selectools,
         task: json::task_in_result,
         losses: &[
             Loss::Names,
@@ -47,8 +47,8 @@ pub(super) const SPEAKERS: &[Speaker] = &[
     Speaker {
         name: "corvid",
         dialect: Dialect::Corvid,
-        request: seeds::corvid,
-        task: seeds::task_of_corvid,
+        request: compat::corvid,
+        task: compat::task_of_corvid,
         losses: &[
             Loss::Names,
             Loss::PartMetadata,
@@ -69,9 +69,9 @@ pub(super) const SPEAKERS: &[Speaker] = &[
     Speaker {
         name: "NEXUS",
         dialect: Dialect::Nexus,
-        request: seeds::nexus,
-        task: seeds::task_of_nexus,
-        chosen_id: Some(seeds::nexus_id),
+        request: compat::nexus,
+        task: compat::task_of_nexus,
+        chosen_id: Some(compat::nexus_id),
         losses: &[
             Loss::Names,
             Loss::PartMetadata,

@@ -79,7 +79,7 @@ fn the_rows_fit_their_types_and_name_nothing_twice() {
 /// The reference for people who look a setting up.
 fn reference() -> String {
     let mut text = String::new();
-    for table in [Table::Server, Table::Tls, Table::Agent, Table::Skill] {
+    for table in [Table::Server, Table::Tls, Table::Agent, Table::Compat, Table::Skill] {
         text.push_str(&format!("\n### `{}`\n", table.header()));
         for group in groups(table) {
             let heading = group.first().map_or("", |row| row.heading);
@@ -159,7 +159,7 @@ fn example() -> String {
     }
     text.push_str("\n# The first agent is the default one: it is served at the root of the URL, too.\n");
     text.push_str("[[agent]]\nname = \"Demo\"\nkind = \"demo\"\n");
-    for table in [Table::Agent, Table::Skill] {
+    for table in [Table::Agent, Table::Compat, Table::Skill] {
         example_table(&mut text, table);
     }
     text

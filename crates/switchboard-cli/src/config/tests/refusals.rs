@@ -58,20 +58,37 @@ fn a_wrong_file_is_refused_with_line_and_key() {
             "3: agent[0].recovery_reason: this goes with recovery = \"fail\"",
         ),
         (
-            "[[agent]]\nname = \"X\"\ndialect = \"0.3\"",
-            "3: agent[0].dialect: expected agent-native or selectools or nexus, got \"0.3\"",
+            "[[agent]]\nname = \"X\"\n[agent.compat]\ndialect = \"0.3\"",
+            "4: agent[0].compat.dialect: expected agent-native or selectools or nexus, got \"0.3\"",
+        ),
+        // Where these settings stood before.
+        (
+            "[[agent]]\nname = \"X\"\ndialect = \"nexus\"",
+            "3: agent[0].dialect: there is no such setting in [[agent]]; it belongs to [agent.compat]",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\ndefault_project = true",
+            "3: agent[0].default_project: there is no such setting in [[agent]]; it belongs to [agent.compat]",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\ncompat = true",
+            "3: agent[0].compat: expected a table; begin it with the line [agent.compat]",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\n[agent.compat]\ncorvid_depth_mx = 2",
+            "4: agent[0].compat.corvid_depth_mx: there is no such setting in [agent.compat]; did you mean `corvid_depth_max`?",
         ),
         (
             "[[agent]]\nname = \"X\"\ncard = \"old\"",
             "3: agent[0].card: expected all or 1.0 or agent-native or selectools or corvid or nexus, got \"old\"",
         ),
         (
-            "[[agent]]\nname = \"X\"\nselectools_tasks_max = 0",
-            "3: agent[0].selectools_tasks_max: expected 1 to 1000000 tasks, got 0",
+            "[[agent]]\nname = \"X\"\n[agent.compat]\nselectools_tasks_max = 0",
+            "4: agent[0].compat.selectools_tasks_max: expected 1 to 1000000 tasks, got 0",
         ),
         (
-            "[[agent]]\nname = \"X\"\nselectools_body_bytes_max = 9",
-            "3: agent[0].selectools_body_bytes_max: expected 1024 to 1073741824 bytes, got 9",
+            "[[agent]]\nname = \"X\"\n[agent.compat]\nselectools_body_bytes_max = 9",
+            "4: agent[0].compat.selectools_body_bytes_max: expected 1024 to 1073741824 bytes, got 9",
         ),
         (
             "[[agent]]\nname = \"X\"\nrun_timeout_s_max = 0",

@@ -337,6 +337,12 @@ pub struct List<T> {
     pub total: usize,
 }
 
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), total: 0 }
+    }
+}
+
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     #[inline]
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use expect_test::expect;
 use prost::Message;
 
-use crate::dialect::wire::tests::every_refusal;
+use crate::dialect::testing::every_refusal;
 use crate::dialect::wire::{V0_3_REST, V1_0};
 use crate::dialect::{v0_3, v1_0};
 use crate::error::{ProtocolError, Violation};

@@ -41,6 +41,9 @@ use crate::model::{Rules, Update};
 use super::row::USUAL;
 use super::wire::{self, V0_3, ends_stream};
 
+/// What both spellings call themselves in a refusal.
+const NAME: &str = "A2A 0.3";
+
 /// What is so in both spellings.
 const RULES: Rules = Rules { tells_modes: true, ends_stream: is_final, ..USUAL };
 

@@ -3,14 +3,15 @@
 use crate::call::{Reply, SendMessage};
 use crate::dialect::json::{Check, DecodeLimits, Int, Obj, read_body};
 use crate::error::ProtocolError;
-use crate::model::{Json, Message, PushConfig, Rules, TaskId, TaskView, Update};
+use crate::model::{Dialect, Json, Message, PushConfig, Rules, TaskId, TaskView, Update};
 
 use crate::dialect::wire::{self, BareParams, PushConfig as WireConfig, SendParams, TaskPushConfig, V0_3_REST};
 
-use crate::dialect::row::{Forms, Row};
+use crate::dialect::outgoing::Transport;
+use crate::dialect::row::{Forms, Row, in_0_3};
 use crate::dialect::{codes, vocabulary};
 
-use super::{RULES, encode_card, encode_http_error, encode_rpc_error};
+use super::{NAME, RULES, encode_card, encode_http_error, encode_rpc_error};
 
 /// Decodes the body of a send or a streaming send.
 ///
@@ -112,5 +113,14 @@ pub(in crate::dialect) static ROW: Row = Row {
         rpc_error: encode_rpc_error,
         http_error: encode_http_error,
         http_status: codes::http_of_0_3,
+        for_open_reader: in_0_3,
+        call: |call| {
+            call.require(Transport::Http, NAME)?;
+            wire::write_outgoing(call, &V0_3_REST, NAME)
+        },
+        read_reply: |request, text, limits| wire::read_reply(request, text, &V0_3_REST, Dialect::V0_3Rest, limits),
+        read_update: |text, limits| wire::read_update(text, &V0_3_REST, Dialect::V0_3Rest, limits),
+        read_error: |body, _| wire::read_error(body),
+        read_card: wire::read_card,
     },
 };

@@ -3,14 +3,15 @@
 use crate::call::{Reply, Request};
 use crate::dialect::json::{Check, DecodeLimits, Decoded, read_params, unknown_method};
 use crate::error::ProtocolError;
-use crate::model::{Message, TaskView, Update};
+use crate::model::{Dialect, Message, TaskView, Update};
 
 use crate::dialect::wire::{self, BareParams, PushConfig, PushParams, SendParams, TaskParams, TaskPushConfig, V0_3};
 
 use crate::dialect::codes;
-use crate::dialect::row::{Forms, Row};
+use crate::dialect::outgoing::Transport;
+use crate::dialect::row::{Forms, Row, in_0_3};
 
-use super::{RULES, encode_card, encode_http_error, encode_rpc_error};
+use super::{NAME, RULES, encode_card, encode_http_error, encode_rpc_error};
 
 /// The methods that a mistyped one is compared with; the names of 0.1 are left out, since no new client should use them.
 const METHODS: [&str; 10] = [
@@ -140,5 +141,14 @@ pub(in crate::dialect) static ROW: Row = Row {
         rpc_error: encode_rpc_error,
         http_error: encode_http_error,
         http_status: codes::http_of_0_3,
+        for_open_reader: in_0_3,
+        call: |call| {
+            call.require(Transport::JsonRpc, NAME)?;
+            wire::write_outgoing(call, &V0_3, NAME)
+        },
+        read_reply: |request, text, limits| wire::read_reply(request, text, &V0_3, Dialect::V0_3, limits),
+        read_update: |text, limits| wire::read_update(text, &V0_3, Dialect::V0_3, limits),
+        read_error: |body, _| wire::read_error(body),
+        read_card: wire::read_card,
     },
 };

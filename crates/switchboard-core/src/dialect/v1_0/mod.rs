@@ -20,9 +20,9 @@ pub use query::{decode_history_length, decode_list_query, decode_push_list_query
 
 use crate::call::Reply;
 use crate::error::ProtocolError;
-use crate::model::{Message, PushBody, Rules, TaskView, Update};
+use crate::model::{Dialect, Message, PushBody, Rules, TaskView, Update};
 
-use super::row::{Forms, Row, USUAL, usual_http_status};
+use super::row::{Forms, Row, USUAL, in_0_3, usual_http_status};
 use super::vocabulary;
 use super::wire::{self, V1_0};
 
@@ -78,6 +78,12 @@ pub(super) static ROW: Row = Row {
         rpc_error: encode_rpc_error,
         http_error: encode_http_error,
         http_status: usual_http_status,
+        for_open_reader: in_0_3,
+        call: |call| wire::write_outgoing(call, &V1_0, "A2A 1.0"),
+        read_reply: |request, text, limits| wire::read_reply(request, text, &V1_0, Dialect::V1_0, limits),
+        read_update: |text, limits| wire::read_update(text, &V1_0, Dialect::V1_0, limits),
+        read_error: |body, _| wire::read_error(body),
+        read_card: wire::read_card,
     },
 };
 

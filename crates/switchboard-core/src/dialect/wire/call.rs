@@ -8,9 +8,12 @@ use crate::call::{ListTasks, PushConfigPage, Reply, Request, SendMessage, TaskPa
 use crate::dialect::json::{
     Check, DecodeLimits, Int, List, NameOrNumber, Obj, Only, Raw, Text, append, read_body, write_array,
 };
+use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall};
 use crate::error::ProtocolError;
 use crate::model::{self, ConfigId, Dialect, Role, TaskId, TaskState, TaskView, Update};
 
+use super::card::read_card;
+use super::http::write_http_call;
 use super::message::{Message, texts_of};
 use super::push::{PushConfig, TaskPushConfig, WrittenConfig};
 use super::spelling::{PartForm, PushForm, Spelling};
@@ -322,6 +325,26 @@ pub fn write_call(
     Some(if is_1_0 { of_1_0 } else { of_0_3 })
 }
 
+/// A call as it is sent over the transport that it names.
+///
+/// # Errors
+/// [`ProtocolError::UnsupportedOperation`] for a call that this version, which is called `name`, does not have.
+pub(in crate::dialect) fn write_outgoing(
+    call: &OutgoingCall<'_>,
+    spelling: &Spelling,
+    name: &str,
+) -> Result<WrittenCall, ProtocolError> {
+    let written = match call.over {
+        Transport::Http => write_http_call(call.request, call.tenant, spelling),
+        Transport::JsonRpc => {
+            let mut params = Vec::with_capacity(512);
+            let method = write_call(call.request, call.tenant, spelling, &mut params);
+            method.map(|method| WrittenCall::JsonRpc { method, params })
+        }
+    };
+    written.ok_or_else(|| call.not_in(name))
+}
+
 /// Writes a send, as it stands in the params of JSON-RPC and in the body of HTTP.
 pub fn write_send(send: &SendMessage, tenant: Option<&str>, spelling: &Spelling, out: &mut Vec<u8>) {
     put(out, &SendParams::of(send, tenant, spelling));
@@ -363,7 +386,7 @@ struct WrittenConfigs<'a> {
 }
 
 /// Appends an object of this form. Nothing in a form can fail to be written.
-fn put<T: Serialize>(out: &mut Vec<u8>, form: &T) {
+pub(super) fn put<T: Serialize>(out: &mut Vec<u8>, form: &T) {
     append(out, form).expect("every key of a form is a text");
 }
 
@@ -446,6 +469,101 @@ impl<'a> Tasks<'a> {
             total_size: Some(page.total_size),
         }
     }
+}
+
+/// Reads what a request was answered with. The answer to a call that is streamed is read as the one to the same call that is not.
+///
+/// # Errors
+/// As [`read_update`].
+pub fn read_reply(
+    request: &Request,
+    text: &[u8],
+    spelling: &Spelling,
+    dialect: Dialect,
+    limits: &DecodeLimits,
+) -> Result<Reply, ProtocolError> {
+    match request {
+        Request::SendMessage(_) | Request::SendStreamingMessage(_) => {
+            match read_update(text, spelling, dialect, limits)? {
+                Update::Task(view) => Ok(Reply::SentTask(view)),
+                Update::Message(message) => Ok(Reply::SentMessage(message)),
+                Update::Status(_) | Update::Artifact(_) => Err(ProtocolError::invalid(
+                    "result",
+                    "is a change of a task; a send is answered with a task or a message",
+                )),
+            }
+        }
+        Request::GetTask { .. } | Request::CancelTask { .. } | Request::SubscribeToTask { .. } => {
+            let task = read_task(text, spelling, dialect, limits)?;
+            Ok(Reply::Task(TaskView::whole(task.into())))
+        }
+        Request::ListTasks(_) => read_tasks(text, spelling, dialect, limits).map(Reply::Tasks),
+        Request::CreatePushConfig(_) | Request::GetPushConfig { .. } => {
+            read_push_config(text, spelling, limits).map(Reply::PushConfig)
+        }
+        Request::ListPushConfigs { .. } => read_push_configs(text, spelling, limits).map(Reply::PushConfigs),
+        // That it is no refusal is all there is to know.
+        Request::DeletePushConfig { .. } => Ok(Reply::Deleted),
+        Request::GetExtendedAgentCard => read_card(text, limits).map(|card| Reply::Card(card.into())),
+    }
+}
+
+fn read_tasks(
+    text: &[u8],
+    spelling: &Spelling,
+    dialect: Dialect,
+    limits: &DecodeLimits,
+) -> Result<TaskPage, ProtocolError> {
+    let page: Tasks<'_> = read_body(text)?;
+    let mut check = Check::new(limits);
+    let tasks = page.tasks.unwrap_or_default();
+    let tasks = check.bounded(format_args!("tasks"), "tasks", usize::MAX, tasks);
+    let read = |(i, Obj(task)): (usize, Obj<Task<'_>>)| {
+        TaskView::whole(task.read(&mut check, format_args!("tasks[{i}]"), spelling, dialect).into())
+    };
+    let tasks: Vec<TaskView> = tasks.into_iter().enumerate().map(read).collect();
+    let count = tasks.len();
+    let page = TaskPage {
+        next_page_token: check.optional_line(format_args!("nextPageToken"), page.next_page_token).unwrap_or_default(),
+        page_size: page.page_size.unwrap_or_else(|| u32::try_from(count).unwrap_or(u32::MAX)),
+        total_size: page.total_size.unwrap_or(count as u64),
+        tasks,
+    };
+    check.finish(page)
+}
+
+/// A list of webhooks as it is read. In 0.3 over JSON-RPC the list itself is the answer.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Configs<'a> {
+    #[serde(borrow)]
+    configs: Option<List<Raw<'a>>>,
+    #[serde(borrow, alias = "next_page_token")]
+    next_page_token: Option<Text<'a>>,
+}
+
+fn read_push_configs(text: &[u8], spelling: &Spelling, limits: &DecodeLimits) -> Result<PushConfigPage, ProtocolError> {
+    let wrapped;
+    let text = match spelling.push {
+        PushForm::OfTask => {
+            wrapped = [b"{\"configs\":", text, b"}"].concat();
+            &wrapped
+        }
+        PushForm::Flat | PushForm::Resource => text,
+    };
+    let page: Configs<'_> = read_body(text)?;
+    let mut check = Check::new(limits);
+    let configs = page.configs.unwrap_or_default();
+    let configs = check.bounded(format_args!("configs"), "configs", limits.list_items_max, configs);
+    let token = check.optional_line(format_args!("nextPageToken"), page.next_page_token);
+    let mut read = Vec::with_capacity(configs.len());
+    for (i, config) in configs.iter().enumerate() {
+        read.push(
+            read_push_config(config.get().as_bytes(), spelling, limits)
+                .map_err(|error| error.within(&format!("configs[{i}]")))?,
+        );
+    }
+    check.finish(PushConfigPage { configs: read, next_page_token: token.unwrap_or_default() })
 }
 
 /// Reads a task that is the whole answer.

@@ -357,17 +357,31 @@ fn extensions_of(capabilities: &AgentCapabilities) -> Option<List<Obj<Extension<
 }
 
 /// Reads a card of any version, or of several at once. What it leaves out has a default: lists are empty, capabilities absent,
-/// its version is 1.0.0.
+/// its version is 1.0.0. Where it has no `securitySchemes`, a list of words in `authentication` stands for them, and each is
+/// enough.
 ///
 /// # Errors
 /// [`ProtocolError::ParseError`] when it is not JSON, else [`ProtocolError::InvalidParams`] naming each member that cannot be
 /// what it is.
 pub fn read_card(body: &[u8], limits: &DecodeLimits) -> Result<AgentCard, ProtocolError> {
+    read_card_of(body, "0.3.0", limits)
+}
+
+/// Reads a card whose interfaces are of this version of the protocol if it does not say of which.
+///
+/// # Errors
+/// As [`read_card`].
+pub(in crate::dialect) fn read_card_of(
+    body: &[u8],
+    version: &str,
+    limits: &DecodeLimits,
+) -> Result<AgentCard, ProtocolError> {
     let new: CardOf1_0<'_> = read_body(body)?;
     let old: CardOf0_3<'_> = read_body(body)?;
     let mut check = Check::new(limits);
-    let interfaces = read_interfaces(&mut check, new.supported_interfaces, &old);
+    let interfaces = read_interfaces(&mut check, new.supported_interfaces, &old, version);
     let capabilities = new.capabilities.map(|Obj(own)| own).unwrap_or_default();
+    let has_schemes = new.security_schemes.is_some();
     let card = AgentCard {
         name: string(new.name),
         description: string(new.description),
@@ -384,10 +398,14 @@ pub fn read_card(body: &[u8], limits: &DecodeLimits) -> Result<AgentCard, Protoc
             extended_agent_card: capabilities.extended_agent_card.or(old.supports_authenticated_extended_card),
             extensions: read_extensions(&mut check, capabilities.extensions),
         },
-        security_schemes: security::read_schemes(&mut check, new.security_schemes),
-        security_requirements: match new.security_requirements {
-            Some(requirements) => security::read_requirements(requirements),
-            None => security::read_security(old.security),
+        security_schemes: match (new.security_schemes, old.authentication.as_ref()) {
+            (None, Some(Obj(words))) => words.read_schemes(),
+            (schemes, _) => security::read_schemes(&mut check, schemes),
+        },
+        security_requirements: match (new.security_requirements, old.security, has_schemes, old.authentication) {
+            (Some(requirements), ..) => security::read_requirements(requirements),
+            (None, None, false, Some(Obj(words))) => words.read_requirements(),
+            (None, security, ..) => security::read_security(security),
         },
         default_input_modes: check.lines(format_args!("defaultInputModes"), new.default_input_modes),
         default_output_modes: check.lines(format_args!("defaultOutputModes"), new.default_output_modes),
@@ -412,6 +430,7 @@ fn read_interfaces(
     check: &mut Check<'_>,
     listed: Option<List<Obj<Interface<'_>>>>,
     old: &CardOf0_3<'_>,
+    version: &str,
 ) -> Vec<AgentInterface> {
     let mut interfaces: Vec<AgentInterface> = Vec::new();
     for (i, own) in items(check, "supportedInterfaces", listed).into_iter().enumerate() {
@@ -425,7 +444,7 @@ fn read_interfaces(
             tenant: own.tenant.map(String::from),
         });
     }
-    let version = old.protocol_version.as_ref().map_or("0.3.0", |version| version.0.as_ref());
+    let version = old.protocol_version.as_ref().map_or(version, |version| version.0.as_ref());
     let main =
         old.url.as_ref().map(|url| (url.0.as_ref(), old.preferred_transport.as_ref().map_or("JSONRPC", |t| &t.0)));
     let others = old.additional_interfaces.iter().flat_map(|list| &list.items);

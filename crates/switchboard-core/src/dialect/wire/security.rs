@@ -123,6 +123,33 @@ impl<'a> Authentication<'a> {
     }
 }
 
+impl Authentication<'_> {
+    /// The words that are told apart: HTTP does not mind their case.
+    fn words(&self) -> impl Iterator<Item = (String, &str)> {
+        let all = self.schemes.iter().flat_map(|list| &list.items).map(|Text(word)| word.as_ref());
+        let mut seen = Vec::new();
+        all.filter(|word| !word.is_empty()).filter_map(move |word| {
+            let name = word.to_ascii_lowercase();
+            let is_new = !seen.contains(&name);
+            is_new.then(|| {
+                seen.push(name.clone());
+                (name, word)
+            })
+        })
+    }
+
+    pub(super) fn read_schemes(&self) -> Vec<(String, SecurityScheme)> {
+        let read = |(name, word): (String, &str)| {
+            (name, SecurityScheme::Http { description: None, scheme: word.to_owned(), bearer_format: None })
+        };
+        self.words().map(read).collect()
+    }
+
+    pub(super) fn read_requirements(&self) -> Vec<SecurityRequirement> {
+        self.words().map(|(name, _)| SecurityRequirement { schemes: vec![(name, Vec::new())] }).collect()
+    }
+}
+
 /// The word of HTTP authentication for a scheme; a certificate is not shown in a header.
 fn http_scheme(scheme: &SecurityScheme) -> Option<&str> {
     match scheme {

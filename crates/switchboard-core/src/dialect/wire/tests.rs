@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
-use crate::call::{Reply, Request, SendMessage};
+use crate::call::{ListTasks, PushConfigPage, Reply, Request, SendMessage, TaskPage};
 use crate::dialect::json::{Check, DecodeLimits, Decoded, append, read_body};
-use crate::dialect::testing::{card, push_config, request, send, update};
-use crate::dialect::{codes, v0_3, v1_0};
-use crate::error::{ProtocolError, Violation};
+use crate::dialect::testing::{card, every_refusal, push_config, request, send, task, update};
+use crate::dialect::{OutgoingCall, Transport, WrittenCall, codes, v0_3, v1_0};
+use crate::error::ProtocolError;
 use crate::model::{
-    AgentCard, Artifact, Dialect, Message, OAuthFlow, OAuthFlowKind, Part, PartContent, PushConfig, SecurityScheme,
-    TaskState, TaskView, Update,
+    AgentCard, Artifact, ConfigId, Dialect, Message, OAuthFlow, OAuthFlowKind, Part, PartContent, PushConfig,
+    SecurityScheme, TaskId, TaskState, TaskView, Timestamp, Update,
 };
 
 use super::spelling::{PartForm, Spelling, V0_3, V0_3_REST, V1_0};
@@ -202,38 +202,6 @@ fn what_is_wrong_with_an_update_is_named() {
     }
 }
 
-pub(in crate::dialect) fn every_refusal() -> Vec<ProtocolError> {
-    use ProtocolError as E;
-    let because = || "because \u{2028} \"of\" that".to_owned();
-    let violation = |field: &str| Violation { field: field.to_owned(), description: because() };
-    vec![
-        E::AgentFailed { reason: because() },
-        E::TaskNotFound { id: "t".into() },
-        E::PushConfigNotFound { task_id: "t".into(), id: "p".into() },
-        E::PushConfigNotFound { task_id: "t".into(), id: "".into() },
-        E::TaskNotCancelable { id: "t".into(), state: TaskState::Canceled },
-        E::TaskNotCancelable { id: "t".into(), state: TaskState::InputRequired },
-        E::PushNotificationNotSupported,
-        E::UnsupportedOperation { reason: because() },
-        E::ContentTypeNotSupported { reason: because() },
-        E::InvalidAgentResponse { reason: because() },
-        E::ExtendedAgentCardNotConfigured,
-        E::ExtensionSupportRequired { uri: "https://e.example/x".to_owned(), header: "X-A2A-Extensions".into() },
-        E::VersionNotSupported { requested: "9".to_owned(), supported: vec!["1.0".into(), "0.3".into()], fix: None },
-        E::VersionNotSupported { requested: "9".to_owned(), supported: vec!["1.0".into()], fix: Some(because()) },
-        E::ParseError { reason: because() },
-        E::InvalidRequest { reason: because() },
-        E::MethodNotFound { method: "tasks/gte".to_owned(), hint: None },
-        E::MethodNotFound { method: "tasks/gte".to_owned(), hint: Some("did you mean tasks/get?".to_owned()) },
-        E::InvalidParams { violations: vec![violation("message.parts[0]"), violation("")] },
-        E::Internal { incident: "i-1".to_owned() },
-        E::Unauthenticated { reason: because() },
-        E::PermissionDenied { reason: because() },
-        E::Unavailable { reason: because(), retry_after_s: 7 },
-        E::TooLarge { what: "request body".into(), bytes_max: 42 },
-    ]
-}
-
 #[test]
 fn a_refusal_is_read_as_it_was_written() {
     for error in every_refusal() {
@@ -267,4 +235,177 @@ fn a_foreign_refusal_is_read_as_far_as_it_is_understood() {
     for none in ["", "[]", "null", "{}", r#"{"error":"text"}"#, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "\u{fffd}"] {
         assert_eq!(read(none), None, "{none}");
     }
+}
+
+/// What is answered to each request, in the dialects that have the forms.
+const DIALECTS: [(Dialect, &Spelling); 3] =
+    [(Dialect::V1_0, &V1_0), (Dialect::V0_3, &V0_3), (Dialect::V0_3Rest, &V0_3_REST)];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn a_page_of_tasks_is_read_as_it_was_written(tasks in proptest::collection::vec(task(), 0..3), token in "[a-z]{0,9}") {
+        let list = Request::ListTasks(ListTasks::default());
+        let page = TaskPage {
+            tasks: tasks.into_iter().map(|task| TaskView::whole(task.into())).collect(),
+            next_page_token: token,
+            page_size: 50,
+            total_size: 7,
+        };
+        let shown = format!("{page:?}");
+        let text = written(|out| Dialect::V1_0.write_reply(&Reply::Tasks(page), out));
+        let Ok(Reply::Tasks(read)) = Dialect::V1_0.read_reply(&list, &text, &DecodeLimits::default()) else {
+            panic!("{}", String::from_utf8_lossy(&text));
+        };
+        prop_assert_eq!(format!("{read:?}"), shown);
+    }
+
+    #[test]
+    fn a_list_of_webhooks_is_read_as_it_was_written(configs in proptest::collection::vec(push_config(), 0..3)) {
+        let list = Request::ListPushConfigs { task_id: "t".into(), page_size: None, page_token: None };
+        let place = |(i, config)| PushConfig { task_id: "t".into(), id: format!("c{i}").into(), ..config };
+        let configs: Vec<PushConfig> = configs.into_iter().enumerate().map(place).collect();
+        for (dialect, _) in DIALECTS {
+            let page = PushConfigPage { configs: configs.clone(), next_page_token: String::new() };
+            let text = written(|out| dialect.write_reply(&Reply::PushConfigs(page), out));
+            let Ok(Reply::PushConfigs(read)) = dialect.read_reply(&list, &text, &DecodeLimits::default()) else {
+                panic!("{}", String::from_utf8_lossy(&text));
+            };
+            prop_assert_eq!(&read.configs, &configs);
+        }
+    }
+
+    /// What is sent to a path has the body that a server finds there.
+    #[test]
+    fn a_send_over_http_is_read_as_it_was_written(send in send()) {
+        let request = Request::SendMessage(send.clone().into());
+        for (dialect, spelling, path) in
+            [(Dialect::V1_0, &V1_0, "/message:send"), (Dialect::V0_3Rest, &V0_3_REST, "/v1/message:send")]
+        {
+            let (verb, at, body) = over_http(dialect, &request, None).unwrap();
+            prop_assert_eq!((verb, at.as_str()), ("POST", path));
+            let limits = DecodeLimits::default();
+            let (_, read) = match dialect {
+                Dialect::V1_0 => v1_0::decode_send_body(&body, &limits),
+                _ => v0_3::rest::decode_send_body(&body, &limits),
+            }
+            .unwrap();
+            prop_assert_eq!(read, send_without_losses(send.clone(), spelling));
+        }
+    }
+}
+
+fn over_http(
+    dialect: Dialect,
+    request: &Request,
+    tenant: Option<&str>,
+) -> Result<(&'static str, String, Vec<u8>), ProtocolError> {
+    let call = OutgoingCall { request, over: Transport::Http, tenant, idempotency_key: None };
+    match dialect.write_call(&call)? {
+        WrittenCall::Http { verb, path, body } => Ok((verb, path, body)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn every_call_has_its_path() {
+    let (task, config) = (|| TaskId::from("a/b c:d"), || ConfigId::from("ü"));
+    let list = ListTasks {
+        context_id: Some("c&d".into()),
+        state: Some(TaskState::Working),
+        page_size: Some(5),
+        status_since: Timestamp::parse_rfc3339("2026-02-03T10:00:00.000Z"),
+        include_artifacts: true,
+        ..ListTasks::default()
+    };
+    let of_1_0 = "GET /tasks?contextId=c%26d&status=TASK_STATE_WORKING&pageSize=5&statusTimestampAfter=2026-02-03T10%3A00%3A00.000Z&includeArtifacts=true";
+    for (request, of_1_0, of_0_3) in [
+        (
+            Request::GetTask { id: task(), history_length: Some(3) },
+            "GET /tasks/a%2Fb%20c%3Ad?historyLength=3",
+            "GET /v1/tasks/a%2Fb%20c%3Ad?historyLength=3",
+        ),
+        (
+            Request::CancelTask { id: task(), metadata: None },
+            "POST /tasks/a%2Fb%20c%3Ad:cancel {}",
+            "POST /v1/tasks/a%2Fb%20c%3Ad:cancel {}",
+        ),
+        (
+            Request::SubscribeToTask { id: task() },
+            "GET /tasks/a%2Fb%20c%3Ad:subscribe",
+            "GET /v1/tasks/a%2Fb%20c%3Ad:subscribe",
+        ),
+        (Request::ListTasks(list), of_1_0, "A2A 0.3 has no call for ListTasks"),
+        (
+            Request::GetPushConfig { task_id: "t".into(), id: config() },
+            "GET /tasks/t/pushNotificationConfigs/%C3%BC",
+            "GET /v1/tasks/t/pushNotificationConfigs/%C3%BC",
+        ),
+        (
+            Request::DeletePushConfig { task_id: "t".into(), id: config() },
+            "DELETE /tasks/t/pushNotificationConfigs/%C3%BC",
+            "DELETE /v1/tasks/t/pushNotificationConfigs/%C3%BC",
+        ),
+        (
+            Request::ListPushConfigs { task_id: "t".into(), page_size: Some(2), page_token: Some("x=".to_owned()) },
+            "GET /tasks/t/pushNotificationConfigs?pageSize=2&pageToken=x%3D",
+            "GET /v1/tasks/t/pushNotificationConfigs",
+        ),
+        (Request::GetExtendedAgentCard, "GET /extendedAgentCard", "GET /v1/card"),
+    ] {
+        for (dialect, expected) in [(Dialect::V1_0, of_1_0), (Dialect::V0_3Rest, of_0_3)] {
+            let shown = match over_http(dialect, &request, None) {
+                Ok((verb, path, body)) => format!("{verb} {path} {}", String::from_utf8(body).unwrap()),
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(shown.trim_end(), expected, "{request:?}");
+        }
+    }
+    let (_, path, _) = over_http(Dialect::V1_0, &Request::GetExtendedAgentCard, Some("acme corp")).unwrap();
+    assert_eq!(path, "/acme%20corp/extendedAgentCard");
+    let (_, path, _) = over_http(Dialect::V0_3Rest, &Request::GetExtendedAgentCard, Some("acme")).unwrap();
+    assert_eq!(path, "/v1/card?tenant=acme");
+    let refused = over_http(Dialect::V0_3, &Request::GetExtendedAgentCard, None).unwrap_err();
+    assert_eq!(refused, ProtocolError::unsupported("A2A 0.3 travels over JSON-RPC, not over HTTP"));
+}
+
+/// A server of 0.3 finds the webhook where a client puts it.
+#[test]
+fn a_webhook_over_http_is_read_as_it_was_written() {
+    let config = PushConfig {
+        id: "c".into(),
+        task_id: "t".into(),
+        url: "https://h.example/hook".to_owned(),
+        token: Some("s".to_owned()),
+        authentication: None,
+    };
+    let request = Request::CreatePushConfig(config.clone().into());
+    let (_, path, body) = over_http(Dialect::V0_3Rest, &request, None).unwrap();
+    assert_eq!(path, "/v1/tasks/t/pushNotificationConfigs");
+    let (_, read) = v0_3::rest::decode_push_config_body("t".into(), &body, &DecodeLimits::default()).unwrap();
+    assert_eq!(read, config);
+    let (_, _, body) = over_http(Dialect::V1_0, &request, None).unwrap();
+    assert_eq!(v1_0::decode_push_config_body(&body, &DecodeLimits::default()).unwrap().1, config);
+}
+
+#[test]
+fn words_of_http_authentication_stand_for_schemes() {
+    let text = br#"{"name":"a","url":"https://a.example","authentication":{"schemes":["Bearer","bearer","Basic"]}}"#;
+    let card = read_card(text, &DecodeLimits::default()).unwrap();
+    let http =
+        |scheme: &str| SecurityScheme::Http { description: None, scheme: scheme.to_owned(), bearer_format: None };
+    assert_eq!(card.security_schemes, [("bearer".to_owned(), http("Bearer")), ("basic".to_owned(), http("Basic"))]);
+    assert_eq!(card.security_requirements.len(), 2, "either is enough");
+}
+
+#[test]
+fn what_is_wrong_with_a_list_is_named() {
+    let list = Request::ListPushConfigs { task_id: "t".into(), page_size: None, page_token: None };
+    let limits = DecodeLimits::default();
+    let refused = Dialect::V0_3.read_reply(&list, br#"[{"taskId":"t"}]"#, &limits).unwrap_err();
+    assert_eq!(refused, ProtocolError::invalid("configs[0].pushNotificationConfig", "is required"));
+    let tasks = Request::ListTasks(ListTasks::default());
+    let refused = Dialect::V1_0.read_reply(&tasks, br#"{"tasks":[{"id":"t"}]}"#, &limits).unwrap_err();
+    assert_eq!(format!("{refused}"), "Invalid parameters: tasks[0].status: is required");
 }

@@ -2,10 +2,9 @@
 
 use switchboard_core::dialect::Dialect;
 
+use crate::server::compat::CompatPlace;
 use crate::server::percent::{decode, encode, query_pairs};
-use crate::server::routes::{
-    ArtifactPlace, Change, CorvidPlace, OutboxPlace, Place, RESERVED, RestPlace, Route, SeedPlace, route,
-};
+use crate::server::routes::{ArtifactPlace, Change, OutboxPlace, Place, RESERVED, RestPlace, Route, route};
 
 fn agent<'a>(agent: Option<&'a str>, place: Place<'a>) -> Route<'a> {
     Route::Agent { agent: agent.map(Into::into), place }
@@ -23,12 +22,12 @@ fn rest_of<'a>(tenant: &'a str, place: RestPlace<'a>) -> Route<'a> {
     agent(None, Place::Rest { tenant: Some(tenant.into()), place })
 }
 
-fn seed(dialect: Dialect, is_own: bool, place: SeedPlace) -> Place<'static> {
-    Place::Seed { dialect, is_own, place }
+fn compat(dialect: Dialect, is_own: bool, place: CompatPlace<'_>) -> Place<'_> {
+    Place::Compat { dialect, is_own, place }
 }
 
-fn corvid<'a>(name: Option<&'a str>, place: CorvidPlace<'a>) -> Route<'a> {
-    agent(name, Place::Corvid(place))
+fn corvid<'a>(name: Option<&'a str>, is_own: bool, place: CompatPlace<'a>) -> Route<'a> {
+    agent(name, compat(Dialect::Corvid, is_own, place))
 }
 
 fn task<'a>(id: &'a str, verb: Option<&'a str>) -> RestPlace<'a> {
@@ -67,40 +66,43 @@ fn each_path_names_its_place() {
         ("/agent/authenticatedExtendedCard", old(RestPlace::ExtendedCard)),
         ("/agents/echo/v1/tasks/1", agent(Some("echo"), Place::RestV1(task("1", None)))),
         ("/agents/echo/agent/authenticatedExtendedCard", agent(Some("echo"), Place::RestV1(RestPlace::ExtendedCard))),
-        ("/_agent-native/a2a", agent(None, seed(Dialect::AgentNative, false, SeedPlace::Endpoint))),
+        ("/_agent-native/a2a", agent(None, compat(Dialect::AgentNative, false, CompatPlace::Endpoint))),
         (
             "/agents/echo/_agent-native/a2a/",
-            agent(Some("echo"), seed(Dialect::AgentNative, false, SeedPlace::Endpoint)),
+            agent(Some("echo"), compat(Dialect::AgentNative, false, CompatPlace::Endpoint)),
         ),
-        ("/dialects/selectools", agent(None, seed(Dialect::Selectools, true, SeedPlace::Endpoint))),
-        ("/dialects/selectools/a2a", agent(None, seed(Dialect::Selectools, true, SeedPlace::Endpoint))),
+        ("/dialects/selectools", agent(None, compat(Dialect::Selectools, true, CompatPlace::Endpoint))),
+        ("/dialects/selectools/a2a", agent(None, compat(Dialect::Selectools, true, CompatPlace::Endpoint))),
         (
             "/agents/echo/dialects/selectools/a2a",
-            agent(Some("echo"), seed(Dialect::Selectools, true, SeedPlace::Endpoint)),
+            agent(Some("echo"), compat(Dialect::Selectools, true, CompatPlace::Endpoint)),
         ),
-        ("/dialects/selectools/.well-known/agent.json", agent(None, seed(Dialect::Selectools, true, SeedPlace::Card))),
+        (
+            "/dialects/selectools/.well-known/agent.json",
+            agent(None, compat(Dialect::Selectools, true, CompatPlace::Card)),
+        ),
         (
             "/dialects/agent-native/_agent-native/a2a",
-            agent(None, seed(Dialect::AgentNative, true, SeedPlace::Endpoint)),
+            agent(None, compat(Dialect::AgentNative, true, CompatPlace::Endpoint)),
         ),
-        ("/dialects/agent-native/a2a", agent(None, seed(Dialect::AgentNative, true, SeedPlace::Endpoint))),
+        ("/dialects/agent-native/a2a", agent(None, compat(Dialect::AgentNative, true, CompatPlace::Endpoint))),
         (
             "/dialects/agent-native/.well-known/agent-card.json",
-            agent(None, seed(Dialect::AgentNative, true, SeedPlace::Card)),
+            agent(None, compat(Dialect::AgentNative, true, CompatPlace::Card)),
         ),
-        ("/dialects/nexus", agent(None, seed(Dialect::Nexus, true, SeedPlace::Endpoint))),
-        ("/dialects/nexus/rpc", agent(None, seed(Dialect::Nexus, true, SeedPlace::Endpoint))),
+        ("/dialects/nexus", agent(None, compat(Dialect::Nexus, true, CompatPlace::Endpoint))),
+        ("/dialects/nexus/rpc", agent(None, compat(Dialect::Nexus, true, CompatPlace::Endpoint))),
         ("/dialects/selectools/rpc", Route::Unknown),
-        ("/a2a/tasks/send", corvid(None, CorvidPlace::Send)),
-        ("/dialects/corvid/a2a/tasks/send/", corvid(None, CorvidPlace::Send)),
-        ("/agents/echo/a2a/tasks/send", corvid(Some("echo"), CorvidPlace::Send)),
-        ("/a2a/tasks/a%20b", corvid(None, CorvidPlace::Task { id: "a b".into() })),
-        ("/a2a/tasks/t:cancel", corvid(None, CorvidPlace::Task { id: "t:cancel".into() })),
+        ("/a2a/tasks/send", corvid(None, false, CompatPlace::Send)),
+        ("/dialects/corvid/a2a/tasks/send/", corvid(None, true, CompatPlace::Send)),
+        ("/agents/echo/a2a/tasks/send", corvid(Some("echo"), false, CompatPlace::Send)),
+        ("/a2a/tasks/a%20b", corvid(None, false, CompatPlace::Task { id: "a b".into() })),
+        ("/a2a/tasks/t:cancel", corvid(None, false, CompatPlace::Task { id: "t:cancel".into() })),
         ("/a2a/tasks", Route::Unknown),
         ("/a2a/tasks/t/pushNotificationConfigs", Route::Unknown),
-        ("/api/agents/echo/agent-card", corvid(Some("echo"), CorvidPlace::Card)),
+        ("/api/agents/echo/agent-card", corvid(Some("echo"), false, CompatPlace::ListedCard)),
         ("/api/agents/echo", Route::Unknown),
-        ("/dialects/corvid/.well-known/agent-card.json", agent(None, seed(Dialect::Corvid, true, SeedPlace::Card))),
+        ("/dialects/corvid/.well-known/agent-card.json", agent(None, compat(Dialect::Corvid, true, CompatPlace::Card))),
         ("/dialects/corvid", Route::Unknown),
         ("/dialects/corvid/a2a", Route::Unknown),
         ("/dialects", Route::Unknown),

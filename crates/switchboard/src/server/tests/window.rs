@@ -2,7 +2,7 @@
 
 use switchboard_core::model::TaskId;
 
-use crate::server::seeds::window::Window;
+use crate::server::compat::Window;
 
 /// An id of the house, made in this millisecond.
 fn id(ms: u64, random: u64) -> TaskId {

@@ -1,0 +1,64 @@
+//! A stream as agent-native tells it: a whole task at each event, and an error where the agent failed. Nothing is said
+//! before the agent says something, so a task that is done at once is one event, and nothing is said twice.
+
+use crate::dialect::compat::retold::{News, Retold, Told};
+use crate::error::ProtocolError;
+use crate::model::{FAILED_UNTOLD, Task, TaskState, TaskView, Update};
+
+use super::answer::answer;
+
+/// Keeps the task that a stream is about, as far as it has come.
+#[derive(Default)]
+pub struct Narrator {
+    retold: Retold,
+}
+
+impl Narrator {
+    /// Takes an update in and says what is to be told of it.
+    pub fn take(&mut self, update: &Update) -> Told {
+        match self.retold.take(update) {
+            News::None => Told::Nothing,
+            News::Task => {
+                let is_news = self.retold.task().is_some_and(|task| task.state() != TaskState::Submitted);
+                if is_news { self.tell() } else { Told::Nothing }
+            }
+            News::Status => self.tell(),
+            // The status that follows a finished artifact tells it: in the original one message is one event.
+            News::Artifact { is_whole: true, .. } | News::Artifact { is_too_much: true, .. } => Told::Nothing,
+            News::Artifact { .. } => {
+                // A note has been told. Beside the answer that grows it would be told again, in the answer's place.
+                if let Some(task) = self.retold.task_mut().filter(|task| task.state() == TaskState::Working) {
+                    task.status.message = None;
+                }
+                Told::TaskIfNothingFollows
+            }
+        }
+    }
+
+    /// The task as it stands, once there is one.
+    #[must_use]
+    pub fn view(&self) -> Option<TaskView> {
+        self.retold.view()
+    }
+
+    fn tell(&self) -> Told {
+        match self.retold.task() {
+            Some(task) if is_failure(task.state()) => Told::Failed(failed(task)),
+            Some(_) => Told::Task,
+            None => Told::Nothing,
+        }
+    }
+}
+
+/// Whether a task ended in what this dialect answers with an error.
+#[must_use]
+pub fn is_failure(state: TaskState) -> bool {
+    matches!(state, TaskState::Failed | TaskState::Rejected)
+}
+
+/// The error that a failed task is.
+#[must_use]
+pub fn failed(task: &Task) -> ProtocolError {
+    let reason = answer(task).map(|message| message.text()).filter(|text| !text.is_empty());
+    ProtocolError::AgentFailed { reason: reason.unwrap_or(FAILED_UNTOLD.to_owned()) }
+}

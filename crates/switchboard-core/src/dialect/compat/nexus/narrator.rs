@@ -1,0 +1,38 @@
+//! A stream as NEXUS has it: the task, first as it was accepted and then after each change, until it waits or is over.
+
+use crate::dialect::compat::retold::{News, Retold, Told};
+use crate::model::{TaskView, Update};
+
+/// Keeps the task that a stream is about, as far as it has come.
+#[derive(Default)]
+pub struct Narrator {
+    retold: Retold,
+}
+
+impl Narrator {
+    /// Takes an update in and says what is to be told of it.
+    pub fn take(&mut self, update: &Update) -> Told {
+        match self.retold.take(update) {
+            News::None | News::Artifact { is_too_much: true, .. } => Told::Nothing,
+            News::Task | News::Status => Told::Task,
+            News::Artifact { .. } => Told::TaskIfNothingFollows,
+        }
+    }
+
+    /// The task as it stands, once there is one.
+    #[must_use]
+    pub fn view(&self) -> Option<TaskView> {
+        self.retold.view()
+    }
+}
+
+/// Whether a stream ends with this update: at the end of the task, and where it waits for somebody.
+#[must_use]
+pub fn ends_stream(update: &Update) -> bool {
+    match update {
+        Update::Task(view) => view.task.state().is_settled(),
+        Update::Status(update) => update.status.state.is_settled(),
+        Update::Message(_) => true,
+        Update::Artifact(_) => false,
+    }
+}

@@ -1,0 +1,50 @@
+//! What the refusals of the compat dialects have in common when they are read: a code and a text, or over plain HTTP a text
+//! alone, and no data. What each dialect says in its texts is its own to know.
+
+use serde::Deserialize;
+
+use crate::dialect::json::{Obj, Text, excerpt};
+use crate::dialect::wire::{self, ReadError};
+use crate::error::Violation;
+
+/// The longest text that is taken over from somebody else's refusal, in bytes.
+const TEXT_BYTES_MAX: usize = 4096;
+
+#[derive(Deserialize)]
+struct Plain<'a> {
+    #[serde(borrow)]
+    error: Option<Text<'a>>,
+}
+
+/// Reads a refusal: a JSON-RPC response with an error, `{"error":{"message":…}}` or `{"error":"…"}`. None if it is none of
+/// these.
+pub(super) fn read(body: &[u8]) -> Option<ReadError> {
+    if let Some(mut read) = wire::read_error(body) {
+        read.message = excerpt(&read.message, TEXT_BYTES_MAX);
+        if let Some(state) = read.message.strip_prefix("Task cannot be canceled: it is ") {
+            let state = state.to_owned();
+            read.facts.push(("state".to_owned(), state));
+        }
+        return Some(read);
+    }
+    let Obj(plain) = serde_json::from_slice::<Obj<Plain<'_>>>(body).ok()?;
+    let Text(text) = plain.error?;
+    Some(ReadError { message: excerpt(&text, TEXT_BYTES_MAX), ..ReadError::default() })
+}
+
+/// What a text says is wrong with a request: a field, a colon and what is wrong with it. If it names no field, the request as a
+/// whole. Several of them are one here, since nothing tells where one ends.
+pub(super) fn violation(text: &str) -> Violation {
+    match text.split_once(": ") {
+        Some((field, description)) if !field.is_empty() && !field.contains(char::is_whitespace) => {
+            Violation { field: field.to_owned(), description: description.to_owned() }
+        }
+        _ => Violation { field: String::new(), description: text.to_owned() },
+    }
+}
+
+/// Notes what a refusal is about.
+pub(super) fn is_about(read: &mut ReadError, reason: &str, facts: &[(&str, &str)]) {
+    read.reason = Some(reason.to_owned());
+    read.facts.extend(facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+}

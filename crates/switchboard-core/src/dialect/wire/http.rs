@@ -1,0 +1,149 @@
+//! The calls as HTTP+JSON sends them: verb, path and query, body. In 1.0 a tenant stands in front of the path, in 0.3 all
+//! paths are below `/v1`.
+
+use crate::call::{ListTasks, Request, SendMessage};
+use crate::dialect::outgoing::{WrittenCall, push_segment};
+use crate::model::{ConfigId, TaskId};
+
+use super::call::{BareParams, put, write_send};
+use super::push::WrittenConfig;
+use super::spelling::{PushForm, Spelling};
+use crate::dialect::json::{Raw, Text};
+
+/// A call as HTTP sends it. None for a call that this version does not have: 0.3 has no list of tasks.
+#[must_use]
+pub fn write_http_call(request: &Request, tenant: Option<&str>, spelling: &Spelling) -> Option<WrittenCall> {
+    let is_1_0 = spelling.push == PushForm::Flat;
+    let mut at = Place { path: String::with_capacity(64), has_query: false };
+    // What stands in the path need not stand in the body.
+    let tenant = match (is_1_0, tenant) {
+        (true, tenant) => {
+            tenant.into_iter().for_each(|tenant| at.segment(tenant));
+            None
+        }
+        (false, tenant) => {
+            at.segment("v1");
+            tenant
+        }
+    };
+    let send = |send: &SendMessage| {
+        let mut body = Vec::with_capacity(512);
+        write_send(send, tenant, spelling, &mut body);
+        body
+    };
+    let (verb, body) = match request {
+        Request::SendMessage(message) => {
+            at.path.push_str("/message:send");
+            ("POST", send(message))
+        }
+        Request::SendStreamingMessage(message) => {
+            at.path.push_str("/message:stream");
+            ("POST", send(message))
+        }
+        Request::GetTask { id, history_length } => {
+            at.task(id);
+            at.query("historyLength", history_length.map(|length| length.to_string()).as_deref());
+            at.query("tenant", tenant);
+            ("GET", Vec::new())
+        }
+        Request::ListTasks(_) if !is_1_0 => return None,
+        Request::ListTasks(list) => {
+            at.segment("tasks");
+            at.list(list, spelling);
+            ("GET", Vec::new())
+        }
+        Request::CancelTask { id, metadata } => {
+            at.task(id);
+            at.path.push_str(":cancel");
+            let mut body = Vec::with_capacity(64);
+            let metadata = metadata.as_ref().map(Raw::from);
+            put(&mut body, &BareParams { tenant: tenant.map(Text::from), metadata });
+            ("POST", body)
+        }
+        Request::SubscribeToTask { id } => {
+            at.task(id);
+            at.path.push_str(":subscribe");
+            at.query("tenant", tenant);
+            ("GET", Vec::new())
+        }
+        Request::CreatePushConfig(config) => {
+            at.configs(&config.task_id);
+            let mut body = Vec::with_capacity(256);
+            put(&mut body, &WrittenConfig::of(config, spelling).for_tenant(tenant.map(Text::from)));
+            ("POST", body)
+        }
+        Request::GetPushConfig { task_id, id } => {
+            at.config(task_id, id);
+            at.query("tenant", tenant);
+            ("GET", Vec::new())
+        }
+        Request::ListPushConfigs { task_id, page_size, page_token } => {
+            at.configs(task_id);
+            if is_1_0 {
+                at.query("pageSize", page_size.map(|size| size.to_string()).as_deref());
+                at.query("pageToken", page_token.as_deref());
+            }
+            at.query("tenant", tenant);
+            ("GET", Vec::new())
+        }
+        Request::DeletePushConfig { task_id, id } => {
+            at.config(task_id, id);
+            at.query("tenant", tenant);
+            ("DELETE", Vec::new())
+        }
+        Request::GetExtendedAgentCard => {
+            at.segment(if is_1_0 { "extendedAgentCard" } else { "card" });
+            at.query("tenant", tenant);
+            ("GET", Vec::new())
+        }
+    };
+    Some(WrittenCall::Http { verb, path: at.path, body })
+}
+
+/// A path that grows, and its query.
+struct Place {
+    path: String,
+    has_query: bool,
+}
+
+impl Place {
+    fn segment(&mut self, segment: &str) {
+        self.path.push('/');
+        push_segment(&mut self.path, segment);
+    }
+
+    fn task(&mut self, id: &TaskId) {
+        self.segment("tasks");
+        self.segment(id.as_str());
+    }
+
+    fn configs(&mut self, task: &TaskId) {
+        self.task(task);
+        self.segment("pushNotificationConfigs");
+    }
+
+    fn config(&mut self, task: &TaskId, id: &ConfigId) {
+        self.configs(task);
+        self.segment(id.as_str());
+    }
+
+    fn query(&mut self, name: &str, value: Option<&str>) {
+        let Some(value) = value else { return };
+        self.path.push(if self.has_query { '&' } else { '?' });
+        self.has_query = true;
+        self.path.push_str(name);
+        self.path.push('=');
+        push_segment(&mut self.path, value);
+    }
+
+    fn list(&mut self, list: &ListTasks, spelling: &Spelling) {
+        let number = |number: Option<u32>| number.map(|number| number.to_string());
+        self.query("contextId", list.context_id.as_ref().map(|id| id.as_str()));
+        self.query("status", list.state.map(|state| spelling.state(state)));
+        self.query("pageSize", number(list.page_size).as_deref());
+        self.query("pageToken", list.page_token.as_deref());
+        self.query("historyLength", number(list.history_length).as_deref());
+        self.query("statusTimestampAfter", list.status_since.map(|at| at.to_string()).as_deref());
+        self.query("includeArtifacts", list.include_artifacts.then_some("true"));
+    }
+}
