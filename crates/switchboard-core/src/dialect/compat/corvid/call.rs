@@ -1,7 +1,6 @@
 //! The body of a send, and the calls of a client. What a send says may stand in `params` or at the top; if there are `params`, they
 //! are what counts. What has no place in a message of the model is in the metadata of the send, under the same names both ways.
 
-use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -86,9 +85,8 @@ pub fn decode_send(body: &[u8], limits: &DecodeLimits) -> Result<Sent, ProtocolE
     let outer: Outer<'_> = read_body(body)?;
     let inner: Inner<'_> = match outer.params {
         Some(Only::Own(inner)) => inner,
-        Some(Only::Sent(Raw(Cow::Borrowed(params)))) => read_params(params)?,
-        // What was read from a text is borrowed from it.
-        Some(Only::Sent(Raw(Cow::Owned(_)))) | None => read_body(body)?,
+        Some(Only::Sent(params)) => read_params(params)?,
+        None => read_body(body)?,
     };
     let mut check = Check::new(limits);
     let message = inner.message.map(String::from).unwrap_or_default();
