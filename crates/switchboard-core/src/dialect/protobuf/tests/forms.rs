@@ -180,6 +180,16 @@ proptest! {
     }
 
     #[test]
+    fn the_bytes_of_an_update_are_those_of_the_generated_code(update in update()) {
+        let message = written(|out| Package::V1_0.write_update(&update, out));
+        let decoded = v1_0::proto::generated::StreamResponse::decode(message.clone()).unwrap();
+        prop_assert_eq!(decoded.encode_to_vec(), message);
+        let message = written(|out| Package::V0_3.write_update(&update, out));
+        let decoded = v0_3::proto::generated::StreamResponse::decode(message.clone()).unwrap();
+        prop_assert_eq!(decoded.encode_to_vec(), message);
+    }
+
+    #[test]
     fn a_reply_about_a_task_or_a_message_is_read_as_it_was_written(update in update()) {
         for (package, spelling) in PACKAGES {
             let expected = expected_update(&update, spelling);
