@@ -208,7 +208,8 @@ impl Ledger<'_> {
     }
 
     /// Looks at the row of a task, if it is there. The writer no longer remembers that row, because the callers of this
-    /// function change it by statements of their own. A damaged row is an error: what is damaged is not written on, because its next state would have a good checksum.
+    /// function change it by statements of their own. A damaged row is an error: what is damaged is not written on, because
+    /// its next state would have a good checksum.
     pub(super) fn with_task<T>(
         &mut self,
         task_no: i64,

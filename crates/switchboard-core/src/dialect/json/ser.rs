@@ -435,7 +435,7 @@ impl ser::SerializeStructVariant for Members<'_> {
 }
 
 /// Tells whether a value is absent: only what serializes as none succeeds. Everything else fails at its first word, so
-/// nothing is looked at twice.
+/// nothing is looked at twice. A newtype counts as a value, so one around none is written as null.
 struct Probe;
 
 /// There is a value.
