@@ -6,7 +6,8 @@
 //! - [`process`]: what the kernel knows of a process: CPU time, memory, cores;
 //! - [`compare`]: starts servers, drives them in interleaved rounds and prints the table;
 //! - [`restart`]: kills a server with many tasks at work and measures how soon the next one serves;
-//! - [`webhooks`]: tasks with webhooks at a steady rate, and a receiver that counts what arrives.
+//! - [`webhooks`]: tasks with webhooks at a steady rate, and a receiver that counts what arrives;
+//! - [`tokens`]: many streams at once, each of many chunks.
 //!
 //! Nothing here is a test: timings on a shared machine prove nothing by themselves, ratios taken in one run do.
 
@@ -20,4 +21,5 @@ pub mod process;
 pub mod compare;
 pub mod restart;
 mod server;
+pub mod tokens;
 pub mod webhooks;

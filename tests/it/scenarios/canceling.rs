@@ -27,7 +27,7 @@ async fn a_run_that_obeys_is_canceled_at_once(stock: Stock) {
     let client = world.client();
     let sending = client.sending(say("hello"));
     let act = acts.next().await;
-    act.turn.answer("half of it").await.unwrap();
+    act.turn.text_artifact("half of it").await.unwrap();
     let id = act.turn.task().id.clone();
     let canceling = tokio::spawn({
         let (client, id) = (client.clone(), id.clone());
@@ -110,7 +110,7 @@ async fn a_run_that_ignores_the_cancel_is_cut_off_and_its_late_writes_are_droppe
     let canceled = soon(client.cancel(&task.id)).await.unwrap();
     assert_eq!(world.now().ms_since(began), 3_000, "the grace period");
     assert_eq!(picture(&canceled), "canceled\nuser: hello\n");
-    assert_eq!(act.turn.answer("too late").await, Err(TurnError::Stopped));
+    assert_eq!(act.turn.text_artifact("too late").await, Err(TurnError::Stopped));
     assert_eq!(act.turn.working("still here").await, Err(TurnError::Stopped));
     assert_eq!(client.task(&task.id).await.unwrap(), canceled);
     assert_eq!(world.engine.runs_alive(), 0);
@@ -128,7 +128,7 @@ async fn a_run_may_still_write_while_it_winds_down() {
         async move { client.cancel(&id).await }
     });
     soon(act.turn.cancelled()).await;
-    act.turn.answer("what I had so far").await.unwrap();
+    act.turn.text_artifact("what I had so far").await.unwrap();
     act.returns();
     let task = soon(canceling).await.unwrap().unwrap();
     assert_eq!(picture(&task), "canceled\nuser: hello\nartifact-1-1: what I had so far\n");

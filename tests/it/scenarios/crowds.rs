@@ -25,7 +25,7 @@ async fn many_writers_of_one_task_lose_nothing(stock: Stock) {
     let writers: Vec<_> = (0..8)
         .map(|number| {
             let turn = act.turn.clone();
-            tokio::spawn(async move { turn.answer(format!("answer {number}")).await })
+            tokio::spawn(async move { turn.text_artifact(format!("answer {number}")).await })
         })
         .collect();
     for sender in senders {

@@ -63,7 +63,7 @@ async fn an_undeclared_agent_is_accepted_first(stock: Stock) {
     let before = world.commits();
     world.client().send(say("hello")).await.unwrap();
     assert_eq!(seen.load(Ordering::SeqCst), before + 1, "the acceptance is stored before the agent begins");
-    assert_eq!(world.commits(), before + 3, "acceptance, artifact, end");
+    assert_eq!(world.commits(), before + 2, "the acceptance, and the answer with the end");
 }
 
 async fn a_pure_agent_that_waits_is_stored_when_it_first_waits(stock: Stock) {
@@ -76,7 +76,7 @@ async fn a_pure_agent_that_waits_is_stored_when_it_first_waits(stock: Stock) {
     let world = Setup::on(stock).agent(registered("slow", agent)).start();
     let before = world.commits();
     let task = soon(world.client().send(say("hello"))).await.unwrap();
-    assert_eq!(world.commits() - before, 3, "acceptance with the first status, artifact, end");
+    assert_eq!(world.commits() - before, 2, "the acceptance with the first status, and the answer with the end");
     let stream = world.client().after(0).subscribe(&task.id).await.unwrap();
     expect![[r#"
         1 task submitted said [hello] made []

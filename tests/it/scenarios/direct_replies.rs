@@ -91,7 +91,7 @@ async fn waiting_too_long_makes_it_a_task() {
     assert!(still_waits(&mut sending).await, "the caller wants the finished task");
     let id = act.turn.task().id.clone();
     assert_eq!(world.client().task(&id).await.unwrap().state(), TaskState::Submitted);
-    act.turn.answer("slowly").await.unwrap();
+    act.turn.text_artifact("slowly").await.unwrap();
     act.returns();
     assert_eq!(soon(sending).await.unwrap().unwrap().state(), TaskState::Completed);
 }

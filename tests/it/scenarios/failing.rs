@@ -121,7 +121,7 @@ async fn every_way_to_end_a_run_is_counted_once() {
 #[tokio::test(start_paused = true)]
 async fn a_panic_after_a_wait_fails_the_task_and_keeps_what_was_written() {
     let agent = from_fn(Traits::default(), |turn: Turn| async move {
-        turn.answer("half of it").await?;
+        turn.text_artifact("half of it").await?;
         tokio::task::yield_now().await;
         panic!("no more");
     });
@@ -211,7 +211,7 @@ async fn nothing_can_be_written_after_the_end() {
     let act = acts.next().await;
     act.turn.complete("done").await.unwrap();
     assert_eq!(act.turn.working("or not").await, Err(TurnError::Stopped));
-    assert_eq!(act.turn.answer("and this").await, Err(TurnError::Stopped));
+    assert_eq!(act.turn.text_artifact("and this").await, Err(TurnError::Stopped));
     act.ends(Err(AgentError::told("a failure after the end")));
     let task = soon(sending).await.unwrap().unwrap();
     assert_eq!(picture(&task), "completed \"done\"\nuser: hello\n");
@@ -224,15 +224,15 @@ async fn a_run_that_asked_cannot_go_on_writing() {
     let sending = world.client().sending(say("hello"));
     let act = acts.next().await;
     act.turn.ask("which?").await.unwrap();
-    let refused = act.turn.answer("never mind").await.unwrap_err();
+    let refused = act.turn.text_artifact("never mind").await.unwrap_err();
     assert_eq!(refused.to_string(), "The agent answered wrongly: an artifact after the turn ended in input-required");
     let task = soon(sending).await.unwrap().unwrap();
     // The run that asked is still there when the answer comes; the new turn takes its place.
     let sending = world.client().sending(reply_to(&task.id, "the red one"));
     let next = acts.next().await;
-    assert!(act.turn.answer("never mind").await.is_err());
+    assert!(act.turn.text_artifact("never mind").await.is_err());
     act.returns();
-    next.turn.answer("red").await.unwrap();
+    next.turn.text_artifact("red").await.unwrap();
     next.returns();
     let task = soon(sending).await.unwrap().unwrap();
     assert_eq!(picture(&task), "completed\nuser: hello\nagent: which?\nuser: the red one\nartifact-2-1: red\n");
@@ -258,14 +258,14 @@ async fn a_store_that_fails_an_agent_interrupts_it_and_does_not_fail_its_task() 
     let world = Setup::on(stock).agent(registered("puppet", agent)).start();
     let task = world.client().start("hello").await;
     let act = acts.next().await;
-    act.turn.answer("half of it").await.unwrap();
+    act.turn.text_artifact("half of it").await.unwrap();
     gate.fail(true);
-    assert_eq!(act.turn.answer("the rest").await, Err(TurnError::Unavailable));
+    assert_eq!(act.turn.text_artifact("the rest").await, Err(TurnError::Unavailable));
     act.ends(Err(TurnError::Unavailable.into()));
     gate.fail(false);
     let again = acts.next().await;
     assert_eq!((again.turn.attempt(), again.turn.text().as_str()), (2, "hello"));
-    again.turn.answer("all of it").await.unwrap();
+    again.turn.text_artifact("all of it").await.unwrap();
     again.returns();
     let done = world.client().task_in(&task.id, TaskState::Completed).await;
     assert_eq!(picture(&done), "completed\nuser: hello\nartifact-1-1: all of it\n");

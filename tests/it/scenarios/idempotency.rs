@@ -41,7 +41,7 @@ async fn a_repeat_waits_on_the_same_turn(stock: Stock) {
     let act = acts.next().await;
     let second = alice.sending(say("hello"));
     let at_once = soon(alice.send(at_once(say("hello")))).await.unwrap();
-    act.turn.answer("once").await.unwrap();
+    act.turn.text_artifact("once").await.unwrap();
     act.returns();
     let (first, second) = (soon(first).await.unwrap().unwrap(), soon(second).await.unwrap().unwrap());
     assert_eq!((&first, &at_once.id), (&second, &first.id));

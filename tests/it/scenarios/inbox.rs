@@ -26,12 +26,12 @@ async fn a_message_to_a_working_task_is_its_next_turn(stock: Stock) {
     let more = client.send(at_once(reply_to(&task.id, "second"))).await.unwrap();
     assert_eq!(picture(&more), "submitted\nuser: first\nuser: second\n");
     assert!(acts.is_empty().await, "one turn at a time");
-    first.turn.answer("one").await.unwrap();
+    first.turn.text_artifact("one").await.unwrap();
     first.returns();
     let second = acts.next().await;
     assert_eq!((second.turn.text().as_str(), second.turn.number(), second.turn.attempt()), ("second", 2, 1));
     assert_eq!(second.turn.history().len(), 2);
-    second.turn.answer("two").await.unwrap();
+    second.turn.text_artifact("two").await.unwrap();
     second.returns();
     let task = client.task_in(&task.id, TaskState::Completed).await;
     expect![[r#"
@@ -119,7 +119,7 @@ async fn a_blocking_send_to_a_working_task_waits_for_its_own_turn() {
     first.returns();
     let second = acts.next().await;
     assert!(still_waits(&mut sending).await, "the first turn's end is not the second's");
-    second.turn.answer("two").await.unwrap();
+    second.turn.text_artifact("two").await.unwrap();
     second.returns();
     assert_eq!(soon(sending).await.unwrap().unwrap().state(), TaskState::Completed);
 }

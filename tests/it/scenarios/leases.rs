@@ -33,18 +33,18 @@ async fn a_process_that_stands_still_loses_its_run_and_nothing_it_writes_later_c
     let ((frozen, acts), (alive, alive_acts)) = two_worlds();
     let task = frozen.client().start("hello").await;
     let stuck = acts.next().await;
-    stuck.turn.answer("before the freeze").await.unwrap();
+    stuck.turn.text_artifact("before the freeze").await.unwrap();
     tokio::time::sleep(LEASE_AND_A_SWEEP).await;
     let act = alive_acts.next().await;
     assert_eq!((act.turn.attempt(), act.turn.text().as_str()), (2, "hello"));
     assert_ne!(act.turn.fencing_token(), stuck.turn.fencing_token());
     // The frozen one comes back and does not know yet.
-    assert_eq!(stuck.turn.answer("from the grave").await, Err(TurnError::Stopped));
+    assert_eq!(stuck.turn.text_artifact("from the grave").await, Err(TurnError::Stopped));
     assert_eq!(stuck.turn.complete("done").await, Err(TurnError::Stopped));
     frozen.thaw();
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(frozen.engine.runs_alive(), 0, "it has been told that its lease is lost");
-    act.turn.answer("alive").await.unwrap();
+    act.turn.text_artifact("alive").await.unwrap();
     act.returns();
     let task = alive.client().task_in(&task.id, TaskState::Completed).await;
     assert_eq!(picture(&task), "completed\nuser: hello\nartifact-1-1: alive\n");
@@ -80,7 +80,7 @@ async fn a_lease_that_ran_out_unclaimed_is_taken_again_by_its_holder() {
     tokio::time::sleep(LEASE_AND_A_SWEEP * 3).await;
     world.thaw();
     tokio::time::sleep(LEASE_AND_A_SWEEP).await;
-    act.turn.answer("slept well").await.unwrap();
+    act.turn.text_artifact("slept well").await.unwrap();
     act.returns();
     let task = world.client().task_in(&task.id, TaskState::Completed).await;
     assert_eq!(picture(&task), "completed\nuser: hello\nartifact-1-1: slept well\n");
@@ -101,7 +101,7 @@ async fn a_run_that_is_taken_over_before_it_is_known_here_is_executed_once() {
     let act = acts.next().await;
     assert_eq!(act.turn.attempt(), 2, "its lease ran out, and nobody was at work on it");
     gate.release();
-    act.turn.answer("once").await.unwrap();
+    act.turn.text_artifact("once").await.unwrap();
     act.returns();
     let task = soon(sending).await.unwrap().unwrap();
     assert_eq!(picture(&task), "completed\nuser: hello\nartifact-1-1: once\n");
@@ -133,7 +133,7 @@ async fn a_run_keeps_its_lease_for_as_long_as_it_works() {
     let task = world.client().start("hello").await;
     let act = acts.next().await;
     tokio::time::sleep(Duration::from_secs(9_000)).await;
-    act.turn.answer("slowly").await.unwrap();
+    act.turn.text_artifact("slowly").await.unwrap();
     act.returns();
     world.client().task_in(&task.id, TaskState::Completed).await;
     assert!(acts.is_empty().await && beside_acts.is_empty().await, "nobody else was given the turn");

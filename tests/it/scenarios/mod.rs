@@ -1,6 +1,7 @@
 //! Whole stories in this process: engine, agents and callers, no socket, paused time. One file for each thing that must
 //! hold.
 
+mod answering;
 mod canceling;
 mod clocks;
 mod crowds;

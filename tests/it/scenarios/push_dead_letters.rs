@@ -54,7 +54,7 @@ async fn a_dead_letter_is_seen_and_redriven(stock: Stock) {
     let task = world.client().send(at_once(with_hook("hello"))).await.unwrap();
     let act = acts.next().await;
     let letters = dead(&world, 1).await;
-    act.turn.answer("done").await.unwrap();
+    act.turn.text_artifact("done").await.unwrap();
     act.returns();
     let entry = &letters[0];
     assert_eq!((&entry.task_id, entry.config_id.as_str(), entry.failures), (&task.id, "c", 1));
@@ -101,7 +101,7 @@ async fn a_purged_dead_letter_is_not_sent(stock: Stock) {
     assert!(world.engine.outbox().purge(letters[0].key).await.unwrap());
     assert!(!world.engine.outbox().purge(letters[0].key).await.unwrap(), "once is enough");
     dead(&world, 0).await;
-    act.turn.answer("told").await.unwrap();
+    act.turn.text_artifact("told").await.unwrap();
     act.returns();
     // The numbers tell the receiver that 1 and 2 are missing.
     assert_eq!(ids(&hooks.calls(3).await), ["1", "3", "4"]);
@@ -116,7 +116,7 @@ async fn a_receiver_of_an_older_version_is_shown_to_get_the_task_as_it_stands() 
     let act = acts.next().await;
     let key = dead(&world, 1).await[0].key;
     act.turn.working("").await.unwrap();
-    act.turn.answer("done").await.unwrap();
+    act.turn.text_artifact("done").await.unwrap();
     // Not the first update it missed, but the newest: that is the number the next call carries.
     let detail = world.engine.outbox().show(key).await.unwrap().unwrap();
     assert_eq!((detail.entry.delivered_seq, detail.entry.task_seq), (0, 3));
@@ -166,7 +166,7 @@ async fn a_receiver_far_behind_gets_the_newest_state() {
     act.turn.working("").await.unwrap();
     hooks.calls(2).await;
     for number in 0..5 {
-        act.turn.answer(format!("answer {number}")).await.unwrap();
+        act.turn.text_artifact(format!("answer {number}")).await.unwrap();
     }
     let calls = hooks.calls(3).await;
     let sent: Vec<(&str, Option<&str>)> = calls
@@ -192,7 +192,7 @@ async fn without_the_setting_or_with_a_large_task_every_update_is_sent() {
         world.client().send(at_once(with_hook("hello"))).await.unwrap();
         let act = acts.next().await;
         for _ in 0..5 {
-            act.turn.answer(text).await.unwrap();
+            act.turn.text_artifact(text).await.unwrap();
         }
         act.returns();
         assert_eq!(ids(&hooks.calls(8).await), ["1", "1", "2", "3", "4", "5", "6", "7"]);

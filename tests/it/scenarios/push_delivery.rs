@@ -42,7 +42,7 @@ async fn every_update_is_delivered_in_order(stock: Stock) {
     let act = acts.next().await;
     act.turn.working("").await.unwrap();
     for text in ["one", "two", "three"] {
-        act.turn.answer(text).await.unwrap();
+        act.turn.text_artifact(text).await.unwrap();
     }
     act.returns();
     let task = soon(sending).await.unwrap().unwrap();
@@ -295,7 +295,7 @@ async fn a_silent_receiver_holds_up_nobody() {
     let sending = world.client().sending(with_hook("hello"));
     let act = acts.next().await;
     hooks.calls(1).await;
-    act.turn.answer("done").await.unwrap();
+    act.turn.text_artifact("done").await.unwrap();
     act.returns();
     soon(sending).await.unwrap().unwrap();
     let other = world.client().sending(with_hook("good day"));
@@ -311,9 +311,9 @@ async fn a_webhook_that_comes_later_is_sent_what_comes_later() {
     let (world, acts) = world(&hooks, |_| {});
     let task = world.client().start("hello").await;
     let act = acts.next().await;
-    act.turn.answer("before").await.unwrap();
+    act.turn.text_artifact("before").await.unwrap();
     world.client().register(hook(task.id.as_str(), "late")).await.unwrap();
-    act.turn.answer("after").await.unwrap();
+    act.turn.text_artifact("after").await.unwrap();
     act.returns();
     assert_eq!(gists(&hooks.calls(2).await), "artifact after\nTASK_STATE_COMPLETED\n");
 }
@@ -341,7 +341,7 @@ async fn each_webhook_of_a_task_has_its_own_pace() {
         world.client().register(hook(task.id.as_str(), id)).await.unwrap();
     }
     let act = acts.next().await;
-    act.turn.answer("done").await.unwrap();
+    act.turn.text_artifact("done").await.unwrap();
     act.returns();
     let calls = hooks.calls(5).await;
     let of = |id: &str| {
@@ -362,7 +362,7 @@ async fn a_webhook_of_an_older_version_is_sent_the_whole_task() {
     send.push_config.as_mut().unwrap().token = Some("echo-me".to_owned());
     let sending = client.sending(send);
     let act = acts.next().await;
-    act.turn.answer("all sold").await.unwrap();
+    act.turn.text_artifact("all sold").await.unwrap();
     act.returns();
     let task = soon(sending).await.unwrap().unwrap();
     // Changes that come together are one call, so there are as many as there were wake-ups; the last one tells all.

@@ -42,7 +42,7 @@ async fn an_interrupted_run_is_tried_again_and_its_artifacts_are_not_doubled(sto
         writer.text(text).await.unwrap();
     }
     act.turn.artifact(Artifact::new("named", vec![Part::text("first try")])).await.unwrap();
-    act.turn.answer("of the dead attempt only").await.unwrap();
+    act.turn.text_artifact("of the dead attempt only").await.unwrap();
     drop((act, writer));
     let (world, acts) = world_on(world.crash().await, Traits::default());
     let act = acts.next().await;
@@ -223,7 +223,7 @@ async fn an_agent_that_may_not_be_tried_again_fails_its_task(stock: Stock) {
     let traits = || Traits::default().with_recovery(Recovery::Fail { reason: "The oven was switched off".to_owned() });
     let (world, acts) = world_on(stock, traits());
     let task = world.client().start("bake").await;
-    acts.next().await.turn.answer("half a cake").await.unwrap();
+    acts.next().await.turn.text_artifact("half a cake").await.unwrap();
     let (world, acts) = world_on(world.crash().await, traits());
     let task = world.client().task_in(&task.id, TaskState::Failed).await;
     assert_eq!(picture(&task), "failed \"The oven was switched off\"\nuser: bake\nartifact-1-1: half a cake\n");
@@ -352,7 +352,7 @@ async fn an_unborn_record_is_taken_up_as_well() {
     let (world, acts) = world_on(world.crash().await, traits());
     let act = acts.next().await;
     assert_eq!(act.turn.attempt(), 2);
-    act.turn.answer("a task after all").await.unwrap();
+    act.turn.text_artifact("a task after all").await.unwrap();
     act.returns();
     let task = world.client().task_in(&id, TaskState::Completed).await;
     assert_eq!(picture(&task), "completed\nuser: hello\nartifact-1-1: a task after all\n");

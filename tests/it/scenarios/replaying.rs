@@ -32,7 +32,7 @@ async fn asked(alice: &Client, acts: &Acts) -> Arc<Task> {
     let sending = alice.sending(say("paint it"));
     let act = acts.next().await;
     act.turn.working("looking").await.unwrap();
-    act.turn.answer("a sketch").await.unwrap();
+    act.turn.text_artifact("a sketch").await.unwrap();
     act.turn.ask("which?").await.unwrap();
     act.returns();
     soon(sending).await.unwrap().unwrap()
@@ -43,7 +43,7 @@ async fn answered(alice: &Client, acts: &Acts, id: &TaskId) -> String {
     let stream = alice.stream(reply_to(id, "red")).await.unwrap();
     let act = acts.next().await;
     act.turn.working("painting").await.unwrap();
-    act.turn.answer("a red one").await.unwrap();
+    act.turn.text_artifact("a red one").await.unwrap();
     act.turn.ask("and the frame?").await.unwrap();
     act.returns();
     film(stream).await

@@ -29,7 +29,7 @@ async fn a_blocking_send_answers_with_the_finished_task(stock: Stock) {
     let mut sending = world.client().sending(say("hello"));
     let act = acts.next().await;
     act.turn.working("reading").await.unwrap();
-    act.turn.answer("good day").await.unwrap();
+    act.turn.text_artifact("good day").await.unwrap();
     assert!(poll!(&mut sending).is_pending(), "answered while the agent was at work");
     act.returns();
     let task = soon(sending).await.unwrap().unwrap();
@@ -52,7 +52,7 @@ async fn a_send_that_returns_at_once_answers_before_the_work_is_done(stock: Stoc
     "#]]
     .assert_eq(&picture(&task));
     let act = acts.next().await;
-    act.turn.answer("later").await.unwrap();
+    act.turn.text_artifact("later").await.unwrap();
     act.returns();
     let task = world.client().task_in(&task.id, TaskState::Completed).await;
     expect![[r#"
@@ -70,7 +70,7 @@ async fn a_vanished_caller_does_not_stop_the_work(stock: Stock) {
     let act = acts.next().await;
     sending.abort();
     assert!(sending.await.unwrap_err().is_cancelled());
-    act.turn.answer("to nobody").await.unwrap();
+    act.turn.text_artifact("to nobody").await.unwrap();
     let id = act.turn.task().id.clone();
     act.returns();
     let task = world.client().task_in(&id, TaskState::Completed).await;

@@ -79,7 +79,7 @@ async fn runs_have_the_grace_period_to_finish() {
     let began = world.now();
     let stopping = tokio::spawn(async move { engine.shutdown(Duration::from_secs(30)).await });
     tokio::time::sleep(Duration::from_secs(10)).await;
-    act.turn.answer("just in time").await.unwrap();
+    act.turn.text_artifact("just in time").await.unwrap();
     act.returns();
     soon(stopping).await.unwrap();
     assert_eq!(world.now().ms_since(began), 10_000, "nobody waits longer than need be");

@@ -132,7 +132,7 @@ async fn a_reader_whose_hints_are_lost_is_only_late() {
     let mut stream = client.stream(say("hello")).await.unwrap();
     next_frame(&mut stream).await.unwrap().unwrap();
     let act = acts.next().await;
-    act.turn.answer("unannounced").await.unwrap();
+    act.turn.text_artifact("unannounced").await.unwrap();
     act.returns();
     let began = tokio::time::Instant::now();
     assert_eq!(numbers(stream).await, [2, 3]);

@@ -152,7 +152,7 @@ async fn a_follower_stays_through_a_question_into_the_next_turn() {
     act.returns();
     let sending = world.client().sending(reply_to(&task.id, "red"));
     let act = acts.next().await;
-    act.turn.answer("red it is").await.unwrap();
+    act.turn.text_artifact("red it is").await.unwrap();
     act.returns();
     soon(sending).await.unwrap().unwrap();
     expect![[r#"

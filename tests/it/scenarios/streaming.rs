@@ -29,7 +29,7 @@ async fn a_stream_begins_with_the_task_and_ends_with_its_end(stock: Stock) {
     writer.text("good ").await.unwrap();
     writer.text("day ").await.unwrap();
     writer.finish(vec![Part::text("sir")]).await.unwrap();
-    act.turn.answer("another thing").await.unwrap();
+    act.turn.text_artifact("another thing").await.unwrap();
     act.turn.complete("that is all").await.unwrap();
     expect![[r#"
         1 task submitted said [hello] made []
@@ -107,7 +107,7 @@ async fn all_followers_see_the_same_updates(stock: Stock) {
     let gone = world.client().subscribe(&id).await.unwrap();
     act.turn.working("one").await.unwrap();
     drop(gone);
-    act.turn.answer("two").await.unwrap();
+    act.turn.text_artifact("two").await.unwrap();
     let late = world.client().subscribe(&id).await.unwrap();
     act.turn.working("three").await.unwrap();
     act.returns();
@@ -139,13 +139,13 @@ async fn a_follow_up_streams_from_the_task_as_it_is(stock: Stock) {
     let world = Setup::on(stock).agent(registered("puppet", agent)).start();
     let sending = world.client().sending(say("hello"));
     let act = acts.next().await;
-    act.turn.answer("so far").await.unwrap();
+    act.turn.text_artifact("so far").await.unwrap();
     act.turn.ask("which?").await.unwrap();
     act.returns();
     let task = soon(sending).await.unwrap().unwrap();
     let stream = world.client().stream(reply_to(&task.id, "red")).await.unwrap();
     let act = acts.next().await;
-    act.turn.answer("red it is").await.unwrap();
+    act.turn.text_artifact("red it is").await.unwrap();
     act.returns();
     expect![[r#"
         4 task submitted said [hello, which?, red] made [so far]
@@ -194,7 +194,7 @@ async fn a_dropped_stream_does_not_stop_the_work() {
     let act = acts.next().await;
     drop(stream);
     let id = act.turn.task().id.clone();
-    act.turn.answer("to nobody").await.unwrap();
+    act.turn.text_artifact("to nobody").await.unwrap();
     act.returns();
     let task = world.client().task_in(&id, TaskState::Completed).await;
     assert_eq!(task.artifacts[0].text(), "to nobody");

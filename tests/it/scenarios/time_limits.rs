@@ -29,7 +29,7 @@ async fn a_run_that_takes_too_long_fails_its_task_and_is_cut_off() {
     let sending = world.client().sending(say("hello"));
     let act = acts.next().await;
     assert_eq!(act.turn.deadline(), began.plus_ms(10_000));
-    act.turn.answer("half of it").await.unwrap();
+    act.turn.text_artifact("half of it").await.unwrap();
     let task = soon(sending).await.unwrap().unwrap();
     assert_eq!(world.now().ms_since(began), 10_000);
     expect![[r#"

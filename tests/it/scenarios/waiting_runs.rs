@@ -59,7 +59,7 @@ async fn a_run_that_waits_is_not_interrupted_however_often_its_process_dies(stoc
     for _ in 0..4 - worn_out {
         let act = acts.next().await;
         assert_eq!(act.turn.attempt(), tried.get(&act.turn.text()).copied().unwrap_or(0) + 1);
-        act.turn.answer("done").await.unwrap();
+        act.turn.text_artifact("done").await.unwrap();
         act.returns();
     }
     for (id, text) in ids.iter().zip(["a", "b", "c", "d"]) {

@@ -69,6 +69,9 @@ pub struct ArtifactWrite {
     pub metadata: Option<Json>,
     /// A checkpoint that is recorded in the same commit as the write: a later attempt finds both or neither.
     pub checkpoint: Option<Json>,
+    /// Completes the task in the same commit, if the end of the turn would. If a message waits, a cancel was asked for or the
+    /// task is paused, the turn goes on until its agent returns.
+    pub completes: bool,
 }
 
 /// What a write does to what its artifact holds.

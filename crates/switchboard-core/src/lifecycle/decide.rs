@@ -206,12 +206,16 @@ fn run(
             events.push(status);
             events.extend(note);
         }
-        RunCommand::Artifact(ArtifactWrite { artifact, mode, last_chunk, metadata, checkpoint }) => {
+        RunCommand::Artifact(ArtifactWrite { artifact, mode, last_chunk, metadata, checkpoint, completes }) => {
             let append = check_artifact(head, &artifact, mode, bounds)?;
             birth(events, head, inbound, now);
             events.push(Event::ArtifactWritten { artifact, append, last_chunk, metadata, attempt: head.attempt });
             events.extend(checkpoint.map(|value| Event::Checkpoint { value }));
-            events.extend(touch(head, inbound, now));
+            if completes && would_complete(head) {
+                events.push(completed(now));
+            } else {
+                events.extend(touch(head, inbound, now));
+            }
         }
         RunCommand::Reply { message } => match head.phase {
             Phase::Unborn => {
@@ -323,6 +327,16 @@ fn check_artifact(head: &Head, artifact: &Artifact, mode: WriteMode, bounds: &Bo
     Ok(append)
 }
 
+/// Whether the task is completed when its agent returns now.
+fn would_complete(head: &Head) -> bool {
+    let paused = head.phase == Phase::Live && head.state.is_interrupted();
+    !head.cancel_requested && head.inbox() == 0 && !paused
+}
+
+fn completed(now: Timestamp) -> Event {
+    Event::StatusChanged { state: TaskState::Completed, message: None, metadata: None, at: now }
+}
+
 fn end_turn(events: &mut Vec<Event>, head: &Head, inbound: &Arc<Inbound>, end: TurnEnd, now: Timestamp) {
     birth(events, head, inbound, now);
     let status = |state, message| Event::StatusChanged { state, message, metadata: None, at: now };
@@ -339,6 +353,6 @@ fn end_turn(events: &mut Vec<Event>, head: &Head, inbound: &Arc<Inbound>, end: T
         }
         TurnEnd::Returned if paused && head.running => events.push(Event::TurnEnded),
         TurnEnd::Returned if paused => {}
-        TurnEnd::Returned => events.push(status(TaskState::Completed, None)),
+        TurnEnd::Returned => events.push(completed(now)),
     }
 }

@@ -113,6 +113,7 @@ impl Turn {
             self.check_checkpoint(value)?;
         }
         let artifact = artifact.into();
-        self.write(RunCommand::Artifact(ArtifactWrite { artifact, mode, last_chunk, metadata: None, checkpoint })).await
+        let write = ArtifactWrite { artifact, mode, last_chunk, metadata: None, checkpoint, completes: false };
+        self.write(RunCommand::Artifact(write)).await
     }
 }

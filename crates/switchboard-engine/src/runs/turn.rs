@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use switchboard_core::call::Owner;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{
-    Command, Folded, Head, Inbound, Refusal, RunCommand, StatusWrite, TurnEnd, WriteMode, decide_onto,
+    ArtifactWrite, Command, Folded, Head, Inbound, Refusal, RunCommand, StatusWrite, TurnEnd, WriteMode, decide_onto,
 };
 use switchboard_core::model::{
     Artifact, ArtifactId, Json, Message, Part, PartContent, Role, Task, TaskState, Timestamp,
@@ -49,6 +49,8 @@ struct Inner {
     /// The task as it was when the turn began.
     task: OnceLock<Arc<Task>>,
     artifacts_made: AtomicU32,
+    /// Whether the agent has given its answer.
+    answered: AtomicBool,
     /// Whether the store failed to take something the agent said.
     unwritten: AtomicBool,
     work_time: WorkTime,
@@ -126,6 +128,7 @@ impl Turn {
             checkpoint,
             task,
             artifacts_made: AtomicU32::new(0),
+            answered: AtomicBool::new(false),
             unwritten: AtomicBool::new(false),
             work_time: WorkTime::new(),
             stage: Mutex::new(stage),
@@ -333,6 +336,14 @@ impl Turn {
         self.write_artifact(artifact, WriteMode::Replace, true, None).await
     }
 
+    /// Adds a finished artifact of one text. The task goes on; [`Turn::answer`] completes it, too.
+    ///
+    /// # Errors
+    /// As [`Turn::artifact`].
+    pub async fn text_artifact(&self, text: impl Into<String>) -> Result<(), TurnError> {
+        self.artifact(Artifact::new(self.next_artifact_id(), vec![Part::text(text)])).await
+    }
+
     /// Begins an artifact that is written in chunks, or goes on with it after an interruption: see
     /// [`ArtifactWriter::resume`].
     #[must_use]
@@ -340,12 +351,29 @@ impl Turn {
         ArtifactWriter::new(self.clone(), self.next_artifact_id())
     }
 
-    /// Answers with a text artifact. Returning after this completes the task.
+    /// Answers with a text artifact and completes the task, both in one commit. Nothing can be written after this; if the next
+    /// message of the task waits already, its turn begins when the agent returns.
     ///
     /// # Errors
     /// As [`Turn::artifact`].
     pub async fn answer(&self, text: impl Into<String>) -> Result<(), TurnError> {
-        self.artifact(Artifact::new(self.next_artifact_id(), vec![Part::text(text)])).await
+        self.answer_with(Artifact::new(self.next_artifact_id(), vec![Part::text(text)])).await
+    }
+
+    /// Answers with an artifact of any parts, as [`Turn::answer`] does with a text. An id is made if it has none.
+    ///
+    /// # Errors
+    /// As [`Turn::artifact`].
+    pub async fn answer_with(&self, mut artifact: Artifact) -> Result<(), TurnError> {
+        if artifact.artifact_id.is_empty() {
+            artifact.artifact_id = self.next_artifact_id();
+        }
+        let (artifact, mode) = (artifact.into(), WriteMode::Replace);
+        let write =
+            ArtifactWrite { artifact, mode, last_chunk: true, metadata: None, checkpoint: None, completes: true };
+        self.write(RunCommand::Artifact(write)).await?;
+        self.inner.answered.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Replies with a message and no task. Only for agents that declare they may.
@@ -451,6 +479,9 @@ impl Turn {
     }
 
     pub(super) async fn write(&self, command: RunCommand) -> Result<(), TurnError> {
+        if self.inner.answered.load(Ordering::Relaxed) {
+            return Err(TurnError::Stopped);
+        }
         match self.stage_write(&command) {
             Some(staged) => staged,
             // Boxed: agents carry the futures of all that they may write, and most of it is never waited for.

@@ -29,6 +29,7 @@ fn in_mode(artifact: Artifact, mode: WriteMode, checkpoint: Option<&str>) -> Run
         last_chunk: false,
         metadata: None,
         checkpoint,
+        completes: false,
     })
 }
 

@@ -112,7 +112,8 @@ impl Record {
         }
         for RestoredPiece { artifact, mode } in pieces.into_iter().chain(restoration.finish()) {
             let artifact = artifact.into();
-            let write = ArtifactWrite { artifact, mode, last_chunk: false, metadata: None, checkpoint: None };
+            let write =
+                ArtifactWrite { artifact, mode, last_chunk: false, metadata: None, checkpoint: None, completes: false };
             self.runs(RunCommand::Artifact(write));
         }
     }

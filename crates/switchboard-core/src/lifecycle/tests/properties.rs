@@ -54,6 +54,7 @@ fn command(record: &Record, (what, detail, age): Choice) -> Command {
                 last_chunk: detail % 2 == 0,
                 metadata: None,
                 checkpoint,
+                completes: detail % 11 == 0,
             }))
         }
         20 => run(RunCommand::Reply { message: says(Role::Agent, &text) }),
@@ -190,6 +191,7 @@ fn write_with_interruptions(strokes: &[Stroke]) {
                     last_chunk: false,
                     metadata: None,
                     checkpoint: with_checkpoint.then(|| Json::from_trusted(written.to_string())),
+                    completes: false,
                 };
                 if (text(written).len() as u64) > BOUNDS.artifact_bytes_max {
                     return;
@@ -204,7 +206,14 @@ fn write_with_interruptions(strokes: &[Stroke]) {
             Stroke::Other => {
                 let artifact = Artifact::new("other", vec![Part::text("x")]).into();
                 let mode = WriteMode::Replace;
-                let write = ArtifactWrite { artifact, mode, last_chunk: true, metadata: None, checkpoint: None };
+                let write = ArtifactWrite {
+                    artifact,
+                    mode,
+                    last_chunk: true,
+                    metadata: None,
+                    checkpoint: None,
+                    completes: false,
+                };
                 record.runs(RunCommand::Artifact(write));
             }
             Stroke::Dies { .. } | Stroke::DiesRestoring => {
@@ -217,7 +226,14 @@ fn write_with_interruptions(strokes: &[Stroke]) {
                 if matches!(stroke, Stroke::DiesRestoring) && record.head.artifact(ID).is_some() {
                     let artifact = Artifact::new(ID, vec![Part::text("1,")]).into();
                     let mode = WriteMode::Replace;
-                    let write = ArtifactWrite { artifact, mode, last_chunk: false, metadata: None, checkpoint: None };
+                    let write = ArtifactWrite {
+                        artifact,
+                        mode,
+                        last_chunk: false,
+                        metadata: None,
+                        checkpoint: None,
+                        completes: false,
+                    };
                     record.runs(RunCommand::Artifact(write));
                     record.does(Command::Claim);
                 }

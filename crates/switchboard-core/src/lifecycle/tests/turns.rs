@@ -1,9 +1,11 @@
 //! Messages, turns and the inbox.
 
-use crate::error::ProtocolError;
-use crate::model::{Json, Role, TaskState};
+use std::sync::Arc;
 
-use super::super::{Command, Event, Phase, Refusal, RunCommand};
+use crate::error::ProtocolError;
+use crate::model::{Artifact, Json, Part, Role, TaskState};
+
+use super::super::{ArtifactWrite, Command, Event, Phase, Refusal, RunCommand, WriteMode};
 use super::{Record, failed, inbound, is_agent_error, returned, says, status, status_saying};
 
 #[test]
@@ -24,6 +26,45 @@ fn a_run_that_returns_completes_its_task() {
     record.runs(returned());
     assert_eq!(record.state(), TaskState::Completed);
     assert!(record.head.is_closed() && record.head.is_settled() && !record.head.running);
+}
+
+/// An artifact that is meant to complete its task.
+fn answer(text: &str) -> RunCommand {
+    let artifact = Arc::new(Artifact::new("answer", vec![Part::text(text)]));
+    RunCommand::Artifact(ArtifactWrite {
+        artifact,
+        mode: WriteMode::Replace,
+        last_chunk: true,
+        metadata: None,
+        checkpoint: None,
+        completes: true,
+    })
+}
+
+#[test]
+fn an_answer_completes_its_task_exactly_when_returning_would() {
+    let last_state = |events: &[Event]| match events.last() {
+        Some(Event::StatusChanged { state, .. }) => Some(*state),
+        _ => None,
+    };
+    let cases: [(&str, fn(&mut Record)); 4] = [
+        ("plain", |_| {}),
+        ("a message waits", |record| drop(record.hears("second"))),
+        ("a cancel was asked for", |record| drop(record.does(Command::RequestCancel { metadata: None }))),
+        ("paused", |record| drop(record.runs(status(TaskState::AuthRequired)))),
+    ];
+    for (case, prepare) in cases {
+        let mut answers = Record::opened();
+        prepare(&mut answers);
+        let mut returns = Record::opened();
+        prepare(&mut returns);
+        let completes = last_state(&returns.runs(returned())) == Some(TaskState::Completed);
+        let answered = answers.runs(answer("done"));
+        assert_eq!(last_state(&answered) == Some(TaskState::Completed), completes, "{case}");
+        assert_eq!(answers.head.artifacts.len(), 1, "{case}");
+        answers.runs(returned());
+        assert_eq!(answers.state(), returns.state(), "{case}");
+    }
 }
 
 #[test]

@@ -36,6 +36,7 @@ fn the_first_update_is_the_task_and_the_others_are_its_steps() {
         last_chunk: true,
         metadata: metadata.clone(),
         checkpoint: None,
+        completes: false,
     }));
     record.does(Command::RequestCancel { metadata: None });
     record.runs(returned());
