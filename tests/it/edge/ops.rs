@@ -92,9 +92,9 @@ async fn requests_are_counted_by_operation_and_outcome() {
         switchboard_runs_started_total{agent="echo"} 2
         switchboard_runs_ended_total{agent="echo",reason="completed"} 2
         switchboard_tasks{state="completed"} 2
-        switchboard_commits_total 6
-        switchboard_commit_batches_total 6
-        switchboard_store_rows_written_total 12
+        switchboard_commits_total 4
+        switchboard_commit_batches_total 4
+        switchboard_store_rows_written_total 8
     "#]]
     .assert_eq(&counted);
 }

@@ -1,7 +1,7 @@
 //! What is said to weigh less than a limit does, spelled out.
 
 use super::weight::{Measure, WEIGHT_PER_BYTE_MAX, outweighs};
-use super::{Artifact, Json, Message, Part, Role, Update};
+use super::{Artifact, Json, Message, Part, Role};
 use crate::dialect::v1_0;
 
 fn samples() -> Vec<Part> {
@@ -32,7 +32,7 @@ fn nothing_is_longer_in_a_reply_than_it_weighs() {
         #[cfg(feature = "protobuf")]
         {
             let mut encoded = Vec::new();
-            v1_0::proto::write_update(&Update::Message(message.clone().into()), &mut encoded);
+            v1_0::proto::write_update(&super::Update::Message(message.clone().into()), &mut encoded);
             assert!(encoded.len() as u64 <= message.weight(), "{part:?}: {} of {}", encoded.len(), message.weight());
         }
         let artifact = Artifact::new("a", vec![part.clone()]);

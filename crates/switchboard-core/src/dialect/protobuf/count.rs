@@ -24,7 +24,7 @@ pub(crate) enum Holds {
 
 /// How many entries are built of lists that stand inside the entries of another, all together: a page has many tasks, and
 /// each of them its messages.
-const INNER_ITEMS_KEPT: usize = 10 * LIST_ITEMS_KEPT;
+const INNER_ITEMS_KEPT: usize = 100_000;
 
 /// Refuses a message with a list that is too long to be built. Whether one is longer than allowed is checked later, with the
 /// other fields.
