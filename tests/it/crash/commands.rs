@@ -251,6 +251,6 @@ fn a_command_runs_where_the_leader_of_the_session_is_out_of_sight() {
         let server = Server::start_by(command_under(apart(), &data, addr), addr);
         let sent = call(addr, "SendMessage", message(&format!("m-{number}"), "hello")).unwrap();
         assert_eq!(sent["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{sent}");
-        server.kill();
+        server.kill_under_wrapper();
     }
 }

@@ -158,6 +158,16 @@ impl Server {
         line.and_then(|line| line.split_whitespace().next()?.parse().ok()).expect("the kernel says how much")
     }
 
+    /// Kills a server that a wrapper has started and waits for. When the wrapper ends, the server has let go of its files.
+    pub(super) fn kill_under_wrapper(mut self) {
+        let wrapper = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{wrapper}/task/{wrapper}/children"));
+        let children = children.expect("the wrapper is there");
+        let server = children.split_whitespace().next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+        kill_process(server.expect("the wrapper has a child"), Signal::KILL).expect("it is there");
+        self.child.wait().expect("the wrapper ends");
+    }
+
     /// Kills it where it stands.
     pub(super) fn kill(mut self) {
         self.child.kill().expect("it was running");
