@@ -95,12 +95,12 @@ struct Call<'a> {
 struct Reply<'a> {
     jsonrpc: &'static str,
     id: &'a RawValue,
-    result: Update<'a>,
+    result: Payload<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Update<'a> {
+enum Payload<'a> {
     #[serde(rename_all = "camelCase")]
     Task { id: &'a str, context_id: &'a str, status: Status },
     #[serde(rename_all = "camelCase")]
@@ -145,14 +145,14 @@ async fn stream(body: Bytes, shape: Shape) -> Sse<impl futures_util::Stream<Item
             let (task_id, context_id) = (TASK_ID, TASK_ID);
             let text;
             let result = match number {
-                0 => Update::Task { id: task_id, context_id, status: status("TASK_STATE_SUBMITTED") },
+                0 => Payload::Task { id: task_id, context_id, status: status("TASK_STATE_SUBMITTED") },
                 number if number < last => {
                     text = chunk(number);
                     let artifact = Artifact { artifact_id: "artifact-1-1", parts: [Part { text: &text }] };
-                    Update::ArtifactUpdate { task_id, context_id, artifact, append: number > 1 }
+                    Payload::ArtifactUpdate { task_id, context_id, artifact, append: number > 1 }
                 }
                 number if number == last => {
-                    Update::StatusUpdate { task_id, context_id, status: status("TASK_STATE_COMPLETED") }
+                    Payload::StatusUpdate { task_id, context_id, status: status("TASK_STATE_COMPLETED") }
                 }
                 _ => return None,
             };

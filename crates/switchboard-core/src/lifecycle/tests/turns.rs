@@ -47,7 +47,8 @@ fn an_answer_completes_its_task_exactly_when_returning_would() {
         Some(Event::StatusChanged { state, .. }) => Some(*state),
         _ => None,
     };
-    let cases: [(&str, fn(&mut Record)); 4] = [
+    type Prepare = fn(&mut Record);
+    let cases: [(&str, Prepare); 4] = [
         ("plain", |_| {}),
         ("a message waits", |record| drop(record.hears("second"))),
         ("a cancel was asked for", |record| drop(record.does(Command::RequestCancel { metadata: None }))),
