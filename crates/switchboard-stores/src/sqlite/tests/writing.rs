@@ -11,7 +11,8 @@ use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Dialect, Json, Part, TaskState};
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{Pen, anyone, chunk, status, webhook, write_parts};
-use switchboard_engine::ports::store::{CommitError, PushChange, Release, Store, StoreError, TaskKey};
+use switchboard_engine::ports::Upkeep;
+use switchboard_engine::ports::store::{CommitError, LeaseChange, PushChange, Release, StoreError, TaskKey};
 
 use super::super::SqliteStore;
 use super::super::error::Failure;
@@ -177,7 +178,7 @@ async fn a_commit_that_is_rolled_back_leaves_the_lease_as_it_was() {
     let mut new = Pen::new(anyone(), "t2", "ctx");
     let opening = new.opening(&subject, "hello");
     let mut commit = new.commit(&subject, vec![opening]);
-    commit.lease_ms = Some(1000);
+    commit.lease = LeaseChange::Take { lease_ms: 1000, waits: false };
     let config = webhook(&new, "p1");
     commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
     assert!(new.try_write(&subject, commit).await.is_err());
