@@ -8,8 +8,8 @@ use switchboard_core::model::{AgentName, ArtifactId, PushConfig, TaskId, Timesta
 use switchboard_engine::memory::MemoryStore;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
-    Accepted, AcceptedTask, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome, DueRun, ListPage, ListQuery,
-    LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    Accepted, AcceptedTask, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome, DueRun, LeaseChange,
+    ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
 use switchboard_engine::ports::{Clock, Deliveries, Outbox, Runs, TaskLog, Upkeep};
 use tokio::sync::watch;
@@ -46,7 +46,7 @@ impl GatedStore {
         })
     }
 
-    /// Answers no commit from now on.
+    /// Answers no commit from now on but those that claim a run.
     pub(crate) fn hold(&self) {
         self.held.send_replace(true);
     }
@@ -88,7 +88,12 @@ impl TaskLog for GatedStore {
             let error = StoreError::Unavailable("the disk is full".to_owned());
             return Box::pin(std::future::ready(Err(CommitError::Store(error))));
         }
+        // A run is taken over whatever else has to wait.
+        let is_claim = matches!(commit.lease, LeaseChange::Claim { .. });
         let written = self.inner.commit(commit);
+        if is_claim {
+            return written;
+        }
         Box::pin(async move {
             let _ = self.held.subscribe().wait_for(|held| !held).await;
             written.await
