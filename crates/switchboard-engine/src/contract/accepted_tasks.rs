@@ -96,7 +96,7 @@ pub async fn what_is_too_large_now_was_outlined_then(subject: &mut dyn Subject) 
             Arc::make_mut(&mut Arc::make_mut(&mut task).artifacts[0]).parts.clear();
             task
         };
-        assert_eq!(linked(&found.outlined, "file").parts, [link.clone()]);
+        assert_eq!(linked(&found.outlined, "file").parts, std::slice::from_ref(&link));
         let outlined = found.outlined.clone();
         assert_eq!(found, AcceptedTask { task: bare(then.task), outlined, ..then });
     }

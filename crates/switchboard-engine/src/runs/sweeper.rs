@@ -23,7 +23,8 @@ use crate::ports::store::{DueRun, StoreError};
 const CLAIM_BATCH: usize = 256;
 /// Claimed runs looked at side by side.
 const TAKEN_UP_AT_ONCE: usize = 32;
-/// The first pause after a store that did not answer before anything was claimed; it doubles.
+/// The first pause after a store that did not answer before anything was claimed; it doubles. And the pause after a look at
+/// runs that others have claimed.
 const START_PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) async fn sweep(house: Arc<House>) {
@@ -36,6 +37,7 @@ pub(crate) async fn sweep(house: Arc<House>) {
         house.watch_clock().await;
         let next = match tend(&house, &mut renewed, pause).await {
             Ok(Found::More) => Duration::ZERO,
+            Ok(Found::Taken) => START_PAUSE,
             Ok(Found::All) => pause,
             Err(error) => {
                 let _ = house.store_failed(&error);
@@ -59,6 +61,8 @@ pub(crate) async fn sweep(house: Arc<House>) {
 enum Found {
     All,
     More,
+    /// More, and others were faster to claim all that were seen.
+    Taken,
 }
 
 async fn tend(house: &Arc<House>, renewed: &mut Option<Instant>, pause: Duration) -> Result<Found, StoreError> {
@@ -75,7 +79,11 @@ async fn tend(house: &Arc<House>, renewed: &mut Option<Instant>, pause: Duration
     let is_all = due.len() < CLAIM_BATCH;
     let (due, renewed) = renew_own(house, due).await?;
     let Claims { claimed, failed } = claim_all(house, due).await;
-    let found = if is_all || claimed.is_empty() && !renewed { Found::All } else { Found::More };
+    let found = match is_all {
+        true => Found::All,
+        false if claimed.is_empty() && !renewed => Found::Taken,
+        false => Found::More,
+    };
     if failed.is_none() {
         // Whoever held a lease before this process is gone or will be seen to be: new work need not wait for the old.
         house.health.recovering.store(false, Ordering::Relaxed);
@@ -108,6 +116,10 @@ struct Claims {
 /// holder has come back, are left alone.
 async fn claim_all(house: &House, due: Vec<DueRun>) -> Claims {
     let claim = async |DueRun { stored, interrupted }| {
+        if house.runs.is_at_work(stored.key, stored.head.fence) {
+            // It has entered since the list was made: the next look renews it.
+            return Ok(None);
+        }
         let record = Record::stored(stored);
         match house.claim(&record, interrupted).await {
             Ok(true) => Ok(Some(Claimed { record: Arc::new(record), interrupted })),
