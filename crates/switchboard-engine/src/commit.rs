@@ -1,18 +1,21 @@
 //! The only writer. A command is decided on the head at hand and appended if the task has not moved meanwhile; if it
-//! has, the head is loaded again and the command decided again, a bounded number of times. Then followers are told.
+//! has, the head is loaded again and the command decided again, a bounded number of times. Then the followers in this
+//! process are given the events, and other processes a hint.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use switchboard_core::call::BoxFuture;
 use switchboard_core::error::ProtocolError;
-use switchboard_core::lifecycle::{Command, Event, Folded, Head, Refusal, decide, is_needed_to_fold};
+use switchboard_core::lifecycle::{Command, Event, Folded, Head, Phase, Refusal, decide, is_needed_to_fold};
 use switchboard_core::model::{ContextId, TaskId, TaskState, Timestamp};
 use tokio::sync::SetOnce;
 
 use crate::house::House;
 use crate::ports::Hint;
-use crate::ports::store::{Accept, Accepted, Commit, CommitError, PushChange, Scope, StoredHead, Target, TaskKey};
+use crate::ports::store::{
+    Accept, Accepted, Commit, CommitError, LeaseChange, PushChange, Scope, StoreError, StoredHead, Target, TaskKey,
+};
 
 /// One record as this process last saw it. The head is a guess that every commit checks.
 pub(crate) struct Record {
@@ -132,6 +135,13 @@ pub(crate) struct Extras {
     pub(crate) folded: Option<Arc<Folded>>,
     /// The run that begins with this commit has no place yet: that it begins is recorded when it does.
     pub(crate) waits: bool,
+    /// The step takes over a run that nobody holds, and that was interrupted or not.
+    pub(crate) claims: Option<Claim>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Claim {
+    interrupted: bool,
 }
 
 /// Why nothing was written.
@@ -189,6 +199,28 @@ impl House {
         Err(WriteError::Failed(contended(&record.id)))
     }
 
+    /// Takes over a run that nobody holds, by a commit as any other. False if the run is not to be had any more: somebody
+    /// else has taken it, its holder has come back, or its task has moved.
+    pub(crate) async fn claim(&self, record: &Record, interrupted: bool) -> Result<bool, StoreError> {
+        let head = record.head();
+        let Ok(events) = decide(&head, Command::Claim { interrupted }, &self.bounds(), self.now()) else {
+            return Ok(false);
+        };
+        let extras = Extras { claims: Some(Claim { interrupted }), ..Extras::default() };
+        let (asked, head, _) = self.ask_store(record, Step::from(&head, events.into()), None, extras);
+        match asked.await {
+            Ok(_) => {
+                // Nobody follows a claim, so nobody is told of it.
+                record.saw(head);
+                Ok(true)
+            }
+            Err(CommitError::Conflict | CommitError::Fenced | CommitError::Duplicate(_) | CommitError::Full) => {
+                Ok(false)
+            }
+            Err(CommitError::Store(error)) => Err(error),
+        }
+    }
+
     /// Appends a decided step, if the record is still where the step was decided. The store is asked at once; what comes
     /// back waits for its answer, and holds no more than that takes.
     pub(crate) fn append<'a>(
@@ -219,7 +251,7 @@ impl House {
         fence: Option<u64>,
         extras: Extras,
     ) -> (BoxFuture<'_, Result<TaskKey, CommitError>>, Arc<Head>, u64) {
-        let Extras { push, accept, folded, waits } = extras;
+        let Extras { push, accept, folded, waits, claims } = extras;
         let Step { before, mut after, events } = step;
         let target = match record.key() {
             Some(key) => Target::Existing { key, expected_version: before.version },
@@ -235,7 +267,14 @@ impl House {
         let at = self.now();
         let was_running = before.running && before.version > 0;
         let paused_at = (before.state == TaskState::AuthRequired).then_some(before.status_at);
-        let begins = head.running && (!was_running || head.fence != before.fence);
+        // A run that is taken over has the deadline of its turn, and a lease of another kind.
+        let begins = claims.is_none() && head.running && (!was_running || head.fence != before.fence);
+        let lease_ms = self.limits.lease_ms;
+        let lease = match claims {
+            Some(Claim { interrupted }) => LeaseChange::Claim { lease_ms, interrupted },
+            None if begins => LeaseChange::Take { lease_ms, waits },
+            None => LeaseChange::Keep,
+        };
         if begins {
             head.deadline = self.limits.processing_s_max.map(|seconds| at.plus_ms(i64::from(seconds) * 1000));
         } else if !head.running {
@@ -249,8 +288,7 @@ impl House {
             folds: is_needed_to_fold(before.state, &events),
             events,
             head: after.clone(),
-            lease_ms: begins.then_some(self.limits.lease_ms),
-            waits,
+            lease,
             push,
             accept,
             at,
@@ -273,10 +311,13 @@ impl House {
             Ok(key) => {
                 let _ = record.key.set(key);
                 let push_waits = head.push_configs > 0;
+                let (seq, has_replied) = (head.seq, head.phase == Phase::Replied);
                 record.saw(head);
                 self.health.commit_failed.store(false, Ordering::Relaxed);
-                let hint = Hint { task_id: &record.id, context_id: &record.context_id, first_seq, events };
-                self.hints.notify(hint);
+                if seq >= first_seq || has_replied {
+                    self.tails.feed(&record.id, &record.context_id, first_seq, events);
+                    self.hints.notify(Hint { task: &record.id, seq });
+                }
                 if push_waits {
                     self.deliveries_due.notify_one();
                 }

@@ -15,7 +15,7 @@ use crate::clock_guard::ClockGuard;
 use crate::health::{Health, Readiness};
 use crate::house::{Counters, House, Registered};
 use crate::limits::Limits;
-use crate::memory::LocalHints;
+use crate::memory::NoHints;
 use crate::operations::{cancel_task, card, download, get_task, list_tasks, push_configs, send_message, subscribe};
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use crate::ports::store::{Scope, StoreStats};
@@ -58,7 +58,7 @@ impl fmt::Debug for EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// Through which processes tell each other that a task has moved. By default only this process hears of it.
+    /// Through which processes that share the store tell each other that a task has moved. By default there is one process.
     #[must_use]
     pub fn hints(mut self, hints: Arc<dyn Hints>) -> Self {
         self.hints = hints;
@@ -114,6 +114,8 @@ impl EngineBuilder {
         let Self { store, hints, clock, ids, webhook, limits, agents, logs_completed } = self;
         let tails = Tails::new(limits.tail_updates_max, limits.tail_bytes_max);
         hints.listen(tails.clone());
+        let mut served: Vec<_> = agents.keys().cloned().collect();
+        served.sort();
         let house = House {
             store,
             hints,
@@ -121,6 +123,7 @@ impl EngineBuilder {
             ids,
             webhook,
             agents,
+            served: served.into(),
             tails,
             runs: RunRegistry::default(),
             run_slots: Arc::new(Semaphore::new(limits.runs_max.min(Semaphore::MAX_PERMITS))),
@@ -146,7 +149,7 @@ impl Engine {
     pub fn builder(store: Arc<dyn Store>) -> EngineBuilder {
         EngineBuilder {
             store,
-            hints: Arc::new(LocalHints::default()),
+            hints: Arc::new(NoHints),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             webhook: Arc::new(NoWebhook),

@@ -6,12 +6,37 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use switchboard_core::model::{
-    ArtifactUpdate, ArtifactView, Measure, Message, Part, Task, TaskView, Update, WEIGHT_PER_BYTE_MAX,
+    Artifact, ArtifactUpdate, ArtifactView, Measure, Message, Part, Task, TaskId, TaskView, Update, WEIGHT_PER_BYTE_MAX,
 };
 
-use crate::ports::Room;
-use crate::ports::room::Outline;
+use crate::ports::Links;
+use crate::ports::outline::Outline;
 use crate::ports::store::Scope;
+
+/// How much a reader can take, and where it is sent for the rest.
+pub(crate) struct Room {
+    pub(crate) bytes_max: u64,
+    pub(crate) links: Arc<dyn Links>,
+}
+
+impl Room {
+    /// An artifact with links in the place of contents.
+    fn linked(&self, scope: &Scope, task: &TaskId, outline: Outline) -> Artifact {
+        let id = outline.bare().artifact_id.clone();
+        outline.linked_by(|part| self.links.artifact(scope, task, &id, part))
+    }
+}
+
+/// Puts links in the place of the contents that a store has left out of a task.
+pub(crate) fn put_links(room: &Room, scope: &Scope, task: &mut Arc<Task>, outlined: Vec<Outline>) {
+    let task = Arc::make_mut(task);
+    for outline in outlined {
+        let place = task.artifacts.iter().position(|made| made.artifact_id == outline.bare().artifact_id);
+        if let Some(place) = place {
+            task.artifacts[place] = room.linked(scope, &task.id, outline).into();
+        }
+    }
+}
 
 /// What stands around the contents of a reply or a frame: ids, states, the envelope.
 const ENVELOPE_BYTES: u64 = 2048;
@@ -97,7 +122,7 @@ fn linked(room: &Room, scope: &Scope, seq: Option<u64>, update: &ArtifactUpdate)
     let is_whole = !append && *last_chunk;
     let outline = Outline::of(artifact);
     let artifact = match seq.filter(|_| !is_whole) {
-        None => outline.linked(room, scope, task_id),
+        None => room.linked(scope, task_id, outline),
         Some(seq) => {
             let id = artifact.artifact_id.clone();
             outline.linked_by(|part| room.links.update(scope, task_id, &id, seq, part))
@@ -121,7 +146,7 @@ fn fit_artifacts(room: &Room, scope: &Scope, task: &Arc<Task>, bytes_max: u64) -
         if total <= bytes_max {
             break;
         }
-        let linked = Outline::of(&task.artifacts[place]).linked(room, scope, &task.id);
+        let linked = room.linked(scope, &task.id, Outline::of(&task.artifacts[place]));
         let lighter = linked.weight();
         if lighter < weight {
             total = total - weight + lighter;

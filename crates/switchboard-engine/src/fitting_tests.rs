@@ -7,8 +7,8 @@ use switchboard_core::model::{
     TaskState, TaskStatus, TaskView, Timestamp, Update,
 };
 
-use super::{fit, fit_update, is_surely_light_update, weight};
-use crate::ports::room::{Links, Room};
+use super::{Room, fit, fit_update, is_surely_light_update, weight};
+use crate::ports::Links;
 use crate::ports::store::Scope;
 
 struct Here;

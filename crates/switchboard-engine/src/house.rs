@@ -12,12 +12,12 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::clock_guard::ClockGuard;
 use crate::commit::WriteError;
-use crate::fitting::{fit, fit_update, is_surely_light, is_surely_light_update};
+use crate::fitting::{Room, fit, fit_update, is_surely_light, is_surely_light_update, put_links};
 use crate::health::Health;
 use crate::limits::Limits;
-use crate::ports::room::NoLinks;
-use crate::ports::store::{Scope, StoreError, StoredTask};
-use crate::ports::{Clock, Hints, Ids, Links, Room, Store, Webhook};
+use crate::ports::links::NoLinks;
+use crate::ports::store::{AcceptedTask, Scope, StoreError, StoredTask};
+use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook};
 use crate::push::SharedLanes;
 use crate::runs::{AgentSource, RunCounters, RunRegistry};
 use crate::supervisor::Supervisor;
@@ -62,6 +62,8 @@ pub(crate) struct House {
     pub(crate) webhook: Arc<dyn Webhook>,
     pub(crate) limits: Limits,
     pub(crate) agents: HashMap<AgentName, Arc<Registered>>,
+    /// Their names in order: whose runs this process takes up.
+    pub(crate) served: Arc<[AgentName]>,
     pub(crate) tails: Arc<Tails>,
     pub(crate) runs: RunRegistry,
     /// One for each run that may be at work at once.
@@ -132,12 +134,7 @@ impl House {
         Scope { owner: owner.clone(), agent: agent.name.clone() }
     }
 
-    /// What a reader of a task has room for.
-    pub(crate) fn room(&self) -> Room {
-        self.room_of(self.limits.reply_bytes_max)
-    }
-
-    pub(crate) fn room_of(&self, bytes_max: u64) -> Room {
+    fn room_of(&self, bytes_max: u64) -> Room {
         let links = self.links.get().cloned().unwrap_or_else(|| Arc::new(NoLinks));
         Room { bytes_max, links }
     }
@@ -154,7 +151,27 @@ impl House {
 
     /// A record as far as a reply has room for it.
     pub(crate) async fn stored_task(&self, scope: &Scope, id: &TaskId) -> Result<Option<StoredTask>, StoreError> {
-        self.store.task(scope, id, &self.room()).await
+        let stored = self.store.task(scope, id, self.limits.reply_bytes_max).await?;
+        Ok(stored.map(|stored| self.with_links(scope, stored)))
+    }
+
+    /// A record with links in the place of the contents that the store has left out.
+    pub(crate) fn with_links(&self, scope: &Scope, mut stored: StoredTask) -> StoredTask {
+        if !stored.outlined.is_empty() {
+            let outlined = std::mem::take(&mut stored.outlined);
+            let task = &mut Arc::make_mut(&mut stored.folded).task;
+            put_links(&self.room_of(self.limits.reply_bytes_max), scope, task, outlined);
+        }
+        stored
+    }
+
+    /// The same of a task as it stood when a message was accepted.
+    pub(crate) fn with_links_then(&self, scope: &Scope, mut then: AcceptedTask) -> AcceptedTask {
+        if !then.outlined.is_empty() {
+            let outlined = std::mem::take(&mut then.outlined);
+            put_links(&self.room_of(self.limits.reply_bytes_max), scope, &mut then.task, outlined);
+        }
+        then
     }
 
     /// A view of a task that takes at most so many bytes in a reply or a frame.

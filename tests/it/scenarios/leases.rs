@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use switchboard_core::model::TaskState;
-use switchboard_engine::runs::{Traits, TurnError};
+use switchboard_engine::runs::{RunEnd, Traits, TurnError};
 
 use crate::support::callers::{reply_to, say, soon};
 use crate::support::gated_store::GatedStore;
 use crate::support::pictures::{film, picture};
-use crate::support::puppets::{Acts, puppet};
+use crate::support::puppets::{Acts, echo, puppet};
 use crate::support::world::{Setup, Stock, World, registered};
 
 /// Longer than a lease of 30 seconds and a sweep of 5.
@@ -137,6 +137,53 @@ async fn a_run_keeps_its_lease_for_as_long_as_it_works() {
     act.returns();
     world.client().task_in(&task.id, TaskState::Completed).await;
     assert!(acts.is_empty().await && beside_acts.is_empty().await, "nobody else was given the turn");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_leaves_runs_of_agents_it_does_not_serve_to_those_who_do() {
+    let (setup, acts) = setup_on(Stock::memory());
+    let world = setup.start();
+    let task = world.client().start("hello").await;
+    drop(acts.next().await);
+    let stock = world.crash().await;
+    let beside = Setup::on(stock.clone()).agent(registered("echo", echo())).start();
+    let commits = beside.commits();
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    assert_eq!(beside.commits(), commits, "it is neither claimed nor put off");
+    let (setup, acts) = setup_on(stock);
+    let began = beside.now();
+    let world = setup.start();
+    let act = acts.next().await;
+    assert_eq!((act.turn.attempt(), world.now().ms_since(began)), (2, 0), "it had not to wait for anybody");
+    act.returns();
+    let task = world.client().task_in(&task.id, TaskState::Completed).await;
+    assert_eq!(picture(&task), "completed\nuser: hello\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_canceled_run_that_nobody_serves_is_ended_all_the_same() {
+    let (setup, acts) = setup_on(Stock::memory());
+    let world = setup.start();
+    let task = world.client().start("hello").await;
+    let act = acts.next().await;
+    let canceling = tokio::spawn({
+        let (client, id) = (world.client(), task.id.clone());
+        async move { client.cancel(&id).await }
+    });
+    soon(act.turn.cancelled()).await;
+    canceling.abort();
+    let _ = canceling.await;
+    drop(act);
+    let stock = world.crash().await;
+    let beside = Setup::on(stock.clone()).agent(registered("echo", echo())).start();
+    // Those who serve the agent, and can clear away after it, have a minute to do so.
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    assert_eq!(beside.engine.counters().unserved_runs.ended(RunEnd::Canceled), 0);
+    tokio::time::sleep(Duration::from_secs(70)).await;
+    assert_eq!(beside.engine.counters().unserved_runs.ended(RunEnd::Canceled), 1);
+    let (setup, _acts) = setup_on(stock);
+    let task = setup.start().client().task(&task.id).await.unwrap();
+    assert_eq!(picture(&task), "canceled\nuser: hello\n");
 }
 
 #[tokio::test(start_paused = true)]

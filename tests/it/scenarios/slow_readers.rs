@@ -1,17 +1,19 @@
 //! Readers that do not keep up: they lose nothing, cost a bounded amount, and hold nobody up.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use switchboard_core::call::UpdateStream;
 use switchboard_core::model::{TaskState, Update};
+use switchboard_engine::ports::{Hint, HintSink, Hints};
 use switchboard_engine::runs::Traits;
 
 use crate::support::callers::{say, soon};
 use crate::support::gated_store::GatedStore;
 use crate::support::on_both_stores;
 use crate::support::pictures::{next_frame, numbers};
-use crate::support::puppets::{from_fn, puppet};
+use crate::support::puppets::{Acts, echo, from_fn, puppet};
 use crate::support::world::{Setup, Stock, World, registered};
 
 on_both_stores!(a_reader_that_falls_behind_the_shared_tail_reads_the_rest_from_the_store);
@@ -105,36 +107,80 @@ async fn a_stream_that_is_never_read_does_not_stop_the_run() {
     assert_eq!(numbers(unread).await.len(), 10_002);
 }
 
+/// Two processes on one store, which tell each other by these hints.
+fn two_worlds(bus: &Arc<Bus>) -> (World, Acts, World) {
+    let stock = Stock::memory();
+    let (agent, acts) = puppet(Traits::default());
+    let hints = || Arc::new(Ear { bus: bus.clone(), number: bus.ears.lock().unwrap().len() });
+    let one = Setup::on(stock.clone()).hints(hints()).agent(registered("puppet", agent)).start();
+    let other = Setup::on(stock).hints(hints()).agent(registered("puppet", echo())).start();
+    (one, acts, other)
+}
+
+/// Tells all processes at once, or none.
+#[derive(Default)]
+struct Bus {
+    is_silent: bool,
+    ears: Mutex<Vec<Arc<dyn HintSink>>>,
+}
+
+struct Ear {
+    bus: Arc<Bus>,
+    number: usize,
+}
+
+impl Hints for Ear {
+    fn notify(&self, hint: Hint<'_>) {
+        if !self.bus.is_silent {
+            self.bus.ears.lock().unwrap().iter().for_each(|ear| ear.hint(hint));
+        }
+    }
+
+    fn listen(&self, sink: Arc<dyn HintSink>) {
+        self.bus.ears.lock().unwrap().insert(self.number, sink);
+    }
+}
+
+/// How long a stream takes that is read in another process than its run.
+async fn read_elsewhere(bus: &Arc<Bus>) -> Duration {
+    let (one, acts, other) = two_worlds(bus);
+    let task = one.client().start("hello").await;
+    let act = acts.next().await;
+    let stream = other.client().after(1).subscribe(&task.id).await.unwrap();
+    let began = tokio::time::Instant::now();
+    act.turn.answer("from the other side").await.unwrap();
+    act.returns();
+    assert_eq!(numbers(stream).await, [2, 3]);
+    began.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_in_another_process_is_woken_by_a_hint_and_reads_the_log() {
+    let took = read_elsewhere(&Arc::default()).await;
+    assert!(took < Duration::from_millis(100), "{took:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_reader_whose_hints_are_lost_is_only_late() {
-    use std::sync::Arc;
-    use switchboard_engine::Engine;
-    use switchboard_engine::memory::{CountingIds, MemoryStore};
-    use switchboard_engine::ports::{Hint, HintSink, Hints};
-    use switchboard_engine::system::SystemClock;
+    let took = read_elsewhere(&Arc::new(Bus { is_silent: true, ..Bus::default() })).await;
+    assert!(took > Duration::from_secs(5) && took < Duration::from_secs(21), "{took:?}");
+}
 
-    use crate::support::callers::Client;
-
-    /// Nobody is ever told anything.
-    struct Deaf;
-    impl Hints for Deaf {
-        fn notify(&self, _: Hint<'_>) {}
-        fn listen(&self, _: Arc<dyn HintSink>) {}
-    }
+#[tokio::test(start_paused = true)]
+async fn followers_in_the_process_of_the_run_need_no_hint_and_no_read() {
+    let mut gate = None;
+    let stock = Stock::given(|clock| gate.insert(GatedStore::open(clock)).clone());
     let (agent, acts) = puppet(Traits::default());
-    let engine = Engine::builder(Arc::new(MemoryStore::new(Arc::new(SystemClock), 100)))
-        .hints(Arc::new(Deaf))
-        .ids(Arc::new(CountingIds::default()))
-        .agent(registered("puppet", agent))
-        .build();
-    engine.start();
-    let client = Client::new(engine.endpoint("puppet").unwrap(), switchboard_core::call::Caller::anonymous());
-    let mut stream = client.stream(say("hello")).await.unwrap();
+    let silent = Arc::new(Bus { is_silent: true, ..Bus::default() });
+    let world =
+        Setup::on(stock).hints(Arc::new(Ear { bus: silent, number: 0 })).agent(registered("puppet", agent)).start();
+    let mut stream = world.client().stream(say("hello")).await.unwrap();
     next_frame(&mut stream).await.unwrap().unwrap();
     let act = acts.next().await;
-    act.turn.text_artifact("unannounced").await.unwrap();
-    act.returns();
     let began = tokio::time::Instant::now();
+    act.turn.answer("at once").await.unwrap();
+    act.returns();
     assert_eq!(numbers(stream).await, [2, 3]);
-    assert!(began.elapsed() < Duration::from_secs(21), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
+    assert_eq!(gate.unwrap().log_reads(), 0);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use switchboard_core::lifecycle::{Event, Head};
 use switchboard_core::model::{ConfigId, TaskId, TaskState};
-use switchboard_engine::ports::store::{Commit, PushChange, Scope, StoredHead, Target, TaskKey};
+use switchboard_engine::ports::store::{Commit, LeaseChange, PushChange, Scope, Target, TaskKey};
 use tokio::time::Instant;
 
 use super::journal::{Journal, count};
@@ -49,7 +49,7 @@ pub(super) struct Offer {
     first_seq: u64,
     events: Arc<[Event]>,
     head: Arc<Head>,
-    takes_lease: bool,
+    lease: LeaseChange,
     hooks: Vec<(ConfigId, Option<u64>)>,
 }
 
@@ -69,7 +69,7 @@ impl Offer {
             first_seq: commit.first_seq(),
             events: commit.events.clone(),
             head: commit.head.clone(),
-            takes_lease: commit.lease_ms.is_some(),
+            lease: commit.lease,
             hooks: commit.push.iter().map(hook).collect(),
         }
     }
@@ -87,7 +87,7 @@ impl Audit {
     /// The store has taken a commit.
     pub(super) fn took(&self, life: &Arc<Life>, key: TaskKey, offer: Offer) {
         let mut books = self.books();
-        let Offer { scope, fence, first_seq, events, head, takes_lease, hooks } = offer;
+        let Offer { scope, fence, first_seq, events, head, lease, hooks } = offer;
         let id = head.id.clone();
         self.journal
             .say(|| format!("{} wrote v{} of {id} under {fence:?}: {}", life.name, head.version, words(&events)));
@@ -106,6 +106,16 @@ impl Audit {
         if fence.is_some_and(|fence| fence != before.fence) {
             let (fence, now) = (fence.unwrap_or(0), before.fence);
             self.journal.broken(&format!("{id}: a run wrote under fence {fence}, the fence is {now}"));
+        }
+        if let LeaseChange::Claim { .. } = lease {
+            count(&self.journal.counts.runs_claimed);
+            if head.fence != before.fence + 1 {
+                self.journal.broken(&format!("{id} was claimed under fence {}, not a new one", head.fence));
+            }
+            if !life.serves.contains(&book.scope.agent.as_str()) {
+                let agent = &book.scope.agent;
+                self.journal.broken(&format!("{id} was claimed by {}, which does not serve {agent}", life.name));
+            }
         }
         let is_owner = book.owner.as_ref().is_none_or(|owner| Arc::ptr_eq(owner, life));
         if fence.is_none() && before.running && head.state == TaskState::Failed && !is_owner {
@@ -126,31 +136,13 @@ impl Audit {
                 None => book.hooks.remove(&config),
             };
         }
-        match (head.running, takes_lease) {
+        match (head.running, lease) {
             (false, _) => book.owner = None,
-            (true, true) => book.owner = Some(life.clone()),
-            (true, false) => {}
+            (true, LeaseChange::Take { .. } | LeaseChange::Claim { .. }) => book.owner = Some(life.clone()),
+            (true, LeaseChange::Keep) => {}
         }
         book.head = head;
         book.commits.push(Written { at: Instant::now(), first_seq, events });
-    }
-
-    /// The store has given a run to a process.
-    pub(super) fn gave(&self, life: &Arc<Life>, claimed: &StoredHead) {
-        count(&self.journal.counts.runs_claimed);
-        let mut books = self.books();
-        let Some(book) = books.tasks.get_mut(&claimed.key) else {
-            return self.journal.broken(&format!("{} was claimed before it was opened", claimed.head.id));
-        };
-        let head = &claimed.head;
-        self.journal.say(|| format!("{} claims {} under fence {}", life.name, head.id, head.fence));
-        if head.fence <= book.head.fence || head.version != book.head.version + 1 {
-            self.journal.broken(&format!("{} was claimed under fence {}, not a new one", head.id, head.fence));
-        }
-        let claim = Event::Claimed { fence: head.fence, attempt: head.attempt, at: head.status_at };
-        book.commits.push(Written { at: Instant::now(), first_seq: head.seq + 1, events: Arc::new([claim]) });
-        book.head = head.clone();
-        book.owner = Some(life.clone());
     }
 
     /// Whether an update that somebody was shown has been committed.

@@ -7,8 +7,8 @@ use switchboard_core::dialect::v1_0;
 use switchboard_core::lifecycle::{Folded, updates};
 use switchboard_core::model::redact::redact_update;
 use switchboard_core::model::{Role, TaskState, Update};
+use switchboard_engine::ports::TaskLog;
 use switchboard_engine::ports::store::{StoredTask, TaskKey};
-use switchboard_engine::ports::{Room, Store};
 use tokio::time::Instant;
 
 use super::agent::{answer, parse};
@@ -95,8 +95,7 @@ async fn record(world: &World, key: TaskKey, ledgers: &[Ledger]) -> Result<(), S
         let book = &books.tasks[&key];
         (book.scope.clone(), book.head.id.clone())
     };
-    let stored =
-        world.memory().task(&scope, &id, &Room::unlimited()).await.unwrap().ok_or_else(|| format!("{id} is gone"))?;
+    let stored = world.memory().task(&scope, &id, u64::MAX).await.unwrap().ok_or_else(|| format!("{id} is gone"))?;
     let logged = world.memory().log(key, 0, usize::MAX).await.unwrap().commits;
     let books = world.audit().books();
     let book = &books.tasks[&key];

@@ -1,15 +1,15 @@
-//! Hints between nodes that share a store: lost, repeated, or overtaken by later ones.
+//! Hints between nodes that share a store: lost, late, repeated, or overtaken by later ones. They carry no events.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use switchboard_core::lifecycle::Event;
-use switchboard_core::model::{ContextId, TaskId};
+use switchboard_core::model::TaskId;
 use switchboard_engine::ports::{Hint, HintSink, Hints};
 
 use super::journal::count;
 use super::life::Life;
-use super::weather::Weather;
+use super::weather::{Weather, pass};
 
 /// Where the hints of all nodes meet.
 #[derive(Default)]
@@ -19,35 +19,40 @@ pub(super) struct Bus(Mutex<BTreeMap<usize, Ear>>);
 struct Ear {
     sink: Arc<dyn HintSink>,
     /// A hint that a later one will overtake.
-    held_back: Option<Kept>,
+    held_back: Option<(TaskId, u64)>,
 }
 
-struct Kept {
-    task_id: TaskId,
-    context_id: ContextId,
-    first_seq: u64,
-    events: Vec<Event>,
-}
+/// What becomes of every hint; none is one that never comes.
+pub(super) type Telling = for<'a> fn(Hint<'a>) -> Option<Hint<'a>>;
 
 impl Bus {
     fn tell(&self, hint: Hint<'_>, weather: &Weather) {
+        let kept = || (hint.task.clone(), hint.seq);
         for ear in self.0.lock().unwrap().values_mut() {
             if weather.one_in(5) {
                 count(&weather.journal.counts.hints_lost);
                 continue;
             }
             if weather.one_in(8) {
-                let (task_id, context_id) = (hint.task_id.clone(), hint.context_id.clone());
-                let kept = Kept { task_id, context_id, first_seq: hint.first_seq, events: hint.events.to_vec() };
-                ear.held_back = Some(kept);
+                ear.held_back = Some(kept());
+                continue;
+            }
+            if weather.one_in(8) {
+                count(&weather.journal.counts.hints_late);
+                let (sink, (task, seq), ms) = (ear.sink.clone(), kept(), weather.below(4_000));
+                tokio::spawn(async move {
+                    pass(Duration::from_millis(ms)).await;
+                    sink.hint(Hint { task: &task, seq });
+                });
                 continue;
             }
             ear.sink.hint(hint);
             if weather.one_in(8) {
+                count(&weather.journal.counts.hints_doubled);
                 ear.sink.hint(hint);
             }
-            if let Some(Kept { task_id, context_id, first_seq, events }) = &ear.held_back.take() {
-                ear.sink.hint(Hint { task_id, context_id, first_seq: *first_seq, events });
+            if let Some((task, seq)) = &ear.held_back.take() {
+                ear.sink.hint(Hint { task, seq: *seq });
             }
         }
     }
@@ -56,6 +61,7 @@ impl Bus {
 /// The bus as one process sees it.
 pub(super) struct NodeHints {
     pub(super) bus: Arc<Bus>,
+    pub(super) telling: Telling,
     pub(super) life: Arc<Life>,
     pub(super) weather: Arc<Weather>,
 }
@@ -63,7 +69,7 @@ pub(super) struct NodeHints {
 impl Hints for NodeHints {
     fn notify(&self, hint: Hint<'_>) {
         self.weather.step(&self.life, "between a commit and its hint");
-        if !self.life.is_dead() {
+        if let Some(hint) = (self.telling)(hint).filter(|_| !self.life.is_dead()) {
             self.bus.tell(hint, &self.weather);
         }
     }

@@ -97,6 +97,8 @@ counts! {
     clock_jumps,
     store_faults,
     hints_lost,
+    hints_late,
+    hints_doubled,
     runs_claimed,
     writes_fenced_off,
     webhooks_taken,

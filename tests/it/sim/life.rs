@@ -14,6 +14,8 @@ pub(super) struct Life {
     /// Which node it is of, and which of its processes: `n2.3`.
     pub(super) name: String,
     pub(super) node: usize,
+    /// The agents of this process.
+    pub(super) serves: Vec<&'static str>,
     state: Mutex<State>,
     /// (A watch channel would wake its waiters in an order of its own choosing.)
     changed: Notify,
@@ -37,9 +39,10 @@ pub(super) enum End {
 }
 
 impl Life {
-    pub(super) fn new(node: usize, number: u64) -> Self {
+    pub(super) fn new(node: usize, number: u64, serves: Vec<&'static str>) -> Self {
         let state = State { awake_since: Instant::now(), frozen: false, leaving: false, dead: false };
-        Self { name: format!("n{node}.{number}"), node, state: Mutex::new(state), changed: Notify::new() }
+        let name = format!("n{node}.{number}");
+        Self { name, node, serves, state: Mutex::new(state), changed: Notify::new() }
     }
 
     /// Kills the process where it stands; false if it is dead already.

@@ -1,4 +1,4 @@
-//! A test of the tests: four bugs, each in an adapter or a setting of the simulation's own, and how many seeds it takes
+//! A test of the tests: six bugs, each in an adapter or a setting of the simulation's own, and how many seeds it takes
 //! until a promise is seen broken.
 
 use std::collections::BTreeMap;
@@ -7,20 +7,22 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use switchboard_core::call::BoxFuture;
 use switchboard_core::lifecycle::Head;
-use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
+use switchboard_core::model::{AgentName, ArtifactId, PushConfig, TaskId, Timestamp};
+use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::MemoryStore;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
-    Accepted, AcceptedTask, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome,
-    ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, Target,
-    TaskKey,
+    Accepted, AcceptedTask, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome, DueRun, ListPage, ListQuery,
+    LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, Target, TaskKey,
 };
-use switchboard_engine::ports::{Outbox, Room, Store};
+use switchboard_engine::ports::{Deliveries, Hint, Outbox, Runs, TaskLog, Upkeep};
 
-use super::Simulation;
+use super::agent::{EITHER, FRAIL, PUPPET, PURE};
+use super::hints::Telling;
 use super::life::Life;
-use super::weather::Trouble;
+use super::weather::{Blow, Trouble};
 use super::world::Build;
+use super::{Simulation, Story};
 
 /// A bug that no seed up to here shows is not caught.
 const SEEDS_MAX: u64 = 300;
@@ -44,7 +46,8 @@ fn a_store_that_answers_before_it_applies_is_caught() {
             let bottom = Arc::new(Bottom::new(memory));
             Box::new(move |life| {
                 let life = Some(life.clone());
-                Arc::new(Doctored { bottom: bottom.clone(), commit: answer_first, claimed: |_| {}, life })
+                let asked = <[_]>::to_vec;
+                Arc::new(Doctored { bottom: bottom.clone(), commit: answer_first, asked, listed: |_| {}, life })
             })
         },
         ..Build::default()
@@ -56,7 +59,7 @@ fn a_store_that_answers_before_it_applies_is_caught() {
 fn a_run_that_goes_on_without_taking_anything_back_is_caught() {
     let build = Build {
         store: |memory| {
-            let store = Arc::new(Doctored { claimed: hide_the_excess, ..Doctored::healthy(memory) });
+            let store = Arc::new(Doctored { listed: hide_the_excess, ..Doctored::healthy(memory) });
             Box::new(move |_| store.clone())
         },
         ..Build::default()
@@ -69,6 +72,54 @@ fn a_supervisor_without_a_sweeper_is_caught() {
     // The loop is there and sleeps for 49 days between two looks.
     let build = Build { limits: |limits| limits.sweep_ms = u32::MAX, ..Build::default() };
     caught("a supervisor without a sweeper", "has no owner", &build);
+}
+
+#[test]
+fn a_store_that_claims_for_agents_it_does_not_serve_is_caught() {
+    let build = Build {
+        store: |memory| {
+            let asked = |_: &[AgentName]| [PUPPET, PURE, EITHER, FRAIL].map(AgentName::from).to_vec();
+            let store = Arc::new(Doctored { asked, ..Doctored::healthy(memory) });
+            Box::new(move |_| store.clone())
+        },
+        ..Build::default()
+    };
+    caught("a store that claims for agents it does not serve", "which does not serve", &build);
+}
+
+/// With as long a wait between two looks as a server has.
+fn told_by(hints: Telling) -> Build {
+    Build { hints, limits: |limits| limits.follow_poll_ms = Limits::default().follow_poll_ms, ..Build::default() }
+}
+
+#[test]
+fn followers_on_another_node_see_updates_long_before_anybody_looks_by_itself() {
+    let build = told_by(|hint| Some(hint));
+    let mut streams = 0;
+    for seed in 1..=SEEDS_MAX {
+        let story = fair(seed, &build);
+        assert_eq!(story.broken, None, "seed {seed}");
+        streams += story.totals.updates_seen;
+    }
+    assert!(streams > 1_000, "{streams} updates were seen");
+}
+
+#[test]
+fn hints_that_never_come_or_carry_nothing_are_caught() {
+    let never: Telling = |_| None;
+    let nothing: Telling = |hint| Some(Hint { seq: 1, ..hint });
+    for (bug, telling) in [("hints that never come", never), ("hints that carry nothing", nothing)] {
+        let build = told_by(telling);
+        let late = |seed| fair(seed, &build).broken.filter(|broken| broken.contains("ms after its commit"));
+        let seen = (1..=SEEDS_MAX).find_map(|seed| late(seed).map(|broken| (seed, broken)));
+        let (seed, broken) = seen.unwrap_or_else(|| panic!("{bug}: no seed of {SEEDS_MAX} noticed"));
+        println!("{bug}: seed {seed} caught it: {}", broken.trim());
+    }
+}
+
+/// A world in which nothing goes wrong.
+fn fair(seed: u64, build: &Build) -> Story {
+    Simulation { seed, build, trouble: Trouble::One(Blow::Death, 0), keep_steps: false }.run()
 }
 
 /// Counts seeds until one shows the bug for what it is; many break other promises before, which is its echo.
@@ -162,25 +213,33 @@ fn answer_first(store: &Doctored, commit: Commit) -> Result<TaskKey, CommitError
 }
 
 /// A run is told that nothing was written after its last checkpoint.
-fn hide_the_excess(claimed: &mut ClaimedRun) {
-    let head = Arc::make_mut(&mut claimed.stored.head);
+fn hide_the_excess(run: &mut DueRun) {
+    let head = Arc::make_mut(&mut run.stored.head);
     for recorded in Arc::make_mut(&mut head.artifacts).iter_mut().filter_map(|artifact| artifact.checkpoint.as_mut()) {
         recorded.unchanged = true;
     }
 }
 
-/// A memory store with another way to commit, or to show what was claimed.
+/// A memory store with another way to commit, or to show what is due.
 struct Doctored {
     bottom: Arc<Bottom>,
     commit: fn(&Self, Commit) -> Result<TaskKey, CommitError>,
-    claimed: fn(&mut ClaimedRun),
+    /// The agents whose runs are listed for those that are asked for.
+    asked: fn(&[AgentName]) -> Vec<AgentName>,
+    listed: fn(&mut DueRun),
     life: Option<Arc<Life>>,
 }
 
 impl Doctored {
     fn healthy(memory: Arc<MemoryStore>) -> Self {
         let bottom = Arc::new(Bottom::new(memory));
-        Self { bottom, commit: |store, commit| store.bottom.apply(commit), claimed: |_| {}, life: None }
+        Self {
+            bottom,
+            commit: |store, commit| store.bottom.apply(commit),
+            asked: <[_]>::to_vec,
+            listed: |_| {},
+            life: None,
+        }
     }
 
     fn memory(&self) -> &MemoryStore {
@@ -189,7 +248,7 @@ impl Doctored {
     }
 }
 
-impl Store for Doctored {
+impl TaskLog for Doctored {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
         self.bottom.flush();
         Box::pin(std::future::ready((self.commit)(self, commit)))
@@ -203,18 +262,18 @@ impl Store for Doctored {
         &'a self,
         scope: &'a Scope,
         id: &'a TaskId,
-        room: &'a Room,
+        bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        self.memory().task(scope, id, room)
+        self.memory().task(scope, id, bytes_max)
     }
 
     fn task_as_accepted<'a>(
         &'a self,
         scope: &'a Scope,
         accepted: &'a Accepted,
-        room: &'a Room,
+        bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>> {
-        self.memory().task_as_accepted(scope, accepted, room)
+        self.memory().task_as_accepted(scope, accepted, bytes_max)
     }
 
     fn artifact<'a>(
@@ -246,18 +305,25 @@ impl Store for Doctored {
     fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>> {
         self.memory().find_accepted(key)
     }
+}
 
-    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
-        self.memory().push_configs(key)
-    }
-
-    fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
-        let claimed = self.memory().claim_runs(claim);
+impl Runs for Doctored {
+    fn due_runs<'a>(&'a self, agents: &'a [AgentName], limit: usize) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        let agents = (self.asked)(agents);
         Box::pin(async move {
-            let mut runs = claimed.await?;
-            runs.iter_mut().for_each(self.claimed);
+            let mut runs = self.memory().due_runs(&agents, limit).await?;
+            runs.iter_mut().for_each(self.listed);
             Ok(runs)
         })
+    }
+
+    fn due_runs_of_others<'a>(
+        &'a self,
+        agents: &'a [AgentName],
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        self.memory().due_runs_of_others(agents, after, limit)
     }
 
     fn begin_runs(&self, begun: Vec<(TaskKey, u64)>) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
@@ -279,6 +345,12 @@ impl Store for Doctored {
     fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>> {
         self.memory().release_leases(released)
     }
+}
+
+impl Deliveries for Doctored {
+    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
+        self.memory().push_configs(key)
+    }
 
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
         self.memory().claim_deliveries(limit, claim_ms)
@@ -298,7 +370,9 @@ impl Store for Doctored {
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
         self.memory().next_delivery_at()
     }
+}
 
+impl Upkeep for Doctored {
     fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
         self.memory().prune(retention, limit)
     }

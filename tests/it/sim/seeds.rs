@@ -98,8 +98,12 @@ fn saw_enough(totals: &Totals) {
     for seen in [acknowledged, streams_resumed, crashes, freezes, shutdowns, clock_jumps, store_faults] {
         assert!(*seen > 100, "{totals:#?}");
     }
-    let Totals { hints_lost, runs_claimed, webhooks_taken, webhooks_repeated, sends_repeated, .. } = totals;
-    for seen in [hints_lost, runs_claimed, webhooks_taken, webhooks_repeated, sends_repeated] {
+    let Totals { hints_lost, hints_late, hints_doubled, .. } = totals;
+    for seen in [hints_lost, hints_late, hints_doubled] {
+        assert!(*seen > 100, "{totals:#?}");
+    }
+    let Totals { runs_claimed, webhooks_taken, webhooks_repeated, sends_repeated, .. } = totals;
+    for seen in [runs_claimed, webhooks_taken, webhooks_repeated, sends_repeated] {
         assert!(*seen > 100, "{totals:#?}");
     }
 }

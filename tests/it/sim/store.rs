@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use switchboard_core::call::BoxFuture;
-use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
+use switchboard_core::model::{AgentName, ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
-    Accepted, AcceptedTask, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome,
-    ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
+    Accepted, AcceptedTask, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome, DueRun, ListPage, ListQuery,
+    LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use switchboard_engine::ports::{Outbox, Room, Store};
+use switchboard_engine::ports::{Deliveries, Outbox, Runs, Store, TaskLog, Upkeep};
 
 use super::audit::{Audit, Offer};
 use super::journal::count;
@@ -65,7 +65,7 @@ fn unavailable() -> StoreError {
 }
 
 // A deed is a block of its own, so that it is done when its time has come and not when it is asked for.
-impl Store for NodeStore {
+impl TaskLog for NodeStore {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
         let deed = async move {
             let offer = Offer::of(&commit);
@@ -88,18 +88,21 @@ impl Store for NodeStore {
         &'a self,
         scope: &'a Scope,
         id: &'a TaskId,
-        room: &'a Room,
+        bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        self.read("reading a task", async { self.below.task(scope, id, room).await })
+        self.read("reading a task", async move { self.below.task(scope, id, bytes_max).await })
     }
 
     fn task_as_accepted<'a>(
         &'a self,
         scope: &'a Scope,
         accepted: &'a Accepted,
-        room: &'a Room,
+        bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>> {
-        self.read("reading an earlier task", async { self.below.task_as_accepted(scope, accepted, room).await })
+        self.read(
+            "reading an earlier task",
+            async move { self.below.task_as_accepted(scope, accepted, bytes_max).await },
+        )
     }
 
     fn artifact<'a>(
@@ -131,19 +134,23 @@ impl Store for NodeStore {
     fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>> {
         self.read("looking for a key", async move { self.below.find_accepted(key).await })
     }
+}
 
-    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
-        self.read("reading webhooks", async move { self.below.push_configs(key).await })
+impl Runs for NodeStore {
+    fn due_runs<'a>(&'a self, agents: &'a [AgentName], limit: usize) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        self.read("looking for due runs", async move { self.below.due_runs(agents, limit).await })
     }
 
-    fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
-        self.read("claiming runs", async move {
-            let claimed = self.below.claim_runs(claim).await?;
-            for run in &claimed {
-                self.audit.gave(&self.life, &run.stored);
-            }
-            Ok(claimed)
-        })
+    fn due_runs_of_others<'a>(
+        &'a self,
+        agents: &'a [AgentName],
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        self.read(
+            "looking for runs of others",
+            async move { self.below.due_runs_of_others(agents, after, limit).await },
+        )
     }
 
     fn begin_runs(&self, begun: Vec<(TaskKey, u64)>) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
@@ -165,6 +172,12 @@ impl Store for NodeStore {
     fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>> {
         self.read("releasing leases", async move { self.below.release_leases(released).await })
     }
+}
+
+impl Deliveries for NodeStore {
+    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
+        self.read("reading webhooks", async move { self.below.push_configs(key).await })
+    }
 
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
         self.read("claiming deliveries", async move { self.below.claim_deliveries(limit, claim_ms).await })
@@ -184,7 +197,9 @@ impl Store for NodeStore {
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
         self.read("looking for deliveries", async { self.below.next_delivery_at().await })
     }
+}
 
+impl Upkeep for NodeStore {
     fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
         self.read("pruning", async move { self.below.prune(retention, limit).await })
     }

@@ -81,6 +81,11 @@ impl Weather {
         self.calm.load(Ordering::Relaxed)
     }
 
+    /// Whether nothing goes wrong from beginning to end.
+    pub(super) fn is_fair(&self) -> bool {
+        matches!(self.trouble, Trouble::One(_, 0))
+    }
+
     pub(super) fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }

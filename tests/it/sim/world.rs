@@ -18,7 +18,7 @@ use super::agent::{Deeds, EITHER, FRAIL, PUPPET, PURE, Puppet};
 use super::audit::Audit;
 use super::clocks::SimClock;
 use super::dice::Dice;
-use super::hints::{Bus, NodeHints};
+use super::hints::{Bus, NodeHints, Telling};
 use super::hooks::{NodeWebhook, Receiver};
 use super::journal::{Journal, count};
 use super::life::{End, Life};
@@ -32,12 +32,19 @@ pub(super) type Opener = Box<dyn Fn(&Arc<Life>) -> Arc<dyn Store> + Send + Sync>
 pub(super) struct Build {
     /// Between the nodes and the memory store.
     pub(super) store: fn(Arc<MemoryStore>) -> Opener,
+    /// Between the nodes and the bus.
+    pub(super) hints: Telling,
     pub(super) limits: fn(&mut Limits),
 }
 
 impl Default for Build {
     fn default() -> Self {
-        Self { store: |store| Box::new(move |_| store.clone()), limits: |_| {} }
+        // Every process has a handle of its own.
+        Self {
+            store: |store| Box::new(move |_| Arc::new(store.second_handle())),
+            hints: |hint| Some(hint),
+            limits: |_| {},
+        }
     }
 }
 
@@ -53,6 +60,7 @@ struct Inner {
     /// What is really stored.
     memory: Arc<MemoryStore>,
     open_store: Opener,
+    telling: Telling,
     clock: Arc<SimClock>,
     /// How far all clocks have jumped, whichever way.
     jumped_ms: AtomicI64,
@@ -65,6 +73,8 @@ struct Inner {
 }
 
 struct Node {
+    /// The agents of its processes.
+    serves: Vec<&'static str>,
     clock: Arc<SimClock>,
     process: Mutex<Option<Process>>,
 }
@@ -80,9 +90,10 @@ impl World {
         let journal = Arc::new(Journal::new(keep_steps));
         let clock = Arc::new(SimClock::new());
         let memory = Arc::new(MemoryStore::new(clock.clone(), 100_000));
-        let node = |_| Node { clock: Arc::new(SimClock::new()), process: Mutex::default() };
         // A lone process has nobody to take over from it.
         let nodes = if trouble == Trouble::Seeded { [1, 2, 2, 3][dice.pick(4)] } else { 2 };
+        let serves = agents_of(nodes, trouble, dice).into_iter();
+        let node = |serves| Node { serves, clock: Arc::new(SimClock::new()), process: Mutex::default() };
         let mut limits = limits(dice);
         (build.limits)(&mut limits);
         Self(Arc::new(Inner {
@@ -92,13 +103,14 @@ impl World {
             receiver: Arc::default(),
             bus: Arc::default(),
             open_store: (build.store)(memory.clone()),
+            telling: build.hints,
             memory,
             clock,
             jumped_ms: AtomicI64::new(0),
             ids: Arc::default(),
             deeds: Arc::default(),
             limits,
-            nodes: (0..nodes).map(node).collect(),
+            nodes: serves.map(node).collect(),
             changed: Notify::new(),
         }))
     }
@@ -122,6 +134,11 @@ impl World {
 
     pub(super) fn steps(&self) -> u64 {
         self.0.weather.steps()
+    }
+
+    /// Whether nothing goes wrong from beginning to end.
+    pub(super) fn is_fair(&self) -> bool {
+        self.0.weather.is_fair()
     }
 
     pub(super) fn limits(&self) -> &Limits {
@@ -167,12 +184,14 @@ impl World {
     }
 
     fn launch(&self, node: usize, number: u64) -> Process {
-        let Inner { journal, weather, audit, receiver, bus, open_store, ids, deeds, limits, nodes, .. } = &*self.0;
-        let life = Arc::new(Life::new(node, number));
+        let Inner { journal, weather, audit, receiver, bus, open_store, telling, ids, deeds, limits, nodes, .. } =
+            &*self.0;
+        let life = Arc::new(Life::new(node, number, nodes[node].serves.clone()));
         journal.say(|| format!("{} starts", life.name));
         let below = open_store(&life);
         let store = NodeStore { below, life: life.clone(), weather: weather.clone(), audit: audit.clone() };
-        let hints = NodeHints { bus: bus.clone(), life: life.clone(), weather: weather.clone() };
+        let (bus, telling) = (bus.clone(), *telling);
+        let hints = NodeHints { bus, telling, life: life.clone(), weather: weather.clone() };
         let webhook = NodeWebhook {
             receiver: receiver.clone(),
             life: life.clone(),
@@ -187,7 +206,7 @@ impl World {
             .limits(limits.clone());
         let traits = Traits::default();
         let puppet = Puppet { life: life.clone(), journal: journal.clone(), deeds: deeds.clone(), traits };
-        for name in [PUPPET, PURE, EITHER, FRAIL] {
+        for name in &life.serves {
             engine = engine.agent(registered(name, &puppet));
         }
         let engine = engine.build();
@@ -198,12 +217,12 @@ impl World {
         process
     }
 
-    /// A process that takes calls, whichever `pick` says; waits while there is none. It may stand still.
+    /// A process that takes calls for this agent, whichever `pick` says; waits while there is none. It may stand still.
     pub(super) async fn process(&self, pick: usize, agent: &str) -> (Arc<Life>, Arc<dyn Endpoint>) {
         loop {
             let changed = self.0.changed.notified();
-            let alive: Vec<Process> =
-                self.0.nodes.iter().filter_map(|node| node.process.lock().unwrap().clone()).collect();
+            let alive = self.0.nodes.iter().filter_map(|node| node.process.lock().unwrap().clone());
+            let alive: Vec<Process> = alive.filter(|process| process.life.serves.contains(&agent)).collect();
             if !alive.is_empty() {
                 let Process { life, engine } = &alive[pick % alive.len()];
                 return (life.clone(), engine.endpoint(agent).unwrap());
@@ -257,6 +276,21 @@ impl World {
             }
         }
     }
+}
+
+/// Which agents each node serves: every agent somewhere, and in half of the worlds not each of them everywhere.
+fn agents_of(nodes: usize, trouble: Trouble, dice: &mut Dice) -> Vec<Vec<&'static str>> {
+    let mut serves = vec![Vec::new(); nodes];
+    let all_alike = trouble != Trouble::Seeded || dice.one_in(2);
+    for agent in [PUPPET, PURE, EITHER, FRAIL] {
+        let only = (!all_alike && dice.one_in(2)).then(|| dice.pick(nodes));
+        for (node, serves) in serves.iter_mut().enumerate() {
+            if only.is_none_or(|only| only == node) {
+                serves.push(agent);
+            }
+        }
+    }
+    serves
 }
 
 /// Small enough that every bound is met: rings that overflow, pages that end, leases that run out.

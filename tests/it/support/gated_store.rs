@@ -4,15 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use switchboard_core::call::BoxFuture;
-use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
+use switchboard_core::model::{AgentName, ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::memory::MemoryStore;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{
-    Accepted, AcceptedTask, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome,
-    ListPage, ListQuery, LogPage, Release, Retention, Scope, Store, StoreError, StoreStats, StoredHead, StoredTask,
-    TaskKey,
+    Accepted, AcceptedTask, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome, DueRun, LeaseChange,
+    ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use switchboard_engine::ports::{Clock, Outbox, Room};
+use switchboard_engine::ports::{Clock, Deliveries, Outbox, Runs, TaskLog, Upkeep};
 use tokio::sync::watch;
 
 pub(crate) struct GatedStore {
@@ -47,7 +46,7 @@ impl GatedStore {
         })
     }
 
-    /// Answers no commit from now on.
+    /// Answers no commit from now on but those that claim a run.
     pub(crate) fn hold(&self) {
         self.held.send_replace(true);
     }
@@ -83,24 +82,22 @@ impl GatedStore {
     }
 }
 
-impl Store for GatedStore {
+impl TaskLog for GatedStore {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
         if self.fails.load(Ordering::SeqCst) {
             let error = StoreError::Unavailable("the disk is full".to_owned());
             return Box::pin(std::future::ready(Err(CommitError::Store(error))));
         }
+        // A run is taken over whatever else has to wait.
+        let is_claim = matches!(commit.lease, LeaseChange::Claim { .. });
         let written = self.inner.commit(commit);
+        if is_claim {
+            return written;
+        }
         Box::pin(async move {
             let _ = self.held.subscribe().wait_for(|held| !held).await;
             written.await
         })
-    }
-
-    fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.probes.fetch_add(1, Ordering::SeqCst);
-        let fails = self.fails.load(Ordering::SeqCst);
-        let answer = if fails { Err(StoreError::Unavailable("the disk is full".to_owned())) } else { Ok(()) };
-        Box::pin(std::future::ready(answer))
     }
 
     fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>> {
@@ -111,22 +108,22 @@ impl Store for GatedStore {
         &'a self,
         scope: &'a Scope,
         id: &'a TaskId,
-        room: &'a Room,
+        bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
         if self.damaged.load(Ordering::SeqCst) {
             let error = StoreError::Damaged("the checksum does not match".to_owned());
             return Box::pin(std::future::ready(Err(error)));
         }
-        self.inner.task(scope, id, room)
+        self.inner.task(scope, id, bytes_max)
     }
 
     fn task_as_accepted<'a>(
         &'a self,
         scope: &'a Scope,
         accepted: &'a Accepted,
-        room: &'a Room,
+        bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>> {
-        self.inner.task_as_accepted(scope, accepted, room)
+        self.inner.task_as_accepted(scope, accepted, bytes_max)
     }
 
     fn artifact<'a>(
@@ -163,13 +160,20 @@ impl Store for GatedStore {
     fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>> {
         self.inner.find_accepted(key)
     }
+}
 
-    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
-        self.inner.push_configs(key)
+impl Runs for GatedStore {
+    fn due_runs<'a>(&'a self, agents: &'a [AgentName], limit: usize) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        self.inner.due_runs(agents, limit)
     }
 
-    fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
-        self.inner.claim_runs(claim)
+    fn due_runs_of_others<'a>(
+        &'a self,
+        agents: &'a [AgentName],
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        self.inner.due_runs_of_others(agents, after, limit)
     }
 
     fn begin_runs(&self, begun: Vec<(TaskKey, u64)>) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
@@ -186,6 +190,12 @@ impl Store for GatedStore {
 
     fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>> {
         self.inner.release_leases(released)
+    }
+}
+
+impl Deliveries for GatedStore {
+    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
+        self.inner.push_configs(key)
     }
 
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
@@ -205,6 +215,15 @@ impl Store for GatedStore {
 
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
         self.inner.next_delivery_at()
+    }
+}
+
+impl Upkeep for GatedStore {
+    fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.probes.fetch_add(1, Ordering::SeqCst);
+        let fails = self.fails.load(Ordering::SeqCst);
+        let answer = if fails { Err(StoreError::Unavailable("the disk is full".to_owned())) } else { Ok(()) };
+        Box::pin(std::future::ready(answer))
     }
 
     fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {

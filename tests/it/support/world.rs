@@ -8,7 +8,7 @@ use switchboard_core::call::Caller;
 use switchboard_core::model::{AgentCapabilities, AgentCard, Timestamp};
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::{CountingIds, MemoryStore};
-use switchboard_engine::ports::{Clock, Store, Webhook};
+use switchboard_engine::ports::{Clock, Hints, Store, Webhook};
 use switchboard_engine::runs::AgentSource;
 use switchboard_engine::{Engine, Registered};
 use switchboard_stores::sqlite::{SqliteOptions, SqliteStore};
@@ -105,11 +105,12 @@ pub(crate) struct Setup {
     limits: Limits,
     agents: Vec<Registered>,
     webhook: Option<Arc<dyn Webhook>>,
+    hints: Option<Arc<dyn Hints>>,
 }
 
 impl Setup {
     pub(crate) fn on(stock: Stock) -> Self {
-        Self { stock, limits: Limits::default(), agents: Vec::new(), webhook: None }
+        Self { stock, limits: Limits::default(), agents: Vec::new(), webhook: None, hints: None }
     }
 
     /// On a memory store.
@@ -132,6 +133,11 @@ impl Setup {
         self
     }
 
+    pub(crate) fn hints(mut self, hints: Arc<dyn Hints>) -> Self {
+        self.hints = Some(hints);
+        self
+    }
+
     pub(crate) fn start(self) -> World {
         let world = self.start_frozen();
         world.thaw();
@@ -140,10 +146,13 @@ impl Setup {
 
     /// An engine whose loops stand still: it answers calls, but renews no lease and takes nothing up.
     pub(crate) fn start_frozen(self) -> World {
-        let Self { stock, limits, agents, webhook } = self;
+        let Self { stock, limits, agents, webhook, hints } = self;
         let mut engine = Engine::builder(stock.open()).clock(stock.clock.clone()).ids(stock.ids.clone()).limits(limits);
         if let Some(webhook) = webhook {
             engine = engine.webhook(webhook);
+        }
+        if let Some(hints) = hints {
+            engine = engine.hints(hints);
         }
         let first = agents[0].name.to_string();
         for agent in agents {

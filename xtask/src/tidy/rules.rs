@@ -172,6 +172,29 @@ pub(super) const WORDS: &[(Scope, &str, &str)] = &[
     (Comment, "FIXME", "a known fault is mended or written down as an issue, where somebody looks"),
 ];
 
+/// What may be written in some files only of a folder: the folder, the code, the files, and why.
+pub(super) const ONLY_HERE: &[(&str, &str, &[&str], &str)] = &[
+    (
+        "crates/switchboard-engine/src",
+        "store.commit(",
+        // The suite that tests stores writes to them itself.
+        &["crates/switchboard-engine/src/commit.rs", "crates/switchboard-engine/src/contract/given.rs"],
+        "there is one writer: what it does not decide, nobody appends",
+    ),
+    (
+        "crates/switchboard-engine/src/memory",
+        "log.push(",
+        &["crates/switchboard-engine/src/memory/tables.rs"],
+        "a store appends what it is given by a commit, and nothing of its own",
+    ),
+    (
+        "crates/switchboard-stores/src/sqlite",
+        "insert_log.execute(",
+        &["crates/switchboard-stores/src/sqlite/commit.rs"],
+        "a store appends what it is given by a commit, and nothing of its own",
+    ),
+];
+
 /// Beginnings of paths that exist on one machine only.
 pub(super) const MACHINE_PATHS: &[&str] = &["/home/", "/Users/", "/root/", "/work/", "C:\\Users\\"];
 

@@ -191,7 +191,7 @@ mod walls {
 }
 
 mod texts {
-    use super::{Tree, exceptions, rules, seen, source, text};
+    use super::{Tree, exceptions, rules, seen, source, text, workspace_root};
 
     fn check(path: &str, content: &str) -> Vec<String> {
         seen(&text::check(&Tree::of(&[(path, content)])))
@@ -243,6 +243,24 @@ mod texts {
         assert_eq!(has("let x = y; // FIXME: z"), ["crates/x/src/a.rs:2 has FIXME"]);
         assert_eq!(has("// never write todo!() here"), [""; 0]);
         assert_eq!(has("let x = \"todo!() FIXME\"; my_todo!();"), [""; 0]);
+    }
+
+    #[test]
+    fn a_second_writer_is_found() {
+        for (folder, code, only, _) in rules::ONLY_HERE {
+            let text = format!("//! Head.\nfn f() {{ self.{code}); }}\n");
+            let other = format!("{folder}/other/a.rs");
+            assert_eq!(check(&other, &text), [format!("{other}:2 has {code}")]);
+            assert!(only.iter().all(|only| check(only, &text).is_empty()));
+            assert_eq!(check("crates/x/src/a.rs", &text), [""; 0]);
+        }
+        let real = Tree::read(&workspace_root()).expect("the tree can be read");
+        for (_, code, only, _) in rules::ONLY_HERE {
+            for only in *only {
+                let file = real.files.iter().find(|file| file.path == *only).expect("the file is there");
+                assert!(file.text.contains(code), "{only} has {code}, or the rule is about nothing");
+            }
+        }
     }
 
     #[test]

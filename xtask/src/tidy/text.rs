@@ -12,6 +12,7 @@ pub(super) fn check(tree: &Tree) -> Findings {
             length(file, rules::RUST_LINES_MAX, "it holds more than one subject: move one out", &mut findings);
             head(file, &mut findings);
             words(file, &mut findings);
+            only_here(file, &mut findings);
         }
         if is_written_by_hand(file) {
             machine_paths(file, &mut findings);
@@ -48,6 +49,17 @@ fn words(file: &File, findings: &mut Findings) {
         };
         for line in lines_with(half, word) {
             findings.breach(Place::line(&file.path, line), "words left behind", format!("has {word}"), because);
+        }
+    }
+}
+
+fn only_here(file: &File, findings: &mut Findings) {
+    for (folder, code, only, because) in rules::ONLY_HERE {
+        if only.contains(&file.path.as_str()) || !is_under(&file.path, &[folder]) {
+            continue;
+        }
+        for line in lines_with(&source::split(&file.text).code, code) {
+            findings.breach(Place::line(&file.path, line), "only in some files", format!("has {code}"), because);
         }
     }
 }

@@ -39,8 +39,11 @@ pub enum Command {
         turn: u32,
         message: Arc<Message>,
     },
-    /// Give the current turn to a new worker.
-    Claim,
+    /// Give the current turn to a new worker. It is another attempt if the one before was `interrupted`, and none more if
+    /// the turn was given back in order or had not begun.
+    Claim {
+        interrupted: bool,
+    },
 }
 
 #[derive(Clone, Debug)]

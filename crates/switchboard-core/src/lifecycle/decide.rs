@@ -92,11 +92,12 @@ pub fn decide_onto(
                 at: now,
             });
         }
-        Command::Claim => {
+        Command::Claim { interrupted } => {
             if head.is_closed() || !head.running {
                 return Err(Refusal::Closed { state: head.state });
             }
-            events.push(Event::Claimed { fence: head.fence + 1, attempt: head.attempt + 1, at: now });
+            let attempt = head.attempt + u32::from(interrupted);
+            events.push(Event::Claimed { fence: head.fence + 1, attempt, at: now });
         }
     }
     Ok(())

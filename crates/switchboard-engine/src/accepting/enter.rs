@@ -372,7 +372,7 @@ struct Asked {
 fn entered(record: Arc<Record>, folded: Arc<Folded>, events: Arc<[Event]>, opened: bool) -> Entered {
     let key = record.key().expect("a committed record has a key");
     let head = record.head();
-    Entered { record, stored: StoredTask { key, head, folded }, events, opened }
+    Entered { record, stored: StoredTask { key, head, folded, outlined: Vec::new() }, events, opened }
 }
 
 /// Why a record was not opened: its id was taken. One of ours never is, unless the store is in doubt about its own write.

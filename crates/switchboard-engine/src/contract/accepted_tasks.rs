@@ -6,10 +6,9 @@ use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Json, Part, Task, TaskState};
 
 use super::Subject;
-use super::artifacts::room;
+use super::artifacts::linked;
 use super::given::{Pen, chunk, inbound, scope, status, write_parts};
 use super::retention::{DAY_MS, prune, retention};
-use crate::ports::Room;
 use crate::ports::store::{Accepted, AcceptedTask, StoreError};
 
 /// A message taken in, and the task at that moment.
@@ -37,7 +36,7 @@ async fn accept(subject: &dyn Subject, pen: &mut Pen, turn: u32, events: Vec<Eve
     let after_seq = pen.head.seq;
     pen.append(subject, events).await;
     let accepted = Accepted { task_id: pen.head.id.clone(), digest: [0; 32], turn, after_seq };
-    let then = AcceptedTask { task: pen.folded.task.clone(), seq: pen.head.seq, waited };
+    let then = AcceptedTask { task: pen.folded.task.clone(), outlined: Vec::new(), seq: pen.head.seq, waited };
     Moment { accepted, then }
 }
 
@@ -73,31 +72,33 @@ pub async fn a_task_is_shown_as_it_stood_when_a_message_was_accepted(subject: &m
             pen.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
         }
         for Moment { accepted, then } in &moments {
-            let found = subject.store().task_as_accepted(&pen.scope, accepted, &Room::unlimited()).await;
+            let found = subject.store().task_as_accepted(&pen.scope, accepted, u64::MAX).await;
             assert_eq!(found.expect("the log is kept").as_ref(), Some(then), "turn {}", accepted.turn);
         }
     }
     let stranger = scope("", "somebody else", "echo");
-    let found = subject.store().task_as_accepted(&stranger, &moments[0].accepted, &Room::unlimited()).await;
+    let found = subject.store().task_as_accepted(&stranger, &moments[0].accepted, u64::MAX).await;
     assert_eq!(found.expect("answers"), None);
 }
 
-pub async fn what_is_too_large_now_was_a_link_then(subject: &mut dyn Subject) {
+pub async fn what_is_too_large_now_was_outlined_then(subject: &mut dyn Subject) {
     let mut pen = Pen::opened(subject, "t1").await;
     pen.append(subject, vec![write_parts("file", vec![Part::raw(vec![1; 100])], false), chunk("a", "x", false)]).await;
     let early = waits(subject, &mut pen, "early").await;
     pen.append(subject, vec![write_parts("file", vec![Part::raw(vec![2; 200_000])], true)]).await;
     pen.append(subject, vec![chunk("a", "y", true), chunk("b", "z", false)]).await;
     let late = waits(subject, &mut pen, "late").await;
-    let link = Part::url("here:t1/file").with_media_type("application/octet-stream");
+    let link = Part::url("here:file").with_media_type("application/octet-stream");
     for Moment { accepted, then } in [early, late] {
-        let found = subject.store().task_as_accepted(&pen.scope, &accepted, &room(64 << 10)).await;
+        let found = subject.store().task_as_accepted(&pen.scope, &accepted, 64 << 10).await;
         let found = found.expect("the log is kept").expect("it is there");
-        let linked = |mut task: Arc<Task>| {
-            Arc::make_mut(&mut Arc::make_mut(&mut task).artifacts[0]).parts = vec![link.clone()];
+        let bare = |mut task: Arc<Task>| {
+            Arc::make_mut(&mut Arc::make_mut(&mut task).artifacts[0]).parts.clear();
             task
         };
-        assert_eq!(found, AcceptedTask { task: linked(then.task), ..then });
+        assert_eq!(linked(&found.outlined, "file").parts, std::slice::from_ref(&link));
+        let outlined = found.outlined.clone();
+        assert_eq!(found, AcceptedTask { task: bare(then.task), outlined, ..then });
     }
 }
 
@@ -108,6 +109,6 @@ pub async fn a_compacted_task_no_longer_knows_how_it_stood(subject: &mut dyn Sub
     pen.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
     subject.clock().advance_ms(7 * DAY_MS);
     assert!(prune(subject, retention(subject)).await > 0);
-    let found = subject.store().task_as_accepted(&pen.scope, &moment.accepted, &Room::unlimited()).await;
+    let found = subject.store().task_as_accepted(&pen.scope, &moment.accepted, u64::MAX).await;
     assert!(matches!(found, Err(StoreError::Pruned)), "{found:?}");
 }

@@ -4,25 +4,20 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use switchboard_core::lifecycle::Event;
-use switchboard_core::model::{Artifact, ArtifactId, Json, Part, PartContent, TaskId, TaskState};
+use switchboard_core::model::{Artifact, Json, Part, PartContent, TaskState};
 
 use super::Subject;
 use super::given::{Pen, anyone, chunk, now, scope, status, write_parts};
 use super::lists::everything;
 use crate::ports::download::StoredArtifact;
-use crate::ports::room::{Links, Room};
+use crate::ports::outline::Outline;
 use crate::ports::store::{ListQuery, Retention, Scope, Store, StoreError};
 
-struct Here;
-
-impl Links for Here {
-    fn artifact(&self, _: &Scope, task: &TaskId, artifact: &ArtifactId, part: Option<u64>) -> String {
-        format!("here:{task}/{artifact}{}", part.map(|part| format!("#{part}")).unwrap_or_default())
-    }
-}
-
-pub(super) fn room(bytes_max: u64) -> Room {
-    Room { bytes_max, links: Arc::new(Here) }
+/// What an artifact becomes for a reader, with made-up addresses.
+pub(super) fn linked(outlines: &[Outline], id: &str) -> Artifact {
+    let outline = outlines.iter().find(|outline| outline.bare().artifact_id.as_str() == id);
+    let outline = outline.expect("it was left out").clone();
+    outline.linked_by(|part| format!("here:{id}{}", part.map(|part| format!("#{part}")).unwrap_or_default()))
 }
 
 fn bytes(length: usize, seed: usize) -> Vec<u8> {
@@ -192,7 +187,7 @@ pub async fn a_reader_sees_the_artifact_as_it_was_when_it_came(subject: &mut dyn
     assert!(matches!(gone, Err(StoreError::Pruned)), "the task is gone");
 }
 
-pub async fn what_there_is_no_room_for_is_a_link(subject: &mut dyn Subject) {
+pub async fn what_there_is_no_room_for_is_outlined(subject: &mut dyn Subject) {
     let mut pen = Pen::opened(subject, "t1").await;
     let mut first = Artifact::new("file", vec![Part::raw(bytes(40_000, 1)).with_media_type("a/b").with_filename("f")]);
     first.name = Some("first".to_owned());
@@ -218,8 +213,7 @@ pub async fn what_there_is_no_room_for_is_a_link(subject: &mut dyn Subject) {
             subject.restart();
         }
         let store = subject.store();
-        let stored =
-            store.task(&pen.scope, &pen.head.id, &room(64 << 10)).await.expect("answers").expect("it is there");
+        let stored = store.task(&pen.scope, &pen.head.id, 64 << 10).await.expect("answers").expect("it is there");
         assert_eq!((&stored.head, &stored.folded.open_turns), (&pen.head, &pen.folded.open_turns));
         let (task, whole) = (&stored.folded.task, &pen.folded.task);
         assert_eq!((&task.history, &task.status), (&whole.history, &whole.status));
@@ -227,11 +221,13 @@ pub async fn what_there_is_no_room_for_is_a_link(subject: &mut dyn Subject) {
         assert_eq!(shown, ["note", "file", "page", "last"]);
         assert_eq!(task.artifact("note"), whole.artifact("note"));
         assert_eq!(task.artifact("last"), whole.artifact("last"));
-        let link = Part::url("here:t1/file").with_media_type("a/b").with_filename("f");
-        let expected = Artifact { parts: vec![link], ..whole.artifact("file").expect("written").clone() };
-        assert_eq!(task.artifact("file"), Some(&expected));
-        let expected = vec![Part::text("look:"), Part::url("here:t1/page#1").with_media_type("image/png")];
-        assert_eq!(task.artifact("page").map(|page| &page.parts), Some(&expected));
+        let file = whole.artifact("file").expect("written");
+        assert_eq!(task.artifact("file"), Some(&Artifact { parts: Vec::new(), ..file.clone() }));
+        let link = Part::url("here:file").with_media_type("a/b").with_filename("f");
+        assert_eq!(linked(&stored.outlined, "file"), Artifact { parts: vec![link], ..file.clone() });
+        let expected = vec![Part::text("look:"), Part::url("here:page#1").with_media_type("image/png")];
+        assert_eq!(linked(&stored.outlined, "page").parts, expected);
+        assert_eq!(stored.outlined.len(), 2);
         // With room for it, everything is there.
         pen.check(subject).await;
     }
@@ -243,7 +239,7 @@ pub async fn a_page_that_has_no_room_ends_early(subject: &mut dyn Subject) {
         pen.append(subject, vec![write_parts("a", vec![Part::raw(bytes(20_000, number))], false)]).await;
         subject.clock().advance_ms(10);
     }
-    let mut query = ListQuery { room: room(50_000), ..everything(100) };
+    let mut query = ListQuery { bytes_max: 50_000, ..everything(100) };
     let mut pages = Vec::new();
     loop {
         let page = subject.store().list(&anyone(), &query).await.expect("lists are read");
@@ -257,10 +253,10 @@ pub async fn a_page_that_has_no_room_ends_early(subject: &mut dyn Subject) {
         }
     }
     assert_eq!(pages, [2, 2, 2]);
-    let tight = ListQuery { room: room(1_000), ..everything(100) };
+    let tight = ListQuery { bytes_max: 1_000, ..everything(100) };
     let page = subject.store().list(&anyone(), &tight).await.expect("lists are read");
-    let PartContent::Url(url) = &page.tasks[0].folded.task.artifacts[0].parts[0].content else { panic!("no link") };
-    assert_eq!(url, "here:t5/a");
+    assert_eq!(page.tasks[0].folded.task.artifacts[0].parts, []);
+    assert_eq!(linked(&page.tasks[0].outlined, "a").parts[0].content, PartContent::Url("here:a".to_owned()));
     let bare = ListQuery { artifacts: false, ..tight };
     assert!(subject.store().list(&anyone(), &bare).await.expect("lists are read").next.is_some());
 }

@@ -7,15 +7,14 @@ use switchboard_core::lifecycle::Head;
 use switchboard_core::model::Dialect;
 
 use super::Subject;
-use super::given::{LEASE_MS, Pen, anyone, now, webhook};
-use crate::ports::store::{Accept, ClaimRuns, CommitError, Delivery, DeliveryOutcome, PushChange, Release};
+use super::given::{self, LEASE_MS, Pen, anyone, now, webhook};
+use crate::ports::store::{Accept, CommitError, Delivery, DeliveryOutcome, PushChange, Release};
 
 const DAY_MS: i64 = 86_400_000;
 const CLAIM_MS: u32 = 60_000;
 
 async fn claimed(subject: &dyn Subject) -> usize {
-    let claim = ClaimRuns { limit: 10, lease_ms: LEASE_MS, at_work: Arc::new(|_, _| false) };
-    subject.store().claim_runs(claim).await.expect("runs are claimed").len()
+    given::claim(subject, 10).await.len()
 }
 
 async fn deliveries(subject: &dyn Subject) -> Vec<Delivery> {
@@ -120,7 +119,7 @@ pub async fn a_key_is_known_while_ages_do_not_count(subject: &mut dyn Subject) {
         let opening = pen.opening(subject, "hello");
         let mut commit = pen.commit(subject, vec![opening]);
         let expires = now(subject).plus_ms(DAY_MS);
-        (commit.lease_ms, commit.accept) = (Some(LEASE_MS), Some(Accept { expires, ..accept.clone() }));
+        (commit.lease, commit.accept) = (given::TAKEN, Some(Accept { expires, ..accept.clone() }));
         pen.try_write(subject, commit).await
     };
     open(subject, "t1").await.expect("it is new");

@@ -4,16 +4,20 @@
 use std::sync::Arc;
 
 use switchboard_core::call::Owner;
-use switchboard_core::lifecycle::{Event, Folded, Head, Inbound, is_needed_to_fold};
+use switchboard_core::lifecycle::{Bounds, Command, Event, Folded, Head, Inbound, decide, is_needed_to_fold};
 use switchboard_core::model::{
-    Artifact, AuthenticationInfo, Dialect, Message, Part, PushConfig, Role, TaskState, Timestamp,
+    AgentName, Artifact, AuthenticationInfo, Dialect, Message, Part, PushConfig, Role, TaskState, Timestamp,
 };
 
 use super::Subject;
-use crate::ports::Room;
-use crate::ports::store::{Commit, CommitError, LoggedCommit, Scope, Store, StoreError, Target, TaskKey};
+use crate::ports::store::{
+    Commit, CommitError, DueRun, LeaseChange, LoggedCommit, Scope, Store, StoreError, StoredHead, Target, TaskKey,
+};
 
 pub const LEASE_MS: u32 = 30_000;
+
+/// The agent of [`anyone`].
+const AGENT: &str = "echo";
 
 #[must_use]
 pub fn scope(tenant: &str, principal: &str, agent: &str) -> Scope {
@@ -22,7 +26,7 @@ pub fn scope(tenant: &str, principal: &str, agent: &str) -> Scope {
 
 #[must_use]
 pub fn anyone() -> Scope {
-    scope("", "", "echo")
+    scope("", "", AGENT)
 }
 
 /// Writes one record, and remembers what it wrote.
@@ -50,7 +54,7 @@ impl Pen {
         let mut pen = Self::new(anyone(), id, "ctx");
         let opened = pen.opening(subject, "hello");
         let mut commit = pen.commit(subject, vec![opened]);
-        commit.lease_ms = Some(LEASE_MS);
+        commit.lease = TAKEN;
         pen.write(subject, commit).await;
         pen
     }
@@ -86,8 +90,7 @@ impl Pen {
             folds: is_needed_to_fold(self.head.state, &events),
             events: events.into(),
             head: Arc::new(head),
-            lease_ms: None,
-            waits: false,
+            lease: LeaseChange::Keep,
             push: Vec::new(),
             accept: None,
             at: now(subject),
@@ -148,12 +151,9 @@ impl Pen {
         let (store, id) = (subject.store(), &self.head.id);
         let stored = store.head(&self.scope, id).await.expect("heads are read").expect("the record is there");
         assert_eq!((stored.key, &stored.scope, &stored.head), (self.key(), &self.scope, &self.head));
-        let stored = store
-            .task(&self.scope, id, &Room::unlimited())
-            .await
-            .expect("tasks are read")
-            .expect("the record is there");
+        let stored = store.task(&self.scope, id, u64::MAX).await.expect("tasks are read").expect("the record is there");
         assert_eq!((stored.key, &stored.head, &*stored.folded), (self.key(), &self.head, &self.folded));
+        assert_eq!(stored.outlined, [], "there is room for everything");
     }
 }
 
@@ -181,6 +181,55 @@ pub async fn read_log(
         after = last.first_seq + visible - 1;
         all.extend(commits);
     }
+}
+
+/// The lease of a run that begins with its commit.
+pub const TAKEN: LeaseChange = LeaseChange::Take { lease_ms: LEASE_MS, waits: false };
+
+/// Runs that nobody holds, as a process finds them that serves the agent of [`anyone`].
+pub async fn due(store: &dyn Store, limit: usize) -> Vec<DueRun> {
+    store.due_runs(&[AgentName::from(AGENT)], limit).await.expect("due runs are listed")
+}
+
+/// Takes a run over as the engine does, and gives back its head after that.
+///
+/// # Errors
+/// What the store says.
+pub async fn try_claim(store: &dyn Store, at: Timestamp, run: &DueRun) -> Result<StoredHead, CommitError> {
+    let StoredHead { key, scope, head: before } = &run.stored;
+    let bounds = Bounds { inbox_messages_max: 1, artifacts_max: 1, artifact_bytes_max: 1, write_bytes_max: 1 };
+    let interrupted = run.interrupted;
+    let events = decide(before, Command::Claim { interrupted }, &bounds, at).expect("the run can be claimed");
+    let mut head = Head::clone(before);
+    head.apply_commit(&events);
+    let head = Arc::new(head);
+    let commit = Commit {
+        target: Target::Existing { key: *key, expected_version: before.version },
+        fence: None,
+        folds: is_needed_to_fold(before.state, &events),
+        events: events.into(),
+        head: head.clone(),
+        lease: LeaseChange::Claim { lease_ms: LEASE_MS, interrupted },
+        push: Vec::new(),
+        accept: None,
+        at,
+        folded: None,
+    };
+    store.commit(commit).await?;
+    Ok(StoredHead { key: *key, scope: scope.clone(), head })
+}
+
+/// Claims every run that is due, at most `limit`; those that cannot be read are left out. Gives them back as they are then.
+pub async fn claim(subject: &dyn Subject, limit: usize) -> Vec<DueRun> {
+    let mut claimed = Vec::new();
+    for run in due(subject.store(), limit).await {
+        match try_claim(subject.store(), now(subject), &run).await {
+            Ok(stored) => claimed.push(DueRun { stored, ..run }),
+            Err(CommitError::Store(StoreError::Damaged(_))) => {}
+            Err(error) => panic!("a run that is due was not claimed: {error:?}"),
+        }
+    }
+    claimed
 }
 
 #[must_use]

@@ -3,40 +3,33 @@
 use std::sync::Arc;
 
 use switchboard_core::lifecycle::Event;
-use switchboard_core::model::TaskState;
+use switchboard_core::model::{AgentName, TaskState};
 
 use super::Subject;
-use super::given::{LEASE_MS, Pen, anyone, chunk, inbound, now, status};
-use crate::ports::store::{ClaimRuns, ClaimedRun, CommitError, Release, TaskKey};
+use super::given::{self, LEASE_MS, Pen, anyone, chunk, due, inbound, now, scope, status, try_claim};
+use crate::ports::store::{CommitError, DueRun, LeaseChange, Release, StoredHead, TaskKey};
 
-async fn claim_as(subject: &dyn Subject, at_work: &[(TaskKey, u64)], limit: usize) -> Vec<ClaimedRun> {
-    let at_work = at_work.to_vec();
-    let at_work = Arc::new(move |key, fence| at_work.contains(&(key, fence)));
-    let claim = ClaimRuns { limit, lease_ms: LEASE_MS, at_work };
-    subject.store().claim_runs(claim).await.expect("runs are claimed")
-}
-
-/// Claims for a process that is at work on nothing.
-async fn claim(subject: &dyn Subject) -> Vec<ClaimedRun> {
-    claim_as(subject, &[], 10).await
+/// Claims what there is.
+async fn claim(subject: &dyn Subject) -> Vec<DueRun> {
+    given::claim(subject, 10).await
 }
 
 /// Claims what there is, which must be this record, left by somebody who died, and tells the pen.
 async fn claim_only(subject: &dyn Subject, pen: &mut Pen) {
-    claimed_only(subject, pen, false).await;
+    claimed_only(subject, pen, true).await;
 }
 
 /// The same for a record that was given back.
 async fn claim_released(subject: &dyn Subject, pen: &mut Pen) {
-    claimed_only(subject, pen, true).await;
+    claimed_only(subject, pen, false).await;
 }
 
-async fn claimed_only(subject: &dyn Subject, pen: &mut Pen, was_released: bool) {
+async fn claimed_only(subject: &dyn Subject, pen: &mut Pen, interrupted: bool) {
     let mut claimed = claim(subject).await;
     assert_eq!(claimed.iter().map(|run| run.stored.key).collect::<Vec<_>>(), [pen.key()]);
-    let ClaimedRun { stored, was_released: said } = claimed.remove(0);
-    assert_eq!((&stored.scope, said), (&pen.scope, was_released));
-    let (fence, attempt) = (pen.head.fence + 1, pen.head.attempt + u32::from(!was_released));
+    let DueRun { stored, interrupted: said } = claimed.remove(0);
+    assert_eq!((&stored.scope, said), (&pen.scope, interrupted));
+    let (fence, attempt) = (pen.head.fence + 1, pen.head.attempt + u32::from(interrupted));
     let event = Event::Claimed { fence, attempt, at: now(subject) };
     let mut expected = pen.head.clone();
     Arc::make_mut(&mut expected).apply_commit(std::slice::from_ref(&event));
@@ -232,13 +225,13 @@ pub async fn a_run_that_has_not_begun_was_not_interrupted(subject: &mut dyn Subj
     let mut pen = Pen::new(anyone(), "t1", "ctx");
     let opening = pen.opening(subject, "hello");
     let mut commit = pen.commit(subject, vec![opening]);
-    (commit.lease_ms, commit.waits) = (Some(LEASE_MS), true);
+    commit.lease = LeaseChange::Take { lease_ms: LEASE_MS, waits: true };
     pen.write(subject, commit).await;
     assert_eq!(claim(subject).await.len(), 0, "one that waits is held like one at work");
     let claim_unbegun = async |subject: &mut dyn Subject, pen: &mut Pen| {
         let mut claimed = claim(subject).await;
-        let ClaimedRun { stored, was_released } = claimed.remove(0);
-        assert_eq!((claimed.len(), stored.key, was_released), (0, pen.key(), true));
+        let DueRun { stored, interrupted } = claimed.remove(0);
+        assert_eq!((claimed.len(), stored.key, interrupted), (0, pen.key(), false));
         assert_eq!((stored.head.fence, stored.head.attempt), (pen.head.fence + 1, pen.head.attempt));
         let (fence, attempt) = (stored.head.fence, stored.head.attempt);
         let event = Event::Claimed { fence, attempt, at: now(subject) };
@@ -269,23 +262,92 @@ pub async fn a_run_that_has_not_begun_was_not_interrupted(subject: &mut dyn Subj
     pen.check(subject).await;
 }
 
-pub async fn a_process_does_not_claim_what_it_is_at_work_on(subject: &mut dyn Subject) {
-    let alive = Pen::opened(subject, "t1").await;
-    let mut silent = Pen::opened(subject, "t2").await;
-    let at_work = [(alive.key(), alive.head.fence)];
+/// A renewal is no new version, so the claim itself must look at the lease.
+pub async fn a_run_whose_holder_came_back_after_it_was_listed_is_not_claimed(subject: &mut dyn Subject) {
+    let mut pen = Pen::opened(subject, "t1").await;
     subject.clock().advance_ms(i64::from(LEASE_MS) * 3);
-    let claimed = claim_as(subject, &at_work, 10).await;
-    assert_eq!(claimed.iter().map(|run| run.stored.key).collect::<Vec<_>>(), [silent.key()]);
-    silent.head = claimed[0].stored.head.clone();
-    // It has been renewed, so nobody else can have it either; and one that is at work on an older fence is not meant.
+    let listed = due(subject.store(), 10).await.remove(0);
+    assert_eq!(renew(subject, &[(pen.key(), pen.head.fence)]).await, []);
+    let refused = try_claim(subject.store(), now(subject), &listed).await;
+    assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
+    pen.check(subject).await;
     assert_eq!(claim(subject).await.len(), 0);
-    assert_eq!(renew(subject, &at_work).await, []);
     subject.clock().advance_ms(i64::from(LEASE_MS));
-    let claimed = claim_as(subject, &[(alive.key(), alive.head.fence), (silent.key(), 1)], 10).await;
-    assert_eq!(claimed.iter().map(|run| run.stored.key).collect::<Vec<_>>(), [silent.key()]);
-    // At a restart nobody is at work, whatever is said.
-    subject.restart();
-    assert_eq!(claim_as(subject, &at_work, 10).await.len(), 2);
+    claim_only(subject, &mut pen).await;
+    // Claimed once, it is not to be had again, by a list of before nor by one of its own.
+    let refused = try_claim(subject.store(), now(subject), &listed).await;
+    assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
+    let unlisted = DueRun { stored: subject_head(subject, &pen).await, interrupted: true };
+    let refused = try_claim(subject.store(), now(subject), &unlisted).await;
+    assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
+    pen.check(subject).await;
+}
+
+async fn subject_head(subject: &dyn Subject, pen: &Pen) -> StoredHead {
+    subject.store().head(&pen.scope, &pen.head.id).await.expect("heads are read").expect("it is there")
+}
+
+/// That a run begins is no new version either, and decides whether the claim is another attempt.
+pub async fn a_run_that_began_after_it_was_listed_is_not_claimed_as_one_that_had_not(subject: &mut dyn Subject) {
+    let mut pen = Pen::new(anyone(), "t1", "ctx");
+    let opening = pen.opening(subject, "hello");
+    let mut commit = pen.commit(subject, vec![opening]);
+    commit.lease = LeaseChange::Take { lease_ms: LEASE_MS, waits: true };
+    pen.write(subject, commit).await;
+    subject.clock().advance_ms(LEASE_MS.into());
+    let listed = due(subject.store(), 10).await.remove(0);
+    assert!(!listed.interrupted, "it waits for its place");
+    assert_eq!(begin(subject, &pen).await, []);
+    let refused = try_claim(subject.store(), now(subject), &listed).await;
+    assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
+    claim_only(subject, &mut pen).await;
+    assert_eq!(pen.head.attempt, 2);
+    pen.check(subject).await;
+}
+
+/// A process must not take, or put off, what only others can work on.
+pub async fn runs_of_agents_that_are_not_asked_for_are_not_listed(subject: &mut dyn Subject) {
+    let mut others = Vec::new();
+    for number in 0..5 {
+        let mut pen = Pen::new(scope("", "", &format!("other-{}", number % 2)), &format!("o{number}"), "ctx");
+        let opening = pen.opening(subject, "hello");
+        let mut commit = pen.commit(subject, vec![opening]);
+        commit.lease = given::TAKEN;
+        pen.write(subject, commit).await;
+        others.push(pen);
+    }
+    release(subject, &[(others[0].key(), 1), (others[1].key(), 1)], 0).await;
+    let mut own = Pen::opened(subject, "t1").await;
+    for restarted in [false, true] {
+        if restarted {
+            subject.restart();
+        } else {
+            subject.clock().advance_ms(LEASE_MS.into());
+        }
+        // However many wait, they do not take the places of others.
+        let listed = due(subject.store(), 1).await;
+        assert_eq!(listed.iter().map(|run| run.stored.key).collect::<Vec<_>>(), [own.key()]);
+        let store = subject.store();
+        let of_others = async |after, limit| -> Vec<TaskKey> {
+            let echo = [AgentName::from("echo")];
+            let found = store.due_runs_of_others(&echo, after, limit).await.expect("due runs are listed");
+            found.into_iter().map(|run| run.stored.key).collect()
+        };
+        let keys: Vec<TaskKey> = others.iter().map(Pen::key).collect();
+        assert_eq!(of_others(None, 10).await, keys);
+        assert_eq!(of_others(None, 2).await, keys[..2]);
+        assert_eq!(of_others(Some(keys[1]), 2).await, keys[2..4]);
+        assert_eq!(of_others(Some(keys[4]), 2).await, []);
+        let both = [AgentName::from("other-0"), AgentName::from("echo")];
+        let found = store.due_runs(&both, 10).await.expect("due runs are listed");
+        assert_eq!(found.len(), 4);
+        assert!(found.iter().all(|run| both.contains(&run.stored.scope.agent)));
+        assert_eq!(store.due_runs(&[], 10).await.expect("due runs are listed").len(), 0);
+        claim_only(subject, &mut own).await;
+    }
+    for pen in &others {
+        pen.check(subject).await;
+    }
 }
 
 pub async fn a_commit_of_the_run_leaves_its_lease_alone(subject: &mut dyn Subject) {
@@ -301,7 +363,7 @@ pub async fn a_commit_of_the_run_leaves_its_lease_alone(subject: &mut dyn Subjec
         .await;
     assert_eq!(renew(subject, &[(pen.key(), fence)]).await, []);
     let mut commit = pen.commit(subject, vec![chunk("a", "x", false)]);
-    commit.lease_ms = Some(1000);
+    commit.lease = LeaseChange::Take { lease_ms: 1000, waits: false };
     pen.write(subject, commit).await;
     subject.clock().advance_ms(1000);
     claim_only(subject, &mut pen).await;
@@ -316,7 +378,7 @@ pub async fn a_claim_takes_no_more_than_it_was_asked_for(subject: &mut dyn Subje
     subject.restart();
     let mut claimed = Vec::new();
     loop {
-        let some = claim_as(subject, &[], 3).await;
+        let some = given::claim(subject, 3).await;
         assert!(some.len() <= 3);
         if some.is_empty() {
             break;

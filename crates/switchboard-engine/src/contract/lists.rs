@@ -5,7 +5,6 @@ use switchboard_core::model::TaskState;
 
 use super::Subject;
 use super::given::{Pen, anyone, chunk, inbound, now, scope, status};
-use crate::ports::Room;
 use crate::ports::store::{ListPage, ListQuery, Retention, Scope};
 
 /// No filter at all.
@@ -18,7 +17,7 @@ pub fn everything(page_size: usize) -> ListQuery {
         page_size,
         after: None,
         artifacts: true,
-        room: Room::unlimited(),
+        bytes_max: u64::MAX,
     }
 }
 

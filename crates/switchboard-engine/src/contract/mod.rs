@@ -2,6 +2,9 @@
 //! `switchboard_engine::store_contract!(make);`, which gives one test per behaviour; so two stores that pass behave the
 //! same to the engine.
 //!
+//! A store that several processes share also implements [`SharedSubject`], which gives two handles on the same data, and
+//! writes `switchboard_engine::shared_store_contract!(make);`.
+//!
 //! Behaviours write through a [`given::Pen`], which knows what the store must then answer: after whatever a behaviour
 //! does, the stored task equals the fold of the stored log.
 
@@ -16,6 +19,7 @@ pub mod logs;
 pub mod outbox;
 pub mod records;
 pub mod retention;
+pub mod sharing;
 pub mod webhooks;
 
 use std::future::Future;
@@ -30,6 +34,13 @@ pub trait Subject: Send + Sync {
     fn clock(&self) -> &ManualClock;
     /// What a restart of the process does: everything durable is still there, and whoever held a lease is gone.
     fn restart(&mut self);
+}
+
+/// A store that several processes share, each through a handle of its own that has nothing in common with the others but the
+/// data.
+pub trait SharedSubject: Subject {
+    /// Another handle on the data of [`Subject::store`].
+    fn second(&self) -> &dyn Store;
 }
 
 /// Longer than any behaviour takes on the busiest machine.
@@ -74,7 +85,7 @@ macro_rules! store_contract {
             artifacts: a_part_can_be_had_alone,
             artifacts: only_the_owner_finds_an_artifact,
             artifacts: a_reader_sees_the_artifact_as_it_was_when_it_came,
-            artifacts: what_there_is_no_room_for_is_a_link,
+            artifacts: what_there_is_no_room_for_is_outlined,
             artifacts: a_page_that_has_no_room_ends_early,
             lists: a_scope_lists_its_own_tasks_newest_status_first,
             lists: filters_by_context_state_and_time_combine,
@@ -89,7 +100,7 @@ macro_rules! store_contract {
             accepts: a_key_is_free_again_after_its_window,
             accepts: a_key_far_in_the_future_is_found,
             accepted_tasks: a_task_is_shown_as_it_stood_when_a_message_was_accepted,
-            accepted_tasks: what_is_too_large_now_was_a_link_then,
+            accepted_tasks: what_is_too_large_now_was_outlined_then,
             accepted_tasks: a_compacted_task_no_longer_knows_how_it_stood,
             webhooks: a_config_is_read_back_and_replaced_and_deleted,
             webhooks: a_commit_makes_a_webhook_due_and_a_delivery_settles_it,
@@ -122,7 +133,9 @@ macro_rules! store_contract {
             leases: a_run_that_waits_and_is_canceled_is_due_at_once,
             leases: a_run_given_back_in_order_has_not_been_tried_once_more,
             leases: a_run_that_has_not_begun_was_not_interrupted,
-            leases: a_process_does_not_claim_what_it_is_at_work_on,
+            leases: a_run_whose_holder_came_back_after_it_was_listed_is_not_claimed,
+            leases: a_run_that_began_after_it_was_listed_is_not_claimed_as_one_that_had_not,
+            leases: runs_of_agents_that_are_not_asked_for_are_not_listed,
             leases: a_commit_of_the_run_leaves_its_lease_alone,
             leases: a_claim_takes_no_more_than_it_was_asked_for,
             clocks: a_lease_lasts_as_long_as_it_would_have_when_the_clock_is_set_back,
@@ -149,5 +162,26 @@ macro_rules! store_contract {
                 $crate::contract::within_limit($crate::contract::$room::$behaviour(&mut subject)).await;
             }
         )*
+    };
+}
+
+/// One test per behaviour of a store that several processes share. `make` gives a fresh, empty [`SharedSubject`].
+#[macro_export]
+macro_rules! shared_store_contract {
+    ($make:path) => {
+        $crate::store_contract! { @each $make:
+            sharing: each_handle_reads_what_the_other_wrote,
+            sharing: of_two_commits_on_the_same_version_one_is_a_conflict,
+            sharing: of_two_that_open_the_same_id_one_is_a_conflict,
+            sharing: a_run_that_both_see_is_claimed_by_one,
+            sharing: a_lease_renewed_through_one_handle_is_not_claimed_through_the_other,
+            sharing: a_run_released_through_one_handle_is_claimed_through_the_other,
+            sharing: a_run_taken_over_is_fenced_off_and_lost_to_the_first_handle,
+            sharing: a_run_that_begins_through_one_handle_is_interrupted_for_the_other,
+            sharing: a_cancel_asked_for_through_one_handle_is_found_through_the_other,
+            sharing: a_key_used_through_one_handle_is_a_duplicate_through_the_other,
+            sharing: a_delivery_is_claimed_through_one_handle_only,
+            sharing: each_handle_lists_the_runs_of_its_own_agents,
+        }
     };
 }

@@ -8,7 +8,6 @@ use switchboard_core::model::{Artifact, Dialect, Json, Message, Part, Role, Task
 
 use super::Subject;
 use super::given::{Pen, anyone, chunk, inbound, message, now, scope, status, write_parts};
-use crate::ports::Room;
 use crate::ports::store::{CommitError, ListQuery, Target, TaskKey};
 
 pub async fn a_new_task_is_read_back_whole(subject: &mut dyn Subject) {
@@ -91,7 +90,7 @@ pub async fn a_foreign_task_is_a_missing_task(subject: &mut dyn Subject) {
     for scope in &foreign {
         let store = subject.store();
         assert!(store.head(scope, &pen.head.id).await.expect("answers").is_none(), "{scope:?}");
-        assert!(store.task(scope, &pen.head.id, &Room::unlimited()).await.expect("answers").is_none(), "{scope:?}");
+        assert!(store.task(scope, &pen.head.id, u64::MAX).await.expect("answers").is_none(), "{scope:?}");
         let page = store.list(scope, &everything()).await.expect("answers");
         assert_eq!((page.tasks.len(), page.total), (0, 0), "{scope:?}");
     }
@@ -132,7 +131,7 @@ pub async fn many_turns_fold_to_the_same_task_with_and_without_the_hint(subject:
             pen.append(subject, vec![Event::Checkpoint { value: Json::from_trusted(format!("{{\"at\":{turn}}}")) }])
                 .await;
             // A reader in between must not disturb what comes after, nor be disturbed by it.
-            let before = subject.store().task(&pen.scope, &pen.head.id, &Room::unlimited()).await.expect("answers");
+            let before = subject.store().task(&pen.scope, &pen.head.id, u64::MAX).await.expect("answers");
             let seen = before.as_ref().map(|stored| stored.folded.as_ref().clone());
             pen.append(subject, vec![status(subject, TaskState::InputRequired, Some("and then?"))]).await;
             let fence = pen.head.fence + 1;

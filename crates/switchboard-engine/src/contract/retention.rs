@@ -8,7 +8,6 @@ use switchboard_core::model::{Dialect, Part, Role, TaskState};
 use super::Subject;
 use super::given::{Pen, anyone, chunk, inbound, message, now, read_log, status, webhook, write_parts};
 use super::lists::everything;
-use crate::ports::Room;
 use crate::ports::store::{Accept, DeliveryOutcome, PushChange, Retention, StoreError};
 
 pub(super) const DAY_MS: i64 = 86_400_000;
@@ -38,7 +37,7 @@ pub(super) async fn prune(subject: &dyn Subject, retention: Retention) -> usize 
 }
 
 async fn is_there(subject: &dyn Subject, pen: &Pen) -> bool {
-    let task = subject.store().task(&pen.scope, &pen.head.id, &Room::unlimited()).await.expect("tasks are read");
+    let task = subject.store().task(&pen.scope, &pen.head.id, u64::MAX).await.expect("tasks are read");
     let head = subject.store().head(&pen.scope, &pen.head.id).await.expect("heads are read");
     assert_eq!(task.is_some(), head.is_some());
     task.is_some()
@@ -209,12 +208,8 @@ pub async fn a_large_task_goes_completely(subject: &mut dyn Subject) {
     let small = Pen::completed(subject, "t2").await;
     subject.clock().advance_ms(8 * DAY_MS);
     prune(subject, retention(subject)).await;
-    let stored = subject
-        .store()
-        .task(&pen.scope, &pen.head.id, &Room::unlimited())
-        .await
-        .expect("tasks are read")
-        .expect("it is there");
+    let stored =
+        subject.store().task(&pen.scope, &pen.head.id, u64::MAX).await.expect("tasks are read").expect("it is there");
     assert_eq!(stored.folded.task.state(), TaskState::Completed);
     small.check_whole(subject).await;
     subject.clock().advance_ms(30 * DAY_MS);

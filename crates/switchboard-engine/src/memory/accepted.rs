@@ -7,7 +7,7 @@ use switchboard_core::lifecycle::{Event, Folded};
 use switchboard_core::model::{Artifact, ArtifactId};
 
 use super::tables::{LogEntry, Record, Tables};
-use crate::ports::room::{Outline, OutlinedPart, Room};
+use crate::ports::outline::{Outline, OutlinedPart, too_large};
 use crate::ports::store::{Accepted, AcceptedTask, Scope, StoreError};
 
 impl Tables {
@@ -15,15 +15,15 @@ impl Tables {
         &self,
         scope: &Scope,
         accepted: &Accepted,
-        room: &Room,
+        bytes_max: u64,
     ) -> Result<Option<AcceptedTask>, StoreError> {
         let found = self.find(scope, &accepted.task_id);
-        found.map(|(_, record)| record.as_accepted(scope, accepted, room)).transpose()
+        found.map(|(_, record)| record.as_accepted(accepted, bytes_max)).transpose()
     }
 }
 
 impl Record {
-    fn as_accepted(&self, scope: &Scope, accepted: &Accepted, room: &Room) -> Result<AcceptedTask, StoreError> {
+    fn as_accepted(&self, accepted: &Accepted, bytes_max: u64) -> Result<AcceptedTask, StoreError> {
         if accepted.after_seq < self.floor_seq {
             return Err(StoreError::Pruned);
         }
@@ -36,7 +36,7 @@ impl Record {
         let Some((place, waited)) = found else {
             return Err(StoreError::Corrupt(format!("no commit accepted the message of turn {}", accepted.turn)));
         };
-        let too_large = room.too_large(&self.head);
+        let too_large = too_large(&self.head, bytes_max);
         let mut folded = Folded::empty(self.head.id.clone(), self.head.context_id.clone());
         let mut outlines = BTreeMap::new();
         for event in self.log[..=place].iter().flat_map(|entry| entry.commit.events.iter()) {
@@ -50,12 +50,12 @@ impl Record {
             }
         }
         let mut task = Arc::unwrap_or_clone(folded.task);
-        let links = outlines.into_values().map(|outline| outline.linked(room, scope, &self.head.id).into());
-        task.artifacts.extend(links);
+        let outlined: Vec<Outline> = outlines.into_values().collect();
+        task.artifacts.extend(outlined.iter().map(|outline| Arc::new(outline.bare().clone())));
         let place_of =
             |artifact: &Arc<Artifact>| self.head.artifacts.iter().position(|head| head.id == artifact.artifact_id);
         task.artifacts.sort_by_key(place_of);
-        Ok(AcceptedTask { task: Arc::new(task), seq: self.log[place].last_seq, waited })
+        Ok(AcceptedTask { task: Arc::new(task), outlined, seq: self.log[place].last_seq, waited })
     }
 }
 

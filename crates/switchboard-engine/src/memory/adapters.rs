@@ -1,7 +1,7 @@
-//! The small adapters: time by hand, ids by counting, hints by a plain call.
+//! The small adapters: time by hand, ids by counting, and no hints.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use switchboard_core::model::Timestamp;
 
@@ -49,21 +49,12 @@ impl Ids for CountingIds {
     }
 }
 
-/// Hints that go straight to the one listener of this process.
-#[derive(Default)]
-pub struct LocalHints {
-    sink: OnceLock<Arc<dyn HintSink>>,
-}
+/// For a process that has its store to itself: there is nobody to tell.
+#[derive(Debug, Default)]
+pub struct NoHints;
 
-impl Hints for LocalHints {
-    fn notify(&self, hint: Hint<'_>) {
-        if let Some(sink) = self.sink.get() {
-            sink.hint(hint);
-        }
-    }
+impl Hints for NoHints {
+    fn notify(&self, _: Hint<'_>) {}
 
-    fn listen(&self, sink: Arc<dyn HintSink>) {
-        let first = self.sink.set(sink).is_ok();
-        debug_assert!(first, "hints have one listener");
-    }
+    fn listen(&self, _: Arc<dyn HintSink>) {}
 }

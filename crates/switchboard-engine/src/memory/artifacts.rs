@@ -9,26 +9,29 @@ use switchboard_core::model::{Artifact, ArtifactId, TaskId, content_bytes};
 
 use super::tables::{Record, Tables};
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, Place, StoredArtifact};
-use crate::ports::room::{Outline, PartKind, Room};
+use crate::ports::outline::{Outline, PartKind, too_large};
 use crate::ports::store::{Scope, StoreError, StoredTask, TaskKey};
 
 /// The version of a record after its first commit.
 const FIRST_VERSION: u64 = 1;
 
 impl Record {
-    /// The record as far as there is room for it.
-    pub(super) fn stored_within(&self, key: TaskKey, scope: &Scope, room: &Room) -> StoredTask {
-        let too_large = room.too_large(&self.head);
+    /// The record, without contents that do not fit into so many bytes.
+    pub(super) fn stored_within(&self, key: TaskKey, bytes_max: u64) -> StoredTask {
+        let too_large = too_large(&self.head, bytes_max);
         if too_large.is_empty() {
             return self.stored(key);
         }
         let mut folded = Folded::clone(&self.folded);
+        let mut outlined = Vec::new();
         for artifact in &mut Arc::make_mut(&mut folded.task).artifacts {
             if too_large.iter().any(|head| head.id == artifact.artifact_id) {
-                *artifact = Outline::of(artifact).linked(room, scope, &self.head.id).into();
+                let outline = Outline::of(artifact);
+                *artifact = Arc::new(outline.bare().clone());
+                outlined.push(outline);
             }
         }
-        StoredTask { key, head: self.head.clone(), folded: Arc::new(folded) }
+        StoredTask { key, head: self.head.clone(), folded: Arc::new(folded), outlined }
     }
 
     /// Notes the artifacts that a commit writes anew.

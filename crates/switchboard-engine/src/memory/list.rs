@@ -26,10 +26,10 @@ impl Tables {
         }
         let range = listed.range((oldest, newest)).rev();
         let mut found = range.filter_map(|(at, key)| Some((*at, *key, matches(key)?)));
-        let mut left = query.room.bytes_max;
+        let mut left = query.bytes_max;
         for (status_at, key, record) in found.by_ref().take(query.page_size) {
             let stored = match query.artifacts {
-                true => record.stored_within(key, scope, &query.room),
+                true => record.stored_within(key, query.bytes_max),
                 false => record.stored(key),
             };
             let bytes = Measure::ABOUT.task(&stored.folded.task, query.artifacts);

@@ -1,5 +1,5 @@
 //! Reference adapters for the ports: a bounded store, a clock that only moves when told, ids that count, and hints
-//! that never leave the process. The store serves `--memory` and the tests; the clock and the ids make a run repeatable.
+//! that nobody gets. The store serves `--memory` and the tests; the clock and the ids make a run repeatable.
 
 mod accepted;
 mod adapters;
@@ -12,7 +12,7 @@ mod runs;
 mod store;
 mod tables;
 
-pub use adapters::{CountingIds, LocalHints, ManualClock};
+pub use adapters::{CountingIds, ManualClock, NoHints};
 pub use store::{MemoryStore, TASKS_MAX_DEFAULT};
 
 #[cfg(test)]

@@ -1,22 +1,45 @@
-//! Leases on runs. A record has one while its run is under way or ought to be; whoever claims it gets the next fence.
+//! Leases on runs. A record has one while its run is under way or ought to be.
 
-use std::sync::Arc;
+use switchboard_core::model::{AgentName, Timestamp};
 
-use switchboard_core::lifecycle::Event;
-use switchboard_core::model::Timestamp;
+use super::tables::{Hold, Lease, Record, Tables};
+use crate::ports::store::{CommitError, DueRun, LeaseChange, Release, StoredHead, TaskKey};
 
-use super::tables::{Hold, Lease, Tables};
-use crate::ports::store::{ClaimRuns, ClaimedRun, LoggedCommit, Release, StoredHead, TaskKey};
+impl Lease {
+    /// Whether its run has begun, so that it is interrupted if somebody takes it over.
+    fn is_interrupted(self) -> bool {
+        self.hold != Hold::Released && self.begun
+    }
+}
+
+impl Record {
+    fn due_run(&self, key: TaskKey) -> Option<DueRun> {
+        let interrupted = self.lease?.is_interrupted();
+        let stored = StoredHead { key, scope: (*self.scope).clone(), head: self.head.clone() };
+        Some(DueRun { stored, interrupted })
+    }
+}
 
 impl Tables {
+    /// Whether a commit may do to the lease of a record what it is to do.
+    pub(super) fn check_lease(record: &Record, change: LeaseChange, now: Timestamp) -> Result<(), CommitError> {
+        let LeaseChange::Claim { interrupted, .. } = change else { return Ok(()) };
+        match record.lease {
+            Some(lease) if lease.claimable_at <= now && lease.is_interrupted() == interrupted => Ok(()),
+            Some(_) | None => Err(CommitError::Conflict),
+        }
+    }
+
     /// A commit takes the lease if it says so, leaves it alone if not, and drops it when the run has ended. A run that
     /// begins without a lease is due at once, and so is one that waits and is canceled.
-    pub(super) fn lease_after_commit(&mut self, key: TaskKey, lease_ms: Option<u32>, waits: bool, now: Timestamp) {
+    pub(super) fn lease_after_commit(&mut self, key: TaskKey, change: LeaseChange, now: Timestamp) {
         let Some(record) = self.records.get(&key) else { return };
-        let lease = match (record.head.running, lease_ms) {
+        let held = |ms: u32, begun| Lease { hold: Hold::Held, begun, claimable_at: now.plus_ms(ms.into()) };
+        let lease = match (record.head.running, change) {
             (false, _) => None,
-            (true, Some(ms)) => Some(Lease { hold: Hold::Held, begun: !waits, claimable_at: now.plus_ms(ms.into()) }),
-            (true, None) => match record.lease {
+            (true, LeaseChange::Take { lease_ms, waits }) => Some(held(lease_ms, !waits)),
+            (true, LeaseChange::Claim { lease_ms, .. }) => Some(held(lease_ms, false)),
+            (true, LeaseChange::Keep) => match record.lease {
                 Some(lease) if lease.hold == Hold::Released && record.head.cancel_requested => {
                     Some(Lease { claimable_at: lease.claimable_at.min(now), ..lease })
                 }
@@ -40,34 +63,30 @@ impl Tables {
         record.lease = lease;
     }
 
-    pub(super) fn claim_runs(&mut self, claim: &ClaimRuns, now: Timestamp) -> Vec<ClaimedRun> {
-        let until = now.plus_ms(claim.lease_ms.into());
-        let claimable = self.runs.iter().take_while(|(at, _)| *at <= now);
-        let claimable: Vec<TaskKey> = claimable.map(|(_, key)| *key).collect();
-        let mut claimed = Vec::new();
-        for key in claimable {
-            if claimed.len() >= claim.limit {
-                break;
-            }
-            let Some(record) = self.records.get_mut(&key) else { continue };
-            let Some(Lease { hold, begun, .. }) = record.lease else { continue };
-            let mut lease = Lease { hold: Hold::Held, begun, claimable_at: until };
-            if hold != Hold::Held || !(claim.at_work)(key, record.head.fence) {
-                let was_released = hold == Hold::Released || !begun;
-                lease.begun = false;
-                let attempt = record.head.attempt + u32::from(!was_released);
-                let events: Arc<[Event]> =
-                    Arc::new([Event::Claimed { fence: record.head.fence + 1, attempt, at: now }]);
-                Arc::make_mut(&mut record.head).apply_commit(&events);
-                let (version, first_seq) = (record.head.version, record.head.seq + 1);
-                record.log_internal(LoggedCommit { version, first_seq, events });
-                let stored = StoredHead { key, scope: (*record.scope).clone(), head: record.head.clone() };
-                claimed.push(ClaimedRun { stored, was_released });
-                self.stats.rows_written += 2;
-            }
-            self.set_lease(key, Some(lease));
-        }
-        claimed
+    pub(super) fn due_runs(&self, agents: &[AgentName], limit: usize, now: Timestamp) -> Vec<DueRun> {
+        let due = self.due(now).filter(|(_, record)| agents.contains(&record.scope.agent));
+        due.take(limit).filter_map(|(key, record)| record.due_run(key)).collect()
+    }
+
+    pub(super) fn due_runs_of_others(
+        &self,
+        agents: &[AgentName],
+        after: Option<TaskKey>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Vec<DueRun> {
+        let due = self.due(now).filter(|(key, _)| after.is_none_or(|after| *key > after));
+        let others = due.filter(|(_, record)| !agents.contains(&record.scope.agent));
+        let mut others: Vec<DueRun> = others.filter_map(|(key, record)| record.due_run(key)).collect();
+        others.sort_by_key(|run| run.stored.key);
+        others.truncate(limit);
+        others
+    }
+
+    /// Runs that nobody holds, in the order they fell due.
+    fn due(&self, now: Timestamp) -> impl Iterator<Item = (TaskKey, &Record)> {
+        let due = self.runs.iter().take_while(move |(at, _)| *at <= now);
+        due.filter_map(|(_, key)| Some((*key, self.records.get(key)?)))
     }
 
     pub(super) fn renew_leases(&mut self, held: &[(TaskKey, u64)], lease_ms: u32, now: Timestamp) -> Vec<TaskKey> {

@@ -1,33 +1,40 @@
 //! The store that forgets when the process ends. Every call takes one short lock and answers at once, so the futures
 //! are ready when they are made. It holds a bounded number of records: a new one pushes out the oldest closed one.
+//!
+//! A second handle on the same tables stands for another process that shares the data, in tests.
 
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use switchboard_core::call::BoxFuture;
-use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
+use switchboard_core::model::{AgentName, ArtifactId, PushConfig, TaskId, Timestamp};
 
 use super::tables::Tables;
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use crate::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use crate::ports::store::{
-    Accepted, AcceptedTask, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey,
-    DeliveryOutcome, ListPage, ListQuery, LogPage, Release, Retention, Scope, Store, StoreError, StoreStats,
-    StoredHead, StoredTask, TaskKey,
+    Accepted, AcceptedTask, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, DueRun,
+    ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use crate::ports::{Clock, Outbox, Room};
+use crate::ports::{Clock, Deliveries, Outbox, Runs, TaskLog, Upkeep};
 
 pub const TASKS_MAX_DEFAULT: usize = 10_000;
 
 pub struct MemoryStore {
     clock: Arc<dyn Clock>,
-    tables: Mutex<Tables>,
+    tables: Arc<Mutex<Tables>>,
 }
 
 impl MemoryStore {
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, tasks_max: usize) -> Self {
-        Self { clock, tables: Mutex::new(Tables::new(tasks_max)) }
+        Self { clock, tables: Arc::new(Mutex::new(Tables::new(tasks_max))) }
+    }
+
+    /// Another handle on the same tables, which shares nothing else: as another process has it.
+    #[must_use]
+    pub fn second_handle(&self) -> Self {
+        Self { clock: self.clock.clone(), tables: self.tables.clone() }
     }
 
     /// What a restart does to a durable store: whoever held a lease or a delivery is gone. For tests of recovery.
@@ -55,7 +62,7 @@ fn answer<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
     Box::pin(ready(value))
 }
 
-impl Store for MemoryStore {
+impl TaskLog for MemoryStore {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
         let (mut tables, now) = self.at_present();
         answer(tables.commit(commit, now))
@@ -69,18 +76,18 @@ impl Store for MemoryStore {
         &'a self,
         scope: &'a Scope,
         id: &'a TaskId,
-        room: &'a Room,
+        bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        answer(Ok(self.lock().task(scope, id, room)))
+        answer(Ok(self.lock().task(scope, id, bytes_max)))
     }
 
     fn task_as_accepted<'a>(
         &'a self,
         scope: &'a Scope,
         accepted: &'a Accepted,
-        room: &'a Room,
+        bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>> {
-        answer(self.lock().task_as_accepted(scope, accepted, room))
+        answer(self.lock().task_as_accepted(scope, accepted, bytes_max))
     }
 
     fn artifact<'a>(
@@ -113,14 +120,22 @@ impl Store for MemoryStore {
         let (tables, now) = self.at_present();
         answer(Ok(tables.find_accepted(&key, now)))
     }
+}
 
-    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
-        answer(Ok(self.lock().push_configs(key)))
+impl Runs for MemoryStore {
+    fn due_runs<'a>(&'a self, agents: &'a [AgentName], limit: usize) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        let (tables, now) = self.at_present();
+        answer(Ok(tables.due_runs(agents, limit, now)))
     }
 
-    fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
-        let (mut tables, now) = self.at_present();
-        answer(Ok(tables.claim_runs(&claim, now)))
+    fn due_runs_of_others<'a>(
+        &'a self,
+        agents: &'a [AgentName],
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        let (tables, now) = self.at_present();
+        answer(Ok(tables.due_runs_of_others(agents, after, limit, now)))
     }
 
     fn begin_runs(&self, begun: Vec<(TaskKey, u64)>) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
@@ -144,6 +159,12 @@ impl Store for MemoryStore {
         let (mut tables, now) = self.at_present();
         tables.release_leases(&released, now);
         answer(Ok(()))
+    }
+}
+
+impl Deliveries for MemoryStore {
+    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
+        answer(Ok(self.lock().push_configs(key)))
     }
 
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
@@ -169,7 +190,9 @@ impl Store for MemoryStore {
     fn outbox(&self) -> &dyn Outbox {
         self
     }
+}
 
+impl Upkeep for MemoryStore {
     fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
         answer(Ok(self.lock().prune(retention, limit)))
     }

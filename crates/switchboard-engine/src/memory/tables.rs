@@ -9,7 +9,6 @@ use switchboard_core::model::{ArtifactId, Dialect, PushConfig, TaskId, TaskState
 
 use crate::id_hash::{IdHash, SeededHash};
 use crate::ports::clock::SET_BACK_MS_MIN;
-use crate::ports::room::Room;
 use crate::ports::store::{
     Accept, Accepted, Commit, CommitError, DeliveryKey, LogPage, LoggedCommit, Scope, StoreError, StoreStats,
     StoredHead, StoredTask, Target, TaskKey,
@@ -153,6 +152,7 @@ impl Tables {
                 if *expected_version != record.head.version {
                     return Err(CommitError::Conflict);
                 }
+                Self::check_lease(record, commit.lease, now)?;
                 Some(*key)
             }
         };
@@ -204,7 +204,7 @@ impl Tables {
             self.stats.rows_written += 1;
         }
         self.stats.rows_written += 2;
-        self.lease_after_commit(key, commit.lease_ms, commit.waits, now);
+        self.lease_after_commit(key, commit.lease, now);
         if pushes {
             self.change_push(key, commit.push, now);
         }
@@ -322,9 +322,9 @@ impl Tables {
         Some(StoredHead { key, scope: scope.clone(), head: record.head.clone() })
     }
 
-    pub(super) fn task(&self, scope: &Scope, id: &TaskId, room: &Room) -> Option<StoredTask> {
+    pub(super) fn task(&self, scope: &Scope, id: &TaskId, bytes_max: u64) -> Option<StoredTask> {
         let (key, record) = self.find(scope, id)?;
-        Some(record.stored_within(key, scope, room))
+        Some(record.stored_within(key, bytes_max))
     }
 
     pub(super) fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> Result<LogPage, StoreError> {
@@ -360,12 +360,7 @@ impl Tables {
 
 impl Record {
     pub(super) fn stored(&self, key: TaskKey) -> StoredTask {
-        StoredTask { key, head: self.head.clone(), folded: self.folded.clone() }
-    }
-
-    /// Adds a commit that changes nothing a reader folds.
-    pub(super) fn log_internal(&mut self, commit: LoggedCommit) {
-        self.log.push(LogEntry { last_seq: self.head.seq, visible: false, commit });
+        StoredTask { key, head: self.head.clone(), folded: self.folded.clone(), outlined: Vec::new() }
     }
 }
 

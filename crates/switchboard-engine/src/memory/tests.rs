@@ -27,20 +27,22 @@ mod contract {
 
     use super::super::MemoryStore;
     use super::{ManualClock, Timestamp};
-    use crate::contract::Subject;
     use crate::contract::given::{Pen, anyone};
-    use crate::ports::Store;
+    use crate::contract::{SharedSubject, Subject};
     use crate::ports::store::CommitError;
+    use crate::ports::{Store, TaskLog};
 
     struct InMemory {
         clock: Arc<ManualClock>,
         store: MemoryStore,
+        second: MemoryStore,
     }
 
     impl InMemory {
         fn holding(tasks_max: usize) -> Self {
             let clock = Arc::new(ManualClock::new(Timestamp::from_ms(1_700_000_000_000)));
-            Self { store: MemoryStore::new(clock.clone(), tasks_max), clock }
+            let store = MemoryStore::new(clock.clone(), tasks_max);
+            Self { second: store.second_handle(), store, clock }
         }
     }
 
@@ -58,11 +60,18 @@ mod contract {
         }
     }
 
+    impl SharedSubject for InMemory {
+        fn second(&self) -> &dyn Store {
+            &self.second
+        }
+    }
+
     fn make() -> InMemory {
         InMemory::holding(10_000)
     }
 
     crate::store_contract!(make);
+    crate::shared_store_contract!(make);
 
     #[tokio::test]
     async fn a_full_store_lets_the_oldest_closed_task_go() {

@@ -8,7 +8,7 @@ use switchboard_core::model::{AgentName, ArtifactId, TaskId, Update};
 
 use crate::house::House;
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
-use crate::ports::room::PARTS_APART_MAX;
+use crate::ports::outline::PARTS_APART_MAX;
 use crate::ports::store::{Scope, StoreError};
 
 pub(crate) async fn artifact(

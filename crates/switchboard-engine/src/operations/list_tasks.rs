@@ -34,7 +34,7 @@ pub(crate) async fn list_tasks(
         page_size: page_size as usize,
         after,
         artifacts: list.include_artifacts,
-        room: house.room_of(bytes_max),
+        bytes_max,
     };
     let scope = house.scope(caller, agent);
     let page = house.store.list(&scope, &query).await.map_err(|error| house.store_failed(&error))?;
@@ -44,6 +44,7 @@ pub(crate) async fn list_tasks(
     let mut left = bytes_max;
     let mut last = None;
     for stored in page.tasks {
+        let stored = house.with_links(&scope, stored);
         let view = TaskView { task: stored.folded.task.clone(), history_length: list.history_length, artifacts };
         let view = house.fitted(&scope, view, bytes_max);
         let weight = weight(&view);

@@ -11,7 +11,7 @@ pub trait Clock: Send + Sync {
 pub struct ClockRecord {
     /// A moment shortly before the last process ended.
     pub last_seen: Option<Timestamp>,
-    /// Until when an earlier process would remove nothing by its age, see [`Store::hold_until`](super::Store::hold_until).
+    /// Until when an earlier process would remove nothing by its age, see [`Upkeep::hold_until`](super::Upkeep::hold_until).
     pub held_until: Option<Timestamp>,
 }
 

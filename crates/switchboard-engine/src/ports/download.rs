@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use switchboard_core::model::{Artifact, ArtifactId, Part, PartContent};
 
 use super::keys::TaskKey;
-use super::room::PartKind;
+use super::outline::PartKind;
 
 /// An artifact, or one part of it, as a reader found it.
 #[derive(Clone, Debug)]

@@ -1,23 +1,22 @@
-//! "Look again." A hint says that a task has new commits; it may come twice, late, or never. Losing one costs latency,
-//! never data, because readers read the log.
+//! "Look again." A hint tells other processes that a task has come further; it may come twice, late, or never. Losing one
+//! costs latency, never data, because whoever is told reads the log.
+//!
+//! What this process commits reaches its own followers without a hint.
 
 use std::sync::Arc;
 
-use switchboard_core::lifecycle::Event;
-use switchboard_core::model::{ContextId, TaskId};
+use switchboard_core::model::TaskId;
 
-/// One commit, as told to whoever follows the task. The events ride along so that a follower that has everything
-/// before `first_seq` need not read them back.
-#[derive(Clone, Copy)]
+/// How far a task has come. A record that was closed by a direct reply, without ever being a task, is hinted at with 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint<'a> {
-    pub task_id: &'a TaskId,
-    pub context_id: &'a ContextId,
-    /// The number of the first visible event in `events`.
-    pub first_seq: u64,
-    pub events: &'a [Event],
+    pub task: &'a TaskId,
+    /// The number of its newest visible event.
+    pub seq: u64,
 }
 
 pub trait Hints: Send + Sync {
+    /// Tells all processes that share the store. The one that tells may be told, too.
     fn notify(&self, hint: Hint<'_>);
     /// Where hints are to go; called once, at start.
     fn listen(&self, sink: Arc<dyn HintSink>);

@@ -69,7 +69,7 @@ impl House {
             page_size: self.limits.context_tasks_max,
             after: None,
             artifacts: true,
-            room: self.room(),
+            bytes_max: self.limits.reply_bytes_max,
         };
         let page = match self.store.list(scope, &query).await {
             Ok(page) => page,
@@ -78,7 +78,8 @@ impl House {
                 return Vec::new();
             }
         };
-        let mut tasks: Vec<Arc<Task>> = page.tasks.into_iter().map(|stored| stored.folded.task.clone()).collect();
+        let mut tasks: Vec<Arc<Task>> =
+            page.tasks.into_iter().map(|stored| self.with_links(scope, stored).folded.task.clone()).collect();
         tasks.retain(|task| task.id != *id);
         tasks.sort_by_key(|task| task.created_at);
         let said = tasks.into_iter().flat_map(|task| conversation(&TaskView::whole(task)));

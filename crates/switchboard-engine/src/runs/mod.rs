@@ -18,6 +18,7 @@ mod runner;
 mod stage;
 mod sweeper;
 mod turn;
+mod unserved;
 mod work_time;
 
 pub use agent::{

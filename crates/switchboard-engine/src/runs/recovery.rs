@@ -1,5 +1,4 @@
-//! What becomes of a claimed run: it is tried again at once or after a pause, put off because its agent is not served
-//! here, or ended. All the thought is in [`judge`].
+//! What becomes of a claimed run: it is tried again at once or after a pause, or ended. All the thought is in [`judge`].
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -9,46 +8,44 @@ use switchboard_core::lifecycle::{Command, Head, Inbound, RunCommand, TurnEnd};
 use switchboard_core::model::{Message, Part, Role, TIMED_OUT, TaskState, Timestamp};
 
 use super::registry::HeldRun;
-use super::{Backoff, Begun, Recovery, Run, RunEnd, RunStart};
+use super::{Backoff, Begun, Recovery, Run, RunCounters, RunEnd, RunStart};
 use crate::commit::{Record, WriteError};
 use crate::house::{House, Registered};
 use crate::limits::Limits;
-use crate::ports::store::{ClaimedRun, Release, StoreError};
+use crate::ports::store::{Release, StoreError};
 
-/// How often a task is looked at whose agent is not served here: at first, and later a quarter of its age, up to this.
-const UNSERVED_LOOK_MS: i64 = 60_000;
-const UNSERVED_LOOK_MS_MAX: i64 = 3_600_000;
+/// A run that this process has claimed.
+pub(super) struct Claimed {
+    pub(super) record: Arc<Record>,
+    /// Whether it had begun, and its holder died or fell silent.
+    pub(super) interrupted: bool,
+}
 
 /// Takes up a run that this process has claimed, at `claimed_at` or later; a lease comes back if its time has not come.
 pub(super) async fn take_up(
     house: &Arc<House>,
-    claimed: ClaimedRun,
+    claimed: Claimed,
     claimed_at: Timestamp,
 ) -> Result<Option<Release>, StoreError> {
-    let ClaimedRun { stored: claimed, was_released } = claimed;
-    let (key, fence, attempt) = (claimed.key, claimed.head.fence, claimed.head.attempt);
-    if house.runs.is_at_work(key, fence) {
-        return Ok(None);
-    }
-    let record = Arc::new(Record::stored(claimed));
+    let Claimed { record, interrupted } = claimed;
+    let (fence, attempt) = record.with_head(|head| (head.fence, head.attempt));
+    let Some(key) = record.key().filter(|key| !house.runs.is_at_work(*key, fence)) else { return Ok(None) };
+    let Some(agent) = house.agents.get(&record.scope.agent).cloned() else { return Ok(None) };
     let Some(stored) = house.stored_task(&record.scope, &record.id).await? else { return Ok(None) };
     if stored.head.fence != fence {
         // Claimed again by somebody else while this process stood still: that fence is not ours to run under.
         return Ok(None);
     }
     let Some(inbound) = stored.folded.open_turns.first().cloned() else { return Ok(None) };
-    let agent = house.agents.get(&record.scope.agent).cloned();
-    if let (Some(agent), Some(checkpoint)) = (&agent, &stored.folded.checkpoint) {
+    if let Some(checkpoint) = &stored.folded.checkpoint {
         let at_most = Duration::from_millis(u64::from(house.limits.clean_up_ms_max));
         if tokio::time::timeout(at_most, agent.source.clean_up_after(checkpoint.clone())).await.is_err() {
             tracing::warn!(task = %record.id, agent = %agent.name, "clearing away after a dead run took too long");
         }
     }
-    let policy = agent.as_ref().map(|agent| &agent.source.traits().recovery);
-    let ages_count = !house.clock_is_held();
-    let verdict = judge(&stored.head, was_released, policy, &house.limits, ages_count, house.now());
-    match (verdict, agent) {
-        (Verdict::Run, Some(agent)) => {
+    let policy = &agent.source.traits().recovery;
+    match judge(&stored.head, interrupted, policy, &house.limits, house.now()) {
+        Verdict::Run => {
             agent.source.runs().recover();
             tracing::debug!(task = %record.id, agent = %agent.name, attempt, "run taken up again");
             let background = house.background(&agent, &record.scope, &stored).await;
@@ -58,27 +55,33 @@ pub(super) async fn take_up(
             }
             Ok(None)
         }
-        (Verdict::End(end), agent) => {
-            let how = end.how(agent.is_some());
-            let runs = agent.as_ref().map_or(&house.counters.unserved_runs, |agent| agent.source.runs());
-            runs.recover();
-            if let Err(error) = end_turn(house, &record, fence, inbound, end, how).await {
-                tracing::warn!(task = %record.id, ?error, "an interrupted run could not be ended");
-            } else {
-                runs.end_unstarted(how);
-            }
+        Verdict::End(end) => {
+            end_claimed(house, &record, inbound, end, agent.source.runs(), RunEnd::Interrupted).await;
             Ok(None)
         }
-        (Verdict::Wait { ms }, agent) => {
-            match agent {
-                Some(_) => tracing::debug!(task = %record.id, attempt, wait_ms = ms, "run put off"),
-                None => tracing::warn!(
-                    task = %record.id, agent = %record.scope.agent, "a task waits for an agent that is not served"
-                ),
-            }
+        Verdict::Wait { ms } => {
+            tracing::debug!(task = %record.id, attempt, wait_ms = ms, "run put off");
             Ok(Some(Release { key, fence, pause_ms: ms }))
         }
-        (Verdict::Run, None) => Ok(None),
+    }
+}
+
+/// Ends a run that this process has claimed and that is not to be run. `failed` is how it counts if nothing else is said.
+pub(super) async fn end_claimed(
+    house: &House,
+    record: &Record,
+    inbound: Arc<Inbound>,
+    end: End,
+    runs: &RunCounters,
+    failed: RunEnd,
+) {
+    let how = end.how(failed);
+    let fence = record.with_head(|head| head.fence);
+    runs.recover();
+    if let Err(error) = end_turn(house, record, fence, inbound, end, how).await {
+        tracing::warn!(task = %record.id, ?error, "an interrupted run could not be ended");
+    } else {
+        runs.end_unstarted(how);
     }
 }
 
@@ -156,7 +159,7 @@ enum Verdict {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     /// As somebody has asked for.
     Canceled,
     /// With a reason for the client.
@@ -165,40 +168,25 @@ enum End {
 
 impl End {
     /// How a run counts that is ended like this.
-    fn how(&self, is_served: bool) -> RunEnd {
+    fn how(&self, failed: RunEnd) -> RunEnd {
         match self {
             Self::Canceled => RunEnd::Canceled,
             Self::Failed(reason) if reason.starts_with(TIMED_OUT) => RunEnd::TimedOut,
-            Self::Failed(_) if is_served => RunEnd::Interrupted,
-            Self::Failed(_) => RunEnd::Unserved,
+            Self::Failed(_) => failed,
         }
     }
 }
 
-/// What to do with a claimed run. `policy` is its agent's; none if that is not served here. After a jump of the wall clock
-/// ages do not count for a while: nothing is ended because of them.
-fn judge(
-    head: &Head,
-    was_released: bool,
-    policy: Option<&Recovery>,
-    limits: &Limits,
-    ages_count: bool,
-    now: Timestamp,
-) -> Verdict {
-    if head.cancel_requested {
-        return Verdict::End(End::Canceled);
+/// What to do with a claimed run of an agent with this policy.
+fn judge(head: &Head, interrupted: bool, policy: &Recovery, limits: &Limits, now: Timestamp) -> Verdict {
+    if let Some(end) = is_over(head, now) {
+        return Verdict::End(end);
     }
-    let is_paused = head.state == TaskState::AuthRequired;
-    if head.deadline.is_some_and(|deadline| deadline <= now) && !is_paused {
-        return Verdict::End(End::Failed(TIMED_OUT.to_owned()));
-    }
-    let age_ms = now.ms_since(head.status_at);
     match policy {
-        None => judge_unserved(head, limits, if ages_count { age_ms } else { 0 }),
         // It has not begun, or was given back; a death before that counts, too: then this is a later attempt.
-        Some(Recovery::Fail { .. }) if was_released && head.attempt <= 1 => Verdict::Run,
-        Some(Recovery::Fail { reason }) => Verdict::End(End::Failed(reason.clone())),
-        Some(Recovery::Retry { attempts_max, backoff }) => {
+        Recovery::Fail { .. } if !interrupted && head.attempt <= 1 => Verdict::Run,
+        Recovery::Fail { reason } => Verdict::End(End::Failed(reason.clone())),
+        Recovery::Retry { attempts_max, backoff } => {
             let max = attempts_max.unwrap_or(limits.attempts_max);
             if head.attempt > max {
                 let reason = format!("The agent was interrupted {max} times and is not tried again");
@@ -211,22 +199,21 @@ fn judge(
             match pause_ms(head, ms) {
                 // One that was given back has had its pause.
                 0 => Verdict::Run,
-                _ if was_released => Verdict::Run,
+                _ if !interrupted => Verdict::Run,
                 ms => Verdict::Wait { ms },
             }
         }
     }
 }
 
-fn judge_unserved(head: &Head, limits: &Limits, age_ms: i64) -> Verdict {
-    let is_queued = head.state == TaskState::Submitted && head.attempt <= 1;
-    if let Some(max) = limits.queued_s_max.filter(|max| is_queued && age_ms >= i64::from(*max) * 1000) {
-        return Verdict::End(End::Failed(queued_too_long(max)));
+/// How a run that nobody holds is to end whatever its agent: it is canceled, or its time is over.
+pub(super) fn is_over(head: &Head, now: Timestamp) -> Option<End> {
+    if head.cancel_requested {
+        return Some(End::Canceled);
     }
-    if age_ms >= i64::from(limits.unserved_s_max) * 1000 {
-        return Verdict::End(End::Failed(format!("The agent {} is not served here any more", head.agent)));
-    }
-    Verdict::Wait { ms: (age_ms / 4).clamp(UNSERVED_LOOK_MS, UNSERVED_LOOK_MS_MAX) }
+    let is_paused = head.state == TaskState::AuthRequired;
+    let is_late = head.deadline.is_some_and(|deadline| deadline <= now) && !is_paused;
+    is_late.then(|| End::Failed(TIMED_OUT.to_owned()))
 }
 
 /// What the client of a task reads that nobody has started in time.

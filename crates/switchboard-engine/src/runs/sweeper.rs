@@ -1,25 +1,30 @@
 //! The loop that keeps every active task owned. It renews what this process runs before it claims anything, so that a
-//! process that was frozen takes up its own work again and nobody else's; then it claims what nobody holds: at start,
-//! the runs of a process that died; later, those whose lease ran out or whose time has come. It also tells followers of
-//! tasks that moved without a hint.
+//! process that was frozen takes up its own work again and nobody else's; then it claims what nobody holds of the agents
+//! that are served here: at start, the runs of a process that died; later, those whose lease ran out or whose time has come.
+//! It also tells followers of tasks that moved without a hint.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
+use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::Timestamp;
 use tokio::time::Instant;
 
-use super::recovery::take_up;
+use super::recovery::{Claimed, take_up};
+use super::unserved::Unserved;
+use crate::commit::Record;
 use crate::house::House;
-use crate::ports::store::{ClaimRuns, ClaimedRun, StoreError};
+use crate::ports::store::{DueRun, StoreError};
 
 /// Runs claimed in one go; more follow at once.
 const CLAIM_BATCH: usize = 256;
 /// Claimed runs looked at side by side.
 const TAKEN_UP_AT_ONCE: usize = 32;
-/// The first pause after a store that did not answer before anything was claimed; it doubles.
+/// The first pause after a store that did not answer before anything was claimed; it doubles. And the pause after a look at
+/// runs that others have claimed.
 const START_PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) async fn sweep(house: Arc<House>) {
@@ -27,10 +32,12 @@ pub(crate) async fn sweep(house: Arc<House>) {
     let poll_pause = Duration::from_millis(u64::from(house.limits.follow_poll_ms));
     let (mut renewed, mut polled) = (None, Instant::now());
     let mut start_pause = START_PAUSE;
+    let mut unserved = Unserved::default();
     loop {
         house.watch_clock().await;
         let next = match tend(&house, &mut renewed, pause).await {
             Ok(Found::More) => Duration::ZERO,
+            Ok(Found::Taken) => START_PAUSE,
             Ok(Found::All) => pause,
             Err(error) => {
                 let _ = house.store_failed(&error);
@@ -38,6 +45,9 @@ pub(crate) async fn sweep(house: Arc<House>) {
                 if house.health.recovering.load(Ordering::Relaxed) { start_pause } else { pause }
             }
         };
+        if let Err(error) = unserved.look(&house).await {
+            let _ = house.store_failed(&error);
+        }
         if polled.elapsed() >= poll_pause {
             polled = Instant::now();
             poll_followed(&house).await;
@@ -51,6 +61,8 @@ pub(crate) async fn sweep(house: Arc<House>) {
 enum Found {
     All,
     More,
+    /// More, and others were faster to claim all that were seen.
+    Taken,
 }
 
 async fn tend(house: &Arc<House>, renewed: &mut Option<Instant>, pause: Duration) -> Result<Found, StoreError> {
@@ -62,26 +74,78 @@ async fn tend(house: &Arc<House>, renewed: &mut Option<Instant>, pause: Duration
     if house.supervisor.is_draining() {
         return Ok(Found::All);
     }
-    let runs = house.runs.clone();
-    let at_work = Arc::new(move |key, fence| runs.is_at_work(key, fence));
-    let claim = ClaimRuns { limit: CLAIM_BATCH, lease_ms: house.limits.lease_ms, at_work };
-    let claimed_at = house.now();
-    let claimed = house.store.claim_runs(claim).await?;
-    // Whoever held a lease before this process is gone or will be seen to be: new work need not wait for the old.
-    house.health.recovering.store(false, Ordering::Relaxed);
-    let found = if claimed.len() < CLAIM_BATCH { Found::All } else { Found::More };
-    take_up_all(house, claimed, claimed_at).await?;
-    Ok(found)
+    let listed_at = house.now();
+    let due = house.store.due_runs(&house.served, CLAIM_BATCH).await?;
+    let is_all = due.len() < CLAIM_BATCH;
+    let (due, renewed) = renew_own(house, due).await?;
+    let Claims { claimed, failed } = claim_all(house, due).await;
+    let found = match is_all {
+        true => Found::All,
+        false if claimed.is_empty() && !renewed => Found::Taken,
+        false => Found::More,
+    };
+    if failed.is_none() {
+        // Whoever held a lease before this process is gone or will be seen to be: new work need not wait for the old.
+        house.health.recovering.store(false, Ordering::Relaxed);
+    }
+    take_up_all(house, claimed, listed_at).await?;
+    failed.map_or(Ok(found), Err)
+}
+
+/// A process that was frozen for longer than a lease does not take its own runs for orphans: it renews them. Gives back the
+/// others, and whether there were any of its own.
+async fn renew_own(house: &House, mut due: Vec<DueRun>) -> Result<(Vec<DueRun>, bool), StoreError> {
+    let own = |run: &mut DueRun| house.runs.is_at_work(run.stored.key, run.stored.head.fence);
+    let held: Vec<_> = due.extract_if(.., own).map(|run| (run.stored.key, run.stored.head.fence)).collect();
+    if held.is_empty() {
+        return Ok((due, false));
+    }
+    let lost = house.store.renew_leases(held.clone(), house.limits.lease_ms).await?;
+    house.runs.drop_lost(&held, &lost);
+    Ok((due, true))
+}
+
+/// What came of claiming.
+struct Claims {
+    claimed: Vec<Claimed>,
+    /// Why some could not be claimed, if that was for the store.
+    failed: Option<StoreError>,
+}
+
+/// Claims runs side by side, so that their commits share a transaction. Those that others were faster to claim, or whose
+/// holder has come back, are left alone.
+async fn claim_all(house: &House, due: Vec<DueRun>) -> Claims {
+    let claim = async |DueRun { stored, interrupted }| {
+        if house.runs.is_at_work(stored.key, stored.head.fence) {
+            // It has entered since the list was made: the next look renews it.
+            return Ok(None);
+        }
+        let record = Record::stored(stored);
+        match house.claim(&record, interrupted).await {
+            Ok(true) => Ok(Some(Claimed { record: Arc::new(record), interrupted })),
+            // The store has named it and put it into quarantine: it is not listed again.
+            Ok(false) | Err(StoreError::Damaged(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    };
+    let mut claims = Claims { claimed: Vec::new(), failed: None };
+    for claim in join_all(due.into_iter().map(claim)).await {
+        match claim {
+            Ok(claimed) => claims.claimed.extend(claimed),
+            Err(error) => claims.failed = Some(error),
+        }
+    }
+    claims
 }
 
 /// Takes up what was claimed, many at a time, because each is read and most wait for the disk meanwhile. One that fails
 /// keeps its lease until that runs out, and the others do not suffer for it.
-async fn take_up_all(house: &Arc<House>, claimed: Vec<ClaimedRun>, claimed_at: Timestamp) -> Result<(), StoreError> {
+async fn take_up_all(house: &Arc<House>, claimed: Vec<Claimed>, listed_at: Timestamp) -> Result<(), StoreError> {
     if claimed.is_empty() {
         return Ok(());
     }
     let runs = claimed.len();
-    let mut taken = stream::iter(claimed).map(|run| take_up(house, run, claimed_at)).buffered(TAKEN_UP_AT_ONCE);
+    let mut taken = stream::iter(claimed).map(|run| take_up(house, run, listed_at)).buffered(TAKEN_UP_AT_ONCE);
     let (mut released, mut failed) = (Vec::new(), None);
     while let Some(taken) = taken.next().await {
         match taken {
@@ -113,6 +177,7 @@ async fn renew(house: &House) -> Result<(), StoreError> {
 async fn poll_followed(house: &House) {
     for tail in house.tails.all() {
         match house.store.head(tail.scope(), tail.task_id()).await {
+            Ok(Some(stored)) if stored.head.phase == Phase::Replied => tail.replied(),
             Ok(Some(stored)) => tail.overtaken(stored.head.seq),
             Ok(None) => {}
             Err(error) => {

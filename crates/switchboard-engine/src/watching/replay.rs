@@ -28,7 +28,7 @@ pub(crate) async fn replay(
         let cursor = first.back().and_then(|frame| frame.seq).unwrap_or(0);
         return follow(house, following, StreamKind::Send, first, cursor).await;
     }
-    let Some(AcceptedTask { task, seq, waited }) = task_as_accepted(house, &scope, accepted).await? else {
+    let Some(AcceptedTask { task, seq, waited, .. }) = task_as_accepted(house, &scope, accepted).await? else {
         // What is no longer kept is replaced by the task as it is, and said so.
         return follow(house, following, StreamKind::Send, VecDeque::new(), accepted.after_seq).await;
     };
@@ -62,8 +62,8 @@ async fn task_as_accepted(
     scope: &Scope,
     accepted: &Accepted,
 ) -> Result<Option<AcceptedTask>, ProtocolError> {
-    match house.store.task_as_accepted(scope, accepted, &house.room()).await {
-        Ok(Some(then)) => Ok(Some(then)),
+    match house.store.task_as_accepted(scope, accepted, house.limits.reply_bytes_max).await {
+        Ok(Some(then)) => Ok(Some(house.with_links_then(scope, then))),
         Ok(None) => Err(ProtocolError::task_not_found(&accepted.task_id)),
         Err(StoreError::Pruned) => Ok(None),
         Err(error) => Err(house.store_failed(&error)),

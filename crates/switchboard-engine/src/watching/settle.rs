@@ -58,6 +58,7 @@ pub(crate) async fn wait_until(
     let draining = house.supervisor.draining();
     loop {
         // Following before looking closes the gap: what is committed after this read wakes us.
+        let replies = sleeper.tail.replies();
         let stored = house.store.head(&record.scope, &record.id).await.map_err(|error| house.store_failed(&error))?;
         let Some(stored) = stored else { return Err(ProtocolError::task_not_found(&record.id)) };
         if until.holds(&stored.head) {
@@ -65,7 +66,7 @@ pub(crate) async fn wait_until(
         }
         let woken = tokio::select! {
             biased;
-            woken = timeout_at(deadline, sleeper.sleep(stored.head.seq, until)) => woken,
+            woken = timeout_at(deadline, sleeper.sleep(stored.head.seq, replies, until)) => woken,
             () = draining.cancelled() => return Ok(false),
         };
         match woken {
@@ -92,10 +93,10 @@ impl Sleeper {
     }
 
     /// Sleeps through updates that cannot matter.
-    async fn sleep(&self, mut cursor: u64, until: Until) -> Woken {
+    async fn sleep(&self, mut cursor: u64, replies: u64, until: Until) -> Woken {
         poll_fn(|cx| {
             loop {
-                match ready!(self.tail.poll_after(cursor, 64, self.reader, cx)) {
+                match ready!(self.tail.poll_answer(cursor, replies, 64, self.reader, cx)) {
                     TailRead::Updates(updates) => {
                         for (seq, update) in updates {
                             cursor = seq;

@@ -1,5 +1,8 @@
 //! The shared tail of a followed task: a bounded ring of its newest updates, each encoded at most once per dialect,
 //! whoever reads it. A tail exists while somebody follows the task and costs nothing otherwise.
+//!
+//! What this process commits is fed into the ring, which saves its followers a read. A hint from another process brings no
+//! events: it says how far the task has come, and followers that are behind read the store.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::BuildHasher;
@@ -8,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use switchboard_core::call::SharedUpdate;
 use switchboard_core::lifecycle::{Event, updates};
-use switchboard_core::model::{Measure, TaskId};
+use switchboard_core::model::{ContextId, Measure, TaskId};
 
 use crate::id_hash::{IdHash, SeededHash};
 use crate::ports::store::Scope;
@@ -49,6 +52,17 @@ impl Tails {
         tail
     }
 
+    /// Gives the followers of a task the events of a commit, of which the first visible one has this number.
+    pub(crate) fn feed(&self, id: &TaskId, context_id: &ContextId, first_seq: u64, events: &[Event]) {
+        if let Some(tail) = self.find(id) {
+            tail.take(context_id, first_seq, events, self.updates_max, self.bytes_max);
+        }
+    }
+
+    fn find(&self, id: &TaskId) -> Option<Arc<Tail>> {
+        self.shard(id).get(id).and_then(Weak::upgrade)
+    }
+
     /// Every tail somebody follows now.
     pub(crate) fn all(&self) -> Vec<Arc<Tail>> {
         let lock = |shard: &Mutex<Shard>| -> Vec<Arc<Tail>> {
@@ -75,9 +89,10 @@ impl Tails {
 
 impl HintSink for Tails {
     fn hint(&self, hint: Hint<'_>) {
-        let tail = self.shard(hint.task_id).get(hint.task_id).and_then(Weak::upgrade);
-        if let Some(tail) = tail {
-            tail.take(hint, self.updates_max, self.bytes_max);
+        let Some(tail) = self.find(hint.task) else { return };
+        match hint.seq {
+            0 => tail.replied(),
+            seq => tail.overtaken(seq),
         }
     }
 }
@@ -98,8 +113,8 @@ struct Ring {
     floor: u64,
     last: u64,
     closing: bool,
-    /// The record closed without an update: whoever waits must look at the store.
-    replied: bool,
+    /// How often the record was said to have closed without an update: whoever waits for it looks at the store again.
+    replies: u64,
     /// By their numbers, so that ten thousand of them fall asleep and wake up as quickly as ten, and in order.
     sleepers: BTreeMap<u64, Waker>,
     readers: u64,
@@ -131,27 +146,30 @@ impl Tail {
         &self.id
     }
 
+    /// How often the record was said to have closed without an update, for [`Tail::poll_answer`].
+    pub(crate) fn replies(&self) -> u64 {
+        self.update_quietly(|ring| ring.replies)
+    }
+
+    /// As [`Tail::poll_after`], for a waiter that is also behind if the record has closed without an update since it looked.
+    pub(crate) fn poll_answer(
+        &self,
+        cursor: u64,
+        replies: u64,
+        limit: usize,
+        reader: u64,
+        cx: &mut Context<'_>,
+    ) -> Poll<TailRead> {
+        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        match ring.replies == replies {
+            true => ring.poll_after(cursor, limit, reader, cx),
+            false => Poll::Ready(TailRead::Behind),
+        }
+    }
+
     /// Updates after `cursor`, at most `limit`; sleeps while there are none.
     pub(crate) fn poll_after(&self, cursor: u64, limit: usize, reader: u64, cx: &mut Context<'_>) -> Poll<TailRead> {
-        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
-        if cursor < ring.floor || ring.replied {
-            return Poll::Ready(TailRead::Behind);
-        }
-        if cursor < ring.last {
-            let skip = usize::try_from(cursor - ring.floor).unwrap_or(usize::MAX);
-            let found = ring.updates.iter().skip(skip).take(limit).cloned().collect();
-            return Poll::Ready(TailRead::Updates(found));
-        }
-        if ring.closing {
-            return Poll::Ready(TailRead::Closing);
-        }
-        match ring.sleepers.get_mut(&reader) {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => {
-                ring.sleepers.insert(reader, cx.waker().clone());
-            }
-        }
-        Poll::Pending
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner).poll_after(cursor, limit, reader, cx)
     }
 
     pub(crate) fn forget(&self, reader: u64) {
@@ -165,15 +183,24 @@ impl Tail {
         self.update(|ring| ring.closing = true);
     }
 
-    /// The store has more than anybody told us: readers must look there.
+    /// The task has come this far: readers that are behind must look into the store. Nothing happens if it is known here.
     pub(crate) fn overtaken(&self, seq: u64) {
-        self.update(|ring| ring.skip_to(seq));
+        if self.update_quietly(|ring| seq > ring.last) {
+            self.update(|ring| ring.skip_to(seq));
+        }
     }
 
-    fn take(&self, hint: Hint<'_>, updates_max: usize, bytes_max: u64) {
+    /// The record was closed by a direct reply, which is no update: whoever waits for it must look into the store.
+    pub(crate) fn replied(&self) {
+        self.update(|ring| ring.replies += 1);
+    }
+
+    fn take(&self, context_id: &ContextId, first_seq: u64, events: &[Event], updates_max: usize, bytes_max: u64) {
         self.update(|ring| {
-            ring.replied |= hint.events.iter().any(|event| matches!(event, Event::Replied { .. }));
-            for (seq, update) in updates(hint.task_id, hint.context_id, hint.first_seq, hint.events) {
+            if events.iter().any(|event| matches!(event, Event::Replied { .. })) {
+                ring.replies += 1;
+            }
+            for (seq, update) in updates(&self.id, context_id, first_seq, events) {
                 if seq <= ring.last {
                     continue;
                 }
@@ -210,6 +237,27 @@ impl Tail {
 }
 
 impl Ring {
+    fn poll_after(&mut self, cursor: u64, limit: usize, reader: u64, cx: &mut Context<'_>) -> Poll<TailRead> {
+        if cursor < self.floor {
+            return Poll::Ready(TailRead::Behind);
+        }
+        if cursor < self.last {
+            let skip = usize::try_from(cursor - self.floor).unwrap_or(usize::MAX);
+            let found = self.updates.iter().skip(skip).take(limit).cloned().collect();
+            return Poll::Ready(TailRead::Updates(found));
+        }
+        if self.closing {
+            return Poll::Ready(TailRead::Closing);
+        }
+        match self.sleepers.get_mut(&reader) {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => {
+                self.sleepers.insert(reader, cx.waker().clone());
+            }
+        }
+        Poll::Pending
+    }
+
     fn skip_to(&mut self, seq: u64) {
         if seq > self.last {
             self.updates.clear();

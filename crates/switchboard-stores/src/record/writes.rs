@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use switchboard_core::dialect::json::Base64;
 use switchboard_core::model::{Artifact, Json};
-use switchboard_engine::ports::room::{OutlinedPart, PartKind};
+use switchboard_engine::ports::outline::{OutlinedPart, PartKind};
 use switchboard_engine::ports::store::StoreError;
 
 use super::CHUNK_BYTES_MAX;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 use switchboard_core::model::{TaskState, TaskStatus, Timestamp};
-use switchboard_engine::ports::Room;
-use switchboard_engine::ports::store::{Accepted, AcceptedTask, Scope, StoreError};
+use switchboard_engine::ports::store::{Accepted, AcceptedTask, Scope, StoreError, StoredTask};
 
 use super::checksums::LogColumns;
 use super::error::Failure;
@@ -24,7 +23,7 @@ pub(super) fn task_as_accepted(
     connection: &Connection,
     scope: &Scope,
     accepted: &Accepted,
-    room: &Room,
+    bytes_max: u64,
 ) -> Result<Option<AcceptedTask>, Failure> {
     at_once(connection, || {
         let Some(row) = find(connection, scope, &accepted.task_id)? else { return Ok(None) };
@@ -32,14 +31,15 @@ pub(super) fn task_as_accepted(
         let status = status_at(connection, row.task_no, accepting.version, accepting.floor_version)?;
         let chains =
             Chains { story: accepting.version, artifact: accepting.prev_artifact, status: status.unwrap_or_default() };
-        let folded = fold_earlier_within(connection, TaskRow { chains, ..row }, scope, room)?.folded;
+        let StoredTask { folded, outlined, .. } =
+            fold_earlier_within(connection, TaskRow { chains, ..row }, bytes_max)?;
         let mut task = folded.task.clone();
         if status.is_none() {
             // It has written and written since it last said how it is: it is at work.
             let status = TaskStatus { state: TaskState::Working, message: None, timestamp: accepting.at };
             Arc::make_mut(&mut task).status = status;
         }
-        Ok(Some(AcceptedTask { task, seq: accepting.seq, waited: accepting.waited }))
+        Ok(Some(AcceptedTask { task, outlined, seq: accepting.seq, waited: accepting.waited }))
     })
 }
 

@@ -86,7 +86,12 @@ impl Cache {
         let entry = state.records.get_mut(id)?;
         entry.used = true;
         let own = entry.scope == *scope;
-        Some(own.then(|| StoredTask { key: entry.key, head: entry.head.clone(), folded: entry.folded.clone() }))
+        Some(own.then(|| StoredTask {
+            key: entry.key,
+            head: entry.head.clone(),
+            folded: entry.folded.clone(),
+            outlined: Vec::new(),
+        }))
     }
 
     pub(super) fn since(&self) -> Since {
@@ -98,7 +103,7 @@ impl Cache {
         let bytes = RECORD_BYTES_BASE + folded_bytes(&stored.folded);
         let mut state = self.lock();
         if state.batch == since.0 && !state.records.contains_key(&stored.head.id) {
-            let StoredTask { key, head, folded } = stored.clone();
+            let StoredTask { key, head, folded, .. } = stored.clone();
             state.insert(key, scope.clone(), head, folded, bytes);
         }
     }

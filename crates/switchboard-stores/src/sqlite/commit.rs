@@ -4,7 +4,9 @@
 use rusqlite::params;
 use switchboard_core::lifecycle::{Event, Head, Phase};
 use switchboard_core::model::Timestamp;
-use switchboard_engine::ports::store::{Accept, Accepted, Commit, CommitError, Scope, StoreError, Target, TaskKey};
+use switchboard_engine::ports::store::{
+    Accept, Accepted, Commit, CommitError, LeaseChange, Scope, StoreError, Target, TaskKey,
+};
 
 use super::accepted::{day_of, find_accepted, known_as_of};
 use super::checksums::{AcceptedColumns, ChunkColumns, LogColumns, TaskColumns};
@@ -13,6 +15,7 @@ use super::fold::commit_sql;
 use super::leases::Lease;
 use super::ledger::Ledger;
 use super::rows::{Chains, LogRow, log_no, signed, task_columns, unsigned};
+use super::runs::is_interrupted;
 use super::schema::VERSION_MAX;
 use super::totals::Move;
 use crate::record::{Encoded, is_checkpoint_aside_from_artifacts, phase_number, state_number};
@@ -134,6 +137,11 @@ impl Ledger<'_> {
                 if *expected_version != row.version {
                     return Ok(Err(CommitError::Conflict));
                 }
+                if let LeaseChange::Claim { interrupted, .. } = commit.lease
+                    && !self.is_claimable(key.0, &row, interrupted)
+                {
+                    return Ok(Err(CommitError::Conflict));
+                }
                 Some((key.0, row))
             }
         };
@@ -169,22 +177,37 @@ impl Ledger<'_> {
         Ok(Ok(TaskKey(task_no)))
     }
 
-    /// A commit takes the lease if it says so (with a time to be due at if its run has to wait for its place), leaves it alone if not, and drops it when the run has ended. A run that
-    /// begins without a lease is due at once, and so is one that waits and is canceled.
+    /// Whether nobody holds a run, and it is as interrupted as whoever claims it thinks.
+    fn is_claimable(&self, task_no: i64, row: &StepRow, interrupted: bool) -> bool {
+        let Run { running, holder, lease_until, run_at } = row.run;
+        let is_due = match holder {
+            0 => run_at,
+            holder if holder == self.epoch => self.leases.get(task_no).map(|lease| lease.until).or(lease_until),
+            // Of a process that is gone.
+            _ => Some(self.now),
+        };
+        running && is_due.is_some_and(|at| at <= self.now) && is_interrupted(holder, run_at.is_some()) == interrupted
+    }
+
+    /// A commit takes the lease if it says so (with a time to be due at if its run has to wait for its place or was taken
+    /// over), leaves it alone if not, and drops it when the run has ended. A run that begins without a lease is due at once,
+    /// and so is one that waits and is canceled.
     fn run_after(&self, commit: &Commit, before: Option<&(i64, StepRow)>) -> Run {
-        match (commit.head.running, commit.lease_ms, before) {
+        let taken = |lease_ms: u32, waits: bool| {
+            let lease_until = Some(self.now.plus_ms(lease_ms.into()));
+            Run { running: true, holder: self.epoch, lease_until, run_at: waits.then_some(self.now) }
+        };
+        match (commit.head.running, commit.lease, before) {
             (false, _, _) => Run::NONE,
-            (true, Some(ms), _) => {
-                let lease_until = Some(self.now.plus_ms(ms.into()));
-                Run { running: true, holder: self.epoch, lease_until, run_at: commit.waits.then_some(self.now) }
-            }
-            (true, None, Some((task_no, row))) if row.run.running => {
+            (true, LeaseChange::Take { lease_ms, waits }, _) => taken(lease_ms, waits),
+            (true, LeaseChange::Claim { lease_ms, .. }, _) => taken(lease_ms, true),
+            (true, LeaseChange::Keep, Some((task_no, row))) if row.run.running => {
                 let renewed = self.leases.get(*task_no).map(|lease| lease.until);
                 let canceled = commit.head.cancel_requested;
                 let run_at = row.run.run_at.map(|due| if canceled { due.min(self.now) } else { due });
                 Run { lease_until: renewed.or(row.run.lease_until), run_at, ..row.run }
             }
-            (true, None, _) => Run { running: true, holder: 0, lease_until: None, run_at: Some(self.now) },
+            (true, LeaseChange::Keep, _) => Run { running: true, holder: 0, lease_until: None, run_at: Some(self.now) },
         }
     }
 

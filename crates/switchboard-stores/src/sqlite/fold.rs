@@ -18,7 +18,7 @@ pub(super) fn fold(connection: &Connection, row: TaskRow, want: Want) -> Result<
     for record in records_to_fold(connection, row.task_no, row.chains, want)?.iter().rev() {
         folded.apply_all(&decode(record, want, &Chunks(connection))?);
     }
-    Ok(StoredTask { key: TaskKey(row.task_no), head: row.head.into(), folded: folded.into() })
+    Ok(StoredTask { key: TaskKey(row.task_no), head: row.head.into(), folded: folded.into(), outlined: Vec::new() })
 }
 
 /// The commits that wrote to artifacts, newest first.

@@ -64,8 +64,11 @@ impl Leases {
         }
     }
 
-    pub(super) fn expired(&self, now: Timestamp) -> Vec<(i64, u64)> {
+    /// The runs whose leases have run out, in that order.
+    pub(super) fn expired(&self, now: Timestamp) -> Vec<i64> {
         let expired = self.held.iter().filter(|(_, lease)| lease.until <= now);
-        expired.map(|(task_no, lease)| (*task_no, lease.fence)).collect()
+        let mut expired: Vec<_> = expired.map(|(task_no, lease)| (lease.until, *task_no)).collect();
+        expired.sort_unstable();
+        expired.into_iter().map(|(_, task_no)| task_no).collect()
     }
 }

@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Statement, params};
-use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{TaskId, Timestamp};
 use switchboard_engine::id_hash::IdHash;
 use switchboard_engine::ports::Clock;
-use switchboard_engine::ports::store::{Scope, StoredHead};
+use switchboard_engine::ports::store::Scope;
 
 use super::accepted::last_accepted_day;
 use super::checksums::{damaged_owner, of_meta, of_scope};
@@ -20,6 +19,7 @@ use super::error::Failure;
 use super::leases::Leases;
 use super::open::{NO_EPOCH, begin_epoch};
 use super::quarantine::Quarantined;
+use super::runs::PassedOver;
 use super::statements::Statements;
 use super::stats::Stats;
 use super::totals::Move;
@@ -42,6 +42,8 @@ pub(super) struct Ledger<'c> {
     /// Until then ages do not count.
     pub(super) held_until: Option<Timestamp>,
     pub(super) leases: Leases,
+    /// What due runs need not be looked at again.
+    pub(super) passed_over: PassedOver,
     /// The rows of running tasks as this writer left them, so that the next step need not read them again. A statement
     /// that changes a row in another way removes it here.
     pub(super) steps: HashMap<i64, StepRow, IdHash>,
@@ -59,10 +61,6 @@ pub(super) enum Effect {
     /// The request at this place of the batch was committed.
     Committed {
         place: usize,
-    },
-    Claimed {
-        stored: Box<StoredHead>,
-        events: Arc<[Event]>,
     },
     Removed(TaskId),
 }
@@ -96,6 +94,7 @@ impl<'c> Ledger<'c> {
             seen: now,
             held_until: wall_clock::read(connection)?.held_until,
             leases: Leases::default(),
+            passed_over: PassedOver::default(),
             steps: HashMap::default(),
             scopes: HashMap::new(),
             last_task_no: number("SELECT coalesce(max(task_no), 0) FROM task")?
@@ -117,6 +116,7 @@ impl<'c> Ledger<'c> {
             wall_clock::write_seen(&transaction, now)?;
             transaction.commit()?;
             self.leases.set_back(back_ms);
+            self.passed_over = PassedOver::default();
             self.steps.clear();
         }
         self.now = now;
@@ -167,9 +167,7 @@ impl<'c> Ledger<'c> {
 
     /// Puts a task into quarantine that one of many things could not be done to.
     pub(super) fn quarantine_task(&self, task_no: i64, reason: &str) {
-        let id = self.connection.query_row("SELECT id FROM task WHERE task_no = ?1", [task_no], |row| row.get(0));
-        let id = id.unwrap_or_else(|_| format!("number {task_no}"));
-        self.quarantine.put_task(task_no, id.into(), reason);
+        self.quarantine.put_task_no(self.connection, task_no, reason);
     }
 
     /// Writes down when the last batch was, for the next process.
@@ -189,6 +187,7 @@ impl<'c> Ledger<'c> {
             tracing::error!(%error, "a transaction could not be rolled back");
         }
         self.leases.undo();
+        self.passed_over = PassedOver::default();
         self.steps.clear();
         self.scopes.clear();
         self.effects.clear();

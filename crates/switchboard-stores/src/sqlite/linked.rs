@@ -1,81 +1,66 @@
-//! A task whose artifacts do not all fit: those that do are read, the others are outlined from their records and become
-//! links. Contents in chunks are not touched, and however long an artifact was written to, only so many of its writes are
+//! A task whose artifacts do not all fit: those that do are read, the others are outlined from their records. Contents in chunks are not touched, and however long an artifact was written to, only so many of its writes are
 //! looked at.
 
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use switchboard_core::lifecycle::ArtifactHead;
-use switchboard_core::model::{Artifact, ArtifactId, TaskId};
-use switchboard_engine::ports::Room;
-use switchboard_engine::ports::room::{Outline, OutlinedPart, PARTS_APART_MAX};
-use switchboard_engine::ports::store::{Scope, StoreError, StoredTask};
+use switchboard_core::model::{Artifact, ArtifactId};
+use switchboard_engine::ports::outline::{self, Outline, OutlinedPart, PARTS_APART_MAX};
+use switchboard_engine::ports::store::{StoreError, StoredTask};
 
 use super::error::Failure;
 use super::fold::{ArtifactChain, Chunks, commit_sql, fold, missing};
 use super::rows::{LogRow, TaskRow, log_no};
 use crate::record::{Want, Write, decode_writes, is_named};
 
-/// Commits, and bytes of records, that are looked at for one task. Whatever is not found by then becomes a link.
+/// Commits, and bytes of records, that are looked at for one task. Whatever is not found by then is left out.
 const WRITES_MAX: usize = 65_536;
 const RECORD_BYTES_MAX: usize = 64 << 20;
 
 /// Stands for the parts of an artifact at an earlier moment: nobody has counted those.
 const PARTS_UNKNOWN: u64 = u64::MAX;
 
-/// Folds a task as far as there is room for it.
-pub(super) fn fold_within(
-    connection: &Connection,
-    row: TaskRow,
-    scope: &Scope,
-    room: &Room,
-) -> Result<StoredTask, Failure> {
-    let too_large = ids(room.too_large(&row.head));
-    fold_without(connection, row, scope, room, &too_large)
+/// Folds a task without the contents that do not fit.
+pub(super) fn fold_within(connection: &Connection, row: TaskRow, bytes_max: u64) -> Result<StoredTask, Failure> {
+    let too_large = ids(outline::too_large(&row.head, bytes_max));
+    fold_without(connection, row, &too_large)
 }
 
 /// The same from the chains of an earlier moment. What is too large now counts as too large then.
 pub(super) fn fold_earlier_within(
     connection: &Connection,
     mut row: TaskRow,
-    scope: &Scope,
-    room: &Room,
+    bytes_max: u64,
 ) -> Result<StoredTask, Failure> {
-    let too_large = ids(room.too_large(&row.head));
+    let too_large = ids(outline::too_large(&row.head, bytes_max));
     let unknown = |head: &ArtifactHead| ArtifactHead { parts: PARTS_UNKNOWN, ..head.clone() };
     row.head.artifacts = row.head.artifacts.iter().map(unknown).collect();
-    fold_without(connection, row, scope, room, &too_large)
+    fold_without(connection, row, &too_large)
 }
 
 fn ids(heads: Vec<&ArtifactHead>) -> Vec<ArtifactId> {
     heads.into_iter().map(|head| head.id.clone()).collect()
 }
 
-fn fold_without(
-    connection: &Connection,
-    row: TaskRow,
-    scope: &Scope,
-    room: &Room,
-    too_large: &[ArtifactId],
-) -> Result<StoredTask, Failure> {
+fn fold_without(connection: &Connection, row: TaskRow, too_large: &[ArtifactId]) -> Result<StoredTask, Failure> {
     if too_large.is_empty() {
         return fold(connection, row, Want::Everything);
     }
-    let artifacts = artifacts(connection, &row, scope, room, too_large)?;
+    let (artifacts, outlined) = artifacts(connection, &row, too_large)?;
     let mut stored = fold(connection, row, Want::NoArtifacts)?;
     let folded = Arc::make_mut(&mut stored.folded);
     Arc::make_mut(&mut folded.task).artifacts = artifacts;
+    stored.outlined = outlined;
     Ok(stored)
 }
 
-/// The artifacts of a task in their order, with links for those that are too large.
+/// The artifacts of a task in their order, and the outlines of those that have no parts here because they are too large.
 fn artifacts(
     connection: &Connection,
     row: &TaskRow,
-    scope: &Scope,
-    room: &Room,
     too_large: &[ArtifactId],
-) -> Result<Vec<Arc<Artifact>>, Failure> {
+) -> Result<(Vec<Arc<Artifact>>, Vec<Outline>), Failure> {
     let gathering = |head: &ArtifactHead| Gathered {
         parts_left: head.parts,
         writes: if too_large.contains(&head.id) { Writes::outlined(head) } else { Writes::Whole(Vec::new()) },
@@ -97,7 +82,19 @@ fn artifacts(
         }
     }
     gathered.retain(|artifact| !artifact.is_of_later());
-    gathered.into_iter().map(|artifact| artifact.finish(connection, row, scope, room).map(Arc::new)).collect()
+    let (mut artifacts, mut outlined) = (Vec::with_capacity(gathered.len()), Vec::new());
+    for artifact in gathered {
+        let artifact = match artifact.finish(connection, row)? {
+            Found::Whole(artifact) => artifact,
+            Found::Outlined(outline) => {
+                let bare = outline.bare().clone();
+                outlined.push(outline);
+                bare
+            }
+        };
+        artifacts.push(Arc::new(artifact));
+    }
+    Ok((artifacts, outlined))
 }
 
 /// What has been found of one artifact, going back in time.
@@ -105,6 +102,12 @@ struct Gathered {
     head: ArtifactHead,
     parts_left: u64,
     writes: Writes,
+}
+
+/// What was found in the end.
+enum Found {
+    Whole(Artifact),
+    Outlined(Outline),
 }
 
 /// Newest first.
@@ -159,17 +162,17 @@ impl Gathered {
         Ok(())
     }
 
-    fn finish(self, connection: &Connection, row: &TaskRow, scope: &Scope, room: &Room) -> Result<Artifact, Failure> {
+    fn finish(self, connection: &Connection, row: &TaskRow) -> Result<Found, Failure> {
         let Self { head, parts_left, writes } = self;
         let (apart, mut writes) = match writes {
             Writes::Whole(writes) if parts_left == 0 => {
                 let mut oldest_first = writes.into_iter().rev();
                 let first =
                     oldest_first.next().map_or_else(|| Artifact::new(head.id, Vec::new()), Arc::unwrap_or_clone);
-                return Ok(oldest_first.fold(first, |mut artifact, chunk| {
+                return Ok(Found::Whole(oldest_first.fold(first, |mut artifact, chunk| {
                     artifact.append(&chunk);
                     artifact
-                }));
+                })));
             }
             Writes::Whole(writes) => {
                 let bare = |artifact: Arc<Artifact>| Artifact { parts: Vec::new(), ..Arc::unwrap_or_clone(artifact) };
@@ -193,8 +196,7 @@ impl Gathered {
         if !apart || parts_left > 0 {
             outline.leave_out_the_rest();
         }
-        let id: &TaskId = &row.head.id;
-        Ok(outline.linked(room, scope, id))
+        Ok(Found::Outlined(outline))
     }
 }
 

@@ -62,7 +62,7 @@ fn one_page(
         page.next = found.last().copied().filter(|_| more);
         let sql = format!("SELECT {TASK_COLUMNS} FROM task WHERE task_no = ?1");
         let mut select = connection.prepare_cached(&sql)?;
-        let mut left = query.room.bytes_max;
+        let mut left = query.bytes_max;
         let mut last = None;
         for cursor in found {
             let mut read = || -> Result<StoredTask, Failure> {
@@ -77,7 +77,7 @@ fn one_page(
                 }
                 let row = task_row(&columns, &scope.agent)?;
                 match query.artifacts {
-                    true => fold_within(connection, row, scope, &query.room),
+                    true => fold_within(connection, row, query.bytes_max),
                     false => fold(connection, row, Want::NoArtifacts),
                 }
             };

@@ -95,6 +95,13 @@ impl Quarantined {
         damaged
     }
 
+    /// The same for a task that is known by its number.
+    pub(super) fn put_task_no(&self, connection: &Connection, task_no: i64, reason: &str) {
+        let id = connection.query_row("SELECT id FROM task WHERE task_no = ?1", [task_no], |row| row.get(0));
+        let id = id.unwrap_or_else(|_| format!("number {task_no}"));
+        self.put_task(task_no, id.into(), reason);
+    }
+
     /// Puts a webhook into quarantine whose row starts with the columns of its config.
     pub(super) fn put_webhook(&self, push_no: i64, task_id: TaskId, config_id: &str, reason: &str) {
         let row = DamagedRow::Webhook { task_id: task_id.clone(), config_id: config_id.into() };

@@ -5,7 +5,6 @@ use std::ops::RangeInclusive;
 use rusqlite::{Connection, OptionalExtension, params};
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Part, PushConfig, TaskId, Timestamp};
-use switchboard_engine::ports::Room;
 use switchboard_engine::ports::store::{LogPage, LoggedCommit, Scope, StoreError, StoredHead, StoredTask, TaskKey};
 
 use super::checksums::{damaged_owner, of_scope};
@@ -56,11 +55,11 @@ pub(super) fn task(
     connection: &Connection,
     scope: &Scope,
     id: &TaskId,
-    room: &Room,
+    bytes_max: u64,
 ) -> Result<Option<StoredTask>, Failure> {
     at_once(connection, || {
         let found = find(connection, scope, id)?;
-        found.map(|row| fold_within(connection, row, scope, room)).transpose()
+        found.map(|row| fold_within(connection, row, bytes_max)).transpose()
     })
 }
 

@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use rusqlite::Connection;
 use switchboard_core::call::BoxFuture;
-use switchboard_core::model::{ArtifactId, PushConfig, TaskId, Timestamp};
+use switchboard_core::model::{AgentName, ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::clock::ClockRecord;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
+use switchboard_engine::ports::outline::too_large;
 use switchboard_engine::ports::store::{
-    Accepted, AcceptedTask, ClaimRuns, ClaimedRun, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey,
-    DeliveryOutcome, ListPage, ListQuery, LogPage, Release, Retention, Scope, Store, StoreError, StoreStats,
-    StoredHead, StoredTask, TaskKey,
+    Accepted, AcceptedTask, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, DueRun,
+    ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use switchboard_engine::ports::{Clock, Outbox, Quarantine, Room};
+use switchboard_engine::ports::{Clock, Deliveries, Outbox, Quarantine, Runs, TaskLog, Upkeep};
 
 use super::FileError;
 use super::accepted::{find_accepted, known_as_of, last_accepted_day};
@@ -35,6 +35,7 @@ use super::prune::candidates;
 use super::quarantine::{Of, Quarantined};
 use super::read;
 use super::readers::Readers;
+use super::runs::{self, Present};
 use super::stats::Stats;
 use super::totals::Totals;
 use super::wall_clock;
@@ -115,17 +116,34 @@ impl SqliteStore {
         &self.writer
     }
 
-    async fn read_task(&self, scope: Scope, id: TaskId, room: &Room) -> Result<Option<StoredTask>, StoreError> {
+    async fn read_task(&self, scope: Scope, id: TaskId, bytes_max: u64) -> Result<Option<StoredTask>, StoreError> {
         let since = self.cache.since();
-        let (of, within) = (scope.clone(), room.clone());
+        let of = scope.clone();
         let named = Of::Id(id.clone());
-        let stored = self.read_of(named, move |connection| read::task(connection, &of, &id, &within)).await?;
+        let stored = self.read_of(named, move |connection| read::task(connection, &of, &id, bytes_max)).await?;
         if let Some(stored) = &stored
-            && room.too_large(&stored.head).is_empty()
+            && too_large(&stored.head, bytes_max).is_empty()
         {
             self.cache.fill(since, &scope, stored);
         }
         Ok(stored)
+    }
+
+    async fn read_due_runs_of_others(
+        &self,
+        agents: Vec<AgentName>,
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> Result<Vec<DueRun>, StoreError> {
+        let present = self.writer.run(|ledger| {
+            let expired = ledger.leases.expired(ledger.now);
+            Ok(Present { epoch: ledger.epoch, now: ledger.now, expired })
+        });
+        let (present, quarantine) = (present.await?, self.quarantine.clone());
+        let read = move |connection: &Connection| {
+            runs::due_runs_of_others(connection, &quarantine, &present, &agents, after, limit)
+        };
+        self.readers.run(read).await
     }
 
     /// Runs a read of one task. If what is stored does not let it be read, that is its own trouble and no other's.
@@ -152,7 +170,7 @@ impl SqliteStore {
     }
 }
 
-impl Store for SqliteStore {
+impl TaskLog for SqliteStore {
     /// A caller that goes away after asking takes nothing back: the commit happens all the same.
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
         let take_numbers = |count: usize| {
@@ -185,13 +203,14 @@ impl Store for SqliteStore {
         &'a self,
         scope: &'a Scope,
         id: &'a TaskId,
-        room: &'a Room,
+        bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        let fits =
-            |found: &Option<StoredTask>| found.as_ref().is_none_or(|stored| room.too_large(&stored.head).is_empty());
+        let fits = |found: &Option<StoredTask>| {
+            found.as_ref().is_none_or(|stored| too_large(&stored.head, bytes_max).is_empty())
+        };
         match self.cache.task(scope, id).filter(fits) {
             Some(found) => Box::pin(ready(Ok(found))),
-            None => Box::pin(self.read_task(scope.clone(), id.clone(), room)),
+            None => Box::pin(self.read_task(scope.clone(), id.clone(), bytes_max)),
         }
     }
 
@@ -199,11 +218,11 @@ impl Store for SqliteStore {
         &'a self,
         scope: &'a Scope,
         accepted: &'a Accepted,
-        room: &'a Room,
+        bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>> {
-        let (scope, accepted, room) = (scope.clone(), accepted.clone(), room.clone());
+        let (scope, accepted) = (scope.clone(), accepted.clone());
         let named = Of::Id(accepted.task_id.clone());
-        Box::pin(self.read_of(named, move |connection| task_as_accepted(connection, &scope, &accepted, &room)))
+        Box::pin(self.read_of(named, move |connection| task_as_accepted(connection, &scope, &accepted, bytes_max)))
     }
 
     fn artifact<'a>(
@@ -245,13 +264,21 @@ impl Store for SqliteStore {
             find_accepted(connection, &key, as_of, last_accepted_day(connection)?)
         }))
     }
+}
 
-    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
-        Box::pin(self.read_of(Of::No(key.0), move |connection| read::push_configs(connection, key)))
+impl Runs for SqliteStore {
+    fn due_runs<'a>(&'a self, agents: &'a [AgentName], limit: usize) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        let agents = agents.to_vec();
+        Box::pin(self.writer.run(move |ledger| ledger.due_runs(&agents, limit)))
     }
 
-    fn claim_runs(&self, claim: ClaimRuns) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
-        Box::pin(self.writer.run(move |ledger| ledger.claim_runs(&claim)))
+    fn due_runs_of_others<'a>(
+        &'a self,
+        agents: &'a [AgentName],
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        Box::pin(self.read_due_runs_of_others(agents.to_vec(), after, limit))
     }
 
     fn begin_runs(&self, begun: Vec<(TaskKey, u64)>) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
@@ -273,6 +300,12 @@ impl Store for SqliteStore {
     fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(self.writer.run(move |ledger| ledger.release_leases(&released)))
     }
+}
+
+impl Deliveries for SqliteStore {
+    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
+        Box::pin(self.read_of(Of::No(key.0), move |connection| read::push_configs(connection, key)))
+    }
 
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
         Box::pin(self.writer.run(move |ledger| ledger.claim_deliveries(limit, claim_ms)))
@@ -293,7 +326,9 @@ impl Store for SqliteStore {
     fn outbox(&self) -> &dyn Outbox {
         self
     }
+}
 
+impl Upkeep for SqliteStore {
     fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
         Box::pin(self.prune_some(retention, limit))
     }

@@ -235,10 +235,6 @@ fn process(ledger: &mut Ledger<'_>, mut batch: Vec<Request>, memory: &Memory) {
                                 updates.committed(committed);
                             }
                         }
-                        Effect::Claimed { stored, events } => {
-                            let (key, head) = (stored.key, stored.head);
-                            updates.committed(Committed { key, scope: None, head, events: &events, folded: None });
-                        }
                         Effect::Removed(id) => updates.removed(&id),
                     }
                 }

@@ -21,7 +21,7 @@ use switchboard_core::dialect::compat::selectools;
 use switchboard_core::lifecycle::{Event, Inbound};
 use switchboard_core::model::{Dialect, Json, Message, TaskId, TaskState, Timestamp};
 use switchboard_engine::memory::MemoryStore;
-use switchboard_engine::ports::Store;
+use switchboard_engine::ports::TaskLog;
 use switchboard_engine::ports::store::Scope;
 use switchboard_engine::system::SystemClock;
 

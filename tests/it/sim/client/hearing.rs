@@ -8,11 +8,14 @@ use switchboard_core::call::{Frame, Reply, SendMessage, UpdateStream};
 use switchboard_core::dialect::v1_0;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Message, Task, TaskId, TaskState, Update};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::{Client, From, Known, PATIENCE};
 use crate::sim::journal::count;
 use crate::sim::life::Life;
+
+/// How long after its commit an update is shown at the latest, to whoever waits for it while nothing goes wrong.
+const PROMPT: Duration = Duration::from_millis(100);
 
 impl Client {
     /// However often one message was answered, it was the same answer.
@@ -60,6 +63,7 @@ impl Client {
         let most = if self.dice.one_in(2) { self.dice.between(1, 8) } else { u64::MAX };
         let mut id = None;
         for _ in 0..most {
+            let waits_since = Instant::now();
             let next = life.through(poll_fn(|cx| updates.as_mut().poll_next(cx)));
             let Ok(next) = timeout(PATIENCE, next).await else {
                 self.silence(life, id.as_ref(), from);
@@ -74,9 +78,20 @@ impl Client {
                 }
             };
             let Some(task) = self.note(&frame, &mut from) else { break };
+            self.check_prompt(&task, frame.seq, waits_since);
             id = Some(task);
         }
         id
+    }
+
+    /// While nothing goes wrong, whoever waits for an update sees it at once, whichever process committed it: nobody waits for
+    /// the look that makes up for lost hints.
+    fn check_prompt(&self, id: &TaskId, seq: Option<u64>, waits_since: Instant) {
+        let age = seq.and_then(|seq| self.world.audit().age(id, seq));
+        let Some(age) = age.filter(|age| *age <= waits_since.elapsed() && self.world.is_fair()) else { return };
+        if age > PROMPT {
+            self.broken(&format!("{id}: update {seq:?} was shown {} ms after its commit", age.as_millis()));
+        }
     }
 
     /// A hint may get lost, but then somebody looks: a stream that stays silent has nothing to show.

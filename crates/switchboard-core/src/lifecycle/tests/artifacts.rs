@@ -87,7 +87,7 @@ fn the_first_write_of_a_later_attempt_replaces() {
     let mut record = Record::opened();
     record.runs(write("a", "half "));
     record.runs(append("a", "of it"));
-    record.does(Command::Claim);
+    record.does(Command::Claim { interrupted: true });
     // The new attempt does not know how far the old one came: its first chunk starts afresh, the next ones follow.
     let events = record.runs(append("a", "all "));
     assert!(matches!(events[..], [Event::ArtifactWritten { append: false, attempt: 2, .. }]), "{events:?}");
@@ -108,7 +108,7 @@ fn a_later_attempt_goes_on_from_the_checkpoint() {
         matches!(events[..], [Event::ArtifactWritten { append: true, .. }, Event::Checkpoint { .. }]),
         "{events:?}"
     );
-    record.does(Command::Claim);
+    record.does(Command::Claim { interrupted: true });
     let events = record.runs(resume("a", "three "));
     assert!(matches!(events[..], [Event::ArtifactWritten { append: true, attempt: 2, .. }]), "{events:?}");
     record.runs(append("a", "four"));
@@ -120,7 +120,7 @@ fn without_a_checkpoint_of_the_artifact_going_on_begins_anew() {
     let mut record = Record::opened();
     record.runs(checkpoint(0));
     record.runs(write("a", "half "));
-    record.does(Command::Claim);
+    record.does(Command::Claim { interrupted: true });
     let events = record.runs(resume("a", "all"));
     assert!(matches!(events[..], [Event::ArtifactWritten { append: false, .. }]), "{events:?}");
     assert_eq!(record.artifact("a"), "all");
@@ -134,7 +134,7 @@ fn what_was_written_after_the_checkpoint_must_be_taken_back_first() {
         record.runs(write("a", "one "));
         record.runs(checkpoint(1));
         record.runs(excess);
-        record.does(Command::Claim);
+        record.does(Command::Claim { interrupted: true });
         assert!(is_refused_as_agent_error(&mut record, resume("a", "two")));
         // The new run may note something of its own first. What the dead run wrote does not become part of that.
         record.runs(checkpoint(11));
@@ -158,7 +158,7 @@ fn a_checkpoint_is_forgotten_with_its_turn() {
     // What an earlier turn wrote is there when this one begins, so a checkpoint of this one records it.
     record.runs(checkpoint(2));
     record.runs(append("a", "lost"));
-    record.does(Command::Claim);
+    record.does(Command::Claim { interrupted: true });
     record.restores("a");
     record.runs(append("a", "two"));
     assert_eq!(record.artifact("a"), "one two");
@@ -170,9 +170,7 @@ fn a_run_that_was_given_back_is_followed_by_another_as_if_it_had_died() {
     record.runs(write("a", "one "));
     record.runs(checkpoint(1));
     record.runs(append("a", "excess"));
-    // As a store commits the claim of a run that an orderly stop gave back: a new fence and no new attempt.
-    let (fence, attempt, at) = (record.head.fence + 1, record.head.attempt, record.head.status_at);
-    record.takes(vec![Event::Claimed { fence, attempt, at }]);
+    record.does(Command::Claim { interrupted: false });
     assert!(is_refused_as_agent_error(&mut record, resume("a", "two")));
     let events = record.runs(append("a", "anew"));
     assert!(matches!(events[..], [Event::ArtifactWritten { append: false, attempt: 1, .. }]), "{events:?}");

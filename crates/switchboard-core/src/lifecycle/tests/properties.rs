@@ -30,7 +30,7 @@ fn command(record: &Record, (what, detail, age): Choice) -> Command {
     match what {
         0..=3 => record.message(&text),
         4 => Command::RequestCancel { metadata: None },
-        5..=6 => Command::Claim,
+        5..=6 => Command::Claim { interrupted: detail % 2 == 0 },
         7 if detail % 2 == 0 => Command::Revoke { inbound: inbound(1, "first"), state: TaskState::Failed, message },
         7 => Command::Birth { inbound: inbound(1, "first") },
         8..=14 => {
@@ -218,8 +218,7 @@ fn write_with_interruptions(strokes: &[Stroke]) {
             }
             Stroke::Dies { .. } | Stroke::DiesRestoring => {
                 let counts = !matches!(stroke, Stroke::Dies { counts: false });
-                let (fence, attempt) = (record.head.fence + 1, record.head.attempt + u32::from(counts));
-                record.takes(vec![Event::Claimed { fence, attempt, at: record.head.status_at }]);
+                record.does(Command::Claim { interrupted: counts });
                 let checkpoint = record.folded.checkpoint.as_ref();
                 written = checkpoint.map_or(0, |value| value.as_str().parse().expect("a number"));
                 begun = false;
@@ -235,7 +234,7 @@ fn write_with_interruptions(strokes: &[Stroke]) {
                         completes: false,
                     };
                     record.runs(RunCommand::Artifact(write));
-                    record.does(Command::Claim);
+                    record.does(Command::Claim { interrupted: true });
                 }
             }
         }

@@ -35,7 +35,7 @@ fn a_terminal_state_is_final() {
             let command = record.by_run(command);
             assert_eq!(record.is_refused(command), closed);
         }
-        assert_eq!(record.is_refused(Command::Claim), closed);
+        assert_eq!(record.is_refused(Command::Claim { interrupted: true }), closed);
         assert_eq!(
             record.is_refused(Command::Revoke {
                 inbound: inbound(1, "first"),
@@ -59,7 +59,10 @@ fn only_the_newest_fence_may_write() {
     let mut record = Record::opened();
     assert_eq!(record.is_refused(run_under(2, status(TaskState::Working))), Refusal::Fenced);
     assert_eq!(record.is_refused(run_under(0, returned())), Refusal::Fenced);
-    assert!(matches!(record.does(Command::Claim)[..], [Event::Claimed { fence: 2, attempt: 2, .. }]));
+    assert!(matches!(
+        record.does(Command::Claim { interrupted: true })[..],
+        [Event::Claimed { fence: 2, attempt: 2, .. }]
+    ));
     assert_eq!(record.is_refused(run_under(1, status(TaskState::Completed))), Refusal::Fenced);
     assert_eq!(record.is_refused(run_under(1, returned())), Refusal::Fenced);
     record.does(run_under(2, status(TaskState::Completed)));
@@ -68,9 +71,19 @@ fn only_the_newest_fence_may_write() {
 }
 
 #[test]
+fn a_turn_that_was_given_back_is_claimed_without_another_attempt() {
+    let mut record = Record::opened();
+    for (interrupted, fence, attempt) in [(false, 2, 1), (true, 3, 2), (false, 4, 2)] {
+        record.does(Command::Claim { interrupted });
+        assert_eq!((record.head.fence, record.head.attempt), (fence, attempt));
+        assert_eq!(record.is_refused(run_under(fence - 1, returned())), Refusal::Fenced);
+    }
+}
+
+#[test]
 fn a_new_turn_has_a_new_fence_and_starts_counting_attempts_again() {
     let mut record = Record::opened();
-    record.does(Command::Claim);
+    record.does(Command::Claim { interrupted: true });
     record.hears("second");
     record.runs(returned());
     assert_eq!((record.head.turn, record.head.fence, record.head.attempt), (2, 3, 1));
@@ -95,16 +108,19 @@ fn a_revoked_run_is_fenced_off_and_its_task_ends() {
 fn a_paused_task_is_not_claimed() {
     let mut record = Record::opened();
     record.runs(status(TaskState::InputRequired));
-    assert_eq!(record.is_refused(Command::Claim), Refusal::Closed { state: TaskState::InputRequired });
+    assert_eq!(
+        record.is_refused(Command::Claim { interrupted: true }),
+        Refusal::Closed { state: TaskState::InputRequired }
+    );
     record.hears("answer");
-    assert!(record.tries(Command::Claim).is_ok());
+    assert!(record.tries(Command::Claim { interrupted: true }).is_ok());
 }
 
 #[test]
 fn a_claim_is_not_visible_outside() {
     let mut record = Record::opened();
     let seq = record.head.seq;
-    record.does(Command::Claim);
+    record.does(Command::Claim { interrupted: true });
     record.runs(RunCommand::Checkpoint { value: Json::from_trusted("1") });
     record.does(Command::RequestCancel { metadata: None });
     assert_eq!((record.head.seq, record.head.version), (seq, 4));

@@ -152,7 +152,7 @@ fn a_task_that_asks_while_a_message_waits_still_has_work_that_a_dead_run_leaves_
     record.hears("second");
     record.runs(status_saying(TaskState::InputRequired, "which city?"));
     assert!(record.head.running, "somebody must take the waiting message up if the run dies here");
-    assert!(matches!(record.does(Command::Claim)[..], [Event::Claimed { attempt: 2, .. }]));
+    assert!(matches!(record.does(Command::Claim { interrupted: true })[..], [Event::Claimed { attempt: 2, .. }]));
     assert!(matches!(record.hears("third")[..], [Event::MessageAdded { .. }]));
     let open: Vec<_> = record.folded.open_turns.iter().map(|open| open.turn).collect();
     assert_eq!((open, record.head.inbox()), (vec![1, 2, 3], 2));
@@ -252,7 +252,7 @@ fn a_checkpoint_lasts_until_the_turn_is_over() {
     let mut record = Record::opened();
     let value = Json::from_trusted("{\"page\":3}");
     record.runs(RunCommand::Checkpoint { value: value.clone() });
-    record.does(Command::Claim);
+    record.does(Command::Claim { interrupted: true });
     assert_eq!(record.folded.checkpoint, Some(value));
     record.hears("second");
     record.runs(returned());

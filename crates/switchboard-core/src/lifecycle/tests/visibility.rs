@@ -20,7 +20,7 @@ fn seen(record: &Record) -> Vec<(u64, Update)> {
 #[test]
 fn the_first_update_is_the_task_and_the_others_are_its_steps() {
     let mut record = Record::opened();
-    record.does(Command::Claim);
+    record.does(Command::Claim { interrupted: true });
     let metadata = Some(Json::from_trusted(r#"{"n":1}"#));
     let note = Some(says(Role::Agent, "reading"));
     record.runs(RunCommand::Status(StatusWrite {
@@ -100,7 +100,7 @@ fn mere_progress_can_be_skipped_and_questions_cannot() {
     record.runs(status_saying(TaskState::AuthRequired, "approve?"));
     record.runs(status_saying(TaskState::Working, "thanks"));
     record.runs(status_saying(TaskState::Working, "nearly"));
-    record.does(Command::Claim);
+    record.does(Command::Claim { interrupted: true });
     record.does(Command::RequestCancel { metadata: None });
     record.runs(returned());
     let needed: Vec<_> = record.log.iter().map(|(before, events)| is_needed_to_fold(before.state, events)).collect();

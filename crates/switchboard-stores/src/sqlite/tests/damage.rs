@@ -346,7 +346,6 @@ async fn a_removal_that_is_forgotten_or_mistaken_is_found() {
 async fn a_damaged_row_is_neither_served_nor_written_on() {
     use switchboard_core::model::TaskState;
     use switchboard_engine::contract::given::{Pen, status};
-    use switchboard_engine::ports::Room;
     use switchboard_engine::ports::store::{CommitError, StoreError};
 
     let mut subject = make();
@@ -355,7 +354,7 @@ async fn a_damaged_row_is_neither_served_nor_written_on() {
     subject.close();
     let repaired = damage(&subject.path());
     subject.restart();
-    let read = subject.store().task(&damaged.scope, &damaged.head.id, &Room::unlimited()).await;
+    let read = subject.store().task(&damaged.scope, &damaged.head.id, u64::MAX).await;
     let expected = "its row does not match its checksum";
     assert_eq!(read.unwrap_err(), StoreError::Damaged(format!("task damaged: {expected}")));
     let commit = damaged.commit(&subject, vec![status(&subject, TaskState::Working, None)]);

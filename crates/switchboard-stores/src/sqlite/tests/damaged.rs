@@ -5,16 +5,14 @@ use std::sync::Arc;
 use switchboard_core::lifecycle::Head;
 use switchboard_core::model::{Dialect, TaskState};
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, anyone, chunk, now, status, webhook};
-use switchboard_engine::ports::Room;
+use switchboard_engine::contract::given::{Pen, anyone, chunk, claim, now, status, webhook};
 use switchboard_engine::ports::outbox::OutboxQuery;
 use switchboard_engine::ports::quarantine::{DamagedRow, Quarantine};
 use switchboard_engine::ports::store::{
     Accept, CommitError, DeliveryOutcome, ListCursor, ListQuery, PushChange, Release, Retention, StoreError, TaskKey,
 };
 
-use super::super::SqliteStore;
-use super::{OnFile, faults_of, make, story};
+use super::{OnFile, faults_of, make};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -44,7 +42,7 @@ async fn listed(subject: &OnFile, page_size: usize, after: Option<ListCursor>) -
         page_size,
         after,
         artifacts: true,
-        room: Room::unlimited(),
+        bytes_max: u64::MAX,
     };
     let page = subject.store().list(&anyone(), &query).await.unwrap();
     (page.tasks.iter().map(|stored| stored.head.id.to_string()).collect(), page.next)
@@ -54,12 +52,12 @@ async fn listed(subject: &OnFile, page_size: usize, after: Option<ListCursor>) -
 async fn a_damaged_task_is_passed_over_by_the_claim_of_the_others() {
     for damage in DAMAGES {
         let subject = at_work(damage).await;
-        let claimed = subject.store().claim_runs(story::claim()).await.unwrap();
+        let claimed = claim(&subject, 10).await;
         let ids: Vec<_> = claimed.iter().map(|run| run.stored.head.id.as_str()).collect();
         assert_eq!(ids, ["t1", "t3"], "{damage}");
         assert_eq!(subject.store().quarantine(), named("t2"), "{damage}");
         // Nor does it take the place of others later.
-        assert_eq!(subject.store().claim_runs(story::claim()).await.unwrap().len(), 0, "{damage}");
+        assert_eq!(claim(&subject, 10).await.len(), 0, "{damage}");
         let held = claimed.iter().map(|run| (run.stored.key, run.stored.head.fence)).collect();
         assert_eq!(subject.store().renew_leases(held, 1000).await.unwrap(), [], "{damage}");
         let faults = faults_of(&subject.path());
@@ -76,8 +74,7 @@ async fn a_claim_of_few_is_not_taken_up_by_damaged_ones() {
     subject.damage("UPDATE task SET state = 99 WHERE task_no <= 6");
     let mut ids = Vec::new();
     for _ in 0..6 {
-        let claim = switchboard_engine::ports::store::ClaimRuns { limit: 2, ..story::claim() };
-        let claimed = subject.store().claim_runs(claim).await.unwrap();
+        let claimed = claim(&subject, 2).await;
         ids.extend(claimed.iter().map(|run| run.stored.head.id.to_string()));
     }
     assert_eq!(ids, ["t6", "t7", "t8"]);
@@ -88,13 +85,13 @@ async fn a_claim_of_few_is_not_taken_up_by_damaged_ones() {
 async fn the_reader_of_a_damaged_task_is_told_and_the_list_goes_on() {
     for damage in DAMAGES {
         let subject = at_work(damage).await;
-        let read = subject.store().task(&anyone(), &"t2".into(), &Room::unlimited()).await;
+        let read = subject.store().task(&anyone(), &"t2".into(), u64::MAX).await;
         assert!(matches!(&read, Err(StoreError::Damaged(text)) if text.starts_with("task t2: ")), "{damage}: {read:?}");
         let head = subject.store().head(&anyone(), &"t2".into()).await;
         assert!(matches!(head, Err(StoreError::Damaged(_))), "{damage}: {head:?}");
         assert_eq!(subject.store().quarantine(), named("t2"), "{damage}");
         for id in ["t1", "t3"] {
-            assert!(subject.store().task(&anyone(), &id.into(), &Room::unlimited()).await.unwrap().is_some());
+            assert!(subject.store().task(&anyone(), &id.into(), u64::MAX).await.unwrap().is_some());
         }
         assert_eq!(listed(&subject, 10, None).await, (vec!["t3".to_owned(), "t1".to_owned()], None), "{damage}");
         // Page by page as well: none is empty before the last.
@@ -115,7 +112,7 @@ async fn a_damaged_log_costs_its_own_task() {
     let read = subject.store().log(TaskKey(1), 0, 10).await;
     assert!(matches!(read, Err(StoreError::Damaged(_))), "{read:?}");
     assert_eq!(subject.store().quarantine(), named("t1"));
-    let claimed = subject.store().claim_runs(story::claim()).await.unwrap();
+    let claimed = claim(&subject, 10).await;
     assert_eq!(claimed.iter().map(|run| run.stored.head.id.as_str()).collect::<Vec<_>>(), ["t2"]);
 }
 
@@ -164,11 +161,11 @@ async fn the_operators_list_passes_over_what_it_cannot_read() {
         with_webhook(&subject, id).await;
     }
     subject.write_as_another_build("UPDATE push SET dialect = '9.9', parked = 1, due_at = NULL WHERE task_no = 1");
-    let store: &SqliteStore = subject.store.as_ref().unwrap();
-    let outbox = switchboard_engine::ports::Store::outbox(store);
+    let store = subject.store();
+    let outbox = store.outbox();
     let page = outbox.page(OutboxQuery { state: None, after: None, limit: 10 }).await.unwrap();
     assert_eq!(page.entries.iter().map(|entry| entry.task_id.as_str()).collect::<Vec<_>>(), ["t2"]);
-    assert_eq!(switchboard_engine::ports::Store::quarantine(store).rows, 1);
+    assert_eq!(store.quarantine().rows, 1);
     let key = switchboard_engine::ports::store::DeliveryKey(1);
     assert_eq!(outbox.find(key).await.unwrap(), None);
     assert_eq!(outbox.purge(vec![key]).await.unwrap(), 1, "it can be dropped by its key");
@@ -215,14 +212,14 @@ async fn runs_begin_and_are_given_back_beside_a_damaged_one() {
         Pen::opened(&subject, id).await;
     }
     subject.restart();
-    let claimed = subject.store().claim_runs(story::claim()).await.unwrap();
+    let claimed = claim(&subject, 10).await;
     let held: Vec<_> = claimed.iter().map(|run| (run.stored.key, run.stored.head.fence)).collect();
     subject.is_damaged = true;
     subject.look().execute("UPDATE task SET turns = 9 WHERE id = 't2'", []).unwrap();
     assert_eq!(subject.store().begin_runs(held.clone()).await.unwrap(), [TaskKey(2)]);
     let released = held.iter().map(|&(key, fence)| Release { key, fence, pause_ms: 0 }).collect();
     subject.store().release_leases(released).await.unwrap();
-    let claimed = subject.store().claim_runs(story::claim()).await.unwrap();
+    let claimed = claim(&subject, 10).await;
     assert_eq!(claimed.iter().map(|run| run.stored.head.id.as_str()).collect::<Vec<_>>(), ["t1", "t3"]);
     assert_eq!(subject.store().quarantine(), named("t2"));
 }

@@ -9,8 +9,8 @@ use switchboard_core::model::ArtifactId;
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::Pen;
 use switchboard_engine::memory::ManualClock;
+use switchboard_engine::ports::Clock as _;
 use switchboard_engine::ports::store::{ListQuery, Store, StoreError};
-use switchboard_engine::ports::{Clock as _, Room};
 
 use super::power_cut::Dice;
 use super::verifying::compacted;
@@ -21,12 +21,11 @@ use crate::sqlite::{SqliteOptions, SqliteStore, backup, verify};
 async fn answers(store: &dyn Store, pens: &[Pen]) -> Vec<(String, Result<String, StoreError>)> {
     let mut answers = Vec::new();
     let mut note = |question: String, answer: Result<String, StoreError>| answers.push((question, answer));
-    let room = Room::unlimited();
     for pen in pens {
         let (scope, id) = (&pen.scope, &pen.head.id);
         let head = store.head(scope, id).await;
         note(format!("head of {id}"), head.map(|found| format!("{:?}", found.map(|stored| stored.head))));
-        let task = store.task(scope, id, &room).await;
+        let task = store.task(scope, id, u64::MAX).await;
         note(format!("task {id}"), task.map(|found| format!("{:?}", found.map(|stored| stored.folded))));
         let log = store.log(pen.key(), 0, 100).await;
         note(format!("log of {id}"), log.map(|page| format!("{:?}", page.commits)));
@@ -40,7 +39,7 @@ async fn answers(store: &dyn Store, pens: &[Pen]) -> Vec<(String, Result<String,
     let mut scopes: Vec<_> = pens.iter().map(|pen| &pen.scope).collect();
     scopes.dedup();
     for scope in scopes {
-        let page = store.list(scope, &everything(room.clone())).await;
+        let page = store.list(scope, &everything()).await;
         // Each task is an answer of its own.
         match page {
             Ok(page) => {
@@ -55,8 +54,16 @@ async fn answers(store: &dyn Store, pens: &[Pen]) -> Vec<(String, Result<String,
     answers
 }
 
-fn everything(room: Room) -> ListQuery {
-    ListQuery { context_id: None, state: None, status_since: None, after: None, page_size: 100, artifacts: true, room }
+fn everything() -> ListQuery {
+    ListQuery {
+        context_id: None,
+        state: None,
+        status_since: None,
+        after: None,
+        page_size: 100,
+        artifacts: true,
+        bytes_max: u64::MAX,
+    }
 }
 
 async fn read_artifact(store: &dyn Store, pen: &Pen, artifact: &ArtifactId) -> Result<String, StoreError> {

@@ -15,6 +15,7 @@ mod schema;
 mod shell;
 mod story;
 mod verifying;
+mod waiting;
 mod writing;
 
 use std::path::{Path, PathBuf};
@@ -153,6 +154,8 @@ fn make() -> OnFile {
     OnFile::new(quick())
 }
 
+// There is no second handle to test with `shared_store_contract!`: a lock gives the file to one process, and the writer's
+// memory of leases and rows relies on it. `files` tests that a second process is refused.
 mod cached {
     switchboard_engine::store_contract!(super::make);
 }

@@ -2,8 +2,7 @@
 
 use switchboard_core::model::TaskState;
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{self, Pen, chunk, status};
-use switchboard_engine::ports::Room;
+use switchboard_engine::contract::given::{self, Pen, chunk, claim, status};
 use switchboard_engine::ports::clock::ClockRecord;
 use switchboard_engine::ports::store::Retention;
 
@@ -69,7 +68,7 @@ fn a_reader_sees_what_was_answered_before() {
                         pen.check_whole(subject).await;
                         // Another's task is read in whatever state it is, but never behind what was seen of it.
                         let other = format!("t{}", (number + 1) % 6).as_str().into();
-                        let first = subject.store().task(&pen.scope, &other, &Room::unlimited()).await.unwrap();
+                        let first = subject.store().task(&pen.scope, &other, u64::MAX).await.unwrap();
                         let second = subject.store().head(&pen.scope, &other).await.unwrap();
                         let version = |found: Option<u64>| found.unwrap_or(0);
                         let first = version(first.map(|stored| stored.head.version));
@@ -94,7 +93,7 @@ async fn a_clock_that_jumps_loses_nothing_and_gives_no_run_away() {
         // Whoever holds a run renews before anything is claimed, as the engine does: then nobody else gets it.
         let lost = subject.store().renew_leases(vec![(pen.key(), pen.head.fence)], given::LEASE_MS).await.unwrap();
         assert_eq!(lost, [], "jumped by {jump} ms");
-        assert_eq!(subject.store().claim_runs(story::claim()).await.unwrap().len(), 0);
+        assert_eq!(claim(&subject, 10).await.len(), 0);
         pen.append(&subject, vec![status(&subject, TaskState::Working, Some("busy"))]).await;
         pen.check(&subject).await;
     }
@@ -103,9 +102,9 @@ async fn a_clock_that_jumps_loses_nothing_and_gives_no_run_away() {
     subject.clock.set(began.plus_ms(-JUMP_MS));
     subject.restart();
     pen.check(&subject).await;
-    let claimed = subject.store().claim_runs(story::claim()).await.unwrap();
+    let claimed = claim(&subject, 10).await;
     assert_eq!(claimed.iter().map(|run| run.stored.head.fence).collect::<Vec<_>>(), [pen.head.fence + 1]);
-    assert_eq!(subject.store().claim_runs(story::claim()).await.unwrap().len(), 0);
+    assert_eq!(claim(&subject, 10).await.len(), 0);
 }
 
 /// The next process can tell how long nobody was there, or that the clock was set meanwhile.

@@ -7,9 +7,9 @@ use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Dialect, Part, Role, TaskState};
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{
-    Pen, anyone, chunk, inbound, message, now, scope, status, webhook, write_parts,
+    Pen, TAKEN, anyone, chunk, claim, inbound, message, now, scope, status, webhook, write_parts,
 };
-use switchboard_engine::ports::store::{Accept, ClaimRuns, DeliveryOutcome, PushChange, Release};
+use switchboard_engine::ports::store::{Accept, DeliveryOutcome, PushChange, Release};
 
 pub(super) struct Story {
     pub(super) pens: Vec<Pen>,
@@ -61,7 +61,7 @@ pub(super) async fn write(subject: &dyn Subject) -> Story {
     let mut unborn = Pen::new(anyone(), "record-unborn", "talk");
     let received = Event::Received { inbound: inbound(1, "hm"), context_id: "talk".into() };
     let mut commit = unborn.commit(subject, vec![received.clone()]);
-    commit.lease_ms = Some(30_000);
+    commit.lease = TAKEN;
     unborn.write(subject, commit).await;
     let released = Release { key: unborn.key(), fence: unborn.head.fence, pause_ms: 60_000 };
     subject.store().release_leases(vec![released]).await.unwrap();
@@ -89,7 +89,7 @@ pub(super) async fn check(subject: &dyn Subject, story: &mut Story) {
 
     // The run in flight is claimed at once; the one that was put off waits for its time.
     let running = &mut story.pens[story.running];
-    let mut claimed = store.claim_runs(claim()).await.unwrap();
+    let mut claimed = claim(subject, 10).await;
     assert_eq!(claimed.len(), 1);
     let head = claimed.remove(0).stored.head;
     assert_eq!((&head.id, head.fence, head.attempt), (&running.head.id, 2, 2));
@@ -97,10 +97,5 @@ pub(super) async fn check(subject: &dyn Subject, story: &mut Story) {
     running.saw(head, [event].into(), running.head.seq + 1);
     running.check(subject).await;
     subject.clock().advance_ms(60_000);
-    assert_eq!(store.claim_runs(claim()).await.unwrap().len(), 2);
-}
-
-/// For a process that is at work on nothing.
-pub(super) fn claim() -> ClaimRuns {
-    ClaimRuns { limit: 10, lease_ms: 30_000, at_work: Arc::new(|_, _| false) }
+    assert_eq!(claim(subject, 10).await.len(), 2);
 }

@@ -10,8 +10,9 @@ use switchboard_core::call::BoxFuture;
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Dialect, Json, Part, TaskState};
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, anyone, chunk, status, webhook, write_parts};
-use switchboard_engine::ports::store::{CommitError, PushChange, Release, Store, StoreError, TaskKey};
+use switchboard_engine::contract::given::{Pen, anyone, chunk, due, now, status, try_claim, webhook, write_parts};
+use switchboard_engine::ports::Upkeep;
+use switchboard_engine::ports::store::{CommitError, LeaseChange, PushChange, Release, StoreError, TaskKey};
 
 use super::super::SqliteStore;
 use super::super::error::Failure;
@@ -70,6 +71,24 @@ async fn commits_that_wait_share_a_transaction() {
     // One for the work that held the writer, and as few as can be for the rest.
     assert!(after.batches - before.batches <= 3, "{} transactions", after.batches - before.batches);
     assert_eq!(after.commit_seconds.iter().sum::<u64>(), after.commits);
+}
+
+/// Runs are claimed one by one, and a server that starts may find many.
+#[tokio::test]
+async fn claims_that_are_made_side_by_side_share_a_transaction() {
+    let mut subject = make();
+    for number in 0..100 {
+        Pen::opened(&subject, &format!("t{number}")).await;
+    }
+    subject.restart();
+    let listed = due(subject.store(), 200).await;
+    let (before, at) = (store(&subject).stats(), now(&subject));
+    let claims = listed.iter().map(|run| try_claim(subject.store(), at, run));
+    let answers = together(&subject, claims.map(|claim| Box::pin(claim) as BoxFuture<'_, _>).collect()).await;
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    let after = store(&subject).stats();
+    assert_eq!((answers.len(), after.rows_written - before.rows_written), (100, 200), "a task and a commit for each");
+    assert!(after.batches - before.batches <= 3, "{} transactions", after.batches - before.batches);
 }
 
 #[tokio::test]
@@ -177,7 +196,7 @@ async fn a_commit_that_is_rolled_back_leaves_the_lease_as_it_was() {
     let mut new = Pen::new(anyone(), "t2", "ctx");
     let opening = new.opening(&subject, "hello");
     let mut commit = new.commit(&subject, vec![opening]);
-    commit.lease_ms = Some(1000);
+    commit.lease = LeaseChange::Take { lease_ms: 1000, waits: false };
     let config = webhook(&new, "p1");
     commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
     assert!(new.try_write(&subject, commit).await.is_err());

@@ -1,13 +1,9 @@
-//! How much of a task a reader can take, and where it is sent for the rest. A store leaves the contents of artifacts that
-//! do not fit where they are and puts a link in their place, so that nobody ever holds a large file to show a task.
-
-use std::fmt;
-use std::sync::Arc;
+//! Artifacts that are too large to be shown with their task. A store is told how many bytes its reader can take; it leaves
+//! the contents of what does not fit where they are, and says what it left out, so that nobody ever holds a large file to
+//! show a task.
 
 use switchboard_core::lifecycle::{ArtifactHead, Head};
-use switchboard_core::model::{Artifact, ArtifactId, Json, Part, PartContent, TaskId};
-
-use super::keys::Scope;
+use switchboard_core::model::{Artifact, Json, Part, PartContent};
 
 /// What one part takes beside its content, in memory or in a reply, whichever is more.
 const PART_BYTES: u64 = 256;
@@ -18,51 +14,18 @@ const KEPT_BYTES_MAX: usize = 32 << 10;
 /// An artifact of more parts than this is one long content in pieces.
 pub const PARTS_APART_MAX: u64 = 32;
 
-/// Where the bytes of an artifact can be had.
-pub trait Links: Send + Sync {
-    /// The address of a whole artifact, or of one of its parts.
-    fn artifact(&self, scope: &Scope, task: &TaskId, artifact: &ArtifactId, part: Option<u64>) -> String;
-
-    /// The address of what one update of the task wrote to an artifact, or of one part of that.
-    fn update(&self, scope: &Scope, task: &TaskId, artifact: &ArtifactId, seq: u64, part: Option<u64>) -> String {
-        let url = self.artifact(scope, task, artifact, part);
-        let mark = if url.contains('?') { '&' } else { '?' };
-        format!("{url}{mark}update={seq}")
+/// The artifacts of a task that do not fit into so many bytes, told by their heads alone: the largest ones, as few as will do.
+#[must_use]
+pub fn too_large(head: &Head, bytes_max: u64) -> Vec<&ArtifactHead> {
+    let mut left = bytes_max;
+    if head.artifacts.iter().all(|artifact| take(&mut left, weight(artifact))) {
+        return Vec::new();
     }
-}
-
-#[derive(Clone)]
-pub struct Room {
-    pub bytes_max: u64,
-    pub links: Arc<dyn Links>,
-}
-
-impl fmt::Debug for Room {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "room for {} bytes", self.bytes_max)
-    }
-}
-
-impl Room {
-    /// Room for everything.
-    #[must_use]
-    pub fn unlimited() -> Self {
-        Self { bytes_max: u64::MAX, links: Arc::new(NoLinks) }
-    }
-
-    /// The artifacts that do not fit, told by their heads alone: the largest ones, as few as will do.
-    #[must_use]
-    pub fn too_large<'h>(&self, head: &'h Head) -> Vec<&'h ArtifactHead> {
-        let mut left = self.bytes_max;
-        if head.artifacts.iter().all(|artifact| take(&mut left, weight(artifact))) {
-            return Vec::new();
-        }
-        let mut by_weight: Vec<_> = head.artifacts.iter().collect();
-        by_weight.sort_by_key(|artifact| weight(artifact));
-        let mut left = self.bytes_max;
-        by_weight.retain(|artifact| !take(&mut left, weight(artifact)));
-        by_weight
-    }
+    let mut by_weight: Vec<_> = head.artifacts.iter().collect();
+    by_weight.sort_by_key(|artifact| weight(artifact));
+    let mut left = bytes_max;
+    by_weight.retain(|artifact| !take(&mut left, weight(artifact)));
+    by_weight
 }
 
 fn take(left: &mut u64, weight: u64) -> bool {
@@ -79,6 +42,7 @@ fn weight(artifact: &ArtifactHead) -> u64 {
 }
 
 /// An artifact without the contents that do not fit, made of its writes from the oldest on.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Outline {
     /// Everything but its parts.
     artifact: Artifact,
@@ -89,6 +53,7 @@ pub struct Outline {
 }
 
 /// What is known of a part that is left where it is.
+#[derive(Clone, Debug, PartialEq)]
 pub struct OutlinedPart {
     pub kind: PartKind,
     /// Only if it is small.
@@ -199,15 +164,14 @@ impl Outline {
         self.alike = true;
     }
 
-    /// The artifact with links in the place of contents: one for the whole, or one for each part that is not small if
-    /// the parts are different things.
+    /// The artifact without its parts.
     #[must_use]
-    pub fn linked(self, room: &Room, scope: &Scope, task: &TaskId) -> Artifact {
-        let id = self.artifact.artifact_id.clone();
-        self.linked_by(|part| room.links.artifact(scope, task, &id, part))
+    pub fn bare(&self) -> &Artifact {
+        &self.artifact
     }
 
-    /// As [`Outline::linked`], with the address of the whole, or of a part, from `url`.
+    /// The artifact with links in the place of contents: one for the whole, or one for each part that is not small if
+    /// the parts are different things. `url` gives the address of the whole, or of a part.
     #[must_use]
     pub fn linked_by(self, url: impl Fn(Option<u64>) -> String) -> Artifact {
         let Self { artifact, parts, count, alike } = self;
@@ -217,15 +181,5 @@ impl Outline {
             (0..).zip(parts).map(|(number, part)| part.shown(|| url(Some(number)))).collect()
         };
         Artifact { parts, ..artifact }
-    }
-}
-
-/// Addresses relative to the agent's own, for an engine that nobody serves.
-pub struct NoLinks;
-
-impl Links for NoLinks {
-    fn artifact(&self, _: &Scope, task: &TaskId, artifact: &ArtifactId, part: Option<u64>) -> String {
-        let part = part.map(|part| format!("?part={part}")).unwrap_or_default();
-        format!("tasks/{task}/artifacts/{artifact}{part}")
     }
 }

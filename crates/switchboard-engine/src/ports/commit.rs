@@ -1,0 +1,144 @@
+//! What is written to a task: one commit, which is one transaction for the log, the head, the lease, webhooks and the
+//! idempotency key.
+
+use std::sync::Arc;
+
+use switchboard_core::lifecycle::{Event, Folded, Head};
+use switchboard_core::model::{ConfigId, Dialect, PushConfig, TaskId, TaskState, TaskStatus, Timestamp};
+
+use super::keys::{Scope, TaskKey};
+use super::store_error::StoreError;
+
+/// One step of one task.
+pub struct Commit {
+    pub target: Target,
+    /// The fence of the run that writes; none for writes by callers. Compared inside the transaction.
+    pub fence: Option<u64>,
+    pub events: Arc<[Event]>,
+    /// The head after this commit. Heads are shared, here and below: many hold one, and few ever change it.
+    pub head: Arc<Head>,
+    /// Whether readers must fold this commit (see `lifecycle::is_needed_to_fold`).
+    pub folds: bool,
+    pub lease: LeaseChange,
+    pub push: Vec<PushChange>,
+    pub accept: Option<Accept>,
+    pub at: Timestamp,
+    /// The fold after this commit, if the committer happens to hold it. An adapter that is the only writer may keep it
+    /// to answer reads; none may store it.
+    pub folded: Option<Arc<Folded>>,
+}
+
+/// What a commit does to the lease on the run of its task. A commit that ends the run drops the lease in any case, and a run
+/// that begins without one is due at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseChange {
+    /// Leaves it alone.
+    Keep,
+    /// Takes it for this process, or takes it again, for so long. A run that `waits` has no place yet: it begins with
+    /// [`Runs::begin_runs`](super::Runs::begin_runs).
+    Take { lease_ms: u32, waits: bool },
+    /// Takes over a run that nobody holds, which begins with [`Runs::begin_runs`](super::Runs::begin_runs). It is a
+    /// [`CommitError::Conflict`] if the run is not due any more, or is not `interrupted` as
+    /// [`DueRun::interrupted`](super::runs::DueRun::interrupted) said: its holder may renew the lease or begin the run
+    /// without a new version.
+    Claim { lease_ms: u32, interrupted: bool },
+}
+
+pub enum Target {
+    New { scope: Scope },
+    Existing { key: TaskKey, expected_version: u64 },
+}
+
+impl Commit {
+    /// How many of the events are visible.
+    #[must_use]
+    pub fn visible(&self) -> u64 {
+        self.events.iter().filter(|event| event.is_visible()).count() as u64
+    }
+
+    /// The number of the first visible event.
+    #[must_use]
+    pub fn first_seq(&self) -> u64 {
+        self.head.seq + 1 - self.visible()
+    }
+
+    /// The newest status these events set, if they set one.
+    #[must_use]
+    pub fn new_status(&self) -> Option<TaskStatus> {
+        newest_status(&self.events)
+    }
+}
+
+/// The newest status a run of events sets.
+#[must_use]
+pub fn newest_status(events: &[Event]) -> Option<TaskStatus> {
+    events.iter().rev().find_map(|event| match event {
+        Event::StatusChanged { state, message, at, .. } => {
+            Some(TaskStatus { state: *state, message: message.clone(), timestamp: *at })
+        }
+        Event::Opened { at, .. } => Some(TaskStatus { state: TaskState::Submitted, message: None, timestamp: *at }),
+        _ => None,
+    })
+}
+
+pub enum PushChange {
+    /// Insert, or replace the config with the same id. Its cursor starts after `after_seq`.
+    Put {
+        config: PushConfig,
+        dialect: Dialect,
+        after_seq: u64,
+    },
+    Delete {
+        id: ConfigId,
+    },
+}
+
+/// The record that a message was accepted, kept until `expires`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accept {
+    pub key: [u8; 32],
+    pub digest: [u8; 32],
+    pub turn: u32,
+    /// The number before the turn's first visible event: where a replay begins.
+    pub after_seq: u64,
+    pub expires: Timestamp,
+}
+
+/// A message that was accepted before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    pub task_id: TaskId,
+    pub digest: [u8; 32],
+    pub turn: u32,
+    pub after_seq: u64,
+}
+
+impl Accepted {
+    /// Whether the message had to wait for its turn, if these are the events that accepted it as a further message.
+    #[must_use]
+    pub fn waited_in(&self, events: &[Event]) -> Option<bool> {
+        let added = |event: &Event| matches!(event, Event::MessageAdded { inbound } if inbound.turn == self.turn);
+        let began = |event: &Event| matches!(event, Event::TurnBegan { turn, .. } if *turn == self.turn);
+        events.iter().any(added).then(|| !events.iter().any(began))
+    }
+}
+
+/// Why a commit did not happen. Each asks for another reaction.
+#[derive(Debug, Clone)]
+pub enum CommitError {
+    /// Somebody else was faster: load again, decide again.
+    Conflict,
+    /// The run has been replaced: stop it.
+    Fenced,
+    /// The idempotency key is taken.
+    Duplicate(Accepted),
+    /// The store holds as much as it may and nothing can be removed.
+    Full,
+    Store(StoreError),
+}
+
+impl From<StoreError> for CommitError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

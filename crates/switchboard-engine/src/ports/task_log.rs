@@ -1,0 +1,141 @@
+//! The log of each task, and what is read from it. There is one write door, [`TaskLog::commit`]: compare and append.
+//!
+//! Every read names whose task it wants; a foreign task is a missing task, decided here and nowhere else.
+
+use std::sync::Arc;
+
+use switchboard_core::call::BoxFuture;
+use switchboard_core::lifecycle::{Event, Folded, Head};
+use switchboard_core::model::{ArtifactId, ContextId, Task, TaskId, TaskState, Timestamp};
+
+use super::commit::{Accepted, Commit, CommitError};
+use super::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
+use super::keys::{Scope, TaskKey};
+use super::outline::Outline;
+use super::store_error::StoreError;
+
+pub trait TaskLog: Send + Sync {
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>>;
+
+    /// The head of a record, born or not.
+    fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>>;
+
+    /// The record: its head, and its log folded. Artifacts that do not fit into `bytes_max` (see
+    /// [`too_large`](super::outline::too_large)) are outlined, and their contents are not read.
+    fn task<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        bytes_max: u64,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>>;
+
+    /// The task as it stood right after the commit that accepted a further message: where a replay of its turn begins.
+    /// Reads what a reader would have read then, and nothing that came later. Fails with `Pruned` below what is kept.
+    fn task_as_accepted<'a>(
+        &'a self,
+        scope: &'a Scope,
+        accepted: &'a Accepted,
+        bytes_max: u64,
+    ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>>;
+
+    /// Commits that hold visible events numbered above `after_seq`, in order, at most `limit` of them: fewer where they
+    /// are large, none only if there are none. A key is proof that its holder was shown the head. Fails with `Pruned`
+    /// below what is kept.
+    fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>>;
+
+    /// An artifact of a record, whole or one part of it (counted from 0, below `PARTS_APART_MAX`), for a reader of its
+    /// bytes: the texts, bytes, links and JSON of its parts, one after the other.
+    fn artifact<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        artifact: &'a ArtifactId,
+        part: Option<u64>,
+    ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>>;
+
+    /// The bytes at a cursor, about `bytes_max` of them at most. Fails with `Pruned` if they are no longer kept.
+    fn read_artifact(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>>;
+
+    /// Born tasks of a scope, newest status first; of the same moment, the one opened last. A page that would hold more
+    /// than [`ListQuery::bytes_max`] ends early, but never without a task.
+    fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>>;
+
+    /// What an idempotency key stands for, if it was used inside its window.
+    fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>>;
+}
+
+#[derive(Clone, Debug)]
+pub struct StoredHead {
+    pub key: TaskKey,
+    pub scope: Scope,
+    pub head: Arc<Head>,
+}
+
+#[derive(Clone, Debug)]
+pub struct StoredTask {
+    pub key: TaskKey,
+    pub head: Arc<Head>,
+    /// Without the parts of the artifacts that are `outlined`.
+    pub folded: Arc<Folded>,
+    /// Artifacts whose contents were left in the store.
+    pub outlined: Vec<Outline>,
+}
+
+/// A task at the moment when a message was accepted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AcceptedTask {
+    /// Without the parts of the artifacts that are `outlined`.
+    pub task: Arc<Task>,
+    /// Artifacts whose contents were left in the store.
+    pub outlined: Vec<Outline>,
+    /// The number of the task's last visible event then.
+    pub seq: u64,
+    /// Whether the message had to wait for its turn.
+    pub waited: bool,
+}
+
+/// A run of commits.
+#[derive(Clone, Debug)]
+pub struct LogPage {
+    pub commits: Vec<LoggedCommit>,
+}
+
+#[derive(Clone, Debug)]
+pub struct LoggedCommit {
+    pub version: u64,
+    pub first_seq: u64,
+    pub events: Arc<[Event]>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ListQuery {
+    pub context_id: Option<ContextId>,
+    pub state: Option<TaskState>,
+    /// Inclusive.
+    pub status_since: Option<Timestamp>,
+    pub page_size: usize,
+    pub after: Option<ListCursor>,
+    /// Whether artifacts will be shown; if not, an adapter may leave them out of the fold.
+    pub artifacts: bool,
+    /// For all tasks of the page together.
+    pub bytes_max: u64,
+}
+
+/// The last task of the page before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListCursor {
+    pub status_at: Timestamp,
+    pub key: TaskKey,
+}
+
+pub struct ListPage {
+    pub tasks: Vec<StoredTask>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<ListCursor>,
+    /// All that match, on whatever page.
+    pub total: u64,
+}

@@ -1,0 +1,86 @@
+//! Looking after a store: what it removes, whether it works, and what it says about itself.
+
+use switchboard_core::call::BoxFuture;
+use switchboard_core::model::{TaskState, Timestamp};
+
+use super::Quarantine;
+use super::clock::ClockRecord;
+use super::store_error::StoreError;
+
+pub trait Upkeep: Send + Sync {
+    /// Removes what the policy no longer keeps, at most `limit` records, and says how many.
+    fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>>;
+
+    /// Writes something harmless: whether a store that failed works again can only be told by writing.
+    fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn stats(&self) -> StoreStats;
+
+    /// The rows that could not be read since the store was opened.
+    fn quarantine(&self) -> Quarantine {
+        Quarantine::default()
+    }
+
+    /// What was known of the wall clock when the store was opened.
+    fn clock_record(&self) -> ClockRecord {
+        ClockRecord::default()
+    }
+
+    /// Remembers that ages do not count until then, also for a process that starts before: idempotency keys are known
+    /// although their window seems to have passed.
+    fn hold_until(&self, until: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
+        let _ = until;
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// What is kept, in milliseconds since a task settled. Active tasks are never pruned.
+#[derive(Clone, Copy, Debug)]
+pub struct Retention {
+    pub now: Timestamp,
+    /// After this the log of a settled task is compacted into its fold, unless a delivery still reads it.
+    pub events_ms: i64,
+    pub tasks_ms: i64,
+    /// Records that never became tasks, and idempotency keys.
+    pub replies_ms: i64,
+    pub tasks_max: u64,
+    /// How many closed records one call removes if there are more than `tasks_max`, the first opened first; 0 is as many as
+    /// are too many.
+    pub tasks_batch: u64,
+}
+
+impl Retention {
+    /// How many closed records are to go because of their number, of `records` in all.
+    #[must_use]
+    pub fn too_many(&self, records: u64) -> u64 {
+        match records.saturating_sub(self.tasks_max) {
+            0 => 0,
+            excess if self.tasks_batch == 0 => excess,
+            _ => self.tasks_batch,
+        }
+    }
+}
+
+/// Counters since start, for `/metrics` and for tests that count instead of timing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreStats {
+    pub commits: u64,
+    pub conflicts: u64,
+    pub failures: u64,
+    /// Transactions: commits that waited together share one.
+    pub batches: u64,
+    pub rows_written: u64,
+    pub bytes_written: u64,
+    pub queue_depth: u64,
+    /// Commits by the time they took, below each bound of `COMMIT_MICROS_BOUNDS`, and above all of them.
+    pub commit_seconds: [u64; 10],
+    pub commit_micros_sum: u64,
+    /// Tasks that are kept, in the order of [`TaskState::ALL`]. Kept up to date by every commit, so reading it costs
+    /// nothing; none while a file that was just opened is being counted.
+    pub tasks: Option<[u64; TaskState::ALL.len()]>,
+}
+
+/// Upper bounds, in microseconds, of the commit latency histogram.
+pub const COMMIT_MICROS_BOUNDS: [u64; 9] = [100, 250, 500, 1_000, 2_500, 10_000, 50_000, 250_000, 1_000_000];

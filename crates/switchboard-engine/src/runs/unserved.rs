@@ -1,0 +1,133 @@
+//! Runs that wait for an agent which this process does not serve. Another process may serve it, so they are not claimed but
+//! looked at: an operator is told, and one that is to end whoever serves its agent, or has waited for too long, is ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use switchboard_core::lifecycle::Head;
+use switchboard_core::model::{AgentName, TaskState, Timestamp};
+use tokio::time::Instant;
+
+use super::RunEnd;
+use super::recovery::{End, end_claimed, is_over, queued_too_long};
+use crate::commit::Record;
+use crate::house::House;
+use crate::limits::Limits;
+use crate::ports::store::{DueRun, StoreError, TaskKey};
+
+/// How often runs of agents that are not served are looked at. A run that was due at one look and still is at the next has
+/// been passed over by every process that serves its agent, if there is one.
+const UNSERVED_LOOK: Duration = Duration::from_secs(60);
+/// Runs looked at in one go. More are looked at later.
+const UNSERVED_LOOK_RUNS: usize = 256;
+
+/// How far the looks have come.
+#[derive(Default)]
+pub(super) struct Unserved {
+    looked: Option<Instant>,
+    /// Where the page begins that is looked at.
+    after: Option<TaskKey>,
+    /// The runs of the page at the look before, with the versions of their tasks; none if this is the first look at it.
+    waiting: Option<BTreeMap<TaskKey, u64>>,
+    /// Agents that an operator has been told of.
+    told: BTreeSet<AgentName>,
+}
+
+impl Unserved {
+    /// Looks at some of the runs, if it is time.
+    pub(super) async fn look(&mut self, house: &House) -> Result<(), StoreError> {
+        if self.looked.is_some_and(|looked| looked.elapsed() < UNSERVED_LOOK) || house.supervisor.is_draining() {
+            return Ok(());
+        }
+        self.looked = Some(Instant::now());
+        let due = house.store.due_runs_of_others(&house.served, self.after, UNSERVED_LOOK_RUNS).await?;
+        match self.waiting.take() {
+            None => {
+                let waiting = due.iter().map(|run| (run.stored.key, run.stored.head.version));
+                self.waiting = Some(waiting.collect());
+            }
+            Some(waiting) => {
+                self.after = due.last().filter(|_| due.len() >= UNSERVED_LOOK_RUNS).map(|run| run.stored.key);
+                let still = |run: &DueRun| waiting.get(&run.stored.key) == Some(&run.stored.head.version);
+                for run in due.into_iter().filter(still) {
+                    self.settle(house, run).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Deals with a run that has waited since the look before.
+    async fn settle(&mut self, house: &House, run: DueRun) -> Result<(), StoreError> {
+        let (head, agent) = (&run.stored.head, &run.stored.scope.agent);
+        let Some(end) = judge(head, &house.limits, !house.clock_is_held(), house.now()) else {
+            if self.told.insert(agent.clone()) {
+                tracing::warn!(task = %head.id, %agent, "a task waits for an agent that is not served");
+            }
+            return Ok(());
+        };
+        let interrupted = run.interrupted;
+        let record = Record::stored(run.stored);
+        match end_run(house, &record, interrupted, end).await {
+            // The store has named it and put it into quarantine.
+            Err(StoreError::Damaged(_)) => Ok(()),
+            ended => ended,
+        }
+    }
+}
+
+async fn end_run(house: &House, record: &Record, interrupted: bool, end: End) -> Result<(), StoreError> {
+    if !house.claim(record, interrupted).await? {
+        return Ok(());
+    }
+    let Some(stored) = house.stored_task(&record.scope, &record.id).await? else { return Ok(()) };
+    if let Some(inbound) = stored.folded.open_turns.first().cloned() {
+        end_claimed(house, record, inbound, end, &house.counters.unserved_runs, RunEnd::Unserved).await;
+    }
+    Ok(())
+}
+
+/// How a run is to end that waits for an agent which is not served; none if it goes on waiting. After a jump of the wall
+/// clock ages do not count for a while: nothing is ended because of them.
+fn judge(head: &Head, limits: &Limits, ages_count: bool, now: Timestamp) -> Option<End> {
+    if let Some(end) = is_over(head, now) {
+        return Some(end);
+    }
+    let age_ms = if ages_count { now.ms_since(head.status_at) } else { 0 };
+    let is_queued = head.state == TaskState::Submitted && head.attempt <= 1;
+    if let Some(max) = limits.queued_s_max.filter(|max| is_queued && age_ms >= i64::from(*max) * 1000) {
+        return Some(End::Failed(queued_too_long(max)));
+    }
+    let is_forgotten = age_ms >= i64::from(limits.unserved_s_max) * 1000;
+    is_forgotten.then(|| End::Failed(format!("The agent {} is not served here any more", head.agent)))
+}
+
+#[cfg(test)]
+mod tests {
+    use switchboard_core::lifecycle::Head;
+    use switchboard_core::model::{TaskState, Timestamp};
+
+    use super::{End, judge};
+    use crate::limits::Limits;
+
+    #[test]
+    fn a_task_whose_agent_is_not_served_waits_and_not_for_ever() {
+        let now = Timestamp::from_ms(1_000_000_000);
+        let limits = Limits { queued_s_max: Some(180), ..Limits::default() };
+        let judge = |attempt, state, age_s: i64, ages_count| {
+            let mut head = Head::unopened("task".into(), "context".into(), "agent".into());
+            (head.attempt, head.running, head.state) = (attempt, true, state);
+            head.status_at = now.plus_ms(-age_s * 1000);
+            judge(&head, &limits, ages_count, now)
+        };
+        let failed = |reason: &str| Some(End::Failed(reason.to_owned()));
+        let (submitted, working) = (TaskState::Submitted, TaskState::Working);
+        assert_eq!(judge(1, submitted, 179, true), None);
+        assert_eq!(judge(1, submitted, 180, true), failed("Task timed out: it was not started within 180 s"));
+        assert_eq!(judge(1, submitted, 180, false), None, "the clock has jumped");
+        assert_eq!(judge(1, working, 180, true), None);
+        assert_eq!(judge(2, submitted, 400, true), None);
+        assert_eq!(judge(2, working, 7 * 86_400 - 1, true), None);
+        assert_eq!(judge(2, working, 7 * 86_400, true), failed("The agent agent is not served here any more"));
+    }
+}

@@ -1,0 +1,248 @@
+//! Runs that nobody holds, and keeping or giving back those that this process has. A run is taken over by a commit as any
+//! other, see `commit`.
+
+use rusqlite::{Connection, params};
+use switchboard_core::model::{AgentName, Timestamp};
+use switchboard_engine::ports::store::{DueRun, Release, StoredHead, TaskKey};
+
+use super::checksums::TaskColumns;
+use super::deliveries::{SCOPE_COLUMNS, scope_from};
+use super::error::Failure;
+use super::leases::Lease;
+use super::ledger::Ledger;
+use super::quarantine::Quarantined;
+use super::read::at_once;
+use super::rows::{AFTER_TASK, TASK_COLUMNS, signed, task_columns, task_row};
+
+/// What is due of other agents than those that are asked for, and need not be looked at again: a server that is started
+/// without one of its agents may find a hundred thousand runs that wait for it.
+#[derive(Default)]
+pub(super) struct PassedOver {
+    agents: Vec<AgentName>,
+    /// None of the runs that dead processes held is of these agents. No run becomes one of theirs later.
+    of_the_dead: bool,
+    /// None of the runs that were due by then is.
+    released_until: Option<Timestamp>,
+}
+
+/// How long before a look a run was due at the latest, if it was seen by that look for sure: what is given back at the same
+/// moment is not missed.
+const SURELY_SEEN_MS: i64 = 1_000;
+
+impl Ledger<'_> {
+    /// Runs of these agents that nobody holds: those of dead processes first, then what was released and is due, then what
+    /// this process itself has let expire. A run whose task is damaged goes into quarantine.
+    pub(super) fn due_runs(&mut self, agents: &[AgentName], limit: usize) -> Result<Vec<DueRun>, Failure> {
+        if self.passed_over.agents != agents {
+            self.passed_over = PassedOver { agents: agents.to_vec(), ..PassedOver::default() };
+        }
+        let mut due = Vec::new();
+        if !self.passed_over.of_the_dead {
+            let found =
+                self.numbers("holder > 0 AND holder < ?1 AND ?2 IS NOT NULL", [self.epoch, 0], agents, limit)?;
+            self.passed_over.of_the_dead = found.is_empty();
+            self.list(found, agents, limit, &mut due)?;
+        }
+        if due.len() < limit {
+            let after = self.passed_over.released_until.map_or(i64::MIN, Timestamp::as_ms);
+            let bounds = [self.now.as_ms(), after];
+            let found = self.numbers("holder = 0 AND run_at <= ?1 AND run_at > ?2", bounds, agents, limit)?;
+            if found.is_empty() {
+                self.passed_over.released_until = Some(self.now.plus_ms(-SURELY_SEEN_MS));
+            }
+            self.list(found, agents, limit, &mut due)?;
+        }
+        let expired = self.leases.expired(self.now);
+        self.list(expired, agents, limit, &mut due)?;
+        Ok(due)
+    }
+
+    /// Adds runs to a list as long as there are fewer than `limit`.
+    fn list(&self, found: Vec<i64>, agents: &[AgentName], limit: usize, due: &mut Vec<DueRun>) -> Result<(), Failure> {
+        for task_no in found {
+            if due.len() >= limit {
+                break;
+            }
+            let run = read_due_run(self.connection, &self.quarantine, task_no)?;
+            due.extend(run.filter(|run| agents.contains(&run.stored.scope.agent)));
+        }
+        Ok(())
+    }
+
+    /// The numbers of runs of these agents, in the order in which they fell due.
+    fn numbers(
+        &self,
+        condition: &str,
+        bounds: [i64; 2],
+        agents: &[AgentName],
+        limit: usize,
+    ) -> Result<Vec<i64>, Failure> {
+        let sql = format!(
+            "SELECT task.task_no FROM task INDEXED BY task_by_run CROSS JOIN scope USING (scope_no)
+              WHERE running = 1 AND {condition} AND agent IN (SELECT value FROM json_each(?3))
+              ORDER BY holder, run_at LIMIT ?4"
+        );
+        let mut select = self.connection.prepare_cached(&sql)?;
+        // What is passed over must not take the places of the others.
+        let examined = limit.saturating_add(self.quarantine.tasks());
+        let bound = params![bounds[0], bounds[1], names_in_json(agents), signed(examined as u64)];
+        let numbers = select.query_map(bound, |row| row.get(0))?;
+        Ok(numbers.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Extends what is still held under the same fence, expired or not, and says what is lost.
+    pub(super) fn renew_leases(&mut self, held: &[(TaskKey, u64)], lease_ms: u32) -> Vec<TaskKey> {
+        let until = self.now.plus_ms(lease_ms.into());
+        let mut lost = Vec::new();
+        for &(key, fence) in held {
+            match self.leases.get(key.0) {
+                Some(lease) if lease.fence == fence => self.leases.set(key.0, Some(Lease { fence, until })),
+                Some(_) | None => lost.push(key),
+            }
+        }
+        lost
+    }
+
+    /// Notes that runs begin which were claimed, or waited for their place; says which of them are lost.
+    pub(super) fn begin_runs(&mut self, begun: &[(TaskKey, u64)]) -> Result<Vec<TaskKey>, Failure> {
+        let mut lost = Vec::new();
+        for &(key, fence) in begun {
+            if self.leases.get(key.0).is_none_or(|lease| lease.fence != fence) {
+                lost.push(key);
+                continue;
+            }
+            match self.apart(|ledger| ledger.begin_run(key.0))? {
+                Ok(()) => {}
+                Err(reason) => {
+                    self.quarantine_task(key.0, &reason);
+                    lost.push(key);
+                    continue;
+                }
+            }
+            self.count_rows(1, 0);
+        }
+        Ok(lost)
+    }
+
+    pub(super) fn release_leases(&mut self, released: &[Release]) -> Result<(), Failure> {
+        for &Release { key, fence, pause_ms } in released {
+            if self.leases.get(key.0).is_none_or(|lease| lease.fence != fence) {
+                continue;
+            }
+            if let Err(reason) = self.apart(|ledger| ledger.release_run(key.0, pause_ms))? {
+                self.quarantine_task(key.0, &reason);
+            }
+            self.leases.set(key.0, None);
+            self.count_rows(1, 0);
+        }
+        Ok(())
+    }
+
+    /// The run is no longer one that waits to begin.
+    fn begin_run(&mut self, task_no: i64) -> Result<(), Failure> {
+        let begun = self.with_task(task_no, |columns| TaskColumns { run_at: None, ..columns }.checksum())?;
+        let Some(checksum) = begun else { return Ok(()) };
+        let mut update =
+            self.connection.prepare_cached("UPDATE task SET run_at = NULL, checksum = ?2 WHERE task_no = ?1")?;
+        update.execute([task_no, checksum])?;
+        Ok(())
+    }
+
+    /// Nobody holds the run any more; it is due after a pause, or at once if it is to be canceled.
+    fn release_run(&mut self, task_no: i64, pause_ms: i64) -> Result<(), Failure> {
+        let (now, later) = (self.now.as_ms(), self.now.plus_ms(pause_ms).as_ms());
+        let released = self.with_task(task_no, |columns| {
+            let run_at = if columns.cancel_requested == 0 { later } else { now };
+            (run_at, TaskColumns { holder: 0, lease_until: None, run_at: Some(run_at), ..columns }.checksum())
+        });
+        let Some((run_at, checksum)) = released? else { return Ok(()) };
+        let mut update = self.connection.prepare_cached(
+            "UPDATE task SET holder = 0, lease_until = NULL, run_at = ?2, checksum = ?3 WHERE task_no = ?1",
+        )?;
+        update.execute([task_no, run_at, checksum])?;
+        Ok(())
+    }
+}
+
+/// Whose turn it is to look for due runs: which epoch this is, what time, and which leases of it have run out.
+pub(super) struct Present {
+    pub(super) epoch: i64,
+    pub(super) now: Timestamp,
+    pub(super) expired: Vec<i64>,
+}
+
+/// Due runs of other agents than these, in the order of their numbers. It looks at all of them, so a reader does it and not
+/// the writer.
+pub(super) fn due_runs_of_others(
+    connection: &Connection,
+    quarantine: &Quarantined,
+    present: &Present,
+    agents: &[AgentName],
+    after: Option<TaskKey>,
+    limit: usize,
+) -> Result<Vec<DueRun>, Failure> {
+    at_once(connection, || {
+        let after = after.map_or(i64::MIN, |key| key.0);
+        let mut select = connection.prepare_cached(
+            "SELECT task.task_no FROM task INDEXED BY task_by_run CROSS JOIN scope USING (scope_no)
+              WHERE running = 1 AND holder < ?1 AND (holder > 0 OR run_at <= ?2) AND task.task_no > ?3
+                AND agent NOT IN (SELECT value FROM json_each(?4))
+              ORDER BY task.task_no LIMIT ?5",
+        )?;
+        let examined = limit.saturating_add(quarantine.tasks());
+        let bound = params![present.epoch, present.now.as_ms(), after, names_in_json(agents), signed(examined as u64)];
+        let numbers = select.query_map(bound, |row| row.get(0))?;
+        let mut numbers: Vec<i64> = numbers.collect::<rusqlite::Result<_>>()?;
+        numbers.extend(present.expired.iter().filter(|task_no| **task_no > after));
+        numbers.sort_unstable();
+        let mut due: Vec<DueRun> = Vec::new();
+        for task_no in numbers {
+            if due.len() >= limit {
+                break;
+            }
+            let run = read_due_run(connection, quarantine, task_no)?;
+            due.extend(run.filter(|run| !agents.contains(&run.stored.scope.agent)));
+        }
+        Ok(due)
+    })
+}
+
+/// A run that nobody holds; none if its task is damaged, and then it is in quarantine.
+fn read_due_run(connection: &Connection, quarantine: &Quarantined, task_no: i64) -> Result<Option<DueRun>, Failure> {
+    if quarantine.has_task(task_no) {
+        return Ok(None);
+    }
+    match due_run(connection, task_no) {
+        Ok(run) => Ok(Some(run)),
+        Err(failure) => match failure.damage() {
+            Some(reason) => {
+                quarantine.put_task_no(connection, task_no, reason);
+                Ok(None)
+            }
+            None => Err(failure),
+        },
+    }
+}
+
+fn due_run(connection: &Connection, task_no: i64) -> Result<DueRun, Failure> {
+    let sql =
+        format!("SELECT {TASK_COLUMNS}, {SCOPE_COLUMNS} FROM task JOIN scope USING (scope_no) WHERE task_no = ?1");
+    let mut select = connection.prepare_cached(&sql)?;
+    let mut rows = select.query([task_no])?;
+    let row = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    let scope = scope_from(row, AFTER_TASK)?;
+    let columns = task_columns(row)?;
+    let interrupted = is_interrupted(columns.holder, columns.run_at.is_some());
+    let head = task_row(&columns, &scope.agent)?.head.into();
+    Ok(DueRun { stored: StoredHead { key: TaskKey(task_no), scope, head }, interrupted })
+}
+
+/// Whether a run that nobody holds any more was at work. One that is held and has a time to be due at has not begun.
+pub(super) fn is_interrupted(holder: i64, has_run_at: bool) -> bool {
+    holder != 0 && !has_run_at
+}
+
+fn names_in_json(agents: &[AgentName]) -> String {
+    let names: Vec<&str> = agents.iter().map(AgentName::as_str).collect();
+    serde_json::to_string(&names).unwrap_or_else(|_| "[]".to_owned())
+}

@@ -1,0 +1,66 @@
+//! Runs that wait for an agent which is not asked for: they are passed over once, and hide nobody.
+
+use switchboard_core::model::{AgentName, TaskState};
+use switchboard_engine::contract::Subject;
+use switchboard_engine::contract::given::{LEASE_MS, Pen, TAKEN, claim, due, now, scope, status};
+use switchboard_engine::ports::store::{Release, TaskKey};
+
+use super::{OnFile, make};
+
+/// Runs of another agent, of which every second one was given back.
+async fn others(subject: &OnFile, count: usize) -> Vec<TaskKey> {
+    let mut keys = Vec::new();
+    for number in 0..count {
+        let mut pen = Pen::new(scope("", "", "other"), &format!("o{number}"), "ctx");
+        let opening = pen.opening(subject, "hello");
+        let mut commit = pen.commit(subject, vec![opening]);
+        commit.lease = TAKEN;
+        keys.push(pen.write(subject, commit).await);
+    }
+    release(subject, keys.iter().copied().step_by(2), 1).await;
+    keys
+}
+
+async fn release(subject: &OnFile, keys: impl Iterator<Item = TaskKey>, fence: u64) {
+    let released = keys.map(|key| Release { key, fence, pause_ms: 0 }).collect();
+    subject.store().release_leases(released).await.unwrap();
+}
+
+async fn due_keys(subject: &OnFile) -> Vec<TaskKey> {
+    due(subject.store(), 10).await.into_iter().map(|run| run.stored.key).collect()
+}
+
+#[tokio::test]
+async fn a_run_that_falls_due_behind_those_of_others_is_found() {
+    let mut subject = make();
+    let others = others(&subject, 40).await;
+    let mut own = Pen::opened(&subject, "t1").await;
+    subject.restart();
+    assert_eq!(due_keys(&subject).await, [own.key()]);
+    own.head = claim(&subject, 10).await.remove(0).stored.head;
+    for round in 0..4 {
+        // From here on it is known that nothing else is ours.
+        assert_eq!(due_keys(&subject).await, []);
+        match round {
+            0 => release(&subject, [own.key()].into_iter(), own.head.fence).await,
+            1 => subject.clock().advance_ms(LEASE_MS.into()),
+            2 => {
+                release(&subject, [own.key()].into_iter(), own.head.fence).await;
+                // What waits is moved along with a clock that is set back.
+                subject.clock().set(now(&subject).plus_ms(-3_600_000));
+            }
+            _ => {
+                own.append(&subject, vec![status(&subject, TaskState::Working, None)]).await;
+                subject.restart();
+            }
+        }
+        assert_eq!(due_keys(&subject).await, [own.key()], "round {round}");
+        own.head = claim(&subject, 10).await.remove(0).stored.head;
+    }
+    let echo = [AgentName::from("echo")];
+    assert_eq!(subject.store().due_runs_of_others(&echo, None, 100).await.unwrap().len(), others.len());
+    // Whoever asks for them finds them all.
+    let other = [AgentName::from("other")];
+    assert_eq!(subject.store().due_runs(&other, 100).await.unwrap().len(), others.len());
+    assert_eq!(due_keys(&subject).await, []);
+}
