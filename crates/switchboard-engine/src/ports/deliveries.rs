@@ -7,6 +7,7 @@ use super::Outbox;
 use super::keys::{DeliveryKey, Scope, TaskKey};
 use super::store_error::StoreError;
 
+/// The third of the four ports of a store.
 pub trait Deliveries: Send + Sync {
     /// The webhooks of a task.
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>>;

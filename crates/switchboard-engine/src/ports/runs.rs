@@ -9,6 +9,7 @@ use super::keys::TaskKey;
 use super::store_error::StoreError;
 use super::task_log::StoredHead;
 
+/// The second of the four ports of a store.
 pub trait Runs: Send + Sync {
     /// Runs of these agents that nobody holds: their lease has run out, was released and is due, or belonged to a process
     /// that is provably gone. At most `limit`, and none of them is claimed by this. A run whose task cannot be read goes
@@ -16,7 +17,7 @@ pub trait Runs: Send + Sync {
     fn due_runs<'a>(&'a self, agents: &'a [AgentName], limit: usize) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>>;
 
     /// The same of all other agents, in the order of their keys, after this one: runs that wait for a process that serves
-    /// their agent. Few processes ask, and seldom.
+    /// their agent. It may look at all of them, so it is to be asked seldom.
     fn due_runs_of_others<'a>(
         &'a self,
         agents: &'a [AgentName],

@@ -11,6 +11,7 @@ pub use super::task_log::{
 };
 pub use super::upkeep::{COMMIT_MICROS_BOUNDS, Retention, StoreStats, Upkeep};
 
+/// All four, as the engine holds them.
 pub trait Store: TaskLog + Runs + Deliveries + Upkeep {}
 
 impl<T: TaskLog + Runs + Deliveries + Upkeep + ?Sized> Store for T {}

@@ -14,7 +14,10 @@ use super::keys::{Scope, TaskKey};
 use super::outline::Outline;
 use super::store_error::StoreError;
 
+/// The first of the four ports of a store.
 pub trait TaskLog: Send + Sync {
+    /// Appends one step to one task, if the task is still where the step was decided. All of it happens, or nothing; it is
+    /// durable when this is answered.
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>>;
 
     /// The head of a record, born or not.
@@ -68,6 +71,7 @@ pub trait TaskLog: Send + Sync {
     fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>>;
 }
 
+/// What is decided on, and whose it is.
 #[derive(Clone, Debug)]
 pub struct StoredHead {
     pub key: TaskKey,
@@ -75,6 +79,7 @@ pub struct StoredHead {
     pub head: Arc<Head>,
 }
 
+/// A task as it stands.
 #[derive(Clone, Debug)]
 pub struct StoredTask {
     pub key: TaskKey,

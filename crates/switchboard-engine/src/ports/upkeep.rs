@@ -7,6 +7,7 @@ use super::Quarantine;
 use super::clock::ClockRecord;
 use super::store_error::StoreError;
 
+/// The last of the four ports of a store.
 pub trait Upkeep: Send + Sync {
     /// Removes what the policy no longer keeps, at most `limit` records, and says how many.
     fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>>;

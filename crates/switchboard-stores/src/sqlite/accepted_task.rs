@@ -10,7 +10,7 @@ use switchboard_engine::ports::store::{Accepted, AcceptedTask, Scope, StoreError
 use super::checksums::LogColumns;
 use super::error::Failure;
 use super::fold::{Chunks, commit_sql, missing};
-use super::linked::fold_earlier_within;
+use super::outlined::fold_earlier_within;
 use super::read::{at_once, find, first_version_after};
 use super::rows::{Chains, LOG_COLUMNS, LogRow, TaskRow, log_no, signed, unsigned};
 use crate::record::{Want, decode, sets_status};

@@ -116,8 +116,10 @@ impl<'c> Ledger<'c> {
             wall_clock::write_seen(&transaction, now)?;
             transaction.commit()?;
             self.leases.set_back(back_ms);
-            self.passed_over = PassedOver::default();
             self.steps.clear();
+        }
+        if now < self.now {
+            self.passed_over = PassedOver::default();
         }
         self.now = now;
         self.effects.clear();

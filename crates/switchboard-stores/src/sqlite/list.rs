@@ -11,7 +11,7 @@ use super::checksums::TaskColumns;
 use super::error::Failure;
 use super::fold::fold;
 use super::ledger::find_scope_no;
-use super::linked::fold_within;
+use super::outlined::fold_within;
 use super::quarantine::{Of, Quarantined};
 use super::read::at_once;
 use super::rows::{TASK_COLUMNS, signed, task_columns, task_row, unsigned};

@@ -11,7 +11,7 @@ use super::checksums::{damaged_owner, of_scope};
 use super::deliveries::{PUSH_COLUMNS, push_columns};
 use super::error::Failure;
 use super::fold::{Chunks, missing};
-use super::linked::fold_within;
+use super::outlined::fold_within;
 use super::quarantine::Quarantined;
 use super::rows::{
     AFTER_TASK, LOG_COLUMNS, LogRow, TASK_COLUMNS, TaskRow, log_no, signed, task_columns, task_row, unsigned,

@@ -21,13 +21,10 @@ pub(super) struct PassedOver {
     agents: Vec<AgentName>,
     /// None of the runs that dead processes held is of these agents. No run becomes one of theirs later.
     of_the_dead: bool,
-    /// None of the runs that were due by then is.
-    released_until: Option<Timestamp>,
+    /// None of the runs that fell due before then is. What is given back later falls due later, unless the clock goes back:
+    /// then all of this is forgotten.
+    released_before: Option<Timestamp>,
 }
-
-/// How long before a look a run was due at the latest, if it was seen by that look for sure: what is given back at the same
-/// moment is not missed.
-const SURELY_SEEN_MS: i64 = 1_000;
 
 impl Ledger<'_> {
     /// Runs of these agents that nobody holds: those of dead processes first, then what was released and is due, then what
@@ -37,18 +34,20 @@ impl Ledger<'_> {
             self.passed_over = PassedOver { agents: agents.to_vec(), ..PassedOver::default() };
         }
         let mut due = Vec::new();
+        if limit == 0 {
+            return Ok(due);
+        }
         if !self.passed_over.of_the_dead {
-            let found =
-                self.numbers("holder > 0 AND holder < ?1 AND ?2 IS NOT NULL", [self.epoch, 0], agents, limit)?;
+            let found = self.numbers("holder < ?1 AND holder > ?2", [self.epoch, 0], agents, limit)?;
             self.passed_over.of_the_dead = found.is_empty();
             self.list(found, agents, limit, &mut due)?;
         }
         if due.len() < limit {
-            let after = self.passed_over.released_until.map_or(i64::MIN, Timestamp::as_ms);
-            let bounds = [self.now.as_ms(), after];
-            let found = self.numbers("holder = 0 AND run_at <= ?1 AND run_at > ?2", bounds, agents, limit)?;
+            let from = self.passed_over.released_before.map_or(i64::MIN, Timestamp::as_ms);
+            let bounds = [self.now.as_ms(), from];
+            let found = self.numbers("holder = 0 AND run_at <= ?1 AND run_at >= ?2", bounds, agents, limit)?;
             if found.is_empty() {
-                self.passed_over.released_until = Some(self.now.plus_ms(-SURELY_SEEN_MS));
+                self.passed_over.released_before = Some(self.now);
             }
             self.list(found, agents, limit, &mut due)?;
         }

@@ -38,9 +38,10 @@ async fn a_run_that_falls_due_behind_those_of_others_is_found() {
     subject.restart();
     assert_eq!(due_keys(&subject).await, [own.key()]);
     own.head = claim(&subject, 10).await.remove(0).stored.head;
-    for round in 0..4 {
+    for round in 0..5 {
         // From here on it is known that nothing else is ours.
         assert_eq!(due_keys(&subject).await, []);
+        assert_eq!(due(subject.store(), 0).await.len(), 0);
         match round {
             0 => release(&subject, [own.key()].into_iter(), own.head.fence).await,
             1 => subject.clock().advance_ms(LEASE_MS.into()),
@@ -48,6 +49,11 @@ async fn a_run_that_falls_due_behind_those_of_others_is_found() {
                 release(&subject, [own.key()].into_iter(), own.head.fence).await;
                 // What waits is moved along with a clock that is set back.
                 subject.clock().set(now(&subject).plus_ms(-3_600_000));
+            }
+            3 => {
+                // A clock that is corrected moves nothing along.
+                subject.clock().set(now(&subject).plus_ms(-500));
+                release(&subject, [own.key()].into_iter(), own.head.fence).await;
             }
             _ => {
                 own.append(&subject, vec![status(&subject, TaskState::Working, None)]).await;
