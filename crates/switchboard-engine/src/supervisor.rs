@@ -9,6 +9,7 @@ use std::time::Duration;
 use switchboard_core::call::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::aside::aside;
 
@@ -77,7 +78,13 @@ impl Supervisor {
 
     /// Work that must not stop half-way: if whoever waits for it goes away, it goes on by itself, as a run does.
     pub fn unbroken<T: Send + 'static>(&self, work: BoxFuture<'static, T>) -> Unbroken<T> {
-        Unbroken { supervisor: self.clone(), work: Some(work), begun: false }
+        Unbroken { supervisor: self.clone(), work: Some(work), begun: false, _counted: None }
+    }
+
+    /// A run that the one who waits for its outcome drives, which spares it a task of its own and the wake-ups between the two.
+    /// If the one who waits goes away, the run goes on by itself. Shutdown counts it as a run from the beginning.
+    pub(crate) fn attached(&self, run: BoxFuture<'static, ()>) -> Unbroken<()> {
+        Unbroken { supervisor: self.clone(), work: Some(run), begun: true, _counted: Some(self.0.runs.token()) }
     }
 
     /// Done as soon as the process begins to shut down.
@@ -131,7 +138,9 @@ impl Supervisor {
 pub struct Unbroken<T: Send + 'static> {
     supervisor: Supervisor,
     work: Option<BoxFuture<'static, T>>,
+    /// Work that has not begun is dropped with whoever was to wait for it.
     begun: bool,
+    _counted: Option<TaskTrackerToken>,
 }
 
 impl<T: Send + 'static> Future for Unbroken<T> {

@@ -37,6 +37,8 @@ pub(crate) struct Entered {
     pub(crate) events: Arc<[Event]>,
     /// Whether the message opened the record.
     pub(crate) opened: bool,
+    /// The run that the message began, for a caller that waits for its outcome. It goes on by itself when this is dropped.
+    pub(crate) run: Option<Unbroken<()>>,
 }
 
 impl Entered {
@@ -229,7 +231,7 @@ impl Entering<'_> {
         if opened {
             self.house.note_opened();
         }
-        let entered = entered(record, folded, events, opened);
+        let mut entered = entered(record, folded, events, opened);
         if begins {
             let stored = &entered.stored;
             let background = self.house.background(self.agent, &self.scope, stored).await;
@@ -237,9 +239,7 @@ impl Entering<'_> {
             let record = entered.record.clone();
             let begun = place.map_or(Begun::NotYet, |place| Begun::Already(Some(place)));
             let from = RunStart { begun, leased_at, interrupted: false };
-            if let Some(run) = Run::begin(house, agent, record, stored, background, from) {
-                run.spawn();
-            }
+            entered.run = Run::begin(house, agent, record, stored, background, from).map(Run::attach);
         }
         Ok(Some(Entry::Entered(entered)))
     }
@@ -372,7 +372,7 @@ struct Asked {
 fn entered(record: Arc<Record>, folded: Arc<Folded>, events: Arc<[Event]>, opened: bool) -> Entered {
     let key = record.key().expect("a committed record has a key");
     let head = record.head();
-    Entered { record, stored: StoredTask { key, head, folded, outlined: Vec::new() }, events, opened }
+    Entered { record, stored: StoredTask { key, head, folded, outlined: Vec::new() }, events, opened, run: None }
 }
 
 /// Why a record was not opened: its id was taken. One of ours never is, unless the store is in doubt about its own write.

@@ -8,13 +8,17 @@ use switchboard_core::call::{Caller, Frame, Reply, SendMessage, SharedUpdate};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Folded, Phase, StreamEnd, StreamKind, after_state};
 use switchboard_core::model::{Message, TaskState, TaskView, Update};
+use tokio::time::Instant;
 
 use crate::accepting::{Entered, Entry, check, enter, identify};
 use crate::commit::{Record, WriteError};
 use crate::house::{House, Registered};
 use crate::ports::store::{Accepted, Scope, StoreError, StoredHead, StoredTask};
 use crate::runs::invalid_response;
-use crate::watching::{Finished, Following, Until, follow, frames, replay, resume_turn, shorten, snapshot, wait_until};
+use crate::supervisor::Unbroken;
+use crate::watching::{
+    Finished, Following, Until, drive_until_settled, follow, frames, replay, resume_turn, shorten, snapshot, wait_until,
+};
 
 pub(crate) async fn send_message(
     house: &Arc<House>,
@@ -26,14 +30,15 @@ pub(crate) async fn send_message(
     let bytes_max = house.reply_bytes_max(caller);
     let (history_length, return_immediately) = (send.history_length, send.return_immediately);
     let again = (caller.dialect.rules().frees_keys && caller.idempotency_key.is_some()).then(|| send.clone());
-    let (record, stored) = match enter(house, agent, caller, send).await? {
-        Entry::Entered(Entered { record, stored, .. }) => (record, stored),
+    let (record, stored, run) = match enter(house, agent, caller, send).await? {
+        Entry::Entered(Entered { record, stored, run, .. }) => (record, stored, run),
         Entry::Repeated(accepted) => {
             let earlier = Box::pin(recall(house, house.scope(caller, agent), &accepted)).await?;
-            match again.filter(|_| has_freed_its_key(&earlier.1)) {
+            let (record, stored) = match again.filter(|_| has_freed_its_key(&earlier.1)) {
                 Some(send) => Box::pin(send_anew(house, agent, caller, send, earlier)).await?,
                 None => earlier,
-            }
+            };
+            (record, stored, None)
         }
     };
     let may_answer = stored.head.is_settled() || (return_immediately && stored.head.phase == Phase::Live);
@@ -42,7 +47,7 @@ pub(crate) async fn send_message(
         return told(answer(house, &record.scope, &stored.folded, history_length, bytes_max), has_waited);
     }
     // Boxed, because most sends never get here and should not carry the room for it.
-    told(Box::pin(wait_for_answer(house, record, stored, history_length, bytes_max)).await?, has_waited)
+    told(Box::pin(wait_for_answer(house, record, stored, run, history_length, bytes_max)).await?, has_waited)
 }
 
 /// The reply, unless the agent answered wrongly: then a caller that has waited for it is told so by an error. The task
@@ -87,14 +92,26 @@ async fn wait_for_answer(
     house: &House,
     record: Arc<Record>,
     stored: StoredTask,
+    run: Option<Unbroken<()>>,
     history_length: Option<u32>,
     bytes_max: u64,
 ) -> Result<Reply, ProtocolError> {
+    let begun = Instant::now();
+    let patience = Duration::from_secs(u64::from(house.limits.settle_wait_s_max));
+    let settled = match run {
+        Some(run) if stored.head.phase != Phase::Unborn => drive_until_settled(house, &record, run, patience).await,
+        // A record that is not a task yet becomes one if its run takes long, so the run goes on by itself.
+        run => {
+            drop(run);
+            false
+        }
+    };
     if stored.head.phase == Phase::Unborn {
         wait_until_known(house, &record, &stored).await?;
     }
-    let patience = Duration::from_secs(u64::from(house.limits.settle_wait_s_max));
-    wait_until(house, &record, Until::Settled, patience).await?;
+    if !settled {
+        wait_until(house, &record, Until::Settled, patience.saturating_sub(begun.elapsed())).await?;
+    }
     let stored = read(house, &record.scope, &record).await?;
     Ok(answer(house, &record.scope, &stored.folded, history_length, bytes_max))
 }
@@ -118,26 +135,29 @@ pub(crate) async fn send_streaming_message(
             return Box::pin(stream_again(house, house.scope(caller, agent), &accepted, history_length)).await;
         }
     };
-    if entered.stored.head.phase != Phase::Live {
-        return Box::pin(stream_unborn(house, &entered, history_length)).await;
+    let first_seq = entered.first_seq();
+    let Entered { record, stored, events, opened, run } = entered;
+    // Whoever reads the stream may be slow, so the run goes on by itself.
+    drop(run);
+    if stored.head.phase != Phase::Live {
+        return Box::pin(stream_unborn(house, &record, &stored, history_length)).await;
     }
-    let Entered { record, stored, opened, .. } = &entered;
-    let first = if *opened {
-        let mut first = frames(&record.id, &record.context_id, entered.first_seq(), &entered.events);
+    let first = if opened {
+        let mut first = frames(&record.id, &record.context_id, first_seq, &events);
         if let (Some(frame), Some(_)) = (first.front_mut(), history_length) {
             shorten(frame, history_length);
         }
         first
     } else {
-        VecDeque::from([snapshot(house, &record.scope, stored, history_length)])
+        VecDeque::from([snapshot(house, &record.scope, &stored, history_length)])
     };
     let cursor = stored.head.seq;
-    if *opened && after_state(StreamKind::Send, stored.head.state) == StreamEnd::Close {
+    if opened && after_state(StreamKind::Send, stored.head.state) == StreamEnd::Close {
         let first = first.into_iter().map(|frame| house.fitted_frame(&record.scope, frame)).collect();
         return Ok(Reply::Stream(Box::pin(Finished(first))));
     }
     let waits = stored.head.inbox() > 0;
-    let following = Following { waits, ..Following::of(record.scope.clone(), stored) };
+    let following = Following { waits, ..Following::of(record.scope.clone(), &stored) };
     Box::pin(follow(house, following, StreamKind::Send, first, cursor)).await
 }
 
@@ -167,10 +187,10 @@ async fn wait_until_known(house: &House, record: &Record, stored: &StoredTask) -
 /// Streams a record that may be answered directly: one message, or the task it has become.
 async fn stream_unborn(
     house: &Arc<House>,
-    entered: &Entered,
+    record: &Record,
+    stored: &StoredTask,
     history_length: Option<u32>,
 ) -> Result<Reply, ProtocolError> {
-    let Entered { record, stored, .. } = entered;
     if stored.head.phase == Phase::Unborn {
         wait_until_known(house, record, stored).await?;
     }
@@ -232,8 +252,7 @@ async fn stream_of_no_task(
         return Ok(Some(message_stream(message.clone())));
     }
     if stored.head.phase == Phase::Unborn {
-        let entered = Entered { record, stored: stored.clone(), events: Arc::from([]), opened: true };
-        return stream_unborn(house, &entered, history_length).await.map(Some);
+        return stream_unborn(house, &record, stored, history_length).await.map(Some);
     }
     Ok(None)
 }

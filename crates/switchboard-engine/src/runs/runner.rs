@@ -23,7 +23,7 @@ use crate::commit::{Record, WriteError};
 use crate::escaped::Escaped;
 use crate::house::{House, Registered};
 use crate::ports::store::StoredTask;
-use crate::supervisor::Kind;
+use crate::supervisor::{Kind, Unbroken};
 
 /// How an agent's function ended.
 pub(crate) enum Outcome {
@@ -166,19 +166,27 @@ impl Run {
         Self { house, agent, turn, future, guard, begun, is_late }
     }
 
+    /// Lets the run go on by itself.
     pub(crate) fn spawn(self) {
         let house = self.house.clone();
+        house.supervisor.spawn(Kind::Run, self.go());
+    }
+
+    /// The run, for a caller that waits for its outcome: see [`Supervisor::attached`](crate::supervisor::Supervisor::attached).
+    pub(crate) fn attach(self) -> Unbroken<()> {
+        let house = self.house.clone();
+        house.supervisor.attached(Box::pin(self.go()))
+    }
+
+    async fn go(self) {
         if !self.turn.inbound().dialect.rules().limits_pauses {
-            return house.supervisor.spawn(Kind::Run, self.drive());
+            return self.drive().await;
         }
-        let (agent, record) = (self.agent.clone(), self.turn.record().clone());
-        let driven = house.clone();
-        house.supervisor.spawn(Kind::Run, async move {
-            self.drive().await;
-            // Shutdown waits for runs, and need not wait for this.
-            let ending = end_pause_in_time(driven.clone(), agent, record);
-            driven.supervisor.spawn(Kind::Sweep, ending);
-        });
+        let (house, agent, record) = (self.house.clone(), self.agent.clone(), self.turn.record().clone());
+        self.drive().await;
+        // Shutdown waits for runs, and need not wait for this.
+        let ending = end_pause_in_time(house.clone(), agent, record);
+        house.supervisor.spawn(Kind::Sweep, ending);
     }
 
     async fn drive(mut self) {

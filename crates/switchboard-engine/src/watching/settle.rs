@@ -2,6 +2,7 @@
 //! for one that may be answered directly.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{Tail, TailRead};
 use crate::commit::Record;
 use crate::house::House;
+use crate::supervisor::Unbroken;
 
 /// What a caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +76,28 @@ pub(crate) async fn wait_until(
             Ok(Woken::Closing) | Err(_) => return Ok(false),
         }
     }
+}
+
+/// Drives a run of this process until its record is settled or `at_most` has passed, and says whether it is settled. What is
+/// left of the run goes on by itself.
+pub(crate) async fn drive_until_settled(
+    house: &House,
+    record: &Record,
+    mut run: Unbroken<()>,
+    at_most: Duration,
+) -> bool {
+    let is_settled = || record.with_head(Head::is_settled);
+    let driven = poll_fn(|cx| {
+        let over = Pin::new(&mut run).poll(cx).is_ready();
+        if over || is_settled() { Poll::Ready(()) } else { Poll::Pending }
+    });
+    tokio::select! {
+        biased;
+        () = driven => {}
+        () = house.supervisor.draining().cancelled() => {}
+        () = tokio::time::sleep(at_most) => {}
+    }
+    is_settled()
 }
 
 enum Woken {
