@@ -9,7 +9,8 @@ use switchboard_core::call::BoxFuture;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Phase, Refusal, decide, is_needed_to_fold};
 use switchboard_core::model::{ContextId, TaskId, TaskState, Timestamp};
-use tokio::sync::SetOnce;
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, SetOnce};
 
 use crate::house::House;
 use crate::ports::Hint;
@@ -28,20 +29,31 @@ pub(crate) struct Record {
     seen_at: Timestamp,
     /// Why its run failed, in a word for the log.
     failed_by: OnceLock<&'static str>,
+    /// Told when a commit of this process has settled the record.
+    settled: Notify,
 }
 
 impl Record {
     pub(crate) fn unopened(scope: Scope, id: TaskId, context_id: ContextId, seen_at: Timestamp) -> Self {
         let head = Head::unopened(id.clone(), context_id.clone(), scope.agent.clone());
         let head = Mutex::new(Arc::new(head));
-        Self { scope, id, context_id, key: SetOnce::new(), head, seen_at, failed_by: OnceLock::new() }
+        Self {
+            scope,
+            id,
+            context_id,
+            key: SetOnce::new(),
+            head,
+            seen_at,
+            failed_by: OnceLock::new(),
+            settled: Notify::new(),
+        }
     }
 
     pub(crate) fn stored(stored: StoredHead) -> Self {
         let StoredHead { key, scope, head } = stored;
         let (id, context_id, seen_at) = (head.id.clone(), head.context_id.clone(), head.status_at);
         let (key, head) = (SetOnce::new_with(Some(key)), Mutex::new(head));
-        Self { scope, id, context_id, key, head, seen_at, failed_by: OnceLock::new() }
+        Self { scope, id, context_id, key, head, seen_at, failed_by: OnceLock::new(), settled: Notify::new() }
     }
 
     /// When this process first dealt with the record, or its newest status then.
@@ -79,10 +91,20 @@ impl Record {
 
     /// Keeps the newer of two heads, whichever commit's answer came first.
     fn saw(&self, head: Arc<Head>) {
+        let is_settled = head.is_settled();
         let mut known = self.head.lock().unwrap_or_else(PoisonError::into_inner);
         if head.version > known.version {
             *known = head;
         }
+        drop(known);
+        if is_settled {
+            self.settled.notify_waiters();
+        }
+    }
+
+    /// Done when the next commit of this process settles the record. What was committed before the first poll does not count.
+    pub(crate) fn settles(&self) -> Notified<'_> {
+        self.settled.notified()
     }
 }
 

@@ -93,6 +93,9 @@ pub(crate) async fn drive_until_settled(
     });
     tokio::select! {
         biased;
+        // First, so that nothing is missed between the look at the record and this: a task that the agent has started may settle
+        // the record while the run itself waits for something else.
+        () = record.settles() => {}
         () = driven => {}
         () = house.supervisor.draining().cancelled() => {}
         () = tokio::time::sleep(at_most) => {}
