@@ -102,7 +102,7 @@ pub(super) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "bindings do not know each other",
-        rooms: &["crates/switchboard/src/server"],
+        rooms: &["crates/switchboard/src/server/bindings"],
         law: Apart(&["jsonrpc", "http_json", "grpc"]),
         because: "they meet in the Endpoint below them; a shortcut between two would be a second meaning",
     },

@@ -101,12 +101,7 @@ impl Dialect {
     ///
     /// # Errors
     /// [`ProtocolError::ParseError`] when it is not JSON, else [`ProtocolError::InvalidParams`] naming the field.
-    pub fn read_reply(
-        self,
-        request: &Request,
-        text: &[u8],
-        limits: &DecodeLimits,
-    ) -> Result<Reply, ProtocolError> {
+    pub fn read_reply(self, request: &Request, text: &[u8], limits: &DecodeLimits) -> Result<Reply, ProtocolError> {
         (self.row().forms.read_reply)(request, text, limits)
     }
 

@@ -27,9 +27,9 @@ pub use call::{
     read_push_config, read_reply, read_task, read_update, write_call, write_message, write_reply, write_send,
     write_task, write_update,
 };
+pub(in crate::dialect) use card::read_card_of;
 #[cfg(feature = "protobuf")]
 pub(in crate::dialect) use card::{is_of_0_3, list_interfaces_of_0_3};
-pub(in crate::dialect) use card::read_card_of;
 pub use card::{read_card, write_card_0_3, write_card_1_0};
 pub use error::{ReadError, read_error, write_http_error, write_rpc_error};
 pub use http::write_http_call;

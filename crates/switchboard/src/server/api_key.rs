@@ -1,9 +1,9 @@
 //! The one key that all callers of a server may share, in place of or beside tokens.
 
-use super::serve_error::ServeError;
+use crate::server::serve_error::ServeError;
 
 /// Where the key that all callers share comes from.
-pub(super) enum ApiKey {
+pub(crate) enum ApiKey {
     Given(String),
     /// The variable that holds it.
     Named(String),
@@ -11,7 +11,7 @@ pub(super) enum ApiKey {
 
 impl ApiKey {
     /// The key. What is wrong with it is said without it.
-    pub(super) fn read(self) -> Result<String, ServeError> {
+    pub(crate) fn read(self) -> Result<String, ServeError> {
         let (key, name) = match self {
             Self::Given(key) => (key, None),
             Self::Named(name) => {
@@ -31,6 +31,6 @@ impl ApiKey {
 }
 
 /// The refusal of a key that can be guessed, where others could.
-pub(super) fn short_key(why: &str) -> ServeError {
+pub(crate) fn short_key(why: &str) -> ServeError {
     ServeError::new(format!("the API key is shorter than 16 characters and {why}; use a longer one"))
 }

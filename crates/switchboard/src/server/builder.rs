@@ -19,26 +19,26 @@ use switchboard_engine::system::SystemClock;
 use switchboard_engine::{Engine, Registered};
 use tokio::net::TcpListener;
 
-use super::access_log::AccessLog;
-use super::agent_settings::AgentSettings;
-use super::api_key::{ApiKey, short_key};
-use super::auth::{Door, Tokens, is_short};
-use super::cards::CardForm;
-use super::cors::Cors;
-use super::gate::is_loopback_host;
-use super::handle::ServerHandle;
-use super::interfaces::ProtocolBinding;
-use super::limits::ServerLimits;
-use super::listener::Bound;
-use super::origins::{Origins, reachable};
-use super::routes::check_name;
-use super::serve_error::{ServeError, ServeErrorKind};
-use super::service::A2aService;
-use super::sites::choice;
-use super::tls::Tls;
 use crate::agent::AgentBuilder;
 use crate::local::Local;
 use crate::outbound::{GuardedClient, OutboundPolicy, SigningSecrets};
+use crate::server::api_key::{ApiKey, short_key};
+use crate::server::cards::CardForm;
+use crate::server::cards::agent_settings::AgentSettings;
+use crate::server::cards::interfaces::ProtocolBinding;
+use crate::server::edge::access_log::AccessLog;
+use crate::server::edge::admit::is_loopback_host;
+use crate::server::edge::authenticate::{Door, Tokens, is_short};
+use crate::server::edge::cors::Cors;
+use crate::server::edge::origins::{Origins, reachable};
+use crate::server::edge::route::check_name;
+use crate::server::edge::service::A2aService;
+use crate::server::edge::sites::choice;
+use crate::server::handle::ServerHandle;
+use crate::server::limits::ServerLimits;
+use crate::server::serve_error::{ServeError, ServeErrorKind};
+use crate::server::transport::listener::Bound;
+use crate::server::transport::tls::Tls;
 
 enum StoreChoice {
     /// So many tasks at most.
@@ -396,27 +396,27 @@ impl fmt::Debug for ServerBuilder {
     }
 }
 
-pub(super) struct Parts {
-    pub(super) engine: Engine,
+pub(crate) struct Parts {
+    pub(crate) engine: Engine,
     /// Where the tasks are kept, in words.
-    pub(super) data: String,
+    pub(crate) data: String,
     /// Each agent and how it is served, the default one first.
-    pub(super) order: Vec<(String, Arc<AgentSettings>)>,
-    pub(super) door: Door,
-    pub(super) cors: Cors,
-    pub(super) limits: ServerLimits,
-    pub(super) public_url: Option<Uri>,
-    pub(super) host_check: bool,
+    pub(crate) order: Vec<(String, Arc<AgentSettings>)>,
+    pub(crate) door: Door,
+    pub(crate) cors: Cors,
+    pub(crate) limits: ServerLimits,
+    pub(crate) public_url: Option<Uri>,
+    pub(crate) host_check: bool,
     /// Whether the one key of all callers can be guessed.
-    pub(super) has_short_key: bool,
+    pub(crate) has_short_key: bool,
     /// Whether callers on other machines need no token.
-    pub(super) allow_unauthenticated: bool,
-    pub(super) default_version: Option<Dialect>,
-    pub(super) card_form: CardForm,
-    pub(super) interfaces: Option<Vec<ProtocolBinding>>,
-    pub(super) tls: Option<Tls>,
-    pub(super) access_log: Option<AccessLog>,
-    pub(super) since: Timestamp,
+    pub(crate) allow_unauthenticated: bool,
+    pub(crate) default_version: Option<Dialect>,
+    pub(crate) card_form: CardForm,
+    pub(crate) interfaces: Option<Vec<ProtocolBinding>>,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) access_log: Option<AccessLog>,
+    pub(crate) since: Timestamp,
 }
 
 /// Agents, a store and the rules for calling them; not yet at any address.

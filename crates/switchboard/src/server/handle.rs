@@ -23,7 +23,7 @@ pub struct ServerHandle {
 }
 
 impl ServerHandle {
-    pub(super) fn new(engine: Engine) -> Self {
+    pub(crate) fn new(engine: Engine) -> Self {
         Self { engine }
     }
 

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::server::auth::{Door, Identity, Tokens, keep_fresh};
+use crate::server::edge::authenticate::{Door, Identity, Tokens, keep_fresh};
 
 const ALICE: &str = "a-token-of-alice-for-tests";
 

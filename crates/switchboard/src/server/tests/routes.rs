@@ -2,9 +2,9 @@
 
 use switchboard_core::dialect::Dialect;
 
-use crate::server::compat::CompatPlace;
-use crate::server::percent::{decode, encode, query_pairs};
-use crate::server::routes::{ArtifactPlace, Change, OutboxPlace, Place, RESERVED, RestPlace, Route, route};
+use crate::server::bindings::compat::CompatPlace;
+use crate::server::edge::percent::{decode, encode, query_pairs};
+use crate::server::edge::route::{ArtifactPlace, Change, OutboxPlace, Place, RESERVED, RestPlace, Route, route};
 
 fn agent<'a>(agent: Option<&'a str>, place: Place<'a>) -> Route<'a> {
     Route::Agent { agent: agent.map(Into::into), place }

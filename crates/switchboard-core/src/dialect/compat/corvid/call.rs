@@ -1,7 +1,6 @@
 //! The body of a send, and the calls of a client. What a send says may stand in `params` or at the top; if there are `params`, they
 //! are what counts. What has no place in a message of the model is in the metadata of the send, under the same names both ways.
 
-
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
