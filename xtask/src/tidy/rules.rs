@@ -107,6 +107,18 @@ pub(super) const WALLS: &[Wall] = &[
         because: "they meet in the Endpoint below them; a shortcut between two would be a second meaning",
     },
     Wall {
+        name: "the edge knows no engine",
+        rooms: &[
+            "crates/switchboard/src/server/bindings",
+            "crates/switchboard/src/server/cards",
+            "crates/switchboard/src/server/downloads",
+            "crates/switchboard/src/server/edge",
+            "crates/switchboard/src/server/transport",
+        ],
+        law: Never(&["switchboard_engine::Engine", "switchboard_engine::engine", "switchboard_stores"]),
+        because: "the server serves any Endpoint; what an engine has beside calls comes through the ports that the host implements",
+    },
+    Wall {
         name: "stores are chosen at the edge",
         rooms: &["crates/switchboard-core", "crates/switchboard-engine"],
         law: Never(&["switchboard_stores"]),

@@ -51,7 +51,7 @@ impl Banner {
             public_url: shared.origins.own().to_owned(),
             agents: agents.collect(),
             data: shared.data.clone(),
-            tokens: shared.door.tokens(),
+            tokens: shared.authentication.tokens(),
             certificate: shared.tls.as_ref().and_then(|tls| Some(tls.certificate_file()?.display().to_string())),
             stream: streams.then(|| send.clone()),
             send,

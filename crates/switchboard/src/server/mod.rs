@@ -4,36 +4,38 @@
 //! authenticated, read, and answered. `bindings` decode calls and encode replies, one per protocol binding. `cards`, `downloads`
 //! and `operator` are what is served beside calls.
 
-mod api_key;
 mod banner;
 mod bindings;
+mod build;
 mod builder;
 mod cards;
 mod downloads;
 mod edge;
 mod file_stamp;
-mod handle;
+mod host;
 mod limits;
 mod operator;
 mod serve_error;
+mod server;
 mod transport;
 
 pub use banner::Banner;
 pub use bindings::compat::{Compat, CorvidOptions, SelectoolsOptions};
-pub use builder::{Server, ServerBuilder};
+pub use builder::ServerBuilder;
+pub(crate) use cards::AgentSettings;
 pub use cards::CardForm;
-pub(crate) use cards::agent_settings::AgentSettings;
 pub use cards::interfaces::ProtocolBinding;
 pub use edge::access_log::AccessLog;
-pub use edge::authenticate::{Tokens, TokensError};
-pub use edge::cors::Cors;
-pub use edge::route::RESERVED;
+pub use edge::admit::Cors;
+pub use edge::authenticate::{Authenticator, Identity, IdentityFromExtensions};
+pub use edge::paths::RESERVED;
 pub use edge::service::A2aService;
-pub use handle::ServerHandle;
+pub use edge::tokens::{Tokens, TokensError};
 pub use limits::ServerLimits;
 #[cfg(feature = "sqlite")]
 pub use operator::offline::OfflineOutbox;
 pub use serve_error::{ServeError, ServeErrorKind};
+pub use server::{Server, ServerHandle};
 pub use transport::listener::Bound;
 pub use transport::tls::{Tls, TlsError};
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
+use switchboard_core::dialect::detect::Door;
 use switchboard_core::dialect::json::Text;
 use switchboard_core::error::ProtocolError;
 
@@ -36,6 +37,14 @@ struct IdOnly<'a> {
 }
 
 impl<'a> Envelope<'a> {
+    /// What a request has that has no envelope, or whose envelope is not known yet.
+    pub(crate) const NONE: Envelope<'static> = Envelope { id: "null", method: Cow::Borrowed(""), params: None };
+
+    /// What the method and its parameters tell about the dialect.
+    pub(crate) fn door(&self) -> Door<'_> {
+        Door::JsonRpc { method: &self.method, params: self.params }
+    }
+
     /// Reads the envelope; a refusal comes with the id to answer it under.
     pub(crate) fn parse(body: &'a [u8]) -> Result<Self, (ProtocolError, String)> {
         let parse_error = |reason: String| (ProtocolError::ParseError { reason }, "null".to_owned());

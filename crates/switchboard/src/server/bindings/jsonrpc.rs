@@ -1,152 +1,159 @@
-//! The JSON-RPC 2.0 binding: one endpoint, the method in the body.
+//! The JSON-RPC 2.0 binding: one endpoint, the method in the body. A call that turns out to be in a compat dialect is decoded and
+//! answered by that dialect.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body::Body;
-use switchboard_core::call::Reply;
-use switchboard_core::dialect::detect::{Door, Refusal, Verdict};
+use switchboard_core::call::{BoxFuture, Caller, Reply, Request, UpdateStream};
+use switchboard_core::dialect::detect::Verdict;
+use switchboard_core::dialect::json::Decoded;
 use switchboard_core::dialect::{Dialect, for_open_reader, v0_3, v1_0};
 use switchboard_core::error::ProtocolError;
 
-use crate::server::bindings::compat;
-use crate::server::bindings::envelope::Envelope;
-use crate::server::bindings::sse::{Framing, SseBody};
-use crate::server::bindings::{Calling, check_content_type};
+use super::compat::{self, CompatBinding};
+use super::envelope::Envelope;
+use super::sse::{Framing, SseBody};
+use super::{Binding, Rejection, check_content_type, read_body};
 use crate::server::cards;
-use crate::server::edge::authenticate::Identity;
-use crate::server::edge::body::{ReplyBody, read};
-use crate::server::edge::note::Binding;
-use crate::server::edge::respond::{JSON, events, json, only_events, rpc_error};
-use crate::server::edge::shared::{Head, Mounted, NO_METHOD, Shared};
+use crate::server::edge::respond::{JSON, ReplyBody, events, json, only_events, rpc_error};
+use crate::server::edge::shared::{Incoming, Mounted, Shared};
 
-pub(crate) async fn serve<B>(shared: &Shared, agent: &Mounted, head: &Head<'_>, body: B) -> Response<ReplyBody>
-where
-    B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
-{
-    begin(shared, agent, head, body).await.answer(shared, agent).await
-}
-
-/// What a request has come to once it was read. Nothing of the request itself is held here: the connection reads the next
-/// one into the same room.
-pub(crate) enum Begun<'a> {
-    Answered(Response<ReplyBody>),
-    Called(Called<'a>),
-}
-
-pub(crate) struct Called<'a> {
-    calling: Calling<'a>,
+pub(crate) struct JsonRpc {
+    /// The id of the request, as it was written.
     id: String,
-    dialect: Dialect,
-    is_open: bool,
+    verdict: Verdict,
+    /// Whether the client reads nothing but events.
     only_events: bool,
+    /// The call, if it is in a compat dialect. Boxed, so that others do not carry its size.
+    compat: Option<Box<CompatBinding>>,
 }
 
-pub(crate) async fn begin<'a, B>(shared: &Shared, agent: &'a Mounted, head: &Head<'_>, body: B) -> Begun<'a>
-where
-    B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
-{
-    let refuse_in = |dialect: Dialect, error: ProtocolError, id: &str, method: &str| {
-        Begun::Answered(rpc_error(dialect, &error, id, only_events(dialect, method, head.headers)))
-    };
-    // Until the method is known, which may be never.
-    let refuse = |error: ProtocolError, id: &str| {
-        let dialect = shared.spelling(agent, head, NO_METHOD);
-        refuse_in(dialect, error, id, "")
-    };
-    head.note.binding(Binding::JsonRpc);
-    head.note.agent(agent);
-    // Authentication looks at headers alone, before a byte of the body is read.
-    let identity = match shared.identify(head) {
-        Ok(identity) => identity,
-        Err(error) => return refuse(error, "null"),
-    };
-    if let Err(error) = check_content_type(head.headers) {
-        return refuse(error, "null");
+impl JsonRpc {
+    pub(crate) fn new() -> Self {
+        let verdict = Verdict { dialect: Dialect::V1_0, is_open: false };
+        Self { id: String::new(), verdict, only_events: false, compat: None }
     }
-    let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
-    let body = match read(head.headers, body, shared.limits.body_bytes_max, patience).await {
-        Ok(body) => body,
-        Err(error) => return refuse(as_invalid_request(error, head), "null"),
-    };
-    let envelope = match Envelope::parse(&body) {
-        Ok(envelope) => envelope,
-        Err((error, id)) => return refuse(error, &id),
-    };
-    let id = envelope.id;
-    let door = Door::JsonRpc { method: &envelope.method, params: envelope.params };
-    let Verdict { dialect, is_open } = match shared.dialect(agent, head, door) {
-        Ok(verdict) => verdict,
-        Err(Refusal { dialect, error }) => return refuse_in(dialect, error, id, &envelope.method),
-    };
-    if let Some(compat) = compat::over_rpc(dialect) {
-        // Boxed, so that others do not carry the room for it.
-        let visit = compat::Visit { shared, agent, identity: &identity, head, compat };
-        return Begun::Answered(Box::pin(compat::answer(visit, envelope.into())).await);
-    }
-    match call(shared, agent, &identity, head, dialect, &envelope) {
-        Ok(calling) => {
-            let only_events = only_events(dialect, &envelope.method, head.headers);
-            Begun::Called(Called { calling, id: id.to_owned(), dialect, is_open, only_events })
+}
+
+impl Binding for JsonRpc {
+    fn learn(&mut self, request: &Incoming<'_, '_>, verdict: Verdict, envelope: &Envelope<'_>) {
+        // A request that is refused before its method is known is answered as JSON-RPC has it, whatever the default dialect is.
+        let is_read = !envelope.method.is_empty();
+        if let Some(dialect) = compat::over_rpc(verdict.dialect).filter(|_| is_read) {
+            let mut compat = CompatBinding::call(dialect);
+            compat.learn(request, verdict, envelope);
+            self.compat = Some(Box::new(compat));
+            return;
         }
-        Err(error) => refuse_in(dialect, error, id, &envelope.method),
+        self.verdict = verdict;
+        self.id = envelope.id.to_owned();
+        self.only_events = only_events(verdict.dialect, &envelope.method, request.head.headers);
+    }
+
+    fn check(&mut self, request: &Incoming<'_, '_>) -> Result<(), Rejection> {
+        Ok(check_content_type(request.head.headers)?)
+    }
+
+    async fn read<B>(&mut self, request: &Incoming<'_, '_>, body: B) -> Result<Bytes, Rejection>
+    where
+        B: Body<Data = Bytes> + Send + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let read = read_body(request, body, request.shared.limits.body_bytes_max).await;
+        Ok(read.map_err(|error| as_invalid_request(error, request))?)
+    }
+
+    fn open<'b>(&self, body: &'b [u8]) -> Result<Envelope<'b>, (ProtocolError, String)> {
+        Envelope::parse(body)
+    }
+
+    fn decode(
+        &mut self,
+        request: &Incoming<'_, '_>,
+        envelope: &Envelope<'_>,
+        body: &Bytes,
+    ) -> Result<Decoded, Rejection> {
+        if let Some(compat) = &mut self.compat {
+            return compat.decode(request, envelope, body);
+        }
+        let limits = &request.shared.decode_limits;
+        let decode = if self.verdict.dialect == Dialect::V1_0 { v1_0::decode_call } else { v0_3::rpc::decode_call };
+        Ok(decode(&envelope.method, envelope.params, limits)?)
+    }
+
+    fn set_caller(&mut self, caller: &mut Caller) {
+        if let Some(compat) = &mut self.compat {
+            compat.set_caller(caller);
+        }
+    }
+
+    fn call<'a>(
+        &self,
+        agent: &'a Mounted,
+        caller: Caller,
+        request: Request,
+    ) -> BoxFuture<'a, Result<Reply, ProtocolError>> {
+        match &self.compat {
+            Some(compat) => compat.call(agent, caller, request),
+            None => agent.endpoint.call(caller, request),
+        }
+    }
+
+    fn reply(&mut self, agent: &Mounted, reply: Reply) -> Result<Response<ReplyBody>, Rejection> {
+        if let Some(compat) = &mut self.compat {
+            return compat.reply(agent, reply);
+        }
+        let Verdict { dialect, is_open } = self.verdict;
+        let (dialect, reply) = match reply {
+            Reply::Task(view) if is_open => {
+                let (dialect, view) = for_open_reader(view);
+                (dialect, Reply::Task(view))
+            }
+            reply => (dialect, reply),
+        };
+        Ok(json(StatusCode::OK, JSON, result(agent, dialect, &reply, &self.id)))
+    }
+
+    async fn stream(
+        &mut self,
+        shared: &Shared,
+        agent: &Mounted,
+        updates: UpdateStream,
+    ) -> Result<Response<ReplyBody>, Rejection> {
+        if let Some(compat) = &mut self.compat {
+            return compat.events(shared, agent, updates);
+        }
+        let framing = Framing::JsonRpc { id: std::mem::take(&mut self.id) };
+        let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
+        let (write_bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
+        Ok(events(SseBody::new(updates, framing, self.verdict.dialect, keep_alive, write_bytes, metrics)))
+    }
+
+    fn error(&self, error: &ProtocolError) -> Response<ReplyBody> {
+        match &self.compat {
+            Some(compat) => compat.error(error),
+            None => rpc_error(self.verdict.dialect, error, &self.id, self.only_events),
+        }
+    }
+
+    fn marks(&self, _: bool) -> bool {
+        self.compat.is_none()
     }
 }
 
 /// On `/a2a` a body that is too large is an invalid request, answered with HTTP 200: clients of that path read the error of
 /// a JSON-RPC reply and nothing of any other. On the other paths of JSON-RPC it is HTTP 413.
-fn as_invalid_request(error: ProtocolError, head: &Head<'_>) -> ProtocolError {
+fn as_invalid_request(error: ProtocolError, request: &Incoming<'_, '_>) -> ProtocolError {
     match error {
-        ProtocolError::TooLarge { bytes_max, .. } if head.uri.path().trim_end_matches('/').ends_with("/a2a") => {
+        ProtocolError::TooLarge { bytes_max, .. }
+            if request.head.uri.path().trim_end_matches('/').ends_with("/a2a") =>
+        {
             ProtocolError::InvalidRequest { reason: format!("body exceeds {bytes_max} bytes") }
         }
         error => error,
     }
-}
-
-impl Begun<'_> {
-    pub(crate) async fn answer(self, shared: &Shared, agent: &Mounted) -> Response<ReplyBody> {
-        let Called { mut calling, id, dialect, is_open, only_events } = match self {
-            Self::Answered(response) => return response,
-            Self::Called(called) => called,
-        };
-        let mut response = match calling.reply().await {
-            Ok(Reply::Stream(updates)) => {
-                let framing = Framing::JsonRpc { id };
-                let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
-                let metrics = shared.metrics.clone();
-                events(SseBody::new(updates, framing, dialect, keep_alive, shared.limits.stream_write_bytes, metrics))
-            }
-            Ok(Reply::Task(view)) if is_open => {
-                let (dialect, view) = for_open_reader(view);
-                json(StatusCode::OK, JSON, result(agent, dialect, &Reply::Task(view), &id))
-            }
-            Ok(reply) => json(StatusCode::OK, JSON, result(agent, dialect, &reply, &id)),
-            Err(error) => rpc_error(dialect, &error, &id, only_events),
-        };
-        calling.mark(dialect, &mut response);
-        response
-    }
-}
-
-/// Decodes a call and hands it to its agent.
-fn call<'a>(
-    shared: &Shared,
-    agent: &'a Mounted,
-    identity: &Identity,
-    head: &Head<'_>,
-    dialect: Dialect,
-    envelope: &Envelope<'_>,
-) -> Result<Calling<'a>, ProtocolError> {
-    let limits = &shared.decode_limits;
-    // Calls in a compat dialect have been answered elsewhere, so all others are in 0.3.
-    let decode = if dialect == Dialect::V1_0 { v1_0::decode_call } else { v0_3::rpc::decode_call };
-    let decoded = decode(&envelope.method, envelope.params, limits)?;
-    let caller = shared.caller(agent, identity, decoded.tenant.as_deref(), dialect, head)?;
-    Ok(Calling::begin(head.note, agent, caller, decoded.request))
 }
 
 fn result(agent: &Mounted, dialect: Dialect, reply: &Reply, id: &str) -> Vec<u8> {

@@ -1,4 +1,5 @@
-//! What all bindings do with a decoded request: say who calls, note what is asked, call the agent.
+//! Protocol bindings: how a call travels over HTTP. Each one decodes requests and encodes replies ([`Binding`]); [`begin`] and
+//! [`finish`] take a request through it, the same way for all. Bindings know neither the engine nor each other.
 
 pub(crate) mod compat;
 pub(crate) mod envelope;
@@ -8,22 +9,251 @@ pub(crate) mod http_json;
 pub(crate) mod jsonrpc;
 pub(crate) mod sse;
 
+use std::fmt;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
-use switchboard_core::call::{BoxFuture, Caller, Reply, Request};
+use http_body::Body;
+use switchboard_core::call::{BoxFuture, Caller, Reply, Request, UpdateStream};
+use switchboard_core::dialect::detect::{Door, Refusal, Verdict};
+use switchboard_core::dialect::json::Decoded;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Dialect;
 use switchboard_engine::escaped::Escaped;
 
-use crate::server::edge::body::ReplyBody;
+use self::envelope::Envelope;
+use crate::server::edge::authenticate::Identity;
+use crate::server::edge::dialect::{decide, spelling};
 use crate::server::edge::header_names::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, X_A2A_EXTENSIONS};
 use crate::server::edge::note::Note;
-use crate::server::edge::shared::Mounted;
+use crate::server::edge::read::read;
+use crate::server::edge::respond::ReplyBody;
+use crate::server::edge::shared::{Incoming, Mounted, Shared};
 use crate::server::operator::metrics::Operation;
 
-/// A call that has been handed to its agent. What was asked is no longer held here, so waiting costs little room.
+/// One protocol binding, made for one request. What it learns of the request on the way in it keeps for the way out, because the
+/// request itself is gone while the agent answers.
+pub(crate) trait Binding: Send + Sync {
+    /// What the path tells about the version; none where only the body does.
+    fn door(&self) -> Option<Door<'static>> {
+        None
+    }
+
+    /// Keeps what answers to this request depend on. Called before anything else answers it, with what is known by then.
+    fn learn(&mut self, request: &Incoming<'_, '_>, verdict: Verdict, envelope: &Envelope<'_>);
+
+    /// Checks verb and headers, once it is known who calls and before the body is read.
+    fn check(&mut self, request: &Incoming<'_, '_>) -> Result<(), Rejection>;
+
+    /// Reads the body within its bounds.
+    fn read<B>(&mut self, request: &Incoming<'_, '_>, body: B) -> impl Future<Output = Result<Bytes, Rejection>> + Send
+    where
+        B: Body<Data = Bytes> + Send + Unpin,
+        B::Error: fmt::Display;
+
+    /// Opens the envelope around a call; a refusal comes with the id to answer it under. Without one there is nothing to do.
+    fn open<'b>(&self, body: &'b [u8]) -> Result<Envelope<'b>, (ProtocolError, String)> {
+        let _ = body;
+        Ok(Envelope::NONE)
+    }
+
+    /// What is asked for.
+    fn decode(
+        &mut self,
+        request: &Incoming<'_, '_>,
+        envelope: &Envelope<'_>,
+        body: &Bytes,
+    ) -> Result<Decoded, Rejection>;
+
+    /// Changes what the binding has its own rules for.
+    fn set_caller(&mut self, caller: &mut Caller) {
+        let _ = caller;
+    }
+
+    /// Calls the agent.
+    fn call<'a>(
+        &self,
+        agent: &'a Mounted,
+        caller: Caller,
+        request: Request,
+    ) -> BoxFuture<'a, Result<Reply, ProtocolError>> {
+        agent.endpoint.call(caller, request)
+    }
+
+    /// Waits for the agent as long as the client does.
+    fn wait<T: Send>(
+        &self,
+        waiting: Pin<&mut (impl Future<Output = T> + Send)>,
+    ) -> impl Future<Output = Result<T, Rejection>> + Send {
+        async { Ok(waiting.await) }
+    }
+
+    /// The answer with a whole reply.
+    fn reply(&mut self, agent: &Mounted, reply: Reply) -> Result<Response<ReplyBody>, Rejection>;
+
+    /// The answer with a reply that goes on.
+    fn stream(
+        &mut self,
+        shared: &Shared,
+        agent: &Mounted,
+        updates: UpdateStream,
+    ) -> impl Future<Output = Result<Response<ReplyBody>, Rejection>> + Send;
+
+    /// The answer that refuses a request.
+    fn error(&self, error: &ProtocolError) -> Response<ReplyBody>;
+
+    /// Whether the head of an answer says what was agreed ([`Calling::mark`]).
+    fn marks(&self, refused: bool) -> bool {
+        let _ = refused;
+        true
+    }
+}
+
+/// Why a request goes no further.
+pub(crate) enum Rejection {
+    Error(ProtocolError),
+    /// The binding has an answer of its own.
+    Response(Box<Response<ReplyBody>>),
+}
+
+impl From<ProtocolError> for Rejection {
+    fn from(error: ProtocolError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Response<ReplyBody>> for Rejection {
+    fn from(response: Response<ReplyBody>) -> Self {
+        Self::Response(Box::new(response))
+    }
+}
+
+impl Rejection {
+    fn response(self, binding: &impl Binding) -> Response<ReplyBody> {
+        match self {
+            Self::Error(error) => binding.error(&error),
+            Self::Response(response) => *response,
+        }
+    }
+}
+
+/// The refusal of a request whose sender is not known.
+pub(crate) fn refuse(
+    mut binding: impl Binding,
+    request: &Incoming<'_, '_>,
+    error: &ProtocolError,
+) -> Response<ReplyBody> {
+    learn_spelling(&mut binding, request, Envelope::NONE.id);
+    binding.error(error)
+}
+
+/// Before it is known what is asked for, refusals are in the dialect that path and headers tell.
+fn learn_spelling(binding: &mut impl Binding, request: &Incoming<'_, '_>, id: &str) {
+    let dialect = spelling(request, binding.door());
+    binding.learn(request, Verdict { dialect, is_open: false }, &Envelope { id, ..Envelope::NONE });
+}
+
+/// Takes a request in: checks its head, reads and decodes its body, and calls the agent. The dialect is decided here, once: before
+/// the body is read if the path tells it, and else from the method in the body.
+pub(crate) async fn begin<'a, P, B>(
+    binding: &mut P,
+    request: &Incoming<'a, '_>,
+    identity: &Identity,
+    body: B,
+) -> Result<Calling<'a>, Response<ReplyBody>>
+where
+    P: Binding,
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: fmt::Display,
+{
+    let mut dialect = None;
+    let decide = |binding: &mut P, door: Door<'_>, envelope: &Envelope<'_>| match decide(request, door) {
+        Ok(verdict) => {
+            binding.learn(request, verdict, envelope);
+            Ok(verdict.dialect)
+        }
+        Err(Refusal { dialect, error }) => {
+            binding.learn(request, Verdict { dialect, is_open: false }, envelope);
+            Err(binding.error(&error))
+        }
+    };
+    if let Some(door) = binding.door() {
+        dialect = Some(decide(binding, door, &Envelope::NONE)?);
+    }
+    let refuse = |binding: &mut P, rejection: Rejection| {
+        if dialect.is_none() {
+            learn_spelling(binding, request, Envelope::NONE.id);
+        }
+        rejection.response(binding)
+    };
+    if let Err(rejection) = binding.check(request) {
+        return Err(refuse(binding, rejection));
+    }
+    let body = match binding.read(request, body).await {
+        Ok(body) => body,
+        Err(rejection) => return Err(refuse(binding, rejection)),
+    };
+    let envelope = match binding.open(&body) {
+        Ok(envelope) => envelope,
+        Err((error, id)) => {
+            learn_spelling(binding, request, &id);
+            return Err(binding.error(&error));
+        }
+    };
+    let dialect = match dialect {
+        Some(dialect) => dialect,
+        None => decide(binding, envelope.door(), &envelope)?,
+    };
+    let called = binding.decode(request, &envelope, &body).and_then(|decoded| {
+        let mut caller = request.caller(identity, decoded.tenant.as_deref(), dialect)?;
+        binding.set_caller(&mut caller);
+        Ok(Calling::begin(binding, request.head.note, request.agent, caller, decoded.request))
+    });
+    called.map_err(|rejection| rejection.response(binding))
+}
+
+/// Waits for the agent and encodes what it says.
+pub(crate) async fn finish<P: Binding>(
+    binding: &mut P,
+    shared: &Shared,
+    agent: &Mounted,
+    mut calling: Calling<'_>,
+) -> Response<ReplyBody> {
+    let reply = {
+        let replying = pin!(calling.reply());
+        binding.wait(replying).await
+    };
+    let answered = match reply {
+        Ok(Ok(Reply::Stream(updates))) => binding.stream(shared, agent, updates).await,
+        Ok(Ok(reply)) => binding.reply(agent, reply),
+        Ok(Err(error)) => Err(Rejection::Error(error)),
+        Err(rejection) => Err(rejection),
+    };
+    let refused = answered.is_err();
+    let mut response = answered.unwrap_or_else(|rejection| rejection.response(binding));
+    if binding.marks(refused) {
+        calling.mark(&mut response);
+    }
+    response
+}
+
+/// Reads a body of at most `bytes_max` bytes within the time that a client may take.
+pub(crate) async fn read_body<B>(request: &Incoming<'_, '_>, body: B, bytes_max: usize) -> Result<Bytes, ProtocolError>
+where
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: fmt::Display,
+{
+    let patience = Duration::from_secs(u64::from(request.shared.limits.body_read_s_max));
+    read(request.head.headers, body, bytes_max, patience).await
+}
+
+/// A call that has been handed to its agent. What was asked is no longer held here, so waiting costs little memory.
 pub(crate) struct Calling<'a> {
     agent: &'a Mounted,
     operation: Operation,
+    dialect: Dialect,
     asks_old_for_card: bool,
     /// The extensions that were activated.
     extensions: Vec<String>,
@@ -33,18 +263,19 @@ pub(crate) struct Calling<'a> {
 }
 
 impl<'a> Calling<'a> {
-    pub(crate) fn begin(note: &Note, agent: &'a Mounted, caller: Caller, request: Request) -> Self {
+    fn begin(binding: &impl Binding, note: &Note, agent: &'a Mounted, caller: Caller, request: Request) -> Self {
         let (operation, extensions) = (Operation::of(&request), caller.extensions.clone());
         note.operation(operation);
-        let asks_old_for_card = caller.dialect != Dialect::V1_0 && matches!(request, Request::GetExtendedAgentCard);
-        let output_modes = unaccepted_modes(agent, caller.dialect, &request);
-        let reply = agent.endpoint.call(caller, request);
-        Self { agent, operation, asks_old_for_card, extensions, output_modes, reply }
+        let dialect = caller.dialect;
+        let asks_old_for_card = dialect != Dialect::V1_0 && matches!(request, Request::GetExtendedAgentCard);
+        let output_modes = unaccepted_modes(agent, dialect, &request);
+        let reply = binding.call(agent, caller, request);
+        Self { agent, operation, dialect, asks_old_for_card, extensions, output_modes, reply }
     }
 
     /// Waits for the reply, and withholds what must not leave the server. Every binding and every dialect gets its replies
     /// here.
-    pub(crate) async fn reply(&mut self) -> Result<Reply, ProtocolError> {
+    async fn reply(&mut self) -> Result<Reply, ProtocolError> {
         let reply = (&mut self.reply).await.map(Reply::redacted);
         // Before 1.0 there was one error for this, whether the card declared it or not.
         let reply = reply.map_err(|error| match error {
@@ -65,11 +296,11 @@ impl<'a> Calling<'a> {
 
     /// Adds to the head of an answer what was agreed: the extensions that were activated, under the name the version has
     /// for them (spec, extensions), and what the agent writes if that is not what the client accepts.
-    pub(crate) fn mark(&self, dialect: Dialect, response: &mut Response<ReplyBody>) {
+    fn mark(&self, response: &mut Response<ReplyBody>) {
         if !self.extensions.is_empty()
             && let Ok(value) = HeaderValue::from_str(&self.extensions.join(", "))
         {
-            let name = if dialect == Dialect::V1_0 { A2A_EXTENSIONS } else { X_A2A_EXTENSIONS };
+            let name = if self.dialect == Dialect::V1_0 { A2A_EXTENSIONS } else { X_A2A_EXTENSIONS };
             response.headers_mut().insert(name, value);
         }
         if let Some(value) = self.output_modes.as_deref().and_then(|modes| HeaderValue::from_str(modes).ok()) {

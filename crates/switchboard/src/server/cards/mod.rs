@@ -3,7 +3,6 @@
 //! By default the card holds the members of 1.0 and of 0.3 side by side: real clients of every version find theirs and skip
 //! the rest. Whoever says that they speak 1.0 gets the card of 1.0 alone, since there are readers with a closed schema.
 
-pub(crate) mod agent_settings;
 pub(crate) mod interfaces;
 
 use std::borrow::Cow;
@@ -18,7 +17,7 @@ use switchboard_core::model::{AgentCard, AgentInterface, Timestamp};
 use crate::server::bindings::compat::{self, AgentCompat, CompatDialect};
 use crate::server::cards::interfaces::ProtocolBinding;
 use crate::server::downloads::ranges::names;
-use crate::server::edge::body::ReplyBody;
+use crate::server::edge::respond::ReplyBody;
 
 /// What the public card holds for those who do not say which version they speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +39,21 @@ pub(crate) struct CardSettings {
     pub(crate) has_version: bool,
     /// What its card names, if not what the server's settings say.
     pub(crate) interfaces: Option<Vec<ProtocolBinding>>,
+}
+
+/// The settings of one agent at the edge.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AgentSettings {
+    pub(crate) card: CardSettings,
+    pub(crate) compat: AgentCompat,
+}
+
+impl AgentSettings {
+    /// Those of a mounted endpoint, whose card says everything about it.
+    pub(crate) fn of_mounted() -> Self {
+        let card = CardSettings { has_version: true, ..CardSettings::default() };
+        Self { card, compat: AgentCompat::default() }
+    }
 }
 
 /// An agent's card in its forms.

@@ -2,72 +2,77 @@
 //! may have it is asked as everywhere. What people and agents wrote is handed out as a file to keep and never as a page
 //! of ours.
 
-pub(crate) mod download_body;
-pub(crate) mod filenames;
 pub(crate) mod ranges;
 
+use std::fmt;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
-use switchboard_core::call::Owner;
+use switchboard_core::call::{BoxFuture, Owner};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::json::check_id;
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{ArtifactId, TaskId};
-use switchboard_engine::Engine;
-use switchboard_engine::ports::Links;
-use switchboard_engine::ports::download::{StoredArtifact, WrittenUpdate};
-use switchboard_engine::ports::store::Scope;
+use switchboard_core::model::{ArtifactId, TaskId, TaskView};
+use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 
-use crate::server::downloads::download_body::DownloadBody;
-use crate::server::downloads::filenames::disposition;
-use crate::server::downloads::ranges::{Wanted, wanted};
-use crate::server::edge::body::ReplyBody;
+use self::ranges::{Wanted, wanted};
+use crate::server::edge::authenticate::Identity;
+use crate::server::edge::paths::ArtifactPlace;
 use crate::server::edge::percent::encode;
-use crate::server::edge::respond::{A2A_JSON, http_error, not_allowed};
-use crate::server::edge::route::ArtifactPlace;
-use crate::server::edge::shared::{Head, Mounted, Shared};
-use crate::server::operator::metrics::Operation;
+use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, not_allowed};
+use crate::server::edge::shared::{Head, Shared};
 
-/// Every agent is served under its name, and there its artifacts are.
-pub(crate) struct ServedAt {
-    base: String,
+/// The bytes of an agent's artifacts, beside its [`Endpoint`](switchboard_core::call::Endpoint): what a reply has no place for.
+pub(crate) trait Downloads: Send + Sync {
+    /// An artifact of a task, or one part of it. What there is not looks the same as what is not the owner's.
+    fn artifact<'a>(
+        &'a self,
+        owner: &'a Owner,
+        wanted: &'a WantedArtifact,
+    ) -> BoxFuture<'a, Result<StoredArtifact, ProtocolError>>;
+
+    /// What the update with this number wrote to an artifact, or one part of that.
+    fn update<'a>(
+        &'a self,
+        owner: &'a Owner,
+        wanted: &'a WantedArtifact,
+        seq: u64,
+    ) -> BoxFuture<'a, Result<WrittenUpdate, ProtocolError>>;
+
+    /// The bytes at a cursor, about `bytes_max` of them at most.
+    fn read(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> BoxFuture<'static, Result<ArtifactPiece, ProtocolError>>;
+
+    /// A task as far as one frame of a stream has room for it, with links to the rest.
+    fn fitted_to_frame(&self, owner: &Owner, view: TaskView) -> TaskView;
 }
 
-impl ServedAt {
-    /// `base` is the public URL, without a slash at its end.
-    pub(crate) fn new(base: String) -> Self {
-        Self { base }
-    }
+/// An artifact, or one part of it.
+pub(crate) struct WantedArtifact {
+    pub(crate) task: TaskId,
+    pub(crate) artifact: ArtifactId,
+    pub(crate) part: Option<u64>,
 }
 
-impl Links for ServedAt {
-    fn artifact(&self, scope: &Scope, task: &TaskId, artifact: &ArtifactId, part: Option<u64>) -> String {
-        let Self { base } = self;
-        let (agent, task, artifact) = (encode(scope.agent.as_str()), encode(task.as_str()), encode(artifact.as_str()));
-        let tenant = scope.owner.tenant.as_str();
-        let tenant = (!tenant.is_empty()).then(|| format!("tenant={}", encode(tenant)));
-        let query: Vec<String> = tenant.into_iter().chain(part.map(|part| format!("part={part}"))).collect();
-        let mark = if query.is_empty() { "" } else { "?" };
-        format!("{base}/agents/{agent}/tasks/{task}/artifacts/{artifact}{mark}{}", query.join("&"))
-    }
+pub(crate) fn refuse(error: &ProtocolError) -> Response<ReplyBody> {
+    http_error(Dialect::V1_0, error, A2A_JSON)
 }
 
 pub(crate) async fn serve(
     shared: &Shared,
-    agent: &Mounted,
+    downloads: &Arc<dyn Downloads>,
     head: &Head<'_>,
-    method: &Method,
-    place: ArtifactPlace<'_>,
+    identity: &Identity,
+    place: ArtifactPlace,
 ) -> Response<ReplyBody> {
-    let refuse = |error: ProtocolError| http_error(Dialect::V1_0, &error, A2A_JSON);
-    head.note.operation(Operation::DownloadArtifact);
-    head.note.agent(agent);
-    let identity = match shared.identify(head) {
-        Ok(identity) => identity,
-        Err(error) => return refuse(error),
-    };
+    let method = head.method;
     if *method != Method::GET && *method != Method::HEAD {
         let error = ProtocolError::MethodNotFound { method: format!("{method} {:.200}", head.uri.path()), hint: None };
         return not_allowed(Dialect::V1_0, &error, "GET, HEAD", A2A_JSON);
@@ -77,21 +82,19 @@ pub(crate) async fn serve(
         Ok((owner, asked))
     });
     let found = match asked {
-        Ok((owner, asked)) => asked.find(shared, agent, &owner).await,
+        Ok((owner, asked)) => asked.find(downloads, &owner).await,
         Err(error) => Err(error),
     };
     match found {
-        Ok(found) => answer(shared, head, *method == Method::HEAD, &found),
-        Err(error) => refuse(error),
+        Ok(found) => answer(shared, downloads, head, *method == Method::HEAD, &found),
+        Err(error) => refuse(&error),
     }
 }
 
 /// What a request names.
 struct Asked {
     tenant: Option<String>,
-    task: TaskId,
-    artifact: ArtifactId,
-    part: Option<u64>,
+    wanted: WantedArtifact,
     /// The number of the update whose own bytes are wanted.
     update: Option<u64>,
 }
@@ -133,11 +136,11 @@ impl Found {
         }
     }
 
-    fn body(&self, shared: &Shared, range: Range<u64>) -> ReplyBody {
+    fn body(&self, downloads: &Arc<dyn Downloads>, read_bytes: usize, range: Range<u64>) -> ReplyBody {
         match self {
             Self::Stored(stored) => {
-                let (engine, read_bytes) = (shared.engine.clone(), shared.limits.download_read_bytes);
-                ReplyBody::Download(Box::new(DownloadBody::new(engine, stored.cursor(range), read_bytes)))
+                let body = DownloadBody::new(downloads.clone(), stored.cursor(range), read_bytes);
+                ReplyBody::Download(Box::new(body))
             }
             Self::Written(written) => {
                 let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(written.bytes.len());
@@ -148,33 +151,39 @@ impl Found {
 }
 
 impl Asked {
-    fn of(shared: &Shared, head: &Head<'_>, place: ArtifactPlace<'_>) -> Result<Self, ProtocolError> {
+    fn of(shared: &Shared, head: &Head<'_>, place: ArtifactPlace) -> Result<Self, ProtocolError> {
         let ArtifactPlace { tenant, task, artifact } = place;
-        check_id("id", &task, &shared.decode_limits)?;
+        check_id("id", task.as_str(), &shared.decode_limits)?;
         let number = |name: &str, what: &str| {
             let wrong = |_| ProtocolError::invalid(name, what);
             head.query(name).map(|number| number.parse::<u64>().map_err(wrong)).transpose()
         };
         Ok(Self {
-            tenant: tenant.map(|tenant| tenant.into_owned()).or_else(|| head.query("tenant")),
-            task: task.as_ref().into(),
-            artifact: artifact.as_ref().into(),
-            part: number("part", "must be the number of a part, counted from 0")?,
+            tenant: tenant.or_else(|| head.query("tenant")),
+            wanted: WantedArtifact {
+                task,
+                artifact,
+                part: number("part", "must be the number of a part, counted from 0")?,
+            },
             update: number("update", "must be the number of an update, as a stream has it in `id:`")?,
         })
     }
 
-    async fn find(&self, shared: &Shared, agent: &Mounted, owner: &Owner) -> Result<Found, ProtocolError> {
-        let Self { task, artifact, part, update, .. } = self;
-        let (engine, agent) = (&shared.engine, agent.name.as_str());
-        match update {
-            None => engine.artifact(agent, owner, task, artifact, *part).await.map(Found::Stored),
-            Some(seq) => engine.artifact_update(agent, owner, task, artifact, *seq, *part).await.map(Found::Written),
+    async fn find(&self, downloads: &Arc<dyn Downloads>, owner: &Owner) -> Result<Found, ProtocolError> {
+        match self.update {
+            None => downloads.artifact(owner, &self.wanted).await.map(Found::Stored),
+            Some(seq) => downloads.update(owner, &self.wanted, seq).await.map(Found::Written),
         }
     }
 }
 
-fn answer(shared: &Shared, head: &Head<'_>, head_only: bool, found: &Found) -> Response<ReplyBody> {
+fn answer(
+    shared: &Shared,
+    downloads: &Arc<dyn Downloads>,
+    head: &Head<'_>,
+    head_only: bool,
+    found: &Found,
+) -> Response<ReplyBody> {
     let (bytes, etag) = (found.bytes(), found.etag());
     let (status, range) = match wanted(head.headers, &etag, bytes, !head_only) {
         Wanted::Whole => (StatusCode::OK, Some(0..bytes)),
@@ -208,7 +217,7 @@ fn answer(shared: &Shared, head: &Head<'_>, head_only: bool, found: &Found) -> R
     headers.insert(header::CONTENT_DISPOSITION, disposition(found.filename()));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
     if !head_only {
-        *response.body_mut() = found.body(shared, range);
+        *response.body_mut() = found.body(downloads, shared.limits.download_read_bytes, range);
     }
     response
 }
@@ -222,7 +231,81 @@ fn media_type(named: &str) -> HeaderValue {
     value.unwrap_or_else(|| HeaderValue::from_static("application/octet-stream"))
 }
 
-/// Whoever builds the server says where its artifacts are.
-pub(crate) fn announce(engine: &Engine, base: &str) {
-    engine.serve_artifacts_at(Arc::new(ServedAt::new(base.to_owned())));
+/// Longer names are cut; file systems do so anyway.
+const NAME_CHARS_MAX: usize = 120;
+
+/// What a downloaded file is to be called. The name comes from an agent, so it is only a name by the time it gets into a header:
+/// no path, no control characters, nothing that ends a header early. Always a file to keep, never a page to show (RFC 6266).
+pub(crate) fn disposition(filename: Option<&str>) -> HeaderValue {
+    const UNNAMED: HeaderValue = HeaderValue::from_static("attachment");
+    let Some(name) = filename.and_then(safe_name) else { return UNNAMED };
+    let ascii: String = name.chars().map(|char| if char.is_ascii() { char } else { '_' }).collect();
+    let value = if ascii == name {
+        format!("attachment; filename=\"{name}\"")
+    } else {
+        format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''{}", encode(&name))
+    };
+    HeaderValue::from_str(&value).unwrap_or(UNNAMED)
+}
+
+/// The last part of whatever path it was, without what has a meaning to a shell, a header or a file system.
+fn safe_name(filename: &str) -> Option<String> {
+    let last = filename.rsplit(['/', '\\']).next().unwrap_or_default();
+    let is_plain = |char: &char| !char.is_control() && !is_invisible(*char);
+    let replaced = |char| if matches!(char, '"' | '<' | '>' | ':' | '|' | '?' | '*' | '%' | ';') { '_' } else { char };
+    let name: String = last.chars().filter(is_plain).map(replaced).take(NAME_CHARS_MAX).collect();
+    let name = name.trim_matches(|char: char| char == '.' || char.is_whitespace());
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Marks that turn text round or hide in it, so that `gpj.exe` reads as `exe.jpg`.
+fn is_invisible(char: char) -> bool {
+    matches!(char, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// The body of a download: one piece is read when the client has taken the one before, so no more than that is held.
+pub struct DownloadBody {
+    downloads: Arc<dyn Downloads>,
+    cursor: Option<ArtifactCursor>,
+    read_bytes: usize,
+    reading: Option<BoxFuture<'static, Result<ArtifactPiece, ProtocolError>>>,
+    left: u64,
+}
+
+impl fmt::Debug for DownloadBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DownloadBody").finish_non_exhaustive()
+    }
+}
+
+impl DownloadBody {
+    fn new(downloads: Arc<dyn Downloads>, cursor: ArtifactCursor, read_bytes: usize) -> Self {
+        let left = cursor.until - cursor.from;
+        Self { downloads, cursor: Some(cursor), read_bytes, reading: None, left }
+    }
+
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        if let Some(cursor) = self.cursor.take().filter(|cursor| !cursor.is_at_end()) {
+            self.reading = Some(self.downloads.read(cursor, self.read_bytes));
+        }
+        let Some(reading) = &mut self.reading else { return Poll::Ready(None) };
+        let piece = ready!(reading.as_mut().poll(cx));
+        self.reading = None;
+        Poll::Ready(Some(match piece {
+            Ok(ArtifactPiece { bytes, next }) => {
+                self.left = next.until - next.from;
+                self.cursor = Some(next);
+                Ok(bytes)
+            }
+            Err(error) => {
+                // The status is long sent: all that can be done is to break off, so that nobody takes this for the end.
+                tracing::warn!(%error, "a download broke off");
+                Err(io::Error::other(error))
+            }
+        }))
+    }
 }

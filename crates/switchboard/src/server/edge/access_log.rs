@@ -18,7 +18,7 @@ use switchboard_engine::ports::Clock;
 use switchboard_engine::system::SystemClock;
 use tokio::time::Instant;
 
-use crate::server::edge::body::ReplyBody;
+use crate::server::edge::respond::ReplyBody;
 
 /// Where the lines of the access log go.
 ///

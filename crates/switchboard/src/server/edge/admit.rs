@@ -1,9 +1,58 @@
-//! Loopback is not a wall: a page in a browser on this machine can reach a local port, and a name in somebody else's
-//! DNS can point at it. On loopback, a Host or Origin that is neither loopback nor our own is turned away.
+//! The first stage: may a request come in. Loopback is not a wall: a page in a browser on this machine can reach a local port,
+//! and a name in somebody else's DNS can point at it. On loopback, a Host or Origin that is neither loopback nor our own is
+//! turned away. Which web pages may call from a browser is off unless said otherwise; only the public card may be read from
+//! anywhere.
 
-use http::{HeaderValue, Uri};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, header};
+use tracing::Span;
 
-use crate::server::edge::cors::Cors;
+use crate::server::edge::header_names::X_REQUEST_ID;
+use crate::server::edge::respond::ReplyBody;
+use crate::server::edge::shared::Shared;
+
+/// Whether a request may come in, and what its answer will carry either way. `public` is what any page may read.
+pub(crate) fn admit(
+    shared: &Shared,
+    parts: &Parts,
+    authority: Option<&str>,
+    public: bool,
+) -> (Result<(), &'static str>, Stamp) {
+    let origin = parts.headers.get(header::ORIGIN);
+    let admitted = shared.gate.admits(authority, origin, &shared.cors, public);
+    let request_id = shared.request_ids.name(&parts.headers);
+    (admitted, Stamp { public, origin: origin.cloned(), request_id })
+}
+
+/// What every answer carries beside what was asked for.
+pub(crate) struct Stamp {
+    public: bool,
+    origin: Option<HeaderValue>,
+    pub(crate) request_id: HeaderValue,
+}
+
+impl Stamp {
+    /// What is logged meanwhile carries the request's id. At debug level only: a span at every request costs more than
+    /// the rest of the logging, and whoever is told of a failure is given an incident's id besides.
+    pub(crate) fn span(&self) -> Span {
+        tracing::debug_span!("request", id = self.request_id.to_str().unwrap_or("?"))
+    }
+
+    pub(crate) fn on(self, shared: &Shared, mut response: Response<ReplyBody>) -> Response<ReplyBody> {
+        let headers = response.headers_mut();
+        shared.cors.mark(self.origin.as_ref(), self.public, headers);
+        headers.insert(X_REQUEST_ID, self.request_id);
+        response
+    }
+}
+
+/// The answer to a browser that asks before it calls.
+pub(crate) fn preflight() -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::Empty);
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response.headers_mut().extend(Cors::preflight());
+    response
+}
 
 /// Which names this server answers to.
 #[derive(Clone, Debug)]
@@ -79,5 +128,56 @@ fn host_name(authority: &str) -> &str {
         authority.split_inclusive(']').next().unwrap_or(authority)
     } else {
         authority.split(':').next().unwrap_or(authority)
+    }
+}
+
+/// Origins whose pages may call the agents of this server.
+#[derive(Clone, Debug, Default)]
+pub struct Cors {
+    origins: Vec<String>,
+}
+
+const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "authorization, content-type, a2a-version, a2a-extensions, x-a2a-extensions, idempotency-key, last-event-id, \
+     traceparent, x-request-id, range, if-range, if-match, if-none-match",
+);
+const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
+const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "a2a-extensions, x-a2a-extensions, a2a-output-modes, x-request-id, retry-after, etag, accept-ranges, content-range, \
+     content-disposition",
+);
+
+impl Cors {
+    /// Pages of these origins (`https://app.example`) may call.
+    pub fn origins<T: Into<String>>(origins: impl IntoIterator<Item = T>) -> Self {
+        let trim = |origin: T| origin.into().trim_end_matches('/').to_ascii_lowercase();
+        Self { origins: origins.into_iter().map(trim).collect() }
+    }
+
+    pub(crate) fn allows(&self, origin: &str) -> bool {
+        self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
+    }
+
+    /// Adds what a browser needs to see, if the request came from a page that may call. What is public is marked for
+    /// everybody: a cache may keep the answer to a program and hand it to a page.
+    pub(crate) fn mark(&self, origin: Option<&HeaderValue>, public: bool, headers: &mut HeaderMap) {
+        if public {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        } else if let Some(origin) = origin.filter(|origin| origin.to_str().is_ok_and(|origin| self.allows(origin))) {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+            headers.append(header::VARY, HeaderValue::from_static("origin"));
+        } else {
+            return;
+        }
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
+    }
+
+    /// The headers of a preflight answer.
+    pub(crate) fn preflight() -> [(HeaderName, HeaderValue); 3] {
+        [
+            (header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS),
+            (header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS),
+            (header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600")),
+        ]
     }
 }

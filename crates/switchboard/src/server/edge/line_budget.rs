@@ -41,7 +41,7 @@ impl LineBudget {
             Verdict::LeaveOut => false,
             Verdict::LeaveOutAndSumUp => {
                 let budget = self.clone();
-                shared.engine.supervisor().spawn(Kind::Sweep, async move {
+                shared.supervisor.spawn(Kind::Sweep, async move {
                     tokio::time::sleep(Duration::from_secs(1)).await;
                     budget.sum_up();
                 });

@@ -16,15 +16,15 @@ use tracing::Level;
 
 use crate::server::edge::access_log::{AccessLine, Answered};
 use crate::server::edge::authenticate::Identity;
-use crate::server::edge::body::ReplyBody;
 use crate::server::edge::header_names::X_REQUEST_ID;
+use crate::server::edge::respond::ReplyBody;
 use crate::server::edge::shared::{Mounted, Shared};
 use crate::server::operator::metrics::{Operation, Outcome};
 
 /// The way a request came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Binding {
+pub(crate) enum BindingKind {
     JsonRpc,
     HttpJson,
     Grpc,
@@ -32,7 +32,7 @@ pub(crate) enum Binding {
     Http,
 }
 
-impl Binding {
+impl BindingKind {
     pub(crate) const ALL: [Self; 4] = [Self::JsonRpc, Self::HttpJson, Self::Grpc, Self::Http];
 
     pub(crate) fn word(self) -> &'static str {
@@ -64,7 +64,7 @@ impl Note {
             began: Instant::now(),
             peer,
             operation: AtomicU8::new(Operation::Unknown as u8),
-            binding: AtomicU8::new(Binding::Http as u8),
+            binding: AtomicU8::new(BindingKind::Http as u8),
             agent: AtomicUsize::new(0),
             principal: OnceLock::new(),
             line: None,
@@ -82,7 +82,7 @@ impl Note {
         self.operation.store(operation as u8, Relaxed);
     }
 
-    pub(crate) fn binding(&self, binding: Binding) {
+    pub(crate) fn binding(&self, binding: BindingKind) {
         self.binding.store(binding as u8, Relaxed);
     }
 

@@ -1,12 +1,21 @@
-//! Putting answers into HTTP.
+//! The last stage: putting answers into HTTP, and the shapes of their bodies.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http_body::{Body, Frame, SizeHint};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::error::ProtocolError;
 
+#[cfg(feature = "grpc")]
+use crate::server::bindings::grpc::stream::GrpcBody;
 use crate::server::bindings::sse::{SseBody, escape_line_ends};
-use crate::server::edge::body::ReplyBody;
+use crate::server::downloads::DownloadBody;
+use crate::server::edge::access_log::FollowedBody;
 use crate::server::edge::header_names::X_ACCEL_BUFFERING;
 use crate::server::edge::note::Refused;
 
@@ -135,4 +144,83 @@ pub(crate) fn with_hints(mut response: Response<ReplyBody>, error: &ProtocolErro
         _ => {}
     }
     response
+}
+
+/// The body of an answer: all of it, a stream of events, a file piece by piece, or what gRPC frames.
+#[derive(Default)]
+pub enum ReplyBody {
+    #[default]
+    Empty,
+    Whole(Bytes),
+    #[doc(hidden)]
+    Events(Box<SseBody>),
+    #[doc(hidden)]
+    Download(Box<DownloadBody>),
+    /// One whose end the access log waits for.
+    #[doc(hidden)]
+    Followed(Box<FollowedBody>),
+    #[doc(hidden)]
+    #[cfg(feature = "grpc")]
+    Grpc(Box<GrpcBody>),
+}
+
+// By hand: an answer may hold what people wrote, so its length is shown and not its text.
+impl fmt::Debug for ReplyBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("Empty"),
+            Self::Whole(bytes) => write!(f, "Whole({} bytes)", bytes.len()),
+            Self::Events(_) => f.write_str("Events(..)"),
+            Self::Download(_) => f.write_str("Download(..)"),
+            Self::Followed(body) => f.debug_tuple("Followed").field(body).finish(),
+            #[cfg(feature = "grpc")]
+            Self::Grpc(_) => f.write_str("Grpc(..)"),
+        }
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    /// Only a download can break off.
+    type Error = io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let this = self.get_mut();
+        match this {
+            Self::Empty => Poll::Ready(None),
+            Self::Whole(_) => match std::mem::take(this) {
+                Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                _ => Poll::Ready(None),
+            },
+            Self::Download(download) => download.poll(cx).map(|piece| piece.map(|bytes| bytes.map(Frame::data))),
+            Self::Followed(followed) => followed.poll(cx),
+            Self::Events(events) => events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
+            #[cfg(feature = "grpc")]
+            Self::Grpc(body) => body.poll(cx).map(|frame| frame.map(Ok)),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Whole(_) => false,
+            Self::Events(events) => events.is_done(),
+            Self::Download(download) => download.left() == 0,
+            Self::Followed(followed) => followed.is_done(),
+            #[cfg(feature = "grpc")]
+            Self::Grpc(body) => body.is_done(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Empty => SizeHint::with_exact(0),
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Events(_) => SizeHint::default(),
+            Self::Download(download) => SizeHint::with_exact(download.left()),
+            Self::Followed(followed) => followed.hint(),
+            #[cfg(feature = "grpc")]
+            Self::Grpc(_) => SizeHint::default(),
+        }
+    }
 }

@@ -1,42 +1,41 @@
-//! What every request of a server shares.
+//! What every request of a server shares, and what is known of a request before its body.
 
-use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Uri};
+use http::{HeaderMap, Method, Uri};
 use switchboard_core::call::{Caller, Endpoint};
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::detect::{self, Clues, Door, Mount, Refusal, Verdict};
-use switchboard_core::dialect::json::{DecodeLimits, write_u64};
+use switchboard_core::dialect::detect::Mount;
+use switchboard_core::dialect::json::DecodeLimits;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentInterface, AgentName};
-use switchboard_engine::Engine;
+use switchboard_engine::supervisor::Supervisor;
 
 use crate::server::bindings::compat::AgentCompat;
 use crate::server::cards::ServedCards;
+use crate::server::downloads::Downloads;
 use crate::server::edge::access_log::AccessLog;
-use crate::server::edge::admit::Gate;
-use crate::server::edge::authenticate::{self, Identified, Identity};
-use crate::server::edge::cors::Cors;
+use crate::server::edge::admit::{Cors, Gate};
+use crate::server::edge::authenticate::{Authentication, Identity};
 use crate::server::edge::header_names::{
-    A2A_EXTENSIONS, A2A_VERSION, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS, X_REQUEST_ID,
+    A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS,
 };
 use crate::server::edge::line_budget::LineBudget;
-use crate::server::edge::mount_path::MountPath;
 use crate::server::edge::note::Note;
 use crate::server::edge::origins::Origins;
 use crate::server::edge::percent::query_pairs;
+use crate::server::edge::request_id::RequestIds;
+use crate::server::edge::route::MountPath;
 use crate::server::limits::ServerLimits;
+use crate::server::operator::Operations;
 use crate::server::operator::metrics::Metrics;
 use crate::server::transport::tls::Tls;
 
-/// What proxies add.
-const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
-
 pub(crate) struct Shared {
-    pub(crate) engine: Engine,
+    /// Starts and stops what runs beside requests: connections, and looks at files.
+    pub(crate) supervisor: Supervisor,
+    /// What an operator may see and do; none on a server that keeps no tasks itself.
+    pub(crate) operations: Option<Arc<dyn Operations>>,
     /// Where the tasks are kept, in words.
     pub(crate) data: String,
     pub(crate) origins: Origins,
@@ -44,7 +43,7 @@ pub(crate) struct Shared {
     pub(crate) own_site: Site,
     /// The agents at the other addresses of `origins`, in the same order.
     pub(crate) other_sites: Vec<Site>,
-    pub(crate) door: authenticate::Door,
+    pub(crate) authentication: Authentication,
     pub(crate) gate: Gate,
     pub(crate) cors: Cors,
     pub(crate) limits: ServerLimits,
@@ -58,6 +57,13 @@ pub(crate) struct Shared {
     pub(crate) request_ids: RequestIds,
     pub(crate) access_log: Option<AccessLog>,
     pub(crate) refusal_lines: Arc<LineBudget>,
+}
+
+impl Shared {
+    /// The agents at the address that a request names: what it is told leads back there.
+    pub(crate) fn site(&self, authority: Option<&str>) -> &Site {
+        self.origins.asked(authority).and_then(|number| self.other_sites.get(number)).unwrap_or(&self.own_site)
+    }
 }
 
 /// All agents at one address of the server.
@@ -83,6 +89,8 @@ pub(crate) struct Mounted {
     /// Where it stands in the server's list.
     pub(crate) place: usize,
     pub(crate) endpoint: Arc<dyn Endpoint>,
+    /// The bytes of its artifacts; none for an endpoint that has no such place.
+    pub(crate) downloads: Option<Arc<dyn Downloads>>,
     /// Its address, without a slash at its end.
     pub(crate) url: String,
     pub(crate) interfaces: Vec<AgentInterface>,
@@ -91,28 +99,40 @@ pub(crate) struct Mounted {
     pub(crate) compat: AgentCompat,
 }
 
-impl Shared {
-    /// The agents at the address that a request names: what it is told leads back there.
-    pub(crate) fn site(&self, authority: Option<&str>) -> &Site {
-        self.origins.asked(authority).and_then(|number| self.other_sites.get(number)).unwrap_or(&self.own_site)
-    }
+/// The part of a request that is there before its body.
+#[derive(Clone, Copy)]
+pub(crate) struct Head<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) uri: &'a Uri,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) note: &'a Note,
+}
 
-    /// Who sends a request, told from its headers alone. Noted for the log lines about the request.
-    pub(crate) fn identify(&self, head: &Head<'_>) -> Result<Identified<'_>, ProtocolError> {
-        let identity = self.door.identify(head.headers)?;
-        head.note.principal(&identity);
-        Ok(identity)
+impl Head<'_> {
+    pub(crate) fn query(&self, name: &str) -> Option<String> {
+        let pairs = query_pairs(self.uri.query()?)?;
+        pairs.into_iter().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
     }
+}
 
+/// A request to an agent, without its body. The head is gone while the agent answers.
+pub(crate) struct Incoming<'a, 'h> {
+    pub(crate) shared: &'h Shared,
+    pub(crate) agent: &'a Mounted,
+    /// Whose path it came to.
+    pub(crate) mount: Mount,
+    pub(crate) head: Head<'h>,
+}
+
+impl Incoming<'_, '_> {
     /// The caller of a request, once its tenant is known. Identity comes from the credential alone.
     pub(crate) fn caller(
         &self,
-        agent: &Mounted,
         identity: &Identity,
         tenant: Option<&str>,
         dialect: Dialect,
-        head: &Head<'_>,
     ) -> Result<Caller, ProtocolError> {
+        let head = &self.head;
         // One pass finds all three, of which most requests have none. The first of a name counts. A value that is not
         // ASCII is a value all the same: dropping it would turn a resume or a repeat into a new send.
         let (mut idempotency_key, mut last_event_id, mut trace_parent) = (None, None, None);
@@ -128,103 +148,14 @@ impl Shared {
         Ok(Caller {
             owner: identity.owner(tenant)?,
             authenticated: identity.authenticated,
+            scopes: identity.scopes.clone(),
             dialect,
-            extensions: activated(&agent.extensions, head.headers),
+            extensions: activated(&self.agent.extensions, head.headers),
             idempotency_key,
             last_event_id: last_event_id.or_else(|| head.query("after")),
             trace_parent,
             takes_frames: false,
         })
-    }
-
-    /// Whether a request comes from an operator: somebody with a token that says so or, where there are no tokens,
-    /// somebody on this machine. A server that others reach through a proxy cannot tell the two apart, so there nobody
-    /// is one without a token.
-    pub(crate) fn operator(&self, headers: &HeaderMap) -> Result<(), ProtocolError> {
-        let denied = |reason: &str| Err(ProtocolError::PermissionDenied { reason: reason.to_owned() });
-        let identity = self.door.identify(headers)?;
-        match &self.door {
-            _ if identity.operator => Ok(()),
-            authenticate::Door::Tokens(_) => denied("the token is not an operator's; its line must end with +operator"),
-            authenticate::Door::Open(_) if !self.gate.is_for_this_machine() => {
-                denied("without tokens, only a server for this machine alone has operators")
-            }
-            authenticate::Door::Open(_) if FORWARDED.iter().any(|name| headers.contains_key(*name)) => {
-                denied("without tokens, operators are on this machine, and this request was forwarded")
-            }
-            authenticate::Door::Open(_) => Ok(()),
-        }
-    }
-
-    /// Which dialect a request to this agent is in.
-    pub(crate) fn dialect(&self, agent: &Mounted, head: &Head<'_>, door: Door<'_>) -> Result<Verdict, Refusal> {
-        with_clues(head, door, Mount::FREE, self.default_of(agent), detect::dialect)
-    }
-
-    /// The dialect to refuse a request in before it is known what it asks for.
-    pub(crate) fn spelling(&self, agent: &Mounted, head: &Head<'_>, door: Door<'_>) -> Dialect {
-        with_clues(head, door, Mount::FREE, self.default_of(agent), detect::spelling)
-    }
-
-    fn default_of(&self, agent: &Mounted) -> Option<Dialect> {
-        agent.compat.settings.default.or(self.default_version)
-    }
-}
-
-/// The dialect in whose ways a request is treated from the first check on, if it is one's own.
-pub(crate) fn claimed(head: &Head<'_>, mount: Mount) -> Option<Dialect> {
-    // Most paths are nobody's, and then there is nothing to look for.
-    if mount == Mount::FREE { None } else { with_clues(head, NO_METHOD, mount, None, detect::claimed) }
-}
-
-/// A call whose method is not known yet.
-pub(crate) const NO_METHOD: Door<'static> = Door::JsonRpc { method: "", params: None };
-
-/// The dialect of somebody who reads a card: by what they say alone. A default is about calls, and cards are for everybody.
-pub(crate) fn card_dialect(head: &Head<'_>) -> Dialect {
-    with_clues(head, NO_METHOD, Mount::FREE, None, detect::spelling)
-}
-
-fn with_clues<T>(
-    head: &Head<'_>,
-    door: Door<'_>,
-    mount: Mount,
-    default: Option<Dialect>,
-    decide: impl FnOnce(&Clues<'_>) -> T,
-) -> T {
-    let header = named_version(head.headers);
-    let query = if header.is_some() { None } else { head.query("A2A-Version") };
-    decide(&Clues { header: header.as_deref(), query: query.as_deref(), default, mount, door })
-}
-
-/// The version that the headers name. A proxy or a client may send the line twice: lines that say the same count once,
-/// and lines that differ are read together, so that the request is refused rather than taken for either version.
-fn named_version(headers: &HeaderMap) -> Option<Cow<'_, str>> {
-    // Nearly every request has each of its headers once, and then there is nothing to compare.
-    if headers.len() == headers.keys_len() {
-        let line = headers.get(A2A_VERSION)?.to_str().unwrap_or("?").trim();
-        return (!line.is_empty()).then_some(Cow::Borrowed(line));
-    }
-    let lines = headers.get_all(A2A_VERSION).iter().map(|line| line.to_str().unwrap_or("?").trim());
-    let mut lines = lines.filter(|line| !line.is_empty());
-    let first = lines.next()?;
-    match lines.find(|line| *line != first) {
-        None => Some(Cow::Borrowed(first)),
-        Some(other) => Some(Cow::Owned(format!("{first}, {other}"))),
-    }
-}
-
-/// The part of a request that is there before its body.
-pub(crate) struct Head<'a> {
-    pub(crate) uri: &'a Uri,
-    pub(crate) headers: &'a HeaderMap,
-    pub(crate) note: &'a Note,
-}
-
-impl Head<'_> {
-    pub(crate) fn query(&self, name: &str) -> Option<String> {
-        let pairs = query_pairs(self.uri.query()?)?;
-        pairs.into_iter().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
     }
 }
 
@@ -237,41 +168,4 @@ fn activated(declared: &[String], headers: &HeaderMap) -> Vec<String> {
     let lines = lines.filter_map(|line| line.to_str().ok());
     let asked: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
     declared.iter().filter(|uri| asked.contains(&uri.as_str())).cloned().collect()
-}
-
-/// Names requests, so that a client's complaint finds its lines in a log at debug level.
-pub(crate) struct RequestIds {
-    prefix: String,
-    next: AtomicU64,
-}
-
-const UNNAMED: HeaderValue = HeaderValue::from_static("unnamed");
-
-impl RequestIds {
-    pub(crate) fn new(prefix: String) -> Self {
-        Self { prefix, next: AtomicU64::new(1) }
-    }
-
-    /// The client's own id if it sent a fit one, else a new one.
-    pub(crate) fn name(&self, headers: &HeaderMap) -> HeaderValue {
-        let own = headers.get(X_REQUEST_ID);
-        let fit = |id: &&HeaderValue| id.len() <= 128 && id.as_bytes().iter().all(u8::is_ascii_graphic);
-        let mut named = match own.filter(fit) {
-            // A copy of its own: a share of what was read would keep the connection from reading into the same room.
-            Some(id) => HeaderValue::from_bytes(id.as_bytes()).unwrap_or(UNNAMED),
-            None => {
-                let number = self.next.fetch_add(1, Ordering::Relaxed);
-                // Just as much room as it takes: what is over would cost a second piece of memory.
-                let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
-                let mut name = Vec::with_capacity(self.prefix.len() + 1 + digits);
-                name.extend_from_slice(self.prefix.as_bytes());
-                name.push(b'-');
-                write_u64(&mut name, number);
-                HeaderValue::from_maybe_shared(Bytes::from(name)).unwrap_or(UNNAMED)
-            }
-        };
-        // Not a secret: this says that it never comes again, so that HTTP/2 does not file it in its table.
-        named.set_sensitive(true);
-        named
-    }
 }

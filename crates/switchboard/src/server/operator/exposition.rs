@@ -9,19 +9,22 @@ use switchboard_engine::ports::store::COMMIT_MICROS_BOUNDS;
 use switchboard_engine::runs::{RunCounters, RunEnd};
 use switchboard_engine::{Engine, QueueAges, Readiness};
 
-use crate::server::edge::note::Binding;
+use super::metrics::{Handshake, Operation, Outcome, REASONS};
+use crate::server::edge::note::BindingKind;
 use crate::server::edge::shared::Shared;
-use crate::server::operator::metrics::{Handshake, Metrics, Operation, Outcome, REASONS};
-use crate::server::transport::tls::Tls;
 
 /// The agent of runs whose agent is not served. No agent can have this name.
 const UNSERVED: &str = "(unserved)";
 
 /// Everything that is counted; webhook endpoints by name only if asked for.
 pub(crate) async fn render(shared: &Shared, with_endpoints: bool) -> String {
-    let ages = shared.engine.queue_ages().await;
+    let operations = shared.operations.as_deref();
+    let of_host = match operations {
+        Some(operations) => operations.metrics(with_endpoints).await,
+        None => String::new(),
+    };
+    let metrics = &*shared.metrics;
     let mut out = String::with_capacity(16 * 1024);
-    let (engine, metrics) = (&shared.engine, &*shared.metrics);
     family(&mut out, "build_info", "gauge", "The version of this build, as a label; the value is always 1.");
     sample(&mut out, "build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     let _ = writeln!(
@@ -30,10 +33,18 @@ pub(crate) async fn render(shared: &Shared, with_endpoints: bool) -> String {
          # TYPE process_start_time_seconds gauge\nprocess_start_time_seconds {}",
         metrics.started_at.as_ms() as f64 / 1e3
     );
-    let ready = u64::from(engine.readiness() == Readiness::Ready);
-    single(&mut out, "ready", "gauge", "Whether this process should be given work.", ready);
+    let is_ready =
+        operations.map_or(!shared.supervisor.is_draining(), |operations| operations.readiness() == Readiness::Ready);
+    single(&mut out, "ready", "gauge", "Whether this process should be given work.", u64::from(is_ready));
     write_requests(&mut out, shared);
-    write_connections(&mut out, metrics, engine, shared.tls.as_ref());
+    write_connections(&mut out, shared);
+    out + &of_host
+}
+
+/// What an engine counts: runs, deliveries, and what its store says.
+pub(crate) async fn render_engine(engine: &Engine, with_endpoints: bool) -> String {
+    let ages = engine.queue_ages().await;
+    let mut out = String::with_capacity(8 * 1024);
     write_runs(&mut out, engine, &ages);
     write_deliveries(&mut out, engine, &ages, with_endpoints);
     write_store(&mut out, engine);
@@ -61,16 +72,17 @@ fn write_requests(out: &mut String, shared: &Shared) {
     }
     family(out, "request_duration_seconds", "histogram", "Time from a request's head to the head of its answer.");
     for (operation, bindings) in Operation::ALL.iter().zip(&metrics.request_seconds) {
-        for (binding, seconds) in Binding::ALL.iter().zip(bindings) {
+        for (binding, seconds) in BindingKind::ALL.iter().zip(bindings) {
             let labels = [("operation", operation.word()), ("binding", binding.word())];
             histogram(out, "request_duration_seconds", &labels, seconds);
         }
     }
 }
 
-fn write_connections(out: &mut String, metrics: &Metrics, engine: &Engine, tls: Option<&Tls>) {
+fn write_connections(out: &mut String, shared: &Shared) {
+    let (metrics, tls) = (&shared.metrics, shared.tls.as_ref());
     single(out, "connections_total", "counter", "Connections accepted.", read(&metrics.connections));
-    let connections = engine.supervisor().connections_alive() as u64;
+    let connections = shared.supervisor.connections_alive() as u64;
     single(out, "connections_open", "gauge", "Connections open now.", connections);
     if let Some(tls) = tls {
         family(out, "tls_handshakes_total", "counter", "TLS handshakes by outcome.");

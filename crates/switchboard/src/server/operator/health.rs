@@ -3,10 +3,9 @@
 use http::{HeaderValue, Response, StatusCode, header};
 use switchboard_engine::Readiness;
 
-use crate::server::edge::body::ReplyBody;
-use crate::server::edge::respond::text;
+use super::{Operations, exposition};
+use crate::server::edge::respond::{ReplyBody, text};
 use crate::server::edge::shared::{Shared, Site};
-use crate::server::operator::exposition;
 
 /// The process is there.
 pub(crate) fn health() -> Response<ReplyBody> {
@@ -15,7 +14,9 @@ pub(crate) fn health() -> Response<ReplyBody> {
 
 /// The process should be given work.
 pub(crate) fn ready(shared: &Shared) -> Response<ReplyBody> {
-    let (status, word) = match shared.engine.readiness() {
+    let operations = shared.operations.as_deref();
+    let ours = if shared.supervisor.is_draining() { Readiness::Draining } else { Readiness::Ready };
+    let (status, word) = match operations.map_or(ours, Operations::readiness) {
         Readiness::Ready => (StatusCode::OK, "ready\n".to_owned()),
         Readiness::Recovering => {
             (StatusCode::SERVICE_UNAVAILABLE, "recovering: taking up interrupted runs\n".to_owned())
@@ -26,7 +27,8 @@ pub(crate) fn ready(shared: &Shared) -> Response<ReplyBody> {
         }
     };
     // What an operator should know all the same: one line each.
-    let page = shared.engine.notices().into_iter().fold(word, |page, notice| page + &notice + "\n");
+    let notices = operations.map(Operations::notices).unwrap_or_default();
+    let page = notices.into_iter().fold(word, |page, notice| page + &notice + "\n");
     text(status, page)
 }
 

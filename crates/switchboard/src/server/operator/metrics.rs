@@ -9,7 +9,7 @@ use switchboard_core::call::Request;
 use switchboard_core::model::Timestamp;
 use switchboard_engine::histogram::Histogram;
 
-use crate::server::edge::note::Binding;
+use crate::server::edge::note::BindingKind;
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +157,7 @@ pub(crate) struct Metrics {
     pub(crate) started_at: Timestamp,
     /// Of each agent by its place in the server's list; before them, those of no agent.
     pub(crate) requests: Box<[Requests]>,
-    pub(crate) request_seconds: [[Histogram; Binding::ALL.len()]; Operation::ALL.len()],
+    pub(crate) request_seconds: [[Histogram; BindingKind::ALL.len()]; Operation::ALL.len()],
     pub(crate) refusals: [AtomicU64; REASONS.len()],
     pub(crate) streams_opened: AtomicU64,
     pub(crate) streams_closed: AtomicU64,
@@ -229,12 +229,12 @@ fn add(counter: &AtomicU64) {
 #[cfg(test)]
 mod tests {
     use super::{Operation, REASONS};
-    use crate::server::edge::note::Binding;
+    use crate::server::edge::note::BindingKind;
 
     #[test]
     fn every_label_has_a_place_of_its_own() {
         assert!(Operation::ALL.iter().enumerate().all(|(place, operation)| *operation as usize == place));
-        assert!(Binding::ALL.iter().enumerate().all(|(place, binding)| *binding as usize == place));
+        assert!(BindingKind::ALL.iter().enumerate().all(|(place, binding)| *binding as usize == place));
     }
 
     #[test]

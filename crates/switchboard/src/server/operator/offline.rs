@@ -13,8 +13,8 @@ use switchboard_engine::system::SystemClock;
 use switchboard_stores::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::server::edge::note::Note;
+use crate::server::edge::paths::{NamedPath, name_path};
 use crate::server::edge::respond::{JSON, http_error};
-use crate::server::edge::route::{Route, route};
 use crate::server::edge::shared::Head;
 use crate::server::operator::outbox;
 use crate::server::serve_error::ServeError;
@@ -41,9 +41,9 @@ impl OfflineOutbox {
     pub async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
         let note = Note::new(None);
-        let head = Head { uri: &parts.uri, headers: &parts.headers, note: &note };
-        let response = match route(parts.uri.path(), "") {
-            Route::Outbox(place) => outbox::serve(&self.engine, &head, &parts.method, place, Full::new(body)).await,
+        let head = Head { method: &parts.method, uri: &parts.uri, headers: &parts.headers, note: &note };
+        let response = match name_path(parts.uri.path(), "") {
+            NamedPath::Outbox(place) => outbox::serve(Some(&self.engine.outbox()), &head, place, Full::new(body)).await,
             _ => {
                 let method = format!("{:.200}", parts.uri.path());
                 http_error(Dialect::V1_0, &ProtocolError::MethodNotFound { method, hint: None }, JSON)

@@ -1,5 +1,5 @@
-//! The operator's door: the outbox of everybody, under `/api/outbox`. A request gets here only after the context has
-//! found that it comes from an operator. Answers are plain JSON of our own; A2A has no words for this.
+//! The outbox of everybody, under `/api/outbox`. A request gets here only after it was found to come from an operator. Answers
+//! are plain JSON of our own; A2A has no words for this. A server that keeps no tasks has an empty outbox.
 
 use std::time::Duration;
 
@@ -10,16 +10,15 @@ use serde_json::{Value, json};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Timestamp;
-use switchboard_engine::Engine;
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxState};
 use switchboard_engine::ports::store::DeliveryKey;
-use switchboard_engine::push::{Endpoint, EndpointHealth, OutboxDetail, OutboxFilter};
+use switchboard_engine::push::{Changed, Endpoint, EndpointHealth, OutboxDesk, OutboxDetail, OutboxFilter, OutboxList};
 
 use crate::server::bindings::check_content_type;
-use crate::server::edge::body::{ReplyBody, read};
+use crate::server::edge::paths::{Change, OutboxPlace};
 use crate::server::edge::percent::query_pairs;
-use crate::server::edge::respond::{JSON, http_error, http_error_as, json as json_answer, not_allowed};
-use crate::server::edge::route::{Change, OutboxPlace};
+use crate::server::edge::read::read;
+use crate::server::edge::respond::{JSON, ReplyBody, http_error, http_error_as, json as json_answer, not_allowed};
 use crate::server::edge::shared::Head;
 
 const PAGE_SIZE_DEFAULT: usize = 50;
@@ -29,10 +28,9 @@ const BODY_READ: Duration = Duration::from_secs(10);
 
 /// Answers an operator.
 pub(crate) async fn serve<B>(
-    engine: &Engine,
+    outbox: Option<&OutboxDesk>,
     head: &Head<'_>,
-    method: &Method,
-    place: OutboxPlace<'_>,
+    place: OutboxPlace,
     body: B,
 ) -> Response<ReplyBody>
 where
@@ -41,21 +39,21 @@ where
 {
     let (allowed, fits) = match place {
         OutboxPlace::List | OutboxPlace::Endpoints | OutboxPlace::One(_) => {
-            ("GET", *method == Method::GET || *method == Method::HEAD)
+            ("GET", *head.method == Method::GET || *head.method == Method::HEAD)
         }
-        OutboxPlace::Change(_) | OutboxPlace::ChangeOne(..) => ("POST", *method == Method::POST),
+        OutboxPlace::Change(_) | OutboxPlace::ChangeOne(..) => ("POST", *head.method == Method::POST),
     };
     if !fits {
         let error = ProtocolError::InvalidRequest { reason: format!("this path takes {allowed}") };
         return not_allowed(Dialect::V1_0, &error, allowed, JSON);
     }
     let answered = match place {
-        OutboxPlace::List => list(engine, head).await,
-        OutboxPlace::Endpoints => Ok(endpoints(engine)),
-        OutboxPlace::One(id) => show(engine, id).await,
-        OutboxPlace::ChangeOne(id, change) => change_one(engine, id, change).await,
+        OutboxPlace::List => list(outbox, head).await,
+        OutboxPlace::Endpoints => Ok(endpoints(outbox)),
+        OutboxPlace::One(id) => show(outbox, &id).await,
+        OutboxPlace::ChangeOne(id, change) => change_one(outbox, &id, change).await,
         OutboxPlace::Change(change) => match bulk(head, body).await {
-            Ok(bulk) => change_many(engine, bulk, change).await,
+            Ok(bulk) => change_many(outbox, bulk, change).await,
             Err(error) => Err(error.into()),
         },
     };
@@ -83,7 +81,7 @@ fn no_such(id: &str) -> Refusal {
     Refusal { status: Some(StatusCode::NOT_FOUND), error: ProtocolError::invalid("id", why) }
 }
 
-async fn list(engine: &Engine, head: &Head<'_>) -> Result<Value, Refusal> {
+async fn list(outbox: Option<&OutboxDesk>, head: &Head<'_>) -> Result<Value, Refusal> {
     let query = head.uri.query().unwrap_or_default();
     let pairs = query_pairs(query).ok_or_else(|| ProtocolError::invalid("query", "is not valid UTF-8"))?;
     let mut filter = OutboxFilter::default();
@@ -100,7 +98,10 @@ async fn list(engine: &Engine, head: &Head<'_>) -> Result<Value, Refusal> {
             }
         }
     }
-    let page = engine.outbox().list(&filter, after, page_size).await?;
+    let page = match outbox {
+        Some(outbox) => outbox.list(&filter, after, page_size).await?,
+        None => OutboxList { entries: Vec::new(), next: None },
+    };
     let deliveries: Vec<Value> = page.entries.iter().map(entry_json).collect();
     Ok(json!({"deliveries": deliveries, "nextPageToken": next_token(page.next)}))
 }
@@ -144,26 +145,25 @@ fn key_from(id: &str) -> Result<DeliveryKey, Refusal> {
     id.parse().map(DeliveryKey).map_err(|_| no_such(id))
 }
 
-async fn show(engine: &Engine, id: &str) -> Result<Value, Refusal> {
-    let Some(OutboxDetail { entry, next }) = engine.outbox().show(key_from(id)?).await? else {
-        return Err(no_such(id));
-    };
+async fn show(outbox: Option<&OutboxDesk>, id: &str) -> Result<Value, Refusal> {
+    let (key, Some(outbox)) = (key_from(id)?, outbox) else { return Err(no_such(id)) };
+    let Some(OutboxDetail { entry, next }) = outbox.show(key).await? else { return Err(no_such(id)) };
     let mut value = entry_json(&entry);
     value["next"] =
         next.map_or(Value::Null, |next| json!({"seq": next.seq, "deliveryId": next.delivery_id, "kind": next.kind}));
     Ok(value)
 }
 
-async fn change_one(engine: &Engine, id: &str, change: Change) -> Result<Value, Refusal> {
-    let key = key_from(id)?;
+async fn change_one(outbox: Option<&OutboxDesk>, id: &str, change: Change) -> Result<Value, Refusal> {
+    let (key, Some(outbox)) = (key_from(id)?, outbox) else { return Err(no_such(id)) };
     let changed = match change {
-        Change::Redrive => engine.outbox().redrive(key).await?,
-        Change::Purge => engine.outbox().purge(key).await?,
+        Change::Redrive => outbox.redrive(key).await?,
+        Change::Purge => outbox.purge(key).await?,
     };
     if changed {
         return Ok(json!({"changed": 1}));
     }
-    if engine.outbox().show(key).await?.is_none() {
+    if outbox.show(key).await?.is_none() {
         return Err(no_such(id));
     }
     let why = match change {
@@ -211,17 +211,19 @@ where
     Ok(bulk)
 }
 
-async fn change_many(engine: &Engine, bulk: Bulk, change: Change) -> Result<Value, Refusal> {
+async fn change_many(outbox: Option<&OutboxDesk>, bulk: Bulk, change: Change) -> Result<Value, Refusal> {
     let Bulk { endpoint, after } = bulk;
-    let changed = match change {
-        Change::Redrive => engine.outbox().redrive_dead(endpoint, after).await?,
-        Change::Purge => engine.outbox().purge_dead(endpoint, after).await?,
+    let changed = match (outbox, change) {
+        (Some(outbox), Change::Redrive) => outbox.redrive_dead(endpoint, after).await?,
+        (Some(outbox), Change::Purge) => outbox.purge_dead(endpoint, after).await?,
+        (None, _) => Changed { changed: 0, next: None },
     };
     Ok(json!({"changed": changed.changed, "nextPageToken": next_token(changed.next)}))
 }
 
-fn endpoints(engine: &Engine) -> Value {
-    let endpoints: Vec<Value> = engine.outbox().endpoints().iter().map(endpoint_json).collect();
+fn endpoints(outbox: Option<&OutboxDesk>) -> Value {
+    let endpoints = outbox.map(OutboxDesk::endpoints).unwrap_or_default();
+    let endpoints: Vec<Value> = endpoints.iter().map(endpoint_json).collect();
     json!({"endpoints": endpoints})
 }
 

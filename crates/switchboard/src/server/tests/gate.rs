@@ -2,8 +2,8 @@
 
 use http::{HeaderMap, HeaderValue, Uri};
 
+use crate::server::edge::admit::Cors;
 use crate::server::edge::admit::Gate;
-use crate::server::edge::cors::Cors;
 use crate::server::edge::origins::named_authority;
 
 fn headers(host: Option<&str>, origin: Option<&str>) -> HeaderMap {

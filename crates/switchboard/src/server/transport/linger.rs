@@ -64,7 +64,7 @@ impl Drop for RequestBody {
 }
 
 fn linger(shared: &Shared, mut body: Incoming) {
-    let supervisor = shared.engine.supervisor();
+    let supervisor = &shared.supervisor;
     if supervisor.is_draining() || tokio::runtime::Handle::try_current().is_err() {
         return;
     }

@@ -20,9 +20,11 @@ use tokio::time::{Instant, timeout};
 use tower::Service;
 
 use crate::server::banner::Banner;
-use crate::server::edge::authenticate::{Door, Tokens};
+use crate::server::edge::authenticate::Authentication;
 use crate::server::edge::service::A2aService;
 use crate::server::edge::shared::Shared;
+use crate::server::edge::tokens::Tokens;
+use crate::server::host::Host;
 use crate::server::operator::metrics::Handshake;
 use crate::server::transport::linger::RequestBody;
 use crate::server::transport::socket::Socket;
@@ -44,6 +46,7 @@ pub struct Bound {
     listener: TcpListener,
     local_addr: SocketAddr,
     url: String,
+    host: Host,
     shared: Arc<Shared>,
 }
 
@@ -54,8 +57,14 @@ impl fmt::Debug for Bound {
 }
 
 impl Bound {
-    pub(crate) fn new(listener: TcpListener, local_addr: SocketAddr, url: String, shared: Arc<Shared>) -> Self {
-        Self { listener, local_addr, url, shared }
+    pub(crate) fn new(
+        listener: TcpListener,
+        local_addr: SocketAddr,
+        url: String,
+        host: Host,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self { listener, local_addr, url, host, shared }
     }
 
     /// The address it listens on, with the port it was given if port 0 was asked for.
@@ -73,9 +82,9 @@ impl Bound {
 
     /// The tokens that callers need, if they need any.
     pub(crate) fn tokens(&self) -> Option<Tokens> {
-        match &self.shared.door {
-            Door::Tokens(tokens) => Some(tokens.clone()),
-            Door::Open(_) => None,
+        match &self.shared.authentication {
+            Authentication::Tokens(tokens) => Some(tokens.clone()),
+            Authentication::Open(_) | Authentication::Custom(_) => None,
         }
     }
 
@@ -99,12 +108,11 @@ impl Bound {
     /// Serves until `stop` is done, then shuts down in order: stop accepting, end streams (clients resume), answer what
     /// is in flight, give runs until `grace` is over, release their leases.
     pub async fn run_until(self, stop: impl Future<Output = ()>, grace: Duration) {
-        let Self { listener, shared, .. } = self;
-        let engine = shared.engine.clone();
+        let Self { listener, host, shared, .. } = self;
         let slots = Arc::new(Semaphore::new(shared.limits.connections_max));
         if let Some(tls) = shared.tls.clone() {
             let every = Duration::from_secs(u64::from(shared.limits.tls_files_look_s.max(1)));
-            engine.supervisor().spawn(Kind::Sweep, tls::keep_fresh(tls, every));
+            shared.supervisor.spawn(Kind::Sweep, tls::keep_fresh(tls, every));
         }
         let accepting = async {
             loop {
@@ -121,11 +129,11 @@ impl Bound {
             () = accepting => {}
         }
         drop(listener);
-        engine.begin_drain();
+        host.begin_drain();
         // One grace period for connections and runs together.
         let deadline = Instant::now() + grace;
-        engine.supervisor().wait_connections(grace).await;
-        engine.shutdown(deadline.saturating_duration_since(Instant::now())).await;
+        shared.supervisor.wait_connections(grace).await;
+        host.shutdown(deadline.saturating_duration_since(Instant::now())).await;
     }
 }
 
@@ -144,10 +152,10 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, slot: OwnedS
     let (of, service) = (shared.clone(), A2aService::of_peer(shared.clone(), peer));
     let service = service_fn(move |request| service.clone().call(RequestBody::of(request, &of)));
     let builder = builder(shared);
-    let draining = shared.engine.supervisor().draining().clone();
+    let draining = shared.supervisor.draining().clone();
     let hands = shared.tls.clone().map(|tls| (tls, shared.clone()));
     let patience = Duration::from_secs(u64::from(shared.limits.head_read_s_max));
-    shared.engine.supervisor().spawn(Kind::Connection, async move {
+    shared.supervisor.spawn(Kind::Connection, async move {
         let socket = match hands {
             None => Socket::plain(stream, patience),
             Some((tls, shared)) => match Box::pin(secured(tls, shared, stream)).await {
@@ -176,7 +184,7 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, slot: OwnedS
 /// The connection once it speaks TLS and has something to say; none if that did not come about.
 async fn secured(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<Socket> {
     let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
-    let draining = shared.engine.supervisor().draining();
+    let draining = shared.supervisor.draining();
     let shaken = tokio::select! {
         biased;
         () = draining.cancelled() => return None,

@@ -1,7 +1,7 @@
 //! Agent-native: one verb, a failed run as an error, a task that is at work from the first answer on.
 
 use http::{HeaderValue, Response, StatusCode, header};
-use switchboard_core::call::{BoxFuture, Reply};
+use switchboard_core::call::{Caller, Reply, Request};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::compat::Told;
 use switchboard_core::dialect::compat::agent_native::{self, STREAM_ID, decode_call, failed, is_failure, no_streaming};
@@ -9,11 +9,11 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Task, TaskState, TaskView, Update};
 
 use super::tale::Narrator;
-use super::{Asked, CompatDialect, CompatPlace, Visit};
-use crate::server::bindings::Calling;
+use super::{CompatCall, CompatDialect, CompatPlace, Sent};
+use crate::server::bindings::Rejection;
 use crate::server::cards::Subject;
-use crate::server::edge::body::ReplyBody;
-use crate::server::edge::respond::{JSON, json};
+use crate::server::edge::respond::{JSON, ReplyBody, json};
+use crate::server::edge::shared::Mounted;
 
 pub(super) struct AgentNative;
 
@@ -22,12 +22,12 @@ impl CompatDialect for AgentNative {
         Dialect::AgentNative
     }
 
-    fn own_place<'a>(&self, segments: &[&'a str]) -> Option<CompatPlace<'a>> {
+    fn own_place(&self, segments: &[&str]) -> Option<CompatPlace> {
         matches!(segments, [] | ["a2a"] | ["_agent-native", "a2a"]).then_some(CompatPlace::Endpoint)
     }
 
     /// Nobody else has this path, so those who name no version mean its owner's dialect.
-    fn shared_place<'a>(&self, segments: &[&'a str]) -> Option<CompatPlace<'a>> {
+    fn shared_place(&self, segments: &[&str]) -> Option<CompatPlace> {
         matches!(segments, ["_agent-native", "a2a"]).then_some(CompatPlace::Endpoint)
     }
 
@@ -35,8 +35,14 @@ impl CompatDialect for AgentNative {
         agent_native::encode_card(subject.card, &format!("{base}/_agent-native/a2a"), out);
     }
 
-    fn reply<'v>(&self, visit: Visit<'v>, asked: &'v Asked<'v>) -> BoxFuture<'v, Result<Reply, ProtocolError>> {
-        Box::pin(reply(visit, asked))
+    fn decode(&self, sent: Sent<'_>) -> Result<(Request, Box<dyn CompatCall>), Rejection> {
+        let Sent { request, envelope, .. } = sent;
+        if envelope.method == "message/stream" && request.agent.endpoint.card().capabilities.streaming != Some(true) {
+            return Err(no_streaming().into());
+        }
+        let call = decode_call(&envelope.method, envelope.params, &request.shared.decode_limits)?;
+        let (is_async, idempotency_key) = (call.is_async, call.idempotency_key);
+        Ok((call.request, Box::new(AgentNativeCall { is_async, idempotency_key })))
     }
 
     /// Whatever the id of the request was, that of its events is the same.
@@ -45,7 +51,7 @@ impl CompatDialect for AgentNative {
     }
 
     /// That there is an endpoint is told by this: elsewhere a verb finds nothing.
-    fn refuse_verb(&self) -> Response<ReplyBody> {
+    fn refuse_verb(&self, _: &CompatPlace) -> Response<ReplyBody> {
         let mut response = json(StatusCode::METHOD_NOT_ALLOWED, JSON, br#"{"error":"Method not allowed"}"#.to_vec());
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
         response
@@ -77,22 +83,22 @@ impl Narrator for agent_native::Narrator {
     }
 }
 
-async fn reply(visit: Visit<'_>, asked: &Asked<'_>) -> Result<Reply, ProtocolError> {
-    let (mut calling, is_async) = begin(visit, asked)?;
-    as_told(calling.reply().await?, is_async)
+struct AgentNativeCall {
+    /// Whether the caller is going to poll.
+    is_async: bool,
+    idempotency_key: Option<String>,
 }
 
-/// Decodes a call and hands it to its agent; also whether the caller is going to poll.
-fn begin<'a>(visit: Visit<'a>, asked: &Asked<'_>) -> Result<(Calling<'a>, bool), ProtocolError> {
-    if asked.method == "message/stream" && visit.agent.endpoint.card().capabilities.streaming != Some(true) {
-        return Err(no_streaming());
+impl CompatCall for AgentNativeCall {
+    fn set_caller(&mut self, caller: &mut Caller) {
+        if caller.authenticated && self.is_async && self.idempotency_key.is_some() {
+            caller.idempotency_key = self.idempotency_key.take();
+        }
     }
-    let call = decode_call(&asked.method, asked.params, &visit.shared.decode_limits)?;
-    let mut caller = visit.caller()?;
-    if caller.authenticated && call.is_async && call.idempotency_key.is_some() {
-        caller.idempotency_key = call.idempotency_key;
+
+    fn reply(&mut self, _: &Mounted, reply: Reply) -> Result<Reply, ProtocolError> {
+        as_told(reply, self.is_async)
     }
-    Ok((Calling::begin(visit.head.note, visit.agent, caller, call.request), call.is_async))
 }
 
 /// A reply as this dialect has it: a run that failed while its caller waited is an error, and a task that was only just

@@ -2,9 +2,9 @@
 //! claims its paths for one, a request is treated in that system's ways from the first check on. On paths that nobody claims, a
 //! request whose shape tells comes here once its envelope has been read.
 //!
-//! [`CompatDialect`] is what each of them says about itself; the rest of the edge asks it and knows none of them by name. Those
-//! that travel over JSON-RPC go one way, which is told here; a dialect without an envelope answers its places by itself. What an
-//! agent's owner may choose, and what is remembered of clients, is in `settings`.
+//! [`CompatDialect`] is what each of them says about itself; the rest of the edge asks it and knows none of them by name.
+//! [`CompatBinding`] takes their requests in and their replies out. What an agent's owner may choose, and what is remembered of
+//! clients, is in `settings`.
 //!
 //! CONTRIBUTING.md has the list of files that a new one touches.
 
@@ -18,24 +18,24 @@ mod tale;
 mod window;
 
 use std::borrow::Cow;
-use std::future::ready;
-use std::time::Duration;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body::Body;
-use switchboard_core::call::{BoxFuture, Caller, Reply};
+use switchboard_core::call::{BoxFuture, Caller, Owner, Reply, Request, UpdateStream};
 use switchboard_core::dialect::Dialect;
+use switchboard_core::dialect::detect::Verdict;
+use switchboard_core::dialect::json::Decoded;
 use switchboard_core::error::ProtocolError;
+use switchboard_core::model::TaskId;
 
-use crate::server::bindings::check_content_type;
-use crate::server::bindings::envelope::Envelope;
+use super::envelope::Envelope;
+use super::{Binding, Rejection, check_content_type, read_body};
 use crate::server::cards::Subject;
-use crate::server::edge::authenticate::{Identified, Identity};
-use crate::server::edge::body::{ReplyBody, read};
-use crate::server::edge::note::{Binding, Refused};
-use crate::server::edge::respond::{JSON, events, http_error, json, not_allowed, with_hints};
-use crate::server::edge::shared::{Head, Mounted, Shared, Site};
+use crate::server::edge::note::Refused;
+use crate::server::edge::respond::{JSON, ReplyBody, events, json, not_allowed, with_hints};
+use crate::server::edge::shared::{Incoming, Mounted, Shared, Site};
 
 pub(crate) use settings::AgentCompat;
 pub use settings::{Compat, CorvidOptions, SelectoolsOptions};
@@ -49,18 +49,23 @@ pub(crate) trait CompatDialect: Sync {
 
     /// The place that a path names below the dialect's own mount, which a client may take for the root of a server. Its card is
     /// there in any case.
-    fn own_place<'a>(&self, segments: &[&'a str]) -> Option<CompatPlace<'a>>;
+    fn own_place(&self, segments: &[&str]) -> Option<CompatPlace>;
 
     /// The place that a path names below an agent, if it is one that nobody else has.
-    fn shared_place<'a>(&self, segments: &[&'a str]) -> Option<CompatPlace<'a>> {
+    fn shared_place(&self, segments: &[&str]) -> Option<CompatPlace> {
         let _ = segments;
         None
     }
 
     /// The agent and the place that a path below `/api` names.
-    fn api_place<'a>(&self, segments: &[&'a str]) -> Option<(Cow<'a, str>, CompatPlace<'a>)> {
+    fn api_place<'a>(&self, segments: &[&'a str]) -> Option<(Cow<'a, str>, CompatPlace)> {
         let _ = segments;
         None
+    }
+
+    /// The agent that a place without an envelope belongs to.
+    fn agent<'s>(&self, site: &'s Site, name: Option<&str>) -> Option<&'s Arc<Mounted>> {
+        site.agent(name)
     }
 
     /// Writes the card of an agent for whoever takes `base` for its root.
@@ -72,11 +77,15 @@ pub(crate) trait CompatDialect: Sync {
         None
     }
 
-    /// Who calls, told from headers alone.
-    fn identify<'s>(&self, shared: &'s Shared, head: &Head<'_>) -> Result<Identified<'s>, ProtocolError> {
-        let identity = shared.identify(head)?;
-        check_content_type(head.headers)?;
-        Ok(identity)
+    /// Whether the credential of a request is spelled as the original takes it; asked on a server that has tokens.
+    fn takes_credential(&self, headers: &HeaderMap) -> bool {
+        let _ = headers;
+        true
+    }
+
+    /// Whether the body must say that it is JSON.
+    fn checks_content_type(&self) -> bool {
+        true
     }
 
     /// How large a body may be.
@@ -86,16 +95,12 @@ pub(crate) trait CompatDialect: Sync {
     }
 
     /// Reads the envelope of a call; a refusal comes with the id to answer it under.
-    fn open<'b>(&self, body: &'b [u8]) -> Result<Asked<'b>, (ProtocolError, String)> {
-        Envelope::parse(body).map(Asked::from)
+    fn open<'b>(&self, body: &'b [u8]) -> Result<Envelope<'b>, (ProtocolError, String)> {
+        Envelope::parse(body)
     }
 
-    /// Answers a call out of its envelope. A dialect that does not travel over JSON-RPC has none.
-    fn reply<'v>(&self, visit: Visit<'v>, asked: &'v Asked<'v>) -> BoxFuture<'v, Result<Reply, ProtocolError>> {
-        let _ = (visit, asked);
-        let reason = format!("{} does not travel over JSON-RPC", self.dialect().name());
-        Box::pin(ready(Err(ProtocolError::InvalidRequest { reason })))
-    }
+    /// What is asked for, and how the call goes on.
+    fn decode(&self, sent: Sent<'_>) -> Result<(Request, Box<dyn CompatCall>), Rejection>;
 
     /// How a stream that is asked for under `id` is told, and under which id; none in a dialect without streams.
     fn narrate<'a>(&self, id: &'a str) -> Option<(Box<dyn Narrator>, &'a str)> {
@@ -103,17 +108,36 @@ pub(crate) trait CompatDialect: Sync {
         None
     }
 
-    /// Answers a place that is reached without an envelope; nothing is there in a dialect that travels over JSON-RPC.
-    fn serve_place<'v>(&self, visit: PlaceVisit<'v>) -> BoxFuture<'v, Response<ReplyBody>> {
-        let method = format!("{} {:.200}", visit.method, visit.head.uri.path());
-        let error = ProtocolError::MethodNotFound { method, hint: None };
-        Box::pin(ready(http_error(self.dialect(), &error, JSON)))
+    /// The answer with a whole reply.
+    fn answer(&self, reply: &Reply, id: &str) -> Response<ReplyBody> {
+        let mut body = Vec::with_capacity(1024);
+        body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+        body.extend_from_slice(id.as_bytes());
+        body.extend_from_slice(b",\"result\":");
+        self.dialect().write_reply(reply, &mut body);
+        body.push(b'}');
+        json(StatusCode::OK, JSON, body)
     }
 
-    /// The refusal of a verb at the endpoint.
-    fn refuse_verb(&self) -> Response<ReplyBody> {
-        let error = ProtocolError::InvalidRequest { reason: "this path takes POST".to_owned() };
-        not_allowed(self.dialect(), &error, "POST", JSON)
+    /// The answer that refuses a request.
+    fn refuse(&self, error: &ProtocolError, id: &str) -> Response<ReplyBody> {
+        let mut body = Vec::with_capacity(256);
+        self.dialect().write_rpc_error(error, id, &mut body);
+        let mut response = json(self.refusal_status(error), JSON, body);
+        Refused::mark(&mut response, error);
+        if self.has_hints() { with_hints(response, error) } else { response }
+    }
+
+    /// The answer at a place of an agent that there is not.
+    fn no_agent(&self) -> Response<ReplyBody> {
+        self.refuse(&ProtocolError::MethodNotFound { method: "/".to_owned(), hint: None }, "null")
+    }
+
+    /// The refusal of a verb at a place, which takes another one.
+    fn refuse_verb(&self, place: &CompatPlace) -> Response<ReplyBody> {
+        let allowed = place.verb();
+        let error = ProtocolError::InvalidRequest { reason: format!("this path takes {allowed}") };
+        not_allowed(self.dialect(), &error, allowed, JSON)
     }
 
     /// Whether somebody who sends OPTIONS looks if there is an endpoint, which one tells by the refusal of a verb. Elsewhere it is a
@@ -139,6 +163,54 @@ pub(crate) trait CompatDialect: Sync {
     }
 }
 
+/// A call in a compat dialect, from the moment it has been decoded.
+pub(crate) trait CompatCall: Send + Sync {
+    /// Changes what the dialect has its own rules for.
+    fn set_caller(&mut self, caller: &mut Caller) {
+        let _ = caller;
+    }
+
+    /// Calls the agent; for some, that takes a question first.
+    fn call<'a>(
+        &self,
+        agent: &'a Mounted,
+        caller: Caller,
+        request: Request,
+    ) -> BoxFuture<'a, Result<Reply, ProtocolError>> {
+        agent.endpoint.call(caller, request)
+    }
+
+    /// The reply as the dialect has it.
+    fn reply(&mut self, agent: &Mounted, reply: Reply) -> Result<Reply, ProtocolError> {
+        let _ = agent;
+        Ok(reply)
+    }
+}
+
+/// A call about which nothing is special.
+struct PlainCall;
+
+impl CompatCall for PlainCall {}
+
+/// What was sent.
+pub(crate) struct Sent<'a> {
+    pub(crate) request: &'a Incoming<'a, 'a>,
+    pub(crate) place: &'a CompatPlace,
+    pub(crate) envelope: &'a Envelope<'a>,
+    pub(crate) body: &'a [u8],
+    pub(crate) addressee: Addressee,
+}
+
+/// Whether there is an agent that a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Addressee {
+    Found,
+    /// There is none of the name in the path. The request is refused once it has been read.
+    Unknown,
+    /// The path names none, and no agent takes such requests.
+    Unnamed,
+}
+
 /// Every compat dialect, in the order of [`Dialect::COMPAT`].
 pub(crate) static ALL: [&dyn CompatDialect; 4] =
     [&agent_native::AgentNative, &selectools::Selectools, &corvid::Corvid, &nexus::Nexus];
@@ -155,7 +227,7 @@ pub(crate) fn over_rpc(dialect: Dialect) -> Option<&'static dyn CompatDialect> {
 
 /// What compat dialects have at their paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CompatPlace<'a> {
+pub(crate) enum CompatPlace {
     /// Where calls over JSON-RPC go.
     Endpoint,
     /// The card of the agent that the path leads to.
@@ -163,173 +235,157 @@ pub(crate) enum CompatPlace<'a> {
     /// Where a message is sent without an envelope.
     Send,
     /// A task that is asked for without an envelope.
-    Task { id: Cow<'a, str> },
+    Task { id: TaskId },
     /// The card of one agent among others, under a name of the server's.
     ListedCard,
 }
 
-impl CompatPlace<'_> {
+impl CompatPlace {
     /// Whether everybody may read it.
     pub(crate) fn is_public(&self) -> bool {
         matches!(self, Self::Card | Self::ListedCard)
     }
+
+    /// The verb that it takes.
+    pub(crate) fn verb(&self) -> &'static str {
+        match self {
+            Self::Endpoint | Self::Send => "POST",
+            Self::Task { .. } | Self::Card | Self::ListedCard => "GET",
+        }
+    }
 }
 
 /// The place below the own mount of a dialect.
-pub(crate) fn own_place<'a>(compat: &dyn CompatDialect, segments: &[&'a str]) -> Option<CompatPlace<'a>> {
+pub(crate) fn own_place(compat: &dyn CompatDialect, segments: &[&str]) -> Option<CompatPlace> {
     match segments {
         [".well-known", "agent-card.json" | "agent.json"] => Some(CompatPlace::Card),
         _ => compat.own_place(segments),
     }
 }
 
-/// A call out of its envelope.
-pub(crate) struct Asked<'a> {
-    method: Cow<'a, str>,
-    params: Option<&'a str>,
-    /// As it was written, `null` if there was none.
-    id: &'a str,
-}
-
-impl<'a> From<Envelope<'a>> for Asked<'a> {
-    fn from(Envelope { id, method, params }: Envelope<'a>) -> Self {
-        Self { method, params, id }
-    }
-}
-
-/// Who asks whom, in which dialect.
-#[derive(Clone, Copy)]
-pub(crate) struct Visit<'a> {
-    pub(crate) shared: &'a Shared,
-    pub(crate) agent: &'a Mounted,
-    pub(crate) identity: &'a Identity,
-    pub(crate) head: &'a Head<'a>,
-    pub(crate) compat: &'static dyn CompatDialect,
-}
-
-impl Visit<'_> {
-    fn caller(&self) -> Result<Caller, ProtocolError> {
-        let caller = self.shared.caller(self.agent, self.identity, None, self.compat.dialect(), self.head)?;
-        // There is nothing to go on from: what these dialects answer is always the whole.
-        Ok(Caller { last_event_id: None, ..caller })
-    }
-}
-
-/// Who calls, and the body. It is read when it is asked for.
-type Received<'a> = BoxFuture<'a, Result<(Identified<'a>, Bytes), ProtocolError>>;
-
-/// Somebody at a place without an envelope.
-pub(crate) struct PlaceVisit<'a> {
-    shared: &'a Shared,
-    head: &'a Head<'a>,
-    method: &'a Method,
-    at: At<'a>,
-    received: Received<'a>,
-}
-
-/// Where a request came to.
-pub(crate) struct At<'a> {
-    /// The agents at the address that the request names.
-    pub(crate) site: &'a Site,
-    /// The agent that its path names, if it names one.
-    pub(crate) agent: Option<&'a str>,
-    pub(crate) place: CompatPlace<'a>,
-}
-
-/// A request to a place that a dialect answers without an envelope.
-pub(crate) async fn serve_place<B>(
-    compat: &'static dyn CompatDialect,
-    shared: &Shared,
-    head: &Head<'_>,
-    method: &Method,
-    at: At<'_>,
-    body: B,
-) -> Response<ReplyBody>
-where
-    B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
-{
-    let received = Box::pin(receive(compat, shared, shared.limits.body_bytes_max, head, body));
-    compat.serve_place(PlaceVisit { shared, head, method, at, received }).await
-}
-
-/// A request that is known from its path and headers to be in a dialect.
-pub(crate) async fn serve<B>(
-    compat: &'static dyn CompatDialect,
-    shared: &Shared,
-    agent: &Mounted,
-    head: &Head<'_>,
-    method: &Method,
-    body: B,
-) -> Response<ReplyBody>
-where
-    B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
-{
-    head.note.binding(Binding::JsonRpc);
-    head.note.agent(agent);
-    if *method != Method::POST {
-        return compat.refuse_verb();
-    }
-    let bytes_max = compat.body_bytes_max(shared, agent);
-    let (identity, body) = match receive(compat, shared, bytes_max, head, body).await {
-        Ok(received) => received,
-        Err(error) => return refused(compat, &error, "null"),
-    };
-    match compat.open(&body) {
-        Ok(asked) => answer(Visit { shared, agent, identity: &identity, head, compat }, asked).await,
-        Err((error, id)) => refused(compat, &error, &id),
-    }
-}
-
-/// Who calls, told from headers alone before a byte of the body is read; and the body.
-async fn receive<'s, B>(
-    compat: &'static dyn CompatDialect,
-    shared: &'s Shared,
-    bytes_max: usize,
-    head: &Head<'_>,
-    body: B,
-) -> Result<(Identified<'s>, Bytes), ProtocolError>
-where
-    B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
-{
-    let identity = compat.identify(shared, head)?;
-    let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
-    let body = read(head.headers, body, bytes_max, patience).await?;
-    Ok((identity, body))
-}
-
-/// A call that is known to be in a dialect, from where it came to or from its message.
-pub(crate) async fn answer(visit: Visit<'_>, asked: Asked<'_>) -> Response<ReplyBody> {
-    match visit.compat.reply(visit, &asked).await {
-        Ok(Reply::Stream(updates)) => match visit.compat.narrate(asked.id) {
-            Some((narrator, id)) => events(tale::tell(visit, narrator, id, updates)),
-            None => refused(visit.compat, &ProtocolError::unsupported("there are no streams here"), asked.id),
-        },
-        Ok(reply) => {
-            let mut body = Vec::with_capacity(1024);
-            body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-            body.extend_from_slice(asked.id.as_bytes());
-            body.extend_from_slice(b",\"result\":");
-            visit.compat.dialect().write_reply(&reply, &mut body);
-            body.push(b'}');
-            json(StatusCode::OK, JSON, body)
-        }
-        Err(error) => refused(visit.compat, &error, asked.id),
-    }
-}
-
-fn refused(compat: &dyn CompatDialect, error: &ProtocolError, id: &str) -> Response<ReplyBody> {
-    let mut body = Vec::with_capacity(256);
-    compat.dialect().write_rpc_error(error, id, &mut body);
-    let mut response = json(compat.refusal_status(error), JSON, body);
-    Refused::mark(&mut response, error);
-    if compat.has_hints() { with_hints(response, error) } else { response }
-}
-
 /// Whether this is somebody who looks if there is an endpoint here, and not a browser that asks for a page.
 pub(crate) fn is_probe(dialect: Dialect, headers: &HeaderMap) -> bool {
     of(dialect).is_some_and(CompatDialect::answers_probes)
         && !headers.contains_key(http::header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// The binding of a request in a compat dialect.
+pub(crate) struct CompatBinding {
+    compat: &'static dyn CompatDialect,
+    place: CompatPlace,
+    addressee: Addressee,
+    /// The id of the request, as it was written; `null` without an envelope.
+    id: String,
+    call: Box<dyn CompatCall>,
+    /// Whose tasks the call sees.
+    owner: Owner,
+}
+
+impl CompatBinding {
+    /// A request over JSON-RPC.
+    pub(crate) fn call(compat: &'static dyn CompatDialect) -> Self {
+        Self::at(compat, CompatPlace::Endpoint, Addressee::Found)
+    }
+
+    /// A request at a place.
+    pub(crate) fn at(compat: &'static dyn CompatDialect, place: CompatPlace, addressee: Addressee) -> Self {
+        Self { compat, place, addressee, id: String::new(), call: Box::new(PlainCall), owner: Owner::default() }
+    }
+
+    /// The answer with a stream, in which whole tasks are told.
+    pub(crate) fn events(
+        &self,
+        shared: &Shared,
+        agent: &Mounted,
+        updates: UpdateStream,
+    ) -> Result<Response<ReplyBody>, Rejection> {
+        let Some((narrator, id)) = self.compat.narrate(&self.id) else {
+            return Err(ProtocolError::unsupported("there are no streams here").into());
+        };
+        let told = tale::told(updates, narrator, agent.downloads.clone(), self.owner.clone());
+        Ok(events(tale::body(shared, self.compat.dialect(), id, told)))
+    }
+}
+
+impl Binding for CompatBinding {
+    fn learn(&mut self, _: &Incoming<'_, '_>, _: Verdict, envelope: &Envelope<'_>) {
+        self.id = envelope.id.to_owned();
+    }
+
+    fn check(&mut self, request: &Incoming<'_, '_>) -> Result<(), Rejection> {
+        if self.place.verb() == Method::POST.as_str() && self.compat.checks_content_type() {
+            check_content_type(request.head.headers)?;
+        }
+        Ok(())
+    }
+
+    async fn read<B>(&mut self, request: &Incoming<'_, '_>, body: B) -> Result<Bytes, Rejection>
+    where
+        B: Body<Data = Bytes> + Send + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        if self.place.verb() != Method::POST.as_str() {
+            return Ok(Bytes::new());
+        }
+        let bytes_max = self.compat.body_bytes_max(request.shared, request.agent);
+        Ok(read_body(request, body, bytes_max).await?)
+    }
+
+    fn open<'b>(&self, body: &'b [u8]) -> Result<Envelope<'b>, (ProtocolError, String)> {
+        match self.place {
+            CompatPlace::Endpoint => self.compat.open(body),
+            _ => Ok(Envelope::NONE),
+        }
+    }
+
+    fn decode(
+        &mut self,
+        request: &Incoming<'_, '_>,
+        envelope: &Envelope<'_>,
+        body: &Bytes,
+    ) -> Result<Decoded, Rejection> {
+        let sent = Sent { request, place: &self.place, envelope, body, addressee: self.addressee };
+        let (request, call) = self.compat.decode(sent)?;
+        self.call = call;
+        Ok(Decoded { tenant: None, request })
+    }
+
+    fn set_caller(&mut self, caller: &mut Caller) {
+        // There is nothing to go on from: what these dialects answer is always the whole.
+        caller.last_event_id = None;
+        self.call.set_caller(caller);
+        self.owner = caller.owner.clone();
+    }
+
+    fn call<'a>(
+        &self,
+        agent: &'a Mounted,
+        caller: Caller,
+        request: Request,
+    ) -> BoxFuture<'a, Result<Reply, ProtocolError>> {
+        self.call.call(agent, caller, request)
+    }
+
+    fn reply(&mut self, agent: &Mounted, reply: Reply) -> Result<Response<ReplyBody>, Rejection> {
+        let reply = self.call.reply(agent, reply)?;
+        Ok(self.compat.answer(&reply, &self.id))
+    }
+
+    async fn stream(
+        &mut self,
+        shared: &Shared,
+        agent: &Mounted,
+        updates: UpdateStream,
+    ) -> Result<Response<ReplyBody>, Rejection> {
+        self.events(shared, agent, updates)
+    }
+
+    fn error(&self, error: &ProtocolError) -> Response<ReplyBody> {
+        self.compat.refuse(error, &self.id)
+    }
+
+    /// The originals know of no extensions.
+    fn marks(&self, _: bool) -> bool {
+        false
+    }
 }

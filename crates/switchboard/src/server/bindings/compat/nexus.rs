@@ -8,8 +8,8 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Message, Task, TaskId, TaskView, Update};
 
 use super::tale::Narrator;
-use super::{Asked, CompatDialect, CompatPlace, Visit};
-use crate::server::bindings::Calling;
+use super::{CompatCall, CompatDialect, CompatPlace, PlainCall, Sent};
+use crate::server::bindings::Rejection;
 use crate::server::cards::Subject;
 use crate::server::edge::shared::Mounted;
 
@@ -20,7 +20,7 @@ impl CompatDialect for Nexus {
         Dialect::Nexus
     }
 
-    fn own_place<'a>(&self, segments: &[&'a str]) -> Option<CompatPlace<'a>> {
+    fn own_place(&self, segments: &[&str]) -> Option<CompatPlace> {
         matches!(segments, [] | ["a2a" | "rpc"]).then_some(CompatPlace::Endpoint)
     }
 
@@ -28,8 +28,23 @@ impl CompatDialect for Nexus {
         nexus::encode_card(subject.card, base, out);
     }
 
-    fn reply<'v>(&self, visit: Visit<'v>, asked: &'v Asked<'v>) -> BoxFuture<'v, Result<Reply, ProtocolError>> {
-        Box::pin(reply(visit, asked))
+    fn decode(&self, sent: Sent<'_>) -> Result<(Request, Box<dyn CompatCall>), Rejection> {
+        let request = match decode(&sent)? {
+            Call::Send { send, id, is_streamed } => {
+                let request = match is_streamed {
+                    true => Request::SendStreamingMessage(send),
+                    false => Request::SendMessage(send),
+                };
+                return match id {
+                    Some(id) => Ok((request, Box::new(NamedTask(id)))),
+                    None => Ok((request, Box::new(PlainCall))),
+                };
+            }
+            Call::Follow(id) => Request::SubscribeToTask { id },
+            Call::Get(id) => Request::GetTask { id, history_length: None },
+            Call::Cancel(id) => Request::CancelTask { id, metadata: None },
+        };
+        Ok((request, Box::new(PlainCall)))
     }
 
     fn narrate<'a>(&self, id: &'a str) -> Option<(Box<dyn Narrator>, &'a str)> {
@@ -47,34 +62,38 @@ impl Narrator for nexus::Narrator {
     }
 }
 
-async fn reply(visit: Visit<'_>, asked: &Asked<'_>) -> Result<Reply, ProtocolError> {
-    let call = decode(visit, asked)?;
-    let mut caller = visit.caller()?;
-    let request = match call {
-        Call::Send { mut send, id, is_streamed } => {
-            if let Some(id) = id {
-                address(visit.agent, &mut caller, &mut send, id).await?;
-            }
-            if is_streamed { Request::SendStreamingMessage(send) } else { Request::SendMessage(send) }
-        }
-        Call::Follow(id) => Request::SubscribeToTask { id },
-        Call::Get(id) => Request::GetTask { id, history_length: None },
-        Call::Cancel(id) => Request::CancelTask { id, metadata: None },
-    };
-    Calling::begin(visit.head.note, visit.agent, caller, request).reply().await
-}
-
-fn decode(visit: Visit<'_>, asked: &Asked<'_>) -> Result<Call, ProtocolError> {
-    if asked.id == "null" {
+fn decode(sent: &Sent<'_>) -> Result<Call, ProtocolError> {
+    let Sent { request, envelope, .. } = sent;
+    if envelope.id == "null" {
         let reason = "id must be a string or a number".to_owned();
         return Err(ProtocolError::InvalidRequest { reason });
     }
-    let call = decode_call(&asked.method, asked.params, &visit.shared.decode_limits)?;
+    let call = decode_call(&envelope.method, envelope.params, &request.shared.decode_limits)?;
     let is_stream = matches!(call, Call::Send { is_streamed: true, .. } | Call::Follow(_));
-    if is_stream && visit.agent.endpoint.card().capabilities.streaming != Some(true) {
-        return Err(ProtocolError::MethodNotFound { method: asked.method.to_string(), hint: None });
+    if is_stream && request.agent.endpoint.card().capabilities.streaming != Some(true) {
+        return Err(ProtocolError::MethodNotFound { method: envelope.method.to_string(), hint: None });
     }
     Ok(call)
+}
+
+/// A send to the task that the client has named.
+struct NamedTask(TaskId);
+
+impl CompatCall for NamedTask {
+    fn call<'a>(
+        &self,
+        agent: &'a Mounted,
+        mut caller: Caller,
+        mut request: Request,
+    ) -> BoxFuture<'a, Result<Reply, ProtocolError>> {
+        let id = self.0.clone();
+        Box::pin(async move {
+            if let Request::SendMessage(send) | Request::SendStreamingMessage(send) = &mut request {
+                address(agent, &mut caller, send, id).await?;
+            }
+            agent.endpoint.call(caller, request).await
+        })
+    }
 }
 
 /// Finds out which task a send means that names one: a task of the caller's goes on, any other name is that of a new task.

@@ -1,29 +1,37 @@
 //! Streams of the dialects whose readers know nothing but whole tasks.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
-use switchboard_core::call::{Frame, SharedUpdate, UpdateStream};
+use switchboard_core::call::{Frame, Owner, SharedUpdate, UpdateStream};
+use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::compat::Told;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{TaskView, Update};
 
-use super::Visit;
 use crate::server::bindings::sse::{Framing, SseBody};
+use crate::server::downloads::Downloads;
+use crate::server::edge::shared::Shared;
 
 /// The body of a stream whose events have this id.
-pub(super) fn tell(visit: Visit<'_>, narrator: Box<dyn Narrator>, id: &str, updates: UpdateStream) -> SseBody {
-    let Visit { shared, agent, identity, compat, .. } = visit;
-    let (engine, name) = (shared.engine.clone(), agent.name.clone());
-    let owner = identity.owner(None).unwrap_or_default();
-    let fit = Box::new(move |view| engine.fitted_to_frame(name.as_str(), &owner, view));
-    let told: UpdateStream = Box::pin(Tale { updates, narrator, untold: None, fit });
+pub(super) fn body(shared: &Shared, dialect: Dialect, id: &str, told: UpdateStream) -> SseBody {
     let framing = Framing::JsonRpc { id: id.to_owned() };
     let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
     let (write_bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
-    SseBody::new(told, framing, compat.dialect(), keep_alive, write_bytes, metrics)
+    SseBody::new(told, framing, dialect, keep_alive, write_bytes, metrics)
+}
+
+/// Updates, told as tasks. `downloads` makes a task fit one event: it holds all that was written so far.
+pub(super) fn told(
+    updates: UpdateStream,
+    narrator: Box<dyn Narrator>,
+    downloads: Option<Arc<dyn Downloads>>,
+    owner: Owner,
+) -> UpdateStream {
+    Box::pin(Tale { updates, narrator, untold: None, downloads, owner })
 }
 
 /// What a dialect tells of a task, and when.
@@ -41,14 +49,18 @@ struct Tale {
     narrator: Box<dyn Narrator>,
     /// The number of an update that is told unless something follows at once.
     untold: Option<Option<u64>>,
-    /// Makes a task fit one event: it holds all that was written so far.
-    fit: Box<dyn Fn(TaskView) -> TaskView + Send>,
+    downloads: Option<Arc<dyn Downloads>>,
+    owner: Owner,
 }
 
 impl Tale {
     fn tell(&mut self, seq: Option<u64>) -> Option<Result<Frame, ProtocolError>> {
         self.untold = None;
-        let view = (self.fit)(self.narrator.view()?);
+        let view = self.narrator.view()?;
+        let view = match &self.downloads {
+            Some(downloads) => downloads.fitted_to_frame(&self.owner, view),
+            None => view,
+        };
         Some(Ok(Frame { seq, truncated: false, update: SharedUpdate::new(Update::Task(view)) }))
     }
 }

@@ -1,11 +1,10 @@
 //! The gRPC binding: two services, `lf.a2a.v1.A2AService` of A2A 1.0 and `a2a.v1.A2AService` of 0.3, on the port of everything
 //! else and told apart from it by their content type. A call goes the same way as over the other bindings; what is gRPC's own
-//! is in `call` (what stands in a request's metadata), `frame` (messages on the wire), `status` (how a call ends), `stream`
-//! (the bodies of answers) and `respond` (their heads).
+//! is in `deadline`, `frame` (messages on the wire), `status` (heads, and how a call ends), `stream`
+//! (the bodies of answers).
 
-mod call;
+mod deadline;
 mod frame;
-mod respond;
 mod status;
 pub(crate) mod stream;
 
@@ -15,23 +14,24 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
 use http_body::Body;
-use switchboard_core::call::{Reply, UpdateStream};
-use switchboard_core::dialect::detect::{Door, Refusal};
+use switchboard_core::call::{Caller, Reply, UpdateStream};
+use switchboard_core::dialect::detect::{Door, Verdict};
+use switchboard_core::dialect::json::Decoded;
 use switchboard_core::dialect::{Dialect, Package};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::AgentCard;
 use tokio::time::{Duration, Instant, timeout_at};
 
-use self::call::{Called, deadline};
+use self::deadline::deadline;
 use self::status::Ending;
 use self::stream::GrpcBody;
-use crate::server::bindings::Calling;
-use crate::server::edge::body::{ReplyBody, read_while};
+use super::envelope::Envelope;
+use super::{Binding, Rejection};
 use crate::server::edge::header_names::grpc::{ENCODING, FIRST_EVENT_ID};
-use crate::server::edge::note::{Binding, Note, Refused as Mark};
-use crate::server::edge::origins::named_authority;
-use crate::server::edge::respond::text;
-use crate::server::edge::shared::{Head, Mounted, Shared};
+use crate::server::edge::note::Refused;
+use crate::server::edge::read::read_while;
+use crate::server::edge::respond::{ReplyBody, text};
+use crate::server::edge::shared::{Incoming, Mounted, Shared};
 use crate::server::operator::metrics::Outcome;
 
 /// Whether a request is a gRPC call, by its content type.
@@ -44,42 +44,18 @@ pub(crate) fn is_call(headers: &HeaderMap) -> bool {
 
 const GRPC: &[u8] = b"application/grpc";
 
-/// Answers a call. `gate` is what the gate said about it.
-pub(crate) async fn answer<B>(
-    shared: &Shared,
-    parts: &Parts,
-    note: &Note,
-    gate: Result<(), &'static str>,
-    body: B,
-) -> Response<ReplyBody>
-where
-    B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
-{
-    note.binding(Binding::Grpc);
+/// The answer to a request that says it is a gRPC call and cannot be one.
+pub(crate) fn misused(parts: &Parts) -> Option<Response<ReplyBody>> {
     if parts.version < Version::HTTP_2 {
-        return text(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "gRPC needs HTTP/2\n");
+        return Some(text(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "gRPC needs HTTP/2\n"));
     }
     if parts.method != Method::POST {
         let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "a gRPC call is a POST\n");
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
-        return response;
+        return Some(response);
     }
-    if !takes_protobuf(&parts.headers) {
-        return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "messages are protobuf: application/grpc+proto\n");
-    }
-    let called = Called::parse(parts.uri.path(), shared.mount.base_of(parts));
-    let package = called.as_ref().map_or(Package::V1_0, |called| called.package);
-    let answered = async {
-        gate.map_err(|why| ProtocolError::PermissionDenied { reason: why.to_owned() })?;
-        let unknown = || ProtocolError::MethodNotFound { method: format!("{:.200}", parts.uri.path()), hint: None };
-        let called = called.as_ref().ok_or_else(unknown)?;
-        let site = shared.site(named_authority(&parts.uri, &parts.headers));
-        let agent = site.agent(called.agent.as_deref()).ok_or_else(unknown)?;
-        let head = Head { uri: &parts.uri, headers: &parts.headers, note };
-        serve(shared, agent, called, &head, body).await
-    };
-    answered.await.unwrap_or_else(|refused: Refused| refused.response(package))
+    (!takes_protobuf(&parts.headers))
+        .then(|| text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "messages are protobuf: application/grpc+proto\n"))
 }
 
 fn takes_protobuf(headers: &HeaderMap) -> bool {
@@ -89,80 +65,128 @@ fn takes_protobuf(headers: &HeaderMap) -> bool {
     codec.is_empty() || codec.eq_ignore_ascii_case(b"+proto")
 }
 
-/// Why a call was not answered.
-enum Refused {
-    /// In the protocol's words.
-    InWords(ProtocolError),
-    /// In gRPC's own.
-    InGrpc(Ending),
+/// The refusal of a call in the protocol's words.
+pub(crate) fn refused(package: Package, error: &ProtocolError) -> Response<ReplyBody> {
+    let mut response = status::ended(&Ending::of(package, error));
+    Refused::mark(&mut response, error);
+    response
 }
 
-impl From<ProtocolError> for Refused {
-    fn from(error: ProtocolError) -> Self {
-        Self::InWords(error)
+/// The refusal of a call in gRPC's own words.
+impl From<Ending> for Rejection {
+    fn from(ending: Ending) -> Self {
+        let mut response = status::ended(&ending);
+        let refused = Refused { code: ending.code().into(), reason: "GRPC", outcome: Outcome::Refused };
+        response.extensions_mut().insert(refused);
+        response.into()
     }
 }
 
-impl Refused {
-    fn response(self, package: Package) -> Response<ReplyBody> {
-        match self {
-            Self::InWords(error) => {
-                let mut response = respond::ended(&Ending::of(package, &error));
-                Mark::mark(&mut response, &error);
-                response
+pub(crate) struct Grpc {
+    package: Package,
+    dialect: Dialect,
+    /// Until when the caller waits.
+    deadline: Option<Instant>,
+    /// Whether a stream goes on from where an earlier one ended.
+    resumes: bool,
+}
+
+impl Grpc {
+    pub(crate) fn new(package: Package) -> Self {
+        Self { package, dialect: Dialect::V1_0, deadline: None, resumes: false }
+    }
+}
+
+impl Binding for Grpc {
+    fn door(&self) -> Option<Door<'static>> {
+        Some(Door::Grpc(self.package))
+    }
+
+    fn learn(&mut self, _: &Incoming<'_, '_>, verdict: Verdict, _: &Envelope<'_>) {
+        self.dialect = verdict.dialect;
+    }
+
+    fn check(&mut self, request: &Incoming<'_, '_>) -> Result<(), Rejection> {
+        self.deadline = deadline(request.head.headers)?;
+        Ok(())
+    }
+
+    async fn read<B>(&mut self, request: &Incoming<'_, '_>, body: B) -> Result<Bytes, Rejection>
+    where
+        B: Body<Data = Bytes> + Send + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let reading = pin!(read_message(request.shared, request.head.headers, body));
+        self.wait(reading).await?
+    }
+
+    fn decode(&mut self, request: &Incoming<'_, '_>, _: &Envelope<'_>, message: &Bytes) -> Result<Decoded, Rejection> {
+        let method = request.head.uri.path().rsplit('/').next().unwrap_or_default();
+        Ok(self.package.read_call(method, message.clone(), &request.shared.decode_limits)?)
+    }
+
+    fn set_caller(&mut self, caller: &mut Caller) {
+        caller.takes_frames = true;
+        self.resumes = caller.last_event_id.is_some();
+    }
+
+    async fn wait<T: Send>(&self, waiting: Pin<&mut (impl Future<Output = T> + Send)>) -> Result<T, Rejection> {
+        before(self.deadline, waiting).await.ok_or_else(|| Ending::deadline(self.package).into())
+    }
+
+    fn reply(&mut self, agent: &Mounted, reply: Reply) -> Result<Response<ReplyBody>, Rejection> {
+        // Only the server knows the addresses it is reached at.
+        let reply = match reply {
+            Reply::Card(card) => {
+                Reply::Card(AgentCard { supported_interfaces: agent.interfaces.clone(), ..(*card).clone() }.into())
             }
-            Self::InGrpc(ending) => {
-                let mut response = respond::ended(&ending);
-                let mark = Mark { code: ending.code().into(), reason: "GRPC", outcome: Outcome::Refused };
-                response.extensions_mut().insert(mark);
-                response
-            }
+            reply => reply,
+        };
+        let message = frame::framed(|out| self.package.write_reply(&reply, out))?;
+        Ok(status::success(GrpcBody::whole(message)))
+    }
+
+    /// Messages of gRPC carry no number of their own, so the head of the answer has that of the first one, and from there a client
+    /// counts. The first update is at hand at once, unless the agent may yet answer with a message; a stream that is resumed may
+    /// have none for long, and whoever resumes knows the number already.
+    async fn stream(
+        &mut self,
+        shared: &Shared,
+        _: &Mounted,
+        mut updates: UpdateStream,
+    ) -> Result<Response<ReplyBody>, Rejection> {
+        let &mut Self { package, dialect, deadline, resumes } = self;
+        let next = std::future::poll_fn(|cx| updates.as_mut().poll_next(cx));
+        let patience = Duration::from_millis(u64::from(shared.limits.first_update_wait_ms));
+        let first = if resumes {
+            let until = deadline.map_or(Instant::now() + patience, |deadline| deadline.min(Instant::now() + patience));
+            timeout_at(until, next).await.ok()
+        } else {
+            Some(self.wait(pin!(next)).await?)
+        };
+        let first = match first {
+            Some(Some(Err(error))) => return Err(Rejection::Error(error)),
+            Some(Some(Ok(frame))) => stream::First::Frame(frame),
+            Some(None) => stream::First::End,
+            None => stream::First::NotYet,
+        };
+        let seq = first.seq();
+        let bytes_max = shared.limits.stream_write_bytes;
+        let body = GrpcBody::stream(package, dialect, first, updates, deadline, bytes_max, shared.metrics.clone());
+        let mut response = status::success(body);
+        if let Some(seq) = seq {
+            response.headers_mut().insert(FIRST_EVENT_ID, seq.into());
         }
+        Ok(response)
     }
-}
 
-async fn serve<B>(
-    shared: &Shared,
-    agent: &Mounted,
-    called: &Called<'_>,
-    head: &Head<'_>,
-    body: B,
-) -> Result<Response<ReplyBody>, Refused>
-where
-    B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
-{
-    let package = called.package;
-    head.note.agent(agent);
-    // Authentication looks at metadata alone, before a byte of the body is read.
-    let identity = shared.identify(head)?;
-    let verdict = shared.dialect(agent, head, Door::Grpc(package));
-    let dialect = verdict.map_err(|Refusal { error, .. }| error)?.dialect;
-    let deadline = deadline(head.headers)?;
-    let message = {
-        let reading = pin!(read_message(shared, head.headers, body));
-        before(deadline, reading).await
-    };
-    let message = message.unwrap_or_else(|| Err(Refused::InGrpc(Ending::deadline(package))))?;
-    let decoded = package.read_call(called.method, message, &shared.decode_limits)?;
-    let mut caller = shared.caller(agent, &identity, decoded.tenant.as_deref(), dialect, head)?;
-    caller.takes_frames = true;
-    let resumes = caller.last_event_id.is_some();
-    let mut calling = Calling::begin(head.note, agent, caller, decoded.request);
-    let reply = {
-        let replying = pin!(calling.reply());
-        before(deadline, replying).await
-    };
-    let Some(reply) = reply else {
-        return Err(Refused::InGrpc(Ending::deadline(package)));
-    };
-    let mut response = match reply {
-        Ok(Reply::Stream(updates)) => stream(shared, package, dialect, updates, deadline, resumes).await?,
-        Ok(reply) => whole(agent, package, reply)?,
-        Err(error) => return Err(Refused::InWords(error)),
-    };
-    calling.mark(dialect, &mut response);
-    Ok(response)
+    fn error(&self, error: &ProtocolError) -> Response<ReplyBody> {
+        refused(self.package, error)
+    }
+
+    fn marks(&self, refused: bool) -> bool {
+        !refused
+    }
 }
 
 /// Waits at most until the caller's own deadline; none if it passed. What is waited for stays where it is: it would be
@@ -175,14 +199,14 @@ async fn before<T>(deadline: Option<Instant>, waiting: Pin<&mut impl Future<Outp
 }
 
 /// Reads the one message of a call. Its limit is the limit of a body over the other bindings.
-async fn read_message<B>(shared: &Shared, headers: &HeaderMap, body: B) -> Result<Bytes, Refused>
+async fn read_message<B>(shared: &Shared, headers: &HeaderMap, body: B) -> Result<Bytes, Rejection>
 where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
     let encoding = headers.get(ENCODING).map(HeaderValue::as_bytes).filter(|encoding| *encoding != b"identity");
     if let Some(encoding) = encoding {
-        return Err(Refused::InGrpc(Ending::unknown_encoding(&String::from_utf8_lossy(encoding))));
+        return Err(Ending::unknown_encoding(&String::from_utf8_lossy(encoding)).into());
     }
     let bytes_max = shared.limits.body_bytes_max;
     let too_large = || ProtocolError::TooLarge { what: "message".into(), bytes_max: bytes_max as u64 };
@@ -197,55 +221,7 @@ where
         ProtocolError::TooLarge { .. } => too_large(),
         error => error,
     })?;
-    frame::unframe(body).map_err(Refused::InGrpc)
-}
-
-/// The answer of a call that has one.
-fn whole(agent: &Mounted, package: Package, reply: Reply) -> Result<Response<ReplyBody>, Refused> {
-    // Only the server knows the addresses it is reached at.
-    let reply = match reply {
-        Reply::Card(card) => {
-            Reply::Card(AgentCard { supported_interfaces: agent.interfaces.clone(), ..(*card).clone() }.into())
-        }
-        reply => reply,
-    };
-    let message = frame::framed(|out| package.write_reply(&reply, out)).map_err(Refused::InGrpc)?;
-    Ok(respond::success(GrpcBody::whole(message)))
-}
-
-/// The answer of a call that goes on. Messages of gRPC carry no number of their own, so the head of the answer has that of the
-/// first one, and from there a client counts. The first update is at hand at once, unless the agent may yet answer with a
-/// message; a stream that is resumed may have none for long, and whoever resumes knows the number already.
-async fn stream(
-    shared: &Shared,
-    package: Package,
-    dialect: Dialect,
-    mut updates: UpdateStream,
-    deadline: Option<Instant>,
-    resumes: bool,
-) -> Result<Response<ReplyBody>, Refused> {
-    let next = std::future::poll_fn(|cx| updates.as_mut().poll_next(cx));
-    let patience = Duration::from_millis(u64::from(shared.limits.first_update_wait_ms));
-    let first = if resumes {
-        let until = deadline.map_or(Instant::now() + patience, |deadline| deadline.min(Instant::now() + patience));
-        timeout_at(until, next).await.ok()
-    } else {
-        Some(before(deadline, pin!(next)).await.ok_or(Refused::InGrpc(Ending::deadline(package)))?)
-    };
-    let first = match first {
-        Some(Some(Err(error))) => return Err(Refused::InWords(error)),
-        Some(Some(Ok(frame))) => stream::First::Frame(frame),
-        Some(None) => stream::First::End,
-        None => stream::First::NotYet,
-    };
-    let seq = first.seq();
-    let bytes_max = shared.limits.stream_write_bytes;
-    let body = GrpcBody::stream(package, dialect, first, updates, deadline, bytes_max, shared.metrics.clone());
-    let mut response = respond::success(body);
-    if let Some(seq) = seq {
-        response.headers_mut().insert(FIRST_EVENT_ID, seq.into());
-    }
-    Ok(response)
+    Ok(frame::unframe(body)?)
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
-//! How a call ends: a code, a text and details, in the trailers after the messages, or in the head of an answer without any.
+//! The heads of answers, and how a call ends: a code, a text and details, in the trailers after the messages, or in the head of an answer without any.
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Response, header};
 use switchboard_core::dialect::{Package, codes, vocabulary_of_package};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Vocabulary;
 
-use crate::server::edge::header_names::grpc::{MESSAGE, STATUS, STATUS_DETAILS};
+use super::stream::GrpcBody;
+use crate::server::edge::header_names::grpc::{ACCEPT_ENCODING, MESSAGE, STATUS, STATUS_DETAILS};
+use crate::server::edge::respond::ReplyBody;
 
 /// The end of a call.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,7 +17,7 @@ pub(super) struct Ending {
     /// In base64; empty for none.
     details: String,
     /// Whether the caller is asked who it is.
-    pub(super) challenges: bool,
+    challenges: bool,
 }
 
 impl Ending {
@@ -100,4 +102,27 @@ pub(super) fn escaped(text: &str) -> Vec<u8> {
         }
     }
     out
+}
+
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+
+/// An answer whose messages follow.
+pub(super) fn success(body: GrpcBody) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::Grpc(Box::new(body)));
+    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
+    response
+}
+
+/// An answer without messages: its head is also its end.
+pub(super) fn ended(ending: &Ending) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::Empty);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, GRPC);
+    // Asked for by the specification where the encoding was the trouble, and right everywhere else.
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    if ending.challenges {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"switchboard\""));
+    }
+    ending.write(headers);
+    response
 }

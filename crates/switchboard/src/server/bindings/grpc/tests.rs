@@ -1,10 +1,9 @@
 //! Tables of what stands around the messages of gRPC.
 
 use http::{HeaderMap, HeaderValue, header};
-use switchboard_core::dialect::Package;
 use tokio::time::Duration;
 
-use super::call::{Called, parse_timeout};
+use super::deadline::parse_timeout;
 use super::frame::{framed, unframe};
 use super::status::escaped;
 use super::{is_call, takes_protobuf};
@@ -28,28 +27,6 @@ fn a_call_is_known_by_its_content_type() {
         assert!(!called || takes_protobuf(&headers) == protobuf, "{kind}");
     }
     assert!(!is_call(&HeaderMap::new()));
-}
-
-#[test]
-fn a_path_names_agent_service_and_method() {
-    let called =
-        |agent: Option<&'static str>, package, method| Some(Called { agent: agent.map(Into::into), package, method });
-    for (path, expected) in [
-        ("/lf.a2a.v1.A2AService/GetTask", called(None, Package::V1_0, "GetTask")),
-        ("/a2a.v1.A2AService/GetTask", called(None, Package::V0_3, "GetTask")),
-        ("/base/lf.a2a.v1.A2AService/GetTask", called(None, Package::V1_0, "GetTask")),
-        ("/agents/a%20b/a2a.v1.A2AService/X", called(Some("a b"), Package::V0_3, "X")),
-        ("/base/agents/x/lf.a2a.v1.A2AService/X", called(Some("x"), Package::V1_0, "X")),
-        ("/baself.a2a.v1.A2AService/X", None),
-        ("/A2AService/X", None),
-        ("/lf.a2a.v1.A2AService/X/", None),
-        ("/lf.a2a.v1.A2AService", None),
-        ("/agents/%ff/lf.a2a.v1.A2AService/X", None),
-        ("/", None),
-        ("", None),
-    ] {
-        assert_eq!(Called::parse(path, "/base"), expected, "{path}");
-    }
 }
 
 #[test]

@@ -10,96 +10,99 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use http_body::Body;
-use switchboard_core::call::Reply;
+use switchboard_core::call::{Reply, UpdateStream};
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::detect::{Door, Refusal};
+use switchboard_core::dialect::detect::{Door, Verdict};
+use switchboard_core::dialect::json::Decoded;
 use switchboard_core::error::ProtocolError;
 
-use crate::server::bindings::sse::{Framing, SseBody};
-use crate::server::bindings::{Calling, check_content_type};
+use super::envelope::Envelope;
+use super::sse::{Framing, SseBody};
+use super::{Binding, Rejection, check_content_type, read_body};
 use crate::server::cards;
-use crate::server::edge::body::{ReplyBody, read};
-use crate::server::edge::note::Binding;
+use crate::server::edge::paths::{RestPlace, TaskVerb};
 use crate::server::edge::percent::query_pairs;
-use crate::server::edge::respond::{A2A_JSON, JSON, events, http_error, json, not_allowed};
-use crate::server::edge::route::RestPlace;
-use crate::server::edge::shared::{Head, Mounted, Shared};
+use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, events, http_error, json, not_allowed};
+use crate::server::edge::shared::{Incoming, Mounted, Shared};
 
-/// A place of the binding, and the door it was entered by.
-pub(crate) struct At<'a> {
-    pub(crate) door: Door<'a>,
+pub(crate) struct HttpJson {
+    door: Door<'static>,
     /// The tenant in the path.
-    pub(crate) tenant: Option<Cow<'a, str>>,
-    pub(crate) place: RestPlace<'a>,
+    tenant: Option<String>,
+    place: RestPlace,
+    dialect: Dialect,
+    content_type: HeaderValue,
 }
 
-pub(crate) async fn serve<B>(
-    shared: &Shared,
-    agent: &Mounted,
-    head: &Head<'_>,
-    method: &Method,
-    At { door, tenant, place }: At<'_>,
-    body: B,
-) -> Response<ReplyBody>
-where
-    B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
-{
-    let refuse_in =
-        |dialect: Dialect, error: ProtocolError| http_error(dialect, &error, content_type(dialect, head.headers));
-    head.note.binding(Binding::HttpJson);
-    head.note.agent(agent);
-    let identity = match shared.identify(head) {
-        Ok(identity) => identity,
-        Err(error) => return refuse_in(shared.spelling(agent, head, door), error),
-    };
-    let dialect = match shared.dialect(agent, head, door) {
-        Ok(verdict) => verdict.dialect,
-        Err(Refusal { dialect, error }) => return refuse_in(dialect, error),
-    };
-    let refuse = |error: ProtocolError| refuse_in(dialect, error);
-    if let Some(allowed) = wrong_verb(method, &place) {
-        let method = format!("{method} {:.200}", head.uri.path());
-        let error = ProtocolError::MethodNotFound { method, hint: None };
-        return not_allowed(dialect, &error, allowed, content_type(dialect, head.headers));
+impl HttpJson {
+    /// A place of the binding as 1.0 has it, or 0.3, and the tenant in its path.
+    pub(crate) fn new(door: Door<'static>, tenant: Option<String>, place: RestPlace) -> Self {
+        Self { door, tenant, place, dialect: Dialect::V1_0, content_type: A2A_JSON }
     }
-    let body = if *method == Method::POST {
-        if let Err(error) = check_content_type(head.headers) {
-            return refuse(error);
+}
+
+impl Binding for HttpJson {
+    fn door(&self) -> Option<Door<'static>> {
+        Some(self.door)
+    }
+
+    fn learn(&mut self, request: &Incoming<'_, '_>, verdict: Verdict, _: &Envelope<'_>) {
+        self.dialect = verdict.dialect;
+        self.content_type = content_type(verdict.dialect, request.head.headers);
+    }
+
+    fn check(&mut self, request: &Incoming<'_, '_>) -> Result<(), Rejection> {
+        let head = &request.head;
+        if let Some(allowed) = wrong_verb(head.method, &self.place) {
+            let method = format!("{} {:.200}", head.method, head.uri.path());
+            let error = ProtocolError::MethodNotFound { method, hint: None };
+            return Err(not_allowed(self.dialect, &error, allowed, self.content_type.clone()).into());
         }
-        let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
-        match read(head.headers, body, shared.limits.body_bytes_max, patience).await {
-            Ok(body) => body,
-            Err(error) => return refuse(error),
+        match *head.method == Method::POST {
+            true => Ok(check_content_type(head.headers)?),
+            false => Ok(()),
         }
-    } else {
-        Bytes::new()
-    };
-    let begin = || {
-        let query = head.uri.query().unwrap_or_default();
+    }
+
+    async fn read<B>(&mut self, request: &Incoming<'_, '_>, body: B) -> Result<Bytes, Rejection>
+    where
+        B: Body<Data = Bytes> + Send + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        match *request.head.method == Method::POST {
+            true => Ok(read_body(request, body, request.shared.limits.body_bytes_max).await?),
+            false => Ok(Bytes::new()),
+        }
+    }
+
+    fn decode(&mut self, request: &Incoming<'_, '_>, _: &Envelope<'_>, body: &Bytes) -> Result<Decoded, Rejection> {
+        let query = request.head.uri.query().unwrap_or_default();
         let pairs = query_pairs(query).ok_or_else(|| ProtocolError::invalid("query", "is not valid UTF-8"))?;
         // No compat dialect has these places, so what is not in 1.0 is in 0.3.
-        let decode = if dialect == Dialect::V1_0 { v1_0::decode } else { v0_3::decode };
-        let (named, request) = decode(method, place, &pairs, &body, &shared.decode_limits)?;
-        let tenant = tenant.map(Cow::into_owned).or(named);
-        let caller = shared.caller(agent, &identity, tenant.as_deref(), dialect, head)?;
-        Ok(Calling::begin(head.note, agent, caller, request))
-    };
-    let mut calling = match begin() {
-        Ok(calling) => calling,
-        Err(error) => return refuse(error),
-    };
-    let mut response = match calling.reply().await {
-        Ok(Reply::Stream(updates)) => {
-            let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
-            let (bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
-            events(SseBody::new(updates, Framing::HttpJson, dialect, keep_alive, bytes, metrics))
-        }
-        Ok(reply) => answer(agent, dialect, &reply, content_type(dialect, head.headers)),
-        Err(error) => http_error(dialect, &error, content_type(dialect, head.headers)),
-    };
-    calling.mark(dialect, &mut response);
-    response
+        let decode = if self.dialect == Dialect::V1_0 { v1_0::decode } else { v0_3::decode };
+        let place = std::mem::replace(&mut self.place, RestPlace::Tasks);
+        let decoded = decode(request.head.method, place, &pairs, body, &request.shared.decode_limits)?;
+        Ok(Decoded { tenant: self.tenant.take().or(decoded.tenant), ..decoded })
+    }
+
+    fn reply(&mut self, agent: &Mounted, reply: Reply) -> Result<Response<ReplyBody>, Rejection> {
+        Ok(answer(agent, self.dialect, &reply, self.content_type.clone()))
+    }
+
+    async fn stream(
+        &mut self,
+        shared: &Shared,
+        _: &Mounted,
+        updates: UpdateStream,
+    ) -> Result<Response<ReplyBody>, Rejection> {
+        let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
+        let (bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
+        Ok(events(SseBody::new(updates, Framing::HttpJson, self.dialect, keep_alive, bytes, metrics)))
+    }
+
+    fn error(&self, error: &ProtocolError) -> Response<ReplyBody> {
+        http_error(self.dialect, error, self.content_type.clone())
+    }
 }
 
 fn answer(agent: &Mounted, dialect: Dialect, reply: &Reply, content_type: HeaderValue) -> Response<ReplyBody> {
@@ -135,11 +138,13 @@ fn content_type(dialect: Dialect, headers: &HeaderMap) -> HeaderValue {
 }
 
 /// The verbs a place takes, if this is not one of them.
-fn wrong_verb(method: &Method, place: &RestPlace<'_>) -> Option<&'static str> {
+fn wrong_verb(method: &Method, place: &RestPlace) -> Option<&'static str> {
     let allowed = match place {
-        RestPlace::SendMessage | RestPlace::StreamMessage | RestPlace::Task { verb: Some("cancel"), .. } => "POST",
+        RestPlace::SendMessage | RestPlace::StreamMessage | RestPlace::Task { verb: Some(TaskVerb::Cancel), .. } => {
+            "POST"
+        }
         // The proto says GET, the text of the spec says POST; clients send either.
-        RestPlace::Task { verb: Some(_), .. } => "GET, POST",
+        RestPlace::Task { verb: Some(TaskVerb::Subscribe), .. } => "GET, POST",
         RestPlace::Tasks | RestPlace::Task { verb: None, .. } | RestPlace::ExtendedCard => "GET",
         RestPlace::PushConfigs { .. } => "GET, POST",
         RestPlace::PushConfig { .. } => "GET, DELETE",

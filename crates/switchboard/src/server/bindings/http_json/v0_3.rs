@@ -1,51 +1,49 @@
 //! Requests as 0.3 has them, under `/v1`: ids in the path, ProtoJSON in the body.
 
-use std::borrow::Cow;
-
 use http::Method;
 use switchboard_core::call::Request;
-use switchboard_core::dialect::json::{DecodeLimits, check_id};
+use switchboard_core::dialect::json::{DecodeLimits, Decoded, check_id};
 use switchboard_core::dialect::v0_3::rest;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::TaskId;
 
 use super::Pairs;
-use crate::server::edge::route::RestPlace;
+use crate::server::edge::paths::{RestPlace, TaskVerb};
 
-/// The tenant a request names, and the request.
+/// A request, and the tenant it names.
 pub(super) fn decode(
     method: &Method,
-    place: RestPlace<'_>,
+    place: RestPlace,
     pairs: &Pairs<'_>,
     body: &[u8],
     limits: &DecodeLimits,
-) -> Result<(Option<String>, Request), ProtocolError> {
+) -> Result<Decoded, ProtocolError> {
     let query =
         |names: &[&str]| pairs.iter().find(|(key, _)| names.contains(&key.as_ref())).map(|(_, value)| value.as_ref());
-    let task_id = |id: Cow<'_, str>| -> Result<TaskId, ProtocolError> {
-        check_id("id", &id, limits)?;
-        Ok(TaskId::from(id.as_ref()))
+    let task_id = |id: TaskId| -> Result<TaskId, ProtocolError> {
+        check_id("id", id.as_str(), limits)?;
+        Ok(id)
     };
     let request = match place {
         RestPlace::SendMessage => {
             let (tenant, send) = rest::decode_send_body(body, limits)?;
-            return Ok((tenant, Request::SendMessage(send.into())));
+            return Ok(Decoded { tenant, request: Request::SendMessage(send.into()) });
         }
         RestPlace::StreamMessage => {
             let (tenant, send) = rest::decode_send_body(body, limits)?;
-            return Ok((tenant, Request::SendStreamingMessage(send.into())));
+            return Ok(Decoded { tenant, request: Request::SendStreamingMessage(send.into()) });
         }
-        RestPlace::Task { id, verb: Some("cancel") } => {
+        RestPlace::Task { id, verb: Some(TaskVerb::Cancel) } => {
             let (tenant, metadata) = rest::decode_cancel_body(body, limits)?;
-            return Ok((tenant, Request::CancelTask { id: task_id(id)?, metadata }));
+            return Ok(Decoded { tenant, request: Request::CancelTask { id: task_id(id)?, metadata } });
         }
-        RestPlace::Task { id, verb: Some(_) } => {
+        RestPlace::Task { id, verb: Some(TaskVerb::Subscribe) } => {
             let (tenant, _) = rest::decode_cancel_body(body, limits)?;
-            return Ok((tenant, Request::SubscribeToTask { id: task_id(id)? }));
+            return Ok(Decoded { tenant, request: Request::SubscribeToTask { id: task_id(id)? } });
         }
         RestPlace::PushConfigs { task_id: id } if *method == Method::POST => {
             let (tenant, config) = rest::decode_push_config_body(task_id(id)?, body, limits)?;
-            return Ok((tenant, Request::CreatePushConfig(config.into())));
+            return Ok(Decoded { tenant, request: Request::CreatePushConfig(config.into()) });
         }
         RestPlace::Tasks => {
             let hint = "A2A 0.3 has no way to list tasks; 1.0 has: GET /tasks with header A2A-Version: 1.0";
@@ -62,8 +60,8 @@ pub(super) fn decode(
             Request::ListPushConfigs { task_id: task_id(id)?, page_size: None, page_token: None }
         }
         RestPlace::PushConfig { task_id: id, id: config } => {
-            check_id("id", &config, limits)?;
-            let (task_id, id) = (task_id(id)?, config.as_ref().into());
+            check_id("id", config.as_str(), limits)?;
+            let (task_id, id) = (task_id(id)?, config);
             if *method == Method::DELETE {
                 Request::DeletePushConfig { task_id, id }
             } else {
@@ -72,5 +70,5 @@ pub(super) fn decode(
         }
         RestPlace::ExtendedCard => Request::GetExtendedAgentCard,
     };
-    Ok((query(&["tenant"]).map(str::to_owned), request))
+    Ok(Decoded { tenant: query(&["tenant"]).map(str::to_owned), request })
 }
