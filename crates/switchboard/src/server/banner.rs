@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use crate::server::edge::admit::is_loopback_host;
+use crate::server::edge::authenticate::Authentication;
 use crate::server::edge::origins::reachable;
 use crate::server::edge::shared::Shared;
 
@@ -26,6 +27,8 @@ pub struct Banner {
     pub(crate) agents: Vec<(String, String)>,
     pub(crate) data: String,
     pub(crate) tokens: usize,
+    /// Whether the application decides who calls.
+    pub(crate) asks_application: bool,
     /// The file of the certificate.
     pub(crate) certificate: Option<String>,
     /// The texts of the lines to paste: for a plain call, and for a stream if the default agent streams.
@@ -52,6 +55,7 @@ impl Banner {
             agents: agents.collect(),
             data: shared.data.clone(),
             tokens: shared.authentication.tokens(),
+            asks_application: matches!(shared.authentication, Authentication::Custom(_)),
             certificate: shared.tls.as_ref().and_then(|tls| Some(tls.certificate_file()?.display().to_string())),
             stream: streams.then(|| send.clone()),
             send,
@@ -88,6 +92,11 @@ impl Banner {
         let url = Some(&self.public_url).filter(|url| **url != self.url && !is_local(url)).cloned();
         let places: Vec<String> = [address, url].into_iter().flatten().collect();
         let reach = places.join(" or ");
+        if self.asks_application {
+            let from =
+                if places.is_empty() { ", from this machine".to_owned() } else { format!(" who can reach {reach}") };
+            return format!("whom the application lets in{from}");
+        }
         match (self.tokens, places.is_empty()) {
             (0, true) => "everybody on this machine, and nobody else; they share all tasks".to_owned(),
             (0, false) => format!("anyone who can reach {reach}, without a token; they share all tasks"),

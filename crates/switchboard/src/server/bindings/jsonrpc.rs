@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use http_body::Body;
 use switchboard_core::call::{BoxFuture, Caller, Reply, Request, UpdateStream};
 use switchboard_core::dialect::detect::Verdict;
 use switchboard_core::dialect::json::Decoded;
@@ -15,7 +14,7 @@ use switchboard_core::error::ProtocolError;
 use super::compat::{self, CompatBinding};
 use super::envelope::Envelope;
 use super::sse::{Framing, SseBody};
-use super::{Binding, Rejection, check_content_type, read_body};
+use super::{Binding, Rejection, check_content_type};
 use crate::server::cards;
 use crate::server::edge::respond::{JSON, ReplyBody, events, json, only_events, rpc_error};
 use crate::server::edge::shared::{Incoming, Mounted, Shared};
@@ -56,13 +55,20 @@ impl Binding for JsonRpc {
         Ok(check_content_type(request.head.headers)?)
     }
 
-    async fn read<B>(&mut self, request: &Incoming<'_, '_>, body: B) -> Result<Bytes, Rejection>
-    where
-        B: Body<Data = Bytes> + Send + Unpin,
-        B::Error: std::fmt::Display,
-    {
-        let read = read_body(request, body, request.shared.limits.body_bytes_max).await;
-        Ok(read.map_err(|error| as_invalid_request(error, request))?)
+    fn body_bytes_max(&self, request: &Incoming<'_, '_>) -> Option<usize> {
+        Some(request.shared.limits.body_bytes_max)
+    }
+
+    /// On `/a2a` a body that is too large is an invalid request, answered with HTTP 200: clients of that path read the error of
+    /// a JSON-RPC reply and nothing of any other. On the other paths of JSON-RPC it is HTTP 413.
+    fn unread(&self, request: &Incoming<'_, '_>, error: ProtocolError) -> Rejection {
+        let is_a2a = request.head.uri.path().trim_end_matches('/').ends_with("/a2a");
+        match error {
+            ProtocolError::TooLarge { bytes_max, .. } if is_a2a => {
+                ProtocolError::InvalidRequest { reason: format!("body exceeds {bytes_max} bytes") }.into()
+            }
+            error => error.into(),
+        }
     }
 
     fn open<'b>(&self, body: &'b [u8]) -> Result<Envelope<'b>, (ProtocolError, String)> {
@@ -140,19 +146,6 @@ impl Binding for JsonRpc {
 
     fn marks(&self, _: bool) -> bool {
         self.compat.is_none()
-    }
-}
-
-/// On `/a2a` a body that is too large is an invalid request, answered with HTTP 200: clients of that path read the error of
-/// a JSON-RPC reply and nothing of any other. On the other paths of JSON-RPC it is HTTP 413.
-fn as_invalid_request(error: ProtocolError, request: &Incoming<'_, '_>) -> ProtocolError {
-    match error {
-        ProtocolError::TooLarge { bytes_max, .. }
-            if request.head.uri.path().trim_end_matches('/').ends_with("/a2a") =>
-        {
-            ProtocolError::InvalidRequest { reason: format!("body exceeds {bytes_max} bytes") }
-        }
-        error => error,
     }
 }
 

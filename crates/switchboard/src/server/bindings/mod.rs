@@ -28,7 +28,7 @@ use crate::server::edge::authenticate::Identity;
 use crate::server::edge::dialect::{decide, spelling};
 use crate::server::edge::header_names::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, X_A2A_EXTENSIONS};
 use crate::server::edge::note::Note;
-use crate::server::edge::read::read;
+use crate::server::edge::read::read_while;
 use crate::server::edge::respond::ReplyBody;
 use crate::server::edge::shared::{Incoming, Mounted, Shared};
 use crate::server::operator::metrics::Operation;
@@ -47,11 +47,25 @@ pub(crate) trait Binding: Send + Sync {
     /// Checks verb and headers, once it is known who calls and before the body is read.
     fn check(&mut self, request: &Incoming<'_, '_>) -> Result<(), Rejection>;
 
-    /// Reads the body within its bounds.
-    fn read<B>(&mut self, request: &Incoming<'_, '_>, body: B) -> impl Future<Output = Result<Bytes, Rejection>> + Send
-    where
-        B: Body<Data = Bytes> + Send + Unpin,
-        B::Error: fmt::Display;
+    /// How many bytes of a body are read; none if there is no body to read.
+    fn body_bytes_max(&self, request: &Incoming<'_, '_>) -> Option<usize>;
+
+    /// Looks at what has come of the body so far; what is refused here is not read any further.
+    fn watch(&self, request: &Incoming<'_, '_>, come: &[u8]) -> Result<(), ProtocolError> {
+        let _ = (request, come);
+        Ok(())
+    }
+
+    /// How long the client may take to send its body.
+    fn patience(&self, request: &Incoming<'_, '_>) -> Duration {
+        Duration::from_secs(u64::from(request.shared.limits.body_read_s_max))
+    }
+
+    /// The refusal of a body that was not read.
+    fn unread(&self, request: &Incoming<'_, '_>, error: ProtocolError) -> Rejection {
+        let _ = request;
+        error.into()
+    }
 
     /// Opens the envelope around a call; a refusal comes with the id to answer it under. Without one there is nothing to do.
     fn open<'b>(&self, body: &'b [u8]) -> Result<Envelope<'b>, (ProtocolError, String)> {
@@ -131,10 +145,10 @@ impl From<Response<ReplyBody>> for Rejection {
 }
 
 impl Rejection {
-    fn response(self, binding: &impl Binding) -> Response<ReplyBody> {
+    fn boxed_response(self, binding: &impl Binding) -> Box<Response<ReplyBody>> {
         match self {
-            Self::Error(error) => binding.error(&error),
-            Self::Response(response) => *response,
+            Self::Error(error) => Box::new(binding.error(&error)),
+            Self::Response(response) => response,
         }
     }
 }
@@ -157,61 +171,74 @@ fn learn_spelling(binding: &mut impl Binding, request: &Incoming<'_, '_>, id: &s
 
 /// Takes a request in: checks its head, reads and decodes its body, and calls the agent. The dialect is decided here, once: before
 /// the body is read if the path tells it, and else from the method in the body.
-pub(crate) async fn begin<'a, P, B>(
+pub(crate) fn begin<'a, P, B>(
     binding: &mut P,
     request: &Incoming<'a, '_>,
     identity: &Identity,
     body: B,
-) -> Result<Calling<'a>, Response<ReplyBody>>
+) -> impl Future<Output = Result<Calling<'a>, Box<Response<ReplyBody>>>> + Send
 where
     P: Binding,
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: fmt::Display,
 {
-    let mut dialect = None;
-    let decide = |binding: &mut P, door: Door<'_>, envelope: &Envelope<'_>| match decide(request, door) {
-        Ok(verdict) => {
-            binding.learn(request, verdict, envelope);
-            Ok(verdict.dialect)
+    // A block and not an `async fn`, which would hold each of its arguments twice.
+    async move {
+        let mut dialect = None;
+        let decide = |binding: &mut P, door: Door<'_>, envelope: &Envelope<'_>| match decide(request, door) {
+            Ok(verdict) => {
+                binding.learn(request, verdict, envelope);
+                Ok(verdict.dialect)
+            }
+            Err(Refusal { dialect, error }) => {
+                binding.learn(request, Verdict { dialect, is_open: false }, envelope);
+                Err(Box::new(binding.error(&error)))
+            }
+        };
+        if let Some(door) = binding.door() {
+            dialect = Some(decide(binding, door, &Envelope::NONE)?);
         }
-        Err(Refusal { dialect, error }) => {
-            binding.learn(request, Verdict { dialect, is_open: false }, envelope);
-            Err(binding.error(&error))
+        let refuse = |binding: &mut P, rejection: Rejection| {
+            if dialect.is_none() {
+                learn_spelling(binding, request, Envelope::NONE.id);
+            }
+            rejection.boxed_response(binding)
+        };
+        if let Err(rejection) = binding.check(request) {
+            return Err(refuse(binding, rejection));
         }
-    };
-    if let Some(door) = binding.door() {
-        dialect = Some(decide(binding, door, &Envelope::NONE)?);
+        let body = match binding.body_bytes_max(request) {
+            None => Bytes::new(),
+            Some(bytes_max) => {
+                let watch = |come: &[u8]| binding.watch(request, come);
+                let patience = binding.patience(request);
+                match read_while(request.head.headers, body, bytes_max, patience, watch).await {
+                    Ok(body) => body,
+                    Err(error) => {
+                        let rejection = binding.unread(request, error);
+                        return Err(refuse(binding, rejection));
+                    }
+                }
+            }
+        };
+        let envelope = match binding.open(&body) {
+            Ok(envelope) => envelope,
+            Err((error, id)) => {
+                learn_spelling(binding, request, &id);
+                return Err(Box::new(binding.error(&error)));
+            }
+        };
+        let dialect = match dialect {
+            Some(dialect) => dialect,
+            None => decide(binding, envelope.door(), &envelope)?,
+        };
+        let called = binding.decode(request, &envelope, &body).and_then(|decoded| {
+            let mut caller = request.caller(identity, decoded.tenant.as_deref(), dialect)?;
+            binding.set_caller(&mut caller);
+            Ok(Calling::begin(binding, request.head.note, request.agent, caller, decoded.request))
+        });
+        called.map_err(|rejection| rejection.boxed_response(binding))
     }
-    let refuse = |binding: &mut P, rejection: Rejection| {
-        if dialect.is_none() {
-            learn_spelling(binding, request, Envelope::NONE.id);
-        }
-        rejection.response(binding)
-    };
-    if let Err(rejection) = binding.check(request) {
-        return Err(refuse(binding, rejection));
-    }
-    let body = match binding.read(request, body).await {
-        Ok(body) => body,
-        Err(rejection) => return Err(refuse(binding, rejection)),
-    };
-    let envelope = match binding.open(&body) {
-        Ok(envelope) => envelope,
-        Err((error, id)) => {
-            learn_spelling(binding, request, &id);
-            return Err(binding.error(&error));
-        }
-    };
-    let dialect = match dialect {
-        Some(dialect) => dialect,
-        None => decide(binding, envelope.door(), &envelope)?,
-    };
-    let called = binding.decode(request, &envelope, &body).and_then(|decoded| {
-        let mut caller = request.caller(identity, decoded.tenant.as_deref(), dialect)?;
-        binding.set_caller(&mut caller);
-        Ok(Calling::begin(binding, request.head.note, request.agent, caller, decoded.request))
-    });
-    called.map_err(|rejection| rejection.response(binding))
 }
 
 /// Waits for the agent and encodes what it says.
@@ -219,7 +246,7 @@ pub(crate) async fn finish<P: Binding>(
     binding: &mut P,
     shared: &Shared,
     agent: &Mounted,
-    mut calling: Calling<'_>,
+    calling: &mut Calling<'_>,
 ) -> Response<ReplyBody> {
     let reply = {
         let replying = pin!(calling.reply());
@@ -232,21 +259,11 @@ pub(crate) async fn finish<P: Binding>(
         Err(rejection) => Err(rejection),
     };
     let refused = answered.is_err();
-    let mut response = answered.unwrap_or_else(|rejection| rejection.response(binding));
+    let mut response = answered.unwrap_or_else(|rejection| *rejection.boxed_response(binding));
     if binding.marks(refused) {
         calling.mark(&mut response);
     }
     response
-}
-
-/// Reads a body of at most `bytes_max` bytes within the time that a client may take.
-pub(crate) async fn read_body<B>(request: &Incoming<'_, '_>, body: B, bytes_max: usize) -> Result<Bytes, ProtocolError>
-where
-    B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: fmt::Display,
-{
-    let patience = Duration::from_secs(u64::from(request.shared.limits.body_read_s_max));
-    read(request.head.headers, body, bytes_max, patience).await
 }
 
 /// A call that has been handed to its agent. What was asked is no longer held here, so waiting costs little memory.

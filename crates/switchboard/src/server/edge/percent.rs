@@ -2,40 +2,22 @@
 
 use std::borrow::Cow;
 
-/// Percent-decodes one segment; none if what it spells is not text.
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// All that RFC 3986 does not call unreserved.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Percent-decodes one segment; none if an escape is not one, or what it spells is not text.
 pub(crate) fn decode(segment: &str) -> Option<Cow<'_, str>> {
-    if !segment.contains('%') {
-        return Some(Cow::Borrowed(segment));
-    }
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        if first != b'%' {
-            bytes.push(first);
-            rest = after;
-            continue;
-        }
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        let (high, low) = (digit(*after.first()?)?, digit(*after.get(1)?)?);
-        bytes.push(high << 4 | low);
-        rest = &after[2..];
-    }
-    String::from_utf8(bytes).ok().map(Cow::Owned)
+    let is_escape =
+        |after: &str| after.as_bytes().first_chunk::<2>().is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
+    let escapes_fit = segment.split('%').skip(1).all(is_escape);
+    escapes_fit.then(|| percent_decode_str(segment).decode_utf8().ok()).flatten()
 }
 
 /// Percent-encodes one segment, or one value of a query.
 pub(crate) fn encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            _ => {
-                let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0').to_ascii_uppercase();
-                out.extend(['%', digit(byte >> 4), digit(byte & 15)]);
-            }
-        }
-    }
-    out
+    utf8_percent_encode(text, ESCAPED).to_string()
 }
 
 /// The pairs of a query string, decoded; none if what they spell is not text.

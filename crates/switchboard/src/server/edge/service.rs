@@ -188,13 +188,13 @@ where
             let shared = &*underway.shared;
             let request = Incoming { shared, agent: &agent, mount, head: head(&parts, &underway.note) };
             let identity = shared.authentication.identity(&identified);
-            let begun = bindings::begin(&mut binding, &request, identity, body).await;
+            let mut begun = bindings::begin(&mut binding, &request, identity, body).await;
             // The connection reads the next request into the same memory.
             drop(parts);
             drop(identified);
-            let response = match begun {
+            let response = match &mut begun {
                 Ok(calling) => bindings::finish(&mut binding, shared, &agent, calling).await,
-                Err(response) => response,
+                Err(response) => std::mem::take(&mut **response),
             };
             let response = stamp.on(shared, response);
             Ok(underway.answered(response))

@@ -22,7 +22,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode};
-use http_body::Body;
 use switchboard_core::call::{BoxFuture, Caller, Owner, Reply, Request, UpdateStream};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::Verdict;
@@ -31,7 +30,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::TaskId;
 
 use super::envelope::Envelope;
-use super::{Binding, Rejection, check_content_type, read_body};
+use super::{Binding, Rejection, check_content_type};
 use crate::server::cards::Subject;
 use crate::server::edge::note::Refused;
 use crate::server::edge::respond::{JSON, ReplyBody, events, json, not_allowed, with_hints};
@@ -319,16 +318,9 @@ impl Binding for CompatBinding {
         Ok(())
     }
 
-    async fn read<B>(&mut self, request: &Incoming<'_, '_>, body: B) -> Result<Bytes, Rejection>
-    where
-        B: Body<Data = Bytes> + Send + Unpin,
-        B::Error: std::fmt::Display,
-    {
-        if self.place.verb() != Method::POST.as_str() {
-            return Ok(Bytes::new());
-        }
-        let bytes_max = self.compat.body_bytes_max(request.shared, request.agent);
-        Ok(read_body(request, body, bytes_max).await?)
+    fn body_bytes_max(&self, request: &Incoming<'_, '_>) -> Option<usize> {
+        let posts = self.place.verb() == Method::POST.as_str();
+        posts.then(|| self.compat.body_bytes_max(request.shared, request.agent))
     }
 
     fn open<'b>(&self, body: &'b [u8]) -> Result<Envelope<'b>, (ProtocolError, String)> {

@@ -13,7 +13,6 @@ use std::pin::{Pin, pin};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
-use http_body::Body;
 use switchboard_core::call::{Caller, Reply, UpdateStream};
 use switchboard_core::dialect::detect::{Door, Verdict};
 use switchboard_core::dialect::json::Decoded;
@@ -29,7 +28,6 @@ use super::envelope::Envelope;
 use super::{Binding, Rejection};
 use crate::server::edge::header_names::grpc::{ENCODING, FIRST_EVENT_ID};
 use crate::server::edge::note::Refused;
-use crate::server::edge::read::read_while;
 use crate::server::edge::respond::{ReplyBody, text};
 use crate::server::edge::shared::{Incoming, Mounted, Shared};
 use crate::server::operator::metrics::Outcome;
@@ -107,22 +105,46 @@ impl Binding for Grpc {
     }
 
     fn check(&mut self, request: &Incoming<'_, '_>) -> Result<(), Rejection> {
-        self.deadline = deadline(request.head.headers)?;
-        Ok(())
+        let headers = request.head.headers;
+        self.deadline = deadline(headers)?;
+        let encoding = headers.get(ENCODING).map(HeaderValue::as_bytes).filter(|encoding| *encoding != b"identity");
+        match encoding {
+            Some(encoding) => Err(Ending::unknown_encoding(&String::from_utf8_lossy(encoding)).into()),
+            None => Ok(()),
+        }
     }
 
-    async fn read<B>(&mut self, request: &Incoming<'_, '_>, body: B) -> Result<Bytes, Rejection>
-    where
-        B: Body<Data = Bytes> + Send + Unpin,
-        B::Error: std::fmt::Display,
-    {
-        let reading = pin!(read_message(request.shared, request.head.headers, body));
-        self.wait(reading).await?
+    fn body_bytes_max(&self, request: &Incoming<'_, '_>) -> Option<usize> {
+        Some(request.shared.limits.body_bytes_max.saturating_add(frame::PREFIX_BYTES))
     }
 
-    fn decode(&mut self, request: &Incoming<'_, '_>, _: &Envelope<'_>, message: &Bytes) -> Result<Decoded, Rejection> {
+    /// A message says how long it is in its first bytes, and what is too long is not read any further.
+    fn watch(&self, request: &Incoming<'_, '_>, come: &[u8]) -> Result<(), ProtocolError> {
+        match frame::declared(come) {
+            Some(length) if length > request.shared.limits.body_bytes_max => Err(too_large(request)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn patience(&self, request: &Incoming<'_, '_>) -> Duration {
+        let patience = Duration::from_secs(u64::from(request.shared.limits.body_read_s_max));
+        self.deadline.map_or(patience, |deadline| patience.min(deadline.saturating_duration_since(Instant::now())))
+    }
+
+    fn unread(&self, request: &Incoming<'_, '_>, error: ProtocolError) -> Rejection {
+        match error {
+            ProtocolError::TooLarge { .. } => too_large(request).into(),
+            _ if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
+                Ending::deadline(self.package).into()
+            }
+            error => error.into(),
+        }
+    }
+
+    fn decode(&mut self, request: &Incoming<'_, '_>, _: &Envelope<'_>, body: &Bytes) -> Result<Decoded, Rejection> {
+        let message = frame::unframe(body.clone())?;
         let method = request.head.uri.path().rsplit('/').next().unwrap_or_default();
-        Ok(self.package.read_call(method, message.clone(), &request.shared.decode_limits)?)
+        Ok(self.package.read_call(method, message, &request.shared.decode_limits)?)
     }
 
     fn set_caller(&mut self, caller: &mut Caller) {
@@ -198,30 +220,10 @@ async fn before<T>(deadline: Option<Instant>, waiting: Pin<&mut impl Future<Outp
     }
 }
 
-/// Reads the one message of a call. Its limit is the limit of a body over the other bindings.
-async fn read_message<B>(shared: &Shared, headers: &HeaderMap, body: B) -> Result<Bytes, Rejection>
-where
-    B: Body<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Display,
-{
-    let encoding = headers.get(ENCODING).map(HeaderValue::as_bytes).filter(|encoding| *encoding != b"identity");
-    if let Some(encoding) = encoding {
-        return Err(Ending::unknown_encoding(&String::from_utf8_lossy(encoding)).into());
-    }
-    let bytes_max = shared.limits.body_bytes_max;
-    let too_large = || ProtocolError::TooLarge { what: "message".into(), bytes_max: bytes_max as u64 };
-    // A message says how long it is in its first bytes, and what is too long is not read any further.
-    let watch = |come: &[u8]| match frame::declared(come) {
-        Some(length) if length > bytes_max => Err(too_large()),
-        Some(_) | None => Ok(()),
-    };
-    let patience = Duration::from_secs(u64::from(shared.limits.body_read_s_max));
-    let body = read_while(headers, body, bytes_max.saturating_add(frame::PREFIX_BYTES), patience, watch).await;
-    let body = body.map_err(|error| match error {
-        ProtocolError::TooLarge { .. } => too_large(),
-        error => error,
-    })?;
-    Ok(frame::unframe(body)?)
+/// The limit of a message is the limit of a body over the other bindings.
+fn too_large(request: &Incoming<'_, '_>) -> ProtocolError {
+    let bytes_max = request.shared.limits.body_bytes_max as u64;
+    ProtocolError::TooLarge { what: "message".into(), bytes_max }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The heads of answers, and how a call ends: a code, a text and details, in the trailers after the messages, or in the head of an answer without any.
 
 use http::{HeaderMap, HeaderValue, Response, header};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use switchboard_core::dialect::{Package, codes, vocabulary_of_package};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Vocabulary;
@@ -91,17 +92,9 @@ impl Ending {
 const OK: HeaderValue = HeaderValue::from_static("0");
 
 /// `grpc-message` is text in percent-encoding: all but printable ASCII, and the percent sign itself.
-pub(super) fn escaped(text: &str) -> Vec<u8> {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    let mut out = Vec::with_capacity(text.len());
-    for byte in text.bytes() {
-        if matches!(byte, b' '..=b'~') && byte != b'%' {
-            out.push(byte);
-        } else {
-            out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-        }
-    }
-    out
+pub(super) fn escaped(text: &str) -> String {
+    const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
+    utf8_percent_encode(text, ESCAPED).to_string()
 }
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");

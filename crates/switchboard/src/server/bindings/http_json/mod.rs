@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use http_body::Body;
 use switchboard_core::call::{Reply, UpdateStream};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::{Door, Verdict};
@@ -18,7 +17,7 @@ use switchboard_core::error::ProtocolError;
 
 use super::envelope::Envelope;
 use super::sse::{Framing, SseBody};
-use super::{Binding, Rejection, check_content_type, read_body};
+use super::{Binding, Rejection, check_content_type};
 use crate::server::cards;
 use crate::server::edge::paths::{RestPlace, TaskVerb};
 use crate::server::edge::percent::query_pairs;
@@ -64,15 +63,8 @@ impl Binding for HttpJson {
         }
     }
 
-    async fn read<B>(&mut self, request: &Incoming<'_, '_>, body: B) -> Result<Bytes, Rejection>
-    where
-        B: Body<Data = Bytes> + Send + Unpin,
-        B::Error: std::fmt::Display,
-    {
-        match *request.head.method == Method::POST {
-            true => Ok(read_body(request, body, request.shared.limits.body_bytes_max).await?),
-            false => Ok(Bytes::new()),
-        }
+    fn body_bytes_max(&self, request: &Incoming<'_, '_>) -> Option<usize> {
+        (*request.head.method == Method::POST).then_some(request.shared.limits.body_bytes_max)
     }
 
     fn decode(&mut self, request: &Incoming<'_, '_>, _: &Envelope<'_>, body: &Bytes) -> Result<Decoded, Rejection> {
