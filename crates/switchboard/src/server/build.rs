@@ -24,7 +24,7 @@ use super::edge::tokens::is_short;
 use super::host::{Host, MountedEndpoint};
 use super::limits::ServerLimits;
 use super::serve_error::ServeError;
-use super::server::Server;
+use super::serving::Server;
 use super::transport::tls::Tls;
 use crate::outbound::{GuardedClient, OutboundPolicy};
 

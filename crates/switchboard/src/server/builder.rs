@@ -27,7 +27,7 @@ use crate::outbound::SigningSecrets;
 /// What a server serves under one name.
 pub(crate) enum Served {
     /// Run by the server's own engine.
-    Agent(AgentBuilder),
+    Agent(Box<AgentBuilder>),
     Endpoint(String, Arc<dyn Endpoint>),
 }
 
@@ -112,7 +112,7 @@ impl ServerBuilder {
     /// Adds an agent, served under `/agents/{slug}`. The first one is the default and also served at the root.
     #[must_use]
     pub fn agent(mut self, agent: AgentBuilder) -> Self {
-        self.served.push(Served::Agent(agent));
+        self.served.push(Served::Agent(Box::new(agent)));
         self
     }
 

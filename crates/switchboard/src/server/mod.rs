@@ -16,7 +16,7 @@ mod host;
 mod limits;
 mod operator;
 mod serve_error;
-mod server;
+mod serving;
 mod transport;
 
 pub use banner::Banner;
@@ -35,7 +35,7 @@ pub use limits::ServerLimits;
 #[cfg(feature = "sqlite")]
 pub use operator::offline::OfflineOutbox;
 pub use serve_error::{ServeError, ServeErrorKind};
-pub use server::{Server, ServerHandle};
+pub use serving::{Server, ServerHandle};
 pub use transport::listener::Bound;
 pub use transport::tls::{Tls, TlsError};
 

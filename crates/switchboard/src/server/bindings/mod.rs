@@ -171,6 +171,7 @@ fn learn_spelling(binding: &mut impl Binding, request: &Incoming<'_, '_>, id: &s
 
 /// Takes a request in: checks its head, reads and decodes its body, and calls the agent. The dialect is decided here, once: before
 /// the body is read if the path tells it, and else from the method in the body.
+#[expect(clippy::manual_async_fn, reason = "an `async fn` holds each of its arguments twice")]
 pub(crate) fn begin<'a, P, B>(
     binding: &mut P,
     request: &Incoming<'a, '_>,
@@ -182,7 +183,6 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: fmt::Display,
 {
-    // A block and not an `async fn`, which would hold each of its arguments twice.
     async move {
         let mut dialect = None;
         let decide = |binding: &mut P, door: Door<'_>, envelope: &Envelope<'_>| match decide(request, door) {

@@ -28,6 +28,7 @@ where
 }
 
 /// As [`read`], but shows `watch` what has come so far, whenever more of it comes: what it refuses is not read further.
+#[expect(clippy::manual_async_fn, reason = "an `async fn` holds each of its arguments twice")]
 pub(crate) fn read_while<B>(
     headers: &HeaderMap,
     mut body: B,
@@ -39,7 +40,6 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: fmt::Display,
 {
-    // A block and not an `async fn`, which would hold each of its arguments twice.
     async move {
         let too_large = ProtocolError::TooLarge { what: "request body".into(), bytes_max: bytes_max as u64 };
         // A body that was wrapped on its way may have forgotten its length.
