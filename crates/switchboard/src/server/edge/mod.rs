@@ -2,7 +2,7 @@
 //! `authenticate` (who calls), `read` (the body, within bounds) and `respond`. `service` runs them in order.
 //!
 //! Beside them: `paths` (what a path names), `dialect` (which version), `tokens`, `shared` and `sites` (what all requests use),
-//! `note`, `access_log`, `line_budget` and `request_id` (what is counted and logged about a request).
+//! `note`, `access_log` and `line_budget` (what is counted and logged about a request).
 
 pub(crate) mod access_log;
 pub(crate) mod admit;
@@ -16,7 +16,6 @@ pub(crate) mod paths;
 pub(crate) mod percent;
 pub(crate) mod read;
 pub(crate) mod rebased;
-pub(crate) mod request_id;
 pub(crate) mod respond;
 pub(crate) mod route;
 pub(crate) mod service;

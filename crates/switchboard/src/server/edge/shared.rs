@@ -15,7 +15,7 @@ use crate::server::bindings::compat::AgentCompat;
 use crate::server::cards::ServedCards;
 use crate::server::downloads::Downloads;
 use crate::server::edge::access_log::AccessLog;
-use crate::server::edge::admit::{Cors, Gate};
+use crate::server::edge::admit::{Cors, Gate, RequestIds};
 use crate::server::edge::authenticate::{Authentication, Identity};
 use crate::server::edge::header_names::{
     A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS,
@@ -24,7 +24,6 @@ use crate::server::edge::line_budget::LineBudget;
 use crate::server::edge::note::Note;
 use crate::server::edge::origins::Origins;
 use crate::server::edge::percent::query_pairs;
-use crate::server::edge::request_id::RequestIds;
 use crate::server::edge::route::MountPath;
 use crate::server::limits::ServerLimits;
 use crate::server::operator::Operations;

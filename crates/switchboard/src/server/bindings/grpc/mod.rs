@@ -1,9 +1,7 @@
 //! The gRPC binding: two services, `lf.a2a.v1.A2AService` of A2A 1.0 and `a2a.v1.A2AService` of 0.3, on the port of everything
 //! else and told apart from it by their content type. A call goes the same way as over the other bindings; what is gRPC's own
-//! is in `deadline`, `frame` (messages on the wire), `status` (heads, and how a call ends), `stream`
-//! (the bodies of answers).
+//! is in `frame` (messages on the wire), `status` (heads, and how a call ends) and `stream` (the bodies of answers).
 
-mod deadline;
 mod frame;
 mod status;
 pub(crate) mod stream;
@@ -21,12 +19,11 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::AgentCard;
 use tokio::time::{Duration, Instant, timeout_at};
 
-use self::deadline::deadline;
 use self::status::Ending;
 use self::stream::GrpcBody;
 use super::envelope::Envelope;
 use super::{Binding, Rejection};
-use crate::server::edge::header_names::grpc::{ENCODING, FIRST_EVENT_ID};
+use crate::server::edge::header_names::grpc::{ENCODING, FIRST_EVENT_ID, TIMEOUT};
 use crate::server::edge::note::Refused;
 use crate::server::edge::respond::{ReplyBody, text};
 use crate::server::edge::shared::{Incoming, Mounted, Shared};
@@ -224,6 +221,34 @@ async fn before<T>(deadline: Option<Instant>, waiting: Pin<&mut impl Future<Outp
 fn too_large(request: &Incoming<'_, '_>) -> ProtocolError {
     let bytes_max = request.shared.limits.body_bytes_max as u64;
     ProtocolError::TooLarge { what: "message".into(), bytes_max }
+}
+
+/// Until when the caller waits, from `grpc-timeout`: up to eight digits and a unit.
+fn deadline(headers: &HeaderMap) -> Result<Option<Instant>, ProtocolError> {
+    let Some(value) = headers.get(TIMEOUT) else { return Ok(None) };
+    let timeout = value.to_str().ok().and_then(parse_timeout);
+    let timeout = timeout.ok_or_else(|| ProtocolError::InvalidRequest {
+        reason: "grpc-timeout must be up to eight digits and one of H, M, S, m, u, n".to_owned(),
+    })?;
+    Ok(Instant::now().checked_add(timeout))
+}
+
+fn parse_timeout(text: &str) -> Option<Duration> {
+    let unit = text.chars().last().filter(char::is_ascii)?;
+    let digits = &text[..text.len() - 1];
+    if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let number: u64 = digits.parse().ok()?;
+    match unit {
+        'H' => Some(Duration::from_secs(number * 3600)),
+        'M' => Some(Duration::from_secs(number * 60)),
+        'S' => Some(Duration::from_secs(number)),
+        'm' => Some(Duration::from_millis(number)),
+        'u' => Some(Duration::from_micros(number)),
+        'n' => Some(Duration::from_nanos(number)),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

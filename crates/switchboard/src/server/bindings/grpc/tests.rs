@@ -3,10 +3,9 @@
 use http::{HeaderMap, HeaderValue, header};
 use tokio::time::Duration;
 
-use super::deadline::parse_timeout;
 use super::frame::{framed, unframe};
 use super::status::escaped;
-use super::{is_call, takes_protobuf};
+use super::{is_call, parse_timeout, takes_protobuf};
 
 #[test]
 fn a_call_is_known_by_its_content_type() {
