@@ -13,6 +13,7 @@ use axum::response::Response;
 use http::request::Parts;
 use http_body_util::BodyExt;
 use switchboard::call::BoxFuture;
+use switchboard::model::SecurityScheme;
 use switchboard::{Authenticator, Identity, IdentityFromExtensions, ProtocolError, Server, Tokens};
 use tower::ServiceExt;
 
@@ -136,6 +137,17 @@ async fn an_identity_that_a_layer_has_found_is_taken_and_without_one_nobody_come
         assert_eq!(response.status(), expected, "{user:?}");
         soon(response.into_body().collect()).await.unwrap();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn cards_say_what_the_application_takes() {
+    let cookie =
+        SecurityScheme::ApiKey { description: None, location: "cookie".to_owned(), name: "session".to_owned() };
+    let server = Server::builder().agent(echo()).authenticate(Users::default()).security_scheme("session", cookie);
+    let card = Edge::new(server).get("/.well-known/agent-card.json").await.json();
+    assert_eq!(card["securityRequirements"], serde_json::json!([{"schemes": {"session": {}}}]));
+    let silent = edge(&Users::default()).get("/.well-known/agent-card.json").await.json();
+    assert_eq!(silent.get("securityRequirements"), None);
 }
 
 #[tokio::test]

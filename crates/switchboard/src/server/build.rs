@@ -68,6 +68,7 @@ impl ServerBuilder {
         let public_url = self.check()?;
         let is_public = public_url.as_ref().and_then(Uri::host).is_some_and(|host| !is_loopback_host(host));
         let (authentication, has_short_key) = self.authentication(is_public)?;
+        let schemes = security_schemes(&authentication, std::mem::take(&mut self.security_schemes));
         let served = std::mem::take(&mut self.served);
         let mut registered = Vec::new();
         let mut mounts = Vec::new();
@@ -75,7 +76,7 @@ impl ServerBuilder {
             match served {
                 Served::Agent(agent) => {
                     mounts.push((agent.slug_name().to_owned(), Arc::new(agent.settings().clone()), None));
-                    registered.push(agent.register(|card| declare_security(card, &authentication)));
+                    registered.push(agent.register(|card| declare_security(card, &schemes)));
                 }
                 Served::Endpoint(name, endpoint) => {
                     mounts.push((name, Arc::new(AgentSettings::of_mounted()), Some(endpoint)));
@@ -101,7 +102,7 @@ impl ServerBuilder {
             let endpoint = match endpoint {
                 Some(endpoint) => {
                     let mut card = AgentCard::clone(&endpoint.card());
-                    declare_security(&mut card, &authentication);
+                    declare_security(&mut card, &schemes);
                     Arc::new(MountedEndpoint::new(endpoint, card, host.supervisor().clone()))
                 }
                 None => host.engine()?.endpoint(&name)?,
@@ -218,17 +219,32 @@ impl ServerBuilder {
     }
 }
 
-/// The card states what is really enforced. What an authenticator of the application enforces only the application knows.
-fn declare_security(card: &mut AgentCard, authentication: &Authentication) {
-    if let Authentication::Tokens(_) = authentication {
-        let bearer = SecurityScheme::Http {
-            description: Some("A token given out by the operator of this server".to_owned()),
-            scheme: "Bearer".to_owned(),
-            bearer_format: None,
-        };
-        card.security_schemes = vec![("bearer".to_owned(), bearer)];
-        let requirement = SecurityRequirement { schemes: vec![("bearer".to_owned(), Vec::new())] };
-        card.security_requirements = vec![requirement];
+/// What cards say that callers must present. What an authenticator of the application takes only the application knows.
+fn security_schemes(
+    authentication: &Authentication,
+    declared: Vec<(String, SecurityScheme)>,
+) -> Vec<(String, SecurityScheme)> {
+    match authentication {
+        Authentication::Open(_) => Vec::new(),
+        Authentication::Custom(_) => declared,
+        Authentication::Tokens(_) => {
+            let bearer = SecurityScheme::Http {
+                description: Some("A token given out by the operator of this server".to_owned()),
+                scheme: "Bearer".to_owned(),
+                bearer_format: None,
+            };
+            vec![("bearer".to_owned(), bearer)]
+        }
+    }
+}
+
+/// The card states what is really enforced.
+fn declare_security(card: &mut AgentCard, schemes: &[(String, SecurityScheme)]) {
+    if !schemes.is_empty() {
+        card.security_schemes = schemes.to_vec();
+        let requirement =
+            |(name, _): &(String, SecurityScheme)| SecurityRequirement { schemes: vec![(name.clone(), Vec::new())] };
+        card.security_requirements = schemes.iter().map(requirement).collect();
     }
 }
 

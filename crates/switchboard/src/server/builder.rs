@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use switchboard_core::call::Endpoint;
 use switchboard_core::dialect::Dialect;
+use switchboard_core::model::SecurityScheme;
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::TASKS_MAX_DEFAULT as MEMORY_TASKS_MAX_DEFAULT;
 use switchboard_engine::ports::Store;
@@ -40,13 +41,14 @@ impl Served {
     }
 }
 
-/// Puts a [`Server`] together.
+/// Puts a [`Server`](crate::Server) together.
 pub struct ServerBuilder {
     pub(super) served: Vec<Served>,
     pub(super) store: StoreChoice,
     pub(super) public_url: Option<String>,
     pub(super) tokens: Option<Tokens>,
     pub(super) authenticator: Option<Arc<dyn Authenticator>>,
+    pub(super) security_schemes: Vec<(String, SecurityScheme)>,
     pub(super) api_key: Option<ApiKey>,
     pub(super) allow_unauthenticated: bool,
     pub(super) tenants: Vec<String>,
@@ -73,6 +75,7 @@ impl ServerBuilder {
             public_url: None,
             tokens: None,
             authenticator: None,
+            security_schemes: Vec::new(),
             api_key: None,
             allow_unauthenticated: false,
             tenants: Vec::new(),
@@ -219,8 +222,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Speaks TLS on the port, and nothing else: [`Server::bind`] with this certificate and key. A service that you mount
-    /// in a server of yours ([`Server::into_service`]) leaves it to that server.
+    /// Speaks TLS on the port, and nothing else: [`Server::bind`](crate::Server::bind) with this certificate and key. A service that you mount
+    /// in a server of yours ([`Server::into_service`](crate::Server::into_service)) leaves it to that server.
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
@@ -235,13 +238,21 @@ impl ServerBuilder {
     }
 
     /// Has an [`Authenticator`] decide who calls: the login of your application, in place of [tokens](Self::tokens) and of an
-    /// [API key](Self::api_key). The card then declares the security that [`AgentBuilder::security`](crate::AgentBuilder) says.
+    /// [API key](Self::api_key). What callers must present, the cards say only if [`security_scheme`](Self::security_scheme) does.
     ///
     /// [`IdentityFromExtensions`](crate::IdentityFromExtensions) is for applications that have authenticated a request in a layer
     /// around the server.
     #[must_use]
     pub fn authenticate(mut self, authenticator: impl Authenticator) -> Self {
         self.authenticator = Some(Arc::new(authenticator));
+        self
+    }
+
+    /// Declares on every card how callers of [`authenticate`](Self::authenticate) prove who they are; of several schemes, any one
+    /// is enough. Servers with tokens declare those themselves.
+    #[must_use]
+    pub fn security_scheme(mut self, name: impl Into<String>, scheme: SecurityScheme) -> Self {
+        self.security_schemes.push((name.into(), scheme));
         self
     }
 
