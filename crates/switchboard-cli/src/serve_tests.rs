@@ -153,7 +153,7 @@ fn what_the_configuration_says_of_a_run_holds() {
         let config = settle(layers, &environment, nowhere).unwrap();
         let server =
             with_rules(Server::builder().memory(), config, &environment, &ServedAt::default()).build().unwrap();
-        let agents = server.engine().agents();
+        let agents = server.engine().unwrap().agents();
         let traits = agents[0].source.traits();
         assert_eq!((traits.effects, traits.run_max), (effects, run_max.map(Duration::from_secs)));
     }

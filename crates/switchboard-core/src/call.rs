@@ -47,6 +47,8 @@ pub struct Caller {
     pub owner: Owner,
     /// False for the one anonymous principal.
     pub authenticated: bool,
+    /// What the credential was issued for. Endpoints decide what a scope allows; the engine asks for none.
+    pub scopes: Vec<String>,
     /// The dialect the call came in; push configs remember it.
     pub dialect: Dialect,
     /// Extension URIs the client asked for.
@@ -68,6 +70,7 @@ impl Caller {
         Self {
             owner: Owner::default(),
             authenticated: false,
+            scopes: Vec::new(),
             dialect: Dialect::V1_0,
             extensions: Vec::new(),
             idempotency_key: None,

@@ -37,9 +37,9 @@ pub use serve::{Serve, serve};
 pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
-    A2aService, AccessLog, Banner, Bound, CardForm, Compat, Cors, CorvidOptions, ProtocolBinding, RESERVED,
-    SelectoolsOptions, ServeError, ServeErrorKind, Server, ServerBuilder, ServerHandle, ServerLimits, Tls, TlsError,
-    Tokens, TokensError,
+    A2aService, AccessLog, Authenticator, Banner, Bound, CardForm, Compat, Cors, CorvidOptions, Identity,
+    IdentityFromExtensions, ProtocolBinding, RESERVED, SelectoolsOptions, ServeError, ServeErrorKind, Server,
+    ServerBuilder, ServerHandle, ServerLimits, Tls, TlsError, Tokens, TokensError,
 };
 #[cfg(feature = "server")]
 pub use signals::{Hangups, StopSignals, hangups, stop_signal};

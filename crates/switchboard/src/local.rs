@@ -67,7 +67,9 @@ impl Sent {
 }
 
 impl Local {
-    pub(crate) fn new(endpoint: Arc<dyn Endpoint>) -> Self {
+    /// A client of any endpoint, calling as nobody in particular.
+    #[must_use]
+    pub fn new(endpoint: Arc<dyn Endpoint>) -> Self {
         Self { endpoint, caller: Caller::anonymous() }
     }
 

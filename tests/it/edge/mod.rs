@@ -5,6 +5,7 @@
 mod accept;
 mod access_log;
 mod agent_native;
+mod any_endpoint;
 mod asked_under;
 mod auth;
 mod bad_bodies;
@@ -38,6 +39,7 @@ mod nexus;
 mod one_conversation;
 mod ops;
 mod outbox;
+mod own_login;
 mod own_words;
 mod paths;
 mod reading_across;

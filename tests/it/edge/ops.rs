@@ -22,10 +22,10 @@ async fn a_server_that_takes_up_old_runs_is_not_ready_yet() {
     use switchboard::Server;
     // Nothing was started, so nothing was taken up.
     let server = Server::builder().agent(crate::support::edge::echo()).build().unwrap();
-    assert_eq!(server.engine().readiness(), switchboard_engine::Readiness::Recovering);
+    assert_eq!(server.engine().unwrap().readiness(), switchboard_engine::Readiness::Recovering);
     let local = server.local("echo").unwrap();
     local.send_text("hello").await.unwrap();
-    assert_eq!(server.engine().readiness(), switchboard_engine::Readiness::Ready);
+    assert_eq!(server.engine().unwrap().readiness(), switchboard_engine::Readiness::Ready);
 }
 
 #[tokio::test(start_paused = true)]

@@ -69,7 +69,7 @@ impl Answer {
 impl Edge {
     pub(crate) fn new(builder: ServerBuilder) -> Self {
         let server = builder.public_url_or("http://127.0.0.1:8080").build().unwrap();
-        let engine = server.engine().clone();
+        let engine = server.engine().unwrap().clone();
         Self { service: server.into_service().unwrap(), engine, _limit: Arc::new(Limit::new()) }
     }
 

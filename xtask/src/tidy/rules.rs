@@ -102,9 +102,21 @@ pub(super) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "bindings do not know each other",
-        rooms: &["crates/switchboard/src/server"],
+        rooms: &["crates/switchboard/src/server/bindings"],
         law: Apart(&["jsonrpc", "http_json", "grpc"]),
         because: "they meet in the Endpoint below them; a shortcut between two would be a second meaning",
+    },
+    Wall {
+        name: "the edge knows no engine",
+        rooms: &[
+            "crates/switchboard/src/server/bindings",
+            "crates/switchboard/src/server/cards",
+            "crates/switchboard/src/server/downloads",
+            "crates/switchboard/src/server/edge",
+            "crates/switchboard/src/server/transport",
+        ],
+        law: Never(&["switchboard_engine::Engine", "switchboard_engine::engine", "switchboard_stores"]),
+        because: "the server serves any Endpoint; what an engine has beside calls comes through the ports that the host implements",
     },
     Wall {
         name: "stores are chosen at the edge",

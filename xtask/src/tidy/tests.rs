@@ -86,7 +86,11 @@ mod walls {
             ),
             (
                 "bindings do not know each other",
-                &[("crates/switchboard/src/server/grpc.rs", "use super::jsonrpc::Envelope;")],
+                &[("crates/switchboard/src/server/bindings/grpc.rs", "use super::jsonrpc::Envelope;")],
+            ),
+            (
+                "the edge knows no engine",
+                &[("crates/switchboard/src/server/edge/service.rs", "use switchboard_engine::{Engine, Readiness};")],
             ),
             ("stores are chosen at the edge", &[("crates/switchboard-engine/src/a.rs", "use switchboard_stores::S;")]),
             ("the binary is the end of the line", &[("bench/src/main.rs", "use switchboard_cli::serve;")]),

@@ -4,9 +4,10 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use super::context::Shared;
-use super::gate::is_loopback_host;
-use super::origins::reachable;
+use crate::server::edge::admit::is_loopback_host;
+use crate::server::edge::authenticate::Authentication;
+use crate::server::edge::origins::reachable;
+use crate::server::edge::shared::Shared;
 
 const CARD: &str = "/.well-known/agent-card.json";
 
@@ -17,24 +18,26 @@ const FRESH_ID: &str = r#"'"$(date +%s%N)$RANDOM"'"#;
 #[derive(Clone, Debug)]
 pub struct Banner {
     /// The address that the port has.
-    pub(super) addr: SocketAddr,
+    pub(crate) addr: SocketAddr,
     /// The URL of the port itself.
-    pub(super) url: String,
+    pub(crate) url: String,
     /// The URL that clients use; the port's own if there is no other.
-    pub(super) public_url: String,
+    pub(crate) public_url: String,
     /// The name and the card of each agent, the default one first.
-    pub(super) agents: Vec<(String, String)>,
-    pub(super) data: String,
-    pub(super) tokens: usize,
+    pub(crate) agents: Vec<(String, String)>,
+    pub(crate) data: String,
+    pub(crate) tokens: usize,
+    /// Whether the application decides who calls.
+    pub(crate) asks_application: bool,
     /// The file of the certificate.
-    pub(super) certificate: Option<String>,
+    pub(crate) certificate: Option<String>,
     /// The texts of the lines to paste: for a plain call, and for a stream if the default agent streams.
-    pub(super) send: String,
-    pub(super) stream: Option<String>,
+    pub(crate) send: String,
+    pub(crate) stream: Option<String>,
 }
 
 impl Banner {
-    pub(super) fn of(shared: &Shared, addr: SocketAddr, url: &str) -> Self {
+    pub(crate) fn of(shared: &Shared, addr: SocketAddr, url: &str) -> Self {
         let site = &shared.own_site;
         let agents = site.agents.iter().enumerate().map(|(place, agent)| {
             let at = if place == 0 { shared.origins.own() } else { &agent.url };
@@ -51,7 +54,8 @@ impl Banner {
             public_url: shared.origins.own().to_owned(),
             agents: agents.collect(),
             data: shared.data.clone(),
-            tokens: shared.door.tokens(),
+            tokens: shared.authentication.tokens(),
+            asks_application: matches!(shared.authentication, Authentication::Custom(_)),
             certificate: shared.tls.as_ref().and_then(|tls| Some(tls.certificate_file()?.display().to_string())),
             stream: streams.then(|| send.clone()),
             send,
@@ -88,6 +92,11 @@ impl Banner {
         let url = Some(&self.public_url).filter(|url| **url != self.url && !is_local(url)).cloned();
         let places: Vec<String> = [address, url].into_iter().flatten().collect();
         let reach = places.join(" or ");
+        if self.asks_application {
+            let from =
+                if places.is_empty() { ", from this machine".to_owned() } else { format!(" who can reach {reach}") };
+            return format!("whom the application lets in{from}");
+        }
         match (self.tokens, places.is_empty()) {
             (0, true) => "everybody on this machine, and nobody else; they share all tasks".to_owned(),
             (0, false) => format!("anyone who can reach {reach}, without a token; they share all tasks"),
@@ -153,7 +162,7 @@ fn authority(url: &str) -> &str {
 }
 
 /// A word as a shell reads it back.
-pub(super) fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+,:@%".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();

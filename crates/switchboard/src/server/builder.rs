@@ -1,77 +1,99 @@
-//! Putting a server together: agents, a store, who may call, and the address.
+//! The settings of a server: agents, a store, who may call, and the address. `build` checks them and puts the server together.
 
-use std::collections::HashSet;
 use std::fmt;
-use std::net::SocketAddr;
 #[cfg(feature = "sqlite")]
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use http::Uri;
+use switchboard_core::call::Endpoint;
 use switchboard_core::dialect::Dialect;
-use switchboard_core::model::{AgentCard, SecurityRequirement, SecurityScheme, Tenant, Timestamp};
+use switchboard_core::model::SecurityScheme;
 use switchboard_engine::limits::Limits;
-use switchboard_engine::memory::{MemoryStore, TASKS_MAX_DEFAULT as MEMORY_TASKS_MAX_DEFAULT};
-use switchboard_engine::ports::{Clock, Store};
-use switchboard_engine::system::SystemClock;
-use switchboard_engine::{Engine, Registered};
-use tokio::net::TcpListener;
+use switchboard_engine::memory::TASKS_MAX_DEFAULT as MEMORY_TASKS_MAX_DEFAULT;
+use switchboard_engine::ports::Store;
 
-use super::access_log::AccessLog;
-use super::agent_settings::AgentSettings;
-use super::api_key::{ApiKey, short_key};
-use super::auth::{Door, Tokens, is_short};
+use super::build::ApiKey;
 use super::cards::CardForm;
-use super::cors::Cors;
-use super::gate::is_loopback_host;
-use super::handle::ServerHandle;
-use super::interfaces::ProtocolBinding;
+use super::cards::interfaces::ProtocolBinding;
+use super::edge::access_log::AccessLog;
+use super::edge::admit::Cors;
+use super::edge::authenticate::Authenticator;
+use super::edge::tokens::Tokens;
+use super::host::StoreChoice;
 use super::limits::ServerLimits;
-use super::listener::Bound;
-use super::origins::{Origins, reachable};
-use super::routes::check_name;
-use super::serve_error::{ServeError, ServeErrorKind};
-use super::service::A2aService;
-use super::sites::choice;
-use super::tls::Tls;
+use super::transport::tls::Tls;
 use crate::agent::AgentBuilder;
-use crate::local::Local;
-use crate::outbound::{GuardedClient, OutboundPolicy, SigningSecrets};
+use crate::outbound::SigningSecrets;
 
-enum StoreChoice {
-    /// So many tasks at most.
-    Memory(usize),
-    #[cfg(feature = "sqlite")]
-    Sqlite(PathBuf, switchboard_stores::sqlite::SqliteOptions),
-    Given(Arc<dyn Store>),
+/// What a server serves under one name.
+pub(crate) enum Served {
+    /// Run by the server's own engine.
+    Agent(Box<AgentBuilder>),
+    Endpoint(String, Arc<dyn Endpoint>),
 }
 
-/// Puts a [`Server`] together.
+impl Served {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Agent(agent) => agent.slug_name(),
+            Self::Endpoint(name, _) => name,
+        }
+    }
+}
+
+/// Puts a [`Server`](crate::Server) together.
 pub struct ServerBuilder {
-    agents: Vec<AgentBuilder>,
-    store: StoreChoice,
-    public_url: Option<String>,
-    tokens: Option<Tokens>,
-    api_key: Option<ApiKey>,
-    allow_unauthenticated: bool,
-    tenants: Vec<String>,
-    outbound_allow: Vec<String>,
-    signing_secrets: Option<SigningSecrets>,
-    cors: Cors,
-    limits: ServerLimits,
-    engine_limits: Limits,
-    host_check: bool,
-    default_version: Option<Dialect>,
-    card_form: CardForm,
-    interfaces: Option<Vec<ProtocolBinding>>,
-    tls: Option<Tls>,
-    access_log: Option<AccessLog>,
-    log_completed_tasks: bool,
+    pub(super) served: Vec<Served>,
+    pub(super) store: StoreChoice,
+    pub(super) public_url: Option<String>,
+    pub(super) tokens: Option<Tokens>,
+    pub(super) authenticator: Option<Arc<dyn Authenticator>>,
+    pub(super) security_schemes: Vec<(String, SecurityScheme)>,
+    pub(super) api_key: Option<ApiKey>,
+    pub(super) allow_unauthenticated: bool,
+    pub(super) tenants: Vec<String>,
+    pub(super) outbound_allow: Vec<String>,
+    pub(super) signing_secrets: Option<SigningSecrets>,
+    pub(super) cors: Cors,
+    pub(super) limits: ServerLimits,
+    pub(super) engine_limits: Limits,
+    pub(super) host_check: bool,
+    pub(super) default_version: Option<Dialect>,
+    pub(super) card_form: CardForm,
+    pub(super) interfaces: Option<Vec<ProtocolBinding>>,
+    pub(super) tls: Option<Tls>,
+    pub(super) access_log: Option<AccessLog>,
+    pub(super) log_completed_tasks: bool,
 }
 
 impl ServerBuilder {
+    /// Begins with no agent and the memory store.
+    pub(super) fn new() -> Self {
+        Self {
+            served: Vec::new(),
+            store: StoreChoice::Memory(MEMORY_TASKS_MAX_DEFAULT),
+            public_url: None,
+            tokens: None,
+            authenticator: None,
+            security_schemes: Vec::new(),
+            api_key: None,
+            allow_unauthenticated: false,
+            tenants: Vec::new(),
+            outbound_allow: Vec::new(),
+            signing_secrets: None,
+            cors: Cors::default(),
+            limits: ServerLimits::default(),
+            engine_limits: Limits::default(),
+            host_check: false,
+            default_version: None,
+            card_form: CardForm::default(),
+            interfaces: None,
+            tls: None,
+            access_log: None,
+            log_completed_tasks: true,
+        }
+    }
+
     /// How many tasks [`ServerBuilder::memory`] keeps.
     pub const MEMORY_TASKS_MAX_DEFAULT: usize = MEMORY_TASKS_MAX_DEFAULT;
 
@@ -93,7 +115,55 @@ impl ServerBuilder {
     /// Adds an agent, served under `/agents/{slug}`. The first one is the default and also served at the root.
     #[must_use]
     pub fn agent(mut self, agent: AgentBuilder) -> Self {
-        self.agents.push(agent);
+        self.served.push(Served::Agent(Box::new(agent)));
+        self
+    }
+
+    /// Serves any [`Endpoint`] under `/agents/{name}`, beside the agents of this server or instead of them: a remote agent, a
+    /// gateway, a test double. The first agent or endpoint that was added is the default one and also served at the root.
+    ///
+    /// Every binding and dialect is served for it. Its card is read once, when the server is built, and shown with the
+    /// addresses of this server. Its tasks are its own: nothing of them is stored here, there are no downloads below
+    /// its path, and a server that only mounts endpoints opens no store. When the server stops, its streams end.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use switchboard::call::{BoxFuture, Caller, Endpoint, Reply, Request};
+    /// use switchboard::model::{AgentCard, Message, Part, Role};
+    /// use switchboard::{ProtocolError, Server};
+    ///
+    /// /// Answers every message with the same word.
+    /// struct Parrot;
+    ///
+    /// impl Endpoint for Parrot {
+    ///     fn call(&self, _: Caller, request: Request) -> BoxFuture<'_, Result<Reply, ProtocolError>> {
+    ///         Box::pin(async move {
+    ///             match request {
+    ///                 Request::SendMessage(_) => {
+    ///                     let word = Message::new(Role::Agent, "1", vec![Part::text("hello")]);
+    ///                     Ok(Reply::SentMessage(Arc::new(word)))
+    ///                 }
+    ///                 _ => Err(ProtocolError::unsupported("this parrot only answers")),
+    ///             }
+    ///         })
+    ///     }
+    ///
+    ///     fn card(&self) -> Arc<AgentCard> {
+    ///         Arc::new(AgentCard { name: "Parrot".to_owned(), ..AgentCard::default() })
+    ///     }
+    /// }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let server = Server::builder().mount("parrot", Arc::new(Parrot)).build()?;
+    /// let answer = server.local("parrot").unwrap().send_text("who is a good bird?").await.unwrap();
+    /// assert_eq!(answer.into_message().unwrap().text(), "hello");
+    /// # Ok::<(), switchboard::ServeError>(())
+    /// # }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn mount(mut self, name: impl Into<String>, endpoint: Arc<dyn Endpoint>) -> Self {
+        self.served.push(Served::Endpoint(name.into(), endpoint));
         self
     }
 
@@ -152,8 +222,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Speaks TLS on the port, and nothing else: [`Server::bind`] with this certificate and key. A service that you mount
-    /// in a server of yours ([`Server::into_service`]) leaves it to that server.
+    /// Speaks TLS on the port, and nothing else: [`Server::bind`](crate::Server::bind) with this certificate and key. A service that you mount
+    /// in a server of yours ([`Server::into_service`](crate::Server::into_service)) leaves it to that server.
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
@@ -164,6 +234,25 @@ impl ServerBuilder {
     #[must_use]
     pub fn tokens(mut self, tokens: Tokens) -> Self {
         self.tokens = Some(tokens);
+        self
+    }
+
+    /// Has an [`Authenticator`] decide who calls: the login of your application, in place of [tokens](Self::tokens) and of an
+    /// [API key](Self::api_key). What callers must present, the cards say only if [`security_scheme`](Self::security_scheme) does.
+    ///
+    /// [`IdentityFromExtensions`](crate::IdentityFromExtensions) is for applications that have authenticated a request in a layer
+    /// around the server.
+    #[must_use]
+    pub fn authenticate(mut self, authenticator: impl Authenticator) -> Self {
+        self.authenticator = Some(Arc::new(authenticator));
+        self
+    }
+
+    /// Declares on every card how callers of [`authenticate`](Self::authenticate) prove who they are; of several schemes, any one
+    /// is enough. Servers with tokens declare those themselves.
+    #[must_use]
+    pub fn security_scheme(mut self, name: impl Into<String>, scheme: SecurityScheme) -> Self {
+        self.security_schemes.push((name.into(), scheme));
         self
     }
 
@@ -270,362 +359,14 @@ impl ServerBuilder {
         self.default_version = Some(dialect);
         self
     }
-
-    /// Opens the store and puts everything together.
-    ///
-    /// # Errors
-    /// When something is configured wrongly or the store cannot be opened; the error says what and where.
-    pub fn build(self) -> Result<Server, ServeError> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        if self.agents.is_empty() {
-            return Err(ServeError::new("no agent was given; add one with ServerBuilder::agent"));
-        }
-        let mut names = HashSet::new();
-        for agent in &self.agents {
-            check_name("agent slug", agent.slug_name()).map_err(ServeError::new)?;
-            if !names.insert(agent.slug_name().to_owned()) {
-                return Err(ServeError::new(format!("two agents have the slug {:?}", agent.slug_name())));
-            }
-        }
-        for tenant in &self.tenants {
-            check_name("tenant", tenant).map_err(ServeError::new)?;
-        }
-        let public_url = self.public_url.as_deref().map(parse_public_url).transpose()?;
-        let is_public = public_url.as_ref().and_then(Uri::host).is_some_and(|host| !is_loopback_host(host));
-        if is_public && self.tokens.is_none() && self.api_key.is_none() && !self.allow_unauthenticated {
-            let url = self.public_url.unwrap_or_default();
-            return Err(ServeError::new(format!(
-                "the public URL {url:?} invites clients from other machines, and without tokens each of them could use every \
-                 agent and read every task; give out tokens (ServerBuilder::tokens), or call \
-                 ServerBuilder::allow_unauthenticated"
-            )));
-        }
-        for (at, agent) in self.agents.iter().enumerate() {
-            let choice = choice(agent.settings(), self.interfaces.as_deref(), self.card_form, at == 0);
-            choice.check(agent.slug_name(), public_url.as_ref()).map_err(ServeError::new)?;
-        }
-        let policy = OutboundPolicy::parse(&self.outbound_allow).map_err(ServeError::new)?;
-        let webhook = GuardedClient::new(policy).map_err(ServeError::new)?;
-        let webhook = match self.signing_secrets {
-            Some(secrets) if secrets.is_empty() => return Err(ServeError::new("the list of signing secrets is empty")),
-            Some(secrets) => webhook.signing(secrets, clock.clone()),
-            None => webhook,
-        };
-        let data = match &self.store {
-            StoreChoice::Memory(_) => "in memory, gone when it stops".to_owned(),
-            #[cfg(feature = "sqlite")]
-            StoreChoice::Sqlite(path, _) => path.display().to_string(),
-            StoreChoice::Given(_) => "in a store of its own".to_owned(),
-        };
-        let store: Arc<dyn Store> = match self.store {
-            StoreChoice::Memory(tasks_max) => {
-                // One that prunes in batches must be able to hold the task that is too many.
-                let Limits { retention_tasks_max, retention_tasks_batch, .. } = self.engine_limits;
-                let kept_max = retention_tasks_max.saturating_add(retention_tasks_batch);
-                let kept_max = usize::try_from(kept_max).unwrap_or(usize::MAX);
-                Arc::new(MemoryStore::new(clock.clone(), tasks_max.min(kept_max)))
-            }
-            #[cfg(feature = "sqlite")]
-            StoreChoice::Sqlite(path, options) => {
-                let opened = switchboard_stores::sqlite::SqliteStore::open(&path, clock.clone(), options);
-                Arc::new(opened.map_err(ServeError::store)?)
-            }
-            StoreChoice::Given(store) => store,
-        };
-        let api_key = self.api_key.map(ApiKey::read).transpose()?;
-        let has_short_key = api_key.as_deref().is_some_and(is_short);
-        if has_short_key {
-            if is_public {
-                return Err(short_key("the public URL is not a loopback address"));
-            }
-            tracing::warn!(
-                "the API key is shorter than 16 characters and can be guessed; use it on this machine alone"
-            );
-        }
-        let tokens = match (self.tokens, &api_key) {
-            (Some(tokens), _) if tokens.is_empty() => return Err(ServeError::new("the list of tokens is empty")),
-            (tokens, Some(key)) => {
-                let all = tokens.unwrap_or_default().with_api_key(key);
-                Some(all.map_err(|why| ServeError::new(format!("the API key {why}")))?)
-            }
-            (tokens, None) => tokens,
-        };
-        let door = match tokens {
-            Some(tokens) => Door::Tokens(tokens),
-            None => Door::open(self.tenants.into_iter().map(Tenant::from).collect()),
-        };
-        let engine = Engine::builder(store).clock(clock.clone()).webhook(Arc::new(webhook));
-        let mut engine = engine.limits(self.engine_limits).log_completed_tasks(self.log_completed_tasks);
-        let served = |agent: &AgentBuilder| (agent.slug_name().to_owned(), Arc::new(agent.settings().clone()));
-        let order = self.agents.iter().map(served).collect();
-        let open = door.is_open();
-        for agent in self.agents {
-            let registered: Registered = agent.register(|card| declare_security(card, open));
-            engine = engine.agent(registered);
-        }
-        let parts = Parts {
-            engine: engine.build(),
-            data,
-            order,
-            door,
-            cors: self.cors,
-            limits: self.limits,
-            public_url,
-            // With a key that can be guessed, only this machine may call, however the service is mounted.
-            host_check: self.host_check || has_short_key,
-            has_short_key,
-            allow_unauthenticated: self.allow_unauthenticated,
-            default_version: self.default_version,
-            card_form: self.card_form,
-            interfaces: self.interfaces,
-            tls: self.tls,
-            access_log: self.access_log,
-            since: clock.now(),
-        };
-        Ok(Server { parts, started: Arc::new(AtomicBool::new(false)) })
-    }
 }
 
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let agents: Vec<&str> = self.agents.iter().map(AgentBuilder::slug_name).collect();
+        let agents: Vec<&str> = self.served.iter().map(Served::name).collect();
         f.debug_struct("ServerBuilder")
             .field("agents", &agents)
             .field("public_url", &self.public_url)
             .finish_non_exhaustive()
     }
-}
-
-pub(super) struct Parts {
-    pub(super) engine: Engine,
-    /// Where the tasks are kept, in words.
-    pub(super) data: String,
-    /// Each agent and how it is served, the default one first.
-    pub(super) order: Vec<(String, Arc<AgentSettings>)>,
-    pub(super) door: Door,
-    pub(super) cors: Cors,
-    pub(super) limits: ServerLimits,
-    pub(super) public_url: Option<Uri>,
-    pub(super) host_check: bool,
-    /// Whether the one key of all callers can be guessed.
-    pub(super) has_short_key: bool,
-    /// Whether callers on other machines need no token.
-    pub(super) allow_unauthenticated: bool,
-    pub(super) default_version: Option<Dialect>,
-    pub(super) card_form: CardForm,
-    pub(super) interfaces: Option<Vec<ProtocolBinding>>,
-    pub(super) tls: Option<Tls>,
-    pub(super) access_log: Option<AccessLog>,
-    pub(super) since: Timestamp,
-}
-
-/// Agents, a store and the rules for calling them; not yet at any address.
-pub struct Server {
-    parts: Parts,
-    started: Arc<AtomicBool>,
-}
-
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let agents: Vec<&str> = self.parts.order.iter().map(|(slug, _)| slug.as_str()).collect();
-        f.debug_struct("Server").field("agents", &agents).finish_non_exhaustive()
-    }
-}
-
-impl Server {
-    /// Begins with no agent and the memory store.
-    #[must_use]
-    pub fn builder() -> ServerBuilder {
-        ServerBuilder {
-            agents: Vec::new(),
-            store: StoreChoice::Memory(MEMORY_TASKS_MAX_DEFAULT),
-            public_url: None,
-            tokens: None,
-            api_key: None,
-            allow_unauthenticated: false,
-            tenants: Vec::new(),
-            outbound_allow: Vec::new(),
-            signing_secrets: None,
-            cors: Cors::default(),
-            limits: ServerLimits::default(),
-            engine_limits: Limits::default(),
-            host_check: false,
-            default_version: None,
-            card_form: CardForm::default(),
-            interfaces: None,
-            tls: None,
-            access_log: None,
-            log_completed_tasks: true,
-        }
-    }
-
-    /// Takes the port.
-    ///
-    /// # Errors
-    /// When the address cannot be had. Also when other machines can reach it and callers need no token, unless
-    /// [`ServerBuilder::allow_unauthenticated`] says that this is meant.
-    pub async fn bind(mut self, addr: SocketAddr) -> Result<Bound, ServeError> {
-        let is_open = matches!(self.parts.door, Door::Open(_)) && !self.parts.allow_unauthenticated;
-        if is_open && !addr.ip().to_canonical().is_loopback() {
-            return Err(ServeError::new(format!(
-                "{addr} can be reached from other machines, and every client that reaches it could use every agent and read \
-                 every task; give out tokens (ServerBuilder::tokens), or call ServerBuilder::allow_unauthenticated"
-            )));
-        }
-        if self.parts.has_short_key && !addr.ip().is_loopback() {
-            return Err(short_key(&format!("{addr} is not a loopback address")));
-        }
-        let cannot = |error: std::io::Error| {
-            ServeError::caused(ServeErrorKind::Address, format!("cannot listen on {addr}: {error}"), error)
-        };
-        let listener = TcpListener::bind(addr).await.map_err(cannot)?;
-        let local_addr = listener.local_addr().map_err(cannot)?;
-        if local_addr.ip().is_loopback() {
-            self.parts.host_check = true;
-        }
-        self.start();
-        let (url, certified_host) = match &self.parts.tls {
-            None => (format!("http://{}", reachable(local_addr)), None),
-            Some(tls) => secure_url(tls, local_addr, self.parts.public_url.as_ref()),
-        };
-        let origins = Origins::of_port(url.clone(), local_addr.port());
-        let shared = Arc::new(self.parts.share(origins, certified_host));
-        Ok(Bound::new(listener, local_addr, url, shared))
-    }
-
-    /// The server as a tower service, for a server of yours. Needs a tokio runtime.
-    ///
-    /// The listener is yours, and so is the decision who can reach it: nothing here knows its address, so only a public URL
-    /// on another machine is refused without [tokens](ServerBuilder::tokens).
-    ///
-    /// # Errors
-    /// Without [`ServerBuilder::public_url`]: a service does not know the address at which it is mounted, and its cards
-    /// must name it.
-    pub fn into_service(self) -> Result<A2aService, ServeError> {
-        let Some(url) = self.parts.public_url.as_ref().map(Uri::to_string) else {
-            return Err(ServeError::new(
-                "the cards must name the address at which clients reach this server, and a mounted server does not know \
-                 it; set ServerBuilder::public_url, such as \"https://agents.example/a2a\", with the path of the mount",
-            ));
-        };
-        self.start();
-        Ok(A2aService::new(Arc::new(self.parts.share(Origins::fixed(url), None))))
-    }
-
-    /// The server as an axum router, to be nested in an app of yours or merged with it. Take a [handle](Self::handle)
-    /// first, so that the app can stop it in order.
-    ///
-    /// ```
-    /// use axum::{Router, routing::get};
-    /// use switchboard::{AgentBuilder, Server, Turn};
-    ///
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let echo = AgentBuilder::from_fn("Echo", |turn: Turn| async move { Ok(turn.answer(turn.text()).await?) });
-    /// let agents = Server::builder().agent(echo).public_url("http://127.0.0.1:3000/a2a").build()?;
-    /// let handle = agents.handle();
-    /// let app: Router = Router::new().route("/", get(|| async { "my app" })).nest("/a2a", agents.into_router()?);
-    /// // axum::serve(listener, app).with_graceful_shutdown(handle.drain_when(switchboard::stop_signal())).await?;
-    /// handle.shutdown(std::time::Duration::from_secs(10)).await;
-    /// # drop(app);
-    /// # Ok::<(), switchboard::ServeError>(())
-    /// # }).unwrap();
-    /// ```
-    ///
-    /// The listener is yours: [`Server::bind`] refuses an address that other machines can reach if callers need no token,
-    /// and here nothing can. Give out [tokens](ServerBuilder::tokens) before you listen beyond this machine.
-    ///
-    /// **Nested** under a path (`Router::nest`), it answers everything below that path; the public URL ends with the same
-    /// path. **Merged** (`Router::merge`), it answers what no route of the app does: it is the fallback of the app, which
-    /// therefore cannot have another one (axum panics), and a route of the app at `/` hides the JSON-RPC endpoint there
-    /// (clients find `/rpc` and `/a2a`, too). Requests that come by another path than the public URL's are answered, and
-    /// the log says once that cards and mount disagree.
-    ///
-    /// # Errors
-    /// As [`Server::into_service`].
-    pub fn into_router<S>(self) -> Result<axum::Router<S>, ServeError>
-    where
-        S: Clone + Send + Sync + 'static,
-    {
-        Ok(axum::Router::new().fallback_service(self.into_service()?))
-    }
-
-    /// Stops this server in order, wherever it is mounted by then.
-    #[must_use]
-    pub fn handle(&self) -> ServerHandle {
-        ServerHandle::new(self.parts.engine.clone())
-    }
-
-    /// An agent of this server, called in this process without a socket.
-    #[must_use]
-    pub fn local(&self, slug: &str) -> Option<Local> {
-        self.start();
-        self.parts.engine.endpoint(slug).map(Local::new)
-    }
-
-    /// The engine behind it, for those who need more.
-    #[must_use]
-    pub fn engine(&self) -> &Engine {
-        &self.parts.engine
-    }
-
-    /// Ends what [`Server::local`] started: as [`ServerHandle::shutdown`].
-    pub async fn shutdown(&self, grace: Duration) {
-        self.handle().shutdown(grace).await;
-    }
-
-    fn start(&self) {
-        if !self.started.swap(true, Ordering::AcqRel) {
-            self.parts.engine.start();
-        }
-    }
-}
-
-/// The card states what is really enforced.
-fn declare_security(card: &mut AgentCard, open: bool) {
-    if !open {
-        let bearer = SecurityScheme::Http {
-            description: Some("A token given out by the operator of this server".to_owned()),
-            scheme: "Bearer".to_owned(),
-            bearer_format: None,
-        };
-        card.security_schemes = vec![("bearer".to_owned(), bearer)];
-        let requirement = SecurityRequirement { schemes: vec![("bearer".to_owned(), Vec::new())] };
-        card.security_requirements = vec![requirement];
-    }
-}
-
-/// The URL of a port that speaks TLS, and the host in it if the certificate is for it. What clients are likely to stumble
-/// over is said in the log.
-fn secure_url(tls: &Tls, local_addr: SocketAddr, public_url: Option<&Uri>) -> (String, Option<String>) {
-    let addr = reachable(local_addr);
-    let host = tls.host_at(addr.ip());
-    let url = match &host {
-        Some(host) => format!("https://{host}:{}", addr.port()),
-        None => format!("https://{addr}"),
-    };
-    if tls.key_is_exposed() {
-        tracing::warn!("everybody on this machine can read the private key; make its file readable to its owner alone");
-    }
-    match public_url {
-        None if host.is_none() => {
-            tracing::warn!(url, "the certificate names no host, so clients will refuse it at this URL");
-        }
-        Some(public) if public.scheme_str() == Some("http") => {
-            tracing::warn!(%public, "the port speaks TLS, and the public URL in the cards begins with http://");
-        }
-        Some(_) | None => {}
-    }
-    (url, host)
-}
-
-fn parse_public_url(url: &str) -> Result<Uri, ServeError> {
-    let wrong = |why: &str| ServeError::new(format!("public URL {url:?} {why}"));
-    let parsed: Uri = url.parse().map_err(|_| wrong("is not a URL"))?;
-    if !matches!(parsed.scheme_str(), Some("http" | "https")) || parsed.host().is_none() {
-        return Err(wrong("must begin with http:// or https:// and name a host"));
-    }
-    if parsed.query().is_some() {
-        return Err(wrong("must not have a query"));
-    }
-    Ok(parsed)
 }

@@ -18,6 +18,8 @@ pub struct ServerLimits {
     pub tls_files_look_s: u32,
     /// How often the file of tokens is looked at, so that a new list is used without a restart.
     pub tokens_file_look_s: u32,
+    /// How long an [`Authenticator`](crate::Authenticator) may take to say who calls.
+    pub authenticate_s_max: u32,
     /// Connections at once, those that are shaking hands included; more wait to be accepted.
     pub connections_max: usize,
     /// Requests at once on one HTTP/2 connection.
@@ -46,6 +48,7 @@ impl Default for ServerLimits {
             tls_handshake_s_max: 10,
             tls_files_look_s: 60,
             tokens_file_look_s: 60,
+            authenticate_s_max: 10,
             connections_max: 20_000,
             h2_streams_max: 256,
             parts_max: 1_000,

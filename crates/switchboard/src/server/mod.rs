@@ -1,75 +1,43 @@
-//! The edge: HTTP in, calls to the waist, HTTP out. A request passes the gate (host, origin), is routed by its path,
-//! authenticated from path and headers alone, read within bounds, decoded by its dialect, answered by the endpoint of
-//! the agent it names, and encoded again. Bindings do not know stores, engines or each other.
+//! The server: HTTP in, calls to the [`Endpoint`](crate::call::Endpoint) of an agent, HTTP out.
+//!
+//! `transport` has the port and its connections. `edge` takes each request through its stages: it is admitted, routed,
+//! authenticated, read, and answered. `bindings` decode calls and encode replies, one per protocol binding. `cards`, `downloads`
+//! and `operator` are what is served beside calls.
 
-mod access_log;
-mod agent_settings;
-mod api_key;
-mod auth;
 mod banner;
-mod binding;
-mod body;
+mod bindings;
+mod build;
 mod builder;
 mod cards;
-mod compat;
-mod context;
-mod cors;
-mod download;
-mod download_body;
-mod envelope;
-mod exposition;
+mod downloads;
+mod edge;
 mod file_stamp;
-mod filenames;
-mod gate;
-#[cfg(feature = "grpc")]
-mod grpc;
-mod handle;
-mod http_json;
-mod interfaces;
-mod jsonrpc;
+mod host;
 mod limits;
-mod line_budget;
-mod linger;
-mod listener;
-mod metrics;
-mod mount;
-mod names;
-mod note;
-#[cfg(feature = "sqlite")]
-mod offline;
 mod operator;
-mod ops;
-mod origins;
-mod percent;
-mod ranges;
-mod rebased;
-mod respond;
-mod routes;
 mod serve_error;
-mod service;
-mod sites;
-mod socket;
-mod sse;
-mod tls;
+mod serving;
+mod transport;
 
-pub use access_log::AccessLog;
-pub(crate) use agent_settings::AgentSettings;
-pub use auth::{Tokens, TokensError};
 pub use banner::Banner;
-pub use builder::{Server, ServerBuilder};
+pub use bindings::compat::{Compat, CorvidOptions, SelectoolsOptions};
+pub use builder::ServerBuilder;
+pub(crate) use cards::AgentSettings;
 pub use cards::CardForm;
-pub use compat::{Compat, CorvidOptions, SelectoolsOptions};
-pub use cors::Cors;
-pub use handle::ServerHandle;
-pub use interfaces::ProtocolBinding;
+pub use cards::interfaces::ProtocolBinding;
+pub use edge::access_log::AccessLog;
+pub use edge::admit::Cors;
+pub use edge::authenticate::{Authenticator, Identity, IdentityFromExtensions};
+pub use edge::paths::RESERVED;
+pub use edge::service::A2aService;
+pub use edge::tokens::{Tokens, TokensError};
 pub use limits::ServerLimits;
-pub use listener::Bound;
 #[cfg(feature = "sqlite")]
-pub use offline::OfflineOutbox;
-pub use routes::RESERVED;
+pub use operator::offline::OfflineOutbox;
 pub use serve_error::{ServeError, ServeErrorKind};
-pub use service::A2aService;
-pub use tls::{Tls, TlsError};
+pub use serving::{Server, ServerHandle};
+pub use transport::listener::Bound;
+pub use transport::tls::{Tls, TlsError};
 
 #[cfg(test)]
 mod tests;

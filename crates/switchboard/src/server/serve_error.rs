@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use super::tls::TlsError;
+use crate::server::transport::tls::TlsError;
 
 /// Why a server could not be put together or started, in one sentence for the person who configures it. `Debug` prints the
 /// sentence, too, so that a `main` that returns it shows something readable.

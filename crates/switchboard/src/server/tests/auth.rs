@@ -7,12 +7,13 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::server::auth::{Door, Identity, Tokens, keep_fresh};
+use crate::server::edge::authenticate::{Authenticated, Authentication, Identity};
+use crate::server::edge::tokens::{Tokens, keep_fresh};
 
 const ALICE: &str = "a-token-of-alice-for-tests";
 
-fn door() -> Door {
-    Door::Tokens(
+fn tokens() -> Authentication {
+    Authentication::Tokens(
         Tokens::parse(&format!("{ALICE} alice acme,globex\n0123456789abcdef bob # and nobody else\n")).unwrap(),
     )
 }
@@ -22,7 +23,12 @@ fn identified(values: &[&str]) -> Result<Identity, ProtocolError> {
     for value in values {
         headers.append(header::AUTHORIZATION, HeaderValue::from_bytes(value.as_bytes()).unwrap());
     }
-    door().identify(&headers).map(|identity| Identity::clone(&identity))
+    identify(&tokens(), &headers)
+}
+
+fn identify(authentication: &Authentication, headers: &HeaderMap) -> Result<Identity, ProtocolError> {
+    let Authenticated::Now(identified) = authentication.identify(headers) else { panic!("there is nobody to ask") };
+    identified.map(|identified| authentication.identity(&identified).clone())
 }
 
 #[test]
@@ -90,10 +96,10 @@ fn only_a_marked_token_is_an_operators() {
     for (words, operator) in
         [("ops +operator", true), ("ops acme,globex +operator", true), ("ops", false), ("ops acme", false)]
     {
-        let door = Door::Tokens(Tokens::parse(&format!("{ALICE} {words}")).unwrap());
+        let door = Authentication::Tokens(Tokens::parse(&format!("{ALICE} {words}")).unwrap());
         let mut headers = HeaderMap::new();
         headers.insert(header::AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {ALICE}")).unwrap());
-        let identity = door.identify(&headers).unwrap();
+        let identity = identify(&door, &headers).unwrap();
         assert_eq!((identity.operator, identity.principal.as_str()), (operator, "ops"), "{words}");
     }
 }
@@ -121,25 +127,25 @@ fn a_tenant_is_a_selector_that_must_be_granted() {
 
 #[test]
 fn an_open_door_lets_everybody_in_as_nobody() {
-    let door = Door::open(vec!["acme".into(), "globex".into()]);
+    let door = Authentication::open(vec!["acme".into(), "globex".into()]);
     assert!(door.is_open());
-    let identity = door.identify(&HeaderMap::new()).unwrap();
+    let identity = identify(&door, &HeaderMap::new()).unwrap();
     assert_eq!((identity.principal.as_str(), identity.authenticated), ("", false));
     assert_eq!(identity.owner(None).unwrap().tenant.as_str(), "acme");
     assert!(identity.owner(Some("initech")).is_err());
-    let plain = Door::open(Vec::new());
-    assert_eq!(plain.identify(&HeaderMap::new()).unwrap().owner(None).unwrap().tenant.as_str(), "");
+    let plain = Authentication::open(Vec::new());
+    assert_eq!(identify(&plain, &HeaderMap::new()).unwrap().owner(None).unwrap().tenant.as_str(), "");
     // A credential proves nothing where none is asked for.
     let mut headers = HeaderMap::new();
     headers.insert(header::AUTHORIZATION, HeaderValue::from_static("Bearer whatever"));
-    assert!(!plain.identify(&headers).unwrap().authenticated);
+    assert!(!identify(&plain, &headers).unwrap().authenticated);
 }
 
 /// Whether a door with these tokens lets the holder of one in.
 fn admits(tokens: &Tokens, token: &str) -> bool {
     let mut headers = HeaderMap::new();
     headers.insert(header::AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}")).unwrap());
-    Door::Tokens(tokens.clone()).identify(&headers).is_ok()
+    identify(&Authentication::Tokens(tokens.clone()), &headers).is_ok()
 }
 
 /// Writes a file, a while after it was last written as far as its time says.

@@ -12,6 +12,7 @@ fn demo() -> Banner {
         agents: vec![("Demo".to_owned(), "http://127.0.0.1:8080/.well-known/agent-card.json".to_owned())],
         data: "./switchboard-data/switchboard.db".to_owned(),
         tokens: 0,
+        asks_application: false,
         certificate: None,
         send: "hello".to_owned(),
         stream: Some("stream 40".to_owned()),
@@ -105,4 +106,15 @@ fn a_file_is_named_so_that_a_shell_reads_it_back() {
     ] {
         assert_eq!(quoted(word), expected);
     }
+}
+
+#[test]
+fn an_application_that_lets_callers_in_is_named() {
+    let here = Banner { asks_application: true, ..demo() };
+    assert!(here.to_string().contains("\n  access  whom the application lets in, from this machine\n"), "{here}");
+    let open = Banner { addr: "0.0.0.0:8080".parse().unwrap(), ..here };
+    assert!(
+        open.to_string().contains("\n  access  whom the application lets in who can reach 0.0.0.0:8080\n"),
+        "{open}"
+    );
 }

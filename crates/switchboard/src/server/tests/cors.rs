@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderValue};
 
-use crate::server::cors::Cors;
+use crate::server::edge::admit::Cors;
 
 fn marked(cors: &Cors, origin: Option<&str>, public: bool) -> Vec<String> {
     let origin = origin.map(|origin| HeaderValue::from_str(origin).unwrap());

@@ -2,9 +2,9 @@
 
 use http::{HeaderMap, HeaderValue, Uri};
 
-use crate::server::cors::Cors;
-use crate::server::gate::Gate;
-use crate::server::origins::named_authority;
+use crate::server::edge::admit::Cors;
+use crate::server::edge::admit::Gate;
+use crate::server::edge::origins::named_authority;
 
 fn headers(host: Option<&str>, origin: Option<&str>) -> HeaderMap {
     let mut headers = HeaderMap::new();

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::server::ranges::{Wanted, wanted};
+use crate::server::downloads::ranges::{Wanted, wanted};
 
 fn ask(headers: &[(&'static str, &'static str)]) -> Wanted {
     ask_of(10, headers)

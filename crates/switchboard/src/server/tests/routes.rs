@@ -1,40 +1,42 @@
 //! Paths and the places they name.
 
-use switchboard_core::dialect::Dialect;
+use switchboard_core::dialect::{Dialect, Package};
 
-use crate::server::compat::CompatPlace;
-use crate::server::percent::{decode, encode, query_pairs};
-use crate::server::routes::{ArtifactPlace, Change, OutboxPlace, Place, RESERVED, RestPlace, Route, route};
+use crate::server::bindings::compat::CompatPlace;
+use crate::server::edge::paths::{
+    ArtifactPlace, Change, NamedPath, OutboxPlace, Place, RESERVED, RestPlace, TaskVerb, name_grpc_path, name_path,
+};
+use crate::server::edge::percent::{decode, encode, query_pairs};
 
-fn agent<'a>(agent: Option<&'a str>, place: Place<'a>) -> Route<'a> {
-    Route::Agent { agent: agent.map(Into::into), place }
+fn agent(agent: Option<&str>, place: Place) -> NamedPath<'_> {
+    NamedPath::Agent { agent: agent.map(Into::into), place }
 }
 
-fn rest(place: RestPlace<'_>) -> Route<'_> {
+fn rest(place: RestPlace) -> NamedPath<'static> {
     agent(None, Place::Rest { tenant: None, place })
 }
 
-fn old(place: RestPlace<'_>) -> Route<'_> {
+fn old(place: RestPlace) -> NamedPath<'static> {
     agent(None, Place::RestV1(place))
 }
 
-fn rest_of<'a>(tenant: &'a str, place: RestPlace<'a>) -> Route<'a> {
+fn rest_of(tenant: &str, place: RestPlace) -> NamedPath<'static> {
     agent(None, Place::Rest { tenant: Some(tenant.into()), place })
 }
 
-fn compat(dialect: Dialect, is_own: bool, place: CompatPlace<'_>) -> Place<'_> {
+fn compat(dialect: Dialect, is_own: bool, place: CompatPlace) -> Place {
     Place::Compat { dialect, is_own, place }
 }
 
-fn corvid<'a>(name: Option<&'a str>, is_own: bool, place: CompatPlace<'a>) -> Route<'a> {
+fn corvid(name: Option<&str>, is_own: bool, place: CompatPlace) -> NamedPath<'_> {
     agent(name, compat(Dialect::Corvid, is_own, place))
 }
 
-fn task<'a>(id: &'a str, verb: Option<&'a str>) -> RestPlace<'a> {
+fn task(id: &str, verb: Option<TaskVerb>) -> RestPlace {
     RestPlace::Task { id: id.into(), verb }
 }
 
-fn artifact<'a>(tenant: Option<&'a str>, task: &'a str, artifact: &'a str) -> Place<'a> {
+fn artifact(tenant: Option<&str>, task: &str, artifact: &str) -> Place {
     let tenant = tenant.map(Into::into);
     Place::Artifact(ArtifactPlace { tenant, task: task.into(), artifact: artifact.into() })
 }
@@ -60,7 +62,7 @@ fn each_path_names_its_place() {
         ("/v1/message:send", old(RestPlace::SendMessage)),
         ("/v1/message:stream", old(RestPlace::StreamMessage)),
         ("/v1/tasks", old(RestPlace::Tasks)),
-        ("/v1/tasks/1:cancel", old(task("1", Some("cancel")))),
+        ("/v1/tasks/1:cancel", old(task("1", Some(TaskVerb::Cancel)))),
         ("/v1/tasks/1/pushNotificationConfigs", old(RestPlace::PushConfigs { task_id: "1".into() })),
         ("/v1/card", old(RestPlace::ExtendedCard)),
         ("/agent/authenticatedExtendedCard", old(RestPlace::ExtendedCard)),
@@ -92,43 +94,43 @@ fn each_path_names_its_place() {
         ),
         ("/dialects/nexus", agent(None, compat(Dialect::Nexus, true, CompatPlace::Endpoint))),
         ("/dialects/nexus/rpc", agent(None, compat(Dialect::Nexus, true, CompatPlace::Endpoint))),
-        ("/dialects/selectools/rpc", Route::Unknown),
+        ("/dialects/selectools/rpc", NamedPath::Unknown),
         ("/a2a/tasks/send", corvid(None, false, CompatPlace::Send)),
         ("/dialects/corvid/a2a/tasks/send/", corvid(None, true, CompatPlace::Send)),
         ("/agents/echo/a2a/tasks/send", corvid(Some("echo"), false, CompatPlace::Send)),
         ("/a2a/tasks/a%20b", corvid(None, false, CompatPlace::Task { id: "a b".into() })),
         ("/a2a/tasks/t:cancel", corvid(None, false, CompatPlace::Task { id: "t:cancel".into() })),
-        ("/a2a/tasks", Route::Unknown),
-        ("/a2a/tasks/t/pushNotificationConfigs", Route::Unknown),
+        ("/a2a/tasks", NamedPath::Unknown),
+        ("/a2a/tasks/t/pushNotificationConfigs", NamedPath::Unknown),
         ("/api/agents/echo/agent-card", corvid(Some("echo"), false, CompatPlace::ListedCard)),
-        ("/api/agents/echo", Route::Unknown),
+        ("/api/agents/echo", NamedPath::Unknown),
         ("/dialects/corvid/.well-known/agent-card.json", agent(None, compat(Dialect::Corvid, true, CompatPlace::Card))),
-        ("/dialects/corvid", Route::Unknown),
-        ("/dialects/corvid/a2a", Route::Unknown),
-        ("/dialects", Route::Unknown),
-        ("/dialects/1.0/a2a", Route::Unknown),
-        ("/dialects/0.3-rest", Route::Unknown),
-        ("/dialects/selectools/_agent-native/a2a", Route::Unknown),
-        ("/dialects/selectools/tasks/1", Route::Unknown),
-        ("/_agent-native", Route::Unknown),
-        ("/_agent-native/a2a/_process-task", Route::Unknown),
-        ("/healthz", Route::Health),
-        ("/readyz", Route::Ready),
-        ("/metrics/", Route::Metrics),
-        ("/api/outbox", Route::Outbox(OutboxPlace::List)),
-        ("/api/outbox/", Route::Outbox(OutboxPlace::List)),
-        ("/api/outbox/endpoints", Route::Outbox(OutboxPlace::Endpoints)),
-        ("/api/outbox/7", Route::Outbox(OutboxPlace::One("7"))),
-        ("/api/outbox/7:redrive", Route::Outbox(OutboxPlace::ChangeOne("7", Change::Redrive))),
-        ("/api/outbox:purge", Route::Outbox(OutboxPlace::Change(Change::Purge))),
+        ("/dialects/corvid", NamedPath::Unknown),
+        ("/dialects/corvid/a2a", NamedPath::Unknown),
+        ("/dialects", NamedPath::Unknown),
+        ("/dialects/1.0/a2a", NamedPath::Unknown),
+        ("/dialects/0.3-rest", NamedPath::Unknown),
+        ("/dialects/selectools/_agent-native/a2a", NamedPath::Unknown),
+        ("/dialects/selectools/tasks/1", NamedPath::Unknown),
+        ("/_agent-native", NamedPath::Unknown),
+        ("/_agent-native/a2a/_process-task", NamedPath::Unknown),
+        ("/healthz", NamedPath::Health),
+        ("/readyz", NamedPath::Ready),
+        ("/metrics/", NamedPath::Metrics),
+        ("/api/outbox", NamedPath::Outbox(OutboxPlace::List)),
+        ("/api/outbox/", NamedPath::Outbox(OutboxPlace::List)),
+        ("/api/outbox/endpoints", NamedPath::Outbox(OutboxPlace::Endpoints)),
+        ("/api/outbox/7", NamedPath::Outbox(OutboxPlace::One("7".into()))),
+        ("/api/outbox/7:redrive", NamedPath::Outbox(OutboxPlace::ChangeOne("7".into(), Change::Redrive))),
+        ("/api/outbox:purge", NamedPath::Outbox(OutboxPlace::Change(Change::Purge))),
         ("/message:send", rest(RestPlace::SendMessage)),
         ("/message:stream", rest(RestPlace::StreamMessage)),
         ("/tasks", rest(RestPlace::Tasks)),
         ("/tasks/", rest(RestPlace::Tasks)),
         ("/tasks/1", rest(task("1", None))),
-        ("/tasks/1:cancel", rest(task("1", Some("cancel")))),
-        ("/tasks/1:subscribe", rest(task("1", Some("subscribe")))),
-        ("/tasks/a:b:cancel", rest(task("a:b", Some("cancel")))),
+        ("/tasks/1:cancel", rest(task("1", Some(TaskVerb::Cancel)))),
+        ("/tasks/1:subscribe", rest(task("1", Some(TaskVerb::Subscribe)))),
+        ("/tasks/a:b:cancel", rest(task("a:b", Some(TaskVerb::Cancel)))),
         ("/tasks/a:b", rest(task("a:b", None))),
         ("/tasks/a%3Acancel", rest(task("a:cancel", None))),
         ("/tasks/a%2Fb", rest(task("a/b", None))),
@@ -142,7 +144,7 @@ fn each_path_names_its_place() {
         ("/agents/echo/tasks/1/artifacts/a/", agent(Some("echo"), artifact(None, "1", "a"))),
         ("/extendedAgentCard", rest(RestPlace::ExtendedCard)),
         ("/acme/tasks", rest_of("acme", RestPlace::Tasks)),
-        ("/a%2Fb/tasks/1:cancel", rest_of("a/b", task("1", Some("cancel")))),
+        ("/a%2Fb/tasks/1:cancel", rest_of("a/b", task("1", Some(TaskVerb::Cancel)))),
         ("/agents/echo", agent(Some("echo"), Place::Root)),
         ("/agents/echo/", agent(Some("echo"), Place::Root)),
         ("/agents/echo/rpc", agent(Some("echo"), Place::JsonRpc)),
@@ -152,7 +154,7 @@ fn each_path_names_its_place() {
             agent(Some("echo"), Place::Rest { tenant: Some("acme".into()), place: RestPlace::SendMessage }),
         ),
     ] {
-        assert_eq!(route(path, ""), expected, "{path}");
+        assert_eq!(name_path(path, ""), expected, "{path}");
     }
 }
 
@@ -186,13 +188,13 @@ fn what_names_no_place_is_unknown() {
         "/api/tasks",
         "/agents/echo/api/outbox",
     ] {
-        assert_eq!(route(path, ""), Route::Unknown, "{path}");
+        assert_eq!(name_path(path, ""), NamedPath::Unknown, "{path}");
     }
     for reserved in RESERVED {
         assert!(
             !matches!(
-                route(&format!("/{reserved}/extendedAgentCard"), ""),
-                Route::Agent { agent: None, place: Place::Rest { tenant: Some(_), .. } }
+                name_path(&format!("/{reserved}/extendedAgentCard"), ""),
+                NamedPath::Agent { agent: None, place: Place::Rest { tenant: Some(_), .. } }
             ),
             "{reserved}"
         );
@@ -202,11 +204,11 @@ fn what_names_no_place_is_unknown() {
 #[test]
 fn the_path_of_the_public_url_may_be_there_or_not() {
     for path in ["/base/tasks", "/tasks"] {
-        assert_eq!(route(path, "/base"), rest(RestPlace::Tasks), "{path}");
+        assert_eq!(name_path(path, "/base"), rest(RestPlace::Tasks), "{path}");
     }
-    assert_eq!(route("/base", "/base"), agent(None, Place::Root));
-    assert_eq!(route("/based/tasks", "/base"), rest_of("based", RestPlace::Tasks));
-    assert_eq!(route("/base/base/tasks", "/base"), rest_of("base", RestPlace::Tasks));
+    assert_eq!(name_path("/base", "/base"), agent(None, Place::Root));
+    assert_eq!(name_path("/based/tasks", "/base"), rest_of("based", RestPlace::Tasks));
+    assert_eq!(name_path("/base/base/tasks", "/base"), rest_of("base", RestPlace::Tasks));
 }
 
 #[test]
@@ -246,5 +248,26 @@ fn a_query_is_pairs() {
         ("a=%FF", None),
     ] {
         assert_eq!(pairs(query), expected, "{query}");
+    }
+}
+
+#[test]
+fn the_path_of_a_grpc_call_names_agent_and_service() {
+    let called = |name: Option<&'static str>, package| agent(name, Place::Grpc(package));
+    for (path, expected) in [
+        ("/lf.a2a.v1.A2AService/GetTask", called(None, Package::V1_0)),
+        ("/a2a.v1.A2AService/GetTask", called(None, Package::V0_3)),
+        ("/base/lf.a2a.v1.A2AService/GetTask", called(None, Package::V1_0)),
+        ("/agents/a%20b/a2a.v1.A2AService/X", called(Some("a b"), Package::V0_3)),
+        ("/base/agents/x/lf.a2a.v1.A2AService/X", called(Some("x"), Package::V1_0)),
+        ("/baself.a2a.v1.A2AService/X", NamedPath::Unknown),
+        ("/A2AService/X", NamedPath::Unknown),
+        ("/lf.a2a.v1.A2AService/X/", NamedPath::Unknown),
+        ("/lf.a2a.v1.A2AService", NamedPath::Unknown),
+        ("/agents/%ff/lf.a2a.v1.A2AService/X", NamedPath::Unknown),
+        ("/", NamedPath::Unknown),
+        ("", NamedPath::Unknown),
+    ] {
+        assert_eq!(name_grpc_path(path, "/base"), expected, "{path}");
     }
 }

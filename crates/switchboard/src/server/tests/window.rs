@@ -2,7 +2,7 @@
 
 use switchboard_core::model::TaskId;
 
-use crate::server::compat::Window;
+use crate::server::bindings::compat::Window;
 
 /// An id of the house, made in this millisecond.
 fn id(ms: u64, random: u64) -> TaskId {

@@ -1,0 +1,383 @@
+//! The compat dialects at the edge: what four older systems speak. On the mount that is a dialect's own, and wherever an agent
+//! claims its paths for one, a request is treated in that system's ways from the first check on. On paths that nobody claims, a
+//! request whose shape tells comes here once its envelope has been read.
+//!
+//! [`CompatDialect`] is what each of them says about itself; the rest of the edge asks it and knows none of them by name.
+//! [`CompatBinding`] takes their requests in and their replies out. What an agent's owner may choose, and what is remembered of
+//! clients, is in `settings`.
+//!
+//! CONTRIBUTING.md has the list of files that a new one touches.
+
+mod agent_native;
+mod corvid;
+mod nexus;
+mod rate;
+mod selectools;
+mod settings;
+mod tale;
+mod window;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response, StatusCode};
+use switchboard_core::call::{BoxFuture, Caller, Owner, Reply, Request, UpdateStream};
+use switchboard_core::dialect::Dialect;
+use switchboard_core::dialect::detect::Verdict;
+use switchboard_core::dialect::json::Decoded;
+use switchboard_core::error::ProtocolError;
+use switchboard_core::model::TaskId;
+
+use super::envelope::Envelope;
+use super::{Binding, Rejection, check_content_type};
+use crate::server::cards::Subject;
+use crate::server::edge::note::Refused;
+use crate::server::edge::respond::{JSON, ReplyBody, events, json, not_allowed, with_hints};
+use crate::server::edge::shared::{Incoming, Mounted, Shared, Site};
+
+pub(crate) use settings::AgentCompat;
+pub use settings::{Compat, CorvidOptions, SelectoolsOptions};
+use tale::Narrator;
+#[cfg(test)]
+pub(crate) use window::Window;
+
+/// One compat dialect at the edge: where it is found, what it checks, and how it answers.
+pub(crate) trait CompatDialect: Sync {
+    fn dialect(&self) -> Dialect;
+
+    /// The place that a path names below the dialect's own mount, which a client may take for the root of a server. Its card is
+    /// there in any case.
+    fn own_place(&self, segments: &[&str]) -> Option<CompatPlace>;
+
+    /// The place that a path names below an agent, if it is one that nobody else has.
+    fn shared_place(&self, segments: &[&str]) -> Option<CompatPlace> {
+        let _ = segments;
+        None
+    }
+
+    /// The agent and the place that a path below `/api` names.
+    fn api_place<'a>(&self, segments: &[&'a str]) -> Option<(Cow<'a, str>, CompatPlace)> {
+        let _ = segments;
+        None
+    }
+
+    /// The agent that a place without an envelope belongs to.
+    fn agent<'s>(&self, site: &'s Site, name: Option<&str>) -> Option<&'s Arc<Mounted>> {
+        site.agent(name)
+    }
+
+    /// Writes the card of an agent for whoever takes `base` for its root.
+    fn encode_card(&self, subject: &Subject<'_>, base: &str, out: &mut Vec<u8>);
+
+    /// The address that stands for an agent on a card of its own among the agents of the server; none if there is no such card.
+    fn listed_card_base<'s>(&self, subject: &Subject<'s>) -> Option<&'s str> {
+        let _ = subject;
+        None
+    }
+
+    /// Whether the credential of a request is spelled as the original takes it; asked on a server that has tokens.
+    fn takes_credential(&self, headers: &HeaderMap) -> bool {
+        let _ = headers;
+        true
+    }
+
+    /// Whether the body must say that it is JSON.
+    fn checks_content_type(&self) -> bool {
+        true
+    }
+
+    /// How large a body may be.
+    fn body_bytes_max(&self, shared: &Shared, agent: &Mounted) -> usize {
+        let _ = agent;
+        shared.limits.body_bytes_max
+    }
+
+    /// Reads the envelope of a call; a refusal comes with the id to answer it under.
+    fn open<'b>(&self, body: &'b [u8]) -> Result<Envelope<'b>, (ProtocolError, String)> {
+        Envelope::parse(body)
+    }
+
+    /// What is asked for, and how the call goes on.
+    fn decode(&self, sent: Sent<'_>) -> Result<(Request, Box<dyn CompatCall>), Rejection>;
+
+    /// How a stream that is asked for under `id` is told, and under which id; none in a dialect without streams.
+    fn narrate<'a>(&self, id: &'a str) -> Option<(Box<dyn Narrator>, &'a str)> {
+        let _ = id;
+        None
+    }
+
+    /// The answer with a whole reply.
+    fn answer(&self, reply: &Reply, id: &str) -> Response<ReplyBody> {
+        let mut body = Vec::with_capacity(1024);
+        body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+        body.extend_from_slice(id.as_bytes());
+        body.extend_from_slice(b",\"result\":");
+        self.dialect().write_reply(reply, &mut body);
+        body.push(b'}');
+        json(StatusCode::OK, JSON, body)
+    }
+
+    /// The answer that refuses a request.
+    fn refuse(&self, error: &ProtocolError, id: &str) -> Response<ReplyBody> {
+        let mut body = Vec::with_capacity(256);
+        self.dialect().write_rpc_error(error, id, &mut body);
+        let mut response = json(self.refusal_status(error), JSON, body);
+        Refused::mark(&mut response, error);
+        if self.has_hints() { with_hints(response, error) } else { response }
+    }
+
+    /// The answer at a place of an agent that there is not.
+    fn no_agent(&self) -> Response<ReplyBody> {
+        self.refuse(&ProtocolError::MethodNotFound { method: "/".to_owned(), hint: None }, "null")
+    }
+
+    /// The refusal of a verb at a place, which takes another one.
+    fn refuse_verb(&self, place: &CompatPlace) -> Response<ReplyBody> {
+        let allowed = place.verb();
+        let error = ProtocolError::InvalidRequest { reason: format!("this path takes {allowed}") };
+        not_allowed(self.dialect(), &error, allowed, JSON)
+    }
+
+    /// Whether somebody who sends OPTIONS looks if there is an endpoint, which one tells by the refusal of a verb. Elsewhere it is a
+    /// browser that asks for a page.
+    fn answers_probes(&self) -> bool {
+        false
+    }
+
+    /// The HTTP status of a refusal over JSON-RPC.
+    fn refusal_status(&self, error: &ProtocolError) -> StatusCode {
+        match error {
+            ProtocolError::Unauthenticated { .. } => StatusCode::UNAUTHORIZED,
+            ProtocolError::PermissionDenied { .. } => StatusCode::FORBIDDEN,
+            ProtocolError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            ProtocolError::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::OK,
+        }
+    }
+
+    /// Whether a refusal says in its headers what to do about it.
+    fn has_hints(&self) -> bool {
+        true
+    }
+}
+
+/// A call in a compat dialect, from the moment it has been decoded.
+pub(crate) trait CompatCall: Send + Sync {
+    /// Changes what the dialect has its own rules for.
+    fn set_caller(&mut self, caller: &mut Caller) {
+        let _ = caller;
+    }
+
+    /// Calls the agent; for some, that takes a question first.
+    fn call<'a>(
+        &self,
+        agent: &'a Mounted,
+        caller: Caller,
+        request: Request,
+    ) -> BoxFuture<'a, Result<Reply, ProtocolError>> {
+        agent.endpoint.call(caller, request)
+    }
+
+    /// The reply as the dialect has it.
+    fn reply(&mut self, agent: &Mounted, reply: Reply) -> Result<Reply, ProtocolError> {
+        let _ = agent;
+        Ok(reply)
+    }
+}
+
+/// A call about which nothing is special.
+struct PlainCall;
+
+impl CompatCall for PlainCall {}
+
+/// What was sent.
+pub(crate) struct Sent<'a> {
+    pub(crate) request: &'a Incoming<'a, 'a>,
+    pub(crate) place: &'a CompatPlace,
+    pub(crate) envelope: &'a Envelope<'a>,
+    pub(crate) body: &'a [u8],
+    pub(crate) addressee: Addressee,
+}
+
+/// Whether there is an agent that a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Addressee {
+    Found,
+    /// There is none of the name in the path. The request is refused once it has been read.
+    Unknown,
+    /// The path names none, and no agent takes such requests.
+    Unnamed,
+}
+
+/// Every compat dialect, in the order of [`Dialect::COMPAT`].
+pub(crate) static ALL: [&dyn CompatDialect; 4] =
+    [&agent_native::AgentNative, &selectools::Selectools, &corvid::Corvid, &nexus::Nexus];
+
+/// The compat dialect of this name in core; none for a version of A2A.
+pub(crate) fn of(dialect: Dialect) -> Option<&'static dyn CompatDialect> {
+    ALL.into_iter().find(|compat| compat.dialect() == dialect)
+}
+
+/// The same, if it travels over JSON-RPC.
+pub(crate) fn over_rpc(dialect: Dialect) -> Option<&'static dyn CompatDialect> {
+    Dialect::COMPAT_RPC.contains(&dialect).then(|| of(dialect)).flatten()
+}
+
+/// What compat dialects have at their paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CompatPlace {
+    /// Where calls over JSON-RPC go.
+    Endpoint,
+    /// The card of the agent that the path leads to.
+    Card,
+    /// Where a message is sent without an envelope.
+    Send,
+    /// A task that is asked for without an envelope.
+    Task { id: TaskId },
+    /// The card of one agent among others, under a name of the server's.
+    ListedCard,
+}
+
+impl CompatPlace {
+    /// Whether everybody may read it.
+    pub(crate) fn is_public(&self) -> bool {
+        matches!(self, Self::Card | Self::ListedCard)
+    }
+
+    /// The verb that it takes.
+    pub(crate) fn verb(&self) -> &'static str {
+        match self {
+            Self::Endpoint | Self::Send => "POST",
+            Self::Task { .. } | Self::Card | Self::ListedCard => "GET",
+        }
+    }
+}
+
+/// The place below the own mount of a dialect.
+pub(crate) fn own_place(compat: &dyn CompatDialect, segments: &[&str]) -> Option<CompatPlace> {
+    match segments {
+        [".well-known", "agent-card.json" | "agent.json"] => Some(CompatPlace::Card),
+        _ => compat.own_place(segments),
+    }
+}
+
+/// Whether this is somebody who looks if there is an endpoint here, and not a browser that asks for a page.
+pub(crate) fn is_probe(dialect: Dialect, headers: &HeaderMap) -> bool {
+    of(dialect).is_some_and(CompatDialect::answers_probes)
+        && !headers.contains_key(http::header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// The binding of a request in a compat dialect.
+pub(crate) struct CompatBinding {
+    compat: &'static dyn CompatDialect,
+    place: CompatPlace,
+    addressee: Addressee,
+    /// The id of the request, as it was written; `null` without an envelope.
+    id: String,
+    call: Box<dyn CompatCall>,
+    /// Whose tasks the call sees.
+    owner: Owner,
+}
+
+impl CompatBinding {
+    /// A request over JSON-RPC.
+    pub(crate) fn call(compat: &'static dyn CompatDialect) -> Self {
+        Self::at(compat, CompatPlace::Endpoint, Addressee::Found)
+    }
+
+    /// A request at a place.
+    pub(crate) fn at(compat: &'static dyn CompatDialect, place: CompatPlace, addressee: Addressee) -> Self {
+        Self { compat, place, addressee, id: String::new(), call: Box::new(PlainCall), owner: Owner::default() }
+    }
+
+    /// The answer with a stream, in which whole tasks are told.
+    pub(crate) fn events(
+        &self,
+        shared: &Shared,
+        agent: &Mounted,
+        updates: UpdateStream,
+    ) -> Result<Response<ReplyBody>, Rejection> {
+        let Some((narrator, id)) = self.compat.narrate(&self.id) else {
+            return Err(ProtocolError::unsupported("there are no streams here").into());
+        };
+        let told = tale::told(updates, narrator, agent.downloads.clone(), self.owner.clone());
+        Ok(events(tale::body(shared, self.compat.dialect(), id, told)))
+    }
+}
+
+impl Binding for CompatBinding {
+    fn learn(&mut self, _: &Incoming<'_, '_>, _: Verdict, envelope: &Envelope<'_>) {
+        self.id = envelope.id.to_owned();
+    }
+
+    fn check(&mut self, request: &Incoming<'_, '_>) -> Result<(), Rejection> {
+        if self.place.verb() == Method::POST.as_str() && self.compat.checks_content_type() {
+            check_content_type(request.head.headers)?;
+        }
+        Ok(())
+    }
+
+    fn body_bytes_max(&self, request: &Incoming<'_, '_>) -> Option<usize> {
+        let posts = self.place.verb() == Method::POST.as_str();
+        posts.then(|| self.compat.body_bytes_max(request.shared, request.agent))
+    }
+
+    fn open<'b>(&self, body: &'b [u8]) -> Result<Envelope<'b>, (ProtocolError, String)> {
+        match self.place {
+            CompatPlace::Endpoint => self.compat.open(body),
+            _ => Ok(Envelope::NONE),
+        }
+    }
+
+    fn decode(
+        &mut self,
+        request: &Incoming<'_, '_>,
+        envelope: &Envelope<'_>,
+        body: &Bytes,
+    ) -> Result<Decoded, Rejection> {
+        let sent = Sent { request, place: &self.place, envelope, body, addressee: self.addressee };
+        let (request, call) = self.compat.decode(sent)?;
+        self.call = call;
+        Ok(Decoded { tenant: None, request })
+    }
+
+    fn set_caller(&mut self, caller: &mut Caller) {
+        // There is nothing to go on from: what these dialects answer is always the whole.
+        caller.last_event_id = None;
+        self.call.set_caller(caller);
+        self.owner = caller.owner.clone();
+    }
+
+    fn call<'a>(
+        &self,
+        agent: &'a Mounted,
+        caller: Caller,
+        request: Request,
+    ) -> BoxFuture<'a, Result<Reply, ProtocolError>> {
+        self.call.call(agent, caller, request)
+    }
+
+    fn reply(&mut self, agent: &Mounted, reply: Reply) -> Result<Response<ReplyBody>, Rejection> {
+        let reply = self.call.reply(agent, reply)?;
+        Ok(self.compat.answer(&reply, &self.id))
+    }
+
+    async fn stream(
+        &mut self,
+        shared: &Shared,
+        agent: &Mounted,
+        updates: UpdateStream,
+    ) -> Result<Response<ReplyBody>, Rejection> {
+        self.events(shared, agent, updates)
+    }
+
+    fn error(&self, error: &ProtocolError) -> Response<ReplyBody> {
+        self.compat.refuse(error, &self.id)
+    }
+
+    /// The originals know of no extensions.
+    fn marks(&self, _: bool) -> bool {
+        false
+    }
+}

@@ -1,0 +1,121 @@
+//! The heads of answers, and how a call ends: a code, a text and details, in the trailers after the messages, or in the head of an answer without any.
+
+use http::{HeaderMap, HeaderValue, Response, header};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use switchboard_core::dialect::{Package, codes, vocabulary_of_package};
+use switchboard_core::error::ProtocolError;
+use switchboard_core::model::Vocabulary;
+
+use super::stream::GrpcBody;
+use crate::server::edge::header_names::grpc::{ACCEPT_ENCODING, MESSAGE, STATUS, STATUS_DETAILS};
+use crate::server::edge::respond::ReplyBody;
+
+/// The end of a call.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Ending {
+    code: u8,
+    message: String,
+    /// In base64; empty for none.
+    details: String,
+    /// Whether the caller is asked who it is.
+    challenges: bool,
+}
+
+impl Ending {
+    pub(super) fn ok() -> Self {
+        Self::plain(0, "")
+    }
+
+    /// A refusal in the protocol's words.
+    pub(super) fn of(package: Package, error: &ProtocolError) -> Self {
+        let status = package.write_error(error);
+        let challenges = matches!(error, ProtocolError::Unauthenticated { .. });
+        Self { code: status.code, message: status.message, details: status.details, challenges }
+    }
+
+    pub(super) fn deadline(package: Package) -> Self {
+        let Vocabulary { get_task, subscribe, .. } = vocabulary_of_package(package);
+        let why = format!(
+            "the caller's deadline passed; a task that was accepted goes on, and {get_task} or {subscribe} tell how"
+        );
+        Self::plain(codes::DEADLINE_EXCEEDED, why)
+    }
+
+    pub(super) fn unknown_encoding(encoding: &str) -> Self {
+        Self::plain(codes::GRPC_UNIMPLEMENTED, format!("grpc-encoding {encoding:.50} is not served; send identity"))
+    }
+
+    /// The specification of gRPC has this number for a compressed message that names no compression.
+    pub(super) fn compressed() -> Self {
+        Self::plain(codes::GRPC_INTERNAL, "the message is marked as compressed, but no grpc-encoding was named")
+    }
+
+    pub(super) fn no_message() -> Self {
+        Self::plain(codes::GRPC_UNIMPLEMENTED, "the call has no message; it takes exactly one")
+    }
+
+    pub(super) fn several_messages() -> Self {
+        Self::plain(codes::GRPC_UNIMPLEMENTED, "the call has more than one message; it takes exactly one")
+    }
+
+    /// A message longer than its four bytes of length can say.
+    pub(super) fn too_large() -> Self {
+        Self::of(Package::V1_0, &ProtocolError::TooLarge { what: "answer".into(), bytes_max: u32::MAX.into() })
+    }
+
+    pub(super) fn code(&self) -> u8 {
+        self.code
+    }
+
+    fn plain(code: u8, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), details: String::new(), challenges: false }
+    }
+
+    /// Writes it into trailers or a head.
+    pub(super) fn write(&self, headers: &mut HeaderMap) {
+        let code = if self.code == 0 { OK } else { u16::from(self.code).into() };
+        headers.insert(STATUS, code);
+        if !self.message.is_empty()
+            && let Ok(message) = HeaderValue::from_maybe_shared(bytes::Bytes::from(escaped(&self.message)))
+        {
+            headers.insert(MESSAGE, message);
+        }
+        if !self.details.is_empty()
+            && let Ok(details) = HeaderValue::from_str(&self.details)
+        {
+            headers.insert(STATUS_DETAILS, details);
+        }
+    }
+}
+
+/// How nearly every call ends.
+const OK: HeaderValue = HeaderValue::from_static("0");
+
+/// `grpc-message` is text in percent-encoding: all but printable ASCII, and the percent sign itself.
+pub(super) fn escaped(text: &str) -> String {
+    const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
+    utf8_percent_encode(text, ESCAPED).to_string()
+}
+
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+
+/// An answer whose messages follow.
+pub(super) fn success(body: GrpcBody) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::Grpc(Box::new(body)));
+    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
+    response
+}
+
+/// An answer without messages: its head is also its end.
+pub(super) fn ended(ending: &Ending) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::Empty);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, GRPC);
+    // Asked for by the specification where the encoding was the trouble, and right everywhere else.
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    if ending.challenges {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"switchboard\""));
+    }
+    ending.write(headers);
+    response
+}

@@ -1,0 +1,202 @@
+//! The body of an answer: one message, or one for each update of a stream, and then the trailers that say how it ended.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::Frame as BodyFrame;
+use switchboard_core::call::{Frame, UpdateStream};
+use switchboard_core::dialect::{Dialect, Package};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::frame::framed;
+use super::status::Ending;
+use crate::server::edge::header_names::LAST_EVENT_ID;
+use crate::server::operator::metrics::Metrics;
+
+/// The body of a gRPC answer.
+pub struct GrpcBody(State);
+
+enum State {
+    Whole(Bytes),
+    Streaming(Box<Streaming>),
+    Ending(HeaderMap),
+    Done,
+}
+
+/// What is known of a stream when its answer begins.
+pub(super) enum First {
+    Frame(Frame),
+    NotYet,
+    End,
+}
+
+impl First {
+    pub(super) fn seq(&self) -> Option<u64> {
+        match self {
+            Self::Frame(frame) => frame.seq,
+            Self::NotYet | Self::End => None,
+        }
+    }
+}
+
+impl fmt::Debug for GrpcBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GrpcBody").finish_non_exhaustive()
+    }
+}
+
+impl GrpcBody {
+    pub(super) fn whole(message: Bytes) -> Self {
+        Self(State::Whole(message))
+    }
+
+    pub(super) fn stream(
+        package: Package,
+        dialect: Dialect,
+        first: First,
+        updates: UpdateStream,
+        deadline: Option<Instant>,
+        write_bytes: usize,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        metrics.stream_opened();
+        let deadline = deadline.map(|deadline| Box::pin(sleep_until(deadline)));
+        let (first, last_seq) = (Some(first), None);
+        Self(State::Streaming(Box::new(Streaming {
+            package,
+            dialect,
+            first,
+            updates,
+            deadline,
+            last_seq,
+            write_bytes,
+            metrics,
+        })))
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self.0, State::Done)
+    }
+
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<BodyFrame<Bytes>>> {
+        loop {
+            match std::mem::replace(&mut self.0, State::Done) {
+                State::Whole(message) => {
+                    self.0 = State::Ending(trailers(&Ending::ok(), None));
+                    return Poll::Ready(Some(BodyFrame::data(message)));
+                }
+                State::Ending(trailers) => return Poll::Ready(Some(BodyFrame::trailers(trailers))),
+                State::Done => return Poll::Ready(None),
+                State::Streaming(mut streaming) => {
+                    let (bytes, ending) = streaming.poll(cx);
+                    let is_over = ending.is_some();
+                    self.0 = match ending {
+                        Some(ending) => State::Ending(trailers(&ending, streaming.last_seq)),
+                        None => State::Streaming(streaming),
+                    };
+                    match bytes {
+                        Some(bytes) => return Poll::Ready(Some(BodyFrame::data(bytes))),
+                        None if is_over => {}
+                        None => return Poll::Pending,
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn trailers(ending: &Ending, last_seq: Option<u64>) -> HeaderMap {
+    let mut trailers = HeaderMap::with_capacity(4);
+    ending.write(&mut trailers);
+    if let Some(seq) = last_seq {
+        trailers.insert(LAST_EVENT_ID, seq.into());
+    }
+    trailers
+}
+
+struct Streaming {
+    package: Package,
+    dialect: Dialect,
+    first: Option<First>,
+    updates: UpdateStream,
+    deadline: Option<Pin<Box<Sleep>>>,
+    /// The number of the last update that was written.
+    last_seq: Option<u64>,
+    write_bytes: usize,
+    metrics: Arc<Metrics>,
+}
+
+impl Streaming {
+    /// What is there to write, and how the stream ended if it did. A single update is handed on as it is shared by all who
+    /// follow; several are written together.
+    fn poll(&mut self, cx: &mut Context<'_>) -> (Option<Bytes>, Option<Ending>) {
+        let mut alone: Option<Bytes> = None;
+        let mut together: Vec<u8> = Vec::new();
+        let mut ending = None;
+        while ending.is_none() && together.len().max(alone.as_ref().map_or(0, Bytes::len)) < self.write_bytes {
+            let frame = match self.next(cx) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(Some(frame))) => frame,
+                Poll::Ready(Ok(None)) => {
+                    ending = Some(Ending::ok());
+                    break;
+                }
+                Poll::Ready(Err(error)) => {
+                    ending = Some(error);
+                    break;
+                }
+            };
+            let Some(message) = self.message(&frame) else {
+                ending = Some(Ending::too_large());
+                break;
+            };
+            self.last_seq = frame.seq.or(self.last_seq);
+            match alone.take() {
+                None if together.is_empty() => alone = Some(message),
+                earlier => {
+                    together.extend_from_slice(earlier.as_deref().unwrap_or_default());
+                    together.extend_from_slice(&message);
+                }
+            }
+            if (self.dialect.rules().ends_stream)(&frame.update.update) {
+                ending = Some(Ending::ok());
+            }
+        }
+        if ending.is_none()
+            && let Some(deadline) = &mut self.deadline
+            && deadline.as_mut().poll(cx).is_ready()
+        {
+            ending = Some(Ending::deadline(self.package));
+        }
+        (alone.or_else(|| (!together.is_empty()).then(|| together.into())), ending)
+    }
+
+    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, Ending>> {
+        match self.first.take() {
+            Some(First::Frame(frame)) => return Poll::Ready(Ok(Some(frame))),
+            Some(First::End) => return Poll::Ready(Ok(None)),
+            Some(First::NotYet) | None => {}
+        }
+        let polled = self.updates.as_mut().poll_next(cx);
+        polled.map(|next| next.transpose().map_err(|error| Ending::of(self.package, &error)))
+    }
+
+    /// The update as a framed message, made once for all who follow over gRPC; none if it is too long for a frame.
+    fn message(&self, frame: &Frame) -> Option<Bytes> {
+        let message = frame.update.message(self.package, |update| {
+            self.metrics.encoded();
+            framed(|out| self.package.write_update(update, out)).unwrap_or_default()
+        });
+        (!message.is_empty()).then(|| message.clone())
+    }
+}
+
+impl Drop for Streaming {
+    fn drop(&mut self) {
+        self.metrics.stream_closed();
+    }
+}

@@ -1,0 +1,148 @@
+//! The HTTP+JSON binding: one path per operation, plain JSON bodies. 1.0 and 0.3 share the places and the way through;
+//! what stands in bodies and queries is read in `v1_0` and `v0_3`.
+
+mod v0_3;
+mod v1_0;
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use switchboard_core::call::{Reply, UpdateStream};
+use switchboard_core::dialect::Dialect;
+use switchboard_core::dialect::detect::{Door, Verdict};
+use switchboard_core::dialect::json::Decoded;
+use switchboard_core::error::ProtocolError;
+
+use super::envelope::Envelope;
+use super::sse::{Framing, SseBody};
+use super::{Binding, Rejection, check_content_type};
+use crate::server::cards;
+use crate::server::edge::paths::{RestPlace, TaskVerb};
+use crate::server::edge::percent::query_pairs;
+use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, events, http_error, json, not_allowed};
+use crate::server::edge::shared::{Incoming, Mounted, Shared};
+
+pub(crate) struct HttpJson {
+    door: Door<'static>,
+    /// The tenant in the path.
+    tenant: Option<String>,
+    place: RestPlace,
+    dialect: Dialect,
+    content_type: HeaderValue,
+}
+
+impl HttpJson {
+    /// A place of the binding as 1.0 has it, or 0.3, and the tenant in its path.
+    pub(crate) fn new(door: Door<'static>, tenant: Option<String>, place: RestPlace) -> Self {
+        Self { door, tenant, place, dialect: Dialect::V1_0, content_type: A2A_JSON }
+    }
+}
+
+impl Binding for HttpJson {
+    fn door(&self) -> Option<Door<'static>> {
+        Some(self.door)
+    }
+
+    fn learn(&mut self, request: &Incoming<'_, '_>, verdict: Verdict, _: &Envelope<'_>) {
+        self.dialect = verdict.dialect;
+        self.content_type = content_type(verdict.dialect, request.head.headers);
+    }
+
+    fn check(&mut self, request: &Incoming<'_, '_>) -> Result<(), Rejection> {
+        let head = &request.head;
+        if let Some(allowed) = wrong_verb(head.method, &self.place) {
+            let method = format!("{} {:.200}", head.method, head.uri.path());
+            let error = ProtocolError::MethodNotFound { method, hint: None };
+            return Err(not_allowed(self.dialect, &error, allowed, self.content_type.clone()).into());
+        }
+        match *head.method == Method::POST {
+            true => Ok(check_content_type(head.headers)?),
+            false => Ok(()),
+        }
+    }
+
+    fn body_bytes_max(&self, request: &Incoming<'_, '_>) -> Option<usize> {
+        (*request.head.method == Method::POST).then_some(request.shared.limits.body_bytes_max)
+    }
+
+    fn decode(&mut self, request: &Incoming<'_, '_>, _: &Envelope<'_>, body: &Bytes) -> Result<Decoded, Rejection> {
+        let query = request.head.uri.query().unwrap_or_default();
+        let pairs = query_pairs(query).ok_or_else(|| ProtocolError::invalid("query", "is not valid UTF-8"))?;
+        // No compat dialect has these places, so what is not in 1.0 is in 0.3.
+        let decode = if self.dialect == Dialect::V1_0 { v1_0::decode } else { v0_3::decode };
+        let place = std::mem::replace(&mut self.place, RestPlace::Tasks);
+        let decoded = decode(request.head.method, place, &pairs, body, &request.shared.decode_limits)?;
+        Ok(Decoded { tenant: self.tenant.take().or(decoded.tenant), ..decoded })
+    }
+
+    fn reply(&mut self, agent: &Mounted, reply: Reply) -> Result<Response<ReplyBody>, Rejection> {
+        Ok(answer(agent, self.dialect, &reply, self.content_type.clone()))
+    }
+
+    async fn stream(
+        &mut self,
+        shared: &Shared,
+        _: &Mounted,
+        updates: UpdateStream,
+    ) -> Result<Response<ReplyBody>, Rejection> {
+        let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
+        let (bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
+        Ok(events(SseBody::new(updates, Framing::HttpJson, self.dialect, keep_alive, bytes, metrics)))
+    }
+
+    fn error(&self, error: &ProtocolError) -> Response<ReplyBody> {
+        http_error(self.dialect, error, self.content_type.clone())
+    }
+}
+
+fn answer(agent: &Mounted, dialect: Dialect, reply: &Reply, content_type: HeaderValue) -> Response<ReplyBody> {
+    let mut body = Vec::with_capacity(1024);
+    match reply {
+        // Clients of other SDKs decode the body of a delete, so there is one.
+        Reply::Deleted => body.extend_from_slice(b"{}"),
+        Reply::Card(card) => body.extend_from_slice(&cards::encode_reply(dialect, card, &agent.interfaces)),
+        _ => dialect.write_reply(reply, &mut body),
+    }
+    let mut response = json(StatusCode::OK, content_type, body);
+    if matches!(reply, Reply::Card(_)) {
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=60"));
+    }
+    response
+}
+
+/// The media type of the answer: the protocol's own for those who accept it or say nothing, plain JSON for the others, and
+/// for everybody from before it existed.
+fn content_type(dialect: Dialect, headers: &HeaderMap) -> HeaderValue {
+    if dialect != Dialect::V1_0 {
+        return JSON;
+    }
+    const OURS: [&str; 3] = ["application/a2a+json", "application/*", "*/*"];
+    let is_ours = |range: &str| {
+        let bare = range.split(';').next().unwrap_or_default().trim();
+        OURS.iter().any(|ours| bare.eq_ignore_ascii_case(ours))
+    };
+    let mut lines = headers.get_all(header::ACCEPT).iter().peekable();
+    let is_silent = lines.peek().is_none();
+    let takes_ours = lines.any(|line| line.to_str().is_ok_and(|line| line.split(',').any(is_ours)));
+    if is_silent || takes_ours { A2A_JSON } else { JSON }
+}
+
+/// The verbs a place takes, if this is not one of them.
+fn wrong_verb(method: &Method, place: &RestPlace) -> Option<&'static str> {
+    let allowed = match place {
+        RestPlace::SendMessage | RestPlace::StreamMessage | RestPlace::Task { verb: Some(TaskVerb::Cancel), .. } => {
+            "POST"
+        }
+        // The proto says GET, the text of the spec says POST; clients send either.
+        RestPlace::Task { verb: Some(TaskVerb::Subscribe), .. } => "GET, POST",
+        RestPlace::Tasks | RestPlace::Task { verb: None, .. } | RestPlace::ExtendedCard => "GET",
+        RestPlace::PushConfigs { .. } => "GET, POST",
+        RestPlace::PushConfig { .. } => "GET, DELETE",
+    };
+    let fits = allowed.split(", ").any(|verb| verb == method.as_str());
+    (!fits).then_some(allowed)
+}
+
+type Pairs<'a> = [(Cow<'a, str>, Cow<'a, str>)];

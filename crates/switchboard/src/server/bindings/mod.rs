@@ -1,0 +1,352 @@
+//! Protocol bindings: how a call travels over HTTP. Each one decodes requests and encodes replies ([`Binding`]); [`begin`] and
+//! [`finish`] take a request through it, the same way for all. Bindings know neither the engine nor each other.
+
+pub(crate) mod compat;
+pub(crate) mod envelope;
+#[cfg(feature = "grpc")]
+pub(crate) mod grpc;
+pub(crate) mod http_json;
+pub(crate) mod jsonrpc;
+pub(crate) mod sse;
+
+use std::fmt;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, header};
+use http_body::Body;
+use switchboard_core::call::{BoxFuture, Caller, Reply, Request, UpdateStream};
+use switchboard_core::dialect::detect::{Door, Refusal, Verdict};
+use switchboard_core::dialect::json::Decoded;
+use switchboard_core::error::ProtocolError;
+use switchboard_core::model::Dialect;
+use switchboard_engine::escaped::Escaped;
+
+use self::envelope::Envelope;
+use crate::server::edge::authenticate::Identity;
+use crate::server::edge::dialect::{decide, spelling};
+use crate::server::edge::header_names::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, X_A2A_EXTENSIONS};
+use crate::server::edge::note::Note;
+use crate::server::edge::read::read_while;
+use crate::server::edge::respond::ReplyBody;
+use crate::server::edge::shared::{Incoming, Mounted, Shared};
+use crate::server::operator::metrics::Operation;
+
+/// One protocol binding, made for one request. What it learns of the request on the way in it keeps for the way out, because the
+/// request itself is gone while the agent answers.
+pub(crate) trait Binding: Send + Sync {
+    /// What the path tells about the version; none where only the body does.
+    fn door(&self) -> Option<Door<'static>> {
+        None
+    }
+
+    /// Keeps what answers to this request depend on. Called before anything else answers it, with what is known by then.
+    fn learn(&mut self, request: &Incoming<'_, '_>, verdict: Verdict, envelope: &Envelope<'_>);
+
+    /// Checks verb and headers, once it is known who calls and before the body is read.
+    fn check(&mut self, request: &Incoming<'_, '_>) -> Result<(), Rejection>;
+
+    /// How many bytes of a body are read; none if there is no body to read.
+    fn body_bytes_max(&self, request: &Incoming<'_, '_>) -> Option<usize>;
+
+    /// Looks at what has come of the body so far; what is refused here is not read any further.
+    fn watch(&self, request: &Incoming<'_, '_>, come: &[u8]) -> Result<(), ProtocolError> {
+        let _ = (request, come);
+        Ok(())
+    }
+
+    /// How long the client may take to send its body.
+    fn patience(&self, request: &Incoming<'_, '_>) -> Duration {
+        Duration::from_secs(u64::from(request.shared.limits.body_read_s_max))
+    }
+
+    /// The refusal of a body that was not read.
+    fn unread(&self, request: &Incoming<'_, '_>, error: ProtocolError) -> Rejection {
+        let _ = request;
+        error.into()
+    }
+
+    /// Opens the envelope around a call; a refusal comes with the id to answer it under. Without one there is nothing to do.
+    fn open<'b>(&self, body: &'b [u8]) -> Result<Envelope<'b>, (ProtocolError, String)> {
+        let _ = body;
+        Ok(Envelope::NONE)
+    }
+
+    /// What is asked for.
+    fn decode(
+        &mut self,
+        request: &Incoming<'_, '_>,
+        envelope: &Envelope<'_>,
+        body: &Bytes,
+    ) -> Result<Decoded, Rejection>;
+
+    /// Changes what the binding has its own rules for.
+    fn set_caller(&mut self, caller: &mut Caller) {
+        let _ = caller;
+    }
+
+    /// Calls the agent.
+    fn call<'a>(
+        &self,
+        agent: &'a Mounted,
+        caller: Caller,
+        request: Request,
+    ) -> BoxFuture<'a, Result<Reply, ProtocolError>> {
+        agent.endpoint.call(caller, request)
+    }
+
+    /// Waits for the agent as long as the client does.
+    fn wait<T: Send>(
+        &self,
+        waiting: Pin<&mut (impl Future<Output = T> + Send)>,
+    ) -> impl Future<Output = Result<T, Rejection>> + Send {
+        async { Ok(waiting.await) }
+    }
+
+    /// The answer with a whole reply.
+    fn reply(&mut self, agent: &Mounted, reply: Reply) -> Result<Response<ReplyBody>, Rejection>;
+
+    /// The answer with a reply that goes on.
+    fn stream(
+        &mut self,
+        shared: &Shared,
+        agent: &Mounted,
+        updates: UpdateStream,
+    ) -> impl Future<Output = Result<Response<ReplyBody>, Rejection>> + Send;
+
+    /// The answer that refuses a request.
+    fn error(&self, error: &ProtocolError) -> Response<ReplyBody>;
+
+    /// Whether the head of an answer says what was agreed ([`Calling::mark`]).
+    fn marks(&self, refused: bool) -> bool {
+        let _ = refused;
+        true
+    }
+}
+
+/// Why a request goes no further.
+pub(crate) enum Rejection {
+    Error(ProtocolError),
+    /// The binding has an answer of its own.
+    Response(Box<Response<ReplyBody>>),
+}
+
+impl From<ProtocolError> for Rejection {
+    fn from(error: ProtocolError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Response<ReplyBody>> for Rejection {
+    fn from(response: Response<ReplyBody>) -> Self {
+        Self::Response(Box::new(response))
+    }
+}
+
+impl Rejection {
+    fn boxed_response(self, binding: &impl Binding) -> Box<Response<ReplyBody>> {
+        match self {
+            Self::Error(error) => Box::new(binding.error(&error)),
+            Self::Response(response) => response,
+        }
+    }
+}
+
+/// The refusal of a request whose sender is not known.
+pub(crate) fn refuse(
+    mut binding: impl Binding,
+    request: &Incoming<'_, '_>,
+    error: &ProtocolError,
+) -> Response<ReplyBody> {
+    learn_spelling(&mut binding, request, Envelope::NONE.id);
+    binding.error(error)
+}
+
+/// Before it is known what is asked for, refusals are in the dialect that path and headers tell.
+fn learn_spelling(binding: &mut impl Binding, request: &Incoming<'_, '_>, id: &str) {
+    let dialect = spelling(request, binding.door());
+    binding.learn(request, Verdict { dialect, is_open: false }, &Envelope { id, ..Envelope::NONE });
+}
+
+/// Takes a request in: checks its head, reads and decodes its body, and calls the agent. The dialect is decided here, once: before
+/// the body is read if the path tells it, and else from the method in the body.
+#[expect(clippy::manual_async_fn, reason = "an `async fn` holds each of its arguments twice")]
+pub(crate) fn begin<'a, P, B>(
+    binding: &mut P,
+    request: &Incoming<'a, '_>,
+    identity: &Identity,
+    body: B,
+) -> impl Future<Output = Result<Calling<'a>, Box<Response<ReplyBody>>>> + Send
+where
+    P: Binding,
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: fmt::Display,
+{
+    async move {
+        let mut dialect = None;
+        let decide = |binding: &mut P, door: Door<'_>, envelope: &Envelope<'_>| match decide(request, door) {
+            Ok(verdict) => {
+                binding.learn(request, verdict, envelope);
+                Ok(verdict.dialect)
+            }
+            Err(Refusal { dialect, error }) => {
+                binding.learn(request, Verdict { dialect, is_open: false }, envelope);
+                Err(Box::new(binding.error(&error)))
+            }
+        };
+        if let Some(door) = binding.door() {
+            dialect = Some(decide(binding, door, &Envelope::NONE)?);
+        }
+        let refuse = |binding: &mut P, rejection: Rejection| {
+            if dialect.is_none() {
+                learn_spelling(binding, request, Envelope::NONE.id);
+            }
+            rejection.boxed_response(binding)
+        };
+        if let Err(rejection) = binding.check(request) {
+            return Err(refuse(binding, rejection));
+        }
+        let body = match binding.body_bytes_max(request) {
+            None => Bytes::new(),
+            Some(bytes_max) => {
+                let watch = |come: &[u8]| binding.watch(request, come);
+                let patience = binding.patience(request);
+                match read_while(request.head.headers, body, bytes_max, patience, watch).await {
+                    Ok(body) => body,
+                    Err(error) => {
+                        let rejection = binding.unread(request, error);
+                        return Err(refuse(binding, rejection));
+                    }
+                }
+            }
+        };
+        let envelope = match binding.open(&body) {
+            Ok(envelope) => envelope,
+            Err((error, id)) => {
+                learn_spelling(binding, request, &id);
+                return Err(Box::new(binding.error(&error)));
+            }
+        };
+        let dialect = match dialect {
+            Some(dialect) => dialect,
+            None => decide(binding, envelope.door(), &envelope)?,
+        };
+        let called = binding.decode(request, &envelope, &body).and_then(|decoded| {
+            let mut caller = request.caller(identity, decoded.tenant.as_deref(), dialect)?;
+            binding.set_caller(&mut caller);
+            Ok(Calling::begin(binding, request.head.note, request.agent, caller, decoded.request))
+        });
+        called.map_err(|rejection| rejection.boxed_response(binding))
+    }
+}
+
+/// Waits for the agent and encodes what it says.
+pub(crate) async fn finish<P: Binding>(
+    binding: &mut P,
+    shared: &Shared,
+    agent: &Mounted,
+    calling: &mut Calling<'_>,
+) -> Response<ReplyBody> {
+    let reply = {
+        let replying = pin!(calling.reply());
+        binding.wait(replying).await
+    };
+    let answered = match reply {
+        Ok(Ok(Reply::Stream(updates))) => binding.stream(shared, agent, updates).await,
+        Ok(Ok(reply)) => binding.reply(agent, reply),
+        Ok(Err(error)) => Err(Rejection::Error(error)),
+        Err(rejection) => Err(rejection),
+    };
+    let refused = answered.is_err();
+    let mut response = answered.unwrap_or_else(|rejection| *rejection.boxed_response(binding));
+    if binding.marks(refused) {
+        calling.mark(&mut response);
+    }
+    response
+}
+
+/// A call that has been handed to its agent. What was asked is no longer held here, so waiting costs little memory.
+pub(crate) struct Calling<'a> {
+    agent: &'a Mounted,
+    operation: Operation,
+    dialect: Dialect,
+    asks_old_for_card: bool,
+    /// The extensions that were activated.
+    extensions: Vec<String>,
+    /// The media types that the agent writes, if the client accepts none of them and is answered all the same.
+    output_modes: Option<Box<str>>,
+    reply: BoxFuture<'a, Result<Reply, ProtocolError>>,
+}
+
+impl<'a> Calling<'a> {
+    fn begin(binding: &impl Binding, note: &Note, agent: &'a Mounted, caller: Caller, request: Request) -> Self {
+        let (operation, extensions) = (Operation::of(&request), caller.extensions.clone());
+        note.operation(operation);
+        let dialect = caller.dialect;
+        let asks_old_for_card = dialect != Dialect::V1_0 && matches!(request, Request::GetExtendedAgentCard);
+        let output_modes = unaccepted_modes(agent, dialect, &request);
+        let reply = binding.call(agent, caller, request);
+        Self { agent, operation, dialect, asks_old_for_card, extensions, output_modes, reply }
+    }
+
+    /// Waits for the reply, and withholds what must not leave the server. Every binding and every dialect gets its replies
+    /// here.
+    async fn reply(&mut self) -> Result<Reply, ProtocolError> {
+        let reply = (&mut self.reply).await.map(Reply::redacted);
+        // Before 1.0 there was one error for this, whether the card declared it or not.
+        let reply = reply.map_err(|error| match error {
+            ProtocolError::UnsupportedOperation { .. } if self.asks_old_for_card => {
+                ProtocolError::ExtendedAgentCardNotConfigured
+            }
+            error => error,
+        });
+        if let Err(error) = &reply {
+            self.output_modes = None;
+            if tracing::enabled!(tracing::Level::DEBUG) {
+                let (operation, error) = (self.operation.word(), error.to_string());
+                tracing::debug!(operation, agent = %self.agent.name, error = %Escaped::new(&error), "call refused");
+            }
+        }
+        reply
+    }
+
+    /// Adds to the head of an answer what was agreed: the extensions that were activated, under the name the version has
+    /// for them (spec, extensions), and what the agent writes if that is not what the client accepts.
+    fn mark(&self, response: &mut Response<ReplyBody>) {
+        if !self.extensions.is_empty()
+            && let Ok(value) = HeaderValue::from_str(&self.extensions.join(", "))
+        {
+            let name = if self.dialect == Dialect::V1_0 { A2A_EXTENSIONS } else { X_A2A_EXTENSIONS };
+            response.headers_mut().insert(name, value);
+        }
+        if let Some(value) = self.output_modes.as_deref().and_then(|modes| HeaderValue::from_str(modes).ok()) {
+            response.headers_mut().insert(A2A_OUTPUT_MODES, value);
+        }
+    }
+}
+
+/// What an agent writes, if the client of a send accepts none of it. Dialects without output modes have nothing to say.
+fn unaccepted_modes(agent: &Mounted, dialect: Dialect, request: &Request) -> Option<Box<str>> {
+    let (Request::SendMessage(send) | Request::SendStreamingMessage(send)) = request else { return None };
+    if send.accepted_output_modes.is_empty() || !dialect.rules().tells_modes {
+        return None;
+    }
+    let card = agent.endpoint.card();
+    (!card.writes_any(&send.accepted_output_modes)).then(|| card.default_output_modes.join(", ").into())
+}
+
+/// Whether a body says it is JSON. One that says nothing is believed; a form or plain text is not, which also keeps
+/// pages that may not call from posting without asking first.
+pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), ProtocolError> {
+    let Some(value) = headers.get(header::CONTENT_TYPE).filter(|value| *value != "application/json") else {
+        return Ok(());
+    };
+    let value = value.to_str().unwrap_or("?");
+    let bare = value.split(';').next().unwrap_or_default().trim();
+    if ["application/json", "application/a2a+json"].iter().any(|json| bare.eq_ignore_ascii_case(json)) {
+        return Ok(());
+    }
+    let reason = format!("Content-Type {bare:.100} is not supported; send application/json");
+    Err(ProtocolError::ContentTypeNotSupported { reason })
+}

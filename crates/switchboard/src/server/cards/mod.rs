@@ -1,0 +1,228 @@
+//! The public card of an agent, encoded once in each of its forms, with what HTTP caches need.
+//!
+//! By default the card holds the members of 1.0 and of 0.3 side by side: real clients of every version find theirs and skip
+//! the rest. Whoever says that they speak 1.0 gets the card of 1.0 alone, since there are readers with a closed schema.
+
+pub(crate) mod interfaces;
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use sha2::{Digest, Sha256};
+use switchboard_core::dialect::json::merge_objects;
+use switchboard_core::dialect::{Dialect, v0_3, v1_0};
+use switchboard_core::model::{AgentCard, AgentInterface, Timestamp};
+
+use crate::server::bindings::compat::{self, AgentCompat, CompatDialect};
+use crate::server::cards::interfaces::ProtocolBinding;
+use crate::server::downloads::ranges::names;
+use crate::server::edge::respond::ReplyBody;
+
+/// What the public card holds for those who do not say which version they speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CardForm {
+    /// The members of every version that is served, side by side.
+    #[default]
+    All,
+    /// Those of 1.0 alone.
+    V1_0,
+    /// The card that a system of this compat dialect has. For a dialect of A2A itself it is that of [`CardForm::All`].
+    Compat(Dialect),
+}
+
+/// What an agent's owner says about its card.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CardSettings {
+    pub(crate) form: Option<CardForm>,
+    /// Whether the agent's owner has named a version; if not, some cards name ours.
+    pub(crate) has_version: bool,
+    /// What its card names, if not what the server's settings say.
+    pub(crate) interfaces: Option<Vec<ProtocolBinding>>,
+}
+
+/// The settings of one agent at the edge.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AgentSettings {
+    pub(crate) card: CardSettings,
+    pub(crate) compat: AgentCompat,
+}
+
+impl AgentSettings {
+    /// Those of a mounted endpoint, whose card says everything about it.
+    pub(crate) fn of_mounted() -> Self {
+        let card = CardSettings { has_version: true, ..CardSettings::default() };
+        Self { card, compat: AgentCompat::default() }
+    }
+}
+
+/// An agent's card in its forms.
+pub(crate) struct ServedCards {
+    all: ServedCard,
+    v1_0: ServedCard,
+    /// What each compat dialect has on its own mount.
+    on_mounts: Vec<(Dialect, ServedCard)>,
+    /// What some of them have among the agents of the server.
+    listed: Vec<(Dialect, ServedCard)>,
+}
+
+/// What a card is made of.
+pub(crate) struct Subject<'a> {
+    pub(crate) card: &'a AgentCard,
+    pub(crate) interfaces: &'a [AgentInterface],
+    /// The address of the agent itself.
+    pub(crate) url: &'a str,
+    /// The address that names it among the agents of the server.
+    pub(crate) own_url: &'a str,
+    /// The address that it has below `/api`.
+    pub(crate) api_url: &'a str,
+    pub(crate) compat: &'a AgentCompat,
+    /// Whether the version on the card is its owner's choice.
+    pub(crate) has_version: bool,
+}
+
+impl ServedCards {
+    pub(crate) fn new(form: CardForm, subject: &Subject<'_>, since: Timestamp, max_age_s: u32) -> Self {
+        let served = |body| ServedCard::new(body, since, max_age_s);
+        let on_mount = |compat: &dyn CompatDialect| {
+            let dialect = compat.dialect();
+            let url = format!("{}/dialects/{}", subject.url, dialect.name());
+            (dialect, served(subject.encode_compat(compat, &url)))
+        };
+        let listed = |compat: &dyn CompatDialect| {
+            let base = compat.listed_card_base(subject)?;
+            Some((compat.dialect(), served(subject.encode_compat(compat, base))))
+        };
+        Self {
+            all: served(subject.encode(form, subject.url)),
+            v1_0: served(subject.encode(CardForm::V1_0, subject.url)),
+            on_mounts: compat::ALL.into_iter().map(on_mount).collect(),
+            listed: compat::ALL.into_iter().filter_map(listed).collect(),
+        }
+    }
+
+    /// The card on the own mount of a compat dialect.
+    pub(crate) fn on_mount(&self, dialect: Dialect) -> &ServedCard {
+        self.find(&self.on_mounts, dialect)
+    }
+
+    /// The card that a compat dialect has for the agent among those of the server.
+    pub(crate) fn listed(&self, dialect: Dialect) -> &ServedCard {
+        self.find(&self.listed, dialect)
+    }
+
+    fn find<'a>(&'a self, cards: &'a [(Dialect, ServedCard)], dialect: Dialect) -> &'a ServedCard {
+        cards.iter().find(|(own, _)| *own == dialect).map_or(&self.all, |(_, card)| card)
+    }
+
+    /// The card for somebody who speaks this dialect.
+    pub(crate) fn of(&self, dialect: Dialect) -> &ServedCard {
+        if dialect == Dialect::V1_0 { &self.v1_0 } else { &self.all }
+    }
+}
+
+pub(crate) struct ServedCard {
+    body: Bytes,
+    etag: HeaderValue,
+    last_modified: HeaderValue,
+    modified_s: i64,
+    cache_control: HeaderValue,
+}
+
+impl ServedCard {
+    fn new(body: Bytes, since: Timestamp, max_age_s: u32) -> Self {
+        let digest = Sha256::digest(&body);
+        let hex: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let modified_s = since.as_ms() / 1000;
+        let modified = std::time::UNIX_EPOCH + std::time::Duration::from_secs(modified_s.unsigned_abs());
+        let text = |text: String| HeaderValue::from_str(&text).expect("digits, hex and dates are legal in headers");
+        Self {
+            body,
+            etag: text(format!("\"{hex}\"")),
+            last_modified: text(httpdate::fmt_http_date(modified)),
+            modified_s,
+            cache_control: text(format!("public, max-age={max_age_s}")),
+        }
+    }
+
+    pub(crate) fn answer(&self, headers: &HeaderMap, head_only: bool) -> Response<ReplyBody> {
+        let mut response = Response::new(ReplyBody::Empty);
+        if self.is_known(headers) {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+        } else if !head_only {
+            *response.body_mut() = ReplyBody::Whole(self.body.clone());
+        }
+        let out = response.headers_mut();
+        out.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        out.insert(header::ETAG, self.etag.clone());
+        out.insert(header::LAST_MODIFIED, self.last_modified.clone());
+        out.insert(header::CACHE_CONTROL, self.cache_control.clone());
+        out.insert(header::VARY, HeaderValue::from_static("a2a-version"));
+        response
+    }
+
+    /// Whether the client has this card already. A tag outranks a date.
+    fn is_known(&self, headers: &HeaderMap) -> bool {
+        if headers.contains_key(header::IF_NONE_MATCH) {
+            let own = self.etag.as_bytes();
+            return names(headers, header::IF_NONE_MATCH, |tag| tag.trim_start_matches("W/").as_bytes() == own);
+        }
+        let since = headers.get(header::IF_MODIFIED_SINCE).and_then(|since| since.to_str().ok());
+        let since = since.and_then(|since| httpdate::parse_http_date(since).ok());
+        let since = since.and_then(|since| since.duration_since(std::time::UNIX_EPOCH).ok());
+        since.is_some_and(|since| i64::try_from(since.as_secs()).is_ok_and(|since| since >= self.modified_s))
+    }
+}
+
+/// A card for one who asked for it in this dialect, with the addresses it is served at.
+pub(crate) fn encode_reply(dialect: Dialect, card: &AgentCard, interfaces: &[AgentInterface]) -> Bytes {
+    let spell = if dialect == Dialect::V1_0 { v1_0::encode_card } else { v0_3::encode_card };
+    encode(card, interfaces, spell)
+}
+
+impl Subject<'_> {
+    /// The card in one form, for whoever takes `base` for the root of the agent.
+    fn encode(&self, form: CardForm, base: &str) -> Bytes {
+        let Self { card, interfaces, .. } = self;
+        let compat = match form {
+            CardForm::V1_0 => return encode(card, interfaces, v1_0::encode_card),
+            CardForm::Compat(dialect) => compat::of(dialect),
+            CardForm::All => None,
+        };
+        match compat {
+            Some(compat) => self.encode_compat(compat, base),
+            None => {
+                let v1_0 = encode(card, interfaces, v1_0::encode_card);
+                merged(&v1_0, &encode(card, interfaces, v0_3::encode_card))
+            }
+        }
+    }
+
+    fn encode_compat(&self, compat: &dyn CompatDialect, base: &str) -> Bytes {
+        let mut body = Vec::with_capacity(1024);
+        compat.encode_card(self, base, &mut body);
+        body.into()
+    }
+
+    /// The card with the version of this package, as some originals have it, unless the agent's owner has named one.
+    pub(crate) fn with_package(&self) -> Cow<'_, AgentCard> {
+        if self.has_version {
+            return Cow::Borrowed(self.card);
+        }
+        Cow::Owned(AgentCard { version: env!("CARGO_PKG_VERSION").to_owned(), ..self.card.clone() })
+    }
+}
+
+fn encode(card: &AgentCard, interfaces: &[AgentInterface], spell: fn(&AgentCard, &mut Vec<u8>)) -> Bytes {
+    let card = AgentCard { supported_interfaces: interfaces.to_vec(), ..card.clone() };
+    let mut body = Vec::with_capacity(2048);
+    spell(&card, &mut body);
+    body.into()
+}
+
+fn merged(first: &[u8], second: &[u8]) -> Bytes {
+    let text = |bytes| std::str::from_utf8(bytes).expect("dialects write UTF-8");
+    let mut body = Vec::with_capacity(first.len() + second.len());
+    merge_objects(text(first), text(second), &mut body);
+    body.into()
+}

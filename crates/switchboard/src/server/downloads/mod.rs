@@ -1,0 +1,311 @@
+//! Downloads: what the link in the place of a large artifact leads to. Not part of A2A, so no version is asked for; who
+//! may have it is asked as everywhere. What people and agents wrote is handed out as a file to keep and never as a page
+//! of ours.
+
+pub(crate) mod ranges;
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use switchboard_core::call::{BoxFuture, Owner};
+use switchboard_core::dialect::Dialect;
+use switchboard_core::dialect::json::check_id;
+use switchboard_core::error::ProtocolError;
+use switchboard_core::model::{ArtifactId, TaskId, TaskView};
+use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
+
+use self::ranges::{Wanted, wanted};
+use crate::server::edge::authenticate::Identity;
+use crate::server::edge::paths::ArtifactPlace;
+use crate::server::edge::percent::encode;
+use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, not_allowed};
+use crate::server::edge::shared::{Head, Shared};
+
+/// The bytes of an agent's artifacts, beside its [`Endpoint`](switchboard_core::call::Endpoint): what a reply has no place for.
+pub(crate) trait Downloads: Send + Sync {
+    /// An artifact of a task, or one part of it. What there is not looks the same as what is not the owner's.
+    fn artifact<'a>(
+        &'a self,
+        owner: &'a Owner,
+        wanted: &'a WantedArtifact,
+    ) -> BoxFuture<'a, Result<StoredArtifact, ProtocolError>>;
+
+    /// What the update with this number wrote to an artifact, or one part of that.
+    fn update<'a>(
+        &'a self,
+        owner: &'a Owner,
+        wanted: &'a WantedArtifact,
+        seq: u64,
+    ) -> BoxFuture<'a, Result<WrittenUpdate, ProtocolError>>;
+
+    /// The bytes at a cursor, about `bytes_max` of them at most.
+    fn read(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> BoxFuture<'static, Result<ArtifactPiece, ProtocolError>>;
+
+    /// A task as far as one frame of a stream has room for it, with links to the rest.
+    fn fitted_to_frame(&self, owner: &Owner, view: TaskView) -> TaskView;
+}
+
+/// An artifact, or one part of it.
+pub(crate) struct WantedArtifact {
+    pub(crate) task: TaskId,
+    pub(crate) artifact: ArtifactId,
+    pub(crate) part: Option<u64>,
+}
+
+pub(crate) fn refuse(error: &ProtocolError) -> Response<ReplyBody> {
+    http_error(Dialect::V1_0, error, A2A_JSON)
+}
+
+pub(crate) async fn serve(
+    shared: &Shared,
+    downloads: &Arc<dyn Downloads>,
+    head: &Head<'_>,
+    identity: &Identity,
+    place: ArtifactPlace,
+) -> Response<ReplyBody> {
+    let method = head.method;
+    if *method != Method::GET && *method != Method::HEAD {
+        let error = ProtocolError::MethodNotFound { method: format!("{method} {:.200}", head.uri.path()), hint: None };
+        return not_allowed(Dialect::V1_0, &error, "GET, HEAD", A2A_JSON);
+    }
+    let asked = Asked::of(shared, head, place).and_then(|asked| {
+        let owner = identity.owner(asked.tenant.as_deref())?;
+        Ok((owner, asked))
+    });
+    let found = match asked {
+        Ok((owner, asked)) => asked.find(downloads, &owner).await,
+        Err(error) => Err(error),
+    };
+    match found {
+        Ok(found) => answer(shared, downloads, head, *method == Method::HEAD, &found),
+        Err(error) => refuse(&error),
+    }
+}
+
+/// What a request names.
+struct Asked {
+    tenant: Option<String>,
+    wanted: WantedArtifact,
+    /// The number of the update whose own bytes are wanted.
+    update: Option<u64>,
+}
+
+/// What there is to send.
+enum Found {
+    Stored(StoredArtifact),
+    Written(WrittenUpdate),
+}
+
+impl Found {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Stored(stored) => stored.bytes(),
+            Self::Written(written) => written.bytes.len() as u64,
+        }
+    }
+
+    /// Of an artifact: the commit that began it and how much there is; a write more, and it is another file. What one
+    /// update wrote stays as it is.
+    fn etag(&self) -> String {
+        match self {
+            Self::Stored(stored) => format!("\"{:x}-{:x}-{:x}\"", stored.begun, stored.range.start, stored.bytes()),
+            Self::Written(written) => format!("\"u{:x}-{:x}\"", written.seq, written.bytes.len()),
+        }
+    }
+
+    fn media_type(&self) -> HeaderValue {
+        match self {
+            Self::Stored(stored) => media_type(&stored.media_type),
+            Self::Written(written) => media_type(&written.media_type),
+        }
+    }
+
+    fn filename(&self) -> Option<&str> {
+        match self {
+            Self::Stored(stored) => stored.filename.as_deref(),
+            Self::Written(written) => written.filename.as_deref(),
+        }
+    }
+
+    fn body(&self, downloads: &Arc<dyn Downloads>, read_bytes: usize, range: Range<u64>) -> ReplyBody {
+        match self {
+            Self::Stored(stored) => {
+                let body = DownloadBody::new(downloads.clone(), stored.cursor(range), read_bytes);
+                ReplyBody::Download(Box::new(body))
+            }
+            Self::Written(written) => {
+                let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(written.bytes.len());
+                ReplyBody::Whole(written.bytes.slice(at(range.start)..at(range.end)))
+            }
+        }
+    }
+}
+
+impl Asked {
+    fn of(shared: &Shared, head: &Head<'_>, place: ArtifactPlace) -> Result<Self, ProtocolError> {
+        let ArtifactPlace { tenant, task, artifact } = place;
+        check_id("id", task.as_str(), &shared.decode_limits)?;
+        let number = |name: &str, what: &str| {
+            let wrong = |_| ProtocolError::invalid(name, what);
+            head.query(name).map(|number| number.parse::<u64>().map_err(wrong)).transpose()
+        };
+        Ok(Self {
+            tenant: tenant.or_else(|| head.query("tenant")),
+            wanted: WantedArtifact {
+                task,
+                artifact,
+                part: number("part", "must be the number of a part, counted from 0")?,
+            },
+            update: number("update", "must be the number of an update, as a stream has it in `id:`")?,
+        })
+    }
+
+    async fn find(&self, downloads: &Arc<dyn Downloads>, owner: &Owner) -> Result<Found, ProtocolError> {
+        match self.update {
+            None => downloads.artifact(owner, &self.wanted).await.map(Found::Stored),
+            Some(seq) => downloads.update(owner, &self.wanted, seq).await.map(Found::Written),
+        }
+    }
+}
+
+fn answer(
+    shared: &Shared,
+    downloads: &Arc<dyn Downloads>,
+    head: &Head<'_>,
+    head_only: bool,
+    found: &Found,
+) -> Response<ReplyBody> {
+    let (bytes, etag) = (found.bytes(), found.etag());
+    let (status, range) = match wanted(head.headers, &etag, bytes, !head_only) {
+        Wanted::Whole => (StatusCode::OK, Some(0..bytes)),
+        Wanted::Part(range) => (StatusCode::PARTIAL_CONTENT, Some(range)),
+        Wanted::NotModified => (StatusCode::NOT_MODIFIED, None),
+        Wanted::ConditionFailed => (StatusCode::PRECONDITION_FAILED, None),
+        Wanted::Unsatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, None),
+    };
+    let mut response = Response::new(ReplyBody::Empty);
+    *response.status_mut() = status;
+    let text = |text: String| HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("?"));
+    let headers = response.headers_mut();
+    headers.insert(header::ETAG, text(etag));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    // It is somebody's own, and may have grown by the next time.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
+    match (&range, status) {
+        (Some(range), StatusCode::PARTIAL_CONTENT) => {
+            let (first, last) = (range.start, range.end.saturating_sub(1));
+            headers.insert(header::CONTENT_RANGE, text(format!("bytes {first}-{last}/{bytes}")));
+        }
+        (None, StatusCode::RANGE_NOT_SATISFIABLE) => {
+            headers.insert(header::CONTENT_RANGE, text(format!("bytes */{bytes}")));
+        }
+        _ => {}
+    }
+    let Some(range) = range else { return response };
+    headers.insert(header::CONTENT_TYPE, found.media_type());
+    headers.insert(header::CONTENT_DISPOSITION, disposition(found.filename()));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
+    if !head_only {
+        *response.body_mut() = found.body(downloads, shared.limits.download_read_bytes, range);
+    }
+    response
+}
+
+/// What an agent calls a media type is text of its own; what cannot be one is bytes.
+fn media_type(named: &str) -> HeaderValue {
+    let is_token = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
+    let bare = named.split(';').next().unwrap_or_default().trim();
+    let is_type = bare.split_once('/').is_some_and(|(kind, sub)| is_token(kind) && is_token(sub) && !sub.contains('/'));
+    let value = HeaderValue::from_str(named).ok().filter(|_| is_type);
+    value.unwrap_or_else(|| HeaderValue::from_static("application/octet-stream"))
+}
+
+/// Longer names are cut; file systems do so anyway.
+const NAME_CHARS_MAX: usize = 120;
+
+/// What a downloaded file is to be called. The name comes from an agent, so it is only a name by the time it gets into a header:
+/// no path, no control characters, nothing that ends a header early. Always a file to keep, never a page to show (RFC 6266).
+pub(crate) fn disposition(filename: Option<&str>) -> HeaderValue {
+    const UNNAMED: HeaderValue = HeaderValue::from_static("attachment");
+    let Some(name) = filename.and_then(safe_name) else { return UNNAMED };
+    let ascii: String = name.chars().map(|char| if char.is_ascii() { char } else { '_' }).collect();
+    let value = if ascii == name {
+        format!("attachment; filename=\"{name}\"")
+    } else {
+        format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''{}", encode(&name))
+    };
+    HeaderValue::from_str(&value).unwrap_or(UNNAMED)
+}
+
+/// The last part of whatever path it was, without what has a meaning to a shell, a header or a file system.
+fn safe_name(filename: &str) -> Option<String> {
+    let last = filename.rsplit(['/', '\\']).next().unwrap_or_default();
+    let is_plain = |char: &char| !char.is_control() && !is_invisible(*char);
+    let replaced = |char| if matches!(char, '"' | '<' | '>' | ':' | '|' | '?' | '*' | '%' | ';') { '_' } else { char };
+    let name: String = last.chars().filter(is_plain).map(replaced).take(NAME_CHARS_MAX).collect();
+    let name = name.trim_matches(|char: char| char == '.' || char.is_whitespace());
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Marks that turn text round or hide in it, so that `gpj.exe` reads as `exe.jpg`.
+fn is_invisible(char: char) -> bool {
+    matches!(char, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// The body of a download: one piece is read when the client has taken the one before, so no more than that is held.
+pub struct DownloadBody {
+    downloads: Arc<dyn Downloads>,
+    cursor: Option<ArtifactCursor>,
+    read_bytes: usize,
+    reading: Option<BoxFuture<'static, Result<ArtifactPiece, ProtocolError>>>,
+    left: u64,
+}
+
+impl fmt::Debug for DownloadBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DownloadBody").finish_non_exhaustive()
+    }
+}
+
+impl DownloadBody {
+    fn new(downloads: Arc<dyn Downloads>, cursor: ArtifactCursor, read_bytes: usize) -> Self {
+        let left = cursor.until - cursor.from;
+        Self { downloads, cursor: Some(cursor), read_bytes, reading: None, left }
+    }
+
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        if let Some(cursor) = self.cursor.take().filter(|cursor| !cursor.is_at_end()) {
+            self.reading = Some(self.downloads.read(cursor, self.read_bytes));
+        }
+        let Some(reading) = &mut self.reading else { return Poll::Ready(None) };
+        let piece = ready!(reading.as_mut().poll(cx));
+        self.reading = None;
+        Poll::Ready(Some(match piece {
+            Ok(ArtifactPiece { bytes, next }) => {
+                self.left = next.until - next.from;
+                self.cursor = Some(next);
+                Ok(bytes)
+            }
+            Err(error) => {
+                // The status is long sent: all that can be done is to break off, so that nobody takes this for the end.
+                tracing::warn!(%error, "a download broke off");
+                Err(io::Error::other(error))
+            }
+        }))
+    }
+}

@@ -1,0 +1,224 @@
+//! The first stage: may a request come in. Loopback is not a wall: a page in a browser on this machine can reach a local port,
+//! and a name in somebody else's DNS can point at it. On loopback, a Host or Origin that is neither loopback nor our own is
+//! turned away. Which web pages may call from a browser is off unless said otherwise; only the public card may be read from
+//! anywhere.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, header};
+use switchboard_core::dialect::json::write_u64;
+use tracing::Span;
+
+use crate::server::edge::header_names::X_REQUEST_ID;
+use crate::server::edge::respond::ReplyBody;
+use crate::server::edge::shared::Shared;
+
+/// Whether a request may come in, and what its answer will carry either way. `public` is what any page may read.
+pub(crate) fn admit(
+    shared: &Shared,
+    parts: &Parts,
+    authority: Option<&str>,
+    public: bool,
+) -> (Result<(), &'static str>, Stamp) {
+    let origin = parts.headers.get(header::ORIGIN);
+    let admitted = shared.gate.admits(authority, origin, &shared.cors, public);
+    let request_id = shared.request_ids.name(&parts.headers);
+    (admitted, Stamp { public, origin: origin.cloned(), request_id })
+}
+
+/// What every answer carries beside what was asked for.
+pub(crate) struct Stamp {
+    public: bool,
+    origin: Option<HeaderValue>,
+    pub(crate) request_id: HeaderValue,
+}
+
+impl Stamp {
+    /// What is logged meanwhile carries the request's id. At debug level only: a span at every request costs more than
+    /// the rest of the logging, and whoever is told of a failure is given an incident's id besides.
+    pub(crate) fn span(&self) -> Span {
+        tracing::debug_span!("request", id = self.request_id.to_str().unwrap_or("?"))
+    }
+
+    pub(crate) fn on(self, shared: &Shared, mut response: Response<ReplyBody>) -> Response<ReplyBody> {
+        let headers = response.headers_mut();
+        shared.cors.mark(self.origin.as_ref(), self.public, headers);
+        headers.insert(X_REQUEST_ID, self.request_id);
+        response
+    }
+}
+
+/// The answer to a browser that asks before it calls.
+pub(crate) fn preflight() -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::Empty);
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response.headers_mut().extend(Cors::preflight());
+    response
+}
+
+/// Which names this server answers to.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate {
+    /// False beyond loopback, where any name may be ours.
+    checks: bool,
+    /// The host of the public URL.
+    own_host: Option<String>,
+    /// The host that the certificate is for. Nobody else can have a page there.
+    certified_host: Option<String>,
+}
+
+impl Gate {
+    pub(crate) fn new(checks: bool, public_url: Option<&Uri>, certified_host: Option<String>) -> Self {
+        Self { checks, own_host: public_url.and_then(Uri::host).map(str::to_ascii_lowercase), certified_host }
+    }
+
+    /// Whether nobody elsewhere is meant to reach this server: it is on loopback, and no public URL says otherwise.
+    pub(crate) fn is_for_this_machine(&self) -> bool {
+        self.checks && self.own_host.as_deref().is_none_or(is_loopback_host)
+    }
+
+    /// Whether a request that names this host may come in. `public` is the card, which any page may read.
+    pub(crate) fn admits(
+        &self,
+        authority: Option<&str>,
+        origin: Option<&HeaderValue>,
+        cors: &Cors,
+        public: bool,
+    ) -> Result<(), &'static str> {
+        if !self.checks {
+            return Ok(());
+        }
+        // A name and a password in front of the host have no place in a request; what looks like our host may be the name.
+        let authority = authority.filter(|authority| !authority.contains('@'));
+        if !authority.map(host_name).is_some_and(|host| self.is_ours(host)) {
+            return Err("this server answers only to loopback names and to its public URL (Host header)");
+        }
+        let Some(origin) = origin.filter(|_| !public) else { return Ok(()) };
+        let origin = origin.to_str().unwrap_or_default();
+        let host = origin.split_once("://").map(|(_, rest)| host_name(rest));
+        if cors.allows(origin) || host.is_some_and(|host| self.is_ours(host)) {
+            return Ok(());
+        }
+        Err("pages of this origin may not call this server (Origin header)")
+    }
+
+    fn is_ours(&self, host: &str) -> bool {
+        // What nearly everybody says who is on this machine needs no reading.
+        if host == "127.0.0.1" || host == "localhost" {
+            return true;
+        }
+        let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
+        host.eq_ignore_ascii_case("localhost")
+            || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+            || [&self.own_host, &self.certified_host]
+                .into_iter()
+                .flatten()
+                .any(|own| own.trim_matches(['[', ']']).eq_ignore_ascii_case(host))
+    }
+}
+
+/// Whether the host of a URL leads to this machine and to no other.
+pub(crate) fn is_loopback_host(host: &str) -> bool {
+    let host = host.trim_matches(['[', ']']);
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+}
+
+/// The host without its port; an IPv6 address keeps its brackets.
+fn host_name(authority: &str) -> &str {
+    if authority.starts_with('[') {
+        authority.split_inclusive(']').next().unwrap_or(authority)
+    } else {
+        authority.split(':').next().unwrap_or(authority)
+    }
+}
+
+/// Origins whose pages may call the agents of this server.
+#[derive(Clone, Debug, Default)]
+pub struct Cors {
+    origins: Vec<String>,
+}
+
+const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "authorization, content-type, a2a-version, a2a-extensions, x-a2a-extensions, idempotency-key, last-event-id, \
+     traceparent, x-request-id, range, if-range, if-match, if-none-match",
+);
+const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
+const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "a2a-extensions, x-a2a-extensions, a2a-output-modes, x-request-id, retry-after, etag, accept-ranges, content-range, \
+     content-disposition",
+);
+
+impl Cors {
+    /// Pages of these origins (`https://app.example`) may call.
+    pub fn origins<T: Into<String>>(origins: impl IntoIterator<Item = T>) -> Self {
+        let trim = |origin: T| origin.into().trim_end_matches('/').to_ascii_lowercase();
+        Self { origins: origins.into_iter().map(trim).collect() }
+    }
+
+    pub(crate) fn allows(&self, origin: &str) -> bool {
+        self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
+    }
+
+    /// Adds what a browser needs to see, if the request came from a page that may call. What is public is marked for
+    /// everybody: a cache may keep the answer to a program and hand it to a page.
+    pub(crate) fn mark(&self, origin: Option<&HeaderValue>, public: bool, headers: &mut HeaderMap) {
+        if public {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        } else if let Some(origin) = origin.filter(|origin| origin.to_str().is_ok_and(|origin| self.allows(origin))) {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+            headers.append(header::VARY, HeaderValue::from_static("origin"));
+        } else {
+            return;
+        }
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
+    }
+
+    /// The headers of a preflight answer.
+    pub(crate) fn preflight() -> [(HeaderName, HeaderValue); 3] {
+        [
+            (header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS),
+            (header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS),
+            (header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600")),
+        ]
+    }
+}
+
+/// Names requests, so that a client's complaint finds its lines in a log at debug level.
+pub(crate) struct RequestIds {
+    prefix: String,
+    next: AtomicU64,
+}
+
+const UNNAMED: HeaderValue = HeaderValue::from_static("unnamed");
+
+impl RequestIds {
+    pub(crate) fn new(prefix: String) -> Self {
+        Self { prefix, next: AtomicU64::new(1) }
+    }
+
+    /// The client's own id if it sent a fit one, else a new one.
+    pub(crate) fn name(&self, headers: &HeaderMap) -> HeaderValue {
+        let own = headers.get(X_REQUEST_ID);
+        let fit = |id: &&HeaderValue| id.len() <= 128 && id.as_bytes().iter().all(u8::is_ascii_graphic);
+        let mut named = match own.filter(fit) {
+            // A copy of its own: a share of what was read would keep the connection from reading into the same room.
+            Some(id) => HeaderValue::from_bytes(id.as_bytes()).unwrap_or(UNNAMED),
+            None => {
+                let number = self.next.fetch_add(1, Ordering::Relaxed);
+                // Just as much room as it takes: what is over would cost a second piece of memory.
+                let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
+                let mut name = Vec::with_capacity(self.prefix.len() + 1 + digits);
+                name.extend_from_slice(self.prefix.as_bytes());
+                name.push(b'-');
+                write_u64(&mut name, number);
+                HeaderValue::from_maybe_shared(Bytes::from(name)).unwrap_or(UNNAMED)
+            }
+        };
+        // Not a secret: this says that it never comes again, so that HTTP/2 does not file it in its table.
+        named.set_sensitive(true);
+        named
+    }
+}

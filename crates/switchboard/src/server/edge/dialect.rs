@@ -1,0 +1,68 @@
+//! Which dialect a request is in: the one place that reads the version a request names and hands it, with path and method, to
+//! `detect`. The bindings are told the outcome.
+
+use std::borrow::Cow;
+
+use http::HeaderMap;
+use switchboard_core::dialect::Dialect;
+use switchboard_core::dialect::detect::{self, Clues, Door, Mount, Refusal, Verdict};
+
+use crate::server::edge::header_names::A2A_VERSION;
+use crate::server::edge::shared::{Head, Incoming};
+
+/// A call whose method is not known yet.
+const NO_METHOD: Door<'static> = Door::JsonRpc { method: "", params: None };
+
+/// Which dialect a request is in.
+pub(crate) fn decide(request: &Incoming<'_, '_>, door: Door<'_>) -> Result<Verdict, Refusal> {
+    with_clues(&request.head, door, request.mount, default_of(request), detect::dialect)
+}
+
+/// The dialect to refuse a request in before it is known what it asks for.
+pub(crate) fn spelling(request: &Incoming<'_, '_>, door: Option<Door<'_>>) -> Dialect {
+    with_clues(&request.head, door.unwrap_or(NO_METHOD), request.mount, default_of(request), detect::spelling)
+}
+
+fn default_of(request: &Incoming<'_, '_>) -> Option<Dialect> {
+    request.agent.compat.settings.default.or(request.shared.default_version)
+}
+
+/// The compat dialect in whose ways a request is treated from the first check on, if the path is one's own or is claimed.
+pub(crate) fn claimed(head: &Head<'_>, mount: Mount) -> Option<Dialect> {
+    // Most paths are nobody's, and then there is nothing to look for.
+    if mount == Mount::FREE { None } else { with_clues(head, NO_METHOD, mount, None, detect::claimed) }
+}
+
+/// The dialect of somebody who reads a card: by what they say alone. A default is about calls, and cards are for everybody.
+pub(crate) fn card_dialect(head: &Head<'_>) -> Dialect {
+    with_clues(head, NO_METHOD, Mount::FREE, None, detect::spelling)
+}
+
+fn with_clues<T>(
+    head: &Head<'_>,
+    door: Door<'_>,
+    mount: Mount,
+    default: Option<Dialect>,
+    decide: impl FnOnce(&Clues<'_>) -> T,
+) -> T {
+    let header = named_version(head.headers);
+    let query = if header.is_some() { None } else { head.query("A2A-Version") };
+    decide(&Clues { header: header.as_deref(), query: query.as_deref(), default, mount, door })
+}
+
+/// The version that the headers name. A proxy or a client may send the line twice: lines that say the same count once,
+/// and lines that differ are read together, so that the request is refused rather than taken for either version.
+fn named_version(headers: &HeaderMap) -> Option<Cow<'_, str>> {
+    // Nearly every request has each of its headers once, and then there is nothing to compare.
+    if headers.len() == headers.keys_len() {
+        let line = headers.get(A2A_VERSION)?.to_str().unwrap_or("?").trim();
+        return (!line.is_empty()).then_some(Cow::Borrowed(line));
+    }
+    let lines = headers.get_all(A2A_VERSION).iter().map(|line| line.to_str().unwrap_or("?").trim());
+    let mut lines = lines.filter(|line| !line.is_empty());
+    let first = lines.next()?;
+    match lines.find(|line| *line != first) {
+        None => Some(Cow::Borrowed(first)),
+        Some(other) => Some(Cow::Owned(format!("{first}, {other}"))),
+    }
+}

@@ -1,0 +1,293 @@
+//! Which place a path names. Pure: nothing is looked up here. `route` finds the agent and the binding for it.
+
+use std::borrow::Cow;
+
+use switchboard_core::dialect::{Dialect, Package};
+use switchboard_core::model::{ArtifactId, ConfigId, TaskId};
+
+use crate::server::bindings::compat::{self, CompatPlace};
+use crate::server::edge::percent::decode;
+
+/// First path segments that are ours and therefore neither tenants nor agents.
+pub const RESERVED: &[&str] = &[
+    "tasks",
+    "message",
+    "extendedAgentCard",
+    "v1",
+    "agents",
+    "apps",
+    "dialects",
+    "a2a",
+    "rpc",
+    "api",
+    ".well-known",
+    "_agent-native",
+    "healthz",
+    "readyz",
+    "metrics",
+];
+
+/// Refuses a name that is to appear as one segment of a path and could be taken for one of ours.
+pub(crate) fn check_name(what: &str, name: &str) -> Result<(), String> {
+    if RESERVED.contains(&name) {
+        return Err(format!("{what} {name:?} is reserved; choose another name"));
+    }
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '~');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(fits) || name.starts_with('.') {
+        let why = "must be 1 to 64 letters, digits, '-', '_', '.' or '~', and not begin with a dot";
+        return Err(format!("{what} {name:?} {why}"));
+    }
+    Ok(())
+}
+
+/// What a path names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NamedPath<'a> {
+    Health,
+    Ready,
+    Metrics,
+    /// For operators.
+    Outbox(OutboxPlace),
+    /// A place of one agent; none is the default agent.
+    Agent {
+        agent: Option<Cow<'a, str>>,
+        place: Place,
+    },
+    Unknown,
+}
+
+impl NamedPath<'_> {
+    /// Whether every page may read what is there, whatever its origin: cards.
+    pub(crate) fn is_public(&self) -> bool {
+        match self {
+            Self::Agent { place: Place::Card, .. } => true,
+            Self::Agent { place: Place::Compat { place, .. }, .. } => place.is_public(),
+            _ => false,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The agent's own root, also its JSON-RPC endpoint.
+    Root,
+    JsonRpc,
+    Card,
+    Rest {
+        tenant: Option<String>,
+        place: RestPlace,
+    },
+    /// HTTP+JSON as 0.3 has it.
+    RestV1(RestPlace),
+    /// A method of this service of gRPC; its name is the last segment of the path.
+    Grpc(Package),
+    /// A place of a compat dialect.
+    Compat {
+        dialect: Dialect,
+        /// Whether it is on the mount that is the dialect's alone, where a version counts for nothing.
+        is_own: bool,
+        place: CompatPlace,
+    },
+    Artifact(ArtifactPlace),
+}
+
+/// `/tasks/{task}/artifacts/{artifact}`, where the bytes of one artifact are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ArtifactPlace {
+    pub(crate) tenant: Option<String>,
+    pub(crate) task: TaskId,
+    pub(crate) artifact: ArtifactId,
+}
+
+/// The places of the HTTP+JSON binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RestPlace {
+    SendMessage,
+    StreamMessage,
+    Tasks,
+    /// `/tasks/{id}` with the verb behind the last colon, if any.
+    Task {
+        id: TaskId,
+        verb: Option<TaskVerb>,
+    },
+    PushConfigs {
+        task_id: TaskId,
+    },
+    PushConfig {
+        task_id: TaskId,
+        id: ConfigId,
+    },
+    ExtendedCard,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskVerb {
+    Cancel,
+    Subscribe,
+}
+
+/// The places under `/api/outbox`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OutboxPlace {
+    List,
+    Endpoints,
+    /// Many at once.
+    Change(Change),
+    One(String),
+    ChangeOne(String, Change),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Redrive,
+    Purge,
+}
+
+impl Change {
+    fn from_verb(verb: &str) -> Option<Self> {
+        match verb {
+            "redrive" => Some(Self::Redrive),
+            "purge" => Some(Self::Purge),
+            _ => None,
+        }
+    }
+}
+
+/// Finds the place of a path below `base`, the path of the public URL. A proxy may or may not strip that, so both forms
+/// are understood.
+pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
+    let path = match path.strip_prefix(base) {
+        Some(rest) if !base.is_empty() && (rest.is_empty() || rest.starts_with('/')) => rest,
+        _ => path,
+    };
+    if path == "/" {
+        return NamedPath::Agent { agent: None, place: Place::Root };
+    }
+    // Percent-encoded slashes stay inside their segment because segments are split first and decoded second.
+    let mut segments: Vec<&str> = path.split('/').skip(1).collect();
+    if segments.last() == Some(&"") {
+        segments.pop();
+    }
+    match segments.as_slice() {
+        ["healthz"] => NamedPath::Health,
+        ["readyz"] => NamedPath::Ready,
+        ["metrics"] => NamedPath::Metrics,
+        ["api", rest @ ..] => {
+            let listed = compat::ALL.into_iter().find_map(|compat| Some((compat.dialect(), compat.api_place(rest)?)));
+            match listed {
+                Some((dialect, (name, place))) => {
+                    NamedPath::Agent { agent: Some(name), place: Place::Compat { dialect, is_own: false, place } }
+                }
+                None => outbox_place(rest).map_or(NamedPath::Unknown, NamedPath::Outbox),
+            }
+        }
+        ["agents", name, rest @ ..] => match (decode(name), place(rest)) {
+            (Some(name), Some(place)) => NamedPath::Agent { agent: Some(name), place },
+            _ => NamedPath::Unknown,
+        },
+        rest => place(rest).map_or(NamedPath::Unknown, |place| NamedPath::Agent { agent: None, place }),
+    }
+}
+
+/// Finds the place of a gRPC call: `/{service}/{method}`; before it may stand the path of the public URL, and `/agents/{name}`,
+/// for clients that can call below a path.
+pub(crate) fn name_grpc_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
+    grpc_place(path, base).unwrap_or(NamedPath::Unknown)
+}
+
+fn grpc_place<'a>(path: &'a str, base: &str) -> Option<NamedPath<'a>> {
+    let path = path.strip_prefix(base).filter(|rest| rest.starts_with('/')).unwrap_or(path);
+    let (place, _method) = path.rsplit_once('/')?;
+    let (place, service) = place.rsplit_once('/')?;
+    let agent = match place {
+        "" => None,
+        place => Some(decode(place.strip_prefix("/agents/").filter(|name| !name.contains('/'))?)?),
+    };
+    let package = match service {
+        "lf.a2a.v1.A2AService" => Package::V1_0,
+        "a2a.v1.A2AService" => Package::V0_3,
+        _ => return None,
+    };
+    Some(NamedPath::Agent { agent, place: Place::Grpc(package) })
+}
+
+fn place(segments: &[&str]) -> Option<Place> {
+    match segments {
+        [] => Some(Place::Root),
+        ["rpc" | "a2a"] => Some(Place::JsonRpc),
+        // The second is where 0.2 has it.
+        [".well-known", "agent-card.json" | "agent.json"] => Some(Place::Card),
+        ["v1", "card"] => Some(Place::RestV1(RestPlace::ExtendedCard)),
+        // 0.2 has this one plain path beside its JSON-RPC, `../agent/authenticatedExtendedCard` from its endpoint.
+        ["agent", "authenticatedExtendedCard"] => Some(Place::RestV1(RestPlace::ExtendedCard)),
+        ["v1", "extendedAgentCard"] => None,
+        ["v1", rest @ ..] => rest_place(rest).map(Place::RestV1),
+        ["dialects", name, rest @ ..] => {
+            let dialect = Dialect::compat(name)?;
+            let place = compat::own_place(compat::of(dialect)?, rest)?;
+            Some(Place::Compat { dialect, is_own: true, place })
+        }
+        _ => {
+            let compat = compat::ALL.into_iter().find_map(|own| Some((own.dialect(), own.shared_place(segments)?)));
+            if let Some((dialect, place)) = compat {
+                return Some(Place::Compat { dialect, is_own: false, place });
+            }
+            if let Some(place) = rest_place(segments) {
+                return Some(Place::Rest { tenant: None, place });
+            }
+            if let ["tasks", task, "artifacts", artifact] = segments {
+                return artifact_place(None, task, artifact);
+            }
+            let (tenant, rest) = segments.split_first()?;
+            let tenant = decode(tenant).filter(|tenant| !tenant.is_empty() && !RESERVED.contains(&tenant.as_ref()))?;
+            let tenant = tenant.into_owned();
+            match rest {
+                ["tasks", task, "artifacts", artifact] => artifact_place(Some(tenant), task, artifact),
+                _ => Some(Place::Rest { tenant: Some(tenant), place: rest_place(rest)? }),
+            }
+        }
+    }
+}
+
+fn artifact_place(tenant: Option<String>, task: &str, artifact: &str) -> Option<Place> {
+    let (task, artifact) = (decode(task)?.as_ref().into(), decode(artifact)?.as_ref().into());
+    Some(Place::Artifact(ArtifactPlace { tenant, task, artifact }))
+}
+
+/// The place that the segments behind `/api` name.
+fn outbox_place(segments: &[&str]) -> Option<OutboxPlace> {
+    match segments {
+        ["outbox"] => Some(OutboxPlace::List),
+        ["outbox", "endpoints"] => Some(OutboxPlace::Endpoints),
+        ["outbox", one] => match one.split_once(':') {
+            Some((id, verb)) => Some(OutboxPlace::ChangeOne(id.to_owned(), Change::from_verb(verb)?)),
+            None => Some(OutboxPlace::One((*one).to_owned())),
+        },
+        [all] => Some(OutboxPlace::Change(Change::from_verb(all.strip_prefix("outbox:")?)?)),
+        _ => None,
+    }
+}
+
+fn rest_place(segments: &[&str]) -> Option<RestPlace> {
+    let task = |id: &str| Some(TaskId::from(decode(id)?.as_ref()));
+    match segments {
+        ["message:send"] => Some(RestPlace::SendMessage),
+        ["message:stream"] => Some(RestPlace::StreamMessage),
+        ["extendedAgentCard"] => Some(RestPlace::ExtendedCard),
+        ["tasks"] => Some(RestPlace::Tasks),
+        ["tasks", last] => {
+            // The verb is what follows the last colon, if it is one we know: an id may hold colons of its own.
+            let (id, verb) = match last.rsplit_once(':') {
+                Some((id, "cancel")) => (id, Some(TaskVerb::Cancel)),
+                Some((id, "subscribe")) => (id, Some(TaskVerb::Subscribe)),
+                _ => (*last, None),
+            };
+            Some(RestPlace::Task { id: task(id)?, verb })
+        }
+        ["tasks", id, "pushNotificationConfigs"] => Some(RestPlace::PushConfigs { task_id: task(id)? }),
+        ["tasks", id, "pushNotificationConfigs", config] => {
+            Some(RestPlace::PushConfig { task_id: task(id)?, id: decode(config)?.as_ref().into() })
+        }
+        _ => None,
+    }
+}

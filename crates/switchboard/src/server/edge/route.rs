@@ -1,0 +1,311 @@
+//! The second stage: where a request goes. The path names a place; here the agent is found that has it, and the binding that
+//! serves it. What needs no caller, such as cards, probes and refusals, is answered at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::extract::OriginalUri;
+use http::request::Parts;
+use http::{HeaderMap, Method, Response, StatusCode};
+use switchboard_core::dialect::Dialect;
+use switchboard_core::dialect::detect::{Door, Mount};
+use switchboard_core::dialect::json::excerpt;
+use switchboard_core::error::ProtocolError;
+use switchboard_core::nearest::nearest;
+
+use crate::server::bindings::compat::{self, Addressee, CompatBinding, CompatDialect, CompatPlace};
+#[cfg(feature = "grpc")]
+use crate::server::bindings::grpc::{self, Grpc};
+use crate::server::bindings::http_json::HttpJson;
+use crate::server::bindings::jsonrpc::JsonRpc;
+use crate::server::downloads::Downloads;
+use crate::server::edge::admit::preflight;
+use crate::server::edge::authenticate::{Authentication, unauthenticated};
+use crate::server::edge::dialect::{card_dialect, claimed};
+use crate::server::edge::note::BindingKind;
+use crate::server::edge::paths::{ArtifactPlace, NamedPath, OutboxPlace, Place, name_grpc_path, name_path};
+use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, takes};
+use crate::server::edge::shared::{Head, Mounted, Shared, Site};
+use crate::server::operator::health;
+use crate::server::operator::metrics::Operation;
+
+/// Where a request goes.
+pub(crate) enum Target {
+    /// Nowhere: it is answered without knowing who asks.
+    Answered(Response<ReplyBody>),
+    JsonRpc(Arc<Mounted>, JsonRpc),
+    HttpJson(Arc<Mounted>, HttpJson),
+    #[cfg(feature = "grpc")]
+    Grpc(Arc<Mounted>, Grpc),
+    Compat(Arc<Mounted>, Mount, CompatBinding),
+    Download(Arc<dyn Downloads>, ArtifactPlace),
+    Outbox(OutboxPlace),
+    Metrics,
+}
+
+/// What the path of a request names. A gRPC call is known by its content type.
+pub(crate) fn named<'a>(shared: &Shared, parts: &'a Parts) -> NamedPath<'a> {
+    let base = shared.mount.base_of(parts);
+    match is_grpc(&parts.headers) {
+        true => name_grpc_path(parts.uri.path(), base),
+        false => name_path(parts.uri.path(), base),
+    }
+}
+
+#[cfg(feature = "grpc")]
+fn is_grpc(headers: &HeaderMap) -> bool {
+    grpc::is_call(headers)
+}
+
+#[cfg(not(feature = "grpc"))]
+fn is_grpc(_: &HeaderMap) -> bool {
+    false
+}
+
+/// Finds the agent and the binding. `admitted` is what the first stage said; a refusal is written as the path has it.
+pub(crate) fn route(
+    shared: &Shared,
+    head: &Head<'_>,
+    parts: &Parts,
+    authority: Option<&str>,
+    named: NamedPath<'_>,
+    admitted: Result<(), &'static str>,
+) -> Target {
+    let admitted = admitted.map_err(|why| ProtocolError::PermissionDenied { reason: why.to_owned() });
+    let site = shared.site(authority);
+    #[cfg(feature = "grpc")]
+    if is_grpc(head.headers) {
+        head.note.binding(BindingKind::Grpc);
+        return grpc_target(site, head, parts, named, admitted);
+    }
+    #[cfg(not(feature = "grpc"))]
+    let _ = parts;
+    if let Err(error) = admitted {
+        return Target::Answered(http_error(Dialect::V1_0, &error, A2A_JSON));
+    }
+    if *head.method == Method::OPTIONS && !is_probe(&named, head.headers) {
+        return Target::Answered(preflight());
+    }
+    let reads = *head.method == Method::GET || *head.method == Method::HEAD;
+    let (operation, target) = match named {
+        NamedPath::Agent { agent, place } => return agent_target(shared, site, head, agent.as_deref(), place),
+        NamedPath::Health if reads => (Operation::Probe, Target::Answered(health::health())),
+        NamedPath::Ready if reads => (Operation::Probe, Target::Answered(health::ready(shared))),
+        NamedPath::Health | NamedPath::Ready => (Operation::Probe, Target::Answered(takes("GET"))),
+        NamedPath::Metrics if reads => (Operation::Metrics, Target::Metrics),
+        NamedPath::Metrics => (Operation::Metrics, Target::Answered(takes("GET"))),
+        NamedPath::Outbox(place) => (Operation::Outbox, Target::Outbox(place)),
+        NamedPath::Unknown => return not_found(shared, head),
+    };
+    head.note.operation(operation);
+    target
+}
+
+#[cfg(feature = "grpc")]
+fn grpc_target(
+    site: &Site,
+    head: &Head<'_>,
+    parts: &Parts,
+    named: NamedPath<'_>,
+    admitted: Result<(), ProtocolError>,
+) -> Target {
+    use switchboard_core::dialect::Package;
+
+    if let Some(response) = grpc::misused(parts) {
+        return Target::Answered(response);
+    }
+    let (agent, package) = match named {
+        NamedPath::Agent { agent, place: Place::Grpc(package) } => (site.agent(agent.as_deref()), package),
+        _ => (None, Package::V1_0),
+    };
+    let unknown = || ProtocolError::MethodNotFound { method: format!("{:.200}", head.uri.path()), hint: None };
+    match admitted.and_then(|()| agent.ok_or_else(unknown)) {
+        Ok(agent) => {
+            head.note.agent(agent);
+            Target::Grpc(agent.clone(), Grpc::new(package))
+        }
+        Err(error) => Target::Answered(grpc::refused(package, &error)),
+    }
+}
+
+/// A place of an agent, or of the default one if none is named.
+fn agent_target(shared: &Shared, site: &Site, head: &Head<'_>, name: Option<&str>, place: Place) -> Target {
+    let place = match place {
+        Place::Compat { dialect, is_own, place } => match (place, compat::of(dialect)) {
+            (place @ (CompatPlace::Endpoint | CompatPlace::Card), _) => Place::Compat { dialect, is_own, place },
+            // It need not be an agent of this name that is meant.
+            (place, Some(compat)) => return compat_target(compat, site, head, name, place),
+            (_, None) => return not_found(shared, head),
+        },
+        place => place,
+    };
+    let Some(agent) = site.agent(name) else { return not_found(shared, head) };
+    head.note.agent(agent);
+    let is_head = *head.method == Method::HEAD;
+    let reads = *head.method == Method::GET || is_head;
+    match place {
+        Place::Root if reads => Target::Answered(health::welcome(site)),
+        Place::Root | Place::JsonRpc => rpc_target(shared, agent, head, Mount::Shared { claim: agent.compat.claim() }),
+        Place::Compat { dialect, place: CompatPlace::Card, .. } => {
+            head.note.operation(Operation::GetAgentCard);
+            Target::Answered(match reads {
+                true => agent.cards.on_mount(dialect).answer(head.headers, is_head),
+                false => takes("GET"),
+            })
+        }
+        Place::Compat { dialect, is_own, .. } => {
+            let mount = if is_own { Mount::Own(dialect) } else { Mount::Shared { claim: Some(dialect) } };
+            rpc_target(shared, agent, head, mount)
+        }
+        Place::Card => {
+            head.note.operation(Operation::GetAgentCard);
+            Target::Answered(match reads {
+                true => agent.cards.of(card_dialect(head)).answer(head.headers, is_head),
+                false => takes("GET"),
+            })
+        }
+        Place::Artifact(place) => match &agent.downloads {
+            Some(downloads) => {
+                head.note.operation(Operation::DownloadArtifact);
+                Target::Download(downloads.clone(), place)
+            }
+            None => not_found(shared, head),
+        },
+        Place::Rest { tenant, place } => {
+            head.note.binding(BindingKind::HttpJson);
+            Target::HttpJson(agent.clone(), HttpJson::new(Door::Http, tenant, place))
+        }
+        Place::RestV1(place) => {
+            head.note.binding(BindingKind::HttpJson);
+            Target::HttpJson(agent.clone(), HttpJson::new(Door::HttpV1, None, place))
+        }
+        // Only a call of gRPC has such a path.
+        Place::Grpc(_) => not_found(shared, head),
+    }
+}
+
+/// A JSON-RPC endpoint, of A2A or of the compat dialect that the path or the agent's settings claim it for.
+fn rpc_target(shared: &Shared, agent: &Arc<Mounted>, head: &Head<'_>, mount: Mount) -> Target {
+    let posts = *head.method == Method::POST;
+    let Some(compat) = claimed(head, mount).and_then(compat::over_rpc) else {
+        if !posts {
+            return Target::Answered(takes("POST"));
+        }
+        head.note.binding(BindingKind::JsonRpc);
+        return Target::JsonRpc(agent.clone(), JsonRpc::new());
+    };
+    head.note.binding(BindingKind::JsonRpc);
+    if !posts {
+        return Target::Answered(compat.refuse_verb(&CompatPlace::Endpoint));
+    }
+    if matches!(shared.authentication, Authentication::Tokens(_)) && !compat.takes_credential(head.headers) {
+        return Target::Answered(compat.refuse(&unauthenticated(), "null"));
+    }
+    Target::Compat(agent.clone(), Mount::Own(compat.dialect()), CompatBinding::call(compat))
+}
+
+/// A place of a compat dialect that has no envelope.
+fn compat_target(
+    compat: &'static dyn CompatDialect,
+    site: &Site,
+    head: &Head<'_>,
+    name: Option<&str>,
+    place: CompatPlace,
+) -> Target {
+    let is_head = *head.method == Method::HEAD && place.is_public();
+    if head.method.as_str() != place.verb() && !is_head {
+        return Target::Answered(compat.refuse_verb(&place));
+    }
+    head.note.operation(match &place {
+        CompatPlace::Send => Operation::SendMessage,
+        CompatPlace::Task { .. } => Operation::GetTask,
+        CompatPlace::ListedCard | CompatPlace::Card | CompatPlace::Endpoint => Operation::GetAgentCard,
+    });
+    head.note.binding(BindingKind::HttpJson);
+    let agent = compat.agent(site, name);
+    if let Some(agent) = agent {
+        head.note.agent(agent);
+    }
+    if place.is_public() {
+        return Target::Answered(match agent {
+            Some(agent) => agent.cards.listed(compat.dialect()).answer(head.headers, is_head),
+            None => compat.no_agent(),
+        });
+    }
+    let addressee = match (agent, name) {
+        (Some(_), _) => Addressee::Found,
+        (None, Some(_)) => Addressee::Unknown,
+        (None, None) => Addressee::Unnamed,
+    };
+    // One that is for nobody is read and then refused; until then any agent will do.
+    let Some(agent) = agent.or(site.agents.first()) else { return Target::Answered(compat.no_agent()) };
+    let binding = CompatBinding::at(compat, place, addressee);
+    Target::Compat(agent.clone(), Mount::Own(compat.dialect()), binding)
+}
+
+/// Whether this is somebody who looks if there is an endpoint of a compat dialect here.
+fn is_probe(named: &NamedPath<'_>, headers: &HeaderMap) -> bool {
+    matches!(named, NamedPath::Agent { place: Place::Compat { dialect, .. }, .. } if compat::is_probe(*dialect, headers))
+}
+
+fn not_found(shared: &Shared, head: &Head<'_>) -> Target {
+    let path = head.uri.path();
+    let error = ProtocolError::MethodNotFound { method: excerpt(path, 200), hint: meant_agent(shared, path) };
+    let mut response = http_error(Dialect::V1_0, &error, A2A_JSON);
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    Target::Answered(response)
+}
+
+/// The agent that a path was probably meant for. Which agents there are is no secret: the page at the root lists them.
+fn meant_agent(shared: &Shared, path: &str) -> Option<String> {
+    // Before it may stand the path of the public URL, or that of the router which the server is nested in.
+    let (_, below) = path.split_once("/agents/")?;
+    let name = below.split('/').next()?;
+    let meant = nearest(name, shared.own_site.agents.iter().map(|agent| agent.name.as_str()))?;
+    (meant != name).then(|| format!("did you mean /agents/{meant}?"))
+}
+
+/// The path below which a server is reached: that of its public URL. A request comes with that path (directly, or through
+/// a proxy that passes it on), or without it (through a proxy or an axum router that takes it off).
+pub(crate) struct MountPath {
+    /// The path of the public URL, without a slash at its end.
+    public: String,
+    /// Whether the log has been told that the mount and the public URL disagree.
+    told: AtomicBool,
+}
+
+impl MountPath {
+    pub(crate) fn new(public: String) -> Self {
+        Self { public, told: AtomicBool::new(false) }
+    }
+
+    /// What a route may take off the path of this request. A router that nests the server has taken its own part off
+    /// already and left the whole path in an extension; the rest must not be shortened a second time, since an agent may
+    /// have a path of the same name (`/a2a`).
+    pub(crate) fn base_of(&self, parts: &Parts) -> &str {
+        let path = parts.uri.path();
+        let taken_off = parts.extensions.get::<OriginalUri>().and_then(|whole| taken_off(whole.path(), path));
+        let Some(prefix) = taken_off else { return &self.public };
+        if prefix != self.public && !self.told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                mounted_at = prefix,
+                public_url_path = self.public,
+                "the server is mounted at another path than its public URL has, so clients that go by its cards will not \
+                 find it; give ServerBuilder::public_url the path of the mount"
+            );
+        }
+        ""
+    }
+}
+
+/// The part of the whole path that is missing from the path that is left, if any.
+fn taken_off<'a>(whole: &'a str, left: &str) -> Option<&'a str> {
+    let prefix = match whole.strip_suffix(left) {
+        Some(prefix) => prefix,
+        // A request for the mount itself: `/a2a` is left with `/`.
+        None if left == "/" => whole,
+        None => return None,
+    };
+    let prefix = prefix.trim_end_matches('/');
+    (!prefix.is_empty()).then_some(prefix)
+}

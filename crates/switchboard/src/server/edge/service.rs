@@ -1,0 +1,229 @@
+//! One request through the stages, in order: admit, route, authenticate, and then the binding that reads it, calls the agent and
+//! answers.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::ready;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Request, Response};
+use http_body::Body;
+use switchboard_core::dialect::Dialect;
+use switchboard_core::dialect::detect::Mount;
+use switchboard_core::error::ProtocolError;
+use tracing::{Instrument, Span};
+
+use crate::server::bindings::{self, Binding};
+use crate::server::downloads;
+use crate::server::edge::admit::{Stamp, admit};
+use crate::server::edge::authenticate::{self, Authenticated, Identified, check_operator};
+use crate::server::edge::note::{Note, Underway};
+use crate::server::edge::origins::named_authority;
+use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, http_error};
+use crate::server::edge::route::{Target, named, route};
+use crate::server::edge::shared::{Head, Incoming, Mounted, Shared};
+use crate::server::operator::{Operations, health, outbox};
+
+/// The whole server as a tower service: serve it yourself, or mount it in an axum router.
+#[derive(Clone)]
+pub struct A2aService {
+    shared: Arc<Shared>,
+    /// The other end of the connection, where it is known.
+    peer: Option<SocketAddr>,
+}
+
+impl fmt::Debug for A2aService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("A2aService").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
+impl A2aService {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, peer: None }
+    }
+
+    /// The same service for one connection.
+    pub(crate) fn of_peer(shared: Arc<Shared>, peer: SocketAddr) -> Self {
+        Self { shared, peer: Some(peer) }
+    }
+}
+
+type Answering = Pin<Box<dyn Future<Output = Result<Response<ReplyBody>, Infallible>> + Send>>;
+
+impl<B> tower::Service<Request<B>> for A2aService
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: fmt::Display,
+{
+    type Response = Response<ReplyBody>;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let shared = self.shared.clone();
+        let mut note = Note::new(self.peer);
+        let (parts, body) = request.into_parts();
+        // The path is read first, because every page may read a card. Nothing is looked up before the request is admitted.
+        let named = named(&shared, &parts);
+        let authority = named_authority(&parts.uri, &parts.headers);
+        let (admitted, stamp) = admit(&shared, &parts, authority, named.is_public());
+        note.keep_line(&shared, &parts, &stamp.request_id);
+        let target = route(&shared, &head(&parts, &note), &parts, authority, named, admitted);
+        let exchange = Exchange { underway: Underway::new(shared, note), stamp, parts, body };
+        if let Target::Answered(response) = target {
+            return exchange.answered(response);
+        }
+        match exchange.underway.shared.authentication.identify(&exchange.parts.headers) {
+            Authenticated::Now(identified) => exchange.proceed(target, identified),
+            Authenticated::Asking(authenticator) => Box::pin(async move {
+                let wait_s_max = exchange.underway.shared.limits.authenticate_s_max;
+                let identified = authenticate::ask(&*authenticator, &exchange.parts, wait_s_max).await;
+                exchange.proceed(target, identified).await
+            }),
+        }
+    }
+}
+
+fn head<'a>(parts: &'a Parts, note: &'a Note) -> Head<'a> {
+    Head { method: &parts.method, uri: &parts.uri, headers: &parts.headers, note }
+}
+
+/// A request on its way, with its body.
+struct Exchange<B> {
+    underway: Underway,
+    stamp: Stamp,
+    parts: Parts,
+    body: B,
+}
+
+impl<B> Exchange<B>
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: fmt::Display,
+{
+    /// The answer is there already.
+    fn answered(self, response: Response<ReplyBody>) -> Answering {
+        let (underway, stamp) = (self.underway, self.stamp);
+        let span = stamp.span();
+        let response = stamp.on(&underway.shared, response);
+        Box::pin(ready(Ok(span.in_scope(|| underway.answered(response)))))
+    }
+
+    /// Goes on with a request whose sender has been looked for. Each way is boxed by itself: one box for all would be as large as
+    /// the largest of them at every request.
+    fn proceed(self, target: Target, identified: Result<Identified, ProtocolError>) -> Answering {
+        let identified = match identified {
+            Ok(identified) => identified,
+            Err(error) => {
+                let response = self.refuse(target, &error);
+                return self.answered(response);
+            }
+        };
+        let shared = &self.underway.shared;
+        self.underway.note.principal(shared.authentication.identity(&identified));
+        match target {
+            Target::Answered(response) => self.answered(response),
+            Target::JsonRpc(agent, binding) => self.call_agent(agent, Mount::FREE, binding, identified),
+            Target::HttpJson(agent, binding) => self.call_agent(agent, Mount::FREE, binding, identified),
+            #[cfg(feature = "grpc")]
+            Target::Grpc(agent, binding) => self.call_agent(agent, Mount::FREE, binding, identified),
+            Target::Compat(agent, mount, binding) => self.call_agent(agent, mount, binding, identified),
+            Target::Download(files, place) => {
+                let Self { underway, stamp, parts, .. } = self;
+                boxed(stamp.span(), async move {
+                    let (shared, head) = (&*underway.shared, head(&parts, &underway.note));
+                    let identity = shared.authentication.identity(&identified);
+                    let response = downloads::serve(shared, &files, &head, identity, place).await;
+                    let response = stamp.on(shared, response);
+                    Ok(underway.answered(response))
+                })
+            }
+            Target::Outbox(place) => {
+                let Self { underway, stamp, parts, body } = self;
+                boxed(stamp.span(), async move {
+                    let (shared, head) = (&*underway.shared, head(&parts, &underway.note));
+                    let identity = shared.authentication.identity(&identified);
+                    let response = match check_operator(shared, identity, head.headers) {
+                        Ok(()) => {
+                            let desk = shared.operations.as_deref().map(Operations::outbox);
+                            outbox::serve(desk.as_ref(), &head, place, body).await
+                        }
+                        Err(error) => http_error(Dialect::V1_0, &error, JSON),
+                    };
+                    let response = stamp.on(shared, response);
+                    Ok(underway.answered(response))
+                })
+            }
+            // Numbers about everybody's traffic are for those who may call; where others' webhooks go is for operators alone.
+            Target::Metrics => {
+                let Self { underway, stamp, parts, .. } = self;
+                boxed(stamp.span(), async move {
+                    let shared = &*underway.shared;
+                    let identity = shared.authentication.identity(&identified);
+                    let is_operator = check_operator(shared, identity, &parts.headers).is_ok();
+                    let response = stamp.on(shared, health::metrics(shared, is_operator).await);
+                    Ok(underway.answered(response))
+                })
+            }
+        }
+    }
+
+    /// Takes a call through its binding.
+    fn call_agent<P>(self, agent: Arc<Mounted>, mount: Mount, mut binding: P, identified: Identified) -> Answering
+    where
+        P: Binding + 'static,
+    {
+        let Self { underway, stamp, parts, body } = self;
+        boxed(stamp.span(), async move {
+            let shared = &*underway.shared;
+            let request = Incoming { shared, agent: &agent, mount, head: head(&parts, &underway.note) };
+            let identity = shared.authentication.identity(&identified);
+            let mut begun = bindings::begin(&mut binding, &request, identity, body).await;
+            // The connection reads the next request into the same memory.
+            drop(parts);
+            drop(identified);
+            let response = match &mut begun {
+                Ok(calling) => bindings::finish(&mut binding, shared, &agent, calling).await,
+                Err(response) => std::mem::take(&mut **response),
+            };
+            let response = stamp.on(shared, response);
+            Ok(underway.answered(response))
+        })
+    }
+
+    /// The refusal of a request whose sender is not known, as path and content type alone have it.
+    fn refuse(&self, target: Target, error: &ProtocolError) -> Response<ReplyBody> {
+        let shared = &*self.underway.shared;
+        let head = head(&self.parts, &self.underway.note);
+        let request = |agent, mount| Incoming { shared, agent, mount, head };
+        match target {
+            Target::Answered(response) => response,
+            Target::JsonRpc(agent, binding) => bindings::refuse(binding, &request(&*agent, Mount::FREE), error),
+            Target::HttpJson(agent, binding) => bindings::refuse(binding, &request(&*agent, Mount::FREE), error),
+            #[cfg(feature = "grpc")]
+            Target::Grpc(agent, binding) => bindings::refuse(binding, &request(&*agent, Mount::FREE), error),
+            Target::Compat(agent, mount, binding) => bindings::refuse(binding, &request(&*agent, mount), error),
+            Target::Download(..) => downloads::refuse(error),
+            Target::Outbox(_) => http_error(Dialect::V1_0, error, JSON),
+            Target::Metrics => http_error(Dialect::V1_0, error, A2A_JSON),
+        }
+    }
+}
+
+/// Has what an answer logs carry the request's span, if there is one.
+fn boxed<F>(span: Span, answer: F) -> Answering
+where
+    F: Future<Output = Result<Response<ReplyBody>, Infallible>> + Send + 'static,
+{
+    if span.is_disabled() { Box::pin(answer) } else { Box::pin(answer.instrument(span)) }
+}

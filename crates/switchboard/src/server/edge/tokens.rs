@@ -1,0 +1,191 @@
+//! Static bearer tokens, each naming its principal and the tenants it may act for. `renewal` reads a file of tokens again when
+//! it changes.
+
+mod renewal;
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use sha2::{Digest, Sha256};
+use switchboard_core::model::Tenant;
+
+use crate::server::edge::authenticate::Identity;
+use crate::server::edge::paths::check_name;
+
+use renewal::TokensFile;
+pub(crate) use renewal::keep_fresh;
+
+/// A set of bearer tokens.
+///
+/// One per line: the token, the principal it proves, and optionally the tenants it may act for, separated by commas (the
+/// first is the default one). `+operator` at the end makes its holder an operator, who may look after everybody's
+/// deliveries. `#` begins a comment.
+///
+/// Clones share one list: what [`Tokens::reload`] changes holds for every server it was given to, from the next request
+/// on.
+///
+/// ```
+/// let lines = "s3cret-token-of-alice alice acme,globex\ns3cret-token-of-ops ops +operator # nobody else";
+/// assert_eq!(switchboard::Tokens::parse(lines).unwrap().len(), 2);
+/// ```
+#[derive(Clone)]
+pub struct Tokens(Arc<TokensInner>, Option<Key>);
+
+/// The one key of a server, which no reload changes: its digest, and whom it proves.
+type Key = ([u8; 32], Arc<Identity>);
+
+struct TokensInner {
+    current: RwLock<TokenList>,
+    /// None if the tokens were given as text.
+    file: Option<TokensFile>,
+}
+
+/// Each token by its digest: a memory dump or a stray debug print shows no credential.
+type TokenList = Vec<([u8; 32], Arc<Identity>)>;
+
+/// Why a list of tokens cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokensError {
+    /// The line that is wrong, from 1; 0 if it is the file as a whole.
+    pub line: usize,
+    /// What is wrong there, next to what was expected. No token is quoted.
+    pub reason: String,
+}
+
+impl fmt::Display for TokensError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.reason),
+            line => write!(f, "line {line}: {}", self.reason),
+        }
+    }
+}
+
+impl std::error::Error for TokensError {}
+
+/// Shorter tokens can be guessed.
+const TOKEN_BYTES_MIN: usize = 16;
+/// The principal of those who hold the one key of a server.
+const API_KEY: &str = "api-key";
+
+/// Whether a key can be guessed.
+pub(crate) fn is_short(key: &str) -> bool {
+    key.len() < TOKEN_BYTES_MIN
+}
+
+/// Marks the line of an operator.
+const OPERATOR: &str = "+operator";
+const LINE: &str = "expected TOKEN PRINCIPAL [TENANT,TENANT] [+operator]";
+
+impl Tokens {
+    /// Reads a list of tokens.
+    ///
+    /// # Errors
+    /// When a line is not a token and a principal, a token is too short or appears twice, or a tenant could not be named in
+    /// a path.
+    pub fn parse(text: &str) -> Result<Self, TokensError> {
+        Ok(Self::new(parse(text)?, None))
+    }
+
+    fn new(list: TokenList, file: Option<TokensFile>) -> Self {
+        Self(Arc::new(TokensInner { current: RwLock::new(list), file }), None)
+    }
+
+    /// The tokens and one more: a key that all who call share. It proves the principal `api-key`, who is no operator.
+    ///
+    /// # Errors
+    /// When the key is empty or could not be sent in a header, or is one of the tokens.
+    pub(crate) fn with_api_key(mut self, key: &str) -> Result<Self, &'static str> {
+        if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("must be letters, digits and signs of ASCII, without spaces");
+        }
+        let digest: [u8; 32] = Sha256::digest(key).into();
+        if self.read(|list| list.iter().any(|(known, _)| *known == digest)) {
+            return Err("is also the token of somebody");
+        }
+        let identity = Identity::new(API_KEY).tenants([Tenant::default()]);
+        self.1 = Some((digest, Arc::new(identity)));
+        Ok(self)
+    }
+
+    /// How many tokens are on the list.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.read(Vec::len) + usize::from(self.1.is_some())
+    }
+
+    /// Whether nobody has a token.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&TokenList) -> T) -> T {
+        look(&self.0.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn replace(&self, list: TokenList) {
+        *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = list;
+    }
+
+    /// Compares with every token, always all of them, so that time tells nothing.
+    pub(crate) fn find(&self, token: &str) -> Option<Arc<Identity>> {
+        let digest: [u8; 32] = Sha256::digest(token).into();
+        self.read(|list| {
+            let mut found = None;
+            for (known, identity) in list.iter().chain(&self.1) {
+                let difference = known.iter().zip(&digest).fold(0, |sum, (a, b)| sum | (a ^ b));
+                if std::hint::black_box(difference) == 0 {
+                    found = Some(identity);
+                }
+            }
+            found.cloned()
+        })
+    }
+}
+
+fn parse(text: &str) -> Result<TokenList, TokensError> {
+    let mut list = TokenList::new();
+    for (index, line) in text.lines().enumerate() {
+        let error = |reason: &str| TokensError { line: index + 1, reason: reason.to_owned() };
+        let line = line.split('#').next().unwrap_or_default();
+        let mut words: Vec<&str> = line.split_whitespace().collect();
+        let operator = words.len() > 2 && words.last() == Some(&OPERATOR);
+        if operator {
+            words.pop();
+        }
+        let (token, principal, tenants) = match words.as_slice() {
+            [] => continue,
+            // A mark that is not known must not become a tenant, and its right must not be lost in silence.
+            [_, mark] | [_, _, mark] if mark.starts_with('+') => return Err(error(LINE)),
+            [token, principal] => (*token, *principal, ""),
+            [token, principal, tenants] => (*token, *principal, *tenants),
+            _ => return Err(error(LINE)),
+        };
+        if token.len() < TOKEN_BYTES_MIN {
+            return Err(error("the token is shorter than 16 characters; use a long random one"));
+        }
+        let digest: [u8; 32] = Sha256::digest(token).into();
+        if list.iter().any(|(known, _)| *known == digest) {
+            return Err(error("the same token appears twice"));
+        }
+        for tenant in tenants.split(',').filter(|_| !tenants.is_empty()) {
+            check_name("tenant", tenant).map_err(|refused| error(&refused))?;
+        }
+        let identity = Identity::new(principal).tenants(tenants.split(',')).operator(operator);
+        list.push((digest, Arc::new(identity)));
+    }
+    Ok(list)
+}
+
+impl Default for Tokens {
+    fn default() -> Self {
+        Self::new(TokenList::new(), None)
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tokens", self.len())
+    }
+}

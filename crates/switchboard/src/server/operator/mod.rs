@@ -1,0 +1,28 @@
+//! What is for operators: health, metrics, and the outbox of everybody.
+
+pub(crate) mod exposition;
+pub(crate) mod health;
+pub(crate) mod metrics;
+#[cfg(feature = "sqlite")]
+pub(crate) mod offline;
+pub(crate) mod outbox;
+
+use switchboard_core::call::BoxFuture;
+use switchboard_engine::Readiness;
+use switchboard_engine::push::OutboxDesk;
+
+/// What a host that keeps tasks shows its operators, and lets them do. A server without one is ready while it is not stopping, has
+/// nothing to tell, and its outbox is empty.
+pub(crate) trait Operations: Send + Sync {
+    /// Whether the process should be given work.
+    fn readiness(&self) -> Readiness;
+
+    /// What an operator should know although the process is ready, one line each.
+    fn notices(&self) -> Vec<String>;
+
+    /// Deliveries to webhooks, of everybody.
+    fn outbox(&self) -> OutboxDesk;
+
+    /// What the host counts, in Prometheus' text form; webhook endpoints by name only if asked for.
+    fn metrics(&self, with_endpoints: bool) -> BoxFuture<'_, String>;
+}

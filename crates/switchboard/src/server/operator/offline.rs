@@ -1,0 +1,57 @@
+//! The outbox of a database that no server has open: the same questions, the same answers, no socket and no loops.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use switchboard_core::dialect::Dialect;
+use switchboard_core::error::ProtocolError;
+use switchboard_engine::Engine;
+use switchboard_engine::system::SystemClock;
+use switchboard_stores::sqlite::{SqliteOptions, SqliteStore};
+
+use crate::server::edge::note::Note;
+use crate::server::edge::paths::{NamedPath, name_path};
+use crate::server::edge::respond::{JSON, http_error};
+use crate::server::edge::shared::Head;
+use crate::server::operator::outbox;
+use crate::server::serve_error::ServeError;
+
+/// The outbox in a SQLite database, while no server uses it. Whoever may read the file is its operator.
+#[derive(Debug)]
+pub struct OfflineOutbox {
+    engine: Engine,
+}
+
+impl OfflineOutbox {
+    /// Takes the database until this is dropped.
+    ///
+    /// # Errors
+    /// When a server has it open, or it cannot be read or written.
+    pub fn open(database: impl AsRef<Path>) -> Result<Self, ServeError> {
+        let store = SqliteStore::open(database.as_ref(), Arc::new(SystemClock), SqliteOptions::default());
+        let store = store.map_err(ServeError::store)?;
+        // An engine that is not started answers questions and does nothing else.
+        Ok(Self { engine: Engine::builder(Arc::new(store)).build() })
+    }
+
+    /// Answers a request to `/api/outbox` as a running server would.
+    pub async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let (parts, body) = request.into_parts();
+        let note = Note::new(None);
+        let head = Head { method: &parts.method, uri: &parts.uri, headers: &parts.headers, note: &note };
+        let response = match name_path(parts.uri.path(), "") {
+            NamedPath::Outbox(place) => outbox::serve(Some(&self.engine.outbox()), &head, place, Full::new(body)).await,
+            _ => {
+                let method = format!("{:.200}", parts.uri.path());
+                http_error(Dialect::V1_0, &ProtocolError::MethodNotFound { method, hint: None }, JSON)
+            }
+        };
+        let (parts, body) = response.into_parts();
+        // Such an answer is whole already.
+        let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        Response::from_parts(parts, body)
+    }
+}

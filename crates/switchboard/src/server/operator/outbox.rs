@@ -1,0 +1,271 @@
+//! The outbox of everybody, under `/api/outbox`. A request gets here only after it was found to come from an operator. Answers
+//! are plain JSON of our own; A2A has no words for this. A server that keeps no tasks has an empty outbox.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Response, StatusCode};
+use http_body::Body;
+use serde_json::{Value, json};
+use switchboard_core::dialect::Dialect;
+use switchboard_core::error::ProtocolError;
+use switchboard_core::model::Timestamp;
+use switchboard_engine::ports::outbox::{OutboxEntry, OutboxState};
+use switchboard_engine::ports::store::DeliveryKey;
+use switchboard_engine::push::{Changed, Endpoint, EndpointHealth, OutboxDesk, OutboxDetail, OutboxFilter, OutboxList};
+
+use crate::server::bindings::check_content_type;
+use crate::server::edge::paths::{Change, OutboxPlace};
+use crate::server::edge::percent::query_pairs;
+use crate::server::edge::read::read;
+use crate::server::edge::respond::{JSON, ReplyBody, http_error, http_error_as, json as json_answer, not_allowed};
+use crate::server::edge::shared::Head;
+
+const PAGE_SIZE_DEFAULT: usize = 50;
+const PAGE_SIZE_MAX: usize = 100;
+const BODY_BYTES_MAX: usize = 4 << 10;
+const BODY_READ: Duration = Duration::from_secs(10);
+
+/// Answers an operator.
+pub(crate) async fn serve<B>(
+    outbox: Option<&OutboxDesk>,
+    head: &Head<'_>,
+    place: OutboxPlace,
+    body: B,
+) -> Response<ReplyBody>
+where
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: std::fmt::Display,
+{
+    let (allowed, fits) = match place {
+        OutboxPlace::List | OutboxPlace::Endpoints | OutboxPlace::One(_) => {
+            ("GET", *head.method == Method::GET || *head.method == Method::HEAD)
+        }
+        OutboxPlace::Change(_) | OutboxPlace::ChangeOne(..) => ("POST", *head.method == Method::POST),
+    };
+    if !fits {
+        let error = ProtocolError::InvalidRequest { reason: format!("this path takes {allowed}") };
+        return not_allowed(Dialect::V1_0, &error, allowed, JSON);
+    }
+    let answered = match place {
+        OutboxPlace::List => list(outbox, head).await,
+        OutboxPlace::Endpoints => Ok(endpoints(outbox)),
+        OutboxPlace::One(id) => show(outbox, &id).await,
+        OutboxPlace::ChangeOne(id, change) => change_one(outbox, &id, change).await,
+        OutboxPlace::Change(change) => match bulk(head, body).await {
+            Ok(bulk) => change_many(outbox, bulk, change).await,
+            Err(error) => Err(error.into()),
+        },
+    };
+    match answered {
+        Ok(value) => json_answer(StatusCode::OK, JSON, value.to_string().into_bytes()),
+        Err(Refusal { status: Some(status), error }) => http_error_as(Dialect::V1_0, status, &error, JSON),
+        Err(Refusal { status: None, error }) => http_error(Dialect::V1_0, &error, JSON),
+    }
+}
+
+struct Refusal {
+    /// Where the error's own would mislead.
+    status: Option<StatusCode>,
+    error: ProtocolError,
+}
+
+impl From<ProtocolError> for Refusal {
+    fn from(error: ProtocolError) -> Self {
+        Self { status: None, error }
+    }
+}
+
+fn no_such(id: &str) -> Refusal {
+    let why = format!("{id:.40?} is no delivery that waits or was given up on");
+    Refusal { status: Some(StatusCode::NOT_FOUND), error: ProtocolError::invalid("id", why) }
+}
+
+async fn list(outbox: Option<&OutboxDesk>, head: &Head<'_>) -> Result<Value, Refusal> {
+    let query = head.uri.query().unwrap_or_default();
+    let pairs = query_pairs(query).ok_or_else(|| ProtocolError::invalid("query", "is not valid UTF-8"))?;
+    let mut filter = OutboxFilter::default();
+    let (mut after, mut page_size) = (None, PAGE_SIZE_DEFAULT);
+    for (name, value) in &pairs {
+        match name.as_ref() {
+            "state" => filter.state = state_from(value)?,
+            "endpoint" => filter.endpoint = Some(endpoint_from(value)?),
+            "pageSize" => page_size = page_size_from(value)?,
+            "pageToken" => after = token_from(value)?,
+            _ => {
+                let why = "is not known here; expected state, endpoint, pageSize or pageToken";
+                return Err(ProtocolError::invalid(name.clone().into_owned(), why).into());
+            }
+        }
+    }
+    let page = match outbox {
+        Some(outbox) => outbox.list(&filter, after, page_size).await?,
+        None => OutboxList { entries: Vec::new(), next: None },
+    };
+    let deliveries: Vec<Value> = page.entries.iter().map(entry_json).collect();
+    Ok(json!({"deliveries": deliveries, "nextPageToken": next_token(page.next)}))
+}
+
+fn state_from(text: &str) -> Result<Option<OutboxState>, ProtocolError> {
+    match text {
+        "all" => Ok(None),
+        "dead" => Ok(Some(OutboxState::Dead)),
+        "waiting" => Ok(Some(OutboxState::Waiting)),
+        "under-way" => Ok(Some(OutboxState::UnderWay)),
+        _ => Err(ProtocolError::invalid("state", "must be dead, waiting, under-way or all")),
+    }
+}
+
+fn endpoint_from(text: &str) -> Result<Endpoint, ProtocolError> {
+    if text.starts_with("http://") || text.starts_with("https://") {
+        Ok(Endpoint::of(text))
+    } else {
+        Err(ProtocolError::invalid("endpoint", "must be scheme, host and port, as in https://hooks.example:443"))
+    }
+}
+
+fn page_size_from(text: &str) -> Result<usize, ProtocolError> {
+    let size = text.parse().ok().filter(|size| (1..=PAGE_SIZE_MAX).contains(size));
+    size.ok_or_else(|| ProtocolError::invalid("pageSize", format!("must be a number from 1 to {PAGE_SIZE_MAX}")))
+}
+
+fn token_from(text: &str) -> Result<Option<DeliveryKey>, ProtocolError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let key = text.parse().map_err(|_| ProtocolError::invalid("pageToken", "is not a token this server gave out"))?;
+    Ok(Some(DeliveryKey(key)))
+}
+
+fn next_token(next: Option<DeliveryKey>) -> String {
+    next.map(|key| key.0.to_string()).unwrap_or_default()
+}
+
+fn key_from(id: &str) -> Result<DeliveryKey, Refusal> {
+    id.parse().map(DeliveryKey).map_err(|_| no_such(id))
+}
+
+async fn show(outbox: Option<&OutboxDesk>, id: &str) -> Result<Value, Refusal> {
+    let (key, Some(outbox)) = (key_from(id)?, outbox) else { return Err(no_such(id)) };
+    let Some(OutboxDetail { entry, next }) = outbox.show(key).await? else { return Err(no_such(id)) };
+    let mut value = entry_json(&entry);
+    value["next"] =
+        next.map_or(Value::Null, |next| json!({"seq": next.seq, "deliveryId": next.delivery_id, "kind": next.kind}));
+    Ok(value)
+}
+
+async fn change_one(outbox: Option<&OutboxDesk>, id: &str, change: Change) -> Result<Value, Refusal> {
+    let (key, Some(outbox)) = (key_from(id)?, outbox) else { return Err(no_such(id)) };
+    let changed = match change {
+        Change::Redrive => outbox.redrive(key).await?,
+        Change::Purge => outbox.purge(key).await?,
+    };
+    if changed {
+        return Ok(json!({"changed": 1}));
+    }
+    if outbox.show(key).await?.is_none() {
+        return Err(no_such(id));
+    }
+    let why = match change {
+        Change::Redrive => "is under way already",
+        Change::Purge => "is no dead letter; only those can be dropped",
+    };
+    Err(Refusal { status: Some(StatusCode::CONFLICT), error: ProtocolError::invalid("id", why) })
+}
+
+/// Which dead letters to change.
+struct Bulk {
+    endpoint: Option<Endpoint>,
+    after: Option<DeliveryKey>,
+}
+
+/// `{"all": true}` or `{"endpoint": "https://hooks.example:443"}`, and where to go on.
+async fn bulk<B>(head: &Head<'_>, body: B) -> Result<Bulk, ProtocolError>
+where
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: std::fmt::Display,
+{
+    check_content_type(head.headers)?;
+    let body = read(head.headers, body, BODY_BYTES_MAX, BODY_READ).await?;
+    let value: Value = serde_json::from_slice(&body)
+        .map_err(|error| ProtocolError::ParseError { reason: format!("the body is not JSON: {error}") })?;
+    let Value::Object(members) = value else {
+        return Err(ProtocolError::InvalidRequest { reason: "the body must be a JSON object".to_owned() });
+    };
+    let mut bulk = Bulk { endpoint: None, after: None };
+    let mut all = false;
+    for (name, value) in &members {
+        match (name.as_str(), value) {
+            ("all", Value::Bool(value)) => all = *value,
+            ("endpoint", Value::String(text)) => bulk.endpoint = Some(endpoint_from(text)?),
+            ("pageToken", Value::String(text)) => bulk.after = token_from(text)?,
+            ("all", _) => return Err(ProtocolError::invalid("all", "must be true or false")),
+            ("endpoint" | "pageToken", _) => return Err(ProtocolError::invalid(name.as_str(), "must be a string")),
+            _ => return Err(ProtocolError::invalid(name.as_str(), "is not known here")),
+        }
+    }
+    // Everything is only meant if it is said.
+    if all == bulk.endpoint.is_some() {
+        return Err(ProtocolError::invalid("endpoint", "say either endpoint or \"all\": true"));
+    }
+    Ok(bulk)
+}
+
+async fn change_many(outbox: Option<&OutboxDesk>, bulk: Bulk, change: Change) -> Result<Value, Refusal> {
+    let Bulk { endpoint, after } = bulk;
+    let changed = match (outbox, change) {
+        (Some(outbox), Change::Redrive) => outbox.redrive_dead(endpoint, after).await?,
+        (Some(outbox), Change::Purge) => outbox.purge_dead(endpoint, after).await?,
+        (None, _) => Changed { changed: 0, next: None },
+    };
+    Ok(json!({"changed": changed.changed, "nextPageToken": next_token(changed.next)}))
+}
+
+fn endpoints(outbox: Option<&OutboxDesk>) -> Value {
+    let endpoints = outbox.map(OutboxDesk::endpoints).unwrap_or_default();
+    let endpoints: Vec<Value> = endpoints.iter().map(endpoint_json).collect();
+    json!({"endpoints": endpoints})
+}
+
+fn endpoint_json(health: &EndpointHealth) -> Value {
+    json!({
+        "endpoint": health.endpoint.as_str(),
+        "state": if health.open { "down" } else { "up" },
+        "failures": health.failures,
+        "downSince": time(health.down_since),
+        "nextProbeAt": time(health.next_probe_at),
+        "lastError": health.last_error,
+        "underWay": health.under_way,
+        "waiting": health.waiting,
+    })
+}
+
+/// What stands behind the host in the URL, the token and the credentials are often secrets; they are not shown.
+fn entry_json(entry: &OutboxEntry) -> Value {
+    let state = match entry.state {
+        OutboxState::Dead => "dead",
+        OutboxState::Waiting => "waiting",
+        OutboxState::UnderWay => "under-way",
+    };
+    json!({
+        "id": entry.key.0.to_string(),
+        "state": state,
+        "endpoint": Endpoint::of(&entry.url).as_str(),
+        "taskId": entry.task_id.as_str(),
+        "configId": entry.config_id.as_str(),
+        "agent": entry.scope.agent.as_str(),
+        "tenant": entry.scope.owner.tenant.as_str(),
+        "principal": entry.scope.owner.principal.as_str(),
+        "deliveredSeq": entry.delivered_seq,
+        "newestSeq": entry.task_seq,
+        "failures": entry.failures,
+        "nextAttemptAt": time(entry.due),
+        "lastAttemptAt": time(entry.last_attempt_at),
+        "lastError": entry.last_error,
+        "createdAt": time(Some(entry.created_at)),
+    })
+}
+
+fn time(at: Option<Timestamp>) -> Option<String> {
+    at.map(|at| String::from_utf8_lossy(&at.to_rfc3339()).into_owned())
+}

@@ -1,0 +1,233 @@
+//! The port: accepts connections within bounds, shakes hands if it speaks TLS, serves HTTP/1.1 and HTTP/2 on each, and ends
+//! in order.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use switchboard_engine::aside::aside;
+use switchboard_engine::supervisor::Kind;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
+use tower::Service;
+
+use crate::server::banner::Banner;
+use crate::server::edge::authenticate::Authentication;
+use crate::server::edge::service::A2aService;
+use crate::server::edge::shared::Shared;
+use crate::server::edge::tokens::Tokens;
+use crate::server::host::Host;
+use crate::server::operator::metrics::Handshake;
+use crate::server::transport::linger::RequestBody;
+use crate::server::transport::socket::Socket;
+use crate::server::transport::tls::{self, Refused, Tls};
+
+/// How long a client may take to hear that a connection ends on which nothing was said.
+const GOODBYE_WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// The line and the headers of a request: over HTTP/1.1 as they come, over HTTP/2 unpacked and with 32 bytes for each.
+const H1_HEAD_BYTES_MAX: usize = 64 << 10;
+const H2_HEAD_BYTES_MAX: u32 = 32 << 10;
+
+/// How often a silent HTTP/2 connection is asked whether it is still there, and how long it may take to answer.
+const H2_PING_PAUSE: Duration = Duration::from_secs(30);
+const H2_PING_WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// A server that has its port.
+pub struct Bound {
+    listener: TcpListener,
+    local_addr: SocketAddr,
+    url: String,
+    host: Host,
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bound").field("local_addr", &self.local_addr).field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl Bound {
+    pub(crate) fn new(
+        listener: TcpListener,
+        local_addr: SocketAddr,
+        url: String,
+        host: Host,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self { listener, local_addr, url, host, shared }
+    }
+
+    /// The address it listens on, with the port it was given if port 0 was asked for.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// The URL of the port itself: `https` with a host that the certificate is for, else `http` with the address. The
+    /// public URL may be another one.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The tokens that callers need, if they need any.
+    pub(crate) fn tokens(&self) -> Option<Tokens> {
+        match &self.shared.authentication {
+            Authentication::Tokens(tokens) => Some(tokens.clone()),
+            Authentication::Open(_) | Authentication::Custom(_) => None,
+        }
+    }
+
+    /// What to tell the person who started the server: where it is, who may call, and lines to paste.
+    #[must_use]
+    pub fn banner(&self) -> Banner {
+        Banner::of(&self.shared, self.local_addr, &self.url)
+    }
+
+    /// The URL that clients use, without a slash at its end: the public one, or else that of the port.
+    #[must_use]
+    pub fn public_url(&self) -> &str {
+        self.shared.origins.own()
+    }
+
+    /// The certificate and key of the port, if it speaks TLS.
+    pub(crate) fn tls(&self) -> Option<Tls> {
+        self.shared.tls.clone()
+    }
+
+    /// Serves until `stop` is done, then shuts down in order: stop accepting, end streams (clients resume), answer what
+    /// is in flight, give runs until `grace` is over, release their leases.
+    pub async fn run_until(self, stop: impl Future<Output = ()>, grace: Duration) {
+        let Self { listener, host, shared, .. } = self;
+        let slots = Arc::new(Semaphore::new(shared.limits.connections_max));
+        if let Some(tls) = shared.tls.clone() {
+            let every = Duration::from_secs(u64::from(shared.limits.tls_files_look_s.max(1)));
+            shared.supervisor.spawn(Kind::Sweep, tls::keep_fresh(tls, every));
+        }
+        let accepting = async {
+            loop {
+                let Ok(slot) = slots.clone().acquire_owned().await else { return };
+                match listener.accept().await {
+                    Ok((stream, peer)) => serve(&shared, stream, peer, slot),
+                    Err(error) => pause_after(&error).await,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stop => {}
+            () = accepting => {}
+        }
+        drop(listener);
+        host.begin_drain();
+        // One grace period for connections and runs together.
+        let deadline = Instant::now() + grace;
+        shared.supervisor.wait_connections(grace).await;
+        host.shutdown(deadline.saturating_duration_since(Instant::now())).await;
+    }
+}
+
+/// Out of file handles, or the client was gone already: neither is a reason to stop.
+async fn pause_after(error: &io::Error) {
+    if !matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+        tracing::warn!(%error, "a connection could not be accepted");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, slot: OwnedSemaphorePermit) {
+    // Without this an event waits up to 40 ms for the acknowledgement of the one before.
+    let _ = stream.set_nodelay(true);
+    shared.metrics.connected();
+    let (of, service) = (shared.clone(), A2aService::of_peer(shared.clone(), peer));
+    let service = service_fn(move |request| service.clone().call(RequestBody::of(request, &of)));
+    let builder = builder(shared);
+    let draining = shared.supervisor.draining().clone();
+    let hands = shared.tls.clone().map(|tls| (tls, shared.clone()));
+    let patience = Duration::from_secs(u64::from(shared.limits.head_read_s_max));
+    shared.supervisor.spawn(Kind::Connection, async move {
+        let socket = match hands {
+            None => Socket::plain(stream, patience),
+            Some((tls, shared)) => match Box::pin(secured(tls, shared, stream)).await {
+                Some(socket) => socket,
+                None => return,
+            },
+        };
+        let connection = builder.serve_connection(TokioIo::new(socket), service);
+        let mut connection = pin!(connection);
+        let drained = pin!(draining.cancelled());
+        let served = tokio::select! {
+            biased;
+            served = connection.as_mut() => served,
+            () = aside(drained) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = served {
+            tracing::debug!(%error, "connection ended");
+        }
+        drop(slot);
+    });
+}
+
+/// The connection once it speaks TLS and has something to say; none if that did not come about.
+async fn secured(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<Socket> {
+    let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
+    let draining = shared.supervisor.draining();
+    let shaken = tokio::select! {
+        biased;
+        () = draining.cancelled() => return None,
+        shaken = tls::shake_hands(&tls, stream, seconds(shared.limits.tls_handshake_s_max)) => shaken,
+    };
+    let outcome = match &shaken {
+        Ok(_) => Handshake::Done,
+        Err(Refused::Late) => Handshake::Late,
+        Err(Refused::Plain) => Handshake::Plain,
+        Err(Refused::Failed(_)) => Handshake::Failed,
+    };
+    shared.metrics.shook_hands(outcome);
+    let shaken = shaken.inspect_err(|error| tracing::debug!(%error, "TLS handshake failed"));
+    let mut stream = Box::new(shaken.ok()?);
+    // hyper waits for the first byte as long as it takes.
+    let speaks = tokio::select! {
+        biased;
+        () = draining.cancelled() => false,
+        heard = timeout(seconds(shared.limits.head_read_s_max), stream.fill_buf()) => {
+            heard.is_ok_and(|heard| heard.is_ok_and(|bytes| !bytes.is_empty()))
+        }
+    };
+    if speaks {
+        return Some(Socket::tls(stream, seconds(shared.limits.head_read_s_max)));
+    }
+    let _ = timeout(GOODBYE_WAIT_MAX, stream.shutdown()).await;
+    None
+}
+
+fn builder(shared: &Shared) -> auto::Builder<TokioExecutor> {
+    let limits = &shared.limits;
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_secs(u64::from(limits.head_read_s_max)))
+        .max_buf_size(H1_HEAD_BYTES_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.h2_streams_max)
+        .max_header_list_size(H2_HEAD_BYTES_MAX)
+        .keep_alive_interval(Some(H2_PING_PAUSE))
+        .keep_alive_timeout(H2_PING_WAIT_MAX);
+    builder
+}
