@@ -113,7 +113,7 @@ async fn invalid_params_names_every_field() {
 async fn an_unavailable_store_says_when_to_come_back_and_not_why() {
     use crate::support::gated_store::GatedStore;
     let store = GatedStore::open(std::sync::Arc::new(switchboard_engine::system::SystemClock));
-    let edge = Edge::new(builder().store(store.clone()));
+    let edge = Edge::new(builder().store(store.clone())).ready().await;
     store.fail(true);
     let send = || post("/message:send", message("hello").to_string());
     let answer = edge.ask(send()).await;

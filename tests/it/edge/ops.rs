@@ -3,11 +3,12 @@
 use expect_test::expect;
 use serde_json::json;
 
+use crate::support::callers::soon;
 use crate::support::edge::{Edge, message};
 
 #[tokio::test(start_paused = true)]
 async fn a_server_is_healthy_always_and_ready_until_it_goes_down() {
-    let edge = Edge::usual();
+    let edge = Edge::usual().ready().await;
     let id = edge.task("hello").await;
     assert_eq!(edge.get("/healthz").await.picture(), "200 text/plain; charset=utf-8\nok\n\n");
     assert_eq!(edge.get("/readyz").await.picture(), "200 text/plain; charset=utf-8\nready\n\n");
@@ -25,7 +26,13 @@ async fn a_server_that_takes_up_old_runs_is_not_ready_yet() {
     assert_eq!(server.engine().unwrap().readiness(), switchboard_engine::Readiness::Recovering);
     let local = server.local("echo").unwrap();
     local.send_text("hello").await.unwrap();
-    assert_eq!(server.engine().unwrap().readiness(), switchboard_engine::Readiness::Ready);
+    // The first call has started what looks for old runs.
+    soon(async {
+        while server.engine().unwrap().readiness() != switchboard_engine::Readiness::Ready {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -79,7 +79,7 @@ async fn table(edge: &Edge, prefix: &str, places: &[&str], suffix: &str) -> Stri
 
 #[tokio::test(start_paused = true)]
 async fn every_place_takes_its_verbs_and_no_others() {
-    let edge = server();
+    let edge = server().ready().await;
     let places: Vec<&str> = AGENT.into_iter().chain(SERVER).chain(REST).collect();
     expect![[r#"
         /

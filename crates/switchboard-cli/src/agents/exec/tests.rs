@@ -395,7 +395,11 @@ async fn what_a_finished_command_leaves_running_is_ended() {
 
 #[tokio::test]
 async fn a_daemon_that_keeps_the_pipe_does_not_keep_the_task() {
-    let desk = Desk::of(shell("setsid sleep 600 & echo $!; sleep 0.1"));
+    // A command that ends before its child has a session of its own takes the child along.
+    let script = "setsid sleep 600 & child=$!
+        until read -r pid name state parent group session rest < /proc/$child/stat && [ $session = $child ]; do :; done
+        echo $child";
+    let desk = Desk::of(shell(script));
     let task = desk.say("").await;
     assert_eq!(task.state(), TaskState::Completed);
     let daemon = Pid::from_raw(output(&task).trim().parse().unwrap()).unwrap();
