@@ -89,7 +89,7 @@ await run(async (url, transport) => {
     },
     async push() {
       const receiver = await hooks();
-      const begun = await ask('slow 1 knock', { blocking: false });
+      const begun = await ask('slow 3 knock', { blocking: false });
       const wanted = { id: 'mine', url: receiver.url, token: 'a-token' };
       const config = result(
         await client.setTaskPushNotificationConfig({ taskId: begun.id, pushNotificationConfig: wanted }),
@@ -99,7 +99,7 @@ await run(async (url, transport) => {
       same([read.pushNotificationConfig.id, read.pushNotificationConfig.token], ['mine', undefined]);
       const { headers, body } = await receiver.until((body) => body.status.state === 'completed');
       same(headers['x-a2a-notification-token'], 'a-token');
-      same([body.kind, body.id, text(body.artifacts[0])], ['task', begun.id, 'knock: done in 1 s']);
+      same([body.kind, body.id, text(body.artifacts[0])], ['task', begun.id, 'knock: done in 3 s']);
     },
   };
 });

@@ -86,7 +86,7 @@ await run(async (url, transport) => {
     },
     async push() {
       const receiver = await hooks();
-      const begun = await ask('slow 1 knock', { blocking: false });
+      const begun = await ask('slow 3 knock', { blocking: false });
       const authentication = { schemes: ['Bearer'], credentials: 'a-secret' };
       const wanted = { id: 'mine', url: receiver.url, token: 'a-token', authentication };
       const config = await client.setTaskPushNotificationConfig({ taskId: begun.id, pushNotificationConfig: wanted });
@@ -96,7 +96,7 @@ await run(async (url, transport) => {
       same([read.pushNotificationConfig.id, read.pushNotificationConfig.token || undefined], ['mine', undefined]);
       const { headers, body } = await receiver.until((body) => body.status.state === 'completed');
       same([headers['x-a2a-notification-token'], headers.authorization], ['a-token', 'Bearer a-secret']);
-      same([body.kind, body.id, text(body.artifacts[0])], ['task', begun.id, 'knock: done in 1 s']);
+      same([body.kind, body.id, text(body.artifacts[0])], ['task', begun.id, 'knock: done in 3 s']);
       await client.deleteTaskPushNotificationConfig(which);
       same(await client.listTaskPushNotificationConfig({ id: begun.id }), []);
     },

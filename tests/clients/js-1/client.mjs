@@ -106,7 +106,7 @@ await run(async (url, transport) => {
     },
     async push() {
       const receiver = await hooks();
-      const begun = await ask('slow 1 knock', { returnImmediately: true });
+      const begun = await ask('slow 3 knock', { returnImmediately: true });
       const which = { tenant: '', taskId: begun.id, id: 'mine' };
       const authentication = { scheme: 'Bearer', credentials: 'a-secret' };
       const wanted = { ...which, url: receiver.url, token: 'a-token', authentication };

@@ -119,7 +119,7 @@ class Client:
 
     async def push(self):
         hooks = Hooks()
-        begun = await self.ask("slow 1 knock", blocking=False)
+        begun = await self.ask("slow 3 knock", blocking=False)
         wanted = TaskPushNotificationConfig(
             task_id=begun.id,
             push_notification_config=PushNotificationConfig(id="mine", url=hooks.url, token="a-token"),
@@ -134,7 +134,7 @@ class Client:
         headers, body = await hooks.until(lambda body: body["status"]["state"] == "completed")
         same(headers["x-a2a-notification-token"], "a-token")
         task = Task.model_validate(body)
-        same((task.id, text(task.artifacts[0])), (begun.id, "knock: done in 1 s"))
+        same((task.id, text(task.artifacts[0])), (begun.id, "knock: done in 3 s"))
 
 
 async def steps(url, transport):

@@ -127,7 +127,7 @@ class Client:
 
     async def push(self):
         hooks = Hooks()
-        begun = await self.ask("slow 1 knock", self.polling)
+        begun = await self.ask("slow 3 knock", self.polling)
         wanted = PushNotificationConfig(
             id="mine",
             url=hooks.url,
@@ -146,7 +146,7 @@ class Client:
         same(headers["x-a2a-notification-token"], "a-token")
         same(headers["authorization"], "Bearer a-secret")
         task = Task.model_validate(body)
-        same((task.id, text(task.artifacts[0])), (begun.id, "knock: done in 1 s"))
+        same((task.id, text(task.artifacts[0])), (begun.id, "knock: done in 3 s"))
 
 
 def channel(url):

@@ -134,7 +134,7 @@ class Client:
 
     async def push(self):
         hooks = Hooks()
-        begun = await self.ask("slow 1 knock", self.polling)
+        begun = await self.ask("slow 3 knock", self.polling)
         wanted = TaskPushNotificationConfig(
             task_id=begun.id,
             id="mine",
