@@ -157,7 +157,7 @@ pub(crate) struct Extras {
     pub(crate) folded: Option<Arc<Folded>>,
     /// The run that begins with this commit has no place yet: that it begins is recorded when it does.
     pub(crate) waits: bool,
-    /// The step takes over a run that nobody holds, and that was interrupted or not.
+    /// Set if the step takes over a run whose lease is free; says whether the run before it was interrupted.
     pub(crate) claims: Option<Claim>,
 }
 
@@ -221,8 +221,8 @@ impl House {
         Err(WriteError::Failed(contended(&record.id)))
     }
 
-    /// Takes over a run that nobody holds, by a commit as any other. False if the run is not to be had any more: somebody
-    /// else has taken it, its holder has come back, or its task has moved.
+    /// Takes over a run whose lease is free, by a commit like every other. False if the lease is no longer free: another process
+    /// has claimed the run, its holder has renewed the lease, or the task has changed.
     pub(crate) async fn claim(&self, record: &Record, interrupted: bool) -> Result<bool, StoreError> {
         let head = record.head();
         let Ok(events) = decide(&head, Command::Claim { interrupted }, &self.bounds(), self.now()) else {
@@ -232,7 +232,7 @@ impl House {
         let (asked, head, _) = self.ask_store(record, Step::from(&head, events.into()), None, extras);
         match asked.await {
             Ok(_) => {
-                // Nobody follows a claim, so nobody is told of it.
+                // A claim is not visible, so followers of the task have nothing to read.
                 record.saw(head);
                 Ok(true)
             }

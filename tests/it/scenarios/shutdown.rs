@@ -88,6 +88,24 @@ async fn runs_have_the_grace_period_to_finish() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_run_of_a_caller_that_waits_has_the_grace_period_too() {
+    let (world, acts) = world_on(Stock::memory());
+    let sending = world.client().sending(say("hello"));
+    let act = acts.next().await;
+    let (engine, began) = (world.engine.clone(), world.now());
+    let stopping = tokio::spawn(async move { engine.shutdown(Duration::from_secs(30)).await });
+    let told = soon(sending).await.unwrap().unwrap();
+    assert_eq!(picture(&told), "submitted\nuser: hello\n", "the caller is told at once");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    act.turn.answer("just in time").await.unwrap();
+    act.returns();
+    soon(stopping).await.unwrap();
+    assert_eq!(world.now().ms_since(began), 10_000);
+    let task = world.client().task(&told.id).await.unwrap();
+    assert_eq!(picture(&task), "completed\nuser: hello\nartifact-1-1: just in time\n");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_that_is_cut_off_is_taken_up_by_the_next_process_at_once() {
     let (world, acts) = world_on(Stock::memory());
     let task = world.client().start("hello").await;

@@ -186,7 +186,7 @@ pub async fn read_log(
 /// The lease of a run that begins with its commit.
 pub const TAKEN: LeaseChange = LeaseChange::Take { lease_ms: LEASE_MS, waits: false };
 
-/// Runs that nobody holds, as a process finds them that serves the agent of [`anyone`].
+/// The due runs of the agent of [`anyone`].
 pub async fn due(store: &dyn Store, limit: usize) -> Vec<DueRun> {
     store.due_runs(&[AgentName::from(AGENT)], limit).await.expect("due runs are listed")
 }

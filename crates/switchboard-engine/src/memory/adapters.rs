@@ -49,7 +49,7 @@ impl Ids for CountingIds {
     }
 }
 
-/// For a process that has its store to itself: there is nobody to tell.
+/// For a process that has its store to itself: no other process has to be told.
 #[derive(Debug, Default)]
 pub struct NoHints;
 
