@@ -54,6 +54,9 @@ impl Tables {
 
     fn set_lease(&mut self, key: TaskKey, lease: Option<Lease>) {
         let Some(record) = self.records.get_mut(&key) else { return };
+        if record.lease == lease {
+            return;
+        }
         if let Some(old) = record.lease {
             self.runs.remove(&(old.claimable_at, key));
         }

@@ -79,7 +79,7 @@ pub(super) struct LogEntry {
     pub(super) commit: LoggedCommit,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lease {
     pub(super) hold: Hold,
     /// Whether the run has begun; one that has not was not interrupted if its holder dies.

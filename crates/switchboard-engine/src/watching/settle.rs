@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
+use switchboard_core::call::SharedUpdate;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Head, Phase};
 use switchboard_core::model::Update;
@@ -115,7 +116,8 @@ struct Sleeper {
 
 impl Sleeper {
     fn new(tail: Arc<Tail>) -> Self {
-        let reader = tail.reader();
+        // It looks at the store before it sleeps, and says then from where on.
+        let reader = tail.reader(u64::MAX);
         Self { tail, reader }
     }
 
@@ -123,15 +125,14 @@ impl Sleeper {
     async fn sleep(&self, mut cursor: u64, replies: u64, until: Until) -> Woken {
         poll_fn(|cx| {
             loop {
-                match ready!(self.tail.poll_answer(cursor, replies, 64, self.reader, cx)) {
-                    TailRead::Updates(updates) => {
-                        for (seq, update) in updates {
-                            cursor = seq;
-                            if until.may_follow(&update.update) {
-                                return Poll::Ready(Woken::LookAgain);
-                            }
-                        }
-                    }
+                let (mut seen, mut may_follow) = (cursor, false);
+                let give = |seq, update: Arc<SharedUpdate>| {
+                    seen = seq;
+                    may_follow |= until.may_follow(&update.update);
+                };
+                match ready!(self.tail.poll_answer(cursor, replies, self.reader, cx, give)) {
+                    TailRead::Updates if may_follow => return Poll::Ready(Woken::LookAgain),
+                    TailRead::Updates => cursor = seen,
                     TailRead::Behind => return Poll::Ready(Woken::LookAgain),
                     TailRead::Closing => return Poll::Ready(Woken::Closing),
                 }

@@ -105,7 +105,7 @@ impl Subscription {
         }
         let closes = after_state(kind, head.state) == StreamEnd::Close;
         let ended = cursor >= head.seq && closes && (head.is_settled() || !following.waits);
-        let reader = tail.reader();
+        let reader = tail.reader(cursor);
         Counters::add(&house.counters.streams_opened);
         Ok(Self { house, following, kind, ready, cursor, tail, reader, reading: None, ended })
     }
@@ -247,13 +247,10 @@ impl Stream for Subscription {
             if this.ended {
                 return Poll::Ready(None);
             }
-            let limit = this.house.limits.tail_updates_max;
-            match ready!(this.tail.poll_after(this.cursor, limit, this.reader, cx)) {
-                TailRead::Updates(updates) => {
-                    for (seq, update) in updates {
-                        this.offer(Frame { seq: Some(seq), truncated: false, update });
-                    }
-                }
+            let Self { tail, ready, cursor, reader, .. } = &mut *this;
+            let give = |seq, update| ready.push_back(Frame { seq: Some(seq), truncated: false, update });
+            match ready!(tail.poll_after(*cursor, *reader, cx, give)) {
+                TailRead::Updates => this.cursor = this.ready.back().and_then(|frame| frame.seq).unwrap_or(this.cursor),
                 TailRead::Behind => this.reading = Some(this.read_store()),
                 TailRead::Closing => this.ended = true,
             }

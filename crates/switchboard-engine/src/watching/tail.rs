@@ -1,5 +1,6 @@
-//! The shared tail of a followed task: a bounded ring of its newest updates, each encoded at most once per dialect,
-//! whoever reads it. A tail exists while somebody follows the task and costs nothing otherwise.
+//! The shared tail of a followed task: a bounded ring of its newest updates, each encoded at most once per dialect, however
+//! many readers there are. A tail exists while the task is followed and costs nothing otherwise. An update stays in the ring
+//! until every reader has it, so the tail of a task with one reader that keeps up is empty.
 //!
 //! What this process commits is fed into the ring, which saves its followers a read. A hint from another process brings no
 //! events: it says how far the task has come, and followers that are behind read the store.
@@ -113,16 +114,28 @@ struct Ring {
     floor: u64,
     last: u64,
     closing: bool,
-    /// How often the record was said to have closed without an update: whoever waits for it looks at the store again.
+    /// How often the record was said to have closed without an update: a reader that waits for that looks at the store again.
     replies: u64,
     /// By their numbers, so that ten thousand of them fall asleep and wake up as quickly as ten, and in order.
-    sleepers: BTreeMap<u64, Waker>,
-    readers: u64,
+    readers: BTreeMap<u64, Reader>,
+    last_reader: u64,
 }
+
+/// Someone who reads the ring.
+struct Reader {
+    /// The last update it was given.
+    cursor: u64,
+    /// Set while it sleeps.
+    waker: Option<Waker>,
+}
+
+/// Updates that some reader may have to fetch; with more of them, those that every reader has are let go.
+const UNREAD_MIN: usize = 32;
 
 /// What a reader finds.
 pub(crate) enum TailRead {
-    Updates(Vec<(u64, Arc<SharedUpdate>)>),
+    /// Updates, which were handed over.
+    Updates,
     /// The ring does not reach back that far: read the store.
     Behind,
     /// The process is shutting down.
@@ -130,11 +143,12 @@ pub(crate) enum TailRead {
 }
 
 impl Tail {
-    /// A number for one reader, under which it sleeps.
-    pub(crate) fn reader(&self) -> u64 {
+    /// A number for one reader, which has the updates up to `cursor` already.
+    pub(crate) fn reader(&self, cursor: u64) -> u64 {
         self.update_quietly(|ring| {
-            ring.readers += 1;
-            ring.readers
+            ring.last_reader += 1;
+            ring.readers.insert(ring.last_reader, Reader { cursor, waker: None });
+            ring.last_reader
         })
     }
 
@@ -156,25 +170,31 @@ impl Tail {
         &self,
         cursor: u64,
         replies: u64,
-        limit: usize,
         reader: u64,
         cx: &mut Context<'_>,
+        give: impl FnMut(u64, Arc<SharedUpdate>),
     ) -> Poll<TailRead> {
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         match ring.replies == replies {
-            true => ring.poll_after(cursor, limit, reader, cx),
+            true => ring.poll_after(cursor, reader, cx, give),
             false => Poll::Ready(TailRead::Behind),
         }
     }
 
-    /// Updates after `cursor`, at most `limit`; sleeps while there are none.
-    pub(crate) fn poll_after(&self, cursor: u64, limit: usize, reader: u64, cx: &mut Context<'_>) -> Poll<TailRead> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner).poll_after(cursor, limit, reader, cx)
+    /// Gives a reader every update after `cursor`; it sleeps while there are none.
+    pub(crate) fn poll_after(
+        &self,
+        cursor: u64,
+        reader: u64,
+        cx: &mut Context<'_>,
+        give: impl FnMut(u64, Arc<SharedUpdate>),
+    ) -> Poll<TailRead> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner).poll_after(cursor, reader, cx, give)
     }
 
     pub(crate) fn forget(&self, reader: u64) {
         self.update_quietly(|ring| {
-            ring.sleepers.remove(&reader);
+            ring.readers.remove(&reader);
         });
     }
 
@@ -190,7 +210,7 @@ impl Tail {
         }
     }
 
-    /// The record was closed by a direct reply, which is no update: whoever waits for it must look into the store.
+    /// The record was closed by a direct reply, which is no update: readers that wait for it must look into the store.
     pub(crate) fn replied(&self) {
         self.update(|ring| ring.replies += 1);
     }
@@ -211,22 +231,25 @@ impl Tail {
                 ring.updates.push_back((seq, SharedUpdate::new(update)));
                 ring.last = seq;
             }
+            if ring.updates.len() > UNREAD_MIN {
+                let shown = ring.readers.values().map(|reader| reader.cursor).min().unwrap_or(0);
+                ring.let_go(shown);
+            }
             while ring.updates.len() > updates_max || (ring.bytes > bytes_max && ring.updates.len() > 1) {
-                if let Some((seq, update)) = ring.updates.pop_front() {
-                    ring.bytes -= Measure::ABOUT.update(&update.update);
-                    ring.floor = seq;
-                }
+                let oldest = ring.floor + 1;
+                ring.let_go(oldest);
             }
         });
     }
 
-    /// Changes the ring and wakes everybody who sleeps on it.
+    /// Changes the ring and wakes the readers that sleep.
     fn update(&self, change: impl FnOnce(&mut Ring)) {
-        let sleepers = self.update_quietly(|ring| {
+        let (first, others) = self.update_quietly(|ring| {
             change(ring);
-            std::mem::take(&mut ring.sleepers)
+            let mut sleepers = ring.readers.values_mut().filter_map(|reader| reader.waker.take());
+            (sleepers.next(), sleepers.collect::<Vec<_>>())
         });
-        for waker in sleepers.into_values() {
+        for waker in first.into_iter().chain(others) {
             waker.wake();
         }
     }
@@ -237,25 +260,47 @@ impl Tail {
 }
 
 impl Ring {
-    fn poll_after(&mut self, cursor: u64, limit: usize, reader: u64, cx: &mut Context<'_>) -> Poll<TailRead> {
+    fn poll_after(
+        &mut self,
+        cursor: u64,
+        reader: u64,
+        cx: &mut Context<'_>,
+        mut give: impl FnMut(u64, Arc<SharedUpdate>),
+    ) -> Poll<TailRead> {
         if cursor < self.floor {
             return Poll::Ready(TailRead::Behind);
         }
+        let is_alone = self.readers.len() == 1;
+        let Some(own) = self.readers.get_mut(&reader) else { return Poll::Ready(TailRead::Behind) };
         if cursor < self.last {
-            let skip = usize::try_from(cursor - self.floor).unwrap_or(usize::MAX);
-            let found = self.updates.iter().skip(skip).take(limit).cloned().collect();
-            return Poll::Ready(TailRead::Updates(found));
+            own.cursor = self.last;
+            if is_alone {
+                self.bytes = 0;
+                self.floor = self.last;
+                self.updates.drain(..).filter(|(seq, _)| *seq > cursor).for_each(|(seq, update)| give(seq, update));
+            } else {
+                let unread = usize::try_from(cursor - self.floor).unwrap_or(usize::MAX);
+                self.updates.iter().skip(unread).for_each(|(seq, update)| give(*seq, update.clone()));
+            }
+            return Poll::Ready(TailRead::Updates);
         }
         if self.closing {
             return Poll::Ready(TailRead::Closing);
         }
-        match self.sleepers.get_mut(&reader) {
+        match &mut own.waker {
             Some(waker) => waker.clone_from(cx.waker()),
-            None => {
-                self.sleepers.insert(reader, cx.waker().clone());
-            }
+            None => own.waker = Some(cx.waker().clone()),
         }
         Poll::Pending
+    }
+
+    /// Drops the updates up to this one.
+    fn let_go(&mut self, seq: u64) {
+        while let Some((oldest, update)) = self.updates.front().filter(|(oldest, _)| *oldest <= seq) {
+            self.bytes -= Measure::ABOUT.update(&update.update);
+            self.floor = *oldest;
+            self.updates.pop_front();
+        }
     }
 
     fn skip_to(&mut self, seq: u64) {

@@ -1,6 +1,8 @@
 //! One commit inside the writer's transaction. All reasons to refuse are looked for before the first write, so a
 //! refused commit has changed nothing and its neighbours in the batch need no protection from it.
 
+use std::borrow::Cow;
+
 use rusqlite::params;
 use switchboard_core::lifecycle::{Event, Head, Phase};
 use switchboard_core::model::Timestamp;
@@ -14,23 +16,24 @@ use super::error::Failure;
 use super::fold::commit_sql;
 use super::leases::Lease;
 use super::ledger::Ledger;
+use super::recent::is_chunk;
 use super::rows::{Chains, LogRow, log_no, signed, task_columns, unsigned};
 use super::runs::is_interrupted;
 use super::schema::VERSION_MAX;
 use super::totals::Move;
-use crate::record::{Encoded, is_checkpoint_aside_from_artifacts, phase_number, state_number};
+use crate::record::{Encoded, encode_artifacts, is_checkpoint_aside_from_artifacts, phase_number, state_number};
 
 /// What the writer needs to know of a task to take it one step on.
 #[derive(Clone, Copy)]
 pub(super) struct StepRow {
-    kept: Kept,
-    version: u64,
-    fence: u64,
-    listing: Listing,
+    pub(super) kept: Kept,
+    pub(super) version: u64,
+    pub(super) fence: u64,
+    pub(super) listing: Listing,
     pub(super) run: Run,
-    chains: Chains,
-    closed_at: Option<i64>,
-    cancel_requested: bool,
+    pub(super) chains: Chains,
+    pub(super) closed_at: Option<i64>,
+    pub(super) cancel_requested: bool,
 }
 
 /// Rows of running tasks that the writer remembers. With more of them at work it reads them again.
@@ -60,7 +63,7 @@ impl StepRow {
 
 /// The columns that a step leaves as they are.
 #[derive(Clone, Copy)]
-struct Kept {
+pub(super) struct Kept {
     scope_no: i64,
     floor_seq: i64,
     floor_version: i64,
@@ -69,7 +72,7 @@ struct Kept {
 
 /// The columns that the listing indexes hold.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Listing {
+pub(super) struct Listing {
     phase: i64,
     state: i64,
     status_at: i64,
@@ -113,7 +116,7 @@ impl Ledger<'_> {
         &mut self,
         commit: &Commit,
         encoded: &Encoded,
-        artifacts: &str,
+        artifacts: Option<&str>,
     ) -> Result<Result<TaskKey, CommitError>, Failure> {
         if commit.head.version > VERSION_MAX {
             let reason = format!("task {} has {VERSION_MAX} commits, the most it can have", commit.head.id);
@@ -150,7 +153,16 @@ impl Ledger<'_> {
         {
             return Ok(Err(CommitError::Duplicate(accepted)));
         }
+        if let Some((task_no, row)) = &existing
+            && is_chunk(commit, encoded)
+            && row.run.running
+        {
+            let after = self.append_chunk(*task_no, row, commit, encoded)?;
+            self.remember_step(*task_no, after);
+            return Ok(Ok(TaskKey(*task_no)));
+        }
         let run = self.run_after(commit, existing.as_ref());
+        let artifacts = &*artifacts.map_or_else(|| encode_artifacts(&commit.head.artifacts).into(), Cow::Borrowed);
         let (events, head) = (&*commit.events, &commit.head);
         let accept_expires = commit.accept.as_ref().map(|accept| accept.expires);
         let step = Step { head, events, folds: commit.folds, at: commit.at, encoded, artifacts, run, accept_expires };
@@ -230,7 +242,7 @@ impl Ledger<'_> {
         self.steps.insert(task_no, row);
     }
 
-    /// Looks at the row of a task, if it is there. The writer no longer remembers that row, because the callers of this
+    /// Looks at the row of a task, if it is there, once its chunks are filed. The writer no longer remembers that row, because the callers of this
     /// function change it by statements of their own. A damaged row is an error: what is damaged is not written on, because
     /// its next state would have a good checksum.
     pub(super) fn with_task<T>(
@@ -239,6 +251,7 @@ impl Ledger<'_> {
         look: impl FnOnce(TaskColumns<'_>) -> T,
     ) -> Result<Option<T>, Failure> {
         self.steps.remove(&task_no);
+        self.file(task_no)?;
         let mut rows = self.statements.select_task.query([task_no])?;
         let Some(row) = rows.next()? else { return Ok(None) };
         Ok(Some(look(task_columns(row)?)))
@@ -295,6 +308,7 @@ impl Ledger<'_> {
 
     /// Takes an existing record one step on.
     pub(super) fn extend(&mut self, task_no: i64, old: &StepRow, step: &Step<'_>) -> Result<(), Failure> {
+        self.file_log(task_no)?;
         let (head, run, listing) = (step.head, step.run, step.listing());
         let columns = step.columns(task_no, old.kept, old.chains, old.closed_at);
         let row = StepRow::of(&columns);

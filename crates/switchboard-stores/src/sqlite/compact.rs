@@ -63,7 +63,8 @@ pub fn compact(database: &Path, clock: Arc<dyn Clock>, retention: &Retention) ->
 fn prune(connection: &Connection, clock: Arc<dyn Clock>, epoch: i64, retention: &Retention) -> Result<(), StoreError> {
     let work = || -> Result<(), Failure> {
         let (totals, mut after, mut done_this_round) = (Totals::default(), 0, 0);
-        let mut ledger = Ledger::new(connection, clock, Arc::default(), Arc::default(), epoch)?;
+        let mut ledger = Ledger::new(connection, clock, Arc::default(), Arc::default(), Arc::default(), epoch)?;
+        ledger.tidy_up();
         loop {
             let found = candidates(connection, &totals, &ledger.quarantine, retention, after, BATCH)?;
             ledger.begin()?;
@@ -85,8 +86,9 @@ fn prune(connection: &Connection, clock: Arc<dyn Clock>, epoch: i64, retention: 
 
 fn contents(connection: &Connection, bytes: u64) -> rusqlite::Result<Contents> {
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-    let (tasks, commits) = (count("SELECT count(*) FROM task")?, count("SELECT count(*) FROM log")?);
-    Ok(Contents { tasks: unsigned(tasks), commits: unsigned(commits), bytes })
+    let (tasks, filed) = (count("SELECT count(*) FROM task")?, count("SELECT count(*) FROM log")?);
+    let unfiled = count("SELECT count(*) FROM recent WHERE log_no NOT IN (SELECT log_no FROM log)")?;
+    Ok(Contents { tasks: unsigned(tasks), commits: unsigned(filed + unfiled), bytes })
 }
 
 fn bytes_on_disk(database: &Path) -> u64 {

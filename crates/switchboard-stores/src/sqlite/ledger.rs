@@ -19,6 +19,7 @@ use super::error::Failure;
 use super::leases::Leases;
 use super::open::{NO_EPOCH, begin_epoch};
 use super::quarantine::Quarantined;
+use super::recent::{Recent, UnfiledTasks};
 use super::runs::PassedOver;
 use super::statements::Statements;
 use super::stats::Stats;
@@ -47,6 +48,7 @@ pub(super) struct Ledger<'c> {
     /// The rows of running tasks as this writer left them, so that the next step need not read them again. A statement
     /// that changes a row in another way removes it here.
     pub(super) steps: HashMap<i64, StepRow, IdHash>,
+    pub(super) recent: Recent,
     scopes: HashMap<Scope, i64>,
     pub(super) last_task_no: i64,
     pub(super) last_push_no: i64,
@@ -77,6 +79,7 @@ impl<'c> Ledger<'c> {
         clock: Arc<dyn Clock>,
         stats: Arc<Stats>,
         quarantine: Arc<Quarantined>,
+        unfiled: Arc<UnfiledTasks>,
         epoch: i64,
     ) -> rusqlite::Result<Self> {
         let now = clock.now();
@@ -96,6 +99,7 @@ impl<'c> Ledger<'c> {
             leases: Leases::default(),
             passed_over: PassedOver::default(),
             steps: HashMap::default(),
+            recent: Recent::read(connection, unfiled)?,
             scopes: HashMap::new(),
             last_task_no: number("SELECT coalesce(max(task_no), 0) FROM task")?
                 .max(number("SELECT coalesce(max(value), 0) FROM meta WHERE name = 'last_task_no'")?),
@@ -125,7 +129,7 @@ impl<'c> Ledger<'c> {
         self.effects.clear();
         self.moves.clear();
         self.begin.raw_execute()?;
-        Ok(())
+        self.shorten_recent()
     }
 
     pub(super) fn commit(&mut self) -> Result<(), Failure> {
@@ -133,11 +137,13 @@ impl<'c> Ledger<'c> {
         if is_old {
             wall_clock::write_seen(self.connection, self.now)?;
         }
+        self.note_last_recent()?;
         self.commit.raw_execute()?;
         if is_old {
             self.seen = self.now;
         }
         self.leases.keep();
+        self.recent.keep();
         Ok(())
     }
 
@@ -147,7 +153,8 @@ impl<'c> Ledger<'c> {
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, Failure>,
     ) -> Result<Result<T, String>, Failure> {
-        let (effects, moves, leases) = (self.effects.len(), self.moves.len(), self.leases.mark());
+        let (effects, moves) = (self.effects.len(), self.moves.len());
+        let (leases, recent) = (self.leases.mark(), self.recent.mark());
         self.connection.prepare_cached("SAVEPOINT apart")?.execute([])?;
         let done = work(self);
         let damage = done.as_ref().err().and_then(Failure::damage).map(str::to_owned);
@@ -156,6 +163,7 @@ impl<'c> Ledger<'c> {
             self.effects.truncate(effects);
             self.moves.truncate(moves);
             self.leases.undo_to(leases);
+            self.recent.undo_to(recent);
             self.steps.clear();
         }
         if done.is_ok() || damage.is_some() {
@@ -172,8 +180,17 @@ impl<'c> Ledger<'c> {
         self.quarantine.put_task_no(self.connection, task_no, reason);
     }
 
+    /// Files the chunks of running tasks, so that the file is complete for those who look into it.
+    pub(super) fn tidy_up(&mut self) {
+        if let Err(failure) = self.empty_recent() {
+            self.rollback();
+            tracing::warn!(error = ?failure.0, "the newest chunks could not be filed; they are tried again later");
+        }
+    }
+
     /// Writes down when the last batch was, for the next process.
     pub(super) fn close(&mut self) {
+        self.tidy_up();
         if self.seen != self.now
             && let Err(error) = wall_clock::write_seen(self.connection, self.now)
         {
@@ -189,6 +206,7 @@ impl<'c> Ledger<'c> {
             tracing::error!(%error, "a transaction could not be rolled back");
         }
         self.leases.undo();
+        self.recent.undo();
         self.passed_over = PassedOver::default();
         self.steps.clear();
         self.scopes.clear();

@@ -32,6 +32,7 @@ mod prune;
 mod quarantine;
 mod read;
 mod readers;
+mod recent;
 mod reset;
 mod rows;
 mod runs;

@@ -1,6 +1,7 @@
 //! Opening: folder, lock, file, schema, epoch, in this order, each refused with a sentence that names the file.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use switchboard_core::model::Timestamp;
@@ -37,6 +38,8 @@ pub struct SqliteOptions {
     /// Whole records kept in memory.
     pub cache_records_max: usize,
     pub cache_bytes_max: usize,
+    /// After so long without work the writer files the newest chunks and moves the write-ahead log into the file.
+    pub idle: Duration,
 }
 
 impl Default for SqliteOptions {
@@ -47,6 +50,7 @@ impl Default for SqliteOptions {
             queue_max: 4096,
             cache_records_max: 4096,
             cache_bytes_max: 8 << 20,
+            idle: Duration::from_millis(250),
         }
     }
 }

@@ -134,6 +134,11 @@ pub(super) fn task_row(columns: &TaskColumns<'_>, agent: &AgentName) -> Result<T
 pub(super) const LOG_COLUMNS: &str =
     "log_no, last_seq, visible, prev_story, prev_artifact, at, accept_expires, checksum, record";
 
+/// The same of a commit that waits to be filed, with the checksum that it will have in the log. None of those files an
+/// idempotency key.
+pub(super) const RECENT_COLUMNS: &str = "log_no, last_seq, visible, prev_story, prev_artifact, at, NULL, \
+     (checksum | recent_no) & ~(checksum & recent_no), record";
+
 /// A commit as it is stored.
 pub(super) struct LogRow<'r> {
     pub(super) columns: LogColumns,

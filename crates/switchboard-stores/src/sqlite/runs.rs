@@ -57,10 +57,19 @@ impl Ledger<'_> {
     }
 
     /// Adds runs to a list as long as there are fewer than `limit`.
-    fn list(&self, found: Vec<i64>, agents: &[AgentName], limit: usize, due: &mut Vec<DueRun>) -> Result<(), Failure> {
+    fn list(
+        &mut self,
+        found: Vec<i64>,
+        agents: &[AgentName],
+        limit: usize,
+        due: &mut Vec<DueRun>,
+    ) -> Result<(), Failure> {
         for task_no in found {
             if due.len() >= limit {
                 break;
+            }
+            if !self.file_unless_damaged(task_no)? {
+                continue;
             }
             let run = read_due_run(self.connection, &self.quarantine, task_no)?;
             due.extend(run.filter(|run| agents.contains(&run.stored.scope.agent)));

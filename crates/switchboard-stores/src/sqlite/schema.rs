@@ -9,6 +9,7 @@ use rusqlite::Connection;
 
 use super::error::Failure;
 use super::fill::add_checksums;
+use super::recent::begin_recent;
 
 /// Marks the file as ours, in the header where `file` and SQLite look: "SWBD".
 pub(super) const APPLICATION_ID: i32 = 0x5357_4244;
@@ -20,8 +21,11 @@ pub(super) const VERSION_BITS: u32 = 24;
 pub(super) const VERSION_MAX: u64 = (1 << VERSION_BITS) - 1;
 
 /// What each version adds to the one before; the first to an empty file.
-pub(super) const MIGRATIONS: &[Migration] =
-    &[Migration { sql: V1, fill: None }, Migration { sql: V2, fill: Some(add_checksums) }];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration { sql: V1, fill: None },
+    Migration { sql: V2, fill: Some(add_checksums) },
+    Migration { sql: V3, fill: Some(begin_recent) },
+];
 
 /// One step from a version to the next.
 #[derive(Clone, Copy)]
@@ -196,4 +200,21 @@ ALTER TABLE push ADD COLUMN times_checksum INTEGER NOT NULL DEFAULT 0;
 -- The commit that filed the key; 0 for keys from before this version.
 ALTER TABLE accepted ADD COLUMN version INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE accepted ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+";
+
+/// Chunks of running tasks wait in a table of their own; `recent.rs` says why.
+const V3: &str = "
+-- The newest commits of running tasks, of those that only write to artifacts, in the order in which they came. The row of
+-- their task is from before them. A row is moved into log later, and deleted here some time after that.
+CREATE TABLE recent (
+    recent_no INTEGER NOT NULL PRIMARY KEY,
+    log_no INTEGER NOT NULL,             -- this and the others as in log
+    last_seq INTEGER NOT NULL,
+    visible INTEGER NOT NULL,
+    prev_story INTEGER NOT NULL,
+    prev_artifact INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    checksum INTEGER NOT NULL            -- the one that it will have in log, xor recent_no
+) STRICT;
 ";

@@ -9,6 +9,9 @@ use super::rows::TASK_COLUMNS;
 pub(super) struct Statements<'c> {
     pub(super) insert_task: Statement<'c>,
     pub(super) insert_log: Statement<'c>,
+    pub(super) insert_recent: Statement<'c>,
+    pub(super) file_recent: Statement<'c>,
+    pub(super) update_filed: Statement<'c>,
     pub(super) select_task: Statement<'c>,
     pub(super) update_task: [[Statement<'c>; 2]; 2],
     pub(super) probe_accepted: Statement<'c>,
@@ -39,6 +42,21 @@ impl<'c> Statements<'c> {
             insert_log: connection.prepare(
                 "INSERT INTO log (log_no, last_seq, visible, prev_story, prev_artifact, at, record, accept_expires, checksum)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            )?,
+            insert_recent: connection.prepare(
+                "INSERT INTO recent (recent_no, log_no, last_seq, visible, prev_story, prev_artifact, at, record, checksum)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            )?,
+            file_recent: connection.prepare(
+                "INSERT INTO log (log_no, last_seq, visible, prev_story, prev_artifact, at, record, checksum)
+                 SELECT log_no, last_seq, visible, prev_story, prev_artifact, at, record,
+                        (checksum | recent_no) & ~(checksum & recent_no)
+                   FROM recent WHERE recent_no = ?1",
+            )?,
+            update_filed: connection.prepare(
+                "UPDATE task SET version = ?2, seq = ?3, artifacts = ?4, artifact_version = ?5, updated_at = ?6,
+                                 checksum = ?7
+                  WHERE task_no = ?1",
             )?,
             select_task: connection.prepare(&format!("SELECT {TASK_COLUMNS} FROM task WHERE task_no = ?1"))?,
             update_task: [

@@ -35,6 +35,7 @@ use super::prune::candidates;
 use super::quarantine::{Of, Quarantined};
 use super::read;
 use super::readers::Readers;
+use super::recent::{UnfiledTasks, is_chunk};
 use super::runs::{self, Present};
 use super::stats::Stats;
 use super::totals::Totals;
@@ -49,6 +50,7 @@ pub struct SqliteStore {
     cache: Arc<Cache>,
     totals: Arc<Totals>,
     quarantine: Arc<Quarantined>,
+    unfiled: Arc<UnfiledTasks>,
     /// What was known of the wall clock when the file was opened.
     clock_record: ClockRecord,
     /// Until then ages do not count.
@@ -83,13 +85,15 @@ impl SqliteStore {
         let census = Census::begin(path, &writer, &totals, AT_ONCE_MAX);
         let readers = Readers::start(readers).map_err(io)?;
         let quarantine = Arc::new(Quarantined::default());
+        let unfiled = Arc::new(UnfiledTasks::default());
         let memory = Memory {
             stats: stats.clone(),
             cache: cache.clone(),
             totals: totals.clone(),
             quarantine: quarantine.clone(),
+            unfiled: unfiled.clone(),
         };
-        let started = Writer::start(writer, memory, clock.clone(), epoch, presence, options.queue_max);
+        let started = Writer::start(writer, memory, clock.clone(), epoch, presence, &options);
         let writer = started.map_err(|error| match error {
             StartError::Thread(source) => io(source),
             StartError::Sqlite(source) => sql(source),
@@ -100,6 +104,7 @@ impl SqliteStore {
             cache,
             totals,
             quarantine,
+            unfiled,
             clock_record,
             held_until_ms: AtomicI64::new(clock_record.held_until.map_or(0, Timestamp::as_ms)),
             last_chunk_no: AtomicI64::new(last_chunk_no),
@@ -136,6 +141,7 @@ impl SqliteStore {
         limit: usize,
     ) -> Result<Vec<DueRun>, StoreError> {
         let present = self.writer.run(|ledger| {
+            ledger.file_all()?;
             let expired = ledger.leases.expired(ledger.now);
             Ok(Present { epoch: ledger.epoch, now: ledger.now, expired })
         });
@@ -152,6 +158,9 @@ impl SqliteStore {
         of: Of,
         read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
+        if let Some(task_no) = self.unfiled.find(&of) {
+            self.writer.run(move |ledger| ledger.file_apart(task_no)).await?;
+        }
         let quarantine = self.quarantine.clone();
         let read = move |connection: &Connection| {
             read(connection).map_err(|failure| quarantine.blame(connection, &of, failure))
@@ -178,7 +187,7 @@ impl TaskLog for SqliteStore {
             self.last_chunk_no.fetch_add(count, Relaxed) + 1
         };
         let encoded = encode(&commit.events, &commit.head, &take_numbers);
-        let artifacts = encode_artifacts(&commit.head.artifacts);
+        let artifacts = (!is_chunk(&commit, &encoded)).then(|| encode_artifacts(&commit.head.artifacts));
         let (reply, answer) = answer();
         // What is large lives in the request, not in the future that waits for its answer.
         let request = Box::new(CommitRequest::new(commit, encoded, artifacts, reply));
@@ -253,7 +262,14 @@ impl TaskLog for SqliteStore {
     fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>> {
         let (totals, quarantine) = (self.totals.clone(), self.quarantine.clone());
         let (scope, query) = (scope.clone(), query.clone());
-        Box::pin(self.readers.run(move |connection| list::list(connection, &totals, &quarantine, &scope, &query)))
+        let shows_chunks = query.artifacts;
+        let read = move |connection: &Connection| list::list(connection, &totals, &quarantine, &scope, &query);
+        Box::pin(async move {
+            if shows_chunks && !self.unfiled.is_empty() {
+                self.writer.run(|ledger| ledger.file_all()).await?;
+            }
+            self.readers.run(read).await
+        })
     }
 
     fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>> {

@@ -20,9 +20,11 @@ use super::answers::{Reply, Sleepers};
 use super::cache::{Cache, Committed};
 use super::error::{Failure, stopped};
 use super::ledger::{Effect, Ledger};
+use super::open::SqliteOptions;
 use super::presence::Presence;
 use super::quarantine::Quarantined;
 use super::readers::send;
+use super::recent::UnfiledTasks;
 use super::stats::Stats;
 use super::totals::Totals;
 use crate::record::Encoded;
@@ -32,8 +34,6 @@ const BATCH_MAX: usize = 512;
 /// How often the writer looks whether its files are still there.
 const PRESENCE_LOOK: Duration = Duration::from_secs(1);
 const FILE_GONE: &str = "the database was deleted or replaced while the server has it open";
-/// With nothing to do for this long, the writer moves the write-ahead log into the file.
-const IDLE: Duration = Duration::from_millis(250);
 
 pub(super) struct Writer {
     queue: Option<SyncSender<Request>>,
@@ -49,7 +49,8 @@ pub(super) enum Request {
 pub(super) struct CommitRequest {
     pub(super) commit: Commit,
     pub(super) encoded: Encoded,
-    pub(super) artifacts: String,
+    /// The artifacts of the head as the task's row has them. None for a commit whose task's row is not written with it.
+    pub(super) artifacts: Option<String>,
     asked_at: Instant,
     outcome: Option<Result<TaskKey, CommitError>>,
     /// The request itself goes back, so that what its asker allocated is freed where it was allocated.
@@ -57,7 +58,7 @@ pub(super) struct CommitRequest {
 }
 
 impl CommitRequest {
-    pub(super) fn new(commit: Commit, encoded: Encoded, artifacts: String, reply: Reply<Box<Self>>) -> Self {
+    pub(super) fn new(commit: Commit, encoded: Encoded, artifacts: Option<String>, reply: Reply<Box<Self>>) -> Self {
         Self { commit, encoded, artifacts, asked_at: Instant::now(), outcome: None, reply: Some(reply) }
     }
 
@@ -78,6 +79,7 @@ pub(super) struct Memory {
     pub(super) cache: Arc<Cache>,
     pub(super) totals: Arc<Totals>,
     pub(super) quarantine: Arc<Quarantined>,
+    pub(super) unfiled: Arc<UnfiledTasks>,
 }
 
 /// Why the writer could not start.
@@ -122,22 +124,25 @@ impl Writer {
         clock: Arc<dyn Clock>,
         epoch: i64,
         mut presence: Presence,
-        queue_max: usize,
+        options: &SqliteOptions,
     ) -> Result<Self, StartError> {
-        let (queue, requests) = sync_channel(queue_max);
+        let (queue, requests) = sync_channel(options.queue_max);
+        let idle = options.idle;
         let (ready, started) = sync_channel(1);
         let thread = std::thread::Builder::new().name("sqlite-write".to_owned());
         let stats = memory.stats.clone();
-        let write =
-            move || match Ledger::new(&connection, clock, memory.stats.clone(), memory.quarantine.clone(), epoch) {
+        let write = move || {
+            let (stats, quarantine) = (memory.stats.clone(), memory.quarantine.clone());
+            match Ledger::new(&connection, clock, stats, quarantine, memory.unfiled.clone(), epoch) {
                 Ok(ledger) => {
                     let _ = ready.send(Ok(()));
-                    serve(ledger, &requests, &memory, &mut presence);
+                    serve(ledger, &requests, &memory, &mut presence, idle);
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
                 }
-            };
+            }
+        };
         #[expect(clippy::disallowed_methods, reason = "writing blocks; this thread is joined on drop")]
         let thread = thread.spawn(write).map_err(StartError::Thread)?;
         started.recv().unwrap_or(Err(rusqlite::Error::InvalidQuery)).map_err(StartError::Sqlite)?;
@@ -179,14 +184,21 @@ impl Drop for Writer {
     }
 }
 
-fn serve(mut ledger: Ledger<'_>, requests: &Receiver<Request>, memory: &Memory, presence: &mut Presence) {
+fn serve(
+    mut ledger: Ledger<'_>,
+    requests: &Receiver<Request>,
+    memory: &Memory,
+    presence: &mut Presence,
+    idle: Duration,
+) {
     let mut unwritten = false;
     let mut looked_at = None;
     loop {
         let first = if unwritten {
-            match requests.recv_timeout(IDLE) {
+            match requests.recv_timeout(idle) {
                 Ok(first) => first,
                 Err(RecvTimeoutError::Timeout) => {
+                    ledger.tidy_up();
                     checkpoint(&ledger);
                     unwritten = false;
                     continue;
@@ -280,7 +292,7 @@ fn attempt(ledger: &mut Ledger<'_>, batch: &mut [Request]) -> Result<(), Trouble
 fn run(ledger: &mut Ledger<'_>, place: usize, request: &mut Request) -> Result<(), Failure> {
     match request {
         Request::Commit(request) => {
-            let outcome = ledger.apply(&request.commit, &request.encoded, &request.artifacts)?;
+            let outcome = ledger.apply(&request.commit, &request.encoded, request.artifacts.as_deref())?;
             if outcome.is_ok() {
                 ledger.effects.push(Effect::Committed { place });
             }

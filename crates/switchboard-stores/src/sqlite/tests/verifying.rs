@@ -105,7 +105,8 @@ async fn every_kind_of_damage_is_found_and_names_its_task() {
         ),
         (
             "UPDATE task SET seq = 9 WHERE id = 'task-running'".to_owned(),
-            "task task-running: its last event is 9, and its log says 2",
+            // Its chunk waits to be filed.
+            "task task-running: its last event is 9, and its log says 1",
         ),
         (
             format!("UPDATE log SET visible = 2 WHERE log_no = {done} << 24 | 2"),
@@ -144,6 +145,11 @@ async fn every_kind_of_damage_is_found_and_names_its_task() {
             "INSERT INTO log SELECT 98 << 24 | 1, 1, 1, 0, 0, 0, record, NULL, 0 FROM log LIMIT 1".to_owned(),
             "commits of task number 98, which is not there",
         ),
+        (
+            "UPDATE recent SET record = replace(record, 'append', 'bppend')".to_owned(),
+            "task task-running: commit 2, a new one, does not match its checksum",
+        ),
+        ("DELETE FROM recent".to_owned(), "the chunks that wait to be filed end before number"),
         ("DELETE FROM scope".to_owned(), "nobody owns it: its scope is missing"),
         (
             format!("UPDATE push SET delivered_seq = 9 WHERE task_no = {pushing} AND config_id = 'good'"),

@@ -4,6 +4,7 @@
 
 mod commits;
 mod keys;
+mod recent;
 mod schema;
 mod tasks;
 
@@ -20,6 +21,7 @@ use super::checksums::{mistyped, of_meta, of_scope};
 use super::error::Failure;
 use super::ledger::LAST_TASK_NO;
 use super::open::{EPOCH, open_to_read};
+use super::recent::{FIRST_RECENT, LAST_RECENT};
 use super::schema::MIGRATIONS;
 use super::wall_clock::{HELD_UNTIL, SEEN};
 
@@ -80,6 +82,7 @@ pub fn verify(database: &Path, now: Timestamp, tell: &mut dyn FnMut(Fault)) -> R
         epoch: 0,
         last_task_no: 0,
         forgotten_day: 0,
+        recent: (0, 0),
         keys_filed: 0,
         checked: Checked::default(),
         tell,
@@ -89,6 +92,7 @@ pub fn verify(database: &Path, now: Timestamp, tell: &mut dyn FnMut(Fault)) -> R
     inspection.section("the numbers of the file", Inspection::numbers);
     inspection.section("the owners of tasks", Inspection::owners);
     inspection.section("the tasks", Inspection::tasks);
+    inspection.section("the newest chunks", Inspection::recent);
     inspection.section("what belongs to no task", Inspection::strays);
     inspection.section("the messages accepted", Inspection::accepted);
     inspection.section("the numbers of tasks", Inspection::given_numbers);
@@ -102,6 +106,8 @@ struct Inspection<'a> {
     last_task_no: i64,
     /// Idempotency keys that expired before this day may be gone.
     forgotten_day: i64,
+    /// The numbers of the first and the last chunk that waits to be filed, or is only not deleted yet.
+    recent: (i64, i64),
     /// Commits whose idempotency key must still be there.
     keys_filed: u64,
     checked: Checked,
@@ -148,17 +154,20 @@ impl Inspection<'_> {
                 EPOCH => self.epoch = value,
                 LAST_TASK_NO => self.last_task_no = value,
                 FORGOTTEN_DAY => self.forgotten_day = value,
+                FIRST_RECENT => self.recent.0 = value,
+                LAST_RECENT => self.recent.1 = value,
                 _ => {}
             }
             found.push(name);
         }
-        for name in [SEEN, EPOCH, FORGOTTEN_DAY, LAST_TASK_NO] {
+        for name in [SEEN, EPOCH, FORGOTTEN_DAY, LAST_TASK_NO, FIRST_RECENT, LAST_RECENT] {
             if !found.iter().any(|known| known == name) {
                 self.fault(None, format!("the number {name} is missing"));
             }
         }
         for name in found {
-            if ![SEEN, HELD_UNTIL, EPOCH, FORGOTTEN_DAY, LAST_TASK_NO].contains(&name.as_str()) {
+            let known = [SEEN, HELD_UNTIL, EPOCH, FORGOTTEN_DAY, LAST_TASK_NO, FIRST_RECENT, LAST_RECENT];
+            if !known.contains(&name.as_str()) {
                 self.fault(None, format!("the number {name} is none that this build keeps"));
             }
         }

@@ -1,0 +1,485 @@
+//! Chunks of running tasks on their way into the log.
+//!
+//! A commit that only writes to an artifact is one row of the table `recent`, which grows at its end: a page of it holds the
+//! chunks of many tasks, so a batch of a hundred such commits writes a few pages. In `log`, where the commits of a task lie
+//! side by side, the same batch would write a hundred pages of log and as many rows of `task`. Later the chunks of a task are
+//! *filed*: moved into `log` all at once, and the task's row brought up to them.
+//!
+//! Until then the row of the task is behind. So they are filed before anything else is done with the task: before a commit of
+//! another kind, and before the file is read for it. They are also filed when there are many of them, when the writer has
+//! nothing to do, and when the store is closed. Rows that a dead process has left are found when the file is opened, and
+//! filed in the same way.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::{Connection, params};
+use switchboard_core::lifecycle::{Event, Head};
+use switchboard_core::model::{AgentName, TaskId, Timestamp};
+use switchboard_engine::id_hash::{IdHash, SeededHash};
+use switchboard_engine::ports::store::{Commit, LeaseChange, StoreError};
+
+use super::checksums::{LogColumns, TaskColumns};
+use super::commit::StepRow;
+use super::error::Failure;
+use super::fold::Chunks;
+use super::ledger::{Ledger, read_meta, write_meta};
+use super::quarantine::Of;
+use super::rows::{LogRow, RECENT_COLUMNS, log_no, signed, task_columns, task_row, version_of};
+use super::schema::VERSION_BITS;
+use crate::record::{Encoded, Want, decode, encode_artifacts};
+
+/// A task's chunks are filed when there are so many, and at most twice as many: tasks that began together are not all filed
+/// at the same moment.
+const TASK_ROWS_MIN: usize = 32;
+/// With more rows than this in all, those of the task with the oldest one are filed.
+const ROWS_MAX: usize = 16 * 1024;
+/// Rows that were filed are deleted when there are so many of them.
+const DELETED_AT_ONCE: i64 = 1024;
+
+/// The numbers of the first and the last row of `recent`, in `meta`: a row that is gone without having been deleted is missed.
+pub(super) const FIRST_RECENT: &str = "first_recent";
+pub(super) const LAST_RECENT: &str = "last_recent";
+
+/// What the writer knows of the rows in `recent`.
+pub(super) struct Recent {
+    unfiled: HashMap<i64, Unfiled, IdHash>,
+    /// The number and the task of every row that is not known to be filed, oldest first.
+    order: VecDeque<(i64, i64)>,
+    last_no: i64,
+    /// How many rows are not filed.
+    rows: usize,
+    /// Rows that are filed and still there, as ranges of their numbers.
+    filed: Vec<(i64, i64)>,
+    /// How many of these ranges this batch has deleted.
+    deleted: usize,
+    /// The first row of a task that is damaged, so that none of its rows was filed.
+    first_damaged: Option<i64>,
+    /// The number of the last row as `meta` has it.
+    noted_no: i64,
+    undo: Vec<Undo>,
+    shared: Arc<UnfiledTasks>,
+}
+
+/// The rows of one task that are not filed.
+struct Unfiled {
+    id: TaskId,
+    /// Their numbers, oldest first.
+    rows: Vec<i64>,
+    /// The task after the last of them. None if another process has written them.
+    last: Option<(Arc<Head>, Timestamp)>,
+}
+
+/// What a batch did, so that it can be taken back.
+enum Undo {
+    Added { task_no: i64, last: Option<(Arc<Head>, Timestamp)> },
+    Filed { task_no: i64, unfiled: Unfiled },
+}
+
+impl Recent {
+    /// Finds what an earlier process has left.
+    pub(super) fn read(connection: &Connection, shared: Arc<UnfiledTasks>) -> rusqlite::Result<Self> {
+        let mut recent = Self {
+            unfiled: HashMap::default(),
+            order: VecDeque::new(),
+            last_no: 0,
+            rows: 0,
+            filed: Vec::new(),
+            deleted: 0,
+            first_damaged: None,
+            noted_no: read_meta(connection, LAST_RECENT)?.unwrap_or(0),
+            undo: Vec::new(),
+            shared,
+        };
+        let mut select = connection.prepare(
+            "SELECT recent_no, recent.log_no, task.version, task.id
+               FROM recent LEFT JOIN task ON task.task_no = (recent.log_no >> ?1) ORDER BY recent_no",
+        )?;
+        let mut rows = select.query([VERSION_BITS])?;
+        while let Some(row) = rows.next()? {
+            let (no, of): (i64, i64) = (row.get(0)?, row.get(1)?);
+            let (version, id): (Option<i64>, Option<String>) = (row.get(2)?, row.get(3)?);
+            recent.last_no = no;
+            match (version, id) {
+                (Some(version), Some(id)) if version_of(of) > version => {
+                    let (task_no, id) = (of >> VERSION_BITS, TaskId::from(id));
+                    let unfiled =
+                        recent.unfiled.entry(task_no).or_insert_with(|| Unfiled { id, rows: Vec::new(), last: None });
+                    unfiled.rows.push(no);
+                    recent.order.push_back((no, task_no));
+                    recent.rows += 1;
+                }
+                // It was filed, and the process ended before it was deleted.
+                _ => recent.note_filed(no),
+            }
+        }
+        recent.last_no = recent.last_no.max(recent.noted_no);
+        for (task_no, unfiled) in &recent.unfiled {
+            recent.shared.insert(*task_no, &unfiled.id);
+        }
+        Ok(recent)
+    }
+
+    fn note_filed(&mut self, no: i64) {
+        match self.filed.last_mut() {
+            Some((_, last)) if *last + 1 == no => *last = no,
+            _ => self.filed.push((no, no)),
+        }
+    }
+
+    /// Notes a row that was just written, and says how many of its task there are.
+    fn add(&mut self, task_no: i64, head: &Arc<Head>, at: Timestamp) -> usize {
+        self.last_no += 1;
+        self.order.push_back((self.last_no, task_no));
+        self.rows += 1;
+        let begin = || Unfiled { id: head.id.clone(), rows: Vec::new(), last: None };
+        let unfiled = self.unfiled.entry(task_no).or_insert_with(begin);
+        unfiled.rows.push(self.last_no);
+        let last = unfiled.last.replace((head.clone(), at));
+        self.undo.push(Undo::Added { task_no, last });
+        unfiled.rows.len()
+    }
+
+    /// What the batch has done is durable.
+    pub(super) fn keep(&mut self) {
+        self.filed.drain(..std::mem::take(&mut self.deleted));
+        for done in self.undo.drain(..) {
+            let (Undo::Added { task_no, .. } | Undo::Filed { task_no, .. }) = done;
+            match (self.unfiled.get(&task_no), done) {
+                (Some(unfiled), Undo::Added { last: None, .. } | Undo::Filed { .. }) => {
+                    self.shared.insert(task_no, &unfiled.id);
+                }
+                (None, Undo::Filed { unfiled, .. }) => self.shared.remove(task_no, &unfiled.id),
+                (_, Undo::Added { .. }) => {}
+            }
+        }
+    }
+
+    /// Where the batch stands, for [`Recent::undo_to`].
+    pub(super) fn mark(&self) -> usize {
+        self.undo.len()
+    }
+
+    pub(super) fn undo(&mut self) {
+        self.deleted = 0;
+        self.undo_to(0);
+        // It may not have been written: it is written with the next row.
+        self.noted_no = 0;
+    }
+
+    /// Takes back what the batch has done since it stood at this mark.
+    pub(super) fn undo_to(&mut self, mark: usize) {
+        for done in self.undo.split_off(mark.min(self.undo.len())).into_iter().rev() {
+            match done {
+                Undo::Added { task_no, last } => {
+                    self.last_no -= 1;
+                    self.order.pop_back();
+                    self.rows -= 1;
+                    let Some(unfiled) = self.unfiled.get_mut(&task_no) else { continue };
+                    unfiled.rows.pop();
+                    unfiled.last = last;
+                    if unfiled.rows.is_empty() {
+                        self.unfiled.remove(&task_no);
+                    }
+                }
+                Undo::Filed { task_no, unfiled } => {
+                    self.rows += unfiled.rows.len();
+                    self.unfiled.insert(task_no, unfiled);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a commit may wait in `recent`: it writes to artifacts and changes nothing else that other tables hold.
+pub(super) fn is_chunk(commit: &Commit, encoded: &Encoded) -> bool {
+    let writes_artifact = |event: &Event| matches!(event, Event::ArtifactWritten { .. });
+    commit.lease == LeaseChange::Keep
+        && commit.head.running
+        && commit.head.push_configs == 0
+        && commit.push.is_empty()
+        && commit.accept.is_none()
+        && encoded.chunks.is_empty()
+        && !commit.events.is_empty()
+        && commit.events.iter().all(writes_artifact)
+}
+
+impl Ledger<'_> {
+    /// Writes a commit that [`is_chunk`]. Gives the row of the task as it will be when the commit is filed.
+    pub(super) fn append_chunk(
+        &mut self,
+        task_no: i64,
+        before: &StepRow,
+        commit: &Commit,
+        encoded: &Encoded,
+    ) -> Result<StepRow, Failure> {
+        let version = signed(commit.head.version);
+        let columns = LogColumns {
+            log_no: log_no(task_no, version),
+            last_seq: signed(commit.head.seq),
+            visible: signed(commit.events.len() as u64),
+            prev_story: before.chains.story,
+            prev_artifact: before.chains.artifact,
+            at: commit.at.as_ms(),
+            accept_expires: None,
+        };
+        let no = self.recent.last_no + 1;
+        self.statements.insert_recent.execute(params![
+            no,
+            columns.log_no,
+            columns.last_seq,
+            columns.visible,
+            columns.prev_story,
+            columns.prev_artifact,
+            columns.at,
+            encoded.record,
+            // As it will be in the log, and good for this row alone until then.
+            columns.checksum(encoded.record_hash) ^ no,
+        ])?;
+        self.count_rows(1, encoded.record.len());
+        let rows = self.recent.add(task_no, &commit.head, commit.at);
+        let chains = before.chains.after(version, &commit.events, commit.folds);
+        let spread = usize::try_from(task_no).unwrap_or(0) % TASK_ROWS_MIN;
+        if rows >= TASK_ROWS_MIN + spread {
+            self.file(task_no)?;
+        }
+        Ok(StepRow { version: commit.head.version, chains, ..*before })
+    }
+
+    /// Files the chunks of a task, if it has any.
+    pub(super) fn file(&mut self, task_no: i64) -> Result<(), Failure> {
+        let Some(last) = self.recent.unfiled.get(&task_no).map(|unfiled| unfiled.last.clone()) else { return Ok(()) };
+        let (head, at) = match last {
+            Some(last) => last,
+            None => self.head_after(task_no)?,
+        };
+        self.file_log(task_no)?;
+        let artifacts = encode_artifacts(&head.artifacts);
+        self.count_rows(1, artifacts.len());
+        let mut rows = self.statements.select_task.query([task_no])?;
+        let row = rows.next()?.ok_or_else(|| gone(task_no))?;
+        let columns = TaskColumns {
+            version: signed(head.version),
+            seq: signed(head.seq),
+            artifacts: &artifacts,
+            artifact_version: signed(head.version),
+            updated_at: at.as_ms(),
+            ..task_columns(row)?
+        };
+        self.statements.update_filed.execute(params![
+            task_no,
+            columns.version,
+            columns.seq,
+            columns.artifacts,
+            columns.artifact_version,
+            columns.updated_at,
+            columns.checksum(),
+        ])?;
+        Ok(())
+    }
+
+    /// Moves the chunks of a task into its log, for a caller that writes the task's row itself.
+    pub(super) fn file_log(&mut self, task_no: i64) -> Result<(), Failure> {
+        let Some(unfiled) = self.recent.unfiled.remove(&task_no) else { return Ok(()) };
+        let moved = unfiled.rows.iter().try_for_each(|no| match self.statements.file_recent.execute([no])? {
+            1 => Ok(()),
+            _ => Err(missing(*no)),
+        });
+        self.count_rows(unfiled.rows.len(), 0);
+        self.recent.rows -= unfiled.rows.len();
+        self.recent.undo.push(Undo::Filed { task_no, unfiled });
+        moved
+    }
+
+    /// The task after its chunks, for those that another process has written.
+    fn head_after(&mut self, task_no: i64) -> Result<(Arc<Head>, Timestamp), Failure> {
+        let mut tasks = self.statements.select_task.query([task_no])?;
+        let task = tasks.next()?.ok_or_else(|| gone(task_no))?;
+        // Chunks are decided already, and their agent has no part in what they do to the head.
+        let mut head = task_row(&task_columns(task)?, &AgentName::default())?.head;
+        let mut at = 0;
+        let sql = format!("SELECT {RECENT_COLUMNS} FROM recent WHERE recent_no = ?1");
+        let mut select = self.connection.prepare_cached(&sql)?;
+        for no in self.recent.unfiled.get(&task_no).map(|unfiled| unfiled.rows.as_slice()).unwrap_or_default() {
+            let mut rows = select.query([no])?;
+            let Some(row) = rows.next()? else { return Err(missing(*no)) };
+            let found = LogRow::read(row)?;
+            if found.columns.log_no != log_no(task_no, signed(head.version) + 1) {
+                let reason = format!("commit {} follows commit {}", found.version(), head.version);
+                return Err(Failure(StoreError::Corrupt(reason)));
+            }
+            head.apply_commit(&decode(found.record, Want::Everything, &Chunks(self.connection))?);
+            at = found.columns.at;
+        }
+        Ok((Arc::new(head), Timestamp::from_ms(at)))
+    }
+
+    /// As [`Ledger::file`]. If what is stored does not let it be done, the task goes into quarantine.
+    pub(super) fn file_apart(&mut self, task_no: i64) -> Result<(), Failure> {
+        if !self.recent.unfiled.contains_key(&task_no) {
+            return Ok(());
+        }
+        match self.apart(|ledger| ledger.file(task_no))? {
+            Ok(()) => Ok(()),
+            Err(reason) => {
+                self.quarantine_task(task_no, &reason);
+                Err(Failure(StoreError::Damaged(reason)))
+            }
+        }
+    }
+
+    /// Files everything, for those who read many tasks at once. What is damaged stays where it is.
+    pub(super) fn file_all(&mut self) -> Result<(), Failure> {
+        let mut tasks: Vec<i64> = self.recent.unfiled.keys().copied().collect();
+        tasks.sort_unstable();
+        for task_no in tasks {
+            self.file_unless_damaged(task_no)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the table short: files what is oldest if it is too long, and deletes what was filed by earlier batches.
+    pub(super) fn shorten_recent(&mut self) -> Result<(), Failure> {
+        while let Some(&(no, task_no)) = self.recent.order.front() {
+            let is_filed = self.recent.unfiled.get(&task_no).is_none_or(|unfiled| unfiled.rows.first() > Some(&no));
+            if is_filed {
+                self.recent.note_filed(no);
+            } else if self.quarantine.has_task(task_no) {
+                self.recent.first_damaged.get_or_insert(no);
+            } else {
+                break;
+            }
+            self.recent.order.pop_front();
+        }
+        let mut oldest = 0;
+        while self.recent.rows > ROWS_MAX
+            && let Some(&(_, task_no)) = self.recent.order.get(oldest)
+        {
+            self.file_unless_damaged(task_no)?;
+            oldest += 1;
+        }
+        let count: i64 = self.recent.filed.iter().map(|(first, last)| last - first + 1).sum();
+        if count >= DELETED_AT_ONCE {
+            self.delete_filed()?;
+        }
+        Ok(())
+    }
+
+    fn delete_filed(&mut self) -> Result<(), Failure> {
+        let mut delete = self.connection.prepare_cached("DELETE FROM recent WHERE recent_no BETWEEN ?1 AND ?2")?;
+        for (first, last) in &self.recent.filed {
+            delete.execute([first, last])?;
+        }
+        self.recent.deleted = self.recent.filed.len();
+        let oldest = self.recent.order.front().map(|(no, _)| *no);
+        let first = self.recent.first_damaged.or(oldest).unwrap_or(self.recent.last_no + 1);
+        write_meta(self.connection, FIRST_RECENT, first)?;
+        Ok(())
+    }
+
+    /// Notes the number of the last row, before the batch is committed.
+    pub(super) fn note_last_recent(&mut self) -> rusqlite::Result<()> {
+        if self.recent.noted_no != self.recent.last_no {
+            write_meta(self.connection, LAST_RECENT, self.recent.last_no)?;
+            self.recent.noted_no = self.recent.last_no;
+        }
+        Ok(())
+    }
+
+    /// Files everything and empties the table, as far as nothing is damaged.
+    pub(super) fn empty_recent(&mut self) -> Result<(), Failure> {
+        if !self.recent.unfiled.is_empty() {
+            self.begin()?;
+            self.file_all()?;
+            self.commit()?;
+        }
+        if !self.recent.order.is_empty() || !self.recent.filed.is_empty() {
+            self.begin()?;
+            self.delete_filed()?;
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    /// As [`Ledger::file_apart`], for one of many tasks: says whether the task is undamaged.
+    pub(super) fn file_unless_damaged(&mut self, task_no: i64) -> Result<bool, Failure> {
+        if !self.recent.unfiled.contains_key(&task_no) {
+            return Ok(true);
+        }
+        if self.quarantine.has_task(task_no) {
+            return Ok(false);
+        }
+        match self.file_apart(task_no) {
+            Ok(()) => Ok(true),
+            Err(Failure(StoreError::Damaged(_))) => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+fn missing(no: i64) -> Failure {
+    Failure(StoreError::Corrupt(format!("row {no} of the newest chunks is missing")))
+}
+
+fn gone(task_no: i64) -> Failure {
+    Failure(StoreError::Corrupt(format!("task number {task_no} is not there")))
+}
+
+/// The table is empty.
+pub(super) fn begin_recent(connection: &Connection) -> Result<(), Failure> {
+    write_meta(connection, FIRST_RECENT, 1)?;
+    write_meta(connection, LAST_RECENT, 0)?;
+    Ok(())
+}
+
+/// Which tasks have chunks in `recent`, for those who read the file.
+#[derive(Default)]
+pub(super) struct UnfiledTasks {
+    /// How many there are, so that a store without any asks no further.
+    count: AtomicUsize,
+    numbers: Mutex<Numbers>,
+}
+
+#[derive(Default)]
+struct Numbers {
+    /// Seeded: in some dialects clients choose ids.
+    by_id: HashMap<TaskId, i64, SeededHash>,
+    ids: HashMap<i64, TaskId, IdHash>,
+}
+
+impl UnfiledTasks {
+    fn lock(&self) -> MutexGuard<'_, Numbers> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// The number of a task that has chunks in `recent`.
+    pub(super) fn find(&self, of: &Of) -> Option<i64> {
+        if self.is_empty() {
+            return None;
+        }
+        let numbers = self.lock();
+        match of {
+            Of::Id(id) => numbers.by_id.get(id).copied(),
+            Of::No(task_no) => numbers.ids.contains_key(task_no).then_some(*task_no),
+        }
+    }
+
+    fn insert(&self, task_no: i64, id: &TaskId) {
+        let mut numbers = self.lock();
+        numbers.by_id.insert(id.clone(), task_no);
+        numbers.ids.insert(task_no, id.clone());
+        self.count.store(numbers.ids.len(), Ordering::Release);
+    }
+
+    fn remove(&self, task_no: i64, id: &TaskId) {
+        let mut numbers = self.lock();
+        numbers.by_id.remove(id);
+        numbers.ids.remove(&task_no);
+        self.count.store(numbers.ids.len(), Ordering::Release);
+    }
+}

@@ -1,0 +1,114 @@
+//! The chunks that wait to be filed: each is as it was written, and goes on where its task stands.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use rusqlite::OptionalExtension;
+use switchboard_core::lifecycle::Event;
+
+use super::super::error::Failure;
+use super::super::fold::Chunks;
+use super::super::rows::{LogRow, RECENT_COLUMNS, signed, version_of};
+use super::super::schema::VERSION_BITS;
+use super::{Inspection, told};
+use crate::checksum::ContentHash;
+use crate::record::{Want, decode};
+
+/// Where a task stands after those of its chunks that were looked at.
+struct Standing {
+    id: String,
+    version: i64,
+    seq: i64,
+    story: i64,
+    artifact: i64,
+    /// What follows a chunk with a fault cannot be judged.
+    is_faulty: bool,
+}
+
+impl Inspection<'_> {
+    pub(super) fn recent(&mut self) -> Result<(), Failure> {
+        let connection = self.connection;
+        let mut tasks: HashMap<i64, Option<Standing>> = HashMap::new();
+        let sql = format!("SELECT {RECENT_COLUMNS}, recent_no FROM recent ORDER BY recent_no");
+        let mut select = connection.prepare(&sql)?;
+        let mut rows = select.query([])?;
+        let (mut next, last) = self.recent;
+        let mut is_damaged = false;
+        while let Some(row) = rows.next()? {
+            let no: i64 = row.get(9)?;
+            // Where a task is damaged its rows stay, and those around them go.
+            if no != next && !is_damaged {
+                self.fault(None, format!("chunk {next} of those that wait to be filed is missing: {no} follows"));
+            }
+            next = no + 1;
+            let found = LogRow::read_unchecked(row)?;
+            let (task_no, version) = (found.columns.log_no >> VERSION_BITS, version_of(found.columns.log_no));
+            if let Entry::Vacant(entry) = tasks.entry(task_no) {
+                entry.insert(self.standing(task_no)?);
+            }
+            let task = tasks.get_mut(&task_no).and_then(Option::as_mut);
+            if row.get::<_, i64>(7)? != found.columns.checksum(ContentHash::of(found.record.as_bytes())) {
+                is_damaged = true;
+                let id = task.as_ref().map(|task| task.id.clone());
+                self.fault(id.as_deref(), format!("commit {version}, a new one, does not match its checksum"));
+                if let Some(task) = task {
+                    task.is_faulty = true;
+                }
+                continue;
+            }
+            // Of a task that has ended and was removed since, or filed already: it is only not deleted yet.
+            let Some(task) = task.filter(|task| version > task.version && !task.is_faulty) else { continue };
+            self.checked.commits += 1;
+            match continues(task, &found, &Chunks(connection)) {
+                Ok(events) => self.checked.events += events,
+                Err(what) => {
+                    task.is_faulty = true;
+                    let id = task.id.clone();
+                    self.fault(Some(&id), format!("commit {version}, a new one: {what}"));
+                }
+            }
+        }
+        if next != last + 1 {
+            self.fault(
+                None,
+                format!("the chunks that wait to be filed end before number {next}, and should with {last}"),
+            );
+        }
+        Ok(())
+    }
+
+    fn standing(&self, task_no: i64) -> Result<Option<Standing>, Failure> {
+        let mut select = self
+            .connection
+            .prepare_cached("SELECT id, version, seq, story_version, artifact_version FROM task WHERE task_no = ?1")?;
+        let standing = select.query_row([task_no], |row| {
+            Ok(Standing {
+                id: row.get(0)?,
+                version: row.get(1)?,
+                seq: row.get(2)?,
+                story: row.get(3)?,
+                artifact: row.get(4)?,
+                is_faulty: false,
+            })
+        });
+        Ok(standing.optional()?)
+    }
+}
+
+/// Takes a task over one chunk, and gives the number of its events; or says why it does not follow.
+fn continues(task: &mut Standing, found: &LogRow<'_>, chunks: &Chunks<'_>) -> Result<u64, String> {
+    let events = decode(found.record, Want::Everything, chunks).map_err(|error| told(&error))?;
+    let (version, columns) = (found.version(), &found.columns);
+    if !events.iter().all(|event| matches!(event, Event::ArtifactWritten { .. })) {
+        return Err("it does more than write to an artifact".to_owned());
+    }
+    if columns.visible != signed(events.len() as u64) {
+        return Err(format!("it says that it has {} events, and has {}", columns.visible, events.len()));
+    }
+    let expected = (task.version + 1, task.seq + columns.visible, task.story, task.artifact);
+    if (version, columns.last_seq, columns.prev_story, columns.prev_artifact) != expected {
+        return Err(format!("it does not follow commit {}", task.version));
+    }
+    (task.version, task.seq, task.artifact) = (version, columns.last_seq, version);
+    Ok(events.len() as u64)
+}
