@@ -12,7 +12,7 @@ use switchboard_core::model::{ContextId, TaskId, TaskState, Timestamp};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, SetOnce};
 
-use crate::house::House;
+use crate::engine_state::EngineState;
 use crate::ports::Hint;
 use crate::ports::store::{
     Accept, Accepted, Commit, CommitError, LeaseChange, PushChange, Scope, StoreError, StoredHead, Target, TaskKey,
@@ -187,7 +187,7 @@ impl WriteError {
     }
 }
 
-impl House {
+impl EngineState {
     /// Carries a command out, and gives back the events it caused.
     pub(crate) async fn write(&self, record: &Record, command: Command) -> Result<Arc<[Event]>, WriteError> {
         self.write_before_run(record, command, false).await

@@ -4,10 +4,10 @@ use switchboard_core::lifecycle::{Head, Phase};
 use switchboard_core::model::{TaskState, Timestamp};
 
 use crate::commit::Record;
+use crate::engine_state::EngineState;
 use crate::escaped::Escaped;
-use crate::house::House;
 
-impl House {
+impl EngineState {
     /// Logs the end of a task that a commit has just closed. Nothing of what was said is in the line.
     pub(crate) fn log_ended(&self, record: &Record, head: &Head) {
         let (state, reason) = match (head.phase, head.state) {

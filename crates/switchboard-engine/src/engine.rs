@@ -1,4 +1,4 @@
-//! The front desk: takes a call, hands it to the operation it names, and keeps the house running around it.
+//! The front desk: takes a call, hands it to the operation it names, and keeps the engine running around it.
 #![warn(missing_docs, missing_debug_implementations)]
 
 use std::collections::HashMap;
@@ -12,8 +12,8 @@ use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId, TaskView
 use tokio::sync::{Notify, Semaphore};
 
 use crate::clock_guard::ClockGuard;
+use crate::engine_state::{Counters, EngineState, Registered};
 use crate::health::{Health, Readiness};
-use crate::house::{Counters, House, Registered};
 use crate::limits::Limits;
 use crate::memory::NoHints;
 use crate::operations::{cancel_task, card, download, get_task, list_tasks, push_configs, send_message, subscribe};
@@ -29,7 +29,7 @@ use crate::watching::Tails;
 /// Durable tasks for the agents of one process.
 #[derive(Clone)]
 pub struct Engine {
-    house: Arc<House>,
+    engine: Arc<EngineState>,
 }
 
 /// What an engine is made of. Only the store has no default.
@@ -47,7 +47,7 @@ pub struct EngineBuilder {
 // What they are made of is behind ports, which have nothing to show but the agents' names.
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("agents", &self.house.agents.keys()).finish_non_exhaustive()
+        f.debug_struct("Engine").field("agents", &self.engine.agents.keys()).finish_non_exhaustive()
     }
 }
 
@@ -116,7 +116,7 @@ impl EngineBuilder {
         hints.listen(tails.clone());
         let mut served: Vec<_> = agents.keys().cloned().collect();
         served.sort();
-        let house = House {
+        let engine = EngineState {
             store,
             hints,
             clock,
@@ -139,7 +139,7 @@ impl EngineBuilder {
             runs_due: Notify::new(),
             prune_due: Notify::new(),
         };
-        Engine { house: Arc::new(house) }
+        Engine { engine: Arc::new(engine) }
     }
 }
 
@@ -162,26 +162,26 @@ impl Engine {
     /// Takes up what an earlier process left, and starts the loops. Calls are answered before this, too; only nobody
     /// looks after runs that were interrupted.
     pub fn start(&self) {
-        self.house.clock_guard.begin(self.house.store.clock_record(), self.house.now());
-        self.house.supervisor.spawn(Kind::Sweep, sweep(self.house.clone()));
-        self.house.supervisor.spawn(Kind::Sweep, deliver_forever(self.house.clone()));
-        self.house.supervisor.spawn(Kind::Sweep, prune_forever(self.house.clone()));
-        let house = self.house.clone();
-        let pause = Duration::from_millis(house.limits.store_probe_ms.into());
-        self.house.supervisor.spawn(Kind::Sweep, async move { house.health.watch(&*house.store, pause).await });
+        self.engine.clock_guard.begin(self.engine.store.clock_record(), self.engine.now());
+        self.engine.supervisor.spawn(Kind::Sweep, sweep(self.engine.clone()));
+        self.engine.supervisor.spawn(Kind::Sweep, deliver_forever(self.engine.clone()));
+        self.engine.supervisor.spawn(Kind::Sweep, prune_forever(self.engine.clone()));
+        let engine = self.engine.clone();
+        let pause = Duration::from_millis(engine.limits.store_probe_ms.into());
+        self.engine.supervisor.spawn(Kind::Sweep, async move { engine.health.watch(&*engine.store, pause).await });
     }
 
     /// The endpoint of one agent.
     #[must_use]
     pub fn endpoint(&self, agent: &str) -> Option<Arc<dyn Endpoint>> {
-        let agent = self.house.agents.get(agent)?.clone();
-        Some(Arc::new(AgentEndpoint { house: self.house.clone(), agent }))
+        let agent = self.engine.agents.get(agent)?.clone();
+        Some(Arc::new(AgentEndpoint { engine: self.engine.clone(), agent }))
     }
 
     /// Says where contents that are too large for a reply can be had. The first who says so is believed: a process serves
     /// them in one place.
     pub fn serve_artifacts_at(&self, links: Arc<dyn Links>) {
-        let _ = self.house.links.set(links);
+        let _ = self.engine.links.set(links);
     }
 
     /// An artifact of a task, or one part of it, for somebody who wants its bytes.
@@ -196,7 +196,7 @@ impl Engine {
         artifact: &ArtifactId,
         part: Option<u64>,
     ) -> Result<StoredArtifact, ProtocolError> {
-        download::artifact(&self.house, agent, owner, task, artifact, part).await
+        download::artifact(&self.engine, agent, owner, task, artifact, part).await
     }
 
     /// What one update of a task wrote to an artifact, or one part of that, for a client whose stream had no room for it.
@@ -212,14 +212,14 @@ impl Engine {
         seq: u64,
         part: Option<u64>,
     ) -> Result<WrittenUpdate, ProtocolError> {
-        download::update(&self.house, agent, owner, task, artifact, seq, part).await
+        download::update(&self.engine, agent, owner, task, artifact, seq, part).await
     }
 
     /// A task as far as one frame of a stream has room for it: for dialects whose streams hold whole tasks.
     #[must_use]
     pub fn fitted_to_frame(&self, agent: &str, owner: &Owner, view: TaskView) -> TaskView {
         let scope = Scope { owner: owner.clone(), agent: AgentName::from(agent) };
-        self.house.fitted(&scope, view, self.house.frame_bytes_max())
+        self.engine.fitted(&scope, view, self.engine.frame_bytes_max())
     }
 
     /// The bytes at a cursor, about `bytes_max` of them at most and at least one before the end.
@@ -231,13 +231,13 @@ impl Engine {
         cursor: ArtifactCursor,
         bytes_max: usize,
     ) -> Result<ArtifactPiece, ProtocolError> {
-        download::read(&self.house, cursor, bytes_max).await
+        download::read(&self.engine, cursor, bytes_max).await
     }
 
     /// The agents that are served.
     #[must_use]
     pub fn agents(&self) -> Vec<Arc<Registered>> {
-        let mut agents: Vec<_> = self.house.agents.values().cloned().collect();
+        let mut agents: Vec<_> = self.engine.agents.values().cloned().collect();
         agents.sort_by(|a, b| a.name.cmp(&b.name));
         agents
     }
@@ -245,20 +245,20 @@ impl Engine {
     /// Who starts and stops everything that runs by itself.
     #[must_use]
     pub fn supervisor(&self) -> &Supervisor {
-        &self.house.supervisor
+        &self.engine.supervisor
     }
 
     /// Whether the engine can take messages, and if not, why.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
-        self.house.health.readiness(self.house.supervisor.is_draining())
+        self.engine.health.readiness(self.engine.supervisor.is_draining())
     }
 
     /// What an operator should know although the process is ready: rows that cannot be read, and a wall clock that has
     /// jumped. One line each, fit for anybody to read.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
-        let Quarantine { rows, named } = self.house.store.quarantine();
+        let Quarantine { rows, named } = self.engine.store.quarantine();
         let mut notices = Vec::new();
         if rows > 0 {
             let more = rows.saturating_sub(named.len() as u64);
@@ -266,29 +266,29 @@ impl Engine {
             names.extend((more > 0).then(|| format!("and {more} more")));
             notices.push(format!("{rows} damaged and passed over: {}", names.join(", ")));
         }
-        self.house.clock_guard.look(self.house.now());
-        notices.extend(self.house.clock_guard.notice());
+        self.engine.clock_guard.look(self.engine.now());
+        notices.extend(self.engine.clock_guard.notice());
         notices
     }
 
     /// What has been counted since the start of the process.
     #[must_use]
     pub fn counters(&self) -> &Counters {
-        &self.house.counters
+        &self.engine.counters
     }
 
     /// What the store says about itself: tasks by state, sizes.
     #[must_use]
     pub fn store_stats(&self) -> StoreStats {
-        self.house.store.stats()
+        self.engine.store.stats()
     }
 
     /// How long things have waited. The store is asked for the oldest delivery, which it finds by an index.
     pub async fn queue_ages(&self) -> QueueAges {
-        let (runs_waiting, oldest_run) = self.house.runs.waiting();
-        let due = tokio::time::timeout(QUEUE_LOOK_MAX, self.house.store.next_delivery_at()).await;
+        let (runs_waiting, oldest_run) = self.engine.runs.waiting();
+        let due = tokio::time::timeout(QUEUE_LOOK_MAX, self.engine.store.next_delivery_at()).await;
         let overdue = |due: Timestamp| {
-            let ms = self.house.now().ms_since(due);
+            let ms = self.engine.now().ms_since(due);
             Duration::from_millis(u64::try_from(ms).unwrap_or_default())
         };
         let oldest_delivery = match due {
@@ -301,33 +301,33 @@ impl Engine {
     /// Deliveries to webhooks, of everybody: for operators only.
     #[must_use]
     pub fn outbox(&self) -> OutboxDesk {
-        OutboxDesk::new(self.house.clone())
+        OutboxDesk::new(self.engine.clone())
     }
 
     /// Runs at work now.
     #[must_use]
     pub fn runs_alive(&self) -> usize {
-        self.house.runs.len()
+        self.engine.runs.len()
     }
 
     /// Ends streams cleanly and stops starting things. Streams resume elsewhere or later.
     pub fn begin_drain(&self) {
-        self.house.supervisor.begin_drain();
-        self.house.tails.close_all();
+        self.engine.supervisor.begin_drain();
+        self.engine.tails.close_all();
     }
 
     /// Stops for good: waits for runs until `grace` is over, gives their leases back, and drops what is left.
     pub async fn shutdown(&self, grace: Duration) {
         self.begin_drain();
-        if !self.house.supervisor.wait_runs(grace).await {
+        if !self.engine.supervisor.wait_runs(grace).await {
             tracing::warn!(
                 runs = self.runs_alive(),
                 "runs were cut off by shutdown; they are taken up at the next start"
             );
         }
-        let held = self.house.runs.held_runs();
-        self.house.supervisor.stop().await;
-        give_back(&self.house, held).await;
+        let held = self.engine.runs.held_runs();
+        self.engine.supervisor.stop().await;
+        give_back(&self.engine, held).await;
     }
 }
 
@@ -346,46 +346,46 @@ pub struct QueueAges {
 }
 
 struct AgentEndpoint {
-    house: Arc<House>,
+    engine: Arc<EngineState>,
     agent: Arc<Registered>,
 }
 
 impl Endpoint for AgentEndpoint {
     // Each operation is boxed by itself: one box for all would be as large as the largest of them at every call.
     fn call(&self, caller: Caller, request: Request) -> BoxFuture<'_, Result<Reply, ProtocolError>> {
-        let (house, agent) = (&self.house, &self.agent);
+        let (engine, agent) = (&self.engine, &self.agent);
         match request {
             Request::SendMessage(send) => {
-                Box::pin(async move { send_message::send_message(house, agent, &caller, send).await })
+                Box::pin(async move { send_message::send_message(engine, agent, &caller, send).await })
             }
             Request::SendStreamingMessage(send) => {
-                Box::pin(async move { send_message::send_streaming_message(house, agent, &caller, send).await })
+                Box::pin(async move { send_message::send_streaming_message(engine, agent, &caller, send).await })
             }
             Request::GetTask { id, history_length } => {
-                Box::pin(async move { get_task::get_task(house, agent, &caller, &id, history_length).await })
+                Box::pin(async move { get_task::get_task(engine, agent, &caller, &id, history_length).await })
             }
             Request::ListTasks(list) => {
-                Box::pin(async move { list_tasks::list_tasks(house, agent, &caller, list).await })
+                Box::pin(async move { list_tasks::list_tasks(engine, agent, &caller, list).await })
             }
             Request::CancelTask { id, metadata } => {
-                Box::pin(async move { cancel_task::cancel_task(house, agent, &caller, &id, metadata).await })
+                Box::pin(async move { cancel_task::cancel_task(engine, agent, &caller, &id, metadata).await })
             }
             Request::SubscribeToTask { id } => {
-                Box::pin(async move { subscribe::subscribe(house, agent, &caller, &id).await })
+                Box::pin(async move { subscribe::subscribe(engine, agent, &caller, &id).await })
             }
             Request::CreatePushConfig(config) => {
-                Box::pin(async move { push_configs::create(house, agent, &caller, *config).await })
+                Box::pin(async move { push_configs::create(engine, agent, &caller, *config).await })
             }
             Request::GetPushConfig { task_id, id } => {
-                Box::pin(async move { push_configs::get(house, agent, &caller, &task_id, &id).await })
+                Box::pin(async move { push_configs::get(engine, agent, &caller, &task_id, &id).await })
             }
             Request::ListPushConfigs { task_id, page_size, page_token } => {
                 Box::pin(
-                    async move { push_configs::list(house, agent, &caller, &task_id, page_size, page_token).await },
+                    async move { push_configs::list(engine, agent, &caller, &task_id, page_size, page_token).await },
                 )
             }
             Request::DeletePushConfig { task_id, id } => {
-                Box::pin(async move { push_configs::delete(house, agent, &caller, &task_id, &id).await })
+                Box::pin(async move { push_configs::delete(engine, agent, &caller, &task_id, &id).await })
             }
             Request::GetExtendedAgentCard => Box::pin(std::future::ready(card::get_extended_card(agent, &caller))),
         }
@@ -404,25 +404,25 @@ const PRUNE_PAUSE: Duration = Duration::from_secs(60);
 const FIRST_PRUNE: Duration = Duration::from_secs(1);
 
 /// Removes what is no longer kept, a little at a time.
-async fn prune_forever(house: Arc<House>) {
-    let _ = tokio::time::timeout(FIRST_PRUNE, house.prune_due.notified()).await;
-    prune(&house, 1).await;
+async fn prune_forever(engine: Arc<EngineState>) {
+    let _ = tokio::time::timeout(FIRST_PRUNE, engine.prune_due.notified()).await;
+    prune(&engine, 1).await;
     loop {
-        let _ = tokio::time::timeout(PRUNE_PAUSE, house.prune_due.notified()).await;
-        prune(&house, usize::MAX).await;
+        let _ = tokio::time::timeout(PRUNE_PAUSE, engine.prune_due.notified()).await;
+        prune(&engine, usize::MAX).await;
     }
 }
 
 /// Removes what is no longer kept, at most so many times [`PRUNED_AT_ONCE`]. After a jump of the wall clock nobody knows
 /// how old anything is, and nothing is removed.
-async fn prune(house: &House, times: usize) {
-    house.watch_clock().await;
-    if house.clock_is_held() {
+async fn prune(engine: &EngineState, times: usize) {
+    engine.watch_clock().await;
+    if engine.clock_is_held() {
         return;
     }
-    let retention = house.limits.retention(house.now());
+    let retention = engine.limits.retention(engine.now());
     for _ in 0..times {
-        match house.store.prune(retention, PRUNED_AT_ONCE).await {
+        match engine.store.prune(retention, PRUNED_AT_ONCE).await {
             Ok(pruned) if pruned < PRUNED_AT_ONCE => break,
             Ok(pruned) => tracing::debug!(pruned, "old tasks were removed"),
             Err(error) => {

@@ -9,7 +9,7 @@ pub struct Escaped<'a> {
     bytes_max: usize,
 }
 
-/// Room for the end of a command's standard error.
+/// ReplyBudget for the end of a command's standard error.
 const BYTES_MAX: usize = 8 * 1024;
 
 impl<'a> Escaped<'a> {

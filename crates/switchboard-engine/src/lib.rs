@@ -7,22 +7,22 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod accepting;
-pub mod aside;
 mod clock_guard;
 mod commit;
 mod ended;
 mod engine;
+mod engine_state;
 pub mod escaped;
-mod fitting;
 mod health;
 pub mod histogram;
-mod house;
 pub mod id_hash;
 pub mod limits;
 pub mod memory;
 mod operations;
+pub mod poll_when_woken;
 pub mod ports;
 pub mod push;
+mod reply_size;
 pub mod runs;
 pub mod supervisor;
 pub mod system;
@@ -32,5 +32,5 @@ mod watching;
 pub mod contract;
 
 pub use engine::{Engine, EngineBuilder, QueueAges};
+pub use engine_state::{Counters, Registered};
 pub use health::Readiness;
-pub use house::{Counters, Registered};

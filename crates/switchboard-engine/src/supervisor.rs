@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::aside::aside;
+use crate::poll_when_woken::poll_when_woken;
 
 /// What a background task is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Kind {
     Run,
     /// A webhook call: dropped at once; it will be delivered again.
     Delivery,
-    /// House-keeping loops: dropped at once.
+    /// EngineState-keeping loops: dropped at once.
     Sweep,
 }
 
@@ -65,7 +65,7 @@ impl Supervisor {
             let stopped = pin!(stopping.cancelled());
             tokio::select! {
                 biased;
-                () = aside(stopped) => {}
+                () = poll_when_woken(stopped) => {}
                 () = task => {}
             }
         };

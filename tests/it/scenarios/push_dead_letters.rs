@@ -8,7 +8,7 @@ use switchboard_core::call::SendMessage;
 use switchboard_core::dialect::Dialect;
 use switchboard_engine::limits::Limits;
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxState};
-use switchboard_engine::push::{Endpoint, NextUpdate, OutboxFilter};
+use switchboard_engine::push::{NextUpdate, OutboxFilter, WebhookEndpoint};
 use switchboard_engine::runs::Traits;
 
 use crate::support::callers::{at_once, hook, say, soon};
@@ -63,9 +63,9 @@ async fn a_dead_letter_is_seen_and_redriven(stock: Stock) {
     let delivery_id = format!("{}:c:1", task.id);
     assert_eq!(detail.next, Some(NextUpdate { seq: 1, delivery_id, kind: "task" }));
     let outbox = world.engine.outbox();
-    let elsewhere = outbox.redrive_dead(Some(Endpoint::of("https://other.example")), None).await.unwrap();
+    let elsewhere = outbox.redrive_dead(Some(WebhookEndpoint::of("https://other.example")), None).await.unwrap();
     assert_eq!((elsewhere.changed, hooks.calls_so_far()), (0, 1));
-    let redriven = outbox.redrive_dead(Some(Endpoint::of("https://hooks.example")), None).await.unwrap();
+    let redriven = outbox.redrive_dead(Some(WebhookEndpoint::of("https://hooks.example")), None).await.unwrap();
     assert_eq!(redriven.changed, 1);
     // The same id as before, then what came meanwhile, in order.
     assert_eq!(ids(&hooks.calls(4).await), ["1", "1", "2", "3"]);

@@ -5,10 +5,10 @@ use switchboard_core::call::{Caller, SendMessage};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, Vocabulary};
 
-use crate::house::{House, Registered};
+use crate::engine_state::{EngineState, Registered};
 
 pub(crate) fn check(
-    house: &House,
+    engine: &EngineState,
     agent: &Registered,
     caller: &Caller,
     send: &SendMessage,
@@ -23,10 +23,10 @@ pub(crate) fn check(
     if let Some(config) = &send.push_config {
         agent.require_push()?;
         let field = || format!("{}.url", words.push_config_of_send);
-        house.webhook.check(&config.url).map_err(|why| ProtocolError::invalid(field(), why))?;
+        engine.webhook.check(&config.url).map_err(|why| ProtocolError::invalid(field(), why))?;
     }
     if !caller.dialect.rules().asks_for_at_most {
-        house.check_asked_run_time(agent, send.metadata.as_ref())?;
+        engine.check_asked_run_time(agent, send.metadata.as_ref())?;
     }
     if !caller.dialect.rules().tells_modes {
         return Ok(());

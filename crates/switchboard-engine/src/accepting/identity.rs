@@ -5,7 +5,7 @@ use switchboard_core::call::Caller;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Dialect, Message};
 
-use crate::house::Registered;
+use crate::engine_state::Registered;
 use crate::ports::store::Accepted;
 use crate::runs::Idempotency;
 

@@ -8,7 +8,7 @@ use switchboard_core::lifecycle::{Event, Folded};
 use switchboard_core::model::{Artifact, ArtifactId, TaskId, content_bytes};
 
 use super::tables::{Record, Tables};
-use crate::ports::download::{ArtifactCursor, ArtifactPiece, Place, StoredArtifact};
+use crate::ports::download::{ArtifactCursor, ArtifactPiece, ReadPosition, StoredArtifact};
 use crate::ports::outline::{Outline, PartKind, too_large};
 use crate::ports::store::{Scope, StoreError, StoredTask, TaskKey};
 
@@ -73,11 +73,11 @@ impl Tables {
             range: start..start + bytes,
             filename: first.filename.clone(),
             media_type: first.media_type.clone().unwrap_or_else(media_type),
-            places: [Place { at: 0, start: 0 }].into(),
+            positions: [ReadPosition { at: 0, start: 0 }].into(),
         })
     }
 
-    /// A place is a part and where it begins.
+    /// A position is a part and where it begins.
     pub(super) fn read_artifact(&self, cursor: ArtifactCursor, bytes_max: usize) -> Result<ArtifactPiece, StoreError> {
         let record = self.records.get(&cursor.key).ok_or(StoreError::Pruned)?;
         if record.begun(&cursor.artifact) != cursor.begun {
@@ -92,19 +92,20 @@ impl Tables {
 
 fn read(artifact: &Artifact, cursor: &mut ArtifactCursor, bytes_max: usize) -> Bytes {
     let mut out = BytesMut::new();
-    let first = usize::try_from(cursor.place.at).unwrap_or(usize::MAX);
+    let first = usize::try_from(cursor.position.at).unwrap_or(usize::MAX);
     for part in artifact.parts.iter().skip(first) {
         if cursor.is_at_end() || out.len() >= bytes_max {
             break;
         }
         let content = part.content_as_bytes();
-        let until = usize::try_from(cursor.until - cursor.place.start).unwrap_or(usize::MAX).min(content.len());
-        let from = usize::try_from(cursor.from - cursor.place.start).unwrap_or(usize::MAX).min(until);
+        let until = usize::try_from(cursor.until - cursor.position.start).unwrap_or(usize::MAX).min(content.len());
+        let from = usize::try_from(cursor.from - cursor.position.start).unwrap_or(usize::MAX).min(until);
         let end = until.min(from.saturating_add(bytes_max - out.len()));
         out.extend_from_slice(&content[from..end]);
         cursor.from += (end - from) as u64;
         if end == content.len() {
-            cursor.place = Place { at: cursor.place.at + 1, start: cursor.place.start + content.len() as u64 };
+            cursor.position =
+                ReadPosition { at: cursor.position.at + 1, start: cursor.position.start + content.len() as u64 };
         }
     }
     out.freeze()

@@ -11,58 +11,58 @@ use switchboard_core::model::{Json, TaskId, TaskState, TaskView};
 use tokio::time::Instant;
 
 use crate::commit::{Record, WriteError};
-use crate::house::{House, Registered};
+use crate::engine_state::{EngineState, Registered};
 use crate::ports::store::{Scope, StoredHead};
 use crate::watching::{Until, wait_until};
 
 const TELL_AGAIN: Duration = Duration::from_millis(50);
 
 pub(crate) async fn cancel_task(
-    house: &Arc<House>,
+    engine: &Arc<EngineState>,
     agent: &Registered,
     caller: &Caller,
     id: &TaskId,
     metadata: Option<Json>,
 ) -> Result<Reply, ProtocolError> {
     if !caller.dialect.rules().cancels_again {
-        let stored = house.live_task(&house.scope(caller, agent), id).await?;
+        let stored = engine.live_task(&engine.scope(caller, agent), id).await?;
         if stored.head.state == TaskState::Canceled {
             return Err(ProtocolError::TaskNotCancelable { id: id.clone(), state: TaskState::Canceled });
         }
     }
     // A caller that goes away does not leave an intent behind that nobody was told of.
-    let bytes_max = house.reply_bytes_max(caller);
-    let work = cancel(house.clone(), house.scope(caller, agent), id.clone(), metadata, bytes_max);
-    house.supervisor.unbroken(Box::pin(work)).await
+    let bytes_max = engine.reply_bytes_max(caller);
+    let work = cancel(engine.clone(), engine.scope(caller, agent), id.clone(), metadata, bytes_max);
+    engine.supervisor.unbroken(Box::pin(work)).await
 }
 
 async fn cancel(
-    house: Arc<House>,
+    engine: Arc<EngineState>,
     scope: Scope,
     id: TaskId,
     metadata: Option<Json>,
     bytes_max: u64,
 ) -> Result<Reply, ProtocolError> {
-    let (house, id) = (&house, &id);
-    let stored = house.live_task(&scope, id).await?;
+    let (engine, id) = (&engine, &id);
+    let stored = engine.live_task(&scope, id).await?;
     let record = Record::stored(StoredHead { key: stored.key, scope: scope.clone(), head: stored.head });
-    house.write(&record, Command::RequestCancel { metadata }).await.map_err(WriteError::into_protocol)?;
+    engine.write(&record, Command::RequestCancel { metadata }).await.map_err(WriteError::into_protocol)?;
     let running = record.with_head(|head| head.running);
-    if running && !tell_and_wait(house, &record).await? && !house.supervisor.is_draining() {
-        house.reload(&record).await.map_err(WriteError::into_protocol)?;
+    if running && !tell_and_wait(engine, &record).await? && !engine.supervisor.is_draining() {
+        engine.reload(&record).await.map_err(WriteError::into_protocol)?;
         let Some(inbound) = stored.folded.open_turns.first().cloned() else {
             return Err(ProtocolError::task_not_found(id));
         };
-        match house.write(&record, Command::Revoke { inbound, state: TaskState::Canceled, message: None }).await {
+        match engine.write(&record, Command::Revoke { inbound, state: TaskState::Canceled, message: None }).await {
             Ok(_) | Err(WriteError::Refused(Refusal::Closed { .. })) => {}
             Err(error) => return Err(error.into_protocol()),
         }
     }
-    let stored = house.live_task(&scope, id).await?;
+    let stored = engine.live_task(&scope, id).await?;
     match stored.head.state {
         // Still submitted or working only when the process is going down: the intent is recorded and will be obeyed.
         TaskState::Canceled | TaskState::Submitted | TaskState::Working => {
-            Ok(Reply::Task(house.fitted(&scope, TaskView::whole(stored.folded.task.clone()), bytes_max)))
+            Ok(Reply::Task(engine.fitted(&scope, TaskView::whole(stored.folded.task.clone()), bytes_max)))
         }
         state => Err(ProtocolError::TaskNotCancelable { id: id.clone(), state }),
     }
@@ -70,20 +70,20 @@ async fn cancel(
 
 /// Tells the run to stop and waits until it has; false if it has not in time. A run that is about to begin cannot be told
 /// yet, so it is told again; one that waits for its next attempt is due now, and the sweeper ends it.
-async fn tell_and_wait(house: &House, record: &Record) -> Result<bool, ProtocolError> {
+async fn tell_and_wait(engine: &EngineState, record: &Record) -> Result<bool, ProtocolError> {
     // The runner cuts a run off after the grace period; a run on a node that does not answer is cut off by the caller.
-    let until = Instant::now() + Duration::from_millis(u64::from(house.limits.cancel_grace_ms) + 1_000);
+    let until = Instant::now() + Duration::from_millis(u64::from(engine.limits.cancel_grace_ms) + 1_000);
     loop {
-        let told = record.key().is_some_and(|key| house.runs.cancel(key));
+        let told = record.key().is_some_and(|key| engine.runs.cancel(key));
         if !told {
-            house.runs_due.notify_one();
+            engine.runs_due.notify_one();
         }
         let left = until.saturating_duration_since(Instant::now());
         let patience = if told { left } else { left.min(TELL_AGAIN) };
-        if wait_until(house, record, Until::Ended, patience).await? {
+        if wait_until(engine, record, Until::Ended, patience).await? {
             return Ok(true);
         }
-        if told || left <= patience || house.supervisor.is_draining() {
+        if told || left <= patience || engine.supervisor.is_draining() {
             return Ok(false);
         }
     }

@@ -3,7 +3,7 @@
 use switchboard_core::call::{Caller, Reply};
 use switchboard_core::error::ProtocolError;
 
-use crate::house::Registered;
+use crate::engine_state::Registered;
 
 pub(crate) fn get_extended_card(agent: &Registered, caller: &Caller) -> Result<Reply, ProtocolError> {
     if agent.card.capabilities.extended_agent_card != Some(true) {

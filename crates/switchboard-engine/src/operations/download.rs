@@ -6,13 +6,13 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Phase, updates};
 use switchboard_core::model::{AgentName, ArtifactId, TaskId, Update};
 
-use crate::house::House;
+use crate::engine_state::EngineState;
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use crate::ports::outline::PARTS_APART_MAX;
 use crate::ports::store::{Scope, StoreError};
 
 pub(crate) async fn artifact(
-    house: &House,
+    engine: &EngineState,
     agent: &str,
     owner: &Owner,
     task: &TaskId,
@@ -25,17 +25,17 @@ pub(crate) async fn artifact(
         return Err(ProtocolError::invalid("part", description));
     }
     let scope = Scope { owner: owner.clone(), agent: AgentName::from(agent) };
-    match house.store.artifact(&scope, task, artifact, part).await {
+    match engine.store.artifact(&scope, task, artifact, part).await {
         Ok(Some(stored)) => Ok(stored),
         Ok(None) => Err(ProtocolError::task_not_found(task)),
-        Err(error) => Err(house.store_failed(&error)),
+        Err(error) => Err(engine.store_failed(&error)),
     }
 }
 
 /// What one update of a task wrote to an artifact, whole or one part of it. It is in memory while it is sent: a write is
 /// never larger than a reply.
 pub(crate) async fn update(
-    house: &House,
+    engine: &EngineState,
     agent: &str,
     owner: &Owner,
     task: &TaskId,
@@ -45,16 +45,16 @@ pub(crate) async fn update(
 ) -> Result<WrittenUpdate, ProtocolError> {
     let scope = Scope { owner: owner.clone(), agent: AgentName::from(agent) };
     let missing = || ProtocolError::task_not_found(task);
-    let stored = house.store.head(&scope, task).await.map_err(|error| house.store_failed(&error))?;
+    let stored = engine.store.head(&scope, task).await.map_err(|error| engine.store_failed(&error))?;
     let stored = stored.filter(|stored| stored.head.phase == Phase::Live).ok_or_else(missing)?;
     let after = seq.checked_sub(1).filter(|after| *after < stored.head.seq).ok_or_else(missing)?;
-    let page = match house.store.log(stored.key, after, 1).await {
+    let page = match engine.store.log(stored.key, after, 1).await {
         Ok(page) => page,
         Err(StoreError::Pruned) => {
             let reason = "is no longer kept by itself; fetch the artifact without it";
             return Err(ProtocolError::invalid("update", reason));
         }
-        Err(error) => return Err(house.store_failed(&error)),
+        Err(error) => return Err(engine.store_failed(&error)),
     };
     let written = page.commits.iter().find_map(|commit| {
         let mut updates = updates(task, &stored.head.context_id, commit.first_seq, &commit.events);
@@ -70,18 +70,18 @@ pub(crate) async fn update(
 
 /// Asks until there is something, or nothing more to come.
 pub(crate) async fn read(
-    house: &House,
+    engine: &EngineState,
     mut cursor: ArtifactCursor,
     bytes_max: usize,
 ) -> Result<ArtifactPiece, ProtocolError> {
     loop {
-        let piece = match house.store.read_artifact(cursor, bytes_max).await {
+        let piece = match engine.store.read_artifact(cursor, bytes_max).await {
             Ok(piece) => piece,
             Err(StoreError::Pruned) => {
                 let reason = "the artifact was replaced or removed while it was read; begin again".to_owned();
                 return Err(ProtocolError::Unavailable { reason, retry_after_s: 1 });
             }
-            Err(error) => return Err(house.store_failed(&error)),
+            Err(error) => return Err(engine.store_failed(&error)),
         };
         if !piece.bytes.is_empty() || piece.next.is_at_end() {
             return Ok(piece);

@@ -6,27 +6,27 @@ use switchboard_core::call::{Caller, ListTasks, Reply, TaskPage};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{ArtifactView, TaskView, Timestamp};
 
-use crate::fitting::weight;
-use crate::house::{House, Registered};
+use crate::engine_state::{EngineState, Registered};
 use crate::ports::store::{ListCursor, ListQuery, TaskKey};
+use crate::reply_size::weight;
 
 pub(crate) async fn list_tasks(
-    house: &House,
+    engine: &EngineState,
     agent: &Registered,
     caller: &Caller,
     list: ListTasks,
 ) -> Result<Reply, ProtocolError> {
     let page_size = match list.page_size {
-        None => house.limits.list_page_size_default,
-        Some(size) if (1..=house.limits.list_page_size_max).contains(&size) => size,
+        None => engine.limits.list_page_size_default,
+        Some(size) if (1..=engine.limits.list_page_size_max).contains(&size) => size,
         Some(_) => {
-            let description = format!("must be between 1 and {}", house.limits.list_page_size_max);
+            let description = format!("must be between 1 and {}", engine.limits.list_page_size_max);
             return Err(ProtocolError::invalid("pageSize", description));
         }
     };
     let token = list.page_token.as_deref().filter(|token| !token.is_empty());
     let after = token.map(|token| decode_token(token, &list)).transpose()?;
-    let bytes_max = house.reply_bytes_max(caller);
+    let bytes_max = engine.reply_bytes_max(caller);
     let query = ListQuery {
         context_id: list.context_id.clone(),
         state: list.state,
@@ -36,17 +36,17 @@ pub(crate) async fn list_tasks(
         artifacts: list.include_artifacts,
         bytes_max,
     };
-    let scope = house.scope(caller, agent);
-    let page = house.store.list(&scope, &query).await.map_err(|error| house.store_failed(&error))?;
+    let scope = engine.scope(caller, agent);
+    let page = engine.store.list(&scope, &query).await.map_err(|error| engine.store_failed(&error))?;
     let artifacts = if list.include_artifacts { ArtifactView::AlwaysListed } else { ArtifactView::Omitted };
     let mut next = page.next;
     let mut tasks = Vec::with_capacity(page.tasks.len());
     let mut left = bytes_max;
     let mut last = None;
     for stored in page.tasks {
-        let stored = house.with_links(&scope, stored);
+        let stored = engine.with_links(&scope, stored);
         let view = TaskView { task: stored.folded.task.clone(), history_length: list.history_length, artifacts };
-        let view = house.fitted(&scope, view, bytes_max);
+        let view = engine.fitted(&scope, view, bytes_max);
         let weight = weight(&view);
         if weight > left && !tasks.is_empty() {
             // A page of large tasks is a short page.

@@ -1,5 +1,5 @@
 //! The eleven operations, one file for each kind, and downloads. They do not know each other; what they share is the
-//! house.
+//! engine.
 
 pub(crate) mod cancel_task;
 pub(crate) mod card;

@@ -7,27 +7,27 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{ConfigId, PushConfig, TaskId};
 
 use crate::commit::{AppendError, Extras, Record, Step, WriteError, contended};
-use crate::house::{House, Registered};
+use crate::engine_state::{EngineState, Registered};
 use crate::ports::store::{PushChange, StoredHead};
 use crate::push::put_config;
 
 pub(crate) async fn create(
-    house: &House,
+    engine: &EngineState,
     agent: &Registered,
     caller: &Caller,
     mut config: PushConfig,
 ) -> Result<Reply, ProtocolError> {
     agent.require_push()?;
     let field = |name: &str| format!("{}{name}", caller.dialect.rules().words.push_config);
-    house.webhook.check(&config.url).map_err(|why| ProtocolError::invalid(field("url"), why))?;
+    engine.webhook.check(&config.url).map_err(|why| ProtocolError::invalid(field("url"), why))?;
     if config.id.is_empty() {
-        config.id = house.uuid().into();
+        config.id = engine.uuid().into();
     }
     let id = config.task_id.clone();
-    change(house, agent, caller, &id, |record, configs| {
+    change(engine, agent, caller, &id, |record, configs| {
         let after_seq = record.with_head(|head| head.seq);
         let put = PushChange::Put { config: config.clone(), dialect: caller.dialect, after_seq };
-        let put = put_config(configs, put, house.limits.push_configs_max);
+        let put = put_config(configs, put, engine.limits.push_configs_max);
         put.map(Some).map_err(|full| ProtocolError::invalid(field("id"), full))
     })
     .await?;
@@ -35,14 +35,14 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn get(
-    house: &House,
+    engine: &EngineState,
     agent: &Registered,
     caller: &Caller,
     task_id: &TaskId,
     id: &ConfigId,
 ) -> Result<Reply, ProtocolError> {
     agent.require_push()?;
-    let configs = read(house, agent, caller, task_id).await?;
+    let configs = read(engine, agent, caller, task_id).await?;
     // Older versions may leave open which of the configs is meant; it is then always the same one.
     let found = match id.is_empty() {
         true => configs.into_iter().min_by(|a, b| a.id.cmp(&b.id)),
@@ -53,7 +53,7 @@ pub(crate) async fn get(
 }
 
 pub(crate) async fn list(
-    house: &House,
+    engine: &EngineState,
     agent: &Registered,
     caller: &Caller,
     task_id: &TaskId,
@@ -61,7 +61,7 @@ pub(crate) async fn list(
     page_token: Option<String>,
 ) -> Result<Reply, ProtocolError> {
     agent.require_push()?;
-    let mut configs = read(house, agent, caller, task_id).await?;
+    let mut configs = read(engine, agent, caller, task_id).await?;
     configs.sort_by(|a, b| a.id.cmp(&b.id));
     // A task keeps few configs, so the token is simply the id of the last one shown.
     if let Some(after) = page_token.filter(|token| !token.is_empty()) {
@@ -70,7 +70,7 @@ pub(crate) async fn list(
         }
         configs.retain(|config| config.id.as_str() > after.as_str());
     }
-    let page_size = page_size.filter(|size| *size > 0).unwrap_or(house.limits.list_page_size_default) as usize;
+    let page_size = page_size.filter(|size| *size > 0).unwrap_or(engine.limits.list_page_size_default) as usize;
     let more = configs.len() > page_size;
     configs.truncate(page_size);
     let last = configs.last().filter(|_| more).map(|config| config.id.to_string());
@@ -78,14 +78,14 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn delete(
-    house: &House,
+    engine: &EngineState,
     agent: &Registered,
     caller: &Caller,
     task_id: &TaskId,
     id: &ConfigId,
 ) -> Result<Reply, ProtocolError> {
     agent.require_push()?;
-    change(house, agent, caller, task_id, |_, configs| {
+    change(engine, agent, caller, task_id, |_, configs| {
         // Spec 3.1.10: deleting twice is no error.
         let known = configs.iter().any(|config| config.id == *id);
         Ok(known.then(|| vec![PushChange::Delete { id: id.clone() }]))
@@ -95,34 +95,34 @@ pub(crate) async fn delete(
 }
 
 async fn read(
-    house: &House,
+    engine: &EngineState,
     agent: &Registered,
     caller: &Caller,
     task_id: &TaskId,
 ) -> Result<Vec<PushConfig>, ProtocolError> {
-    let stored = house.live_task(&house.scope(caller, agent), task_id).await?;
-    house.store.push_configs(stored.key).await.map_err(|error| house.store_failed(&error))
+    let stored = engine.live_task(&engine.scope(caller, agent), task_id).await?;
+    engine.store.push_configs(stored.key).await.map_err(|error| engine.store_failed(&error))
 }
 
 /// Changes a task's configs through the one write door: a commit without events.
 async fn change(
-    house: &House,
+    engine: &EngineState,
     agent: &Registered,
     caller: &Caller,
     task_id: &TaskId,
     decide: impl Fn(&Record, &[PushConfig]) -> Result<Option<Vec<PushChange>>, ProtocolError>,
 ) -> Result<(), ProtocolError> {
-    let scope = house.scope(caller, agent);
-    let stored = house.live_task(&scope, task_id).await?;
+    let scope = engine.scope(caller, agent);
+    let stored = engine.live_task(&scope, task_id).await?;
     let key = stored.key;
     let record = Record::stored(StoredHead { key, scope, head: stored.head });
-    for _ in 0..house.limits.commit_attempts_max {
-        let configs = house.store.push_configs(key).await.map_err(|error| house.store_failed(&error))?;
+    for _ in 0..engine.limits.commit_attempts_max {
+        let configs = engine.store.push_configs(key).await.map_err(|error| engine.store_failed(&error))?;
         let Some(push) = decide(&record, &configs)? else { return Ok(()) };
         let extras = Extras { push, ..Extras::default() };
-        match house.append(&record, Step::from(&record.head(), Arc::from([])), None, extras).await {
+        match engine.append(&record, Step::from(&record.head(), Arc::from([])), None, extras).await {
             Ok(()) => return Ok(()),
-            Err(AppendError::Conflict) => house.reload(&record).await.map_err(WriteError::into_protocol)?,
+            Err(AppendError::Conflict) => engine.reload(&record).await.map_err(WriteError::into_protocol)?,
             Err(AppendError::Write(error)) => return Err(error.into_protocol()),
         }
     }

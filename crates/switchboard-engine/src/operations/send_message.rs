@@ -10,9 +10,9 @@ use switchboard_core::lifecycle::{Command, Folded, Phase, StreamEnd, StreamKind,
 use switchboard_core::model::{Message, TaskState, TaskView, Update};
 use tokio::time::Instant;
 
-use crate::accepting::{Entered, Entry, check, enter, identify};
+use crate::accepting::{Acceptance, AcceptedMessage, accept, check, identify};
 use crate::commit::{Record, WriteError};
-use crate::house::{House, Registered};
+use crate::engine_state::{EngineState, Registered};
 use crate::ports::store::{Accepted, Scope, StoreError, StoredHead, StoredTask};
 use crate::runs::invalid_response;
 use crate::supervisor::Unbroken;
@@ -21,21 +21,21 @@ use crate::watching::{
 };
 
 pub(crate) async fn send_message(
-    house: &Arc<House>,
+    engine: &Arc<EngineState>,
     agent: &Arc<Registered>,
     caller: &Caller,
     send: Box<SendMessage>,
 ) -> Result<Reply, ProtocolError> {
-    check(house, agent, caller, &send)?;
-    let bytes_max = house.reply_bytes_max(caller);
+    check(engine, agent, caller, &send)?;
+    let bytes_max = engine.reply_bytes_max(caller);
     let (history_length, return_immediately) = (send.history_length, send.return_immediately);
     let again = (caller.dialect.rules().frees_keys && caller.idempotency_key.is_some()).then(|| send.clone());
-    let (record, stored, run) = match enter(house, agent, caller, send).await? {
-        Entry::Entered(Entered { record, stored, run, .. }) => (record, stored, run),
-        Entry::Repeated(accepted) => {
-            let earlier = Box::pin(recall(house, house.scope(caller, agent), &accepted)).await?;
+    let (record, stored, run) = match accept(engine, agent, caller, send).await? {
+        Acceptance::New(AcceptedMessage { record, stored, run, .. }) => (record, stored, run),
+        Acceptance::Repeated(accepted) => {
+            let earlier = Box::pin(recall(engine, engine.scope(caller, agent), &accepted)).await?;
             let (record, stored) = match again.filter(|_| has_freed_its_key(&earlier.1)) {
-                Some(send) => Box::pin(send_anew(house, agent, caller, send, earlier)).await?,
+                Some(send) => Box::pin(send_anew(engine, agent, caller, send, earlier)).await?,
                 None => earlier,
             };
             (record, stored, None)
@@ -44,10 +44,10 @@ pub(crate) async fn send_message(
     let may_answer = stored.head.is_settled() || (return_immediately && stored.head.phase == Phase::Live);
     let has_waited = !return_immediately && caller.dialect.rules().refuses_wrong_answers;
     if may_answer {
-        return told(answer(house, &record.scope, &stored.folded, history_length, bytes_max), has_waited);
+        return told(answer(engine, &record.scope, &stored.folded, history_length, bytes_max), has_waited);
     }
     // Boxed, because most sends never get here and should not carry the room for it.
-    told(Box::pin(wait_for_answer(house, record, stored, run, history_length, bytes_max)).await?, has_waited)
+    told(Box::pin(wait_for_answer(engine, record, stored, run, history_length, bytes_max)).await?, has_waited)
 }
 
 /// The reply, unless the agent answered wrongly: then a caller that has waited for it is told so by an error. The task
@@ -67,7 +67,7 @@ fn has_freed_its_key(stored: &StoredTask) -> bool {
 /// Sends under a key that an earlier task had and has freed: under the same key with that task's id behind it, so that it
 /// is again a key which one task has.
 async fn send_anew(
-    house: &Arc<House>,
+    engine: &Arc<EngineState>,
     agent: &Arc<Registered>,
     caller: &Caller,
     send: Box<SendMessage>,
@@ -75,11 +75,11 @@ async fn send_anew(
 ) -> Result<(Arc<Record>, StoredTask), ProtocolError> {
     let mut caller = caller.clone();
     let key = caller.idempotency_key.take().unwrap_or_default();
-    for _ in 1..house.limits.tasks_per_key_max {
+    for _ in 1..engine.limits.tasks_per_key_max {
         caller.idempotency_key = Some(format!("{key}\n{}", earlier.1.head.id));
-        match enter(house, agent, &caller, send.clone()).await? {
-            Entry::Entered(Entered { record, stored, .. }) => return Ok((record, stored)),
-            Entry::Repeated(accepted) => earlier = recall(house, house.scope(&caller, agent), &accepted).await?,
+        match accept(engine, agent, &caller, send.clone()).await? {
+            Acceptance::New(AcceptedMessage { record, stored, .. }) => return Ok((record, stored)),
+            Acceptance::Repeated(accepted) => earlier = recall(engine, engine.scope(&caller, agent), &accepted).await?,
         }
         if !has_freed_its_key(&earlier.1) {
             break;
@@ -89,7 +89,7 @@ async fn send_anew(
 }
 
 async fn wait_for_answer(
-    house: &House,
+    engine: &EngineState,
     record: Arc<Record>,
     stored: StoredTask,
     run: Option<Unbroken<()>>,
@@ -97,9 +97,9 @@ async fn wait_for_answer(
     bytes_max: u64,
 ) -> Result<Reply, ProtocolError> {
     let begun = Instant::now();
-    let patience = Duration::from_secs(u64::from(house.limits.settle_wait_s_max));
+    let patience = Duration::from_secs(u64::from(engine.limits.settle_wait_s_max));
     let settled = match run {
-        Some(run) if stored.head.phase != Phase::Unborn => drive_until_settled(house, &record, run, patience).await,
+        Some(run) if stored.head.phase != Phase::Unborn => drive_until_settled(engine, &record, run, patience).await,
         // A record that is not a task yet becomes one if its run takes long, so the run goes on by itself.
         run => {
             drop(run);
@@ -107,40 +107,40 @@ async fn wait_for_answer(
         }
     };
     if stored.head.phase == Phase::Unborn {
-        wait_until_known(house, &record, &stored).await?;
+        wait_until_known(engine, &record, &stored).await?;
     }
     if !settled {
-        wait_until(house, &record, Until::Settled, patience.saturating_sub(begun.elapsed())).await?;
+        wait_until(engine, &record, Until::Settled, patience.saturating_sub(begun.elapsed())).await?;
     }
-    let stored = read(house, &record.scope, &record).await?;
-    Ok(answer(house, &record.scope, &stored.folded, history_length, bytes_max))
+    let stored = read(engine, &record.scope, &record).await?;
+    Ok(answer(engine, &record.scope, &stored.folded, history_length, bytes_max))
 }
 
 pub(crate) async fn send_streaming_message(
-    house: &Arc<House>,
+    engine: &Arc<EngineState>,
     agent: &Arc<Registered>,
     caller: &Caller,
     send: Box<SendMessage>,
 ) -> Result<Reply, ProtocolError> {
     // What few calls come to is boxed: the others should not carry the room for it.
     agent.require_streaming(caller.dialect)?;
-    check(house, agent, caller, &send)?;
+    check(engine, agent, caller, &send)?;
     if let Some(last_event_id) = &caller.last_event_id {
-        return Box::pin(resume_send(house, agent, caller, &send.message, last_event_id)).await;
+        return Box::pin(resume_send(engine, agent, caller, &send.message, last_event_id)).await;
     }
     let history_length = send.history_length;
-    let entered = match enter(house, agent, caller, send).await? {
-        Entry::Entered(entered) => entered,
-        Entry::Repeated(accepted) => {
-            return Box::pin(stream_again(house, house.scope(caller, agent), &accepted, history_length)).await;
+    let message = match accept(engine, agent, caller, send).await? {
+        Acceptance::New(message) => message,
+        Acceptance::Repeated(accepted) => {
+            return Box::pin(stream_again(engine, engine.scope(caller, agent), &accepted, history_length)).await;
         }
     };
-    let first_seq = entered.first_seq();
-    let Entered { record, stored, events, opened, run } = entered;
+    let first_seq = message.first_seq();
+    let AcceptedMessage { record, stored, events, opened, run } = message;
     // Whoever reads the stream may be slow, so the run goes on by itself.
     drop(run);
     if stored.head.phase != Phase::Live {
-        return Box::pin(stream_unborn(house, &record, &stored, history_length)).await;
+        return Box::pin(stream_unborn(engine, &record, &stored, history_length)).await;
     }
     let first = if opened {
         let mut first = frames(&record.id, &record.context_id, first_seq, &events);
@@ -149,62 +149,62 @@ pub(crate) async fn send_streaming_message(
         }
         first
     } else {
-        VecDeque::from([snapshot(house, &record.scope, &stored, history_length)])
+        VecDeque::from([snapshot(engine, &record.scope, &stored, history_length)])
     };
     let cursor = stored.head.seq;
     if opened && after_state(StreamKind::Send, stored.head.state) == StreamEnd::Close {
-        let first = first.into_iter().map(|frame| house.fitted_frame(&record.scope, frame)).collect();
+        let first = first.into_iter().map(|frame| engine.fitted_frame(&record.scope, frame)).collect();
         return Ok(Reply::Stream(Box::pin(Finished(first))));
     }
     let waits = stored.head.inbox() > 0;
     let following = Following { waits, ..Following::of(record.scope.clone(), &stored) };
-    Box::pin(follow(house, following, StreamKind::Send, first, cursor)).await
+    Box::pin(follow(engine, following, StreamKind::Send, first, cursor)).await
 }
 
 /// The answer of a settled record, or of a task as it is.
-fn answer(house: &House, scope: &Scope, folded: &Folded, history_length: Option<u32>, bytes_max: u64) -> Reply {
+fn answer(engine: &EngineState, scope: &Scope, folded: &Folded, history_length: Option<u32>, bytes_max: u64) -> Reply {
     match &folded.reply {
         Some(message) => Reply::SentMessage(message.clone()),
         None => {
             let view = TaskView { history_length, ..TaskView::whole(folded.task.clone()) };
-            Reply::SentTask(house.fitted(scope, view, bytes_max))
+            Reply::SentTask(engine.fitted(scope, view, bytes_max))
         }
     }
 }
 
 /// Waits for a direct reply; a record that has none after a while becomes a task.
-async fn wait_until_known(house: &House, record: &Record, stored: &StoredTask) -> Result<(), ProtocolError> {
-    let patience = Duration::from_millis(u64::from(house.limits.birth_wait_ms));
-    if wait_until(house, record, Until::Known, patience).await? {
+async fn wait_until_known(engine: &EngineState, record: &Record, stored: &StoredTask) -> Result<(), ProtocolError> {
+    let patience = Duration::from_millis(u64::from(engine.limits.birth_wait_ms));
+    if wait_until(engine, record, Until::Known, patience).await? {
         return Ok(());
     }
     let Some(inbound) = stored.folded.open_turns.first().cloned() else { return Ok(()) };
-    house.reload(record).await.map_err(WriteError::into_protocol)?;
-    house.write(record, Command::Birth { inbound }).await.map_err(WriteError::into_protocol)?;
+    engine.reload(record).await.map_err(WriteError::into_protocol)?;
+    engine.write(record, Command::Birth { inbound }).await.map_err(WriteError::into_protocol)?;
     Ok(())
 }
 
 /// Streams a record that may be answered directly: one message, or the task it has become.
 async fn stream_unborn(
-    house: &Arc<House>,
+    engine: &Arc<EngineState>,
     record: &Record,
     stored: &StoredTask,
     history_length: Option<u32>,
 ) -> Result<Reply, ProtocolError> {
     if stored.head.phase == Phase::Unborn {
-        wait_until_known(house, record, stored).await?;
+        wait_until_known(engine, record, stored).await?;
     }
-    let stored = read(house, &record.scope, record).await?;
+    let stored = read(engine, &record.scope, record).await?;
     if let Some(message) = &stored.folded.reply {
         return Ok(message_stream(message.clone()));
     }
     let mut first = VecDeque::new();
     // The log begins with the task itself, so a stream from 0 has the task first and misses nothing.
     if history_length.is_some() {
-        first.push_back(snapshot(house, &record.scope, &stored, history_length));
+        first.push_back(snapshot(engine, &record.scope, &stored, history_length));
     }
     let cursor = if first.is_empty() { 0 } else { stored.head.seq };
-    follow(house, Following::of(record.scope.clone(), &stored), StreamKind::Send, first, cursor).await
+    follow(engine, Following::of(record.scope.clone(), &stored), StreamKind::Send, first, cursor).await
 }
 
 fn message_stream(message: Arc<Message>) -> Reply {
@@ -214,14 +214,14 @@ fn message_stream(message: Arc<Message>) -> Reply {
 
 /// The turn that an earlier send of the same message began.
 async fn recall(
-    house: &Arc<House>,
+    engine: &Arc<EngineState>,
     scope: Scope,
     accepted: &Accepted,
 ) -> Result<(Arc<Record>, StoredTask), ProtocolError> {
-    let stored = match house.stored_task(&scope, &accepted.task_id).await {
+    let stored = match engine.stored_task(&scope, &accepted.task_id).await {
         Ok(Some(stored)) => stored,
         Ok(None) => return Err(ProtocolError::task_not_found(&accepted.task_id)),
-        Err(error) => return Err(house.store_failed(&error)),
+        Err(error) => return Err(engine.store_failed(&error)),
     };
     let record = Record::stored(StoredHead { key: stored.key, scope, head: stored.head.clone() });
     Ok((Arc::new(record), stored))
@@ -229,21 +229,21 @@ async fn recall(
 
 /// Streams an accepted turn again, from its first event.
 async fn stream_again(
-    house: &Arc<House>,
+    engine: &Arc<EngineState>,
     scope: Scope,
     accepted: &Accepted,
     history_length: Option<u32>,
 ) -> Result<Reply, ProtocolError> {
-    let (record, stored) = recall(house, scope.clone(), accepted).await?;
-    match stream_of_no_task(house, record, &stored, history_length).await? {
+    let (record, stored) = recall(engine, scope.clone(), accepted).await?;
+    match stream_of_no_task(engine, record, &stored, history_length).await? {
         Some(reply) => Ok(reply),
-        None => replay(house, scope, &stored, accepted, history_length).await,
+        None => replay(engine, scope, &stored, accepted, history_length).await,
     }
 }
 
 /// What a repeated message gets that was answered directly, or may be.
 async fn stream_of_no_task(
-    house: &Arc<House>,
+    engine: &Arc<EngineState>,
     record: Arc<Record>,
     stored: &StoredTask,
     history_length: Option<u32>,
@@ -252,14 +252,14 @@ async fn stream_of_no_task(
         return Ok(Some(message_stream(message.clone())));
     }
     if stored.head.phase == Phase::Unborn {
-        return stream_unborn(house, &record, stored, history_length).await.map(Some);
+        return stream_unborn(engine, &record, stored, history_length).await.map(Some);
     }
     Ok(None)
 }
 
 /// Re-posting a streaming message with `Last-Event-ID` resumes its turn; it never starts a new one.
 async fn resume_send(
-    house: &Arc<House>,
+    engine: &Arc<EngineState>,
     agent: &Registered,
     caller: &Caller,
     message: &Message,
@@ -267,7 +267,7 @@ async fn resume_send(
 ) -> Result<Reply, ProtocolError> {
     let known = match identify(agent, caller, message) {
         Some(identity) => {
-            let known = house.store.find_accepted(identity.key).await.map_err(|error| house.store_failed(&error))?;
+            let known = engine.store.find_accepted(identity.key).await.map_err(|error| engine.store_failed(&error))?;
             known.map(|accepted| identity.check(&accepted, caller.dialect).map(|()| accepted)).transpose()?
         }
         None => None,
@@ -278,16 +278,16 @@ async fn resume_send(
             format!("there is no earlier send of this message to resume; use {follow} with the task's id");
         return Err(ProtocolError::invalid("Last-Event-ID", description));
     };
-    let scope = house.scope(caller, agent);
-    let (record, stored) = recall(house, scope.clone(), &accepted).await?;
-    match stream_of_no_task(house, record, &stored, None).await? {
+    let scope = engine.scope(caller, agent);
+    let (record, stored) = recall(engine, scope.clone(), &accepted).await?;
+    match stream_of_no_task(engine, record, &stored, None).await? {
         Some(reply) => Ok(reply),
-        None => resume_turn(house, scope, &stored, &accepted, last_event_id).await,
+        None => resume_turn(engine, scope, &stored, &accepted, last_event_id).await,
     }
 }
 
-async fn read(house: &House, scope: &Scope, record: &Record) -> Result<StoredTask, ProtocolError> {
-    let failed = |error: StoreError| house.store_failed(&error);
-    let stored = house.stored_task(scope, &record.id).await.map_err(failed)?;
+async fn read(engine: &EngineState, scope: &Scope, record: &Record) -> Result<StoredTask, ProtocolError> {
+    let failed = |error: StoreError| engine.store_failed(&error);
+    let stored = engine.stored_task(scope, &record.id).await.map_err(failed)?;
     stored.ok_or_else(|| ProtocolError::task_not_found(&record.id))
 }

@@ -9,20 +9,20 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::StreamKind;
 use switchboard_core::model::TaskId;
 
-use crate::house::{House, Registered};
+use crate::engine_state::{EngineState, Registered};
 use crate::watching::{Following, follow, resume, snapshot};
 
 pub(crate) async fn subscribe(
-    house: &Arc<House>,
+    engine: &Arc<EngineState>,
     agent: &Registered,
     caller: &Caller,
     id: &TaskId,
 ) -> Result<Reply, ProtocolError> {
     agent.require_streaming(caller.dialect)?;
-    let scope = house.scope(caller, agent);
-    let stored = house.live_task(&scope, id).await?;
+    let scope = engine.scope(caller, agent);
+    let stored = engine.live_task(&scope, id).await?;
     if let Some(cursor) = &caller.last_event_id {
-        return resume(house, scope, &stored, StreamKind::Subscribe, cursor).await;
+        return resume(engine, scope, &stored, StreamKind::Subscribe, cursor).await;
     }
     if stored.head.state.is_terminal() {
         let reason = format!(
@@ -32,7 +32,7 @@ pub(crate) async fn subscribe(
         );
         return Err(ProtocolError::unsupported(reason));
     }
-    let first = VecDeque::from([snapshot(house, &scope, &stored, None)]);
+    let first = VecDeque::from([snapshot(engine, &scope, &stored, None)]);
     let cursor = stored.head.seq;
-    follow(house, Following::of(scope, &stored), StreamKind::Subscribe, first, cursor).await
+    follow(engine, Following::of(scope, &stored), StreamKind::Subscribe, first, cursor).await
 }

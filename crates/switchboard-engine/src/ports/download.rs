@@ -26,7 +26,7 @@ pub struct StoredArtifact {
     pub media_type: String,
     /// Commits to read from, by where their bytes begin: sorted, the first at the start. How fine they are is the
     /// store's choice.
-    pub places: Arc<[Place]>,
+    pub positions: Arc<[ReadPosition]>,
 }
 
 /// What one update wrote to an artifact, or one part of that.
@@ -65,7 +65,7 @@ impl WrittenUpdate {
 
 /// Where to go on reading. What the numbers mean is the store's own affair, but `start` never is beyond what is read next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ReadPosition {
     pub at: u64,
     pub start: u64,
 }
@@ -81,10 +81,11 @@ impl StoredArtifact {
     pub fn cursor(&self, wanted: Range<u64>) -> ArtifactCursor {
         let from = self.range.start.saturating_add(wanted.start).min(self.range.end);
         let until = self.range.start.saturating_add(wanted.end).min(self.range.end);
-        let next = self.places.partition_point(|place| place.start <= from);
-        let place = self.places.get(next.saturating_sub(1)).copied().unwrap_or(Place { at: self.begun, start: 0 });
+        let next = self.positions.partition_point(|position| position.start <= from);
+        let position =
+            self.positions.get(next.saturating_sub(1)).copied().unwrap_or(ReadPosition { at: self.begun, start: 0 });
         let (artifact, version) = (self.artifact.clone(), self.version);
-        ArtifactCursor { key: self.key, artifact, begun: self.begun, version, place, from, until }
+        ArtifactCursor { key: self.key, artifact, begun: self.begun, version, position, from, until }
     }
 }
 
@@ -95,7 +96,7 @@ pub struct ArtifactCursor {
     pub artifact: ArtifactId,
     pub begun: u64,
     pub version: u64,
-    pub place: Place,
+    pub position: ReadPosition,
     /// The next byte, and the one after the last, among all the bytes of the artifact.
     pub from: u64,
     pub until: u64,

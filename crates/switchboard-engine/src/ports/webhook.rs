@@ -1,4 +1,4 @@
-//! How an update leaves the house. The address policy (no private targets) lives in the adapter.
+//! How an update leaves the engine. The address policy (no private targets) lives in the adapter.
 
 use bytes::Bytes;
 use switchboard_core::call::BoxFuture;

@@ -10,9 +10,9 @@ use super::backoff::backoff_ms;
 use super::claimed::Claimed;
 use super::coalesce::newest_state;
 use super::lanes::Finding;
-use super::letter::{Letter, delivery_id, encode, headers};
+use super::payload::{Payload, delivery_id, encode, headers};
 use super::whole_task::whole_task;
-use crate::house::{Counters, House};
+use crate::engine_state::{Counters, EngineState};
 use crate::ports::store::{Delivery, DeliveryOutcome, StoreError};
 use crate::ports::{WebhookAnswer, WebhookCall, WebhookError};
 
@@ -20,9 +20,14 @@ use crate::ports::{WebhookAnswer, WebhookCall, WebhookError};
 const PAGE_COMMITS: usize = 32;
 
 /// Posts what is due; a probe posts one update only, since others wait for what it finds out.
-pub(super) async fn deliver(house: &House, claimed: &Claimed, probe: bool, dice: u64) -> (DeliveryOutcome, Finding) {
+pub(super) async fn deliver(
+    engine: &EngineState,
+    claimed: &Claimed,
+    probe: bool,
+    dice: u64,
+) -> (DeliveryOutcome, Finding) {
     let mut trip = Trip {
-        house,
+        engine,
         claimed,
         delivered_seq: claimed.delivery.delivered_seq,
         posts_left: if probe { 1 } else { usize::MAX },
@@ -30,16 +35,16 @@ pub(super) async fn deliver(house: &House, claimed: &Claimed, probe: bool, dice:
     };
     let outcome = match trip.go().await {
         Ok(()) => DeliveryOutcome::Delivered { seq: trip.delivered_seq },
-        Err(Stop::Store(error)) => unreadable(house, &claimed.delivery, trip.delivered_seq, &error, dice),
+        Err(Stop::Store(error)) => unreadable(engine, &claimed.delivery, trip.delivered_seq, &error, dice),
         Err(Stop::Post(WebhookError::Failed(error))) => failed(&trip, error, dice),
         // The address will not become allowed by waiting.
-        Err(Stop::Post(WebhookError::Refused(error))) => parked(house, &claimed.delivery, trip.delivered_seq, error),
+        Err(Stop::Post(WebhookError::Refused(error))) => parked(engine, &claimed.delivery, trip.delivered_seq, error),
     };
     (outcome, trip.finding)
 }
 
 struct Trip<'a> {
-    house: &'a House,
+    engine: &'a EngineState,
     claimed: &'a Claimed,
     delivered_seq: u64,
     posts_left: usize,
@@ -61,9 +66,9 @@ impl Trip<'_> {
 
     /// Posts the task as it stands: changes that come together are one call.
     async fn post_task(&mut self) -> Result<(), Stop> {
-        let whole = whole_task(self.house, &self.claimed.delivery).await.map_err(Stop::Store)?;
+        let whole = whole_task(self.engine, &self.claimed.delivery).await.map_err(Stop::Store)?;
         match whole {
-            Some((seq, body)) if seq > self.delivered_seq => self.post(Letter { seq, skipped: 0, body }).await,
+            Some((seq, body)) if seq > self.delivered_seq => self.post(Payload { seq, skipped: 0, body }).await,
             // It is gone, and with it the reason to say anything; or all has been said.
             Some(_) | None => Ok(()),
         }
@@ -71,47 +76,47 @@ impl Trip<'_> {
 
     async fn post_updates(&mut self) -> Result<(), Stop> {
         let delivery = &self.claimed.delivery;
-        if let Some(letter) = newest_state(self.house, delivery).await.map_err(Stop::Store)? {
-            self.post(letter).await?;
+        if let Some(payload) = newest_state(self.engine, delivery).await.map_err(Stop::Store)? {
+            self.post(payload).await?;
         }
-        let page = self.house.store.log(delivery.task_key, self.delivered_seq, PAGE_COMMITS);
+        let page = self.engine.store.log(delivery.task_key, self.delivered_seq, PAGE_COMMITS);
         for commit in page.await.map_err(Stop::Store)?.commits {
             let events = &commit.events;
             for (seq, update) in updates(&delivery.task_id, &delivery.context_id, commit.first_seq, events) {
                 if seq <= self.delivered_seq {
                     continue;
                 }
-                if self.posts_left == 0 || !self.claimed.is_fresh(&self.house.limits) {
+                if self.posts_left == 0 || !self.claimed.is_fresh(&self.engine.limits) {
                     return Ok(());
                 }
-                self.post(Letter { seq, skipped: 0, body: encode(delivery.dialect, &update) }).await?;
+                self.post(Payload { seq, skipped: 0, body: encode(delivery.dialect, &update) }).await?;
             }
         }
         Ok(())
     }
 
-    async fn post(&mut self, letter: Letter) -> Result<(), Stop> {
+    async fn post(&mut self, payload: Payload) -> Result<(), Stop> {
         let Claimed { delivery, .. } = self.claimed;
         // The failures on record are those of the first update; the ones behind it have not been tried.
         let first = self.delivered_seq == delivery.delivered_seq;
         let attempt = if first { delivery.failures + 1 } else { 1 };
         self.posts_left -= 1;
-        let Letter { seq, skipped, .. } = letter;
+        let Payload { seq, skipped, .. } = payload;
         let delivery_id = delivery_id(delivery.task_id.as_str(), delivery.config.id.as_str(), seq);
         let call = WebhookCall {
             url: delivery.config.url.clone(),
-            headers: headers(delivery, &delivery_id, &letter, attempt),
+            headers: headers(delivery, &delivery_id, &payload, attempt),
             delivery_id,
-            body: letter.body,
+            body: payload.body,
         };
-        let patience = Duration::from_millis(u64::from(self.house.limits.delivery_timeout_ms));
-        let error = match tokio::time::timeout(patience, self.house.webhook.post(call)).await {
+        let patience = Duration::from_millis(u64::from(self.engine.limits.delivery_timeout_ms));
+        let error = match tokio::time::timeout(patience, self.engine.webhook.post(call)).await {
             Ok(Ok(WebhookAnswer { status: status @ 200..=299, .. })) => {
                 tracing::trace!(status, "a webhook took an update");
                 self.finding = Finding { answered: true, ..Finding::default() };
-                Counters::add(&self.house.counters.deliveries_made);
+                Counters::add(&self.engine.counters.deliveries_made);
                 Counters::add_many(
-                    &self.house.counters.deliveries_skipped,
+                    &self.engine.counters.deliveries_skipped,
                     usize::try_from(skipped).unwrap_or(usize::MAX),
                 );
                 self.delivered_seq = seq;
@@ -120,7 +125,7 @@ impl Trip<'_> {
             Ok(Ok(WebhookAnswer { status, retry_after_ms })) => {
                 if says_when_to_come_back(status) {
                     // A receiver may ask for a longer pause than ours, and not for one that has no end.
-                    let most_ms = self.house.limits.delivery_backoff_ms_max.into();
+                    let most_ms = self.engine.limits.delivery_backoff_ms_max.into();
                     self.finding.retry_after_ms = retry_after_ms.unwrap_or(0).min(most_ms);
                 }
                 let error = format!("the receiver answered {status}");
@@ -158,7 +163,7 @@ fn says_when_to_come_back(status: u16) -> bool {
 }
 
 fn unreadable(
-    house: &House,
+    engine: &EngineState,
     delivery: &Delivery,
     delivered_seq: u64,
     error: &StoreError,
@@ -166,26 +171,26 @@ fn unreadable(
 ) -> DeliveryOutcome {
     if *error == StoreError::Pruned {
         let error = "the updates that were not delivered are no longer kept".to_owned();
-        return parked(house, delivery, delivered_seq, error);
+        return parked(engine, delivery, delivered_seq, error);
     }
     if let StoreError::Damaged(_) = error {
-        // Waiting does not mend it. As a dead letter it is in the list, and can be redriven when the task is mended.
-        return parked(house, delivery, delivered_seq, "what is stored of the task is damaged".to_owned());
+        // Waiting does not mend it. As a dead payload it is in the list, and can be redriven when the task is mended.
+        return parked(engine, delivery, delivered_seq, "what is stored of the task is damaged".to_owned());
     }
     tracing::error!(task = %delivery.task_id, config = %delivery.config.id, ?error, "a delivery could not be read");
     DeliveryOutcome::Postponed { delivered_seq, wait_ms: backoff_ms(4, 500, 60_000, dice) }
 }
 
 fn failed(trip: &Trip<'_>, error: String, dice: u64) -> DeliveryOutcome {
-    let Trip { house, delivered_seq, .. } = *trip;
-    let (delivery, limits) = (&trip.claimed.delivery, &house.limits);
-    Counters::add(&house.counters.deliveries_failed);
+    let Trip { engine, delivered_seq, .. } = *trip;
+    let (delivery, limits) = (&trip.claimed.delivery, &engine.limits);
+    Counters::add(&engine.counters.deliveries_failed);
     // Whatever was delivered on the way starts the count anew.
     let failures = if delivered_seq > delivery.delivered_seq { 1 } else { delivery.failures + 1 };
     let (task, config) = (&delivery.task_id, &delivery.config.id);
     // After a jump of the wall clock the pauses between the attempts may have been none.
-    if failures >= limits.delivery_failures_max && !house.clock_is_held() {
-        return parked(house, delivery, delivered_seq, error);
+    if failures >= limits.delivery_failures_max && !engine.clock_is_held() {
+        return parked(engine, delivery, delivered_seq, error);
     }
     tracing::info!(%task, %config, failures, error, "a webhook failed and will be tried again");
     let wait_ms = backoff_ms(failures, limits.delivery_backoff_ms_min, limits.delivery_backoff_ms_max, dice);
@@ -193,8 +198,8 @@ fn failed(trip: &Trip<'_>, error: String, dice: u64) -> DeliveryOutcome {
     DeliveryOutcome::Retry { delivered_seq, wait_ms, error }
 }
 
-pub(super) fn parked(house: &House, delivery: &Delivery, delivered_seq: u64, error: String) -> DeliveryOutcome {
-    Counters::add(&house.counters.deliveries_parked);
+pub(super) fn parked(engine: &EngineState, delivery: &Delivery, delivered_seq: u64, error: String) -> DeliveryOutcome {
+    Counters::add(&engine.counters.deliveries_parked);
     let (task, config, failures) = (&delivery.task_id, &delivery.config.id, delivery.failures + 1);
     tracing::warn!(%task, %config, failures, error, "a webhook is given up on");
     DeliveryOutcome::Parked { delivered_seq, error }

@@ -13,9 +13,9 @@ use tokio::time::Instant;
 
 use super::claimed::Claimed;
 use super::deliver::{deliver, parked};
-use super::endpoint::Endpoint;
-use super::lanes::{Finding, Lanes, Place};
-use crate::house::{Counters, House};
+use super::endpoint::WebhookEndpoint;
+use super::lanes::{Disposition, Finding, Lanes};
+use crate::engine_state::{Counters, EngineState};
 use crate::id_hash::IdHash;
 use crate::ports::store::{Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome};
 use crate::supervisor::Kind;
@@ -29,10 +29,10 @@ const AFTER_FAILURE: Duration = Duration::from_millis(500);
 /// How often endpoints that need no remembering are forgotten.
 const TIDY: Duration = Duration::from_secs(1);
 
-pub(crate) async fn deliver_forever(house: Arc<House>) {
-    let (done, finished) = mpsc::channel(house.limits.deliveries_max.max(1));
+pub(crate) async fn deliver_forever(engine: Arc<EngineState>) {
+    let (done, finished) = mpsc::channel(engine.limits.deliveries_max.max(1));
     let dispatcher = Dispatcher {
-        house,
+        engine,
         in_hand: HashMap::default(),
         settled: Vec::new(),
         done,
@@ -45,7 +45,7 @@ pub(crate) async fn deliver_forever(house: Arc<House>) {
 }
 
 struct Dispatcher {
-    house: Arc<House>,
+    engine: Arc<EngineState>,
     /// Claimed by this process: under way, or waiting for a place.
     in_hand: HashMap<DeliveryKey, Held, IdHash>,
     /// What has ended or was put back, and is not recorded yet.
@@ -82,7 +82,7 @@ impl Held {
 /// A delivery that has ended, somehow.
 struct Finished {
     key: DeliveryKey,
-    endpoint: Endpoint,
+    endpoint: WebhookEndpoint,
     probe: bool,
     began: Instant,
     /// None if it was lost on the way; its claim then runs out.
@@ -111,7 +111,7 @@ impl Dispatcher {
             while let Ok(finished) = self.finished.try_recv() {
                 self.take_in(finished);
             }
-            let moved = self.lanes().advance(self.house.steady_now());
+            let moved = self.lanes().advance(self.engine.steady_now());
             for (endpoint, place) in moved {
                 self.act(endpoint, place);
             }
@@ -126,24 +126,24 @@ impl Dispatcher {
     }
 
     fn lanes(&self) -> MutexGuard<'_, Lanes<Claimed>> {
-        self.house.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.engine.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records what has ended and takes what is due, both in one go; says whether the store did its part.
     async fn settle_and_claim(&mut self) -> bool {
         let settled = std::mem::take(&mut self.settled);
-        let now = self.house.now();
+        let now = self.engine.now();
         let dues = settled.iter().filter_map(|(_, outcome)| wait_ms_of(outcome)).map(|wait_ms| now.plus_ms(wait_ms));
         self.soonest = self.soonest.into_iter().chain(dues).min();
-        let limits = &self.house.limits;
+        let limits = &self.engine.limits;
         let limit = if self.lanes().has_room() { CLAIM_BATCH } else { 0 };
         let settling =
-            async { if settled.is_empty() { Ok(()) } else { self.house.store.settle_deliveries(settled).await } };
+            async { if settled.is_empty() { Ok(()) } else { self.engine.store.settle_deliveries(settled).await } };
         let claiming = async {
             if limit == 0 {
                 return Ok(Vec::new());
             }
-            self.house.store.claim_deliveries(limit, Claimed::lasts_ms(limits)).await
+            self.engine.store.claim_deliveries(limit, Claimed::lasts_ms(limits)).await
         };
         let (settling, claiming) = tokio::join!(settling, claiming);
         if let Err(error) = &settling {
@@ -162,9 +162,9 @@ impl Dispatcher {
             self.offer(delivery);
         }
         if more {
-            self.house.deliveries_due.notify_one();
+            self.engine.deliveries_due.notify_one();
         } else if std::mem::take(&mut self.timer_fired) {
-            self.soonest = self.house.store.next_delivery_at().await.unwrap_or_default();
+            self.soonest = self.engine.store.next_delivery_at().await.unwrap_or_default();
         }
         settling.is_ok()
     }
@@ -174,43 +174,43 @@ impl Dispatcher {
             Entry::Occupied(mut held) => return held.get_mut().renew(&delivery),
             Entry::Vacant(place) => drop(place.insert(Held::of(&delivery))),
         }
-        let endpoint = Endpoint::of(&delivery.config.url);
+        let endpoint = WebhookEndpoint::of(&delivery.config.url);
         let claimed = Claimed { delivery, at: Instant::now() };
-        let place = self.lanes().offer(&endpoint, claimed, self.house.steady_now());
+        let place = self.lanes().offer(&endpoint, claimed, self.engine.steady_now());
         if let Some(place) = place {
             self.act(endpoint, place);
         }
     }
 
-    fn act(&mut self, endpoint: Endpoint, place: Place<Claimed>) {
+    fn act(&mut self, endpoint: WebhookEndpoint, place: Disposition<Claimed>) {
         match place {
-            Place::Start { item, probe } => self.start(endpoint, item, probe),
-            Place::Hold { item, due } => {
-                Counters::add(&self.house.counters.deliveries_held);
-                self.put_back(&item.delivery, due.ms_since(self.house.steady_now()));
+            Disposition::Start { item, probe } => self.start(endpoint, item, probe),
+            Disposition::Hold { item, due } => {
+                Counters::add(&self.engine.counters.deliveries_held);
+                self.put_back(&item.delivery, due.ms_since(self.engine.steady_now()));
             }
-            Place::GiveUp { item, .. } if self.house.clock_is_held() => {
-                Counters::add(&self.house.counters.deliveries_held);
-                self.put_back(&item.delivery, i64::from(self.house.limits.endpoint_probe_ms_max));
+            Disposition::GiveUp { item, .. } if self.engine.clock_is_held() => {
+                Counters::add(&self.engine.counters.deliveries_held);
+                self.put_back(&item.delivery, i64::from(self.engine.limits.endpoint_probe_ms_max));
             }
-            Place::GiveUp { item, down_since } => {
+            Disposition::GiveUp { item, down_since } => {
                 let delivery = item.delivery;
                 let since = down_since.to_rfc3339();
                 let error = format!("{endpoint} has not answered since {}", String::from_utf8_lossy(&since));
-                let outcome = parked(&self.house, &delivery, delivery.delivered_seq, error);
+                let outcome = parked(&self.engine, &delivery, delivery.delivered_seq, error);
                 self.settle(delivery.key, outcome);
             }
         }
     }
 
-    fn start(&mut self, endpoint: Endpoint, claimed: Claimed, probe: bool) {
+    fn start(&mut self, endpoint: WebhookEndpoint, claimed: Claimed, probe: bool) {
         let key = claimed.delivery.key;
         let finished =
             Finished { key, endpoint, probe, began: Instant::now(), outcome: None, finding: Finding::default() };
         let mut back = Return { done: self.done.clone(), finished: Some(finished) };
         let dice = dice((key, claimed.delivery.failures));
-        let courier = self.house.clone();
-        self.house.supervisor.spawn(Kind::Delivery, async move {
+        let courier = self.engine.clone();
+        self.engine.supervisor.spawn(Kind::Delivery, async move {
             let (outcome, finding) = if claimed.is_stale(&courier.limits) {
                 let delivered_seq = claimed.delivery.delivered_seq;
                 (DeliveryOutcome::Postponed { delivered_seq, wait_ms: 0 }, Finding::default())
@@ -227,7 +227,7 @@ impl Dispatcher {
     fn take_in(&mut self, finished: Finished) {
         let Finished { key, endpoint, probe, began, outcome, finding } = finished;
         let dice = dice((key, began.elapsed().subsec_nanos()));
-        self.lanes().finished(&endpoint, probe, finding, began.elapsed(), self.house.steady_now(), dice);
+        self.lanes().finished(&endpoint, probe, finding, began.elapsed(), self.engine.steady_now(), dice);
         match outcome {
             Some(outcome) => self.settle(key, outcome),
             None => drop(self.in_hand.remove(&key)),
@@ -247,15 +247,15 @@ impl Dispatcher {
     fn tidy(&mut self) {
         if self.tidied.elapsed() >= TIDY {
             self.tidied = Instant::now();
-            self.lanes().tidy(self.house.steady_now());
-            self.house.webhook.tidy();
+            self.lanes().tidy(self.engine.steady_now());
+            self.engine.webhook.tidy();
         }
     }
 
     /// Until something has ended, somebody says that something is due, or the next one is.
     async fn wait(&mut self) {
         let wait = match self.soonest {
-            Some(due) => Duration::from_millis(due.ms_since(self.house.now()).max(5).unsigned_abs()).min(IDLE),
+            Some(due) => Duration::from_millis(due.ms_since(self.engine.now()).max(5).unsigned_abs()).min(IDLE),
             None => IDLE,
         };
         let has_room = self.lanes().has_room();
@@ -266,7 +266,7 @@ impl Dispatcher {
                     self.take_in(finished);
                 }
             }
-            () = self.house.deliveries_due.notified(), if has_room => {}
+            () = self.engine.deliveries_due.notified(), if has_room => {}
             () = tokio::time::sleep(if has_room { wait } else { IDLE }) => self.timer_fired = true,
         }
     }

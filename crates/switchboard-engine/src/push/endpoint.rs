@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 /// `https://hooks.example:443`. What a URL says behind the port is often a secret, and is not part of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Endpoint(Arc<str>);
+pub struct WebhookEndpoint(Arc<str>);
 
-impl Endpoint {
+impl WebhookEndpoint {
     /// The endpoint of a URL. Webhooks were checked when they were registered; of anything else, whatever stands before
     /// the first slash.
     #[must_use]
@@ -31,7 +31,7 @@ impl Endpoint {
     }
 }
 
-impl fmt::Display for Endpoint {
+impl fmt::Display for WebhookEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -39,7 +39,7 @@ impl fmt::Display for Endpoint {
 
 #[cfg(test)]
 mod tests {
-    use super::Endpoint;
+    use super::WebhookEndpoint;
 
     #[test]
     fn one_place_has_one_name_and_no_secret() {
@@ -53,7 +53,7 @@ mod tests {
             ("https://user:secret@hooks.example/", "https://hooks.example:443"),
             ("no url at all/secret", "https://no url at all:443"),
         ] {
-            assert_eq!(Endpoint::of(url).as_str(), expected, "{url}");
+            assert_eq!(WebhookEndpoint::of(url).as_str(), expected, "{url}");
         }
     }
 }

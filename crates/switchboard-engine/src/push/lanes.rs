@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use switchboard_core::model::Timestamp;
 
-use super::endpoint::Endpoint;
+use super::endpoint::WebhookEndpoint;
 use super::health::{Admission, Failure, Health, Rules};
 
 /// What an endpoint gets whatever the others take.
@@ -31,11 +31,11 @@ pub(crate) struct Lanes<T> {
     places: usize,
     rules: Rules,
     down_ms_max: i64,
-    lanes: BTreeMap<Endpoint, Lane<T>>,
+    lanes: BTreeMap<WebhookEndpoint, Lane<T>>,
     under_way: usize,
     waiting: usize,
     /// The lanes in which somebody waits.
-    queued: BTreeSet<Endpoint>,
+    queued: BTreeSet<WebhookEndpoint>,
 }
 
 struct Lane<T> {
@@ -57,7 +57,7 @@ impl<T> Default for Lane<T> {
 
 /// What becomes of a delivery.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place<T> {
+pub(super) enum Disposition<T> {
     Start {
         item: T,
         probe: bool,
@@ -88,7 +88,7 @@ pub(super) struct Finding {
 /// How an endpoint does, for operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointHealth {
-    pub endpoint: Endpoint,
+    pub endpoint: WebhookEndpoint,
     /// Whether its deliveries wait for a probe to succeed.
     pub open: bool,
     pub failures: u32,
@@ -119,14 +119,14 @@ impl<T> Lanes<T> {
     }
 
     /// Takes a claimed delivery in; nothing comes back if it waits here.
-    pub(super) fn offer(&mut self, endpoint: &Endpoint, item: T, now: Timestamp) -> Option<Place<T>> {
+    pub(super) fn offer(&mut self, endpoint: &WebhookEndpoint, item: T, now: Timestamp) -> Option<Disposition<T>> {
         let (free, room) = (self.free(), self.places.div_ceil(2).saturating_sub(self.waiting));
         let lane = self.lanes.entry(endpoint.clone()).or_default();
         match lane.admit(free, now, &self.rules) {
             Some(probe) => {
                 lane.under_way += 1;
                 self.under_way += 1;
-                Some(Place::Start { item, probe })
+                Some(Disposition::Start { item, probe })
             }
             None if !lane.health.is_open() && lane.waiting.len() < room => {
                 lane.waiting.push_back(item);
@@ -141,7 +141,7 @@ impl<T> Lanes<T> {
     /// A delivery has ended.
     pub(super) fn finished(
         &mut self,
-        endpoint: &Endpoint,
+        endpoint: &WebhookEndpoint,
         probe: bool,
         finding: Finding,
         took: Duration,
@@ -169,7 +169,7 @@ impl<T> Lanes<T> {
     }
 
     /// Those that waited and need not any more, because there is room, or because their circuit has opened.
-    pub(super) fn advance(&mut self, now: Timestamp) -> Vec<(Endpoint, Place<T>)> {
+    pub(super) fn advance(&mut self, now: Timestamp) -> Vec<(WebhookEndpoint, Disposition<T>)> {
         let mut moved = Vec::new();
         let mut queued = std::mem::take(&mut self.queued);
         queued.retain(|endpoint| {
@@ -186,7 +186,7 @@ impl<T> Lanes<T> {
                     Some(probe) => {
                         lane.under_way += 1;
                         self.under_way += 1;
-                        Place::Start { item, probe }
+                        Disposition::Start { item, probe }
                     }
                     None => lane.turn_away(item, now, &self.rules, self.down_ms_max),
                 };
@@ -210,7 +210,7 @@ impl<T> Lanes<T> {
     }
 
     /// The next delivery to an endpoint is let through at once; to all of them, if none is named.
-    pub(super) fn probe_now(&mut self, endpoint: Option<&Endpoint>, now: Timestamp) {
+    pub(super) fn probe_now(&mut self, endpoint: Option<&WebhookEndpoint>, now: Timestamp) {
         for (_, lane) in self.lanes.iter_mut().filter(|(known, _)| endpoint.is_none_or(|one| one == *known)) {
             lane.health.probe_now(now);
             lane.held_until_micros = 0;
@@ -260,10 +260,10 @@ impl<T> Lane<T> {
         }
     }
 
-    fn turn_away(&mut self, item: T, now: Timestamp, rules: &Rules, down_ms_max: i64) -> Place<T> {
+    fn turn_away(&mut self, item: T, now: Timestamp, rules: &Rules, down_ms_max: i64) -> Disposition<T> {
         let down_since = self.health.down_since().filter(|_| self.health.is_open());
         if let Some(down_since) = down_since.filter(|since| now.ms_since(*since) > down_ms_max) {
-            return Place::GiveUp { item, down_since };
+            return Disposition::GiveUp { item, down_since };
         }
         let now_micros = now.as_ms().saturating_mul(1_000);
         let (earliest, pace) = match self.health.admission(now, rules) {
@@ -280,10 +280,10 @@ impl<T> Lane<T> {
             self.held_until_micros = earliest;
         }
         let due_ms = self.held_until_micros / 1_000 + 1;
-        Place::Hold { item, due: Timestamp::from_ms(due_ms) }
+        Disposition::Hold { item, due: Timestamp::from_ms(due_ms) }
     }
 
-    fn report(&self, endpoint: &Endpoint) -> EndpointHealth {
+    fn report(&self, endpoint: &WebhookEndpoint) -> EndpointHealth {
         EndpointHealth {
             endpoint: endpoint.clone(),
             open: self.health.is_open(),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{EndpointHealth, Finding, HOLD_MS_MAX, Lanes, Place, Rules, SICK_KEPT_MS};
-use crate::push::endpoint::Endpoint;
+use super::{Disposition, EndpointHealth, Finding, HOLD_MS_MAX, Lanes, Rules, SICK_KEPT_MS};
+use crate::push::endpoint::WebhookEndpoint;
 use switchboard_core::model::Timestamp;
 
 const RULES: Rules = Rules { failures_max: 3, probe_ms_min: 1_000, probe_ms_max: 60_000 };
@@ -17,8 +17,8 @@ fn at(ms: i64) -> Timestamp {
     Timestamp::from_ms(1_000_000 + ms)
 }
 
-fn endpoint(name: &str) -> Endpoint {
-    Endpoint::of(&format!("https://{name}.example/"))
+fn endpoint(name: &str) -> WebhookEndpoint {
+    WebhookEndpoint::of(&format!("https://{name}.example/"))
 }
 
 fn answered() -> Finding {
@@ -38,10 +38,10 @@ fn offer_many(lanes: &mut Lanes<u32>, name: &str, count: u32, ms: i64) -> (usize
     let mut sums = (0, 0, 0);
     for item in 0..count {
         match lanes.offer(&endpoint(name), item, at(ms)) {
-            Some(Place::Start { .. }) => sums.0 += 1,
+            Some(Disposition::Start { .. }) => sums.0 += 1,
             None => sums.1 += 1,
-            Some(Place::Hold { .. }) => sums.2 += 1,
-            Some(Place::GiveUp { .. }) => panic!("nothing was down for a day"),
+            Some(Disposition::Hold { .. }) => sums.2 += 1,
+            Some(Disposition::GiveUp { .. }) => panic!("nothing was down for a day"),
         }
     }
     sums
@@ -50,7 +50,7 @@ fn offer_many(lanes: &mut Lanes<u32>, name: &str, count: u32, ms: i64) -> (usize
 /// Opens the circuit of an endpoint at this time.
 fn break_down(lanes: &mut Lanes<u32>, name: &str, ms: i64) {
     for _ in 0..3 {
-        assert!(matches!(lanes.offer(&endpoint(name), 0, at(ms)), Some(Place::Start { probe: false, .. })));
+        assert!(matches!(lanes.offer(&endpoint(name), 0, at(ms)), Some(Disposition::Start { probe: false, .. })));
         end(lanes, name, false, failed(), ms);
     }
 }
@@ -73,10 +73,11 @@ fn who_waits_starts_in_order_as_soon_as_there_is_room() {
     assert_eq!(offer_many(&mut lanes, "busy", 4, 0), (2, 2, 0));
     assert!(lanes.advance(at(0)).is_empty());
     end(&mut lanes, "busy", false, answered(), 5);
-    let started = |moved: Vec<(Endpoint, Place<u32>)>| moved.into_iter().map(|(_, place)| place).collect::<Vec<_>>();
-    assert_eq!(started(lanes.advance(at(5))), [Place::Start { item: 2, probe: false }]);
+    let started =
+        |moved: Vec<(WebhookEndpoint, Disposition<u32>)>| moved.into_iter().map(|(_, place)| place).collect::<Vec<_>>();
+    assert_eq!(started(lanes.advance(at(5))), [Disposition::Start { item: 2, probe: false }]);
     end(&mut lanes, "busy", false, answered(), 6);
-    assert_eq!(started(lanes.advance(at(6))), [Place::Start { item: 3, probe: false }]);
+    assert_eq!(started(lanes.advance(at(6))), [Disposition::Start { item: 3, probe: false }]);
     assert!(lanes.advance(at(7)).is_empty());
 }
 
@@ -84,13 +85,13 @@ fn who_waits_starts_in_order_as_soon_as_there_is_room() {
 fn a_delivery_to_an_endpoint_that_is_down_waits_for_the_probe_and_one_probe_goes() {
     let mut lanes = lanes(8);
     break_down(&mut lanes, "sick", 0);
-    let Some(Place::Hold { due, .. }) = lanes.offer(&endpoint("sick"), 1, at(0)) else { panic!("it is down") };
+    let Some(Disposition::Hold { due, .. }) = lanes.offer(&endpoint("sick"), 1, at(0)) else { panic!("it is down") };
     assert!((500..=1_100).contains(&due.ms_since(at(0))), "{due:?}");
     assert_eq!(offer_many(&mut lanes, "healthy", 1, 0), (1, 0, 0), "others are not concerned");
-    assert_eq!(lanes.offer(&endpoint("sick"), 7, due), Some(Place::Start { item: 7, probe: true }));
-    assert!(matches!(lanes.offer(&endpoint("sick"), 8, due), Some(Place::Hold { .. })), "one at a time");
+    assert_eq!(lanes.offer(&endpoint("sick"), 7, due), Some(Disposition::Start { item: 7, probe: true }));
+    assert!(matches!(lanes.offer(&endpoint("sick"), 8, due), Some(Disposition::Hold { .. })), "one at a time");
     lanes.finished(&endpoint("sick"), true, answered(), Duration::from_millis(1), due, 0);
-    assert_eq!(lanes.offer(&endpoint("sick"), 8, due), Some(Place::Start { item: 8, probe: false }));
+    assert_eq!(lanes.offer(&endpoint("sick"), 8, due), Some(Disposition::Start { item: 8, probe: false }));
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn who_waits_for_an_endpoint_that_goes_down_is_put_back() {
     }
     let moved = lanes.advance(at(0));
     assert_eq!(moved.len(), 4);
-    assert!(moved.iter().all(|(_, place)| matches!(place, Place::Hold { .. })), "{moved:?}");
+    assert!(moved.iter().all(|(_, place)| matches!(place, Disposition::Hold { .. })), "{moved:?}");
     assert_eq!(lanes.report(10)[0].waiting, 0);
 }
 
@@ -112,7 +113,9 @@ fn those_held_come_up_again_one_after_the_other_within_bounds() {
     break_down(&mut lanes, "sick", 0);
     let mut dues: Vec<i64> = Vec::new();
     for item in 0..100_000 {
-        let Some(Place::Hold { due, .. }) = lanes.offer(&endpoint("sick"), item, at(0)) else { panic!("it is down") };
+        let Some(Disposition::Hold { due, .. }) = lanes.offer(&endpoint("sick"), item, at(0)) else {
+            panic!("it is down")
+        };
         dues.push(due.ms_since(at(0)));
     }
     assert!(dues.iter().all(|due| (500..=1_001 + HOLD_MS_MAX).contains(due)));
@@ -126,9 +129,9 @@ fn an_endpoint_that_is_down_for_too_long_is_given_up_on() {
     let mut lanes = lanes(8);
     break_down(&mut lanes, "sick", 0);
     end(&mut lanes, "sick", true, failed(), DAY_MS);
-    assert!(matches!(lanes.offer(&endpoint("sick"), 1, at(DAY_MS)), Some(Place::Hold { .. })));
+    assert!(matches!(lanes.offer(&endpoint("sick"), 1, at(DAY_MS)), Some(Disposition::Hold { .. })));
     let later = DAY_MS + 1;
-    assert_eq!(lanes.offer(&endpoint("sick"), 1, at(later)), Some(Place::GiveUp { item: 1, down_since: at(0) }));
+    assert_eq!(lanes.offer(&endpoint("sick"), 1, at(later)), Some(Disposition::GiveUp { item: 1, down_since: at(0) }));
 }
 
 #[test]
@@ -136,9 +139,9 @@ fn an_operator_can_have_a_probe_now() {
     let mut lanes = lanes(8);
     break_down(&mut lanes, "sick", 0);
     lanes.probe_now(Some(&endpoint("other")), at(1));
-    assert!(matches!(lanes.offer(&endpoint("sick"), 1, at(1)), Some(Place::Hold { .. })));
+    assert!(matches!(lanes.offer(&endpoint("sick"), 1, at(1)), Some(Disposition::Hold { .. })));
     lanes.probe_now(Some(&endpoint("sick")), at(1));
-    assert_eq!(lanes.offer(&endpoint("sick"), 1, at(1)), Some(Place::Start { item: 1, probe: true }));
+    assert_eq!(lanes.offer(&endpoint("sick"), 1, at(1)), Some(Disposition::Start { item: 1, probe: true }));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Posting updates to webhooks. Each (task, config) has a cursor in the store, marked due by the commit itself. A loop
 //! (`dispatch`) takes what is due, `lanes` says which endpoint may be called now (`health` whether it is up), `deliver`
-//! posts each `letter` in order, and the cursor moves. A receiver that fails is tried again later and never holds up a
+//! posts each `payload` in order, and the cursor moves. A receiver that fails is tried again later and never holds up a
 //! run, a stream or another receiver. `outbox` is what an operator sees of it.
 
 mod backoff;
@@ -11,8 +11,8 @@ mod dispatch;
 mod endpoint;
 mod health;
 mod lanes;
-mod letter;
 mod outbox;
+mod payload;
 mod registering;
 mod whole_task;
 
@@ -20,7 +20,7 @@ use std::sync::Mutex;
 
 use crate::limits::Limits;
 
-pub use endpoint::Endpoint;
+pub use endpoint::WebhookEndpoint;
 pub use lanes::EndpointHealth;
 pub use outbox::{Changed, NextUpdate, OutboxDesk, OutboxDetail, OutboxFilter, OutboxList};
 

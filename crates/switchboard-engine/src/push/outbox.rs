@@ -7,10 +7,10 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::updates;
 use switchboard_core::model::{PushBody, Update};
 
-use super::endpoint::Endpoint;
+use super::endpoint::WebhookEndpoint;
 use super::lanes::EndpointHealth;
-use super::letter::delivery_id;
-use crate::house::{Counters, House};
+use super::payload::delivery_id;
+use crate::engine_state::{Counters, EngineState};
 use crate::ports::outbox::{OutboxEntry, OutboxQuery, OutboxState};
 use crate::ports::store::{DeliveryKey, StoreError};
 
@@ -22,14 +22,14 @@ const ENDPOINTS_SHOWN_MAX: usize = 100;
 /// See [`Engine::outbox`](crate::Engine::outbox).
 #[derive(Clone)]
 pub struct OutboxDesk {
-    house: Arc<House>,
+    engine: Arc<EngineState>,
 }
 
 /// Which deliveries a list shows.
 #[derive(Clone, Debug, Default)]
 pub struct OutboxFilter {
     pub state: Option<OutboxState>,
-    pub endpoint: Option<Endpoint>,
+    pub endpoint: Option<WebhookEndpoint>,
 }
 
 /// One page. It may be short, even empty, while more follows: a bounded number of deliveries is looked at for it.
@@ -70,8 +70,8 @@ pub struct Changed {
 }
 
 impl OutboxDesk {
-    pub(crate) fn new(house: Arc<House>) -> Self {
-        Self { house }
+    pub(crate) fn new(engine: Arc<EngineState>) -> Self {
+        Self { engine }
     }
 
     /// # Errors
@@ -83,23 +83,23 @@ impl OutboxDesk {
         limit: usize,
     ) -> Result<OutboxList, ProtocolError> {
         let query = OutboxQuery { state: filter.state, after, limit };
-        let page = self.house.store.outbox().page(query).await.map_err(|error| self.failed(&error))?;
+        let page = self.engine.store.outbox().page(query).await.map_err(|error| self.failed(&error))?;
         let mut entries = page.entries;
         if let Some(endpoint) = &filter.endpoint {
-            entries.retain(|entry| Endpoint::of(&entry.url) == *endpoint);
+            entries.retain(|entry| WebhookEndpoint::of(&entry.url) == *endpoint);
         }
         Ok(OutboxList { entries, next: page.next })
     }
 
     /// One delivery, unless it has nothing left to deliver.
     pub async fn show(&self, key: DeliveryKey) -> Result<Option<OutboxDetail>, ProtocolError> {
-        let found = self.house.store.outbox().find(key).await.map_err(|error| self.failed(&error))?;
+        let found = self.engine.store.outbox().find(key).await.map_err(|error| self.failed(&error))?;
         let Some(entry) = found else { return Ok(None) };
         if entry.dialect.rules().push_body == PushBody::Task {
             let next = NextUpdate::new(&entry, entry.task_seq, "task");
             return Ok(Some(OutboxDetail { entry, next: Some(next) }));
         }
-        let next = match self.house.store.log(entry.task_key, entry.delivered_seq, 1).await {
+        let next = match self.engine.store.log(entry.task_key, entry.delivered_seq, 1).await {
             Ok(page) => page.commits.into_iter().next().and_then(|commit| {
                 // The context is not shown, so any will do.
                 let context_id = "".into();
@@ -124,17 +124,17 @@ impl OutboxDesk {
     /// Makes one delivery due now, be it given up on or waiting for its next attempt, and lets it through even to an
     /// endpoint that is down. False if there is none like that.
     pub async fn redrive(&self, key: DeliveryKey) -> Result<bool, ProtocolError> {
-        let found = self.house.store.outbox().find(key).await.map_err(|error| self.failed(&error))?;
+        let found = self.engine.store.outbox().find(key).await.map_err(|error| self.failed(&error))?;
         let Some(entry) = found else { return Ok(false) };
         let redriven = self.redrive_keys(vec![key]).await?;
-        self.probe_now(Some(&Endpoint::of(&entry.url)));
+        self.probe_now(Some(&WebhookEndpoint::of(&entry.url)));
         Ok(redriven == 1)
     }
 
     /// As [`OutboxDesk::redrive`], for the dead letters of one endpoint or of all.
     pub async fn redrive_dead(
         &self,
-        endpoint: Option<Endpoint>,
+        endpoint: Option<WebhookEndpoint>,
         after: Option<DeliveryKey>,
     ) -> Result<Changed, ProtocolError> {
         let (keys, next) = self.dead(endpoint.clone(), after).await?;
@@ -143,8 +143,8 @@ impl OutboxDesk {
         Ok(Changed { changed, next })
     }
 
-    /// Drops what a dead letter still had to deliver. The webhook stays, for what its task says later. False if there
-    /// is no dead letter like that.
+    /// Drops what a dead payload still had to deliver. The webhook stays, for what its task says later. False if there
+    /// is no dead payload like that.
     pub async fn purge(&self, key: DeliveryKey) -> Result<bool, ProtocolError> {
         Ok(self.purge_keys(vec![key]).await? == 1)
     }
@@ -152,7 +152,7 @@ impl OutboxDesk {
     /// As [`OutboxDesk::purge`], for the dead letters of one endpoint or of all.
     pub async fn purge_dead(
         &self,
-        endpoint: Option<Endpoint>,
+        endpoint: Option<WebhookEndpoint>,
         after: Option<DeliveryKey>,
     ) -> Result<Changed, ProtocolError> {
         let (keys, next) = self.dead(endpoint, after).await?;
@@ -162,19 +162,19 @@ impl OutboxDesk {
     /// How endpoints do that are called now or have failed lately; those that are down first.
     #[must_use]
     pub fn endpoints(&self) -> Vec<EndpointHealth> {
-        self.house.lanes.lock().unwrap_or_else(PoisonError::into_inner).report(ENDPOINTS_SHOWN_MAX)
+        self.engine.lanes.lock().unwrap_or_else(PoisonError::into_inner).report(ENDPOINTS_SHOWN_MAX)
     }
 
     /// Deliveries under way, and endpoints that are down.
     #[must_use]
     pub fn gauges(&self) -> (usize, usize) {
-        let lanes = self.house.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let lanes = self.engine.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         (lanes.under_way(), lanes.open_circuits())
     }
 
     async fn dead(
         &self,
-        endpoint: Option<Endpoint>,
+        endpoint: Option<WebhookEndpoint>,
         after: Option<DeliveryKey>,
     ) -> Result<(Vec<DeliveryKey>, Option<DeliveryKey>), ProtocolError> {
         let filter = OutboxFilter { state: Some(OutboxState::Dead), endpoint };
@@ -183,24 +183,24 @@ impl OutboxDesk {
     }
 
     async fn redrive_keys(&self, keys: Vec<DeliveryKey>) -> Result<usize, ProtocolError> {
-        let redriven = self.house.store.outbox().redrive(keys).await.map_err(|error| self.failed(&error))?;
-        Counters::add_many(&self.house.counters.deliveries_redriven, redriven);
+        let redriven = self.engine.store.outbox().redrive(keys).await.map_err(|error| self.failed(&error))?;
+        Counters::add_many(&self.engine.counters.deliveries_redriven, redriven);
         Ok(redriven)
     }
 
     async fn purge_keys(&self, keys: Vec<DeliveryKey>) -> Result<usize, ProtocolError> {
-        let purged = self.house.store.outbox().purge(keys).await.map_err(|error| self.failed(&error))?;
-        Counters::add_many(&self.house.counters.deliveries_purged, purged);
+        let purged = self.engine.store.outbox().purge(keys).await.map_err(|error| self.failed(&error))?;
+        Counters::add_many(&self.engine.counters.deliveries_purged, purged);
         Ok(purged)
     }
 
-    fn probe_now(&self, endpoint: Option<&Endpoint>) {
-        let now = self.house.steady_now();
-        self.house.lanes.lock().unwrap_or_else(PoisonError::into_inner).probe_now(endpoint, now);
-        self.house.deliveries_due.notify_one();
+    fn probe_now(&self, endpoint: Option<&WebhookEndpoint>) {
+        let now = self.engine.steady_now();
+        self.engine.lanes.lock().unwrap_or_else(PoisonError::into_inner).probe_now(endpoint, now);
+        self.engine.deliveries_due.notify_one();
     }
 
     fn failed(&self, error: &StoreError) -> ProtocolError {
-        self.house.store_failed(error)
+        self.engine.store_failed(error)
     }
 }

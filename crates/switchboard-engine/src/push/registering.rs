@@ -2,7 +2,7 @@
 
 use switchboard_core::model::{AuthenticationInfo, PushConfig};
 
-use super::Endpoint;
+use super::WebhookEndpoint;
 use crate::ports::store::PushChange;
 
 /// The changes that put a config beside the ones a task has; one of the same id is replaced. Refused with a sentence if
@@ -24,7 +24,7 @@ pub(crate) fn put_config(configs: &[PushConfig], mut put: PushChange, max: u32) 
 /// stays as it was. Secrets were given for one receiver. They do not follow a config that moves to another host, or a
 /// caller who cannot read them could have them sent to an address of its own.
 fn keep_secrets(known: &PushConfig, update: &mut PushConfig) {
-    if Endpoint::of(&known.url) != Endpoint::of(&update.url) {
+    if WebhookEndpoint::of(&known.url) != WebhookEndpoint::of(&update.url) {
         return;
     }
     if update.token.is_none() {

@@ -266,7 +266,7 @@ pub struct AgentSource {
     traits: Traits,
     runs: Arc<RunCounters>,
     /// One for each run that may be at work at once, if that is limited.
-    places: Option<Arc<Semaphore>>,
+    slots: Option<Arc<Semaphore>>,
 }
 
 // The agent itself has nothing to show: it is behind closures.
@@ -335,12 +335,12 @@ impl AgentSource {
     }
 
     fn new(start: Start, clean_up: CleanUp, traits: Traits) -> Self {
-        let places = traits.runs_max.map(|max| Arc::new(Semaphore::new(max.clamp(1, Semaphore::MAX_PERMITS))));
-        Self { start, clean_up, traits, runs: Arc::default(), places }
+        let slots = traits.runs_max.map(|max| Arc::new(Semaphore::new(max.clamp(1, Semaphore::MAX_PERMITS))));
+        Self { start, clean_up, traits, runs: Arc::default(), slots }
     }
 
-    pub(crate) fn places(&self) -> Option<&Arc<Semaphore>> {
-        self.places.as_ref()
+    pub(crate) fn slots(&self) -> Option<&Arc<Semaphore>> {
+        self.slots.as_ref()
     }
 
     pub(crate) fn start(&self, turn: Turn) -> AgentFuture {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::{Message, Task, TaskId, TaskView, conversation};
 
+use crate::engine_state::{EngineState, Registered};
 use crate::escaped::Escaped;
-use crate::house::{House, Registered};
 use crate::ports::store::{ListQuery, Scope, StoredTask};
 
 /// What a turn knows beside its message and its task.
@@ -18,7 +18,7 @@ pub(crate) struct Background {
     pub(crate) context: Vec<Arc<Message>>,
 }
 
-impl House {
+impl EngineState {
     /// The background of a stored record's current turn.
     pub(crate) async fn background(&self, agent: &Registered, scope: &Scope, stored: &StoredTask) -> Background {
         match stored.folded.open_turns.first() {

@@ -10,11 +10,11 @@ use switchboard_core::model::{Message, Part, Role, TIMED_OUT, Task, Timestamp};
 
 use super::RunEnd;
 use crate::commit::{Record, WriteError};
+use crate::engine_state::{EngineState, Registered};
 use crate::escaped::Escaped;
-use crate::house::{House, Registered};
 use crate::ports::store::{Scope, StoredHead, StoredTask};
 
-impl House {
+impl EngineState {
     /// When a task must be over, its pauses included; none if it may pause for as long as it likes.
     fn ends_at(&self, agent: &Registered, task: &Task) -> Option<Timestamp> {
         if !task.dialect.rules().limits_pauses || !task.state().is_interrupted() {
@@ -50,12 +50,12 @@ impl House {
 }
 
 /// Waits until the time of a paused task is over and fails it, unless it goes on or ends meanwhile.
-pub(super) async fn end_pause_in_time(house: Arc<House>, agent: Arc<Registered>, record: Arc<Record>) {
-    let Ok(Some(stored)) = house.stored_task(&record.scope, &record.id).await else { return };
-    let Some(ends_at) = house.ends_at(&agent, &stored.folded.task) else { return };
-    let left_ms = ends_at.ms_since(house.now());
+pub(super) async fn end_pause_in_time(engine: Arc<EngineState>, agent: Arc<Registered>, record: Arc<Record>) {
+    let Ok(Some(stored)) = engine.stored_task(&record.scope, &record.id).await else { return };
+    let Some(ends_at) = engine.ends_at(&agent, &stored.folded.task) else { return };
+    let left_ms = ends_at.ms_since(engine.now());
     tokio::time::sleep(Duration::from_millis(u64::try_from(left_ms).unwrap_or_default())).await;
-    if let Err(error) = house.end_pause(&record.scope, &stored).await {
+    if let Err(error) = engine.end_pause(&record.scope, &stored).await {
         tracing::warn!(task = %Escaped::new(record.id.as_str()), ?error, "a task that waited too long for an answer could not be ended");
     }
 }

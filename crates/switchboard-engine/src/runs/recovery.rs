@@ -10,7 +10,7 @@ use switchboard_core::model::{Message, Part, Role, TIMED_OUT, TaskState, Timesta
 use super::registry::HeldRun;
 use super::{Backoff, Begun, Recovery, Run, RunCounters, RunEnd, RunStart};
 use crate::commit::{Record, WriteError};
-use crate::house::{House, Registered};
+use crate::engine_state::{EngineState, Registered};
 use crate::limits::Limits;
 use crate::ports::store::{Release, StoreError};
 
@@ -23,40 +23,40 @@ pub(super) struct Claimed {
 
 /// Takes up a run that this process has claimed, at `claimed_at` or later; a lease comes back if its time has not come.
 pub(super) async fn take_up(
-    house: &Arc<House>,
+    engine: &Arc<EngineState>,
     claimed: Claimed,
     claimed_at: Timestamp,
 ) -> Result<Option<Release>, StoreError> {
     let Claimed { record, interrupted } = claimed;
     let (fence, attempt) = record.with_head(|head| (head.fence, head.attempt));
-    let Some(key) = record.key().filter(|key| !house.runs.is_at_work(*key, fence)) else { return Ok(None) };
-    let Some(agent) = house.agents.get(&record.scope.agent).cloned() else { return Ok(None) };
-    let Some(stored) = house.stored_task(&record.scope, &record.id).await? else { return Ok(None) };
+    let Some(key) = record.key().filter(|key| !engine.runs.is_at_work(*key, fence)) else { return Ok(None) };
+    let Some(agent) = engine.agents.get(&record.scope.agent).cloned() else { return Ok(None) };
+    let Some(stored) = engine.stored_task(&record.scope, &record.id).await? else { return Ok(None) };
     if stored.head.fence != fence {
         // Claimed again by somebody else while this process stood still: that fence is not ours to run under.
         return Ok(None);
     }
     let Some(inbound) = stored.folded.open_turns.first().cloned() else { return Ok(None) };
     if let Some(checkpoint) = &stored.folded.checkpoint {
-        let at_most = Duration::from_millis(u64::from(house.limits.clean_up_ms_max));
+        let at_most = Duration::from_millis(u64::from(engine.limits.clean_up_ms_max));
         if tokio::time::timeout(at_most, agent.source.clean_up_after(checkpoint.clone())).await.is_err() {
             tracing::warn!(task = %record.id, agent = %agent.name, "clearing away after a dead run took too long");
         }
     }
     let policy = &agent.source.traits().recovery;
-    match judge(&stored.head, interrupted, policy, &house.limits, house.now()) {
+    match judge(&stored.head, interrupted, policy, &engine.limits, engine.now()) {
         Verdict::Run => {
             agent.source.runs().recover();
             tracing::debug!(task = %record.id, agent = %agent.name, attempt, "run taken up again");
-            let background = house.background(&agent, &record.scope, &stored).await;
+            let background = engine.background(&agent, &record.scope, &stored).await;
             let from = RunStart { begun: Begun::NotYet, leased_at: claimed_at, interrupted: true };
-            if let Some(run) = Run::begin(house.clone(), agent, record, &stored, background, from) {
+            if let Some(run) = Run::begin(engine.clone(), agent, record, &stored, background, from) {
                 run.spawn();
             }
             Ok(None)
         }
         Verdict::End(end) => {
-            end_claimed(house, &record, inbound, end, agent.source.runs(), RunEnd::Interrupted).await;
+            end_claimed(engine, &record, inbound, end, agent.source.runs(), RunEnd::Interrupted).await;
             Ok(None)
         }
         Verdict::Wait { ms } => {
@@ -68,7 +68,7 @@ pub(super) async fn take_up(
 
 /// Ends a run that this process has claimed and that is not to be run. `failed` is how it counts if nothing else is said.
 pub(super) async fn end_claimed(
-    house: &House,
+    engine: &EngineState,
     record: &Record,
     inbound: Arc<Inbound>,
     end: End,
@@ -78,7 +78,7 @@ pub(super) async fn end_claimed(
     let how = end.how(failed);
     let fence = record.with_head(|head| head.fence);
     runs.recover();
-    if let Err(error) = end_turn(house, record, fence, inbound, end, how).await {
+    if let Err(error) = end_turn(engine, record, fence, inbound, end, how).await {
         tracing::warn!(task = %record.id, ?error, "an interrupted run could not be ended");
     } else {
         runs.end_unstarted(how);
@@ -87,14 +87,14 @@ pub(super) async fn end_claimed(
 
 /// Gives back what this process still held when it was told to stop. A run that may not be started twice and was cut off
 /// has failed; the others go on in the next process, where this is no attempt more.
-pub(crate) async fn give_back(house: &House, held: Vec<HeldRun>) {
+pub(crate) async fn give_back(engine: &EngineState, held: Vec<HeldRun>) {
     let mut released = Vec::with_capacity(held.len());
     for HeldRun { key, fence, record, begun } in held {
-        let agent = house.agents.get(&record.scope.agent);
+        let agent = engine.agents.get(&record.scope.agent);
         let how = match agent.map(|agent: &Arc<Registered>| &agent.source.traits().recovery) {
             // If it cannot be ended now, its lease stays, and whoever finds that void will end it.
             Some(Recovery::Fail { reason }) if begun => {
-                fail_cut_off(house, &record, fence, reason).await;
+                fail_cut_off(engine, &record, fence, reason).await;
                 RunEnd::Interrupted
             }
             Some(_) | None => {
@@ -109,25 +109,25 @@ pub(crate) async fn give_back(house: &House, held: Vec<HeldRun>) {
     if released.is_empty() {
         return;
     }
-    if let Err(error) = house.store.release_leases(released).await {
+    if let Err(error) = engine.store.release_leases(released).await {
         tracing::warn!(?error, "leases could not be released; they run out by themselves");
     }
 }
 
-async fn fail_cut_off(house: &House, record: &Record, fence: u64, reason: &str) {
-    let inbound = match house.stored_task(&record.scope, &record.id).await {
+async fn fail_cut_off(engine: &EngineState, record: &Record, fence: u64, reason: &str) {
+    let inbound = match engine.stored_task(&record.scope, &record.id).await {
         Ok(stored) => stored.and_then(|stored| stored.folded.open_turns.first().cloned()),
         Err(_) => None,
     };
     let Some(inbound) = inbound else { return };
     let end = End::Failed(reason.to_owned());
-    if let Err(error) = end_turn(house, record, fence, inbound, end, RunEnd::Interrupted).await {
+    if let Err(error) = end_turn(engine, record, fence, inbound, end, RunEnd::Interrupted).await {
         tracing::warn!(task = %record.id, ?error, "a run that was cut off could not be failed");
     }
 }
 
 async fn end_turn(
-    house: &House,
+    engine: &EngineState,
     record: &Record,
     fence: u64,
     inbound: Arc<Inbound>,
@@ -138,14 +138,14 @@ async fn end_turn(
         End::Canceled => TurnEnd::Returned,
         End::Failed(reason) => {
             record.fails_by(how.word());
-            let mut message = Message::new(Role::Agent, house.uuid(), vec![Part::text(reason)]);
+            let mut message = Message::new(Role::Agent, engine.uuid(), vec![Part::text(reason)]);
             message.context_id = Some(record.context_id.clone());
             message.task_id = Some(record.id.clone());
             TurnEnd::Failed { message: Some(Arc::new(message)) }
         }
     };
     let command = Command::Run { fence, inbound, command: RunCommand::EndTurn(end) };
-    house.write(record, command).await.map(drop)
+    engine.write(record, command).await.map(drop)
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -24,7 +24,7 @@ struct Entry {
     /// Drops the run where it stands: its lease is lost.
     lost: CancellationToken,
     begun: Arc<AtomicBool>,
-    entered: Instant,
+    since: Instant,
 }
 
 impl Entry {
@@ -46,12 +46,12 @@ pub(crate) struct HeldRun {
 
 impl RunRegistry {
     /// Enters a run until the guard is dropped. One whose task is at work under a later fence has come too late to be found.
-    pub(crate) fn enter(&self, record: Arc<Record>, key: TaskKey, fence: u64, cancel: CancellationToken) -> Guard {
+    pub(crate) fn register(&self, record: Arc<Record>, key: TaskKey, fence: u64, cancel: CancellationToken) -> Guard {
         let (lost, begun) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
         let mut runs = self.lock();
         if runs.get(&key).is_none_or(|entry| entry.fence <= fence) {
             let entry =
-                Entry { fence, record, cancel, lost: lost.clone(), begun: begun.clone(), entered: Instant::now() };
+                Entry { fence, record, cancel, lost: lost.clone(), begun: begun.clone(), since: Instant::now() };
             runs.insert(key, entry);
         }
         drop(runs);
@@ -100,7 +100,7 @@ impl RunRegistry {
     }
 
     /// Drops those of the `held` runs whose lease is gone; their writes would be fenced off anyway. A later run of the
-    /// same task that has entered meanwhile holds a lease of its own, and one that has ended its turn meanwhile needs
+    /// same task that was registered meanwhile holds a lease of its own, and one that has ended its turn meanwhile needs
     /// none.
     pub(crate) fn drop_lost(&self, held: &[(TaskKey, u64)], lost: &[TaskKey]) {
         if lost.is_empty() {
@@ -120,7 +120,7 @@ impl RunRegistry {
         let runs = self.lock();
         let waiting = runs.values().filter(|entry| !entry.begun.load(Ordering::Relaxed));
         let (count, oldest) = waiting.fold((0, None), |(count, oldest): (usize, Option<Instant>), entry| {
-            (count + 1, Some(oldest.map_or(entry.entered, |oldest| oldest.min(entry.entered))))
+            (count + 1, Some(oldest.map_or(entry.since, |oldest| oldest.min(entry.since))))
         });
         (count, oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed()))
     }
@@ -158,7 +158,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         let mut runs = self.registry.lock();
-        // A later run of the same task may have entered meanwhile.
+        // A later run of the same task may have since meanwhile.
         if runs.get(&self.key).is_some_and(|entry| entry.fence == self.fence) {
             runs.remove(&self.key);
         }

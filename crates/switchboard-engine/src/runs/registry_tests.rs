@@ -20,19 +20,19 @@ fn record(key: TaskKey, fence: u64, running: bool) -> Arc<Record> {
     Arc::new(Record::stored(StoredHead { key, scope, head: head.into() }))
 }
 
-fn enter(runs: &RunRegistry, key: TaskKey, fence: u64) -> (Guard, CancellationToken) {
+fn register(runs: &RunRegistry, key: TaskKey, fence: u64) -> (Guard, CancellationToken) {
     let cancel = CancellationToken::new();
-    (runs.enter(record(key, fence, true), key, fence, cancel.clone()), cancel)
+    (runs.register(record(key, fence, true), key, fence, cancel.clone()), cancel)
 }
 
 #[test]
 fn a_run_that_lost_its_lease_is_dropped_and_its_successor_is_not() {
     let runs = RunRegistry::default();
-    let (first, _) = enter(&runs, KEY, 1);
+    let (first, _) = register(&runs, KEY, 1);
     let held = runs.held();
     assert_eq!(held, [(KEY, 1)]);
     // While the store was asked about the first run, the task's next turn began.
-    let (second, _) = enter(&runs, KEY, 2);
+    let (second, _) = register(&runs, KEY, 2);
     runs.drop_lost(&held, &[KEY]);
     assert!(!second.lost().is_cancelled());
     drop(first);
@@ -46,8 +46,8 @@ fn a_run_that_lost_its_lease_is_dropped_and_its_successor_is_not() {
 #[test]
 fn a_run_that_comes_after_its_successor_does_not_take_its_place() {
     let runs = RunRegistry::default();
-    let (successor, cancel) = enter(&runs, KEY, 2);
-    let (late, late_cancel) = enter(&runs, KEY, 1);
+    let (successor, cancel) = register(&runs, KEY, 2);
+    let (late, late_cancel) = register(&runs, KEY, 1);
     assert_eq!(runs.held(), [(KEY, 2)]);
     runs.cancel(KEY);
     assert_eq!((cancel.is_cancelled(), late_cancel.is_cancelled()), (true, false));
@@ -60,7 +60,7 @@ fn a_run_that_comes_after_its_successor_does_not_take_its_place() {
 #[test]
 fn a_run_that_has_ended_its_turn_holds_no_lease_and_loses_none() {
     let runs = RunRegistry::default();
-    let tidying = runs.enter(record(KEY, 1, false), KEY, 1, CancellationToken::new());
+    let tidying = runs.register(record(KEY, 1, false), KEY, 1, CancellationToken::new());
     assert_eq!((runs.held(), runs.len()), (vec![], 1));
     runs.drop_lost(&[(KEY, 1)], &[KEY]);
     assert!(!tidying.lost().is_cancelled());
@@ -69,8 +69,8 @@ fn a_run_that_has_ended_its_turn_holds_no_lease_and_loses_none() {
 #[test]
 fn a_cancel_finds_the_run_of_its_task_only() {
     let runs = RunRegistry::default();
-    let (guard, one) = enter(&runs, KEY, 1);
-    let (_other, other) = enter(&runs, TaskKey(8), 1);
+    let (guard, one) = register(&runs, KEY, 1);
+    let (_other, other) = register(&runs, TaskKey(8), 1);
     assert!(!runs.cancel(TaskKey(9)));
     assert!(runs.cancel(KEY));
     assert_eq!((one.is_cancelled(), other.is_cancelled()), (true, false));

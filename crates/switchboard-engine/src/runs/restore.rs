@@ -88,10 +88,10 @@ impl Turn {
     /// Commits with visible events above `after_seq`, at most so many.
     async fn read_log(&self, after_seq: u64, commits_max: usize) -> Result<Vec<LoggedCommit>, TurnError> {
         let Some(key) = self.record().key() else { return Ok(Vec::new()) };
-        match self.house().store.log(key, after_seq, commits_max).await {
+        match self.engine().store.log(key, after_seq, commits_max).await {
             Ok(page) => Ok(page.commits),
             Err(error) => {
-                let _ = self.house().store_failed(&error);
+                let _ = self.engine().store_failed(&error);
                 self.note_unwritten();
                 Err(TurnError::Unavailable)
             }

@@ -7,12 +7,12 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Json, Timestamp};
 
 use super::Traits;
-use crate::house::{House, Registered};
+use crate::engine_state::{EngineState, Registered};
 
 /// The key in a request's metadata by which a call asks for its own limit, in whole seconds.
 pub(crate) const ASK_KEY: &str = "switchboard.runTimeoutSeconds";
 
-impl House {
+impl EngineState {
     /// How long a run for a request with this metadata may take, beginning now.
     pub(crate) fn run_max(
         &self,

@@ -14,14 +14,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::mark_invalid_response;
 use super::pause::end_pause_in_time;
-use super::place::{Begun, RunPlace, Waited};
 use super::recovery::queued_too_long;
 use super::registry::Guard;
+use super::slot::{Begun, RunSlot, Waited};
 use super::turn::TurnStart;
 use super::{AgentError, AgentFuture, Background, RunEnd, Turn};
 use crate::commit::{Record, WriteError};
+use crate::engine_state::{EngineState, Registered};
 use crate::escaped::Escaped;
-use crate::house::{House, Registered};
 use crate::ports::store::StoredTask;
 use crate::supervisor::{Kind, Unbroken};
 
@@ -36,7 +36,7 @@ pub(crate) enum Outcome {
 impl Outcome {
     /// What is recorded of it, and how the run counts if that is what ends it. The cause of a failure goes to the log under
     /// an incident id, and the client gets the text meant for it.
-    pub(crate) fn into_end(self, house: &House, agent: &Registered, turn: &Turn) -> (TurnEnd, RunEnd) {
+    pub(crate) fn into_end(self, engine: &EngineState, agent: &Registered, turn: &Turn) -> (TurnEnd, RunEnd) {
         let (error, how) = match self {
             Self::Returned => return (TurnEnd::Returned, RunEnd::Completed),
             Self::Failed(error) => {
@@ -45,7 +45,7 @@ impl Outcome {
             }
             Self::Panicked(text) => (AgentError::with_details(PANICKED, text), RunEnd::Panicked),
         };
-        let incident = house.uuid();
+        let incident = engine.uuid();
         let record = turn.record();
         // A run that was told to stop and says so by an error is no incident, nor is a failure that the agent chose: the line
         // for the ended task tells of both.
@@ -94,7 +94,7 @@ pub(crate) fn poll_once(future: &mut AgentFuture) -> Option<Outcome> {
 
 /// An agent at work.
 pub(crate) struct Run {
-    house: Arc<House>,
+    engine: Arc<EngineState>,
     agent: Arc<Registered>,
     turn: Turn,
     future: AgentFuture,
@@ -117,7 +117,7 @@ pub(crate) struct RunStart {
 enum Ended {
     By(Outcome),
     TimedOut,
-    /// It waited for its place for longer than a task may.
+    /// It waited for its slot for longer than a task may.
     NotStarted {
         max_s: u32,
     },
@@ -129,7 +129,7 @@ enum Ended {
 impl Run {
     /// Starts the current turn of a record.
     pub(crate) fn begin(
-        house: Arc<House>,
+        engine: Arc<EngineState>,
         agent: Arc<Registered>,
         record: Arc<Record>,
         stored: &StoredTask,
@@ -138,21 +138,21 @@ impl Run {
     ) -> Option<Self> {
         let RunStart { begun, leased_at, interrupted } = from;
         let inbound = stored.folded.open_turns.first()?.clone();
-        let run_max = house.run_max(&agent, inbound.metadata.as_ref(), stored.head.deadline);
-        let mut start = TurnStart::first(record, inbound, &stored.head, run_max, background, house.now());
+        let run_max = engine.run_max(&agent, inbound.metadata.as_ref(), stored.head.deadline);
+        let mut start = TurnStart::first(record, inbound, &stored.head, run_max, background, engine.now());
         start.interrupted = interrupted;
         start.checkpoint.clone_from(&stored.folded.checkpoint);
-        let turn = Turn::direct(house.clone(), start, stored.folded.task.clone());
+        let turn = Turn::direct(engine.clone(), start, stored.folded.task.clone());
         if stored.head.cancel_requested {
             turn.cancel_token().cancel();
         }
         let future = agent.source.start(turn.clone());
-        Some(Self::new(house, agent, turn, future, begun, leased_at))
+        Some(Self::new(engine, agent, turn, future, begun, leased_at))
     }
 
     /// A turn whose agent has been started. It is in the register from here on, so that a cancel finds it.
     pub(crate) fn new(
-        house: Arc<House>,
+        engine: Arc<EngineState>,
         agent: Arc<Registered>,
         turn: Turn,
         future: AgentFuture,
@@ -160,61 +160,61 @@ impl Run {
         leased_at: Timestamp,
     ) -> Self {
         let record = turn.record();
-        let enter = |key| house.runs.enter(record.clone(), key, turn.fence(), turn.cancel_token().clone());
-        let guard = record.key().map(enter);
-        let is_late = house.now().ms_since(leased_at) >= i64::from(house.limits.lease_ms) / 2;
-        Self { house, agent, turn, future, guard, begun, is_late }
+        let register = |key| engine.runs.register(record.clone(), key, turn.fence(), turn.cancel_token().clone());
+        let guard = record.key().map(register);
+        let is_late = engine.now().ms_since(leased_at) >= i64::from(engine.limits.lease_ms) / 2;
+        Self { engine, agent, turn, future, guard, begun, is_late }
     }
 
     /// Lets the run go on by itself.
     pub(crate) fn spawn(self) {
-        let house = self.house.clone();
-        house.supervisor.spawn(Kind::Run, self.go());
+        let engine = self.engine.clone();
+        engine.supervisor.spawn(Kind::Run, self.go());
     }
 
     /// The run, for a caller that waits for its outcome: see [`Supervisor::attached`](crate::supervisor::Supervisor::attached).
     pub(crate) fn attach(self) -> Unbroken<()> {
-        let house = self.house.clone();
-        house.supervisor.attached(Box::pin(self.go()))
+        let engine = self.engine.clone();
+        engine.supervisor.attached(Box::pin(self.go()))
     }
 
     async fn go(self) {
         if !self.turn.inbound().dialect.rules().limits_pauses {
             return self.drive().await;
         }
-        let (house, agent, record) = (self.house.clone(), self.agent.clone(), self.turn.record().clone());
+        let (engine, agent, record) = (self.engine.clone(), self.agent.clone(), self.turn.record().clone());
         self.drive().await;
         // Shutdown waits for runs, and need not wait for this.
-        let ending = end_pause_in_time(house.clone(), agent, record);
-        house.supervisor.spawn(Kind::Sweep, ending);
+        let ending = end_pause_in_time(engine.clone(), agent, record);
+        engine.supervisor.spawn(Kind::Sweep, ending);
     }
 
     async fn drive(mut self) {
         loop {
             let Some(guard) = self.guard.take() else { return };
-            if self.is_late && !holds_lease(&self.house, &self.turn).await {
+            if self.is_late && !holds_lease(&self.engine, &self.turn).await {
                 return;
             }
             let is_known = matches!(self.begun, Begun::Already(_));
             let waited = match std::mem::replace(&mut self.begun, Begun::NotYet) {
                 // Canceled before the agent was asked, or before it was asked again.
                 Begun::Already(Some(_)) if self.turn.is_cancelled() => Waited::Canceled,
-                Begun::Already(Some(place)) => Waited::Placed(place),
+                Begun::Already(Some(slot)) => Waited::HasSlot(slot),
                 Begun::Already(None) | Begun::NotYet => {
-                    self.house.wait_for_place(&self.agent, &self.turn, guard.lost()).await
+                    self.engine.wait_for_slot(&self.agent, &self.turn, guard.lost()).await
                 }
             };
-            let mut place = None;
+            let mut slot = None;
             let ended = match waited {
                 Waited::LetGo => return,
                 // The agent has not begun, so there is nothing to stop.
                 Waited::Canceled => Ended::By(Outcome::Returned),
                 Waited::TooLate { max_s } => Ended::NotStarted { max_s },
-                Waited::Placed(taken) => {
-                    if !is_known && !record_beginning(&self.house, &self.turn).await {
+                Waited::HasSlot(taken) => {
+                    if !is_known && !record_beginning(&self.engine, &self.turn).await {
                         return;
                     }
-                    place = Some(taken);
+                    slot = Some(taken);
                     self.agent.source.runs().start();
                     guard.begins();
                     self.wait(guard.lost()).await
@@ -223,7 +223,7 @@ impl Run {
             let (end, how) = match ended {
                 Ended::LetGo => {
                     let shown = RunEnd::shown_by(&self.turn.record().head(), self.turn.number());
-                    return self.count(shown, place.is_some());
+                    return self.count(shown, slot.is_some());
                 }
                 // Not the agent's failure: the store did not take what it wrote. Its lease runs out, and then it is as if
                 // its process had died.
@@ -233,23 +233,23 @@ impl Run {
                         task = %Escaped::new(record.id.as_str()), agent = %self.agent.name, attempt = self.turn.attempt(),
                         error = %Escaped::new(&error), "a run was interrupted by the store"
                     );
-                    return self.count(RunEnd::StoreFailed, place.is_some());
+                    return self.count(RunEnd::StoreFailed, slot.is_some());
                 }
-                Ended::By(outcome) => outcome.into_end(&self.house, &self.agent, &self.turn),
+                Ended::By(outcome) => outcome.into_end(&self.engine, &self.agent, &self.turn),
                 Ended::TimedOut => self.time_out(TIMED_OUT.to_owned(), RunEnd::TimedOut),
                 Ended::NotStarted { max_s } => self.time_out(queued_too_long(max_s), RunEnd::NotStarted),
                 // The caller asked for the cancel, so that is how the turn ends.
                 Ended::CancelTimedOut => (TurnEnd::Returned, RunEnd::Canceled),
             };
             // Under its fence, like all it writes: a run that stood still for so long may have been replaced, and the one
-            // that took its place has its own time.
+            // that replaced it has its own time.
             let (fence, inbound) = (self.turn.fence(), self.turn.inbound().clone());
             let command = Command::Run { fence, inbound, command: RunCommand::EndTurn(end) };
-            let ended_at = self.house.now();
-            let begun = place.is_some();
-            // The next message of the task goes on in the same place, unless other runs wait for it.
-            let place = place.filter(|_| !self.house.is_crowded(&self.agent));
-            let wrote = match record_end(&self.house, &self.turn, command, place.is_none()).await {
+            let ended_at = self.engine.now();
+            let begun = slot.is_some();
+            // The next message of the task goes on in the same slot, unless other runs wait for it.
+            let slot = slot.filter(|_| !self.engine.is_crowded(&self.agent));
+            let wrote = match record_end(&self.engine, &self.turn, command, slot.is_none()).await {
                 Recorded::Written => true,
                 Recorded::EndedBefore => false,
                 Recorded::Superseded => return self.count(RunEnd::Superseded, begun),
@@ -263,7 +263,7 @@ impl Run {
             if !running || turn <= self.turn.number() {
                 return;
             }
-            match next_turn(&self.house, &self.agent, &self.turn, place, ended_at).await {
+            match next_turn(&self.engine, &self.agent, &self.turn, slot, ended_at).await {
                 Some(next) => self = next,
                 None => return,
             }
@@ -287,7 +287,7 @@ impl Run {
     /// Runs the agent until it ends or must be ended.
     async fn wait(&mut self, lost: &CancellationToken) -> Ended {
         let run_max = self.turn.run_max() + self.agent.source.traits().wind_down;
-        let grace = Duration::from_millis(u64::from(self.house.limits.cancel_grace_ms));
+        let grace = Duration::from_millis(u64::from(self.engine.limits.cancel_grace_ms));
         let cancel = self.turn.cancel_token().clone();
         let turn = self.turn.clone();
         turn.work_time().begin();
@@ -316,13 +316,13 @@ impl Run {
 
 /// Whether nobody has claimed the run while this process stood still before it had entered the register. From then on
 /// nobody in this process can.
-async fn holds_lease(house: &House, turn: &Turn) -> bool {
+async fn holds_lease(engine: &EngineState, turn: &Turn) -> bool {
     let Some(key) = turn.record().key() else { return false };
-    match house.store.renew_leases(vec![(key, turn.fence())], house.limits.lease_ms).await {
+    match engine.store.renew_leases(vec![(key, turn.fence())], engine.limits.lease_ms).await {
         Ok(lost) => lost.is_empty(),
         Err(error) => {
             // The lease runs out and the sweeper takes the turn up again.
-            let _ = house.store_failed(&error);
+            let _ = engine.store_failed(&error);
             false
         }
     }
@@ -330,13 +330,13 @@ async fn holds_lease(house: &House, turn: &Turn) -> bool {
 
 /// Records that a claimed or waiting run begins; false if it may not, because it is no longer this process's, or because
 /// the store did not take it.
-async fn record_beginning(house: &House, turn: &Turn) -> bool {
+async fn record_beginning(engine: &EngineState, turn: &Turn) -> bool {
     let Some(key) = turn.record().key() else { return false };
-    match house.store.begin_runs(vec![(key, turn.fence())]).await {
+    match engine.store.begin_runs(vec![(key, turn.fence())]).await {
         Ok(lost) => lost.is_empty(),
         Err(error) => {
             // The lease runs out and the sweeper takes the turn up again.
-            let _ = house.store_failed(&error);
+            let _ = engine.store_failed(&error);
             false
         }
     }
@@ -354,14 +354,14 @@ enum Recorded {
 }
 
 /// Records how the turn ended, for as long as it takes the store to answer.
-async fn record_end(house: &House, turn: &Turn, command: Command, next_waits: bool) -> Recorded {
+async fn record_end(engine: &EngineState, turn: &Turn, command: Command, next_waits: bool) -> Recorded {
     let mut pause = Duration::from_millis(50);
     loop {
-        match house.write_before_run(turn.record(), command.clone(), next_waits).await {
+        match engine.write_before_run(turn.record(), command.clone(), next_waits).await {
             Ok(events) if events.is_empty() => return Recorded::EndedBefore,
             Ok(_) => return Recorded::Written,
             Err(WriteError::Refused(_) | WriteError::Duplicate(_)) => return Recorded::Superseded,
-            Err(WriteError::Failed(_)) if house.supervisor.is_draining() => return Recorded::NotTaken,
+            Err(WriteError::Failed(_)) if engine.supervisor.is_draining() => return Recorded::NotTaken,
             Err(WriteError::Failed(_)) => {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_secs(5));
@@ -371,26 +371,26 @@ async fn record_end(house: &House, turn: &Turn, command: Command, next_waits: bo
 }
 
 async fn next_turn(
-    house: &Arc<House>,
+    engine: &Arc<EngineState>,
     agent: &Arc<Registered>,
     turn: &Turn,
-    place: Option<RunPlace>,
+    slot: Option<RunSlot>,
     leased_at: Timestamp,
 ) -> Option<Run> {
     let record = turn.record();
     // The turn was begun under the fence after this one's; if another stands there, somebody else has claimed it.
     let fence = turn.fence() + 1;
-    match house.stored_task(&record.scope, &record.id).await {
+    match engine.stored_task(&record.scope, &record.id).await {
         Ok(Some(stored)) if stored.head.running && stored.head.fence == fence => {
-            let background = house.background(agent, &record.scope, &stored).await;
-            let begun = place.map_or(Begun::NotYet, |place| Begun::Already(Some(place)));
+            let background = engine.background(agent, &record.scope, &stored).await;
+            let begun = slot.map_or(Begun::NotYet, |slot| Begun::Already(Some(slot)));
             let from = RunStart { begun, leased_at, interrupted: false };
-            Run::begin(house.clone(), agent.clone(), record.clone(), &stored, background, from)
+            Run::begin(engine.clone(), agent.clone(), record.clone(), &stored, background, from)
         }
         Ok(_) => None,
         Err(error) => {
             // The lease runs out and the sweeper takes the turn up again.
-            let _ = house.store_failed(&error);
+            let _ = engine.store_failed(&error);
             None
         }
     }

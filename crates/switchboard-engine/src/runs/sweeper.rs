@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::recovery::{Claimed, take_up};
 use super::unserved::Unserved;
 use crate::commit::Record;
-use crate::house::House;
+use crate::engine_state::EngineState;
 use crate::ports::store::{DueRun, StoreError};
 
 /// Runs claimed in one go; more follow at once.
@@ -27,33 +27,33 @@ const TAKEN_UP_AT_ONCE: usize = 32;
 /// runs that others have claimed.
 const START_PAUSE: Duration = Duration::from_millis(100);
 
-pub(crate) async fn sweep(house: Arc<House>) {
-    let pause = Duration::from_millis(u64::from(house.limits.sweep_ms));
-    let poll_pause = Duration::from_millis(u64::from(house.limits.follow_poll_ms));
+pub(crate) async fn sweep(engine: Arc<EngineState>) {
+    let pause = Duration::from_millis(u64::from(engine.limits.sweep_ms));
+    let poll_pause = Duration::from_millis(u64::from(engine.limits.follow_poll_ms));
     let (mut renewed, mut polled) = (None, Instant::now());
     let mut start_pause = START_PAUSE;
     let mut unserved = Unserved::default();
     loop {
-        house.watch_clock().await;
-        let next = match tend(&house, &mut renewed, pause).await {
+        engine.watch_clock().await;
+        let next = match tend(&engine, &mut renewed, pause).await {
             Ok(Found::More) => Duration::ZERO,
             Ok(Found::Taken) => START_PAUSE,
             Ok(Found::All) => pause,
             Err(error) => {
-                let _ = house.store_failed(&error);
+                let _ = engine.store_failed(&error);
                 start_pause = (start_pause * 2).min(pause);
-                if house.health.recovering.load(Ordering::Relaxed) { start_pause } else { pause }
+                if engine.health.recovering.load(Ordering::Relaxed) { start_pause } else { pause }
             }
         };
-        if let Err(error) = unserved.look(&house).await {
-            let _ = house.store_failed(&error);
+        if let Err(error) = unserved.look(&engine).await {
+            let _ = engine.store_failed(&error);
         }
         if polled.elapsed() >= poll_pause {
             polled = Instant::now();
-            poll_followed(&house).await;
+            poll_followed(&engine).await;
         }
         // Woken before its time when somebody waits for a run that nobody holds.
-        let _ = tokio::time::timeout(next, house.runs_due.notified()).await;
+        let _ = tokio::time::timeout(next, engine.runs_due.notified()).await;
     }
 }
 
@@ -65,20 +65,20 @@ enum Found {
     Taken,
 }
 
-async fn tend(house: &Arc<House>, renewed: &mut Option<Instant>, pause: Duration) -> Result<Found, StoreError> {
+async fn tend(engine: &Arc<EngineState>, renewed: &mut Option<Instant>, pause: Duration) -> Result<Found, StoreError> {
     // While there is much to take up, looks follow each other at once; leases need it less often.
     if renewed.is_none_or(|renewed| renewed.elapsed() >= pause) {
-        renew(house).await?;
+        renew(engine).await?;
         *renewed = Some(Instant::now());
     }
-    if house.supervisor.is_draining() {
+    if engine.supervisor.is_draining() {
         return Ok(Found::All);
     }
-    let listed_at = house.now();
-    let due = house.store.due_runs(&house.served, CLAIM_BATCH).await?;
+    let listed_at = engine.now();
+    let due = engine.store.due_runs(&engine.served, CLAIM_BATCH).await?;
     let is_all = due.len() < CLAIM_BATCH;
-    let (due, renewed) = renew_own(house, due).await?;
-    let Claims { claimed, failed } = claim_all(house, due).await;
+    let (due, renewed) = renew_own(engine, due).await?;
+    let Claims { claimed, failed } = claim_all(engine, due).await;
     let found = match is_all {
         true => Found::All,
         false if claimed.is_empty() && !renewed => Found::Taken,
@@ -86,22 +86,22 @@ async fn tend(house: &Arc<House>, renewed: &mut Option<Instant>, pause: Duration
     };
     if failed.is_none() {
         // Whoever held a lease before this process is gone or will be seen to be: new work need not wait for the old.
-        house.health.recovering.store(false, Ordering::Relaxed);
+        engine.health.recovering.store(false, Ordering::Relaxed);
     }
-    take_up_all(house, claimed, listed_at).await?;
+    take_up_all(engine, claimed, listed_at).await?;
     failed.map_or(Ok(found), Err)
 }
 
 /// A process that was frozen for longer than a lease does not take its own runs for orphans: it renews them. Gives back the
 /// others, and whether there were any of its own.
-async fn renew_own(house: &House, mut due: Vec<DueRun>) -> Result<(Vec<DueRun>, bool), StoreError> {
-    let own = |run: &mut DueRun| house.runs.is_at_work(run.stored.key, run.stored.head.fence);
+async fn renew_own(engine: &EngineState, mut due: Vec<DueRun>) -> Result<(Vec<DueRun>, bool), StoreError> {
+    let own = |run: &mut DueRun| engine.runs.is_at_work(run.stored.key, run.stored.head.fence);
     let held: Vec<_> = due.extract_if(.., own).map(|run| (run.stored.key, run.stored.head.fence)).collect();
     if held.is_empty() {
         return Ok((due, false));
     }
-    let lost = house.store.renew_leases(held.clone(), house.limits.lease_ms).await?;
-    house.runs.drop_lost(&held, &lost);
+    let lost = engine.store.renew_leases(held.clone(), engine.limits.lease_ms).await?;
+    engine.runs.drop_lost(&held, &lost);
     Ok((due, true))
 }
 
@@ -114,14 +114,14 @@ struct Claims {
 
 /// Claims runs side by side, so that their commits share a transaction. Those that others were faster to claim, or whose
 /// holder has come back, are left alone.
-async fn claim_all(house: &House, due: Vec<DueRun>) -> Claims {
+async fn claim_all(engine: &EngineState, due: Vec<DueRun>) -> Claims {
     let claim = async |DueRun { stored, interrupted }| {
-        if house.runs.is_at_work(stored.key, stored.head.fence) {
+        if engine.runs.is_at_work(stored.key, stored.head.fence) {
             // It has entered since the list was made: the next look renews it.
             return Ok(None);
         }
         let record = Record::stored(stored);
-        match house.claim(&record, interrupted).await {
+        match engine.claim(&record, interrupted).await {
             Ok(true) => Ok(Some(Claimed { record: Arc::new(record), interrupted })),
             // The store has named it and put it into quarantine: it is not listed again.
             Ok(false) | Err(StoreError::Damaged(_)) => Ok(None),
@@ -140,12 +140,12 @@ async fn claim_all(house: &House, due: Vec<DueRun>) -> Claims {
 
 /// Takes up what was claimed, many at a time, because each is read and most wait for the disk meanwhile. One that fails
 /// keeps its lease until that runs out, and the others do not suffer for it.
-async fn take_up_all(house: &Arc<House>, claimed: Vec<Claimed>, listed_at: Timestamp) -> Result<(), StoreError> {
+async fn take_up_all(engine: &Arc<EngineState>, claimed: Vec<Claimed>, listed_at: Timestamp) -> Result<(), StoreError> {
     if claimed.is_empty() {
         return Ok(());
     }
     let runs = claimed.len();
-    let mut taken = stream::iter(claimed).map(|run| take_up(house, run, listed_at)).buffered(TAKEN_UP_AT_ONCE);
+    let mut taken = stream::iter(claimed).map(|run| take_up(engine, run, listed_at)).buffered(TAKEN_UP_AT_ONCE);
     let (mut released, mut failed) = (Vec::new(), None);
     while let Some(taken) = taken.next().await {
         match taken {
@@ -157,26 +157,26 @@ async fn take_up_all(house: &Arc<House>, claimed: Vec<Claimed>, listed_at: Times
     }
     tracing::info!(runs, put_off = released.len(), "interrupted runs taken up");
     if !released.is_empty() {
-        house.store.release_leases(released).await?;
+        engine.store.release_leases(released).await?;
     }
     failed.map_or(Ok(()), Err)
 }
 
-async fn renew(house: &House) -> Result<(), StoreError> {
-    let held = house.runs.held();
+async fn renew(engine: &EngineState) -> Result<(), StoreError> {
+    let held = engine.runs.held();
     if held.is_empty() {
         return Ok(());
     }
-    let lost = house.store.renew_leases(held.clone(), house.limits.lease_ms).await?;
-    house.runs.drop_lost(&held, &lost);
-    house.runs.cancel_all(&house.store.canceled_runs().await?);
+    let lost = engine.store.renew_leases(held.clone(), engine.limits.lease_ms).await?;
+    engine.runs.drop_lost(&held, &lost);
+    engine.runs.cancel_all(&engine.store.canceled_runs().await?);
     Ok(())
 }
 
 /// Looks at every followed task once: a hint may have been lost.
-async fn poll_followed(house: &House) {
-    for tail in house.tails.all() {
-        match house.store.head(tail.scope(), tail.task_id()).await {
+async fn poll_followed(engine: &EngineState) {
+    for tail in engine.tails.all() {
+        match engine.store.head(tail.scope(), tail.task_id()).await {
             Ok(Some(stored)) if stored.head.phase == Phase::Replied => tail.replied(),
             Ok(Some(stored)) => tail.overtaken(stored.head.seq),
             Ok(None) => {}

@@ -25,7 +25,7 @@ use super::stage::Stage;
 use super::work_time::WorkTime;
 use super::{AgentError, ArtifactWriter, Background, TurnError};
 use crate::commit::{Record, WriteError};
-use crate::house::House;
+use crate::engine_state::EngineState;
 
 /// One message being worked on.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ pub struct Turn {
 }
 
 struct Inner {
-    house: Arc<House>,
+    engine: Arc<EngineState>,
     record: Arc<Record>,
     inbound: Arc<Inbound>,
     fence: u64,
@@ -103,19 +103,19 @@ pub(super) fn checkpoint_json<T: Serialize + ?Sized>(value: &T) -> Result<Json, 
 }
 
 impl Turn {
-    pub(crate) fn direct(house: Arc<House>, start: TurnStart, task: Arc<Task>) -> Self {
-        Self::new(house, start, OnceLock::from(task), None)
+    pub(crate) fn direct(engine: Arc<EngineState>, start: TurnStart, task: Arc<Task>) -> Self {
+        Self::new(engine, start, OnceLock::from(task), None)
     }
 
-    pub(crate) fn staged(house: Arc<House>, start: TurnStart, stage: Stage) -> Self {
-        Self::new(house, start, OnceLock::new(), Some(stage))
+    pub(crate) fn staged(engine: Arc<EngineState>, start: TurnStart, stage: Stage) -> Self {
+        Self::new(engine, start, OnceLock::new(), Some(stage))
     }
 
-    fn new(house: Arc<House>, start: TurnStart, task: OnceLock<Arc<Task>>, stage: Option<Stage>) -> Self {
+    fn new(engine: Arc<EngineState>, start: TurnStart, task: OnceLock<Arc<Task>>, stage: Option<Stage>) -> Self {
         let TurnStart { record, inbound, fence, attempt, interrupted, run_max, background, checkpoint, now } = start;
         let deadline = now.plus_ms(i64::try_from(run_max.as_millis()).unwrap_or(i64::MAX / 2));
         let inner = Inner {
-            house,
+            engine,
             record,
             inbound,
             fence,
@@ -443,7 +443,7 @@ impl Turn {
     }
 
     pub(super) fn check_checkpoint(&self, value: &Json) -> Result<(), TurnError> {
-        let (bytes, max) = (value.as_str().len(), self.inner.house.limits.checkpoint_bytes_max);
+        let (bytes, max) = (value.as_str().len(), self.inner.engine.limits.checkpoint_bytes_max);
         if bytes <= max {
             return Ok(());
         }
@@ -463,7 +463,7 @@ impl Turn {
 
     pub(crate) fn agent_message(&self, parts: Vec<Part>) -> Arc<Message> {
         let record = &self.inner.record;
-        let mut message = Message::new(Role::Agent, self.inner.house.uuid(), parts);
+        let mut message = Message::new(Role::Agent, self.inner.engine.uuid(), parts);
         message.context_id = Some(record.context_id.clone());
         message.task_id = Some(record.id.clone());
         Arc::new(message)
@@ -499,7 +499,7 @@ impl Turn {
             }
         }
         let command = Command::Run { fence: self.inner.fence, inbound: self.inner.inbound.clone(), command };
-        match self.inner.house.write(&self.inner.record, command).await {
+        match self.inner.engine.write(&self.inner.record, command).await {
             Ok(_) => Ok(()),
             Err(WriteError::Refused(refusal)) => Err(refused(refusal)),
             Err(WriteError::Duplicate(_)) => Err(TurnError::Stopped),
@@ -516,9 +516,9 @@ impl Turn {
         let stage = stage.as_mut()?;
         let (fence, inbound) = (self.inner.fence, self.inner.inbound.clone());
         let command = Command::Run { fence, inbound, command: command.clone() };
-        let house = &self.inner.house;
+        let engine = &self.inner.engine;
         let before = stage.events.len();
-        let decided = decide_onto(&mut stage.events, &stage.head, command, &house.bounds(), house.now());
+        let decided = decide_onto(&mut stage.events, &stage.head, command, &engine.bounds(), engine.now());
         stage.apply_from(before);
         Some(decided.map_err(refused))
     }
@@ -541,8 +541,8 @@ impl Turn {
         self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    pub(super) fn house(&self) -> &House {
-        &self.inner.house
+    pub(super) fn engine(&self) -> &EngineState {
+        &self.inner.engine
     }
 
     /// The store failed: an error that the agent returns because of it is not the agent's own.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::RunEnd;
 use super::recovery::{End, end_claimed, is_over, queued_too_long};
 use crate::commit::Record;
-use crate::house::House;
+use crate::engine_state::EngineState;
 use crate::limits::Limits;
 use crate::ports::store::{DueRun, StoreError, TaskKey};
 
@@ -35,12 +35,12 @@ pub(super) struct Unserved {
 
 impl Unserved {
     /// Looks at some of the runs, if it is time.
-    pub(super) async fn look(&mut self, house: &House) -> Result<(), StoreError> {
-        if self.looked.is_some_and(|looked| looked.elapsed() < UNSERVED_LOOK) || house.supervisor.is_draining() {
+    pub(super) async fn look(&mut self, engine: &EngineState) -> Result<(), StoreError> {
+        if self.looked.is_some_and(|looked| looked.elapsed() < UNSERVED_LOOK) || engine.supervisor.is_draining() {
             return Ok(());
         }
         self.looked = Some(Instant::now());
-        let due = house.store.due_runs_of_others(&house.served, self.after, UNSERVED_LOOK_RUNS).await?;
+        let due = engine.store.due_runs_of_others(&engine.served, self.after, UNSERVED_LOOK_RUNS).await?;
         match self.waiting.take() {
             None => {
                 let waiting = due.iter().map(|run| (run.stored.key, run.stored.head.version));
@@ -50,7 +50,7 @@ impl Unserved {
                 self.after = due.last().filter(|_| due.len() >= UNSERVED_LOOK_RUNS).map(|run| run.stored.key);
                 let still = |run: &DueRun| waiting.get(&run.stored.key) == Some(&run.stored.head.version);
                 for run in due.into_iter().filter(still) {
-                    self.settle(house, run).await?;
+                    self.settle(engine, run).await?;
                 }
             }
         }
@@ -58,9 +58,9 @@ impl Unserved {
     }
 
     /// Deals with a run that has waited since the look before.
-    async fn settle(&mut self, house: &House, run: DueRun) -> Result<(), StoreError> {
+    async fn settle(&mut self, engine: &EngineState, run: DueRun) -> Result<(), StoreError> {
         let (head, agent) = (&run.stored.head, &run.stored.scope.agent);
-        let Some(end) = judge(head, &house.limits, !house.clock_is_held(), house.now()) else {
+        let Some(end) = judge(head, &engine.limits, !engine.clock_is_held(), engine.now()) else {
             if self.told.insert(agent.clone()) {
                 tracing::warn!(task = %head.id, %agent, "a task waits for an agent that is not served");
             }
@@ -68,7 +68,7 @@ impl Unserved {
         };
         let interrupted = run.interrupted;
         let record = Record::stored(run.stored);
-        match end_run(house, &record, interrupted, end).await {
+        match end_run(engine, &record, interrupted, end).await {
             // The store has named it and put it into quarantine.
             Err(StoreError::Damaged(_)) => Ok(()),
             ended => ended,
@@ -76,13 +76,13 @@ impl Unserved {
     }
 }
 
-async fn end_run(house: &House, record: &Record, interrupted: bool, end: End) -> Result<(), StoreError> {
-    if !house.claim(record, interrupted).await? {
+async fn end_run(engine: &EngineState, record: &Record, interrupted: bool, end: End) -> Result<(), StoreError> {
+    if !engine.claim(record, interrupted).await? {
         return Ok(());
     }
-    let Some(stored) = house.stored_task(&record.scope, &record.id).await? else { return Ok(()) };
+    let Some(stored) = engine.stored_task(&record.scope, &record.id).await? else { return Ok(()) };
     if let Some(inbound) = stored.folded.open_turns.first().cloned() {
-        end_claimed(house, record, inbound, end, &house.counters.unserved_runs, RunEnd::Unserved).await;
+        end_claimed(engine, record, inbound, end, &engine.counters.unserved_runs, RunEnd::Unserved).await;
     }
     Ok(())
 }

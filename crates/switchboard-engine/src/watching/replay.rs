@@ -11,12 +11,12 @@ use switchboard_core::model::{TaskView, Update};
 
 use super::resume::cursor_of;
 use super::{Following, follow, frames, snapshot_at};
-use crate::house::House;
+use crate::engine_state::EngineState;
 use crate::ports::store::{Accepted, AcceptedTask, Scope, StoreError, StoredTask};
 
 /// Shows the task as it stood when the message was accepted, then everything that came after.
 pub(crate) async fn replay(
-    house: &Arc<House>,
+    engine: &Arc<EngineState>,
     scope: Scope,
     stored: &StoredTask,
     accepted: &Accepted,
@@ -24,22 +24,22 @@ pub(crate) async fn replay(
 ) -> Result<Reply, ProtocolError> {
     let following = Following::of(scope.clone(), stored);
     if accepted.after_seq == 0 {
-        let first = opening(house, stored, history_length).await?;
+        let first = opening(engine, stored, history_length).await?;
         let cursor = first.back().and_then(|frame| frame.seq).unwrap_or(0);
-        return follow(house, following, StreamKind::Send, first, cursor).await;
+        return follow(engine, following, StreamKind::Send, first, cursor).await;
     }
-    let Some(AcceptedTask { task, seq, waited, .. }) = task_as_accepted(house, &scope, accepted).await? else {
+    let Some(AcceptedTask { task, seq, waited, .. }) = task_as_accepted(engine, &scope, accepted).await? else {
         // What is no longer kept is replaced by the task as it is, and said so.
-        return follow(house, following, StreamKind::Send, VecDeque::new(), accepted.after_seq).await;
+        return follow(engine, following, StreamKind::Send, VecDeque::new(), accepted.after_seq).await;
     };
-    let first = VecDeque::from([snapshot_at(house, &scope, task, seq, history_length)]);
-    follow(house, Following { waits: waited, ..following }, StreamKind::Send, first, seq).await
+    let first = VecDeque::from([snapshot_at(engine, &scope, task, seq, history_length)]);
+    follow(engine, Following { waits: waited, ..following }, StreamKind::Send, first, seq).await
 }
 
 /// Shows what came after a client's `Last-Event-ID`, and nothing from before the turn: a question that ended an earlier one
 /// would end this stream, too.
 pub(crate) async fn resume_turn(
-    house: &Arc<House>,
+    engine: &Arc<EngineState>,
     scope: Scope,
     stored: &StoredTask,
     accepted: &Accepted,
@@ -48,41 +48,41 @@ pub(crate) async fn resume_turn(
     let shown = cursor_of(last_event_id, stored)?.max(accepted.after_seq);
     let waits = match accepted.after_seq {
         0 => false,
-        _ => task_as_accepted(house, &scope, accepted).await?.is_some_and(|then| then.waited),
+        _ => task_as_accepted(engine, &scope, accepted).await?.is_some_and(|then| then.waited),
     };
     // What the client has seen last may be what ended the turn. So the stream begins with it, and does not show it.
     let cursor = if shown > accepted.after_seq && shown < stored.head.seq { shown - 1 } else { shown };
     let following = Following { waits, shown, ..Following::of(scope, stored) };
-    follow(house, following, StreamKind::Send, VecDeque::new(), cursor).await
+    follow(engine, following, StreamKind::Send, VecDeque::new(), cursor).await
 }
 
 /// None if the log no longer reaches back that far.
 async fn task_as_accepted(
-    house: &House,
+    engine: &EngineState,
     scope: &Scope,
     accepted: &Accepted,
 ) -> Result<Option<AcceptedTask>, ProtocolError> {
-    match house.store.task_as_accepted(scope, accepted, house.limits.reply_bytes_max).await {
-        Ok(Some(then)) => Ok(Some(house.with_links_then(scope, then))),
+    match engine.store.task_as_accepted(scope, accepted, engine.limits.reply_bytes_max).await {
+        Ok(Some(then)) => Ok(Some(engine.with_links_then(scope, then))),
         Ok(None) => Err(ProtocolError::task_not_found(&accepted.task_id)),
         Err(StoreError::Pruned) => Ok(None),
-        Err(error) => Err(house.store_failed(&error)),
+        Err(error) => Err(engine.store_failed(&error)),
     }
 }
 
 /// The first commit of a task, which begins with the task itself. Read only where less of that is to be shown.
 async fn opening(
-    house: &House,
+    engine: &EngineState,
     stored: &StoredTask,
     history_length: Option<u32>,
 ) -> Result<VecDeque<Frame>, ProtocolError> {
     if history_length.is_none() {
         return Ok(VecDeque::new());
     }
-    let page = match house.store.log(stored.key, 0, 1).await {
+    let page = match engine.store.log(stored.key, 0, 1).await {
         Ok(page) => page,
         Err(StoreError::Pruned) => return Ok(VecDeque::new()),
-        Err(error) => return Err(house.store_failed(&error)),
+        Err(error) => return Err(engine.store_failed(&error)),
     };
     let Some(commit) = page.commits.first() else { return Ok(VecDeque::new()) };
     let mut first = frames(&stored.head.id, &stored.head.context_id, commit.first_seq, &commit.events);

@@ -8,31 +8,31 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::StreamKind;
 
 use super::{Following, Subscription};
-use crate::house::House;
+use crate::engine_state::EngineState;
 use crate::ports::store::{Scope, StoredTask};
 
 /// Shows `first`, then what comes after `cursor`.
 pub(crate) async fn follow(
-    house: &Arc<House>,
+    engine: &Arc<EngineState>,
     following: Following,
     kind: StreamKind,
     first: VecDeque<Frame>,
     cursor: u64,
 ) -> Result<Reply, ProtocolError> {
-    let subscription = Subscription::open(house.clone(), following, kind, first, cursor).await?;
+    let subscription = Subscription::open(engine.clone(), following, kind, first, cursor).await?;
     Ok(Reply::Stream(Box::pin(subscription)))
 }
 
 /// Shows exactly what comes after a client's `Last-Event-ID`.
 pub(crate) async fn resume(
-    house: &Arc<House>,
+    engine: &Arc<EngineState>,
     scope: Scope,
     stored: &StoredTask,
     kind: StreamKind,
     last_event_id: &str,
 ) -> Result<Reply, ProtocolError> {
     let cursor = cursor_of(last_event_id, stored)?;
-    follow(house, Following::of(scope, stored), kind, VecDeque::new(), cursor).await
+    follow(engine, Following::of(scope, stored), kind, VecDeque::new(), cursor).await
 }
 
 /// The number that a `Last-Event-ID` stands for, if the task has come that far.

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{Tail, TailRead};
 use crate::commit::Record;
-use crate::house::House;
+use crate::engine_state::EngineState;
 use crate::supervisor::Unbroken;
 
 /// What a caller waits for.
@@ -51,18 +51,18 @@ impl Until {
 
 /// Waits until the point has come or `at_most` has passed; says which.
 pub(crate) async fn wait_until(
-    house: &House,
+    engine: &EngineState,
     record: &Record,
     until: Until,
     at_most: Duration,
 ) -> Result<bool, ProtocolError> {
     let deadline = Instant::now() + at_most;
-    let sleeper = Sleeper::new(house.tails.follow(&record.scope, &record.id, record.with_head(|head| head.seq)));
-    let draining = house.supervisor.draining();
+    let sleeper = Sleeper::new(engine.tails.follow(&record.scope, &record.id, record.with_head(|head| head.seq)));
+    let draining = engine.supervisor.draining();
     loop {
         // Following before looking closes the gap: what is committed after this read wakes us.
         let replies = sleeper.tail.replies();
-        let stored = house.store.head(&record.scope, &record.id).await.map_err(|error| house.store_failed(&error))?;
+        let stored = engine.store.head(&record.scope, &record.id).await.map_err(|error| engine.store_failed(&error))?;
         let Some(stored) = stored else { return Err(ProtocolError::task_not_found(&record.id)) };
         if until.holds(&stored.head) {
             return Ok(true);
@@ -82,7 +82,7 @@ pub(crate) async fn wait_until(
 /// Drives a run of this process until its record is settled or `at_most` has passed, and says whether it is settled. What is
 /// left of the run goes on by itself.
 pub(crate) async fn drive_until_settled(
-    house: &House,
+    engine: &EngineState,
     record: &Record,
     mut run: Unbroken<()>,
     at_most: Duration,
@@ -98,7 +98,7 @@ pub(crate) async fn drive_until_settled(
         // the record while the run itself waits for something else.
         () = record.settles() => {}
         () = driven => {}
-        () = house.supervisor.draining().cancelled() => {}
+        () = engine.supervisor.draining().cancelled() => {}
         () = tokio::time::sleep(at_most) => {}
     }
     is_settled()

@@ -12,7 +12,7 @@ use switchboard_core::lifecycle::{Event, StreamEnd, StreamKind, after_state, upd
 use switchboard_core::model::{ContextId, Task, TaskId, TaskView, Update};
 
 use super::{Tail, TailRead};
-use crate::house::{Counters, House};
+use crate::engine_state::{Counters, EngineState};
 use crate::ports::store::{LogPage, Scope, StoreError, StoredTask, TaskKey};
 
 /// The frames of commits that the caller has at hand.
@@ -23,20 +23,20 @@ pub(crate) fn frames(task_id: &TaskId, context_id: &ContextId, first_seq: u64, e
 }
 
 /// The frame of a task as it stands.
-pub(crate) fn snapshot(house: &House, scope: &Scope, stored: &StoredTask, history_length: Option<u32>) -> Frame {
-    snapshot_at(house, scope, stored.folded.task.clone(), stored.head.seq, history_length)
+pub(crate) fn snapshot(engine: &EngineState, scope: &Scope, stored: &StoredTask, history_length: Option<u32>) -> Frame {
+    snapshot_at(engine, scope, stored.folded.task.clone(), stored.head.seq, history_length)
 }
 
 /// The frame of a task as it stood after its event `seq`.
 pub(crate) fn snapshot_at(
-    house: &House,
+    engine: &EngineState,
     scope: &Scope,
     task: Arc<Task>,
     seq: u64,
     history_length: Option<u32>,
 ) -> Frame {
     let view = TaskView { history_length, ..TaskView::whole(task) };
-    let view = house.fitted(scope, view, house.frame_bytes_max());
+    let view = engine.fitted(scope, view, engine.frame_bytes_max());
     Frame { seq: Some(seq), truncated: false, update: SharedUpdate::new(Update::Task(view)) }
 }
 
@@ -61,7 +61,7 @@ impl Following {
 }
 
 pub(crate) struct Subscription {
-    house: Arc<House>,
+    engine: Arc<EngineState>,
     following: Following,
     kind: StreamKind,
     ready: VecDeque<Frame>,
@@ -87,36 +87,36 @@ enum Step {
 impl Subscription {
     /// Shows `ready` first, then everything after `cursor`.
     pub(crate) async fn open(
-        house: Arc<House>,
+        engine: Arc<EngineState>,
         following: Following,
         kind: StreamKind,
         ready: VecDeque<Frame>,
         cursor: u64,
     ) -> Result<Self, ProtocolError> {
-        let tail = house.tails.follow(&following.scope, &following.id, cursor);
+        let tail = engine.tails.follow(&following.scope, &following.id, cursor);
         // Follow first, look second: what is committed between the two is not missed.
-        let stored = house.store.head(&following.scope, &following.id).await;
-        let head = stored.map_err(|error| house.store_failed(&error))?.map(|stored| stored.head);
+        let stored = engine.store.head(&following.scope, &following.id).await;
+        let head = stored.map_err(|error| engine.store_failed(&error))?.map(|stored| stored.head);
         let Some(head) = head else { return Err(ProtocolError::task_not_found(&following.id)) };
         tail.overtaken(head.seq);
-        if house.supervisor.is_draining() {
+        if engine.supervisor.is_draining() {
             // Whoever closed the tails may have done so before this one was there.
             tail.close();
         }
         let closes = after_state(kind, head.state) == StreamEnd::Close;
         let ended = cursor >= head.seq && closes && (head.is_settled() || !following.waits);
         let reader = tail.reader(cursor);
-        Counters::add(&house.counters.streams_opened);
-        Ok(Self { house, following, kind, ready, cursor, tail, reader, reading: None, ended })
+        Counters::add(&engine.counters.streams_opened);
+        Ok(Self { engine, following, kind, ready, cursor, tail, reader, reading: None, ended })
     }
 
     fn read_store(&self) -> BoxFuture<'static, Result<Step, StoreError>> {
-        let (house, key, cursor) = (self.house.clone(), self.following.key, self.cursor);
+        let (engine, key, cursor) = (self.engine.clone(), self.following.key, self.cursor);
         let (scope, id) = (self.following.scope.clone(), self.following.id.clone());
         Box::pin(async move {
-            match house.store.log(key, cursor, house.limits.log_page_commits).await {
+            match engine.store.log(key, cursor, engine.limits.log_page_commits).await {
                 Ok(page) => Ok(Step::Page(page)),
-                Err(StoreError::Pruned) => Ok(Step::Snapshot(house.stored_task(&scope, &id).await?)),
+                Err(StoreError::Pruned) => Ok(Step::Snapshot(engine.stored_task(&scope, &id).await?)),
                 Err(error) => Err(error),
             }
         })
@@ -124,14 +124,14 @@ impl Subscription {
 
     /// Whether the question just shown was asked before this stream's own message had its turn.
     fn read_past_question(&self, question: u64) -> BoxFuture<'static, Result<Step, StoreError>> {
-        let (house, key) = (self.house.clone(), self.following.key);
+        let (engine, key) = (self.engine.clone(), self.following.key);
         let (scope, id) = (self.following.scope.clone(), self.following.id.clone());
         Box::pin(async move {
-            let Some(stored) = house.store.head(&scope, &id).await? else { return Ok(Step::Asked { settled: true }) };
+            let Some(stored) = engine.store.head(&scope, &id).await? else { return Ok(Step::Asked { settled: true }) };
             if stored.head.seq <= question {
                 return Ok(Step::Asked { settled: stored.head.is_settled() });
             }
-            let next = match house.store.log(key, question, 1).await {
+            let next = match engine.store.log(key, question, 1).await {
                 Ok(page) => page.commits,
                 Err(StoreError::Pruned) => Vec::new(),
                 Err(error) => return Err(error),
@@ -156,7 +156,7 @@ impl Subscription {
                 self.cursor = stored.head.seq;
                 self.ready.push_back(Frame {
                     truncated: true,
-                    ..snapshot(&self.house, &self.following.scope, &stored, None)
+                    ..snapshot(&self.engine, &self.following.scope, &stored, None)
                 });
             }
             // The task was pruned while somebody followed it; there is nothing more to say about it.
@@ -225,7 +225,7 @@ impl Stream for Subscription {
                     }
                     Err(error) => {
                         this.end();
-                        return Poll::Ready(Some(Err(this.house.store_failed(&error))));
+                        return Poll::Ready(Some(Err(this.engine.store_failed(&error))));
                     }
                 }
                 continue;
@@ -242,7 +242,7 @@ impl Stream for Subscription {
                 if frame.seq.is_some_and(|seq| seq <= this.following.shown) {
                     continue;
                 }
-                return Poll::Ready(Some(Ok(this.house.fitted_frame(&this.following.scope, frame))));
+                return Poll::Ready(Some(Ok(this.engine.fitted_frame(&this.following.scope, frame))));
             }
             if this.ended {
                 return Poll::Ready(None);
@@ -261,7 +261,7 @@ impl Stream for Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.tail.forget(self.reader);
-        Counters::add(&self.house.counters.streams_closed);
+        Counters::add(&self.engine.counters.streams_closed);
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) struct Chunker<'n> {
 }
 
 /// Where a part stands, for its chunks.
-pub(super) struct Place<'c, 'n> {
+pub(super) struct ContentPosition<'c, 'n> {
     chunker: &'c mut Chunker<'n>,
     artifact_id: Option<&'c ArtifactId>,
     part: u64,
@@ -47,12 +47,17 @@ impl<'n> Chunker<'n> {
         part.content_bytes() > INLINE_BYTES_MAX
     }
 
-    pub(super) fn at<'c>(&'c mut self, artifact_id: Option<&'c ArtifactId>, part: u64, start: u64) -> Place<'c, 'n> {
-        Place { chunker: self, artifact_id, part, start }
+    pub(super) fn at<'c>(
+        &'c mut self,
+        artifact_id: Option<&'c ArtifactId>,
+        part: u64,
+        start: u64,
+    ) -> ContentPosition<'c, 'n> {
+        ContentPosition { chunker: self, artifact_id, part, start }
     }
 }
 
-impl Place<'_, '_> {
+impl ContentPosition<'_, '_> {
     pub(super) fn chunked(&mut self, content: &PartContent) -> StoredChunks {
         let (of, content) = match content {
             PartContent::Text(text) => (StoredKind::Text, Bytes::copy_from_slice(text.as_bytes())),

@@ -350,7 +350,7 @@ impl<'a> StoredArtifact<'a> {
 }
 
 impl<'a> StoredPart<'a> {
-    fn of(part: &'a Part, place: &mut super::chunks::Place<'_, '_>) -> Self {
+    fn of(part: &'a Part, place: &mut super::chunks::ContentPosition<'_, '_>) -> Self {
         let mut stored = Self {
             filename: part.filename.as_deref().map(Text::from),
             media_type: part.media_type.as_deref().map(Text::from),

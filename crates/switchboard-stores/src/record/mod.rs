@@ -10,7 +10,7 @@ mod head;
 mod writes;
 
 pub(crate) use chunks::ChunkSource;
-pub(crate) use decode::{Want, decode, is_checkpoint_aside_from_artifacts, sets_status};
+pub(crate) use decode::{Want, decode, is_checkpoint_apart_from_artifacts, sets_status};
 pub(crate) use encode::{Encoded, encode};
 pub(crate) use form::StoredPart;
 pub(crate) use head::{

@@ -21,7 +21,7 @@ use super::rows::{Chains, LogRow, log_no, signed, task_columns, unsigned};
 use super::runs::is_interrupted;
 use super::schema::VERSION_MAX;
 use super::totals::Move;
-use crate::record::{Encoded, encode_artifacts, is_checkpoint_aside_from_artifacts, phase_number, state_number};
+use crate::record::{Encoded, encode_artifacts, is_checkpoint_apart_from_artifacts, phase_number, state_number};
 
 /// What the writer needs to know of a task to take it one step on.
 #[derive(Clone, Copy)]
@@ -420,7 +420,7 @@ impl Ledger<'_> {
         let mut rows = select.query([log_no(task_no, story)])?;
         let Some(row) = rows.next()? else { return Ok(story) };
         let LogRow { columns, record } = LogRow::read(row)?;
-        Ok(if is_checkpoint_aside_from_artifacts(record) { columns.prev_story } else { story })
+        Ok(if is_checkpoint_apart_from_artifacts(record) { columns.prev_story } else { story })
     }
 
     /// Most keys are new, and that is found out without reading more than the table of keys.

@@ -1,10 +1,10 @@
-//! The bytes of one artifact. Opening it walks its writes once, newest first, and notes places along the way; reading goes
-//! forward from the nearest place, a piece at a time. A content in chunks is read chunk by chunk, and only those chunks
+//! The bytes of one artifact. Opening it walks its writes once, newest first, and notes positions along the way; reading goes
+//! forward from the nearest position, a piece at a time. A content in chunks is read chunk by chunk, and only those chunks
 //! that are asked for.
 
 use rusqlite::{Connection, params};
 use switchboard_core::model::{ArtifactId, TaskId};
-use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, Place, StoredArtifact};
+use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, ReadPosition, StoredArtifact};
 use switchboard_engine::ports::store::{Scope, StoreError, TaskKey};
 
 use super::error::Failure;
@@ -13,7 +13,7 @@ use super::read::{at_once, find};
 use super::rows::{LOG_COLUMNS, LogRow, log_no, signed, unsigned};
 use crate::record::{StoredPart, Write, decode_writes};
 
-/// How many places are noted at most, and how close they lie at most.
+/// How many positions are noted at most, and how close they lie at most.
 const PLACES_MAX: u64 = 1024;
 const PLACE_BYTES_MIN: u64 = 64 << 10;
 
@@ -36,7 +36,7 @@ pub(super) fn open(
             return Ok(None);
         }
         let step = (head.bytes / PLACES_MAX).max(PLACE_BYTES_MIN);
-        let mut places: Vec<Place> = Vec::new();
+        let mut positions: Vec<ReadPosition> = Vec::new();
         let mut found = None;
         let mut chain = ArtifactChain::of(connection, &row);
         let mut begun = 0;
@@ -49,21 +49,21 @@ pub(super) fn open(
             parts_left = parts_left.saturating_sub(parts().count() as u64);
             bytes_left = bytes_left.saturating_sub(parts().map(StoredPart::bytes).sum());
             begun = version;
-            let place = Place { at: unsigned(version), start: bytes_left };
-            if places.last().is_none_or(|last| last.start - place.start >= step) {
-                places.push(place);
+            let position = ReadPosition { at: unsigned(version), start: bytes_left };
+            if positions.last().is_none_or(|last| last.start - position.start >= step) {
+                positions.push(position);
             }
             if found.is_none() && wanted >= parts_left {
-                found = Asked::find(parts(), wanted - parts_left, bytes_left);
+                found = FoundPart::find(parts(), wanted - parts_left, bytes_left);
             }
             if begins {
                 parts_left = 0;
             }
         }
         let Some(asked) = found else { return Ok(None) };
-        let first = Place { at: unsigned(begun), start: 0 };
-        places.push(first);
-        places.reverse();
+        let first = ReadPosition { at: unsigned(begun), start: 0 };
+        positions.push(first);
+        positions.reverse();
         Ok(Some(StoredArtifact {
             key: TaskKey(row.task_no),
             artifact: artifact.clone(),
@@ -72,20 +72,20 @@ pub(super) fn open(
             range: if part.is_some() { asked.start..asked.start + asked.bytes } else { 0..head.bytes },
             filename: asked.filename,
             media_type: asked.media_type,
-            places: places.into(),
+            positions: positions.into(),
         }))
     })
 }
 
 /// The part that was asked for, or the first.
-struct Asked {
+struct FoundPart {
     start: u64,
     bytes: u64,
     filename: Option<String>,
     media_type: String,
 }
 
-impl Asked {
+impl FoundPart {
     /// The part numbered `number` among those of a commit whose bytes begin at `start`.
     fn find<'p, 'r: 'p>(parts: impl Iterator<Item = &'p StoredPart<'r>>, number: u64, start: u64) -> Option<Self> {
         let mut start = start;
@@ -124,7 +124,7 @@ pub(super) fn read(
         }
         let sql = format!("SELECT {LOG_COLUMNS} FROM log WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no LIMIT ?3");
         let mut select = connection.prepare_cached(&sql)?;
-        let begin = signed(cursor.place.at);
+        let begin = signed(cursor.position.at);
         let first = log_no(task_no, begin);
         let last = log_no(task_no, signed(cursor.version));
         let mut rows = select.query(params![first, last, COMMITS_MAX])?;
@@ -144,14 +144,14 @@ pub(super) fn read(
                 before = Some(commit.version());
             }
             let (writes, _) = from_last_begin(writes, &cursor.artifact);
-            let mut start = cursor.place.start;
+            let mut start = cursor.position.start;
             for part in writes.iter().flat_map(Write::parts) {
                 take(part, start, &mut cursor, bytes_max, &Chunks(connection), &mut out)?;
                 start += part.bytes();
             }
             // A commit that was not read to its end is read again.
             if cursor.from >= start {
-                cursor.place = Place { at: unsigned(commit.version()) + 1, start };
+                cursor.position = ReadPosition { at: unsigned(commit.version()) + 1, start };
             }
         }
         if !seen && !cursor.is_at_end() {

@@ -24,7 +24,7 @@ pub(super) fn migrate(
     if found == known {
         return Ok(None);
     }
-    let copy = if found > 0 { Some(copy_aside(connection, path, found)?) } else { None };
+    let copy = if found > 0 { Some(copy_before_migration(connection, path, found)?) } else { None };
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
     for migration in &migrations[found..] {
         transaction.execute_batch(migration.sql).map_err(sql)?;
@@ -57,7 +57,7 @@ pub(super) fn schema_version(connection: &Connection, path: &Path, known: usize)
 }
 
 /// Copies the file durably. A copy of an attempt that was cut off after it is replaced by the same again.
-fn copy_aside(connection: &Connection, path: &Path, version: usize) -> Result<PathBuf, FileError> {
+fn copy_before_migration(connection: &Connection, path: &Path, version: usize) -> Result<PathBuf, FileError> {
     let copy = migration_copy_path(path, version);
     let part = Part::begin(&copy)?;
     match copy_pages(connection, part.path()) {

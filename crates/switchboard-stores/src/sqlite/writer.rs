@@ -94,13 +94,13 @@ pub(super) trait Work: Send {
     fn finish(self: Box<Self>, failure: Option<StoreError>);
 }
 
-struct Asked<T, F> {
+struct Job<T, F> {
     run: F,
     result: Option<T>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T: Send, F: FnMut(&mut Ledger<'_>) -> Result<T, Failure> + Send> Work for Asked<T, F> {
+impl<T: Send, F: FnMut(&mut Ledger<'_>) -> Result<T, Failure> + Send> Work for Job<T, F> {
     fn run(&mut self, ledger: &mut Ledger<'_>) -> Result<(), Failure> {
         self.result = Some((self.run)(ledger)?);
         Ok(())
@@ -159,7 +159,7 @@ impl Writer {
         run: impl FnMut(&mut Ledger<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Request::Work(Box::new(Asked { run, result: None, reply }))).await?;
+        self.send(Request::Work(Box::new(Job { run, result: None, reply }))).await?;
         answer.await.unwrap_or_else(|_| Err(stopped()))
     }
 

@@ -196,7 +196,7 @@ impl Inspection<'_> {
         for chunk in &again.chunks {
             let place = (task_no, walk.version, chunk.artifact_id.as_ref().map(|id| id.as_str().to_owned()));
             let within = (signed(chunk.part), signed(chunk.start), signed(chunk.bytes.len() as u64));
-            let stored = stored_place(self.connection, chunk.number).map_err(|failure| told(&failure.0))?;
+            let stored = stored_position(self.connection, chunk.number).map_err(|failure| told(&failure.0))?;
             if stored != Some((place, within)) {
                 return Err(format!("content piece {} is not its own, or lies elsewhere", chunk.number));
             }
@@ -209,9 +209,9 @@ impl Inspection<'_> {
 }
 
 /// Whose a piece is (task, commit, artifact), and where in it (part, start, length).
-type Place = ((i64, i64, Option<String>), (i64, i64, i64));
+type ChunkPosition = ((i64, i64, Option<String>), (i64, i64, i64));
 
-fn stored_place(connection: &Connection, chunk_no: i64) -> Result<Option<Place>, Failure> {
+fn stored_position(connection: &Connection, chunk_no: i64) -> Result<Option<ChunkPosition>, Failure> {
     let mut select = connection.prepare_cached(
         "SELECT task_no, version, artifact_id, part, start, length(bytes) FROM chunk WHERE chunk_no = ?1",
     )?;

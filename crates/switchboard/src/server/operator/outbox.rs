@@ -12,7 +12,9 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxState};
 use switchboard_engine::ports::store::DeliveryKey;
-use switchboard_engine::push::{Changed, Endpoint, EndpointHealth, OutboxDesk, OutboxDetail, OutboxFilter, OutboxList};
+use switchboard_engine::push::{
+    Changed, EndpointHealth, OutboxDesk, OutboxDetail, OutboxFilter, OutboxList, WebhookEndpoint,
+};
 
 use crate::server::bindings::check_content_type;
 use crate::server::edge::paths::{Change, OutboxPlace};
@@ -116,9 +118,9 @@ fn state_from(text: &str) -> Result<Option<OutboxState>, ProtocolError> {
     }
 }
 
-fn endpoint_from(text: &str) -> Result<Endpoint, ProtocolError> {
+fn endpoint_from(text: &str) -> Result<WebhookEndpoint, ProtocolError> {
     if text.starts_with("http://") || text.starts_with("https://") {
-        Ok(Endpoint::of(text))
+        Ok(WebhookEndpoint::of(text))
     } else {
         Err(ProtocolError::invalid("endpoint", "must be scheme, host and port, as in https://hooks.example:443"))
     }
@@ -175,7 +177,7 @@ async fn change_one(outbox: Option<&OutboxDesk>, id: &str, change: Change) -> Re
 
 /// Which dead letters to change.
 struct Bulk {
-    endpoint: Option<Endpoint>,
+    endpoint: Option<WebhookEndpoint>,
     after: Option<DeliveryKey>,
 }
 
@@ -250,7 +252,7 @@ fn entry_json(entry: &OutboxEntry) -> Value {
     json!({
         "id": entry.key.0.to_string(),
         "state": state,
-        "endpoint": Endpoint::of(&entry.url).as_str(),
+        "endpoint": WebhookEndpoint::of(&entry.url).as_str(),
         "taskId": entry.task_id.as_str(),
         "configId": entry.config_id.as_str(),
         "agent": entry.scope.agent.as_str(),

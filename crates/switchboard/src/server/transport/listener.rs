@@ -11,7 +11,7 @@ use std::time::Duration;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use switchboard_engine::aside::aside;
+use switchboard_engine::poll_when_woken::poll_when_woken;
 use switchboard_engine::supervisor::Kind;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -169,7 +169,7 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, slot: OwnedS
         let served = tokio::select! {
             biased;
             served = connection.as_mut() => served,
-            () = aside(drained) => {
+            () = poll_when_woken(drained) => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }

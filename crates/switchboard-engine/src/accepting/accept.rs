@@ -11,25 +11,24 @@ use switchboard_core::model::{Json, Message, PushConfig, TaskId, Timestamp};
 
 use super::{Identity, identify};
 use crate::commit::{AppendError, Extras, Record, Step, WriteError, contended};
-use crate::house::{House, Registered};
+use crate::engine_state::{EngineState, Registered};
 use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
 use crate::push::put_config;
 use crate::runs::{
-    AgentFuture, Background, Begun, Effects, Replies, Run, RunEnd, RunPlace, RunStart, Stage, Turn, TurnStart,
-    poll_once,
+    AgentFuture, Background, Begun, Effects, Replies, Run, RunEnd, RunSlot, RunStart, Stage, Turn, TurnStart, poll_once,
 };
 use crate::supervisor::Unbroken;
 
 /// What became of a message.
-pub(crate) enum Entry {
+pub(crate) enum Acceptance {
     /// It was accepted.
-    Entered(Entered),
+    New(AcceptedMessage),
     /// It had been accepted before.
     Repeated(Accepted),
 }
 
 /// A message that was just accepted.
-pub(crate) struct Entered {
+pub(crate) struct AcceptedMessage {
     pub(crate) record: Arc<Record>,
     /// The record right after the accepting commit.
     pub(crate) stored: StoredTask,
@@ -41,7 +40,7 @@ pub(crate) struct Entered {
     pub(crate) run: Option<Unbroken<()>>,
 }
 
-impl Entered {
+impl AcceptedMessage {
     /// The number of the first visible event of the accepting commit.
     pub(crate) fn first_seq(&self) -> u64 {
         let visible = self.events.iter().filter(|event| event.is_visible()).count() as u64;
@@ -50,50 +49,50 @@ impl Entered {
 }
 
 /// Accepts a message. A caller that goes away meanwhile does not leave a message behind that nobody works on.
-pub(crate) fn enter(
-    house: &Arc<House>,
+pub(crate) fn accept(
+    engine: &Arc<EngineState>,
     agent: &Arc<Registered>,
     caller: &Caller,
     mut send: Box<SendMessage>,
-) -> Unbroken<Result<Entry, ProtocolError>> {
-    let (own, agent, caller) = (house.clone(), agent.clone(), caller.clone());
-    house.supervisor.unbroken(Box::pin(async move {
-        let (house, agent, caller) = (&own, &agent, &caller);
+) -> Unbroken<Result<Acceptance, ProtocolError>> {
+    let (own, agent, caller) = (engine.clone(), agent.clone(), caller.clone());
+    engine.supervisor.unbroken(Box::pin(async move {
+        let (engine, agent, caller) = (&own, &agent, &caller);
         let identity = identify(agent, caller, &send.message);
         // Older versions let a client leave this out.
         if send.message.message_id.is_empty() {
-            send.message.message_id = caller.dialect.rules().own_id(house.uuid()).into();
+            send.message.message_id = caller.dialect.rules().own_id(engine.uuid()).into();
         }
-        let scope = house.scope(caller, agent);
-        let entering = Entering { house, agent, caller, scope, identity };
+        let scope = engine.scope(caller, agent);
+        let acceptor = Acceptor { engine, agent, caller, scope, identity };
         match send.message.task_id.clone() {
-            None => entering.open(send).await,
-            Some(id) => Box::pin(entering.go_on(id, send)).await,
+            None => acceptor.open(send).await,
+            Some(id) => Box::pin(acceptor.go_on(id, send)).await,
         }
     }))
 }
 
-struct Entering<'a> {
-    house: &'a Arc<House>,
+struct Acceptor<'a> {
+    engine: &'a Arc<EngineState>,
     agent: &'a Arc<Registered>,
     caller: &'a Caller,
     scope: Scope,
     identity: Option<Identity>,
 }
 
-impl Entering<'_> {
+impl Acceptor<'_> {
     /// Opens a new record.
-    async fn open(&self, send: Box<SendMessage>) -> Result<Entry, ProtocolError> {
+    async fn open(&self, send: Box<SendMessage>) -> Result<Acceptance, ProtocolError> {
         let is_chosen = send.open_as.is_some();
         let is_told_first = send.return_immediately && self.caller.dialect.rules().answers_before_the_run;
         // In a context of the caller's choice there may be something to remember; a new one is empty.
         let has_background = !send.message.reference_task_ids.is_empty()
             || (self.agent.source.traits().context_messages_max > 0 && send.message.context_id.is_some());
         let may_ask_first = self.agent.source.traits().effects == Effects::Never && !is_told_first;
-        // An agent that is asked before its message is stored is at work from then on, so it needs its place first.
-        let is_limited = self.agent.source.places().is_some();
-        let place = if may_ask_first && is_limited { self.house.free_place(self.agent) } else { None };
-        match may_ask_first && (!is_limited || place.is_some()) {
+        // An agent that is asked before its message is stored is at work from then on, so it needs its slot first.
+        let is_limited = self.agent.source.slots().is_some();
+        let slot = if may_ask_first && is_limited { self.engine.free_slot(self.agent) } else { None };
+        match may_ask_first && (!is_limited || slot.is_some()) {
             true => {
                 // In a block of its own, so that what is prepared is not held while the answer is committed.
                 let asked = {
@@ -104,29 +103,29 @@ impl Entering<'_> {
                     };
                     self.ask(opening, background)?
                 };
-                self.commit_asked(asked, place, is_chosen).await
+                self.commit_asked(asked, slot, is_chosen).await
             }
             false => {
                 let Prepared { record, before, events, extras, .. } = self.prepare(send)?;
                 let mut folded = Folded::empty(record.id.clone(), record.context_id.clone());
                 folded.apply_all(&events);
                 let id = record.id.clone();
-                let entering = self.commit_and_run(record, &before, events, Arc::new(folded), extras, true);
+                let acceptor = self.commit_and_run(record, &before, events, Arc::new(folded), extras, true);
                 // Boxed, so that a message to an agent without effects does not carry the room for this.
-                let entry = Box::pin(entering).await?;
-                entry.ok_or_else(|| not_opened(&id, is_chosen))
+                let acceptance = Box::pin(acceptor).await?;
+                acceptance.ok_or_else(|| not_opened(&id, is_chosen))
             }
         }
     }
 
     async fn background(&self, opening: &Prepared) -> Background {
-        self.house.background_of(self.agent, &self.scope, &opening.record.id, &opening.inbound.message).await
+        self.engine.background_of(self.agent, &self.scope, &opening.record.id, &opening.inbound.message).await
     }
 
     /// Everything about a new record that needs no waiting.
     fn prepare(&self, send: Box<SendMessage>) -> Result<Prepared, ProtocolError> {
-        let (house, now) = (self.house, self.house.now());
-        let fresh = || self.caller.dialect.rules().own_id(house.ids.uuid(now));
+        let (engine, now) = (self.engine, self.engine.now());
+        let fresh = || self.caller.dialect.rules().own_id(engine.ids.uuid(now));
         let id = send.open_as.clone().unwrap_or_else(|| TaskId::from(fresh()));
         let context_id = send.message.context_id.clone().unwrap_or_else(|| fresh().into());
         let born = self.agent.source.traits().replies == Replies::Task
@@ -140,28 +139,28 @@ impl Entering<'_> {
         let inbound = self.inbound(1, message, metadata, accepted_output_modes);
         let command = Command::Open(Opening { inbound: inbound.clone(), context_id, born });
         let before = record.head();
-        // Room for what a short answer adds.
+        // ReplyBudget for what a short answer adds.
         let mut events = Vec::with_capacity(4);
-        decide_onto(&mut events, &before, command, &house.bounds(), now).map_err(refused)?;
+        decide_onto(&mut events, &before, command, &engine.bounds(), now).map_err(refused)?;
         let extras = Extras { push, accept: self.accept(now, 1, 0), ..Extras::default() };
         Ok(Prepared { record, inbound, before, events, extras, now })
     }
 
     /// Asks an agent without effects before anything is stored. If it answers at once, question and answer will be one
     /// commit; if it has to wait, what it has said so far will.
-    fn ask(&self, opening: Prepared, background: Background) -> Result<Asked, ProtocolError> {
+    fn ask(&self, opening: Prepared, background: Background) -> Result<AskedFirst, ProtocolError> {
         let Prepared { record, inbound, before, events, mut extras, now } = opening;
-        let house = self.house;
+        let engine = self.engine;
         let folded = Folded::empty(record.id.clone(), record.context_id.clone());
         let stage = Stage::begin(&before, folded, events);
-        let run_max = house.run_max(self.agent, inbound.metadata.as_ref(), None);
+        let run_max = engine.run_max(self.agent, inbound.metadata.as_ref(), None);
         let start = TurnStart::first(record.clone(), inbound, &stage.head, run_max, background, now);
-        let turn = Turn::staged(house.clone(), start, stage);
+        let turn = Turn::staged(engine.clone(), start, stage);
         let mut future = self.agent.source.start(turn.clone());
         let mut ended = None;
         let stage = match poll_once(&mut future) {
             Some(outcome) => {
-                let (end, how) = outcome.into_end(house, self.agent, &turn);
+                let (end, how) = outcome.into_end(engine, self.agent, &turn);
                 turn.end_in_stage(end);
                 ended = Some((how, turn.work_time().elapsed()));
                 turn.finish_stage()
@@ -169,29 +168,29 @@ impl Entering<'_> {
             None => turn.unstage(),
         };
         let Some(Stage { before, head, events, folded, .. }) = stage else {
-            return Err(ProtocolError::Internal { incident: house.uuid().to_string() });
+            return Err(ProtocolError::Internal { incident: engine.uuid().to_string() });
         };
         let folded = Arc::new(folded);
         extras.folded = Some(folded.clone());
         let run = head.running.then_some(future);
         let step = Step::of(before, head, events.into());
-        Ok(Asked { record, step, folded, extras: Box::new(extras), turn, run, ended })
+        Ok(AskedFirst { record, step, folded, extras: Box::new(extras), turn, run, ended })
     }
 
     /// Commits what an agent without effects was asked and has answered so far.
     async fn commit_asked(
         &self,
-        asked: Asked,
-        place: Option<RunPlace>,
+        asked: AskedFirst,
+        slot: Option<RunSlot>,
         is_chosen: bool,
-    ) -> Result<Entry, ProtocolError> {
-        let Asked { record, step, folded, extras, turn, run, ended } = asked;
+    ) -> Result<Acceptance, ProtocolError> {
+        let AskedFirst { record, step, folded, extras, turn, run, ended } = asked;
         let events = step.events.clone();
-        let run = run.map(|future| (future, self.house.now()));
-        if let Err(error) = self.house.append(&record, step, None, *extras).await {
+        let run = run.map(|future| (future, self.engine.now()));
+        if let Err(error) = self.engine.append(&record, step, None, *extras).await {
             // Another request won the race. Cancel this run: its agent declared no effects, so nothing has to be undone.
             turn.cancel_token().cancel();
-            return self.not_entered(error)?.ok_or_else(|| not_opened(&record.id, is_chosen));
+            return self.not_accepted(error)?.ok_or_else(|| not_opened(&record.id, is_chosen));
         }
         if let Some((how, worked)) = ended {
             let shown = record.with_head(|head| RunEnd::shown_by(head, turn.number()));
@@ -201,10 +200,10 @@ impl Entering<'_> {
             runs.end(if shown == RunEnd::Failed && how != RunEnd::Completed { how } else { shown }, worked);
         }
         if let Some((future, leased_at)) = run {
-            Run::new(self.house.clone(), self.agent.clone(), turn, future, Begun::Already(place), leased_at).spawn();
+            Run::new(self.engine.clone(), self.agent.clone(), turn, future, Begun::Already(slot), leased_at).spawn();
         }
-        self.house.note_opened();
-        Ok(Entry::Entered(entered(record, folded, events, true)))
+        self.engine.note_opened();
+        Ok(Acceptance::New(accepted_message(record, folded, events, true)))
     }
 
     /// Commits the acceptance, then starts the run if this message begins one; none if somebody else was faster.
@@ -216,61 +215,61 @@ impl Entering<'_> {
         folded: Arc<Folded>,
         mut extras: Extras,
         opened: bool,
-    ) -> Result<Option<Entry>, ProtocolError> {
+    ) -> Result<Option<Acceptance>, ProtocolError> {
         let begins = opened || !before.running;
-        // A run that finds its place taken has not begun, and the commit says so.
-        let place = if begins { self.house.free_place(self.agent) } else { None };
-        extras.waits = begins && place.is_none();
+        // A run that finds its slot taken has not begun, and the commit says so.
+        let slot = if begins { self.engine.free_slot(self.agent) } else { None };
+        extras.waits = begins && slot.is_none();
         extras.folded = Some(folded.clone());
         let step = Step::from(before, events.into());
         let events = step.events.clone();
-        let leased_at = self.house.now();
-        if let Err(error) = self.house.append(&record, step, None, extras).await {
-            return self.not_entered(error);
+        let leased_at = self.engine.now();
+        if let Err(error) = self.engine.append(&record, step, None, extras).await {
+            return self.not_accepted(error);
         }
         if opened {
-            self.house.note_opened();
+            self.engine.note_opened();
         }
-        let mut entered = entered(record, folded, events, opened);
+        let mut message = accepted_message(record, folded, events, opened);
         if begins {
-            let stored = &entered.stored;
-            let background = self.house.background(self.agent, &self.scope, stored).await;
-            let (house, agent) = (self.house.clone(), self.agent.clone());
-            let record = entered.record.clone();
-            let begun = place.map_or(Begun::NotYet, |place| Begun::Already(Some(place)));
+            let stored = &message.stored;
+            let background = self.engine.background(self.agent, &self.scope, stored).await;
+            let (engine, agent) = (self.engine.clone(), self.agent.clone());
+            let record = message.record.clone();
+            let begun = slot.map_or(Begun::NotYet, |slot| Begun::Already(Some(slot)));
             let from = RunStart { begun, leased_at, interrupted: false };
-            entered.run = Run::begin(house, agent, record, stored, background, from).map(Run::attach);
+            message.run = Run::begin(engine, agent, record, stored, background, from).map(Run::attach);
         }
-        Ok(Some(Entry::Entered(entered)))
+        Ok(Some(Acceptance::New(message)))
     }
 
     /// Why a message was not accepted by this commit: another commit came first (none), or it had been accepted before.
-    fn not_entered(&self, error: AppendError) -> Result<Option<Entry>, ProtocolError> {
+    fn not_accepted(&self, error: AppendError) -> Result<Option<Acceptance>, ProtocolError> {
         match error {
             AppendError::Conflict => Ok(None),
             AppendError::Write(WriteError::Duplicate(accepted)) => {
                 if let Some(identity) = &self.identity {
                     identity.check(&accepted, self.caller.dialect)?;
                 }
-                Ok(Some(Entry::Repeated(accepted)))
+                Ok(Some(Acceptance::Repeated(accepted)))
             }
             AppendError::Write(error) => Err(error.into_protocol()),
         }
     }
 
     /// Continues a task.
-    async fn go_on(&self, id: TaskId, send: Box<SendMessage>) -> Result<Entry, ProtocolError> {
-        let house = self.house;
+    async fn go_on(&self, id: TaskId, send: Box<SendMessage>) -> Result<Acceptance, ProtocolError> {
+        let engine = self.engine;
         if let Some(identity) = &self.identity {
             // A repeat of the message that ended its task must find its answer, not the refusal of a new message.
-            let known = house.store.find_accepted(identity.key).await.map_err(|error| house.store_failed(&error))?;
+            let known = engine.store.find_accepted(identity.key).await.map_err(|error| engine.store_failed(&error))?;
             if let Some(accepted) = known {
                 identity.check(&accepted, self.caller.dialect)?;
-                return Ok(Entry::Repeated(accepted));
+                return Ok(Acceptance::Repeated(accepted));
             }
         }
-        for _ in 0..house.limits.commit_attempts_max {
-            let stored = house.live_task(&self.scope, &id).await?;
+        for _ in 0..engine.limits.commit_attempts_max {
+            let stored = engine.live_task(&self.scope, &id).await?;
             if send.message.context_id.as_ref().is_some_and(|context| *context != stored.head.context_id) {
                 let description =
                     format!("does not match the context of task {id}; leave it out to use the task's own");
@@ -281,22 +280,22 @@ impl Entering<'_> {
             let message = Message { context_id, ..send.message.clone() };
             let inbound = self.inbound(turn, message, send.metadata.clone(), send.accepted_output_modes.clone());
             let command = Command::AddMessage { inbound };
-            let now = house.now();
-            let events = decide(&stored.head, command, &house.bounds(), now).map_err(refused)?;
+            let now = engine.now();
+            let events = decide(&stored.head, command, &engine.bounds(), now).map_err(refused)?;
             let mut folded = Arc::unwrap_or_clone(stored.folded);
             folded.apply_all(&events);
             let after_seq = stored.head.seq;
             let configs = match &send.push_config {
-                Some(_) => house.store.push_configs(stored.key).await.map_err(|error| house.store_failed(&error))?,
+                Some(_) => engine.store.push_configs(stored.key).await.map_err(|error| engine.store_failed(&error))?,
                 None => Vec::new(),
             };
             let push = self.push_change(&send, &id, after_seq, &configs)?;
             let extras = Extras { push, accept: self.accept(now, turn, after_seq), ..Extras::default() };
             let head = StoredHead { key: stored.key, scope: self.scope.clone(), head: stored.head.clone() };
             let record = Arc::new(Record::stored(head));
-            let entry = self.commit_and_run(record, &stored.head, events, Arc::new(folded), extras, false).await?;
-            if let Some(entry) = entry {
-                return Ok(entry);
+            let acceptance = self.commit_and_run(record, &stored.head, events, Arc::new(folded), extras, false).await?;
+            if let Some(acceptance) = acceptance {
+                return Ok(acceptance);
             }
         }
         Err(contended(&id))
@@ -332,16 +331,16 @@ impl Entering<'_> {
         let mut config = config.clone();
         config.task_id = id.clone();
         if config.id.is_empty() {
-            config.id = self.house.uuid().into();
+            config.id = self.engine.uuid().into();
         }
         let put = PushChange::Put { config, dialect: self.caller.dialect, after_seq };
-        put_config(configs, put, self.house.limits.push_configs_max)
+        put_config(configs, put, self.engine.limits.push_configs_max)
             .map_err(|full| ProtocolError::invalid(self.caller.dialect.rules().words.push_config_of_send, full))
     }
 
     fn accept(&self, now: Timestamp, turn: u32, after_seq: u64) -> Option<Accept> {
         let Identity { key, digest, .. } = self.identity.clone()?;
-        let expires = now.plus_ms(i64::from(self.house.limits.idempotency_window_s) * 1000);
+        let expires = now.plus_ms(i64::from(self.engine.limits.idempotency_window_s) * 1000);
         Some(Accept { key, digest, turn, after_seq, expires })
     }
 }
@@ -357,7 +356,7 @@ struct Prepared {
 }
 
 /// A record whose agent has been asked already.
-struct Asked {
+struct AskedFirst {
     record: Arc<Record>,
     step: Step,
     folded: Arc<Folded>,
@@ -369,10 +368,16 @@ struct Asked {
     ended: Option<(RunEnd, Duration)>,
 }
 
-fn entered(record: Arc<Record>, folded: Arc<Folded>, events: Arc<[Event]>, opened: bool) -> Entered {
+fn accepted_message(record: Arc<Record>, folded: Arc<Folded>, events: Arc<[Event]>, opened: bool) -> AcceptedMessage {
     let key = record.key().expect("a committed record has a key");
     let head = record.head();
-    Entered { record, stored: StoredTask { key, head, folded, outlined: Vec::new() }, events, opened, run: None }
+    AcceptedMessage {
+        record,
+        stored: StoredTask { key, head, folded, outlined: Vec::new() },
+        events,
+        opened,
+        run: None,
+    }
 }
 
 /// Why a record was not opened: its id was taken. One of ours never is, unless the store is in doubt about its own write.

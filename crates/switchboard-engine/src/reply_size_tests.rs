@@ -7,7 +7,7 @@ use switchboard_core::model::{
     TaskState, TaskStatus, TaskView, Timestamp, Update,
 };
 
-use super::{Room, fit, fit_update, is_surely_light_update, weight};
+use super::{ReplyBudget, fit, fit_update, is_surely_light_update, weight};
 use crate::ports::Links;
 use crate::ports::store::Scope;
 
@@ -19,8 +19,8 @@ impl Links for Here {
     }
 }
 
-fn room(bytes_max: u64) -> Room {
-    Room { bytes_max, links: Arc::new(Here) }
+fn budget(bytes_max: u64) -> ReplyBudget {
+    ReplyBudget { bytes_max, links: Arc::new(Here) }
 }
 
 fn scope() -> Scope {
@@ -51,7 +51,7 @@ fn is_linked(artifact: &Artifact) -> bool {
 }
 
 fn fitted(bytes_max: u64, view: TaskView) -> TaskView {
-    let fitted = fit(&room(bytes_max), &scope(), view);
+    let fitted = fit(&budget(bytes_max), &scope(), view);
     assert!(weight(&fitted) <= bytes_max, "{} is more than {bytes_max}", weight(&fitted));
     fitted
 }
@@ -88,7 +88,7 @@ fn history_is_shortened_to_its_newest_part() {
     let shown = fitted(22_500, view(vec![text("a", 9_000)], &[4_000, 4_000, 4_000]));
     assert!(!is_linked(&shown.task.artifacts[0]));
     assert_eq!(shown.history().len(), 2);
-    // A caller that does not look at artifacts has the room for more.
+    // A caller that does not look at artifacts has the budget for more.
     let listed = TaskView { artifacts: ArtifactView::Omitted, ..view(vec![text("a", 90_000)], &[4_000, 4_000, 4_000]) };
     assert_eq!(fitted(20_000, listed).history().len(), 3);
     assert_eq!(fitted(4_000, view(Vec::new(), &[4_000])).history().len(), 0);
@@ -127,7 +127,7 @@ fn link(update: Option<Update>) -> Option<String> {
 
 #[test]
 fn a_chunk_that_does_not_fit_a_frame_is_a_link_to_that_chunk() {
-    let fit = |update: &Update| fit_update(&room(20_000), &scope(), Some(7), update);
+    let fit = |update: &Update| fit_update(&budget(20_000), &scope(), Some(7), update);
     for (append, last_chunk, address) in
         [(false, true, "here:t/a"), (false, false, "here:t/a?update=7"), (true, true, "here:t/a?update=7")]
     {
@@ -142,6 +142,6 @@ fn a_chunk_that_does_not_fit_a_frame_is_a_link_to_that_chunk() {
 #[test]
 fn a_task_that_opens_a_stream_fits_a_frame() {
     let opened = Update::Task(view(vec![text("a", 30_000)], &[4_000]));
-    let Some(Update::Task(shown)) = fit_update(&room(20_000), &scope(), Some(1), &opened) else { panic!("fitted") };
+    let Some(Update::Task(shown)) = fit_update(&budget(20_000), &scope(), Some(1), &opened) else { panic!("fitted") };
     assert!(is_linked(&shown.task.artifacts[0]) && shown.history().len() == 1);
 }

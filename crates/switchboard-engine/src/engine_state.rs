@@ -12,13 +12,13 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::clock_guard::ClockGuard;
 use crate::commit::WriteError;
-use crate::fitting::{Room, fit, fit_update, is_surely_light, is_surely_light_update, put_links};
 use crate::health::Health;
 use crate::limits::Limits;
 use crate::ports::links::NoLinks;
 use crate::ports::store::{AcceptedTask, Scope, StoreError, StoredTask};
 use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook};
 use crate::push::SharedLanes;
+use crate::reply_size::{ReplyBudget, fit, fit_update, is_surely_light, is_surely_light_update, put_links};
 use crate::runs::{AgentSource, RunCounters, RunRegistry};
 use crate::supervisor::Supervisor;
 use crate::watching::Tails;
@@ -54,7 +54,7 @@ impl Registered {
     }
 }
 
-pub(crate) struct House {
+pub(crate) struct EngineState {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) hints: Arc<dyn Hints>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -86,7 +86,7 @@ pub(crate) struct House {
     pub(crate) prune_due: Notify,
 }
 
-impl House {
+impl EngineState {
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -134,9 +134,9 @@ impl House {
         Scope { owner: owner.clone(), agent: agent.name.clone() }
     }
 
-    fn room_of(&self, bytes_max: u64) -> Room {
+    fn room_of(&self, bytes_max: u64) -> ReplyBudget {
         let links = self.links.get().cloned().unwrap_or_else(|| Arc::new(NoLinks));
-        Room { bytes_max, links }
+        ReplyBudget { bytes_max, links }
     }
 
     /// What one frame of a stream may hold, in bytes.

@@ -1,5 +1,5 @@
-//! Places for runs. So many runs may be at work in a process, and so many of an agent that limits them; the others wait
-//! in order. A run begins when it has its place: until then it has done nothing, which the store knows too.
+//! Slots for runs. So many runs may be at work in a process, and so many of an agent that limits them; the others wait
+//! in order. A run begins when it has its slot: until then it has done nothing, which the store knows too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,26 +9,26 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use super::Turn;
-use crate::house::{House, Registered};
+use crate::engine_state::{EngineState, Registered};
 
-/// A place among the runs of this process and of its agent, until it is dropped.
-pub(crate) struct RunPlace {
+/// A slot among the runs of this process and of its agent, until it is dropped.
+pub(crate) struct RunSlot {
     _of_process: OwnedSemaphorePermit,
     _of_agent: Option<OwnedSemaphorePermit>,
 }
 
 /// Whether the store knows that a run has begun.
 pub(crate) enum Begun {
-    /// Its commit said so. Most such runs had their place by then; one that was asked before its message was stored, by an
+    /// Its commit said so. Most such runs had their slot by then; one that was asked before its message was stored, by an
     /// agent without a limit, may still have to wait for its process.
-    Already(Option<RunPlace>),
-    /// It waits, or was claimed: the store is told when it has its place.
+    Already(Option<RunSlot>),
+    /// It waits, or was claimed: the store is told when it has its slot.
     NotYet,
 }
 
-/// What came of waiting for a place.
+/// What came of waiting for a slot.
 pub(super) enum Waited {
-    Placed(RunPlace),
+    HasSlot(RunSlot),
     /// The run was canceled before it began.
     Canceled,
     /// The run was not started for as long as a task may wait.
@@ -39,39 +39,34 @@ pub(super) enum Waited {
     LetGo,
 }
 
-impl House {
-    /// A place for a run of this agent, if there is one now. None while others wait: they come first.
-    pub(crate) fn free_place(&self, agent: &Registered) -> Option<RunPlace> {
-        let of_agent = match agent.source.places() {
-            Some(places) => Some(places.clone().try_acquire_owned().ok()?),
+impl EngineState {
+    /// A slot for a run of this agent, if there is one now. None while others wait: they come first.
+    pub(crate) fn free_slot(&self, agent: &Registered) -> Option<RunSlot> {
+        let of_agent = match agent.source.slots() {
+            Some(slots) => Some(slots.clone().try_acquire_owned().ok()?),
             None => None,
         };
         let of_process = self.run_slots.clone().try_acquire_owned().ok()?;
-        Some(RunPlace { _of_process: of_process, _of_agent: of_agent })
+        Some(RunSlot { _of_process: of_process, _of_agent: of_agent })
     }
 
-    /// Whether other runs may be waiting for the place that a run of this agent has.
+    /// Whether other runs may be waiting for the slot that a run of this agent has.
     pub(super) fn is_crowded(&self, agent: &Registered) -> bool {
-        let none_left = agent.source.places().is_some_and(|places| places.available_permits() == 0);
+        let none_left = agent.source.slots().is_some_and(|slots| slots.available_permits() == 0);
         none_left || self.run_slots.available_permits() == 0
     }
 
-    async fn next_place(&self, agent: &Registered) -> Option<RunPlace> {
-        let of_agent = match agent.source.places() {
-            Some(places) => Some(places.clone().acquire_owned().await.ok()?),
+    async fn next_slot(&self, agent: &Registered) -> Option<RunSlot> {
+        let of_agent = match agent.source.slots() {
+            Some(slots) => Some(slots.clone().acquire_owned().await.ok()?),
             None => None,
         };
         let of_process = self.run_slots.clone().acquire_owned().await.ok()?;
-        Some(RunPlace { _of_process: of_process, _of_agent: of_agent })
+        Some(RunSlot { _of_process: of_process, _of_agent: of_agent })
     }
 
-    /// Waits for a place.
-    pub(super) async fn wait_for_place(
-        &self,
-        agent: &Arc<Registered>,
-        turn: &Turn,
-        lost: &CancellationToken,
-    ) -> Waited {
+    /// Waits for a slot.
+    pub(super) async fn wait_for_slot(&self, agent: &Arc<Registered>, turn: &Turn, lost: &CancellationToken) -> Waited {
         let too_late = async {
             let Some(max_s) = self.limits.queued_s_max else { return std::future::pending().await };
             let waited_ms = turn.record().with_head(|head| match head.state {
@@ -86,7 +81,7 @@ impl House {
             biased;
             () = lost.cancelled() => Waited::LetGo,
             () = turn.cancel_token().cancelled() => Waited::Canceled,
-            place = self.next_place(agent) => place.map_or(Waited::LetGo, Waited::Placed),
+            slot = self.next_slot(agent) => slot.map_or(Waited::LetGo, Waited::HasSlot),
             max_s = too_late => Waited::TooLate { max_s },
         }
     }

@@ -7,7 +7,7 @@ use switchboard_core::model::{AuthenticationInfo, Dialect, Update};
 use crate::ports::store::Delivery;
 
 /// One numbered update on its way.
-pub(super) struct Letter {
+pub(super) struct Payload {
     pub(super) seq: u64,
     /// Updates before it that the receiver will not be sent.
     pub(super) skipped: u64,
@@ -30,18 +30,18 @@ pub(super) fn delivery_id(task_id: &str, config_id: &str, seq: u64) -> String {
 pub(super) fn headers(
     delivery: &Delivery,
     delivery_id: &str,
-    letter: &Letter,
+    payload: &Payload,
     attempt: u32,
 ) -> Vec<(&'static str, String)> {
     let Delivery { config, dialect, .. } = delivery;
     let mut headers = vec![
         ("content-type", dialect.rules().push_media_type.to_owned()),
         ("a2a-delivery-id", delivery_id.to_owned()),
-        ("a2a-delivery-seq", letter.seq.to_string()),
+        ("a2a-delivery-seq", payload.seq.to_string()),
         ("a2a-delivery-attempt", attempt.to_string()),
     ];
-    if letter.skipped > 0 {
-        headers.push(("a2a-delivery-skipped", letter.skipped.to_string()));
+    if payload.skipped > 0 {
+        headers.push(("a2a-delivery-skipped", payload.skipped.to_string()));
     }
     // A scheme alone proves nothing, and receivers take it for a broken credential.
     if let Some(AuthenticationInfo { scheme, credentials: Some(credentials) }) = &config.authentication

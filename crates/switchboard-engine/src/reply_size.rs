@@ -14,12 +14,12 @@ use crate::ports::outline::Outline;
 use crate::ports::store::Scope;
 
 /// How much a reader can take, and where it is sent for the rest.
-pub(crate) struct Room {
+pub(crate) struct ReplyBudget {
     pub(crate) bytes_max: u64,
     pub(crate) links: Arc<dyn Links>,
 }
 
-impl Room {
+impl ReplyBudget {
     /// An artifact with links in the place of contents.
     fn linked(&self, scope: &Scope, task: &TaskId, outline: Outline) -> Artifact {
         let id = outline.bare().artifact_id.clone();
@@ -28,12 +28,12 @@ impl Room {
 }
 
 /// Puts links in the place of the contents that a store has left out of a task.
-pub(crate) fn put_links(room: &Room, scope: &Scope, task: &mut Arc<Task>, outlined: Vec<Outline>) {
+pub(crate) fn put_links(budget: &ReplyBudget, scope: &Scope, task: &mut Arc<Task>, outlined: Vec<Outline>) {
     let task = Arc::make_mut(task);
     for outline in outlined {
         let place = task.artifacts.iter().position(|made| made.artifact_id == outline.bare().artifact_id);
         if let Some(place) = place {
-            task.artifacts[place] = room.linked(scope, &task.id, outline).into();
+            task.artifacts[place] = budget.linked(scope, &task.id, outline).into();
         }
     }
 }
@@ -42,19 +42,19 @@ pub(crate) fn put_links(room: &Room, scope: &Scope, task: &mut Arc<Task>, outlin
 const ENVELOPE_BYTES: u64 = 2048;
 
 /// A view of a task that fits.
-pub(crate) fn fit(room: &Room, scope: &Scope, view: TaskView) -> TaskView {
-    if is_surely_light(&view, room.bytes_max) || weight(&view) <= room.bytes_max {
+pub(crate) fn fit(budget: &ReplyBudget, scope: &Scope, view: TaskView) -> TaskView {
+    if is_surely_light(&view, budget.bytes_max) || weight(&view) <= budget.bytes_max {
         return view;
     }
     let base = base_weight(&view.task);
     let history: u64 = view.history().iter().map(|message| message.weight()).sum();
-    // Artifacts leave half the room to the conversation, if that needs it.
-    let for_artifacts = room.bytes_max.saturating_sub(base + history.min(room.bytes_max / 2));
+    // Artifacts leave half the budget to the conversation, if that needs it.
+    let for_artifacts = budget.bytes_max.saturating_sub(base + history.min(budget.bytes_max / 2));
     let (task, artifacts) = match view.artifacts {
         ArtifactView::Omitted => (view.task.clone(), 0),
-        ArtifactView::Shown | ArtifactView::AlwaysListed => fit_artifacts(room, scope, &view.task, for_artifacts),
+        ArtifactView::Shown | ArtifactView::AlwaysListed => fit_artifacts(budget, scope, &view.task, for_artifacts),
     };
-    let mut left = room.bytes_max.saturating_sub(base + artifacts);
+    let mut left = budget.bytes_max.saturating_sub(base + artifacts);
     let fits = |message: &&Arc<Message>| {
         let weight = message.weight();
         let fits = weight <= left;
@@ -82,13 +82,13 @@ pub(crate) fn is_surely_light(view: &TaskView, bytes_max: u64) -> bool {
 }
 
 /// An update that fits a frame; none if it does as it is. `seq` is its number, by which its contents can be fetched.
-pub(crate) fn fit_update(room: &Room, scope: &Scope, seq: Option<u64>, update: &Update) -> Option<Update> {
+pub(crate) fn fit_update(budget: &ReplyBudget, scope: &Scope, seq: Option<u64>, update: &Update) -> Option<Update> {
     match update {
-        Update::Task(view) => (weight(view) > room.bytes_max).then(|| Update::Task(fit(room, scope, view.clone()))),
+        Update::Task(view) => (weight(view) > budget.bytes_max).then(|| Update::Task(fit(budget, scope, view.clone()))),
         Update::Artifact(update) => {
-            let left = room.bytes_max.saturating_sub(around(update));
+            let left = budget.bytes_max.saturating_sub(around(update));
             let weight: u64 = update.artifact.parts.iter().map(Part::weight).sum();
-            (weight > left).then(|| Update::Artifact(linked(room, scope, seq, update)))
+            (weight > left).then(|| Update::Artifact(linked(budget, scope, seq, update)))
         }
         Update::Status(_) | Update::Message(_) => None,
     }
@@ -117,15 +117,15 @@ fn around(update: &ArtifactUpdate) -> u64 {
 
 /// An update with links instead of contents. The first write of an artifact that is complete has the address of the
 /// artifact. Any other leads to what this one update wrote, so that a client which puts the pieces together has none twice.
-fn linked(room: &Room, scope: &Scope, seq: Option<u64>, update: &ArtifactUpdate) -> ArtifactUpdate {
+fn linked(budget: &ReplyBudget, scope: &Scope, seq: Option<u64>, update: &ArtifactUpdate) -> ArtifactUpdate {
     let ArtifactUpdate { task_id, artifact, append, last_chunk, .. } = update;
     let is_whole = !append && *last_chunk;
     let outline = Outline::of(artifact);
     let artifact = match seq.filter(|_| !is_whole) {
-        None => room.linked(scope, task_id, outline),
+        None => budget.linked(scope, task_id, outline),
         Some(seq) => {
             let id = artifact.artifact_id.clone();
-            outline.linked_by(|part| room.links.update(scope, task_id, &id, seq, part))
+            outline.linked_by(|part| budget.links.update(scope, task_id, &id, seq, part))
         }
     };
     ArtifactUpdate { artifact: artifact.into(), ..update.clone() }
@@ -137,7 +137,7 @@ fn base_weight(task: &Task) -> u64 {
 }
 
 /// The task with as few links as will do, and what its artifacts weigh then.
-fn fit_artifacts(room: &Room, scope: &Scope, task: &Arc<Task>, bytes_max: u64) -> (Arc<Task>, u64) {
+fn fit_artifacts(budget: &ReplyBudget, scope: &Scope, task: &Arc<Task>, bytes_max: u64) -> (Arc<Task>, u64) {
     let mut weighed: Vec<(usize, u64)> = task.artifacts.iter().map(|made| made.weight()).enumerate().collect();
     let mut total: u64 = weighed.iter().map(|(_, weight)| weight).sum();
     weighed.sort_by_key(|(_, weight)| Reverse(*weight));
@@ -146,7 +146,7 @@ fn fit_artifacts(room: &Room, scope: &Scope, task: &Arc<Task>, bytes_max: u64) -
         if total <= bytes_max {
             break;
         }
-        let linked = room.linked(scope, &task.id, Outline::of(&task.artifacts[place]));
+        let linked = budget.linked(scope, &task.id, Outline::of(&task.artifacts[place]));
         let lighter = linked.weight();
         if lighter < weight {
             total = total - weight + lighter;
@@ -157,5 +157,5 @@ fn fit_artifacts(room: &Room, scope: &Scope, task: &Arc<Task>, bytes_max: u64) -
 }
 
 #[cfg(test)]
-#[path = "fitting_tests.rs"]
+#[path = "reply_size_tests.rs"]
 mod tests;
