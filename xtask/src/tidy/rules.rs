@@ -101,6 +101,12 @@ pub(super) const WALLS: &[Wall] = &[
         because: "a program that only calls agents should build neither an engine nor a database",
     },
     Wall {
+        name: "the outbound client stands on core alone",
+        rooms: &["crates/switchboard/src/outbound"],
+        law: Never(&["crate::server", "crate::webhooks", "switchboard_engine", "switchboard_stores"]),
+        because: "webhooks, the commands of operators and calls to other agents use it, and only the first have an engine",
+    },
+    Wall {
         name: "bindings do not know each other",
         rooms: &["crates/switchboard/src/server/bindings"],
         law: Apart(&["jsonrpc", "http_json", "grpc"]),

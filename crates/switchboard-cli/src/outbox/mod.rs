@@ -3,7 +3,6 @@
 
 mod picture;
 mod reach;
-mod trust;
 
 use std::path::Path;
 
@@ -15,7 +14,6 @@ use crate::failure::Failure;
 use reach::Reach;
 
 pub(crate) use reach::fetch;
-pub(crate) use trust::Trust;
 
 /// What one page asks for; the server gives no more anyway.
 const PAGE_SIZE: usize = 100;

@@ -6,10 +6,14 @@ use std::net::IpAddr;
 use super::ranges::{Range, refusal};
 use super::target::{is_host_name, literal};
 
-/// What the operator opens in addition to the open internet; by default nothing.
+/// Which addresses a [`Client`](super::Client) may call: those of the open internet, and what is opened in addition.
+///
+/// Private, loopback, link-local, metadata and other special-purpose addresses are refused by default. The check is made on
+/// the address that is dialled, so a name that resolves to a private address is refused as well.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct OutboundPolicy {
+pub struct AddressPolicy {
     allow: Vec<Allow>,
+    allows_all: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +30,19 @@ enum Place {
     Host(String),
 }
 
-impl OutboundPolicy {
+impl AddressPolicy {
+    /// Public addresses only.
+    #[must_use]
+    pub fn public() -> Self {
+        Self::default()
+    }
+
+    /// Every address: for URLs that the person who runs the program has named.
+    #[must_use]
+    pub fn any() -> Self {
+        Self { allow: Vec::new(), allows_all: true }
+    }
+
     /// Reads entries such as `10.1.0.0/16`, `fd00::/8`, `192.168.0.7`, `[::1]:8080`, `hooks.internal` and
     /// `localhost:9000`.
     pub(crate) fn parse(entries: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, String> {
@@ -39,7 +55,7 @@ impl OutboundPolicy {
                 )
             })
         });
-        Ok(Self { allow: allow.collect::<Result<_, _>>()? })
+        Ok(Self { allow: allow.collect::<Result<_, _>>()?, allows_all: false })
     }
 
     /// Judges one of the addresses that `host` stands for. The text of a refusal is for operators.
@@ -48,7 +64,7 @@ impl OutboundPolicy {
         // to hide an IPv4 address lead through somebody's gateway, and are opened by their IPv6 address only.
         let ip = ip.to_canonical();
         let Some(why) = refusal(ip) else { return Ok(()) };
-        if self.allow.iter().any(|allow| allow.covers(ip, port, host)) {
+        if self.allows_all || self.allow.iter().any(|allow| allow.covers(ip, port, host)) {
             return Ok(());
         }
         let named = literal(host).is_none();
