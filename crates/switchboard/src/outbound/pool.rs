@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -32,12 +32,15 @@ const IDLE: Duration = Duration::from_secs(30);
 /// An open connection and both of its ends.
 pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    connection: http1::Connection<Stream, Full<Bytes>>,
+    driver: Driver,
 }
+
+/// What moves the bytes. None once the connection has ended: dropping it tells the sender and the body that nothing more comes.
+type Driver = Option<http1::Connection<Stream, Full<Bytes>>>;
 
 impl Connection {
     pub(super) fn new(sender: SendRequest<Full<Bytes>>, connection: http1::Connection<Stream, Full<Bytes>>) -> Self {
-        Self { sender, connection }
+        Self { sender, driver: Some(connection) }
     }
 
     /// Sends a request and waits for the head of the answer. The error has the request if nothing of it was written.
@@ -46,41 +49,43 @@ impl Connection {
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
         let answer = self.sender.try_send_request(request);
-        drive(&mut self.connection, answer).await
+        drive(&mut self.driver, answer).await
     }
 
     /// Waits for something that needs the connection to go on.
     pub(super) async fn drive<F: Future>(&mut self, waited_for: F) -> F::Output {
-        drive(&mut self.connection, waited_for).await
+        drive(&mut self.driver, waited_for).await
     }
 
     /// Whether another request can be sent. To be asked when the answer before was read to its end.
     async fn is_free(&mut self) -> bool {
-        let Self { sender, connection } = self;
-        drive(connection, sender.ready()).await.is_ok()
+        drive(&mut self.driver, self.sender.ready()).await.is_ok()
     }
 
     /// Whether it is still open as far as can be told without waiting.
     async fn is_open(&mut self) -> bool {
-        let ended = poll_fn(|cx| Poll::Ready(Pin::new(&mut self.connection).poll(cx).is_ready())).await;
-        !ended && self.sender.is_ready()
+        poll_fn(|cx| Poll::Ready(poll_driver(&mut self.driver, cx))).await;
+        self.driver.is_some() && self.sender.is_ready()
     }
 }
 
-async fn drive<F: Future>(connection: &mut http1::Connection<Stream, Full<Bytes>>, waited_for: F) -> F::Output {
+async fn drive<F: Future>(driver: &mut Driver, waited_for: F) -> F::Output {
     let mut waited_for = std::pin::pin!(waited_for);
-    let mut ended = false;
     poll_fn(|cx| {
         if let Poll::Ready(output) = waited_for.as_mut().poll(cx) {
             return Poll::Ready(output);
         }
-        if !ended && Pin::new(&mut *connection).poll(cx).is_ready() {
-            ended = true;
-        }
+        poll_driver(driver, cx);
         // The connection may have brought what is waited for, or the news that it will not come.
         waited_for.as_mut().poll(cx)
     })
     .await
+}
+
+fn poll_driver(driver: &mut Driver, cx: &mut Context<'_>) {
+    if driver.as_mut().is_some_and(|connection| Pin::new(connection).poll(cx).is_ready()) {
+        *driver = None;
+    }
 }
 
 /// Scheme, host and port, as the URL has them.

@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
+use http::{Request, Uri};
+use http_body_util::Full;
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::receiver::{Receiver, read_request};
 use super::{assert_failed, assert_refused, client, post};
+use crate::outbound::connector::Stream;
+use crate::outbound::pool::{Connection, Key, Pool};
 use crate::outbound::{Client, ErrorKind};
 
 const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\n\r\n";
@@ -173,4 +178,19 @@ async fn nothing_listens_there_and_the_error_says_that_nothing_was_sent() {
     assert_eq!((error.kind(), error.may_have_arrived()), (ErrorKind::Connect, false));
     let text = error.to_string();
     assert!(text.starts_with(&format!("no connection to {closed}: ")) && !text.contains("s3cret"), "{text}");
+}
+
+#[tokio::test]
+async fn a_connection_that_the_other_side_closes_is_not_waited_for() {
+    let receiver = Receiver::start("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").await;
+    let url: Uri = format!("http://127.0.0.1:{}/", receiver.port).parse().unwrap();
+    let stream: Stream = TokioIo::new(Box::new(TcpStream::connect(("127.0.0.1", receiver.port)).await.unwrap()));
+    let (sender, connection) = hyper::client::conn::http1::handshake(stream).await.unwrap();
+    let mut connection = Connection::new(sender, connection);
+    let request = Request::post("/").header("host", "x").body(Full::from("{}")).unwrap();
+    assert_eq!(connection.send(request).await.unwrap().status(), 204);
+    let pool = Pool::default();
+    let key = Key::of(&url).unwrap();
+    tokio::time::timeout(Duration::from_secs(5), pool.give(key.clone(), connection)).await.expect("it ends by itself");
+    assert!(pool.take(&key).await.is_none());
 }
