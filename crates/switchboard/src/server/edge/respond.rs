@@ -49,6 +49,17 @@ pub(crate) fn events(body: SseBody) -> Response<ReplyBody> {
     response
 }
 
+/// A JSON-RPC response with a result.
+pub(crate) fn rpc_result(id: &str, write_result: impl FnOnce(&mut Vec<u8>)) -> Response<ReplyBody> {
+    let mut body = Vec::with_capacity(1024);
+    body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    body.extend_from_slice(id.as_bytes());
+    body.extend_from_slice(b",\"result\":");
+    write_result(&mut body);
+    body.push(b'}');
+    json(StatusCode::OK, JSON, body)
+}
+
 /// A refusal as a JSON-RPC response. The HTTP status is 200, as clients of this binding expect, unless the request was
 /// turned away before it was one. `only_events` is for those who read nothing else.
 pub(crate) fn rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, only_events: bool) -> Response<ReplyBody> {
