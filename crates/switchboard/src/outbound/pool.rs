@@ -36,11 +36,11 @@ pub(super) struct Connection {
 }
 
 /// What moves the bytes. None once the connection has ended: dropping it tells the sender and the body that nothing more comes.
-type Driver = Option<http1::Connection<Stream, Full<Bytes>>>;
+type Driver = Option<Box<http1::Connection<Stream, Full<Bytes>>>>;
 
 impl Connection {
     pub(super) fn new(sender: SendRequest<Full<Bytes>>, connection: http1::Connection<Stream, Full<Bytes>>) -> Self {
-        Self { sender, driver: Some(connection) }
+        Self { sender, driver: Some(Box::new(connection)) }
     }
 
     /// Sends a request and waits for the head of the answer. The error has the request if nothing of it was written.
@@ -64,8 +64,7 @@ impl Connection {
 
     /// Whether it is still open as far as can be told without waiting.
     async fn is_open(&mut self) -> bool {
-        poll_fn(|cx| Poll::Ready(poll_driver(&mut self.driver, cx))).await;
-        self.driver.is_some() && self.sender.is_ready()
+        poll_fn(|cx| Poll::Ready(poll_driver(&mut self.driver, cx))).await && self.sender.is_ready()
     }
 }
 
@@ -82,10 +81,12 @@ async fn drive<F: Future>(driver: &mut Driver, waited_for: F) -> F::Output {
     .await
 }
 
-fn poll_driver(driver: &mut Driver, cx: &mut Context<'_>) {
+/// Moves the connection on; says whether it is still open.
+fn poll_driver(driver: &mut Driver, cx: &mut Context<'_>) -> bool {
     if driver.as_mut().is_some_and(|connection| Pin::new(connection).poll(cx).is_ready()) {
         *driver = None;
     }
+    driver.is_some()
 }
 
 /// Scheme, host and port, as the URL has them.

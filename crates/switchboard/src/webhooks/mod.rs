@@ -29,8 +29,7 @@ pub(crate) struct WebhookSender {
 impl WebhookSender {
     pub(crate) fn new(client: Client) -> Self {
         // The engine bounds an attempt as a whole, by `delivery_timeout_ms`.
-        let mut limits = RequestLimits::default();
-        limits.total = None;
+        let limits = RequestLimits { total: None, ..RequestLimits::default() };
         Self { client, limits, signer: None }
     }
 

@@ -16,6 +16,7 @@ use crate::server::bindings::grpc::stream::GrpcBody;
 use crate::server::bindings::sse::{SseBody, escape_line_ends};
 use crate::server::downloads::DownloadBody;
 use crate::server::edge::access_log::FollowedBody;
+use crate::server::edge::authenticate::BEARER_CHALLENGE;
 use crate::server::edge::header_names::X_ACCEL_BUFFERING;
 use crate::server::edge::note::Refused;
 
@@ -147,7 +148,7 @@ pub(crate) fn with_hints(mut response: Response<ReplyBody>, error: &ProtocolErro
     let headers = response.headers_mut();
     match error {
         ProtocolError::Unauthenticated { .. } => {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"switchboard\""));
+            headers.insert(header::WWW_AUTHENTICATE, BEARER_CHALLENGE);
         }
         ProtocolError::Unavailable { retry_after_s, .. } => {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(*retry_after_s));
