@@ -27,8 +27,8 @@ pub(super) struct Client {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// Nobody listens.
-    NobodyThere,
+    /// The request did not go out: the server does not listen.
+    Unreachable,
     /// The request went out, and the connection ended before the answer came.
     Broken,
     /// The server said: not now.
@@ -121,10 +121,10 @@ impl Client {
         for (name, value) in headers {
             request = request.header(*name, value);
         }
-        let request = request.body(Bytes::from(body)).map_err(|_| Trouble::NobodyThere)?;
+        let request = request.body(Bytes::from(body)).map_err(|_| Trouble::Unreachable)?;
         let answer = self.http.send(request, &self.limits).await;
         if answer.as_ref().is_err_and(|error| !error.may_have_arrived()) {
-            return Err(Trouble::NobodyThere);
+            return Err(Trouble::Unreachable);
         }
         self.requests.fetch_add(1, Ordering::Relaxed);
         let (head, answer) = answer.map_err(|_| Trouble::Broken)?.into_parts();

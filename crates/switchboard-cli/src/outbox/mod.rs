@@ -1,4 +1,4 @@
-//! `switchboard outbox`: deliveries to webhooks, for whoever runs the server. Asks a running server as an operator, or
+//! `switchboard outbox`: deliveries to webhooks, for operators. Asks a running server as an operator, or
 //! opens the database itself while no server does; either way the same questions and answers.
 
 mod picture;

@@ -31,13 +31,13 @@ pub(super) struct Server {
 
 /// Why there is no answer.
 enum Trouble {
-    /// Nobody listens there.
-    NobodyThere(String),
+    /// No server listens there.
+    Unreachable(String),
     Other(String),
 }
 
 impl Reach {
-    /// The folder if it is named, the server if it is named; else the server of the configuration, and if nobody answers
+    /// The folder if it is named, the server if it is named; else the server of the configuration, and if none answers
     /// at its address, its folder.
     pub(super) async fn find(place: &OutboxPlace, environment: &Environment, folder: &Path) -> Result<Self, Failure> {
         let layers = gather(&place.settings(), place.config.as_deref(), environment, folder);
@@ -61,7 +61,7 @@ impl Reach {
         };
         let server = Server::new(url, place.token(environment, folder)?, trust)?;
         match server.ask(Method::GET, "/healthz", None).await {
-            Err(Trouble::NobodyThere(why)) => {
+            Err(Trouble::Unreachable(why)) => {
                 match database.filter(|database| place.url.is_none() && database.exists()) {
                     Some(database) => Self::open(&database),
                     None => Err(Failure::Runtime(why)),
@@ -90,7 +90,7 @@ impl Reach {
     async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
         let (status, body) = match self {
             Self::Server(server) => server.ask(method, path, body).await.map_err(|trouble| match trouble {
-                Trouble::NobodyThere(why) | Trouble::Other(why) => Failure::Runtime(why),
+                Trouble::Unreachable(why) | Trouble::Other(why) => Failure::Runtime(why),
             })?,
             Self::Folder(outbox) => {
                 let answer = outbox.answer(request(method, path, body, None)?).await;
@@ -114,7 +114,7 @@ impl Reach {
 pub(crate) async fn fetch(url: &str, path: &str, trust: Trust) -> Result<(u16, Bytes), Failure> {
     let server = Server::new(url.to_owned(), None, trust)?;
     server.ask(Method::GET, path, None).await.map_err(|trouble| match trouble {
-        Trouble::NobodyThere(why) | Trouble::Other(why) => Failure::Runtime(why),
+        Trouble::Unreachable(why) | Trouble::Other(why) => Failure::Runtime(why),
     })
 }
 
@@ -148,7 +148,7 @@ impl Server {
         let request = request(method, &format!("{}{path}", self.url), body, self.token.as_deref());
         let request = request.map_err(|failure| Trouble::Other(failure.to_string()))?;
         let unanswered = |error: Error| match error.kind() {
-            ErrorKind::Connect => Trouble::NobodyThere(format!("no answer from {}: {error}", self.url)),
+            ErrorKind::Connect => Trouble::Unreachable(format!("no answer from {}: {error}", self.url)),
             ErrorKind::TimedOut => Trouble::Other(error.to_string()),
             _ => Trouble::Other(format!("no answer from {}: {}", self.url, why(&error))),
         };

@@ -53,7 +53,7 @@ impl Default for RequestLimits {
 
 impl RequestLimits {
     /// For an answer that may go on for ever, such as server-sent events: 30 seconds until it begins, then no minute without
-    /// a byte. Whoever reads the stream bounds what it keeps of it.
+    /// a byte. The reader of the stream bounds what it keeps of it.
     #[must_use]
     pub fn stream() -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! The HTTP client for every call that leaves this process: webhooks, the operator's commands, and calls to other agents.
 //!
-//! A URL that came from somebody else is an offer to reach, from inside, what that person cannot reach from outside. So
+//! A remote party that names a URL may want to reach, through this process, addresses that it cannot reach itself (SSRF). So
 //! each address is checked when it is dialled, and the address that was checked is the one that is dialled. `target`
 //! checks the text of a URL, `policy` checks an address, `connector` resolves, asks the policy, dials and does TLS under
 //! `trust`, `pool` keeps connections for the next call, `client` sends, and `body` reads the answer within `limits`.

@@ -1,5 +1,5 @@
-//! Where a call may go: nowhere that `ranges` refuses, unless the operator has opened it. Pure; names are resolved
-//! elsewhere, and what they resolved to is judged here.
+//! Which addresses may be called: none that `ranges` refuses, unless the operator has allowed it. Pure: names are resolved
+//! in `connector`, and the addresses they resolved to are checked here.
 
 use std::net::IpAddr;
 
@@ -18,13 +18,13 @@ pub struct AddressPolicy {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Allow {
-    place: Place,
+    target: AllowedTarget,
     /// None opens every port.
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum AllowedTarget {
     Range(Range),
     /// Opens whatever the name resolves to: the operator vouches for the name. In lower case, without a final dot.
     Host(String),
@@ -61,7 +61,7 @@ impl AddressPolicy {
     /// Judges one of the addresses that `host` stands for. The text of a refusal is for operators.
     pub(crate) fn check_addr(&self, ip: IpAddr, port: u16, host: &str) -> Result<(), String> {
         // A socket to an IPv4-mapped address talks IPv4, so the operator's IPv4 entries speak of it too. The other ways
-        // to hide an IPv4 address lead through somebody's gateway, and are opened by their IPv6 address only.
+        // to hide an IPv4 address lead through a gateway, and are opened by their IPv6 address only.
         let ip = ip.to_canonical();
         let Some(why) = refusal(ip) else { return Ok(()) };
         if self.allows_all || self.allow.iter().any(|allow| allow.covers(ip, port, host)) {
@@ -76,29 +76,29 @@ impl AddressPolicy {
 impl Allow {
     fn parse(entry: &str) -> Option<Self> {
         if entry.contains('/') {
-            return Some(Self { place: Place::Range(Range::parse(entry)?), port: None });
+            return Some(Self { target: AllowedTarget::Range(Range::parse(entry)?), port: None });
         }
         // Tried before a port is looked for, because the colons of an IPv6 address announce none.
-        if let Some(place) = Place::parse(entry) {
-            return Some(Self { place, port: None });
+        if let Some(target) = AllowedTarget::parse(entry) {
+            return Some(Self { target, port: None });
         }
-        let (place, port) = entry.rsplit_once(':')?;
+        let (target, port) = entry.rsplit_once(':')?;
         let port = port.parse().ok().filter(|port| *port != 0)?;
-        // Without brackets, nobody can say where the address ends and the port begins.
-        let place = Place::parse(place).filter(|_| place.starts_with('[') || !place.contains(':'))?;
-        Some(Self { place, port: Some(port) })
+        // Without brackets it is not clear where the address ends and the port begins.
+        let target = AllowedTarget::parse(target).filter(|_| target.starts_with('[') || !target.contains(':'))?;
+        Some(Self { target, port: Some(port) })
     }
 
     fn covers(&self, ip: IpAddr, port: u16, host: &str) -> bool {
-        let here = match &self.place {
-            Place::Range(range) => range.contains(ip),
-            Place::Host(name) => host.strip_suffix('.').unwrap_or(host).eq_ignore_ascii_case(name),
+        let here = match &self.target {
+            AllowedTarget::Range(range) => range.contains(ip),
+            AllowedTarget::Host(name) => host.strip_suffix('.').unwrap_or(host).eq_ignore_ascii_case(name),
         };
         here && self.port.is_none_or(|open| open == port)
     }
 }
 
-impl Place {
+impl AllowedTarget {
     fn parse(text: &str) -> Option<Self> {
         let bracketed = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         match (bracketed, bracketed.unwrap_or(text).parse::<IpAddr>()) {

@@ -78,7 +78,7 @@ async fn a_kept_connection_stays_where_it_was_checked_and_a_new_one_is_checked_a
     let answers = vec![vec![loopback(first.port)], vec![SocketAddr::from(([10, 0, 0, 1], first.port))]];
     let names = Names { answers, ..Names::default() };
     let client = client_with(&["127.0.0.0/8"], names.clone(), RootCertStore::empty());
-    // The name leads elsewhere from the second look on, but nobody looks while the connection is there.
+    // The name leads elsewhere from the second look on, but it is not looked up while the connection is there.
     for _ in 0..3 {
         assert_eq!(post(&client, "http://hooks.example/").await.unwrap(), 204);
     }

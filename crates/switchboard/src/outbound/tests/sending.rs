@@ -80,7 +80,7 @@ async fn a_call_that_is_dropped_takes_its_connection_along() {
     let client = client(&["127.0.0.0/8"]);
     let patience = Duration::from_millis(100);
     let (posted, accepted) = tokio::join!(tokio::time::timeout(patience, post(&client, url)), listener.accept());
-    assert!(posted.is_err(), "nobody answered, yet: {posted:?}");
+    assert!(posted.is_err(), "there was no answer, yet: {posted:?}");
     let mut rest = Vec::new();
     let (mut stream, _) = accepted.unwrap();
     // Ends only if the other side has closed.
