@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{HOST, USER_AGENT};
-use http::{HeaderValue, Request, Response, Uri};
+use http::{HeaderValue, Request, Response, Uri, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
@@ -239,6 +239,7 @@ fn on_the_wire(request: Request<Bytes>, uri: &Uri) -> Result<Request<Full<Bytes>
     let path = path.parse().map_err(|_| unwritable())?;
     let mut request = request.map(Full::new);
     *request.uri_mut() = path;
+    *request.version_mut() = Version::HTTP_11;
     request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
     request.headers_mut().insert(HOST, host.ok_or_else(unwritable)?);
     Ok(request)
