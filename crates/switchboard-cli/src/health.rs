@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use switchboard::outbound::Trust;
+
 use crate::cli::HealthArgs;
 use crate::config::{Environment, SettingFlags, gather, local_url};
 use crate::failure::Failure;
-use crate::outbox::{Trust, fetch};
+use crate::outbox::fetch;
 
 /// A server that takes longer is not well.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,11 +28,11 @@ pub(crate) async fn run(args: &HealthArgs, environment: &Environment, folder: &P
     };
     let trust = match (&args.ca_cert, own_certificate) {
         (Some(file), _) => Trust::Authorities(folder.join(file)),
-        (None, Some(own)) => Trust::Own(folder.join(own)),
-        (None, None) => Trust::WellKnown,
+        (None, Some(own)) => Trust::Certificate(folder.join(own)),
+        (None, None) => Trust::PublicAuthorities,
     };
     let path = if args.ready { "/readyz" } else { "/healthz" };
-    let asked = tokio::time::timeout(PATIENCE, fetch(&url, path, &trust)).await;
+    let asked = tokio::time::timeout(PATIENCE, fetch(&url, path, trust)).await;
     let late = |_| Failure::Runtime(format!("{url} did not answer within {} seconds", PATIENCE.as_secs()));
     let (status, body) = asked.map_err(late)??;
     let said = String::from_utf8_lossy(&body).trim().to_owned();

@@ -11,13 +11,15 @@ pub mod database;
 #[cfg(feature = "server")]
 mod local;
 #[cfg(feature = "server")]
-mod outbound;
+pub mod outbound;
 #[cfg(feature = "server")]
 mod serve;
 #[cfg(feature = "server")]
 mod server;
 #[cfg(feature = "server")]
 mod signals;
+#[cfg(feature = "server")]
+mod webhooks;
 
 pub use switchboard_core::call;
 pub use switchboard_core::dialect::Dialect;
@@ -29,8 +31,6 @@ pub use switchboard_core::model::{Artifact, Json, Message, Part, PartContent, Ro
 pub use agent::{AgentBuilder, Skill};
 #[cfg(feature = "server")]
 pub use local::{Local, Sent};
-#[cfg(feature = "server")]
-pub use outbound::{SigningSecrets, SigningSecretsError};
 #[cfg(feature = "server")]
 pub use serve::{Serve, serve};
 #[cfg(feature = "sqlite")]
@@ -132,6 +132,8 @@ pub use switchboard_engine::runs::{
 };
 #[cfg(feature = "sqlite")]
 pub use switchboard_stores::sqlite::{SqliteOptions, Synchronous};
+#[cfg(feature = "server")]
+pub use webhooks::{SigningSecrets, SigningSecretsError};
 
 /// The model as A2A 1.0 JSON, for programs that pass it on.
 pub mod json {

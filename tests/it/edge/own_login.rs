@@ -10,6 +10,7 @@ use axum::body::Body;
 use axum::extract::Request as AxumRequest;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
+use http::HeaderValue;
 use http::request::Parts;
 use http_body_util::BodyExt;
 use switchboard::call::BoxFuture;
@@ -107,6 +108,35 @@ async fn what_the_application_refuses_has_the_form_of_the_binding() {
     }
     let grpc = grpc_request("/lf.a2a.v1.A2AService/ListTasks", &wire::ListTasksRequest::default());
     assert_eq!(edge.ask(grpc).await.header("grpc-status"), "16");
+}
+
+/// Lets nobody in, and says how to log in.
+struct Desk(&'static str);
+
+impl Authenticator for Desk {
+    fn authenticate<'a>(&'a self, _: &'a Parts) -> BoxFuture<'a, Result<Identity, ProtocolError>> {
+        Box::pin(async { Err(ProtocolError::Unauthenticated { reason: "log in first".to_owned() }) })
+    }
+
+    fn challenge(&self) -> HeaderValue {
+        HeaderValue::from_static(self.0)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_401_names_the_login_of_the_application_and_bearer_if_it_says_nothing() {
+    let requests = || {
+        let grpc = grpc_request("/lf.a2a.v1.A2AService/ListTasks", &wire::ListTasksRequest::default());
+        [get("/tasks"), post("/", rpc_body("SendMessage", message("hi"))), get("/metrics"), get("/api/outbox"), grpc]
+    };
+    let silent = edge(&Users::default());
+    let basic = Edge::new(Server::builder().agent(echo()).authenticate(Desk("Basic realm=\"shop\"")));
+    for (edge, expected) in [(silent, "Bearer realm=\"switchboard\""), (basic, "Basic realm=\"shop\"")] {
+        for request in requests() {
+            let path = request.uri().clone();
+            assert_eq!(edge.ask(request).await.header("www-authenticate"), expected, "{path}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

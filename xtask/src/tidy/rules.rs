@@ -101,6 +101,12 @@ pub(super) const WALLS: &[Wall] = &[
         because: "a program that only calls agents should build neither an engine nor a database",
     },
     Wall {
+        name: "the outbound client stands on core alone",
+        rooms: &["crates/switchboard/src/outbound"],
+        law: Never(&["crate::server", "crate::webhooks", "switchboard_engine", "switchboard_stores"]),
+        because: "webhooks, the commands of operators and calls to other agents use it, and only the first have an engine",
+    },
+    Wall {
         name: "bindings do not know each other",
         rooms: &["crates/switchboard/src/server/bindings"],
         law: Apart(&["jsonrpc", "http_json", "grpc"]),
@@ -113,6 +119,10 @@ pub(super) const WALLS: &[Wall] = &[
             "crates/switchboard/src/server/cards",
             "crates/switchboard/src/server/downloads",
             "crates/switchboard/src/server/edge",
+            "crates/switchboard/src/server/operator/exposition",
+            "crates/switchboard/src/server/operator/health",
+            "crates/switchboard/src/server/operator/metrics",
+            "crates/switchboard/src/server/operator/outbox",
             "crates/switchboard/src/server/transport",
         ],
         law: Never(&["switchboard_engine::Engine", "switchboard_engine::engine", "switchboard_stores"]),

@@ -6,22 +6,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper_util::client::legacy::Client as Pool;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
+use switchboard::outbound::{self, AddressPolicy, Body, RequestLimits};
 use tokio::time::timeout;
 
 use super::wish::Whom;
+use crate::failure::Failure;
 
 /// Longer than anything that is asked for may take, a freeze included. Streams say at least that often that they live.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) struct Client {
-    pool: Pool<HttpConnector, Full<Bytes>>,
+    http: outbound::Client,
+    limits: RequestLimits,
     addr: SocketAddr,
     requests: AtomicU64,
 }
@@ -29,8 +27,8 @@ pub(super) struct Client {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// Nobody listens.
-    NobodyThere,
+    /// The request did not go out: the server does not listen.
+    Unreachable,
     /// The request went out, and the connection ended before the answer came.
     Broken,
     /// The server said: not now.
@@ -48,9 +46,11 @@ pub(super) struct Refusal {
 }
 
 impl Client {
-    pub(super) fn new(addr: SocketAddr) -> Self {
-        let pool = Pool::builder(TokioExecutor::new()).retry_canceled_requests(false).build_http();
-        Self { pool, addr, requests: AtomicU64::new(0) }
+    pub(super) fn new(addr: SocketAddr) -> Result<Self, Failure> {
+        let http = outbound::Client::builder().policy(AddressPolicy::any()).build().map_err(Failure::runtime)?;
+        let mut limits = RequestLimits::stream();
+        (limits.head, limits.idle) = (Some(PATIENCE), Some(PATIENCE));
+        Ok(Self { http, limits, addr, requests: AtomicU64::new(0) })
     }
 
     /// Requests that went out.
@@ -111,32 +111,24 @@ impl Client {
         headers: &[(&str, String)],
     ) -> Result<Events, Trouble> {
         let answer = self.ask(method, path, body, headers).await?;
-        Ok(Events { body: answer.into_body(), held: Vec::new() })
+        Ok(Events { body: answer, held: Vec::new() })
     }
 
-    /// The answer, if it is a good one or one of JSON-RPC.
-    async fn ask(
-        &self,
-        method: Method,
-        path: &str,
-        body: String,
-        headers: &[(&str, String)],
-    ) -> Result<Response<Incoming>, Trouble> {
+    /// The body of the answer, if it is a good one or one of JSON-RPC.
+    async fn ask(&self, method: Method, path: &str, body: String, headers: &[(&str, String)]) -> Result<Body, Trouble> {
         let mut request = Request::builder().method(method).uri(format!("http://{}{path}", self.addr));
         request = request.header("A2A-Version", "1.0").header("Content-Type", "application/json");
         for (name, value) in headers {
             request = request.header(*name, value);
         }
-        let request = request.body(Full::from(body)).map_err(|_| Trouble::NobodyThere)?;
-        let answer = timeout(PATIENCE, self.pool.request(request)).await;
-        if let Ok(Err(error)) = &answer
-            && error.is_connect()
-        {
-            return Err(Trouble::NobodyThere);
+        let request = request.body(Bytes::from(body)).map_err(|_| Trouble::Unreachable)?;
+        let answer = self.http.send(request, &self.limits).await;
+        if answer.as_ref().is_err_and(|error| !error.may_have_arrived()) {
+            return Err(Trouble::Unreachable);
         }
         self.requests.fetch_add(1, Ordering::Relaxed);
-        let answer = answer.map_err(|_| Trouble::Broken)?.map_err(|_| Trouble::Broken)?;
-        match answer.status() {
+        let (head, answer) = answer.map_err(|_| Trouble::Broken)?.into_parts();
+        match head.status {
             StatusCode::OK => Ok(answer),
             StatusCode::SERVICE_UNAVAILABLE => {
                 // Read to its end, so that the connection can be used again.
@@ -152,11 +144,8 @@ impl Client {
     }
 }
 
-async fn whole(answer: Response<Incoming>) -> Result<Bytes, Trouble> {
-    match timeout(PATIENCE, answer.into_body().collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(_)) | Err(_) => Err(Trouble::Broken),
-    }
+async fn whole(answer: Body) -> Result<Bytes, Trouble> {
+    answer.bytes().await.map_err(|_| Trouble::Broken)
 }
 
 fn refused(error: &Value, details: &Value) -> Trouble {
@@ -170,7 +159,7 @@ fn refused(error: &Value, details: &Value) -> Trouble {
 
 /// A stream of server-sent events.
 pub(super) struct Events {
-    body: Incoming,
+    body: Body,
     held: Vec<u8>,
 }
 
@@ -198,10 +187,10 @@ impl Events {
                     None => continue,
                 }
             }
-            match timeout(PATIENCE, self.body.frame()).await {
-                Ok(Some(Ok(frame))) => self.held.extend_from_slice(frame.data_ref().map_or(&[], |data| &data[..])),
+            match self.body.chunk().await {
+                Ok(Some(data)) => self.held.extend_from_slice(&data),
                 Ok(None) => return Next::End,
-                Ok(Some(Err(_))) | Err(_) => return Next::Broken,
+                Err(_) => return Next::Broken,
             }
         }
     }

@@ -75,7 +75,7 @@ fn erase(database: &Path, task: &str, seq: u64) -> Result<(), Failure> {
 
 /// What a server on the copy says.
 async fn look(copy: &Home, book: &Book) -> Result<Evidence, Failure> {
-    let client = std::sync::Arc::new(Client::new(copy.addr));
+    let client = std::sync::Arc::new(Client::new(copy.addr)?);
     let mut child = copy.start().map_err(Failure::runtime)?;
     copy.ready(&mut child, &client).await.map_err(Failure::Runtime)?;
     let known = book.tasks.iter().map(|(task, record)| Known {

@@ -71,7 +71,7 @@ pub(super) async fn perform(script: Script, mut news: impl FnMut(String)) -> Res
     let (listener, hooks_addr) = Hooks::listen().await.map_err(Failure::runtime)?;
     let hooks = Hooks::new(ledger.clone(), dice.fork());
     let home = Home::make(&folder, hooks_addr, &mut dice).map_err(Failure::runtime)?;
-    let client = Arc::new(Client::new(home.addr));
+    let client = Arc::new(Client::new(home.addr)?);
     let world = World::new(client.clone(), ledger.clone(), hooks_addr);
     let mut receiver = Crew::new();
     receiver.add(hooks.clone().serve(listener));

@@ -1,9 +1,8 @@
-//! `switchboard outbox`: deliveries to webhooks, for whoever runs the server. Asks a running server as an operator, or
+//! `switchboard outbox`: deliveries to webhooks, for operators. Asks a running server as an operator, or
 //! opens the database itself while no server does; either way the same questions and answers.
 
 mod picture;
 mod reach;
-mod trust;
 
 use std::path::Path;
 
@@ -15,7 +14,6 @@ use crate::failure::Failure;
 use reach::Reach;
 
 pub(crate) use reach::fetch;
-pub(crate) use trust::Trust;
 
 /// What one page asks for; the server gives no more anyway.
 const PAGE_SIZE: usize = 100;

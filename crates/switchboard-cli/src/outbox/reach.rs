@@ -5,22 +5,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Uri, header};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 use switchboard::OfflineOutbox;
+use switchboard::outbound::{AddressPolicy, Client, Error, ErrorKind, RequestLimits, TlsFault, Trust};
 
-use super::trust::{self, Trust};
 use crate::cli::OutboxPlace;
 use crate::config::{DATABASE_NAME, Environment, Storage, gather, local_url};
 use crate::failure::Failure;
 
 /// An answer that takes longer, or is larger, is none.
 const PATIENCE: Duration = Duration::from_secs(30);
-const ANSWER_BYTES_MAX: usize = 4 << 20;
+const ANSWER_BYTES_MAX: u64 = 4 << 20;
 
 pub(super) enum Reach {
     Server(Box<Server>),
@@ -30,18 +25,19 @@ pub(super) enum Reach {
 pub(super) struct Server {
     url: String,
     token: Option<String>,
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: Client,
+    limits: RequestLimits,
 }
 
 /// Why there is no answer.
 enum Trouble {
-    /// Nobody listens there.
-    NobodyThere(String),
+    /// No server listens there.
+    Unreachable(String),
     Other(String),
 }
 
 impl Reach {
-    /// The folder if it is named, the server if it is named; else the server of the configuration, and if nobody answers
+    /// The folder if it is named, the server if it is named; else the server of the configuration, and if none answers
     /// at its address, its folder.
     pub(super) async fn find(place: &OutboxPlace, environment: &Environment, folder: &Path) -> Result<Self, Failure> {
         let layers = gather(&place.settings(), place.config.as_deref(), environment, folder);
@@ -60,12 +56,12 @@ impl Reach {
         };
         let trust = match (&place.ca_cert, &tls.cert.value) {
             (Some(file), _) => Trust::Authorities(folder.join(file)),
-            (None, Some(own)) if place.url.is_none() => Trust::Own(folder.join(own)),
-            (None, _) => Trust::WellKnown,
+            (None, Some(own)) if place.url.is_none() => Trust::Certificate(folder.join(own)),
+            (None, _) => Trust::PublicAuthorities,
         };
-        let server = Server::new(url, place.token(environment, folder)?, &trust)?;
+        let server = Server::new(url, place.token(environment, folder)?, trust)?;
         match server.ask(Method::GET, "/healthz", None).await {
-            Err(Trouble::NobodyThere(why)) => {
+            Err(Trouble::Unreachable(why)) => {
                 match database.filter(|database| place.url.is_none() && database.exists()) {
                     Some(database) => Self::open(&database),
                     None => Err(Failure::Runtime(why)),
@@ -94,7 +90,7 @@ impl Reach {
     async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
         let (status, body) = match self {
             Self::Server(server) => server.ask(method, path, body).await.map_err(|trouble| match trouble {
-                Trouble::NobodyThere(why) | Trouble::Other(why) => Failure::Runtime(why),
+                Trouble::Unreachable(why) | Trouble::Other(why) => Failure::Runtime(why),
             })?,
             Self::Folder(outbox) => {
                 let answer = outbox.answer(request(method, path, body, None)?).await;
@@ -115,10 +111,10 @@ impl Reach {
 ///
 /// # Errors
 /// When there is no answer.
-pub(crate) async fn fetch(url: &str, path: &str, trust: &Trust) -> Result<(u16, Bytes), Failure> {
+pub(crate) async fn fetch(url: &str, path: &str, trust: Trust) -> Result<(u16, Bytes), Failure> {
     let server = Server::new(url.to_owned(), None, trust)?;
     server.ask(Method::GET, path, None).await.map_err(|trouble| match trouble {
-        Trouble::NobodyThere(why) | Trouble::Other(why) => Failure::Runtime(why),
+        Trouble::Unreachable(why) | Trouble::Other(why) => Failure::Runtime(why),
     })
 }
 
@@ -136,44 +132,41 @@ fn request(method: Method, url: &str, body: Option<&Value>, token: Option<&str>)
 }
 
 impl Server {
-    fn new(url: String, token: Option<String>, trust: &Trust) -> Result<Self, Failure> {
+    fn new(url: String, token: Option<String>, trust: Trust) -> Result<Self, Failure> {
         let parsed: Option<Uri> = url.parse().ok();
         if !parsed.is_some_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()) {
             return Err(Failure::Usage(format!("--url: expected http://HOST:PORT or https://HOST, got {url:?}")));
         }
-        let https =
-            HttpsConnectorBuilder::new().with_tls_config(trust.client()?).https_or_http().enable_http1().build();
-        Ok(Self { url, token, client: Client::builder(TokioExecutor::new()).build(https) })
+        let client = Client::builder().policy(AddressPolicy::any()).trust(trust).build();
+        let client = client.map_err(|error| Failure::Usage(error.to_string()))?;
+        let mut limits = RequestLimits::default();
+        (limits.total, limits.body_bytes_max) = (Some(PATIENCE), Some(ANSWER_BYTES_MAX));
+        Ok(Self { url, token, client, limits })
     }
 
     async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Bytes), Trouble> {
         let request = request(method, &format!("{}{path}", self.url), body, self.token.as_deref());
-        let request = request.map_err(|failure| Trouble::Other(failure.to_string()))?.map(Full::new);
-        let asking = async {
-            let answer = self.client.request(request).await.map_err(|error| {
-                // Somebody is there if TLS comes to an end, however bad.
-                if let Some(why) = trust::trouble(&error) {
-                    return Trouble::Other(format!("no answer from {}: {why}", self.url));
-                }
-                let why = format!("no answer from {}: {}", self.url, innermost(&error));
-                if error.is_connect() { Trouble::NobodyThere(why) } else { Trouble::Other(why) }
-            })?;
-            let status = answer.status().as_u16();
-            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-            let body =
-                body.map_err(|error| Trouble::Other(format!("the answer of {} broke off: {error}", self.url)))?;
-            Ok((status, body.to_bytes()))
+        let request = request.map_err(|failure| Trouble::Other(failure.to_string()))?;
+        let unanswered = |error: Error| match error.kind() {
+            ErrorKind::Connect => Trouble::Unreachable(format!("no answer from {}: {error}", self.url)),
+            ErrorKind::TimedOut => Trouble::Other(error.to_string()),
+            _ => Trouble::Other(format!("no answer from {}: {}", self.url, why(&error))),
         };
-        let late = || Trouble::Other(format!("{} did not answer within {} seconds", self.url, PATIENCE.as_secs()));
-        tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| Err(late()))
+        let answer = self.client.send(request, &self.limits).await.map_err(unanswered)?;
+        let status = answer.status().as_u16();
+        let body = answer.into_body().bytes().await.map_err(|error| Trouble::Other(error.to_string()))?;
+        Ok((status, body))
     }
 }
 
-/// The cause behind the causes, which says most.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut error = error;
-    while let Some(source) = error.source() {
-        error = source;
+/// What went wrong, and what to do about it where an option or the URL is the remedy.
+fn why(error: &Error) -> String {
+    match error.kind() {
+        ErrorKind::Tls(TlsFault::NotPinned) => "it shows another certificate than that of the configuration".to_owned(),
+        ErrorKind::Tls(TlsFault::UnknownIssuer) => {
+            "no authority that is trusted has issued its certificate; --ca-cert FILE names others".to_owned()
+        }
+        ErrorKind::Tls(TlsFault::NotTls) => "it does not speak TLS; use http://".to_owned(),
+        _ => error.to_string(),
     }
-    error.to_string()
 }

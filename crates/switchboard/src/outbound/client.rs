@@ -1,153 +1,246 @@
-//! The HTTP client behind the Webhook port: posts once, follows nothing, keeps nothing of the answer but its status and
-//! when to come back.
+//! The client: sends a request over a kept or a new connection and waits for the head of the answer.
 
+use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{HOST, USER_AGENT};
-use http::{HeaderName, HeaderValue, Request, Uri};
-use http_body_util::{BodyExt, Full};
+use http::{HeaderValue, Request, Response, Uri, Version};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
-use hyper_rustls::ConfigBuilderExt;
 use rustls::ClientConfig;
-use rustls::crypto::aws_lc_rs;
-use switchboard_core::call::BoxFuture;
-use switchboard_engine::ports::{Clock, Webhook, WebhookAnswer, WebhookCall, WebhookError};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
+use super::body::Body;
 use super::connector::{Connector, Resolve, SystemResolver};
-use super::policy::OutboundPolicy;
-use super::pool::{Key, Line, Pool};
-use super::retry_after::retry_after_ms;
-use super::signature::{Signer, SigningSecrets};
-use super::target::check_url;
-use super::trouble::{DialError, broke};
+use super::error::{Error, ErrorKind, shown_host};
+use super::limits::RequestLimits;
+use super::policy::AddressPolicy;
+use super::pool::{Connection, Key, Pool};
+use super::redirect;
+use super::target::host_and_port;
+use super::trust::Trust;
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
-const ANSWER_HEAD_BYTES_MAX: usize = 32 * 1_024;
-/// A short answer is read to its end, so that the connection can serve the next call; a long one costs its connection.
-const ANSWER_BODY_BYTES_MAX: usize = 4 * 1_024;
-const ANSWER_BODY_WAIT: Duration = Duration::from_millis(500);
+/// The status line and headers of an answer. Also the size of a read, and so of a chunk of the body.
+const HEAD_BYTES_MAX: usize = 32 * 1_024;
 
-/// Calls out under one policy, for as long as it lives.
+/// An HTTP client whose every connection was checked by one [`AddressPolicy`] and made under one [`Trust`].
 ///
-/// Connections are kept for a while and shared by calls to the same scheme, host and port. None of them can get round
-/// the policy: each was dialled under it, the policy never changes, and the peer of an open socket does not either.
-pub(crate) struct GuardedClient {
+/// Clones share their connections. A connection is kept for a while and used again by calls to the same scheme, host and
+/// port. None of them can get round the policy: each was dialled under it, the policy never changes, and the peer of an
+/// open socket does not either.
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
     connector: Connector,
-    pool: Pool,
-    signer: Option<Signer>,
+    pool: Arc<Pool>,
 }
 
-impl GuardedClient {
-    /// Trusts the certificate authorities that ship with the program. The text of an error is for operators.
-    pub(crate) fn new(policy: OutboundPolicy) -> Result<Self, String> {
-        // The provider is named, because a process-wide default is for the program to install, and it may not have.
-        let tls = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| format!("TLS for outbound calls could not be set up: {error}"))?
-            .with_webpki_roots()
-            .with_no_client_auth();
-        Ok(Self::assemble(policy, Arc::new(SystemResolver), tls))
+/// What a [`Client`] is built from.
+#[derive(Clone, Debug, Default)]
+pub struct ClientBuilder {
+    policy: AddressPolicy,
+    trust: Trust,
+}
+
+/// Why a client could not be built, in one sentence for the person who configures it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildError(String);
+
+impl BuildError {
+    pub(super) fn new(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+impl ClientBuilder {
+    /// Which addresses may be called; by default public ones only.
+    #[must_use]
+    pub fn policy(self, policy: AddressPolicy) -> Self {
+        Self { policy, ..self }
     }
 
-    pub(super) fn assemble(policy: OutboundPolicy, resolver: Arc<dyn Resolve>, tls: ClientConfig) -> Self {
-        Self { connector: Connector::new(policy, resolver, tls), pool: Pool::default(), signer: None }
+    /// Which certificates are trusted; by default those of the public authorities.
+    #[must_use]
+    pub fn trust(self, trust: Trust) -> Self {
+        Self { trust, ..self }
     }
 
-    /// Signs each call, with the time at which it goes out.
-    pub(crate) fn signing(self, secrets: SigningSecrets, clock: Arc<dyn Clock>) -> Self {
-        Self { signer: Some(Signer { secrets, clock }), ..self }
+    /// Reads the certificates and puts the client together.
+    ///
+    /// # Errors
+    /// When a file of certificates cannot be read or used.
+    pub fn build(self) -> Result<Client, BuildError> {
+        Ok(Client::assemble(self.policy, Arc::new(SystemResolver), self.trust.tls()?))
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}
+
+/// What a request needs on its way: what pools and errors call its target, and when its time is over.
+struct Call<'a> {
+    uri: Uri,
+    key: Key,
+    host: String,
+    limits: &'a RequestLimits,
+    started: Instant,
+}
+
+impl Client {
+    /// A client that calls public addresses and trusts the public authorities, unless told otherwise.
+    #[must_use]
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
     }
 
-    async fn post_once(&self, mut call: WebhookCall) -> Result<WebhookAnswer, WebhookError> {
-        let uri = check_url(&call.url).map_err(WebhookError::Refused)?;
-        let key = Key::of(&uri).ok_or_else(|| WebhookError::Refused("URL has no host".to_owned()))?;
-        if let Some(signer) = &self.signer {
-            signer.sign(&mut call);
+    pub(crate) fn assemble(policy: AddressPolicy, resolver: Arc<dyn Resolve>, tls: ClientConfig) -> Self {
+        let connector = Connector::new(policy, resolver, tls);
+        Self { shared: Arc::new(Shared { connector, pool: Arc::default() }) }
+    }
+
+    /// Sends a request and waits for the head of the answer, whatever its status; the body is read from the [`Body`].
+    ///
+    /// The URL of the request is absolute. `Host` is set from it, and `User-Agent` unless the request has one. The request
+    /// is written at most once: where a kept connection turns out to be closed before anything was written, a new one is
+    /// used; where it breaks later, that is an error, and [`Error::may_have_arrived`] is true. A future that is dropped
+    /// closes its connection.
+    ///
+    /// # Errors
+    /// When there is no answer within the limits. Limits also bound the body, whose errors come when it is read.
+    pub async fn send(&self, request: Request<Bytes>, limits: &RequestLimits) -> Result<Response<Body>, Error> {
+        self.follow(request, limits, Repeat::Never).await
+    }
+
+    /// The same for a request that may arrive twice: if a kept connection breaks before an answer came, as it does when the
+    /// other side closes it at that very moment, the request is sent once more over a new one.
+    pub(crate) async fn send_repeatable(
+        &self,
+        request: Request<Bytes>,
+        limits: &RequestLimits,
+    ) -> Result<Response<Body>, Error> {
+        self.follow(request, limits, Repeat::OnceIfKept).await
+    }
+
+    /// Closes connections that have been idle for long. Others are closed when they are found to be old.
+    pub(crate) fn close_idle(&self) {
+        self.shared.pool.close_idle();
+    }
+
+    async fn follow(
+        &self,
+        mut request: Request<Bytes>,
+        limits: &RequestLimits,
+        repeat: Repeat,
+    ) -> Result<Response<Body>, Error> {
+        let started = Instant::now();
+        let mut redirects = if redirect::follows(request.method()) { limits.redirects_max } else { 0 };
+        loop {
+            let call = Call::new(request.uri(), limits, started)?;
+            let next = (redirects > 0).then(|| request.clone());
+            let mut answer = self.exchange(&call, request, repeat).await?;
+            let Some(mut next) = next else { return Ok(answer) };
+            let Some(to) = redirect::target(&call.uri, answer.status(), answer.headers())? else { return Ok(answer) };
+            answer.body_mut().discard().await;
+            redirect::retarget(&mut next, to);
+            (request, redirects) = (next, redirects - 1);
         }
-        let request = request(&uri, call).map_err(WebhookError::Refused)?;
-        if let Some(line) = self.pool.take(&key).await
-            && let Ok(answer) = self.send(key.clone(), line, request.clone()).await
-        {
-            return Ok(answer);
-        }
-        // Nothing was kept, or what was kept broke before an answer came, as it does when the other side closes it at
-        // that very moment. A receiver that took the call all the same sees its delivery id again.
-        let dialled = self.dial(&uri).await.map_err(|error| match error {
-            DialError::Refused(why) => WebhookError::Refused(why),
-            DialError::Failed(why) => WebhookError::Failed(why),
-        })?;
-        self.send(key, dialled, request).await.map_err(|error| WebhookError::Failed(broke(&error).to_owned()))
     }
 
-    async fn dial(&self, uri: &Uri) -> Result<Line, DialError> {
-        let stream = self.connector.open(uri).await?;
+    async fn exchange(
+        &self,
+        call: &Call<'_>,
+        request: Request<Bytes>,
+        repeat: Repeat,
+    ) -> Result<Response<Body>, Error> {
+        let mut request = on_the_wire(request, &call.uri)?;
+        if let Some(mut kept) = self.shared.pool.take(&call.key).await {
+            let again = (repeat == Repeat::OnceIfKept).then(|| request.clone());
+            match call.within_head(kept.send(request)).await? {
+                Ok(response) => return Ok(self.answer(call, kept, response).await),
+                Err(mut unsent) => match unsent.take_message().or(again) {
+                    Some(same) => request = same,
+                    None => return Err(Error::unanswered(&call.host, unsent.error())),
+                },
+            }
+        }
+        let mut dialled = call.within_head(self.dial(call)).await.map_err(Error::not_sent)??;
+        match call.within_head(dialled.send(request)).await? {
+            Ok(response) => Ok(self.answer(call, dialled, response).await),
+            Err(mut failed) => {
+                let error = Error::unanswered(&call.host, failed.error());
+                Err(if failed.take_message().is_some() { error.not_sent() } else { error })
+            }
+        }
+    }
+
+    async fn dial(&self, call: &Call<'_>) -> Result<Connection, Error> {
+        let stream = self.shared.connector.open(&call.uri, call.limits.connect).await?;
         let mut builder = http1::Builder::new();
-        builder.max_buf_size(ANSWER_HEAD_BYTES_MAX);
-        let shaken = builder.handshake(stream).await;
-        let (sender, connection) = shaken.map_err(|error| DialError::Failed(broke(&error).to_owned()))?;
-        Ok(Line::new(sender, connection))
+        builder.max_buf_size(HEAD_BYTES_MAX);
+        let (sender, connection) =
+            builder.handshake(stream).await.map_err(|error| Error::unanswered(&call.host, &error).not_sent())?;
+        Ok(Connection::new(sender, connection))
     }
 
-    async fn send(&self, key: Key, mut line: Line, request: Request<Full<Bytes>>) -> hyper::Result<WebhookAnswer> {
-        let response = line.send(request).await?;
-        // A redirect is a status like any other: to follow it would carry the credentials to a place nobody chose.
-        let status = response.status().as_u16();
-        let answer = WebhookAnswer { status, retry_after_ms: retry_after_ms(response.headers()) };
-        // The status is known, and with it the outcome; whatever becomes of the body does not change it.
-        let reading = line.drive(discard(response.into_body()));
-        if timeout(ANSWER_BODY_WAIT, reading).await.unwrap_or(false) {
-            let _ = timeout(ANSWER_BODY_WAIT, self.pool.give(key, line)).await;
-        }
-        Ok(answer)
+    async fn answer(&self, call: &Call<'_>, connection: Connection, response: Response<Incoming>) -> Response<Body> {
+        let (parts, incoming) = response.into_parts();
+        let (pool, key) = (self.shared.pool.clone(), call.key.clone());
+        let body = Body::new(incoming, connection, pool, key, call.host.clone(), call.limits, call.started);
+        Response::from_parts(parts, body.returned_if_empty().await)
     }
 }
 
-impl Webhook for GuardedClient {
-    fn check(&self, url: &str) -> Result<(), String> {
-        check_url(url).map(drop)
+/// Whether a request that may have arrived is sent again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repeat {
+    Never,
+    OnceIfKept,
+}
+
+impl<'a> Call<'a> {
+    fn new(uri: &Uri, limits: &'a RequestLimits, started: Instant) -> Result<Self, Error> {
+        let invalid = |why| Error::unsent(ErrorKind::InvalidRequest, why);
+        host_and_port(uri).map_err(invalid)?;
+        let key = Key::of(uri).ok_or_else(|| invalid("URL has no host".to_owned()))?;
+        Ok(Self { uri: uri.clone(), key, host: shown_host(uri), limits, started })
     }
 
-    fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<WebhookAnswer, WebhookError>> {
-        Box::pin(self.post_once(call))
-    }
-
-    fn tidy(&self) {
-        self.pool.tidy();
+    /// Waits for something for as long as the head of the answer may take.
+    async fn within_head<F: Future>(&self, waited_for: F) -> Result<F::Output, Error> {
+        let limit = [self.limits.head, self.limits.total].into_iter().flatten().min();
+        let Some(limit) = limit else { return Ok(waited_for.await) };
+        timeout_at(self.started + limit, waited_for).await.map_err(|_| Error::late(&self.host, limit))
     }
 }
 
-/// The errors name no value: among them are credentials, and a URL often is one.
-fn request(uri: &Uri, call: WebhookCall) -> Result<Request<Full<Bytes>>, String> {
-    let unwritable = || "the call could not be written as HTTP".to_owned();
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+/// The request as HTTP/1.1 writes it: with the path alone as its target, and `Host`. The errors name no value, since there
+/// are credentials among them.
+fn on_the_wire(request: Request<Bytes>, uri: &Uri) -> Result<Request<Full<Bytes>>, Error> {
+    let unwritable = || Error::unsent(ErrorKind::InvalidRequest, "the URL cannot be sent over HTTP".to_owned());
     let host = uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
-    let mut request =
-        Request::post(path).header(USER_AGENT, AGENT).body(Full::new(call.body)).map_err(|_| unwritable())?;
-    for (name, value) in call.headers {
-        let unfit = || format!("header {name} cannot be sent");
-        let mut value = HeaderValue::try_from(value).map_err(|_| unfit())?;
-        value.set_sensitive(true);
-        let name = HeaderName::try_from(name).map_err(|_| unfit())?;
-        request.headers_mut().insert(name, value);
-    }
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let path = path.parse().map_err(|_| unwritable())?;
+    let mut request = request.map(Full::new);
+    *request.uri_mut() = path;
+    *request.version_mut() = Version::HTTP_11;
+    request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
     request.headers_mut().insert(HOST, host.ok_or_else(unwritable)?);
     Ok(request)
-}
-
-/// Reads an answer that nobody will look at; says whether it was read to its end.
-async fn discard(mut body: Incoming) -> bool {
-    let mut room = ANSWER_BODY_BYTES_MAX;
-    while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else { return false };
-        let read = frame.data_ref().map_or(0, Bytes::len);
-        if read >= room {
-            return false;
-        }
-        room -= read;
-    }
-    true
 }

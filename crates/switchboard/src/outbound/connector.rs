@@ -1,35 +1,31 @@
-//! Resolves, asks the policy, dials. The name is resolved once and the socket goes to an address from that answer, so
-//! a name server that changes its mind between the check and the call gains nothing.
+//! Resolves a name, asks the policy, dials, and does the TLS handshake. The name is resolved once and the socket goes to
+//! an address from that answer, so a name server that changes its answer between the check and the call gains nothing.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Uri;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use http::uri::Scheme;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use switchboard_core::call::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
-use tower::{Service, ServiceExt};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_rustls::TlsConnector;
 
-use super::policy::OutboundPolicy;
+use super::error::{Error, ErrorKind, TlsFault};
+use super::policy::AddressPolicy;
 use super::target::{host_and_port, literal};
-use super::trouble::DialError;
 
-const LOOKUP: Duration = Duration::from_secs(5);
-/// For all addresses of a name together.
-const CONNECT: Duration = Duration::from_secs(5);
-/// From the lookup to the end of the TLS handshake. Callers have limits of their own, which may be longer.
-const DIAL: Duration = Duration::from_secs(15);
 /// A name may have hundreds of addresses. All are checked, few are tried.
 const ADDRESSES_TRIED_MAX: usize = 4;
 
-/// Who knows the addresses of a name.
-pub(super) trait Resolve: Send + Sync {
+/// Looks up the addresses of a name.
+pub(crate) trait Resolve: Send + Sync {
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>>;
 }
 
@@ -42,96 +38,87 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// What a connection is made of.
-pub(super) type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+/// What a connection is made of: TCP, or TLS over it.
+pub(super) type Stream = TokioIo<Box<dyn Io>>;
 
-/// Opens connections for the HTTP client, with TLS where the URL asks for it.
-#[derive(Clone)]
+pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// Opens connections to checked addresses, with TLS where the URL asks for it.
 pub(super) struct Connector {
-    https: HttpsConnector<Dialler>,
+    policy: AddressPolicy,
+    resolver: Arc<dyn Resolve>,
+    tls: TlsConnector,
 }
 
 impl Connector {
-    pub(super) fn new(policy: OutboundPolicy, resolver: Arc<dyn Resolve>, tls: ClientConfig) -> Self {
-        let dialler = Dialler { policy: Arc::new(policy), resolver };
-        // The certificate is held against the host of the URL, not against the address that was dialled.
-        let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
-        Self { https: https.wrap_connector(dialler) }
+    pub(super) fn new(policy: AddressPolicy, resolver: Arc<dyn Resolve>, tls: ClientConfig) -> Self {
+        Self { policy, resolver, tls: TlsConnector::from(Arc::new(tls)) }
     }
 
-    /// Resolves, checks and dials, with TLS where the URL asks for it.
-    pub(super) async fn open(&self, uri: &Uri) -> Result<Stream, DialError> {
-        let connecting = self.https.clone().oneshot(uri.clone());
-        match timeout(DIAL, connecting).await {
-            Ok(connected) => connected.map_err(DialError::from_handshake),
-            Err(_) => Err(DialError::Failed("TLS handshake took too long".to_owned())),
+    pub(super) async fn open(&self, uri: &Uri, limit: Duration) -> Result<Stream, Error> {
+        let end = Instant::now() + limit;
+        let (host, port) = host_and_port(uri).map_err(|why| Error::unsent(ErrorKind::InvalidRequest, why))?;
+        let addresses = self.resolve(host, port, limit / 3).await?;
+        self.check(&addresses, host)?;
+        let tcp = connect(&addresses, host, limit / 3).await?;
+        if uri.scheme() != Some(&Scheme::HTTPS) {
+            return Ok(TokioIo::new(Box::new(tcp)));
+        }
+        // The certificate is compared with the host of the URL, not with the address that was dialled.
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+            Error::unsent(ErrorKind::Tls(TlsFault::Other), format!("TLS is not possible with the host name {host}"))
+        })?;
+        match timeout_at(end, self.tls.connect(name, tcp)).await {
+            Ok(Ok(tls)) => Ok(TokioIo::new(Box::new(tls))),
+            Ok(Err(error)) => Err(Error::handshake(host, &error)),
+            Err(_) => Err(Error::unsent(ErrorKind::TimedOut, format!("TLS handshake with {host} took too long"))),
         }
     }
-}
 
-/// Opens plain connections, to checked addresses only.
-#[derive(Clone)]
-struct Dialler {
-    policy: Arc<OutboundPolicy>,
-    resolver: Arc<dyn Resolve>,
-}
-
-impl Service<Uri> for Dialler {
-    type Response = TokioIo<TcpStream>;
-    type Error = DialError;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let dialler = self.clone();
-        Box::pin(async move {
-            let (host, port) = host_and_port(&uri).map_err(DialError::Refused)?;
-            let addresses = dialler.resolve(host, port).await?;
-            check_all(&dialler.policy, &addresses, host)?;
-            connect(&addresses).await.map(TokioIo::new)
-        })
-    }
-}
-
-impl Dialler {
-    async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, DialError> {
+    async fn resolve(&self, host: &str, port: u16, limit: Duration) -> Result<Vec<SocketAddr>, Error> {
         if let Some(ip) = literal(host) {
             return Ok(vec![SocketAddr::new(ip, port)]);
         }
-        match timeout(LOOKUP, self.resolver.resolve(host, port)).await {
-            Ok(Ok(addresses)) if addresses.is_empty() => Err(DialError::Failed(format!("{host} has no address"))),
-            Ok(Ok(addresses)) => Ok(addresses),
-            Ok(Err(error)) => Err(DialError::Failed(format!("{host} could not be resolved: {error}"))),
-            Err(_) => Err(DialError::Failed(format!("{host} could not be resolved in time"))),
-        }
+        let (kind, why) = match timeout(limit, self.resolver.resolve(host, port)).await {
+            Ok(Ok(addresses)) if addresses.is_empty() => (ErrorKind::Connect, format!("{host} has no address")),
+            Ok(Ok(addresses)) => return Ok(addresses),
+            Ok(Err(error)) => (ErrorKind::Connect, format!("{host} could not be resolved: {error}")),
+            Err(_) => (ErrorKind::TimedOut, format!("{host} could not be resolved in time")),
+        };
+        Err(Error::unsent(kind, why))
     }
-}
 
-/// One refused address refuses the name: a public address next to a private one is how a name server asks to be
-/// called a second time.
-fn check_all(policy: &OutboundPolicy, addresses: &[SocketAddr], host: &str) -> Result<(), DialError> {
-    let mut verdicts = addresses.iter().map(|address| policy.check_addr(address.ip(), address.port(), host));
-    verdicts.try_for_each(|verdict| verdict.map_err(DialError::Refused))
+    /// One refused address refuses the name: a name server that mixes public and private addresses could otherwise have
+    /// the private one dialled in the next attempt.
+    fn check(&self, addresses: &[SocketAddr], host: &str) -> Result<(), Error> {
+        for address in addresses {
+            let checked = self.policy.check_addr(address.ip(), address.port(), host);
+            checked.map_err(|why| Error::unsent(ErrorKind::Refused, why))?;
+        }
+        Ok(())
+    }
 }
 
 /// Tries one address after the other, each with its share of the time, so that one silent address does not hide the
 /// next.
-async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, DialError> {
+async fn connect(addresses: &[SocketAddr], host: &str, limit: Duration) -> Result<TcpStream, Error> {
     let tried = &addresses[..addresses.len().min(ADDRESSES_TRIED_MAX)];
-    let mut last = "no address to connect to".to_owned();
+    let mut last = Error::unsent(ErrorKind::Connect, format!("{host} has no address"));
     for address in tried {
-        match timeout(CONNECT / tried.len() as u32, TcpStream::connect(address)).await {
+        let shown = if literal(host).is_some() { address.to_string() } else { format!("{host} ({address})") };
+        match timeout(limit / tried.len() as u32, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
-                // A post is one small write that waits for an answer. Without the option it still arrives, only later.
+                // A request is one small write that waits for an answer. Without the option it still arrives, only later.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
-            Ok(Err(error)) => last = format!("no connection to {address}: {error}"),
-            Err(_) => last = format!("no connection to {address} in time"),
+            Ok(Err(error)) => {
+                last = Error::unsent(ErrorKind::Connect, format!("no connection to {shown}: {error}"));
+            }
+            Err(_) => last = Error::unsent(ErrorKind::TimedOut, format!("no connection to {shown} in time")),
         }
     }
-    Err(DialError::Failed(last))
+    Err(last)
 }

@@ -1,23 +1,45 @@
-//! The one door by which calls leave the house: every address is checked, and what was checked is what is dialled.
+//! The HTTP client for every call that leaves this process: webhooks, the operator's commands, and calls to other agents.
 //!
-//! A client may name any URL for its webhook, so each call out is an offer to reach, from inside, what it cannot reach
-//! from outside. `target` judges the text of a URL, `policy` judges an address, `connector` resolves, asks the policy
-//! and dials, `pool` keeps connections for the next call, `signature` signs, `client` posts, and `retry_after` reads when
-//! to come back.
-//! Whatever else fetches something on behalf of others goes through here too.
+//! A remote party that names a URL may want to reach, through this process, addresses that it cannot reach itself (SSRF). So
+//! each address is checked when it is dialled, and the address that was checked is the one that is dialled. `target`
+//! checks the text of a URL, `policy` checks an address, `connector` resolves, asks the policy, dials and does TLS under
+//! `trust`, `pool` keeps connections for the next call, `client` sends, and `body` reads the answer within `limits`.
+//!
+//! ```no_run
+//! use bytes::Bytes;
+//! use switchboard::outbound::{Client, RequestLimits};
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let client = Client::builder().build().unwrap();
+//! let request = http::Request::get("https://agent.example/.well-known/agent-card.json").body(Bytes::new()).unwrap();
+//! let answer = client.send(request, &RequestLimits::default()).await.unwrap();
+//! let status = answer.status();
+//! let card = answer.into_body().bytes().await.unwrap();
+//! # let _ = (status, card);
+//! # });
+//! ```
+//!
+//! It speaks HTTP/1.1, sends each request once, follows no redirect unless [`RequestLimits::redirects_max`] asks for it,
+//! and starts no tasks: a connection moves on while its answer is awaited or its body is read.
 
+mod body;
 mod client;
 mod connector;
+mod error;
+mod limits;
 mod policy;
 mod pool;
 mod ranges;
-mod retry_after;
-mod signature;
-pub(crate) mod target;
+mod redirect;
+mod target;
 #[cfg(test)]
-mod tests;
-mod trouble;
+pub(crate) mod tests;
+mod trust;
 
-pub(crate) use client::GuardedClient;
-pub(crate) use policy::OutboundPolicy;
-pub use signature::{SigningSecrets, SigningSecretsError};
+pub use body::Body;
+pub use client::{BuildError, Client, ClientBuilder};
+pub use error::{Error, ErrorKind, TlsFault};
+pub use limits::RequestLimits;
+pub use policy::AddressPolicy;
+pub(crate) use target::check_url;
+pub use trust::Trust;

@@ -1,6 +1,6 @@
 //! What the operator's entries open, and what they leave closed.
 
-use super::OutboundPolicy;
+use super::AddressPolicy;
 
 /// Entry, then address, port and host of a call, then whether it may be made.
 const TABLE: &[(&str, &str, u16, &str, bool)] = &[
@@ -38,7 +38,7 @@ const TABLE: &[(&str, &str, u16, &str, bool)] = &[
 #[test]
 fn an_entry_opens_what_it_names_and_nothing_else() {
     for (entry, ip, port, host, may) in TABLE {
-        let policy = OutboundPolicy::parse([entry]).unwrap();
+        let policy = AddressPolicy::parse([entry]).unwrap();
         let verdict = policy.check_addr(ip.parse().unwrap(), *port, host);
         assert_eq!(verdict.is_ok(), *may, "{entry} for {host} at {ip} port {port}: {verdict:?}");
     }
@@ -46,8 +46,8 @@ fn an_entry_opens_what_it_names_and_nothing_else() {
 
 #[test]
 fn the_default_opens_nothing() {
-    let policy = OutboundPolicy::default();
-    assert_eq!(OutboundPolicy::parse([""; 0]), Ok(policy.clone()));
+    let policy = AddressPolicy::default();
+    assert_eq!(AddressPolicy::parse([""; 0]), Ok(policy.clone()));
     assert_eq!(
         policy.check_addr("127.0.0.1".parse().unwrap(), 80, "localhost"),
         Err("localhost (127.0.0.1) port 80 may not be called: loopback; the operator can open it".to_owned())
@@ -61,7 +61,7 @@ fn the_default_opens_nothing() {
 
 #[test]
 fn several_entries_add_up() {
-    let policy = OutboundPolicy::parse(vec!["localhost:1".to_owned(), " 10.0.0.0/8 ".to_owned()]).unwrap();
+    let policy = AddressPolicy::parse(vec!["localhost:1".to_owned(), " 10.0.0.0/8 ".to_owned()]).unwrap();
     assert_eq!(policy.check_addr("127.0.0.1".parse().unwrap(), 1, "localhost"), Ok(()));
     assert_eq!(policy.check_addr("10.0.0.1".parse().unwrap(), 2, "x.example"), Ok(()));
     assert!(policy.check_addr("127.0.0.1".parse().unwrap(), 2, "localhost").is_err());
@@ -89,7 +89,7 @@ fn an_entry_that_cannot_be_read_is_named() {
         "a b",
         "a..b",
     ] {
-        let error = OutboundPolicy::parse([entry]).unwrap_err();
+        let error = AddressPolicy::parse([entry]).unwrap_err();
         assert!(error.starts_with(&format!("{entry:?} is none of: ")), "{error}");
     }
 }

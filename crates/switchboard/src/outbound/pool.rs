@@ -1,14 +1,15 @@
-//! Connections that are kept for the next post. Each was dialled under the policy, to an address that was checked, and
+//! Connections that are kept for the next call. Each was dialled under the policy, to an address that was checked, and
 //! stays with that address for as long as it lives; a new one is resolved and checked anew.
 //!
-//! A kept connection is not polled while nobody uses it, so nothing has to run in the background: whoever takes it looks
-//! whether it is still open.
+//! A kept connection is not polled while it is idle, so nothing runs in the background: `take` checks whether it is
+//! still open. The pool of `hyper_util::client::legacy` does not replace this one, because it bounds idle connections per
+//! host only, while clients choose the hosts of webhooks, and because it spawns a task for each connection.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,7 +17,8 @@ use http::uri::{Authority, Scheme};
 use http::{Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{Connection, SendRequest};
+use hyper::client::conn::TrySendError;
+use hyper::client::conn::http1::{self, SendRequest};
 use tokio::time::Instant;
 
 use super::connector::Stream;
@@ -28,54 +30,63 @@ const IDLE_PER_ENDPOINT_MAX: usize = 256;
 const IDLE: Duration = Duration::from_secs(30);
 
 /// An open connection and both of its ends.
-pub(super) struct Line {
+pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    connection: Connection<Stream, Full<Bytes>>,
+    driver: Driver,
 }
 
-impl Line {
-    pub(super) fn new(sender: SendRequest<Full<Bytes>>, connection: Connection<Stream, Full<Bytes>>) -> Self {
-        Self { sender, connection }
+/// What moves the bytes. None once the connection has ended: dropping it tells the sender and the body that nothing more comes.
+type Driver = Option<Box<http1::Connection<Stream, Full<Bytes>>>>;
+
+impl Connection {
+    pub(super) fn new(sender: SendRequest<Full<Bytes>>, connection: http1::Connection<Stream, Full<Bytes>>) -> Self {
+        Self { sender, driver: Some(Box::new(connection)) }
     }
 
-    /// Sends a request and waits for the head of the answer.
-    pub(super) async fn send(&mut self, request: Request<Full<Bytes>>) -> hyper::Result<Response<Incoming>> {
-        let answer = self.sender.send_request(request);
-        drive(&mut self.connection, answer).await
+    /// Sends a request and waits for the head of the answer. The error has the request if nothing of it was written.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
+        let answer = self.sender.try_send_request(request);
+        drive(&mut self.driver, answer).await
     }
 
     /// Waits for something that needs the connection to go on.
     pub(super) async fn drive<F: Future>(&mut self, waited_for: F) -> F::Output {
-        drive(&mut self.connection, waited_for).await
+        drive(&mut self.driver, waited_for).await
     }
 
     /// Whether another request can be sent. To be asked when the answer before was read to its end.
     async fn is_free(&mut self) -> bool {
-        let Self { sender, connection } = self;
-        drive(connection, sender.ready()).await.is_ok()
+        drive(&mut self.driver, self.sender.ready()).await.is_ok()
     }
 
     /// Whether it is still open as far as can be told without waiting.
     async fn is_open(&mut self) -> bool {
-        let ended = poll_fn(|cx| Poll::Ready(Pin::new(&mut self.connection).poll(cx).is_ready())).await;
-        !ended && self.sender.is_ready()
+        poll_fn(|cx| Poll::Ready(poll_driver(&mut self.driver, cx))).await && self.sender.is_ready()
     }
 }
 
-async fn drive<F: Future>(connection: &mut Connection<Stream, Full<Bytes>>, waited_for: F) -> F::Output {
+async fn drive<F: Future>(driver: &mut Driver, waited_for: F) -> F::Output {
     let mut waited_for = std::pin::pin!(waited_for);
-    let mut ended = false;
     poll_fn(|cx| {
         if let Poll::Ready(output) = waited_for.as_mut().poll(cx) {
             return Poll::Ready(output);
         }
-        if !ended && Pin::new(&mut *connection).poll(cx).is_ready() {
-            ended = true;
-        }
+        poll_driver(driver, cx);
         // The connection may have brought what is waited for, or the news that it will not come.
         waited_for.as_mut().poll(cx)
     })
     .await
+}
+
+/// Moves the connection on; says whether it is still open.
+fn poll_driver(driver: &mut Driver, cx: &mut Context<'_>) -> bool {
+    if driver.as_mut().is_some_and(|connection| Pin::new(connection).poll(cx).is_ready()) {
+        *driver = None;
+    }
+    driver.is_some()
 }
 
 /// Scheme, host and port, as the URL has them.
@@ -89,6 +100,7 @@ impl Key {
     }
 }
 
+/// The idle connections of one client.
 #[derive(Default)]
 pub(super) struct Pool {
     idle: Mutex<Idle>,
@@ -97,30 +109,30 @@ pub(super) struct Pool {
 #[derive(Default)]
 struct Idle {
     /// Each endpoint's, the one used last at the back.
-    lines: HashMap<Key, VecDeque<(Instant, Line)>>,
+    connections: HashMap<Key, VecDeque<(Instant, Connection)>>,
     count: usize,
 }
 
 impl Pool {
     /// A kept connection that is still open.
-    pub(super) async fn take(&self, key: &Key) -> Option<Line> {
+    pub(super) async fn take(&self, key: &Key) -> Option<Connection> {
         loop {
-            let mut line = self.lock().take(key)?;
-            if line.is_open().await {
-                return Some(line);
+            let mut connection = self.lock().take(key, Instant::now().checked_sub(IDLE))?;
+            if connection.is_open().await {
+                return Some(connection);
             }
         }
     }
 
     /// Keeps a connection whose last answer was read to its end, if it can be used again.
-    pub(super) async fn give(&self, key: Key, mut line: Line) {
-        if line.is_free().await {
-            self.lock().give(key, line);
+    pub(super) async fn give(&self, key: Key, mut connection: Connection) {
+        if connection.is_free().await {
+            self.lock().give(key, connection);
         }
     }
 
-    /// Lets go of what has been idle for long.
-    pub(super) fn tidy(&self) {
+    /// Closes what has been idle for long.
+    pub(super) fn close_idle(&self) {
         self.lock().forget_before(Instant::now().checked_sub(IDLE));
     }
 
@@ -130,47 +142,54 @@ impl Pool {
 }
 
 impl Idle {
-    fn take(&mut self, key: &Key) -> Option<Line> {
-        let lines = self.lines.get_mut(key)?;
-        let (_, line) = lines.pop_back()?;
+    /// The one used last, unless it is older than `moment`; then all of them are, and they are closed.
+    fn take(&mut self, key: &Key, moment: Option<Instant>) -> Option<Connection> {
+        let connections = self.connections.get_mut(key)?;
+        let (since, connection) = connections.pop_back()?;
         self.count -= 1;
-        if lines.is_empty() {
-            self.lines.remove(key);
+        let is_old = moment.is_some_and(|moment| since < moment);
+        if is_old {
+            self.count -= connections.len();
+            connections.clear();
         }
-        Some(line)
+        if connections.is_empty() {
+            self.connections.remove(key);
+        }
+        (!is_old).then_some(connection)
     }
 
-    fn give(&mut self, key: Key, line: Line) {
+    fn give(&mut self, key: Key, connection: Connection) {
         if self.count >= IDLE_MAX {
             self.drop_oldest();
         }
-        let lines = self.lines.entry(key).or_default();
-        if lines.len() < IDLE_PER_ENDPOINT_MAX {
-            lines.push_back((Instant::now(), line));
+        let connections = self.connections.entry(key).or_default();
+        if connections.len() < IDLE_PER_ENDPOINT_MAX {
+            connections.push_back((Instant::now(), connection));
             self.count += 1;
         }
     }
 
     fn drop_oldest(&mut self) {
-        let first = |lines: &VecDeque<(Instant, Line)>| lines.front().map(|(since, _)| *since);
-        let oldest = self.lines.iter().min_by_key(|(_, lines)| first(lines)).map(|(key, _)| key.clone());
-        let Some(lines) = oldest.as_ref().and_then(|key| self.lines.get_mut(key)) else { return };
-        lines.pop_front();
+        let first = |connections: &VecDeque<(Instant, Connection)>| connections.front().map(|(since, _)| *since);
+        let oldest =
+            self.connections.iter().min_by_key(|(_, connections)| first(connections)).map(|(key, _)| key.clone());
+        let Some(connections) = oldest.as_ref().and_then(|key| self.connections.get_mut(key)) else { return };
+        connections.pop_front();
         self.count -= 1;
-        if let Some(key) = oldest.filter(|_| lines.is_empty()) {
-            self.lines.remove(&key);
+        if let Some(key) = oldest.filter(|_| connections.is_empty()) {
+            self.connections.remove(&key);
         }
     }
 
     fn forget_before(&mut self, moment: Option<Instant>) {
         let Some(moment) = moment else { return };
-        self.lines.retain(|_, lines| {
-            let before = lines.len();
-            while lines.front().is_some_and(|(since, _)| *since < moment) {
-                lines.pop_front();
+        self.connections.retain(|_, connections| {
+            let before = connections.len();
+            while connections.front().is_some_and(|(since, _)| *since < moment) {
+                connections.pop_front();
             }
-            self.count -= before - lines.len();
-            !lines.is_empty()
+            self.count -= before - connections.len();
+            !connections.is_empty()
         });
     }
 }

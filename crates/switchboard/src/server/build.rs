@@ -26,7 +26,8 @@ use super::limits::ServerLimits;
 use super::serve_error::ServeError;
 use super::serving::Server;
 use super::transport::tls::Tls;
-use crate::outbound::{GuardedClient, OutboundPolicy};
+use crate::outbound::{AddressPolicy, Client};
+use crate::webhooks::WebhookSender;
 
 pub(crate) struct Parts {
     pub(crate) host: Host,
@@ -171,9 +172,10 @@ impl ServerBuilder {
     }
 
     /// What posts to webhooks.
-    fn webhook(&mut self, clock: &Arc<dyn Clock>) -> Result<GuardedClient, ServeError> {
-        let policy = OutboundPolicy::parse(&self.outbound_allow).map_err(ServeError::new)?;
-        let webhook = GuardedClient::new(policy).map_err(ServeError::new)?;
+    fn webhook(&mut self, clock: &Arc<dyn Clock>) -> Result<WebhookSender, ServeError> {
+        let policy = AddressPolicy::parse(&self.outbound_allow).map_err(ServeError::new)?;
+        let client = Client::builder().policy(policy).build().map_err(|error| ServeError::new(error.to_string()))?;
+        let webhook = WebhookSender::new(client);
         match self.signing_secrets.take() {
             Some(secrets) if secrets.is_empty() => Err(ServeError::new("the list of signing secrets is empty")),
             Some(secrets) => Ok(webhook.signing(secrets, clock.clone())),

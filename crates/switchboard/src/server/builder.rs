@@ -23,7 +23,7 @@ use super::host::StoreChoice;
 use super::limits::ServerLimits;
 use super::transport::tls::Tls;
 use crate::agent::AgentBuilder;
-use crate::outbound::SigningSecrets;
+use crate::webhooks::SigningSecrets;
 
 /// What a server serves under one name.
 pub(crate) enum Served {

@@ -26,7 +26,8 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::server::downloads::{Downloads, WantedArtifact};
 use crate::server::edge::percent::encode;
-use crate::server::operator::{Operations, exposition};
+use crate::server::engine_metrics;
+use crate::server::operator::Operations;
 use crate::server::serve_error::ServeError;
 
 /// Where tasks are kept.
@@ -210,7 +211,7 @@ impl Operations for EngineOperations {
     }
 
     fn metrics(&self, with_endpoints: bool) -> BoxFuture<'_, String> {
-        Box::pin(exposition::render_engine(&self.0, with_endpoints))
+        Box::pin(engine_metrics::render(&self.0, with_endpoints))
     }
 }
 

@@ -11,6 +11,7 @@ mod builder;
 mod cards;
 mod downloads;
 mod edge;
+mod engine_metrics;
 mod file_stamp;
 mod host;
 mod limits;

@@ -10,7 +10,7 @@ use switchboard_core::call::BoxFuture;
 use tokio::net::TcpListener;
 
 use super::receiver::Receiver;
-use super::{Resolve, assert_failed, assert_refused, client_with, post};
+use super::{ErrorKind, Resolve, assert_failed, assert_refused, client_with, post};
 
 const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 
@@ -78,7 +78,7 @@ async fn a_kept_connection_stays_where_it_was_checked_and_a_new_one_is_checked_a
     let answers = vec![vec![loopback(first.port)], vec![SocketAddr::from(([10, 0, 0, 1], first.port))]];
     let names = Names { answers, ..Names::default() };
     let client = client_with(&["127.0.0.0/8"], names.clone(), RootCertStore::empty());
-    // The name leads elsewhere from the second look on, but nobody looks while the connection is there.
+    // The name leads elsewhere from the second look on, but it is not looked up while the connection is there.
     for _ in 0..3 {
         assert_eq!(post(&client, "http://hooks.example/").await.unwrap(), 204);
     }
@@ -107,13 +107,17 @@ async fn the_next_address_is_tried_when_one_is_dead() {
 #[tokio::test]
 async fn a_name_without_addresses_is_a_failure_that_may_pass() {
     let client = client_with(&[], Names::all(&[]), RootCertStore::empty());
-    assert_failed(post(&client, "http://hooks.example/").await, "hooks.example has no address");
+    assert_failed(post(&client, "http://hooks.example/").await, ErrorKind::Connect, "hooks.example has no address");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_name_server_is_given_up_on() {
     let client = client_with(&[], Silent, RootCertStore::empty());
-    assert_failed(post(&client, "http://hooks.example/").await, "hooks.example could not be resolved in time");
+    assert_failed(
+        post(&client, "http://hooks.example/").await,
+        ErrorKind::TimedOut,
+        "hooks.example could not be resolved in time",
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,5 +125,9 @@ async fn a_handshake_that_never_ends_is_given_up_on() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let names = Names::all(&[listener.local_addr().unwrap()]);
     let client = client_with(&["hooks.example"], names, RootCertStore::empty());
-    assert_failed(post(&client, "https://hooks.example/").await, "TLS handshake took too long");
+    assert_failed(
+        post(&client, "https://hooks.example/").await,
+        ErrorKind::TimedOut,
+        "TLS handshake with hooks.example took too long",
+    );
 }

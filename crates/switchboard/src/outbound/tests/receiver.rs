@@ -7,19 +7,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-pub(super) struct Receiver {
-    pub(super) port: u16,
+pub(crate) struct Receiver {
+    pub(crate) port: u16,
     connections: Arc<AtomicUsize>,
     requests: mpsc::UnboundedReceiver<String>,
 }
 
 impl Receiver {
-    pub(super) async fn start(answer: &'static str) -> Self {
+    pub(crate) async fn start(answer: &'static str) -> Self {
         Self::on("127.0.0.1:0", answer).await.unwrap()
     }
 
     #[expect(clippy::disallowed_methods, reason = "the receiver ends with the runtime of its test")]
-    pub(super) async fn on(address: &str, answer: &'static str) -> std::io::Result<Self> {
+    pub(crate) async fn on(address: &str, answer: &'static str) -> std::io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let port = listener.local_addr()?.port();
         let connections = Arc::new(AtomicUsize::new(0));
@@ -34,11 +34,11 @@ impl Receiver {
         Ok(Self { port, connections, requests })
     }
 
-    pub(super) fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 
-    pub(super) async fn request(&mut self) -> String {
+    pub(crate) async fn request(&mut self) -> String {
         self.requests.recv().await.unwrap()
     }
 }
@@ -53,7 +53,7 @@ async fn serve(mut stream: TcpStream, answer: &'static str, requests: mpsc::Unbo
 }
 
 /// One request with its body, which every test here makes two bytes long.
-pub(super) async fn read_request(stream: &mut TcpStream) -> Option<String> {
+pub(crate) async fn read_request(stream: &mut TcpStream) -> Option<String> {
     let mut text = Vec::new();
     while !text.windows(4).any(|end| end == b"\r\n\r\n") {
         text.push(stream.read_u8().await.ok()?);

@@ -9,7 +9,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
 use switchboard_core::call::BoxFuture;
 
-use super::{Resolve, assert_failed, client, client_with, post};
+use super::{ErrorKind, Resolve, assert_failed, client, client_with, post};
+use crate::outbound::{AddressPolicy, Client, TlsFault, Trust};
 
 /// Self-signed for `receiver.test`, good from 2024 to 2124. It and its key guard nothing.
 const CERTIFICATE: &str = "\
@@ -72,14 +73,16 @@ async fn the_certificate_is_held_against_the_name_in_the_url() {
     let trusts = |address| client_with(&["127.0.0.0/8"], To(address), trusting());
     assert_eq!(post(&trusts(tls_receiver()), "https://receiver.test/").await.unwrap(), 204);
     let other = post(&trusts(tls_receiver()), "https://other.test/").await;
-    assert_failed(other, "certificate is not valid: it names another host");
+    let why = "the certificate of other.test is not valid: it names another host";
+    assert_failed(other, ErrorKind::Tls(TlsFault::WrongName), why);
 }
 
 #[tokio::test]
 async fn a_certificate_that_vouches_for_itself_is_not_enough() {
     let address = tls_receiver();
     let outcome = post(&client(&["127.0.0.0/8"]), format!("https://{address}/")).await;
-    assert_failed(outcome, "certificate is not valid: no known authority issued it");
+    let why = "the certificate of 127.0.0.1 is not valid: no known authority issued it";
+    assert_failed(outcome, ErrorKind::Tls(TlsFault::UnknownIssuer), why);
 }
 
 #[tokio::test]
@@ -92,5 +95,49 @@ async fn tls_to_a_port_that_does_not_speak_it_fails_without_quoting() {
         let _ = socket.write_all(b"220 inside.example ready\r\n");
         let _ = socket.read(&mut [0; 4_096]);
     });
-    assert_failed(post(&client(&["127.0.0.0/8"]), format!("https://{address}/")).await, "TLS handshake failed");
+    let outcome = post(&client(&["127.0.0.0/8"]), format!("https://{address}/")).await;
+    assert_failed(outcome, ErrorKind::Tls(TlsFault::NotTls), "127.0.0.1 does not speak TLS");
+}
+
+/// A certificate as a file.
+fn pem_file(folder: &tempfile::TempDir, certificate: &[u8]) -> std::path::PathBuf {
+    use base64::Engine as _;
+    let text = base64::engine::general_purpose::STANDARD.encode(certificate);
+    let file = folder.path().join("certificate.pem");
+    std::fs::write(&file, format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")).unwrap();
+    file
+}
+
+#[tokio::test]
+async fn a_file_of_authorities_is_trusted_for_the_names_they_vouch_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = pem_file(&folder, &bytes(CERTIFICATE));
+    for trust in [Trust::Authorities(file.clone()), Trust::PublicAuthoritiesAnd(file.clone())] {
+        let policy = AddressPolicy::any();
+        let client = Client::assemble(policy, Arc::new(To(tls_receiver())), trust.tls().unwrap());
+        assert_eq!(post(&client, "https://receiver.test/").await.unwrap(), 204);
+        let client = Client::builder().policy(AddressPolicy::any()).trust(trust).build().unwrap();
+        let outcome = post(&client, format!("https://{}/", tls_receiver())).await;
+        let why = "the certificate of 127.0.0.1 is not valid: it names another host";
+        assert_failed(outcome, ErrorKind::Tls(TlsFault::WrongName), why);
+    }
+}
+
+#[tokio::test]
+async fn one_certificate_is_trusted_by_any_name_and_no_other_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let pinned = |file| Client::builder().policy(AddressPolicy::any()).trust(Trust::Certificate(file)).build();
+    let client = pinned(pem_file(&folder, &bytes(CERTIFICATE))).unwrap();
+    assert_eq!(post(&client, format!("https://{}/", tls_receiver())).await.unwrap(), 204);
+
+    let mut other = bytes(CERTIFICATE);
+    let last = other.len() - 1;
+    other[last] ^= 1;
+    let outcome = post(&pinned(pem_file(&folder, &other)).unwrap(), format!("https://{}/", tls_receiver())).await;
+    let why = "the certificate of 127.0.0.1 is not valid: it is not the one that is trusted";
+    assert_failed(outcome, ErrorKind::Tls(TlsFault::NotPinned), why);
+
+    let missing = folder.path().join("none.pem");
+    let error = pinned(missing.clone()).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{}: cannot be read as certificates: ", missing.display())), "{error}");
 }

@@ -1,11 +1,9 @@
 //! The JSON-RPC 2.0 binding: one endpoint, the method in the body. A call that turns out to be in a compat dialect is decoded and
 //! answered by that dialect.
 
-use std::time::Duration;
-
 use bytes::Bytes;
-use http::{Response, StatusCode};
-use switchboard_core::call::{BoxFuture, Caller, Reply, Request, UpdateStream};
+use http::Response;
+use switchboard_core::call::{Caller, Reply, UpdateStream};
 use switchboard_core::dialect::detect::Verdict;
 use switchboard_core::dialect::json::Decoded;
 use switchboard_core::dialect::{Dialect, for_open_reader, v0_3, v1_0};
@@ -14,9 +12,9 @@ use switchboard_core::error::ProtocolError;
 use super::compat::{self, CompatBinding};
 use super::envelope::Envelope;
 use super::sse::{Framing, SseBody};
-use super::{Binding, Rejection, check_content_type};
+use super::{Binding, CallAgent, Rejection, check_content_type};
 use crate::server::cards;
-use crate::server::edge::respond::{JSON, ReplyBody, events, json, only_events, rpc_error};
+use crate::server::edge::respond::{ReplyBody, events, only_events, rpc_error, rpc_result};
 use crate::server::edge::shared::{Incoming, Mounted, Shared};
 
 pub(crate) struct JsonRpc {
@@ -95,16 +93,8 @@ impl Binding for JsonRpc {
         }
     }
 
-    fn call<'a>(
-        &self,
-        agent: &'a Mounted,
-        caller: Caller,
-        request: Request,
-    ) -> BoxFuture<'a, Result<Reply, ProtocolError>> {
-        match &self.compat {
-            Some(compat) => compat.call(agent, caller, request),
-            None => agent.endpoint.call(caller, request),
-        }
+    fn call_agent(&mut self) -> Option<CallAgent> {
+        self.compat.as_mut()?.call_agent()
     }
 
     fn reply(&mut self, agent: &Mounted, reply: Reply) -> Result<Response<ReplyBody>, Rejection> {
@@ -119,7 +109,11 @@ impl Binding for JsonRpc {
             }
             reply => (dialect, reply),
         };
-        Ok(json(StatusCode::OK, JSON, result(agent, dialect, &reply, &self.id)))
+        Ok(rpc_result(&self.id, |body| match &reply {
+            Reply::Deleted => body.extend_from_slice(b"null"),
+            Reply::Card(card) => body.extend_from_slice(&cards::encode_reply(dialect, card, &agent.interfaces)),
+            _ => dialect.write_reply(&reply, body),
+        }))
     }
 
     async fn stream(
@@ -132,9 +126,7 @@ impl Binding for JsonRpc {
             return compat.events(shared, agent, updates);
         }
         let framing = Framing::JsonRpc { id: std::mem::take(&mut self.id) };
-        let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
-        let (write_bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
-        Ok(events(SseBody::new(updates, framing, self.verdict.dialect, keep_alive, write_bytes, metrics)))
+        Ok(events(SseBody::new(shared, updates, framing, self.verdict.dialect)))
     }
 
     fn error(&self, error: &ProtocolError) -> Response<ReplyBody> {
@@ -147,18 +139,4 @@ impl Binding for JsonRpc {
     fn marks(&self, _: bool) -> bool {
         self.compat.is_none()
     }
-}
-
-fn result(agent: &Mounted, dialect: Dialect, reply: &Reply, id: &str) -> Vec<u8> {
-    let mut body = Vec::with_capacity(1024);
-    body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    body.extend_from_slice(id.as_bytes());
-    body.extend_from_slice(b",\"result\":");
-    match reply {
-        Reply::Deleted => body.extend_from_slice(b"null"),
-        Reply::Card(card) => body.extend_from_slice(&cards::encode_reply(dialect, card, &agent.interfaces)),
-        _ => dialect.write_reply(reply, &mut body),
-    }
-    body.push(b'}');
-    body
 }

@@ -86,14 +86,9 @@ pub(crate) trait Binding: Send + Sync {
         let _ = caller;
     }
 
-    /// Calls the agent.
-    fn call<'a>(
-        &self,
-        agent: &'a Mounted,
-        caller: Caller,
-        request: Request,
-    ) -> BoxFuture<'a, Result<Reply, ProtocolError>> {
-        agent.endpoint.call(caller, request)
+    /// What calls the agent, where that takes more than one call.
+    fn call_agent(&mut self) -> Option<CallAgent> {
+        None
     }
 
     /// Waits for the agent as long as the client does.
@@ -124,6 +119,10 @@ pub(crate) trait Binding: Send + Sync {
         true
     }
 }
+
+/// Calls an agent in place of a plain call of its endpoint.
+pub(crate) type CallAgent =
+    Box<dyn for<'a> FnOnce(&'a Mounted, Caller, Request) -> BoxFuture<'a, Result<Reply, ProtocolError>> + Send>;
 
 /// Why a request goes no further.
 pub(crate) enum Rejection {
@@ -280,13 +279,16 @@ pub(crate) struct Calling<'a> {
 }
 
 impl<'a> Calling<'a> {
-    fn begin(binding: &impl Binding, note: &Note, agent: &'a Mounted, caller: Caller, request: Request) -> Self {
+    fn begin(binding: &mut impl Binding, note: &Note, agent: &'a Mounted, caller: Caller, request: Request) -> Self {
         let (operation, extensions) = (Operation::of(&request), caller.extensions.clone());
         note.operation(operation);
         let dialect = caller.dialect;
         let asks_old_for_card = dialect != Dialect::V1_0 && matches!(request, Request::GetExtendedAgentCard);
         let output_modes = unaccepted_modes(agent, dialect, &request);
-        let reply = binding.call(agent, caller, request);
+        let reply = match binding.call_agent() {
+            Some(call) => call(agent, caller, request),
+            None => agent.endpoint.call(caller, request),
+        };
         Self { agent, operation, dialect, asks_old_for_card, extensions, output_modes, reply }
     }
 

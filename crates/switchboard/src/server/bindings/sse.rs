@@ -17,6 +17,7 @@ use switchboard_core::dialect::{Dialect, codes};
 use switchboard_core::error::ProtocolError;
 use tokio::time::{Instant, Sleep};
 
+use crate::server::edge::shared::Shared;
 use crate::server::operator::metrics::Metrics;
 
 /// What stands around each update.
@@ -49,14 +50,9 @@ impl fmt::Debug for SseBody {
 }
 
 impl SseBody {
-    pub(crate) fn new(
-        updates: UpdateStream,
-        framing: Framing,
-        dialect: Dialect,
-        keep_alive: Duration,
-        write_bytes: usize,
-        metrics: Arc<Metrics>,
-    ) -> Self {
+    pub(crate) fn new(shared: &Shared, updates: UpdateStream, framing: Framing, dialect: Dialect) -> Self {
+        let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
+        let (write_bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
         metrics.stream_opened();
         let framing = match framing {
             Framing::JsonRpc { id } => Framing::JsonRpc { id: with_line_ends_escaped(id) },

@@ -46,6 +46,7 @@ impl Stamp {
         let headers = response.headers_mut();
         shared.cors.mark(self.origin.as_ref(), self.public, headers);
         headers.insert(X_REQUEST_ID, self.request_id);
+        shared.authentication.set_challenge(headers);
         response
     }
 }

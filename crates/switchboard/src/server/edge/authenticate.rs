@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::request::Parts;
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 use switchboard_core::call::{BoxFuture, Owner};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Principal, Tenant};
@@ -142,7 +142,17 @@ pub trait Authenticator: Send + Sync + 'static {
     /// [`ProtocolError::Unavailable`] where it cannot be found out now. One that takes longer than
     /// [`ServerLimits::authenticate_s_max`](crate::ServerLimits::authenticate_s_max) counts as the last of these.
     fn authenticate<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Identity, ProtocolError>>;
+
+    /// How a client that was refused with 401 can log in: the value of `WWW-Authenticate` (RFC 9110, 11.6.1). By default it says
+    /// that this server takes bearer tokens; a login of another kind names its own scheme, such as
+    /// `Basic realm="shop"`.
+    fn challenge(&self) -> HeaderValue {
+        BEARER_CHALLENGE
+    }
 }
+
+/// The challenge of a server that takes bearer tokens.
+pub(crate) const BEARER_CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"switchboard\"");
 
 /// Takes the [`Identity`] that a layer around the server has put into the extensions of the request. A request without one is
 /// refused, so a layer that is missing or was passed by lets nobody in.
@@ -227,6 +237,15 @@ impl Authentication {
                 Authenticated::Now(found.map(Identified::Known).ok_or_else(unauthenticated))
             }
             Self::Custom(authenticator) => Authenticated::Asking(authenticator.clone()),
+        }
+    }
+
+    /// Has a refusal say how the application's own login works, where it says how to log in at all.
+    pub(crate) fn set_challenge(&self, headers: &mut HeaderMap) {
+        if let Self::Custom(authenticator) = self
+            && let Some(challenge) = headers.get_mut(header::WWW_AUTHENTICATE)
+        {
+            *challenge = authenticator.challenge();
         }
     }
 

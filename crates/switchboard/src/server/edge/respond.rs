@@ -16,6 +16,7 @@ use crate::server::bindings::grpc::stream::GrpcBody;
 use crate::server::bindings::sse::{SseBody, escape_line_ends};
 use crate::server::downloads::DownloadBody;
 use crate::server::edge::access_log::FollowedBody;
+use crate::server::edge::authenticate::BEARER_CHALLENGE;
 use crate::server::edge::header_names::X_ACCEL_BUFFERING;
 use crate::server::edge::note::Refused;
 
@@ -47,6 +48,17 @@ pub(crate) fn events(body: SseBody) -> Response<ReplyBody> {
     // Proxies that buffer would hold events back.
     headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
     response
+}
+
+/// A JSON-RPC response with a result.
+pub(crate) fn rpc_result(id: &str, write_result: impl FnOnce(&mut Vec<u8>)) -> Response<ReplyBody> {
+    let mut body = Vec::with_capacity(1024);
+    body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    body.extend_from_slice(id.as_bytes());
+    body.extend_from_slice(b",\"result\":");
+    write_result(&mut body);
+    body.push(b'}');
+    json(StatusCode::OK, JSON, body)
 }
 
 /// A refusal as a JSON-RPC response. The HTTP status is 200, as clients of this binding expect, unless the request was
@@ -136,7 +148,7 @@ pub(crate) fn with_hints(mut response: Response<ReplyBody>, error: &ProtocolErro
     let headers = response.headers_mut();
     match error {
         ProtocolError::Unauthenticated { .. } => {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"switchboard\""));
+            headers.insert(header::WWW_AUTHENTICATE, BEARER_CHALLENGE);
         }
         ProtocolError::Unavailable { retry_after_s, .. } => {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(*retry_after_s));

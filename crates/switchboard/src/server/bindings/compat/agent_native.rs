@@ -9,7 +9,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Task, TaskState, TaskView, Update};
 
 use super::tale::Narrator;
-use super::{CompatCall, CompatDialect, CompatPlace, Sent};
+use super::{CompatCall, CompatDialect, CompatPlace, Sent, refusal_status};
 use crate::server::bindings::Rejection;
 use crate::server::cards::Subject;
 use crate::server::edge::respond::{JSON, ReplyBody, json};
@@ -63,12 +63,8 @@ impl CompatDialect for AgentNative {
 
     fn refusal_status(&self, error: &ProtocolError) -> StatusCode {
         match error {
-            ProtocolError::Unauthenticated { .. } => StatusCode::UNAUTHORIZED,
-            ProtocolError::PermissionDenied { .. } => StatusCode::FORBIDDEN,
-            ProtocolError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            ProtocolError::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
             ProtocolError::InvalidRequest { .. } | ProtocolError::ParseError { .. } => StatusCode::BAD_REQUEST,
-            _ => StatusCode::OK,
+            _ => refusal_status(error),
         }
     }
 }

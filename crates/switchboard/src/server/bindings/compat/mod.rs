@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode};
-use switchboard_core::call::{BoxFuture, Caller, Owner, Reply, Request, UpdateStream};
+use switchboard_core::call::{Caller, Owner, Reply, Request, UpdateStream};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::Verdict;
 use switchboard_core::dialect::json::Decoded;
@@ -30,10 +30,11 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::TaskId;
 
 use super::envelope::Envelope;
-use super::{Binding, Rejection, check_content_type};
+use super::sse::{Framing, SseBody};
+use super::{Binding, CallAgent, Rejection, check_content_type};
 use crate::server::cards::Subject;
 use crate::server::edge::note::Refused;
-use crate::server::edge::respond::{JSON, ReplyBody, events, json, not_allowed, with_hints};
+use crate::server::edge::respond::{JSON, ReplyBody, events, json, not_allowed, rpc_result, with_hints};
 use crate::server::edge::shared::{Incoming, Mounted, Shared, Site};
 
 pub(crate) use settings::AgentCompat;
@@ -109,13 +110,7 @@ pub(crate) trait CompatDialect: Sync {
 
     /// The answer with a whole reply.
     fn answer(&self, reply: &Reply, id: &str) -> Response<ReplyBody> {
-        let mut body = Vec::with_capacity(1024);
-        body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-        body.extend_from_slice(id.as_bytes());
-        body.extend_from_slice(b",\"result\":");
-        self.dialect().write_reply(reply, &mut body);
-        body.push(b'}');
-        json(StatusCode::OK, JSON, body)
+        rpc_result(id, |body| self.dialect().write_reply(reply, body))
     }
 
     /// The answer that refuses a request.
@@ -147,18 +142,23 @@ pub(crate) trait CompatDialect: Sync {
 
     /// The HTTP status of a refusal over JSON-RPC.
     fn refusal_status(&self, error: &ProtocolError) -> StatusCode {
-        match error {
-            ProtocolError::Unauthenticated { .. } => StatusCode::UNAUTHORIZED,
-            ProtocolError::PermissionDenied { .. } => StatusCode::FORBIDDEN,
-            ProtocolError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            ProtocolError::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
-            _ => StatusCode::OK,
-        }
+        refusal_status(error)
     }
 
     /// Whether a refusal says in its headers what to do about it.
     fn has_hints(&self) -> bool {
         true
+    }
+}
+
+/// The HTTP status of a refusal where the dialect has no other.
+fn refusal_status(error: &ProtocolError) -> StatusCode {
+    match error {
+        ProtocolError::Unauthenticated { .. } => StatusCode::UNAUTHORIZED,
+        ProtocolError::PermissionDenied { .. } => StatusCode::FORBIDDEN,
+        ProtocolError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        ProtocolError::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::OK,
     }
 }
 
@@ -169,14 +169,9 @@ pub(crate) trait CompatCall: Send + Sync {
         let _ = caller;
     }
 
-    /// Calls the agent; for some, that takes a question first.
-    fn call<'a>(
-        &self,
-        agent: &'a Mounted,
-        caller: Caller,
-        request: Request,
-    ) -> BoxFuture<'a, Result<Reply, ProtocolError>> {
-        agent.endpoint.call(caller, request)
+    /// What calls the agent, where that takes more than one call.
+    fn call_agent(&mut self) -> Option<CallAgent> {
+        None
     }
 
     /// The reply as the dialect has it.
@@ -302,7 +297,8 @@ impl CompatBinding {
             return Err(ProtocolError::unsupported("there are no streams here").into());
         };
         let told = tale::told(updates, narrator, agent.downloads.clone(), self.owner.clone());
-        Ok(events(tale::body(shared, self.compat.dialect(), id, told)))
+        let framing = Framing::JsonRpc { id: id.to_owned() };
+        Ok(events(SseBody::new(shared, told, framing, self.compat.dialect())))
     }
 }
 
@@ -349,13 +345,8 @@ impl Binding for CompatBinding {
         self.owner = caller.owner.clone();
     }
 
-    fn call<'a>(
-        &self,
-        agent: &'a Mounted,
-        caller: Caller,
-        request: Request,
-    ) -> BoxFuture<'a, Result<Reply, ProtocolError>> {
-        self.call.call(agent, caller, request)
+    fn call_agent(&mut self) -> Option<CallAgent> {
+        self.call.call_agent()
     }
 
     fn reply(&mut self, agent: &Mounted, reply: Reply) -> Result<Response<ReplyBody>, Rejection> {

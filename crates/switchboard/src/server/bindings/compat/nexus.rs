@@ -1,6 +1,6 @@
 //! NEXUS: JSON-RPC whose ids are never null, and tasks whose ids the client may choose.
 
-use switchboard_core::call::{BoxFuture, Caller, Reply, Request, SendMessage};
+use switchboard_core::call::{Caller, Reply, Request, SendMessage};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::compat::Told;
 use switchboard_core::dialect::compat::nexus::{self, Call, decode_call};
@@ -9,7 +9,7 @@ use switchboard_core::model::{Message, Task, TaskId, TaskView, Update};
 
 use super::tale::Narrator;
 use super::{CompatCall, CompatDialect, CompatPlace, PlainCall, Sent};
-use crate::server::bindings::Rejection;
+use crate::server::bindings::{CallAgent, Rejection};
 use crate::server::cards::Subject;
 use crate::server::edge::shared::Mounted;
 
@@ -80,19 +80,16 @@ fn decode(sent: &Sent<'_>) -> Result<Call, ProtocolError> {
 struct NamedTask(TaskId);
 
 impl CompatCall for NamedTask {
-    fn call<'a>(
-        &self,
-        agent: &'a Mounted,
-        mut caller: Caller,
-        mut request: Request,
-    ) -> BoxFuture<'a, Result<Reply, ProtocolError>> {
+    fn call_agent(&mut self) -> Option<CallAgent> {
         let id = self.0.clone();
-        Box::pin(async move {
-            if let Request::SendMessage(send) | Request::SendStreamingMessage(send) = &mut request {
-                address(agent, &mut caller, send, id).await?;
-            }
-            agent.endpoint.call(caller, request).await
-        })
+        Some(Box::new(|agent, mut caller, mut request| {
+            Box::pin(async move {
+                if let Request::SendMessage(send) | Request::SendStreamingMessage(send) = &mut request {
+                    address(agent, &mut caller, send, id).await?;
+                }
+                agent.endpoint.call(caller, request).await
+            })
+        }))
     }
 }
 

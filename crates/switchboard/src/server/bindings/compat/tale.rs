@@ -3,26 +3,14 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use futures_core::Stream;
 use switchboard_core::call::{Frame, Owner, SharedUpdate, UpdateStream};
-use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::compat::Told;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{TaskView, Update};
 
-use crate::server::bindings::sse::{Framing, SseBody};
 use crate::server::downloads::Downloads;
-use crate::server::edge::shared::Shared;
-
-/// The body of a stream whose events have this id.
-pub(super) fn body(shared: &Shared, dialect: Dialect, id: &str, told: UpdateStream) -> SseBody {
-    let framing = Framing::JsonRpc { id: id.to_owned() };
-    let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
-    let (write_bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
-    SseBody::new(told, framing, dialect, keep_alive, write_bytes, metrics)
-}
 
 /// Updates, told as tasks. `downloads` makes a task fit one event: it holds all that was written so far.
 pub(super) fn told(

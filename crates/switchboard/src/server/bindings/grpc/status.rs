@@ -7,6 +7,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Vocabulary;
 
 use super::stream::GrpcBody;
+use crate::server::edge::authenticate::BEARER_CHALLENGE;
 use crate::server::edge::header_names::grpc::{ACCEPT_ENCODING, MESSAGE, STATUS, STATUS_DETAILS};
 use crate::server::edge::respond::ReplyBody;
 
@@ -114,7 +115,7 @@ pub(super) fn ended(ending: &Ending) -> Response<ReplyBody> {
     // Asked for by the specification where the encoding was the trouble, and right everywhere else.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     if ending.challenges {
-        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"switchboard\""));
+        headers.insert(header::WWW_AUTHENTICATE, BEARER_CHALLENGE);
     }
     ending.write(headers);
     response

@@ -1,11 +1,9 @@
 //! The HTTP+JSON binding: one path per operation, plain JSON bodies. 1.0 and 0.3 share the places and the way through;
-//! what stands in bodies and queries is read in `v1_0` and `v0_3`.
+//! `decode` reads paths, queries and bodies.
 
-mod v0_3;
-mod v1_0;
+mod decode;
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
@@ -70,10 +68,9 @@ impl Binding for HttpJson {
     fn decode(&mut self, request: &Incoming<'_, '_>, _: &Envelope<'_>, body: &Bytes) -> Result<Decoded, Rejection> {
         let query = request.head.uri.query().unwrap_or_default();
         let pairs = query_pairs(query).ok_or_else(|| ProtocolError::invalid("query", "is not valid UTF-8"))?;
-        // No compat dialect has these places, so what is not in 1.0 is in 0.3.
-        let decode = if self.dialect == Dialect::V1_0 { v1_0::decode } else { v0_3::decode };
         let place = std::mem::replace(&mut self.place, RestPlace::Tasks);
-        let decoded = decode(request.head.method, place, &pairs, body, &request.shared.decode_limits)?;
+        let limits = &request.shared.decode_limits;
+        let decoded = decode::decode(self.dialect, request.head.method, place, &pairs, body, limits)?;
         Ok(Decoded { tenant: self.tenant.take().or(decoded.tenant), ..decoded })
     }
 
@@ -87,9 +84,7 @@ impl Binding for HttpJson {
         _: &Mounted,
         updates: UpdateStream,
     ) -> Result<Response<ReplyBody>, Rejection> {
-        let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
-        let (bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
-        Ok(events(SseBody::new(updates, Framing::HttpJson, self.dialect, keep_alive, bytes, metrics)))
+        Ok(events(SseBody::new(shared, updates, Framing::HttpJson, self.dialect)))
     }
 
     fn error(&self, error: &ProtocolError) -> Response<ReplyBody> {

@@ -1,13 +1,18 @@
-//! Where a post goes, what it carries, and what becomes of the answer.
+//! Where a request goes, and which connection it takes.
 
 use std::time::Duration;
 
-use switchboard_engine::ports::{Webhook, WebhookAnswer, WebhookError};
+use http::{Request, Uri};
+use http_body_util::Full;
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::receiver::{Receiver, read_request};
-use super::{assert_failed, assert_refused, call, client, post};
+use super::{assert_failed, assert_refused, client, post};
+use crate::outbound::connector::Stream;
+use crate::outbound::pool::{Connection, Key, Pool};
+use crate::outbound::{Client, ErrorKind};
 
 const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 
@@ -19,32 +24,9 @@ async fn by_default_nothing_inside_is_called() {
         assert_refused(post(&client, format!("http://{host}:{}/", receiver.port)).await, "may not be called");
     }
     assert_refused(post(&client, "http://169.254.169.254/latest").await, "link-local");
-    assert_refused(post(&client, format!("ftp://127.0.0.1:{}/", receiver.port)).await, "must begin with http");
+    let other_scheme = post(&client, format!("ftp://127.0.0.1:{}/", receiver.port)).await;
+    assert_failed(other_scheme, ErrorKind::InvalidRequest, "URL must begin with http:// or https://");
     assert_eq!(receiver.connections(), 0);
-}
-
-#[tokio::test]
-async fn an_open_range_is_called_with_all_that_was_given() {
-    let mut receiver = Receiver::start(NO_CONTENT).await;
-    let port = receiver.port;
-    let mut call = call(format!("http://127.0.0.1:{port}/hook?x=1"));
-    call.headers.push(("authorization", "Bearer abc".to_owned()));
-    assert_eq!(client(&["127.0.0.0/8"]).post(call).await.unwrap(), 204.into());
-    let version = env!("CARGO_PKG_VERSION");
-    let expected = format!(
-        "POST /hook?x=1 HTTP/1.1\r\nuser-agent: switchboard/{version}\r\ncontent-type: a/b\r\n\
-         authorization: Bearer abc\r\nhost: 127.0.0.1:{port}\r\ncontent-length: 2\r\n\r\n{{}}"
-    );
-    assert_eq!(receiver.request().await, expected);
-}
-
-#[tokio::test]
-async fn an_answer_says_when_to_come_back() {
-    let busy = "HTTP/1.1 503 Busy\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n";
-    let receiver = Receiver::start(busy).await;
-    let call = call(format!("http://127.0.0.1:{}/", receiver.port));
-    let answer = client(&["127.0.0.0/8"]).post(call).await.unwrap();
-    assert_eq!(answer, WebhookAnswer { status: 503, retry_after_ms: Some(7_000) });
 }
 
 #[tokio::test]
@@ -98,42 +80,12 @@ async fn a_call_that_is_dropped_takes_its_connection_along() {
     let client = client(&["127.0.0.0/8"]);
     let patience = Duration::from_millis(100);
     let (posted, accepted) = tokio::join!(tokio::time::timeout(patience, post(&client, url)), listener.accept());
-    assert!(posted.is_err(), "nobody answered, yet: {posted:?}");
+    assert!(posted.is_err(), "there was no answer, yet: {posted:?}");
     let mut rest = Vec::new();
     let (mut stream, _) = accepted.unwrap();
     // Ends only if the other side has closed.
     let ended = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut rest)).await;
     assert!(ended.unwrap().is_ok_and(|read| read > 0));
-}
-
-#[tokio::test]
-#[expect(clippy::disallowed_methods, reason = "the server ends with the runtime of its test")]
-async fn an_answer_without_end_is_cut_off() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://127.0.0.1:{}/", listener.local_addr().unwrap().port());
-    let server = tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        read_request(&mut stream).await.unwrap();
-        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-        let mut sent = 0_usize;
-        while stream.write_all(&[b'x'; 65_536]).await.is_ok() {
-            sent += 65_536;
-        }
-        sent
-    });
-    let client = client(&["127.0.0.0/8"]);
-    assert_eq!(post(&client, url).await.unwrap(), 200);
-    // What the sockets' own buffers took in, and no more.
-    let sent = tokio::time::timeout(Duration::from_secs(5), server).await.unwrap().unwrap();
-    assert!(sent < 32 * 1_024 * 1_024, "{sent} bytes were taken");
-}
-
-#[tokio::test]
-async fn a_body_that_never_comes_does_not_hide_the_status() {
-    let receiver = Receiver::start("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n").await;
-    let client = client(&["127.0.0.0/8"]);
-    let posting = post(&client, format!("http://127.0.0.1:{}/", receiver.port));
-    assert_eq!(tokio::time::timeout(Duration::from_secs(5), posting).await.unwrap().unwrap(), 200);
 }
 
 #[tokio::test]
@@ -162,7 +114,7 @@ async fn calls_at_once_have_their_own_connections_and_leave_them_for_the_next() 
 }
 
 /// So many posts at the same time.
-async fn futures_join(client: &super::GuardedClient, url: &str, count: usize) -> Vec<u16> {
+async fn futures_join(client: &Client, url: &str, count: usize) -> Vec<u16> {
     let mut posts: Vec<_> = (0..count).map(|_| Box::pin(post(client, url))).collect();
     let mut statuses = vec![None; count];
     std::future::poll_fn(|cx| {
@@ -181,46 +133,64 @@ async fn futures_join(client: &super::GuardedClient, url: &str, count: usize) ->
 
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "the server ends with the runtime of its test")]
-async fn a_kept_connection_that_was_closed_meanwhile_fails_no_call() {
+async fn a_request_that_may_have_arrived_is_not_sent_again() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://127.0.0.1:{}/", listener.local_addr().unwrap().port());
+    let host = listener.local_addr().unwrap().to_string();
     let server = tokio::spawn(async move {
-        for round in 0..6 {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            // It promises to stay open and does not; every second one even takes the next call before it goes.
-            read_request(&mut stream).await.unwrap();
-            stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
-            if round % 2 == 0 {
-                read_request(&mut stream).await.unwrap();
-            }
-        }
+        // Keeps the connection for a second request, and dies when it has that.
+        let (mut stream, _) = listener.accept().await.unwrap();
+        read_request(&mut stream).await.unwrap();
+        stream.write_all(NO_CONTENT.as_bytes()).await.unwrap();
+        read_request(&mut stream).await.unwrap();
+        drop(stream);
+        tokio::time::timeout(Duration::from_millis(100), listener.accept()).await.is_ok()
     });
     let client = client(&["127.0.0.0/8"]);
-    for _ in 0..6 {
-        assert_eq!(post(&client, &url).await.unwrap(), 204);
-    }
-    server.await.unwrap();
+    assert_eq!(post(&client, format!("http://{host}/")).await.unwrap(), 204);
+    let error = post(&client, format!("http://{host}/")).await.unwrap_err();
+    assert_eq!((error.kind(), error.may_have_arrived()), (ErrorKind::Broken, true));
+    assert_eq!(error.to_string(), format!("the connection to {host} broke before an answer came"));
+    assert!(!server.await.unwrap(), "there was a second connection");
 }
 
 #[tokio::test]
-async fn a_failure_quotes_neither_the_answer_nor_the_call() {
-    let receiver = Receiver::start("SSH-2.0-inside-banner\r\n\r\n").await;
+async fn a_kept_connection_that_was_closed_before_is_replaced() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
     let client = client(&["127.0.0.0/8"]);
-    let url = format!("http://127.0.0.1:{}/hook-s3cret", receiver.port);
-    assert_failed(post(&client, &url).await, "the answer was not HTTP, or its head was too large");
-
-    let mut unfit = call(&url);
-    unfit.headers.push(("authorization", "Bearer s3cret\r\nx: y".to_owned()));
-    match client.post(unfit).await {
-        Err(WebhookError::Refused(why)) => assert_eq!(why, "header authorization cannot be sent"),
-        other => panic!("expected a refusal, got {other:?}"),
+    for _ in 0..3 {
+        let serving = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            read_request(&mut stream).await.unwrap();
+            stream.write_all(NO_CONTENT.as_bytes()).await.unwrap();
+        };
+        let (posted, ()) = tokio::join!(post(&client, &url), serving);
+        assert_eq!(posted.unwrap(), 204);
+        // The runtime hears of the close before the next call looks at the connection.
+        tokio::task::yield_now().await;
     }
+}
 
+#[tokio::test]
+async fn nothing_listens_there_and_the_error_says_that_nothing_was_sent() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    match post(&client, format!("http://{closed}/hook-s3cret")).await {
-        Err(WebhookError::Failed(why)) => {
-            assert!(why.starts_with(&format!("no connection to {closed}: ")) && !why.contains("s3cret"), "{why}");
-        }
-        other => panic!("expected a failure, got {other:?}"),
-    }
+    let error = post(&client(&["127.0.0.0/8"]), format!("http://{closed}/hook-s3cret")).await.unwrap_err();
+    assert_eq!((error.kind(), error.may_have_arrived()), (ErrorKind::Connect, false));
+    let text = error.to_string();
+    assert!(text.starts_with(&format!("no connection to {closed}: ")) && !text.contains("s3cret"), "{text}");
+}
+
+#[tokio::test]
+async fn a_connection_that_the_other_side_closes_is_not_waited_for() {
+    let receiver = Receiver::start("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").await;
+    let url: Uri = format!("http://127.0.0.1:{}/", receiver.port).parse().unwrap();
+    let stream: Stream = TokioIo::new(Box::new(TcpStream::connect(("127.0.0.1", receiver.port)).await.unwrap()));
+    let (sender, connection) = hyper::client::conn::http1::handshake(stream).await.unwrap();
+    let mut connection = Connection::new(sender, connection);
+    let request = Request::post("/").header("host", "x").body(Full::from("{}")).unwrap();
+    assert_eq!(connection.send(request).await.unwrap().status(), 204);
+    let pool = Pool::default();
+    let key = Key::of(&url).unwrap();
+    tokio::time::timeout(Duration::from_secs(5), pool.give(key.clone(), connection)).await.expect("it ends by itself");
+    assert!(pool.take(&key).await.is_none());
 }

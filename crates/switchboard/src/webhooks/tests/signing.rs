@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::{Clock, Webhook};
 
-use super::receiver::Receiver;
 use super::{call, client};
-use crate::outbound::SigningSecrets;
+use crate::outbound::tests::receiver::Receiver;
+use crate::webhooks::SigningSecrets;
 
 const OLD: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

@@ -1,0 +1,130 @@
+//! Which certificates of the other side are trusted.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+use super::client::BuildError;
+
+/// Which certificates a [`Client`](super::Client) trusts. Files are in PEM form and read once, when the client is built.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Trust {
+    /// Those of the public authorities, whose list (Mozilla's) is built into the program.
+    #[default]
+    PublicAuthorities,
+    /// Those of the public authorities, and of the ones in a file.
+    PublicAuthoritiesAnd(PathBuf),
+    /// Those of the authorities in a file, and no others.
+    Authorities(PathBuf),
+    /// The first certificate in a file, and no other. Only its owner has its key, so neither its issuer, nor its name, nor its
+    /// dates matter.
+    Certificate(PathBuf),
+}
+
+impl Trust {
+    pub(super) fn tls(&self) -> Result<ClientConfig, BuildError> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        // The provider is named, because a process-wide default is for the program to install, and it may not have.
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| BuildError::new(format!("TLS for outbound calls could not be set up: {error}")))?;
+        let builder = match self {
+            Self::PublicAuthorities => builder.with_root_certificates(public_authorities()),
+            Self::PublicAuthoritiesAnd(file) => {
+                let mut roots = public_authorities();
+                add(&mut roots, file)?;
+                builder.with_root_certificates(roots)
+            }
+            Self::Authorities(file) => {
+                let mut roots = RootCertStore::empty();
+                add(&mut roots, file)?;
+                let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+                let verifier = verifier
+                    .build()
+                    .map_err(|error| BuildError::new(format!("{}: cannot be trusted: {error}", file.display())))?;
+                builder.with_webpki_verifier(verifier)
+            }
+            Self::Certificate(file) => {
+                let trusted = certificates(file)?.swap_remove(0);
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(Pinned { trusted, provider }))
+            }
+        };
+        Ok(builder.with_no_client_auth())
+    }
+}
+
+fn public_authorities() -> RootCertStore {
+    RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }
+}
+
+fn add(roots: &mut RootCertStore, file: &Path) -> Result<(), BuildError> {
+    for certificate in certificates(file)? {
+        roots
+            .add(certificate)
+            .map_err(|error| BuildError::new(format!("{}: cannot be trusted: {error}", file.display())))?;
+    }
+    Ok(())
+}
+
+/// The certificates in a file; at least one.
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, BuildError> {
+    let unread = |error| BuildError::new(format!("{}: cannot be read as certificates: {error}", file.display()));
+    let all = CertificateDer::pem_file_iter(file).map_err(unread)?;
+    let all = all.collect::<Result<Vec<_>, _>>().map_err(unread)?;
+    if all.is_empty() {
+        return Err(BuildError::new(format!("{}: holds no certificate in PEM form", file.display())));
+    }
+    Ok(all)
+}
+
+/// Accepts one certificate and no other. That the server has its key is proved as always.
+#[derive(Debug)]
+struct Pinned {
+    trusted: CertificateDer<'static>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if *shown == self.trusted {
+            return Ok(ServerCertVerified::assertion());
+        }
+        Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
