@@ -17,7 +17,7 @@ use junit::Verdict;
 use suites::{SUITES, Setting, Suite};
 use summary::{Kit, Run, Summary};
 
-use crate::places::{root, target};
+use crate::folders::{root, target};
 use crate::server::Server;
 
 const USAGE: &str = "\

@@ -8,7 +8,7 @@
 
 mod clients;
 mod conformance;
-mod places;
+mod folders;
 #[cfg(any(test, feature = "proto"))]
 mod proto;
 mod server;

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[cfg(feature = "proto")]
 pub(crate) use generate::{check, write};
 
-use crate::places::root;
+use crate::folders::root;
 
 /// One file of code: the file it is made from, where it goes, and which messages of that file are in it.
 struct Package {

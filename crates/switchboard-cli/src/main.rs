@@ -70,7 +70,7 @@ fn health(args: &HealthArgs, environment: &Environment) -> Result<(), Failure> {
 
 fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
     let layers = config::gather(&args.settings, args.config.as_deref(), environment, Path::new(""));
-    let config = config::settle(layers, environment, Path::new(""))?;
+    let config = config::resolve(layers, environment, Path::new(""))?;
     serve::rehearse(&config, environment)?;
     if args.print_config {
         output::say(config::print(&config)?.trim_end());

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::{Client, within};
-use crate::places::root;
+use crate::folders::root;
 
 /// Fetching the packages of one client, on a slow line.
 const FETCH: Duration = Duration::from_secs(600);

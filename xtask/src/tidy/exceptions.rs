@@ -2,7 +2,7 @@
 
 use super::rules::HEADED;
 use super::tree::Tree;
-use super::{Findings, Place, source, text};
+use super::{Findings, Location, source, text};
 
 const RULE: &str = "bans are lifted in named files";
 const LIFTS: &str = "clippy::disallowed_methods";
@@ -16,7 +16,7 @@ pub(super) fn check(exceptions: &[(&str, &str)], tree: &Tree) -> Findings {
             lifted.push(file.path.as_str());
             if !exceptions.iter().any(|(path, _)| *path == file.path) {
                 findings.breach(
-                    Place::line(&file.path, line),
+                    Location::line(&file.path, line),
                     RULE,
                     format!("lifts {LIFTS}; take the clock, the dice or the supervisor as an argument, or add a row"),
                     "whoever looks for the clock, the dice or a stray task should have a short list of places to look",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::paths::{self, Named};
 use super::rules::{Law, Wall};
 use super::tree::{File, Tree};
-use super::{Findings, Place};
+use super::{Findings, Location};
 
 pub(super) fn check(walls: &[Wall], tree: &Tree) -> Findings {
     let mut findings = Findings::default();
@@ -24,7 +24,7 @@ pub(super) fn check(walls: &[Wall], tree: &Tree) -> Findings {
             for (file, named) in inside.into_iter().filter(|(file, _)| !file.is_test()) {
                 for it in named {
                     if let Some(what) = breach(&wall.law, room, file, it, tree) {
-                        findings.breach(Place::line(&file.path, it.line), wall.name, what, wall.because);
+                        findings.breach(Location::line(&file.path, it.line), wall.name, what, wall.because);
                     }
                 }
             }

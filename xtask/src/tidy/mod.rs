@@ -82,8 +82,8 @@ struct Findings {
 }
 
 impl Findings {
-    fn breach(&mut self, place: Place<'_>, rule: &str, what: impl Into<String>, because: &str) {
-        let Place { file, line } = place;
+    fn breach(&mut self, place: Location<'_>, rule: &str, what: impl Into<String>, because: &str) {
+        let Location { file, line } = place;
         self.breaches.push(Breach {
             file: file.to_owned(),
             line,
@@ -96,12 +96,12 @@ impl Findings {
 
 /// Where a rule was broken: a file of the tree, and the line where there is one.
 #[derive(Debug, Clone, Copy)]
-struct Place<'a> {
+struct Location<'a> {
     file: &'a str,
     line: Option<usize>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Location<'a> {
     fn line(file: &'a str, line: usize) -> Self {
         Self { file, line: Some(line) }
     }

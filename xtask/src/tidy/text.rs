@@ -3,7 +3,7 @@
 use super::rules::{self, Scope};
 use super::source;
 use super::tree::{File, Tree};
-use super::{Findings, Place};
+use super::{Findings, Location};
 
 pub(super) fn check(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
@@ -29,14 +29,14 @@ fn length(file: &File, lines_max: usize, because: &str, findings: &mut Findings)
     let lines = file.text.lines().count();
     if lines > lines_max {
         let what = format!("{lines} lines, {lines_max} at most");
-        findings.breach(Place::line(&file.path, lines_max + 1), "length", what, because);
+        findings.breach(Location::line(&file.path, lines_max + 1), "length", what, because);
     }
 }
 
 fn head(file: &File, findings: &mut Findings) {
     if is_under(&file.path, rules::HEADED) && !file.text.starts_with("//!") {
         let because = "a reader who opens the door should be told what the room is for";
-        findings.breach(Place::line(&file.path, 1), "head", "does not begin with //!", because);
+        findings.breach(Location::line(&file.path, 1), "head", "does not begin with //!", because);
     }
 }
 
@@ -48,7 +48,7 @@ fn words(file: &File, findings: &mut Findings) {
             Scope::Comment => &split.comments,
         };
         for line in lines_with(half, word) {
-            findings.breach(Place::line(&file.path, line), "words left behind", format!("has {word}"), because);
+            findings.breach(Location::line(&file.path, line), "words left behind", format!("has {word}"), because);
         }
     }
 }
@@ -59,7 +59,7 @@ fn only_here(file: &File, findings: &mut Findings) {
             continue;
         }
         for line in lines_with(&source::split(&file.text).code, code) {
-            findings.breach(Place::line(&file.path, line), "only in some files", format!("has {code}"), because);
+            findings.breach(Location::line(&file.path, line), "only in some files", format!("has {code}"), because);
         }
     }
 }
@@ -74,7 +74,7 @@ fn machine_paths(file: &File, findings: &mut Findings) {
             let begins = |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "_-.~/}".contains(c));
             if line.match_indices(start).any(|(at, _)| begins(at)) {
                 findings.breach(
-                    Place::line(&file.path, number),
+                    Location::line(&file.path, number),
                     "no path of one machine",
                     format!("names {start}…"),
                     "the next reader has another machine",

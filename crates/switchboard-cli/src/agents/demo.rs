@@ -77,16 +77,16 @@ impl Agent for Demo {
             return answered(&turn, &topic).await;
         }
         let text = turn.text();
-        match Wish::parse(&text) {
-            Wish::Echo => turn.answer(text).await?,
-            Wish::Slow { seconds, what } => slow(&turn, seconds, what).await?,
-            Wish::Stream { chunks } => self.stream(&turn, chunks).await?,
-            Wish::Fail { reason } => turn.fail(reason).await?,
-            Wish::Ask { topic } => self.ask(&turn, topic).await?,
-            Wish::File { text } => turn.artifact(file(text)).await?,
-            Wish::Data { text } => turn.artifact(data(text)?).await?,
-            Wish::Guide => turn.answer(guide()).await?,
-            Wish::Number { word, unit, allowed } => turn.answer(number_help(word, unit, &allowed)).await?,
+        match DemoCommand::parse(&text) {
+            DemoCommand::Echo => turn.answer(text).await?,
+            DemoCommand::Slow { seconds, what } => slow(&turn, seconds, what).await?,
+            DemoCommand::Stream { chunks } => self.stream(&turn, chunks).await?,
+            DemoCommand::Fail { reason } => turn.fail(reason).await?,
+            DemoCommand::Ask { topic } => self.ask(&turn, topic).await?,
+            DemoCommand::File { text } => turn.artifact(file(text)).await?,
+            DemoCommand::Data { text } => turn.artifact(data(text)?).await?,
+            DemoCommand::Guide => turn.answer(guide()).await?,
+            DemoCommand::Number { word, unit, allowed } => turn.answer(number_help(word, unit, &allowed)).await?,
         }
         Ok(())
     }
@@ -137,7 +137,7 @@ impl Demo {
 
 /// What a message asks for.
 #[derive(Debug, PartialEq, Eq)]
-enum Wish<'a> {
+enum DemoCommand<'a> {
     Echo,
     Slow {
         seconds: u32,
@@ -168,7 +168,7 @@ enum Wish<'a> {
     },
 }
 
-impl<'a> Wish<'a> {
+impl<'a> DemoCommand<'a> {
     fn parse(text: &'a str) -> Self {
         let text = text.trim();
         let (word, rest) = first_word(text);
@@ -215,8 +215,8 @@ fn number<'a>(text: &'a str, allowed: &RangeInclusive<u32>) -> Option<(u32, &'a 
 fn question_before(history: &[Arc<Message>]) -> Option<String> {
     let (_, before) = history.split_last()?;
     let asked = before.iter().rev().find(|message| message.role == Role::User)?;
-    match Wish::parse(&asked.text()) {
-        Wish::Ask { topic } => Some(topic.to_owned()),
+    match DemoCommand::parse(&asked.text()) {
+        DemoCommand::Ask { topic } => Some(topic.to_owned()),
         _ => None,
     }
 }

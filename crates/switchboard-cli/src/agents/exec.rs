@@ -11,6 +11,7 @@
 //! is started again, with `A2A_ATTEMPT` one higher, unless the configuration says otherwise.
 
 mod group;
+mod group_record;
 mod launcher;
 mod leftovers;
 mod message_file;
@@ -19,7 +20,6 @@ mod process;
 mod program;
 mod request;
 mod stderr;
-mod traces;
 mod words;
 
 use std::ffi::OsString;
@@ -78,7 +78,7 @@ impl Agent for Exec {
     }
 
     async fn clean_up_after(&self, checkpoint: Json) {
-        traces::kill_survivors(&checkpoint).await;
+        group_record::kill_survivors(&checkpoint).await;
     }
 
     fn traits(&self) -> Traits {
@@ -151,7 +151,7 @@ impl Exec {
         let group = process.group();
         let ended = CancellationToken::new();
         let (stdin, stdout, stderr) = process.take_pipes();
-        let traces = process.traces(&env_value(turn.task().id.as_str()));
+        let group_record = process.group_record(&env_value(turn.task().id.as_str()));
         let stop = {
             let work = async {
                 turn.working("").await?;
@@ -163,7 +163,7 @@ impl Exec {
                 Ok(Ending { status, last_words })
             };
             let side = async {
-                tokio::join!(feed(stdin, request::input(turn)), keep(turn, traces));
+                tokio::join!(feed(stdin, request::input(turn)), keep(turn, group_record));
             };
             let mut work = pin!(alongside(work, side));
             let stop = tokio::select! {
@@ -222,9 +222,9 @@ impl Ending {
 
 /// Writes down where the command can be found, for the next server if this one dies. A command that has ended before
 /// that need not be found.
-async fn keep(turn: &Turn, traces: Option<Json>) {
-    if let Some(traces) = traces
-        && let Err(error) = turn.checkpoint(&traces).await
+async fn keep(turn: &Turn, group_record: Option<Json>) {
+    if let Some(group_record) = group_record
+        && let Err(error) = turn.checkpoint(&group_record).await
     {
         tracing::debug!(task = %turn.task().id, %error, "the process group of a command was not written down");
     }
@@ -252,14 +252,14 @@ async fn alongside<T>(main: impl Future<Output = T>, side: impl Future<Output = 
 /// Reads once. Nothing means that no more will come.
 async fn read(from: &mut (impl tokio::io::AsyncRead + Unpin), buffer: &mut [u8], ended: &CancellationToken) -> usize {
     use tokio::io::AsyncReadExt;
-    let lingered = async {
+    let silent = async {
         ended.cancelled().await;
         tokio::time::sleep(LINGER).await;
     };
     tokio::select! {
         biased;
         read = from.read(buffer) => read.unwrap_or(0),
-        () = lingered => 0,
+        () = silent => 0,
     }
 }
 

@@ -104,7 +104,7 @@ fn settle_agent(
         (true, true) | (false, false) => {}
     }
     let (recovery, kind) = (recovery?, kind?);
-    let manner = Manner::of(&kind);
+    let manner = KindDefaults::of(&kind);
     let name = settings.name.value.get_or_insert(manner.name).clone();
     let slug = match settings.slug.value.take() {
         Some(slug) => slug,
@@ -186,7 +186,7 @@ fn settle_skills(tables: Vec<SkillTable>, errors: &mut Errors) -> Vec<SkillSetti
 }
 
 /// What an agent of a kind says about itself when the configuration says nothing.
-struct Manner {
+struct KindDefaults {
     name: String,
     description: String,
     input_modes: Vec<String>,
@@ -194,7 +194,7 @@ struct Manner {
     skills: Vec<SkillSettings>,
 }
 
-impl Manner {
+impl KindDefaults {
     fn of(kind: &Kind) -> Self {
         let plain = || vec!["text/plain".to_owned()];
         match kind {

@@ -3,7 +3,7 @@
 //! A row gives the key and the Rust type of a setting, the values it may have, its default, and what sets and explains
 //! it. To add a setting, add its row here and use the new field where the server is put together (`serve.rs`). Then run
 //! `UPDATE_EXPECT=1 cargo test -p switchboard-cli reference`, which writes it into `docs/configuration.md` and
-//! `switchboard.example.toml`. Rules that compare settings with each other are in [`super::settle`].
+//! `switchboard.example.toml`. Rules that compare settings with each other are in [`super::resolve`].
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

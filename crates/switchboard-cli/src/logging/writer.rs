@@ -135,12 +135,12 @@ impl Shared {
 }
 
 /// What `tracing` writes one line through.
-pub(crate) struct LineOf<'a> {
+pub(crate) struct LineWriter<'a> {
     writer: &'a LogWriter,
     is_urgent: bool,
 }
 
-impl Write for LineOf<'_> {
+impl Write for LineWriter<'_> {
     /// Called once per line, with all of it.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.writer.line(bytes, self.is_urgent);
@@ -153,14 +153,14 @@ impl Write for LineOf<'_> {
 }
 
 impl<'a> MakeWriter<'a> for LogWriter {
-    type Writer = LineOf<'a>;
+    type Writer = LineWriter<'a>;
 
-    fn make_writer(&'a self) -> LineOf<'a> {
-        LineOf { writer: self, is_urgent: false }
+    fn make_writer(&'a self) -> LineWriter<'a> {
+        LineWriter { writer: self, is_urgent: false }
     }
 
-    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> LineOf<'a> {
-        LineOf { writer: self, is_urgent: *metadata.level() <= Level::WARN }
+    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> LineWriter<'a> {
+        LineWriter { writer: self, is_urgent: *metadata.level() <= Level::WARN }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which dialect a request is in. Decided once, at the door, in this order:
+//! Which dialect a request is in. It is decided once, when the request enters the server, in this order:
 //!
 //! 1. its mount, if that is a dialect's own (`/dialects/{name}/…`): nothing else is looked at;
 //! 2. the version it names and the method or path it asks for, which must agree. A mix is refused with what to change,
@@ -36,7 +36,7 @@ pub struct Clues<'a> {
 pub enum Mount {
     /// A dialect's alone.
     Own(Dialect),
-    /// Everybody's.
+    /// Shared by all dialects.
     Shared {
         /// Whose it is for those who name no version.
         claim: Option<Dialect>,
@@ -44,11 +44,11 @@ pub enum Mount {
 }
 
 impl Mount {
-    /// A path that nobody claims.
+    /// A path that no compat dialect claims.
     pub const FREE: Self = Self::Shared { claim: None };
 }
 
-/// What a request is in.
+/// The dialect that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub dialect: Dialect,
@@ -72,15 +72,15 @@ pub enum Door<'a> {
     Grpc(Package),
 }
 
-/// A request that is in no dialect, and the one in which to say so.
+/// Why no dialect was found, and the dialect to write the error in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct DetectError {
     pub dialect: Dialect,
     pub error: ProtocolError,
 }
 
-/// The dialect whose ways a request is treated in from the first check on: known from path and headers, before a byte of
-/// the body is read.
+/// The dialect whose rules apply to a request from the first check on. It is known from path and headers, before a byte
+/// of the body is read.
 #[must_use]
 pub fn claimed(clues: &Clues<'_>) -> Option<Dialect> {
     match (clues.mount, clues.family()) {
@@ -93,8 +93,8 @@ pub fn claimed(clues: &Clues<'_>) -> Option<Dialect> {
 /// The dialect of a request.
 ///
 /// # Errors
-/// When its version is not served or not a version, or belies its method or path.
-pub fn dialect(clues: &Clues<'_>) -> Result<Verdict, Refusal> {
+/// When its version is not served or not a version, or contradicts its method or path.
+pub fn dialect(clues: &Clues<'_>) -> Result<Verdict, DetectError> {
     if let Some(dialect) = claimed(clues) {
         return Ok(Verdict { dialect, is_open: false });
     }
@@ -108,10 +108,10 @@ pub fn dialect(clues: &Clues<'_>) -> Result<Verdict, Refusal> {
                 supported: Dialect::VERSIONS.map(Cow::Borrowed).into(),
                 fix: None,
             };
-            Err(Refusal { dialect: clues.door.spelling(asked.unwrap_or(Family::V1_0)), error })
+            Err(DetectError { dialect: clues.door.spelling(asked.unwrap_or(Family::V1_0)), error })
         }
         (Named::Known(Family::V1_0), Some(Family::V0)) => {
-            Err(Refusal { dialect: Dialect::V1_0, error: clues.door.not_in_1_0() })
+            Err(DetectError { dialect: Dialect::V1_0, error: clues.door.not_in_1_0() })
         }
         (Named::Known(Family::V0), Some(Family::V1_0)) => Err(without_version(clues.door)),
         (Named::Absent, Some(Family::V1_0)) if clues.default != Some(Dialect::V1_0) => Err(without_version(clues.door)),
@@ -150,7 +150,7 @@ enum Named<'a> {
 
 impl<'a> Clues<'a> {
     fn family(&self) -> Named<'a> {
-        // What nearly everybody says needs no reading.
+        // The most common header is compared without parsing it.
         if self.header == Some("1.0") {
             return Named::Known(Family::V1_0);
         }
@@ -163,7 +163,7 @@ impl<'a> Clues<'a> {
         }
     }
 
-    /// Which of 0.3's family it is, where no version is named and nobody claims the path.
+    /// Which dialect of 0.3's family it is, where the request names no version and no compat dialect claims the path.
     fn old_verdict(&self) -> Verdict {
         let default = self.default.filter(|default| Dialect::COMPAT_RPC.contains(default));
         let family = self.door.spelling(Family::V0);
@@ -200,7 +200,7 @@ impl Door<'_> {
         }
     }
 
-    /// The refusal of what 0.3 has, to somebody who speaks 1.0.
+    /// The refusal of a method or path of 0.3 in a request that names 1.0.
     fn not_in_1_0(self) -> ProtocolError {
         let (method, hint) = match self {
             Self::JsonRpc { method, .. } => {
@@ -225,8 +225,8 @@ impl Door<'_> {
     }
 }
 
-/// The refusal of what 1.0 has, to somebody who does not say that they speak it.
-fn without_version(door: Door<'_>) -> Refusal {
+/// The refusal of a method or path of 1.0 in a request that does not name 1.0.
+fn without_version(door: Door<'_>) -> DetectError {
     let fix = match door {
         Door::JsonRpc { method, .. } => {
             let old = METHODS.iter().find(|(_, new)| *new == method).map(|(old, _)| format!(": {old}"));
@@ -249,7 +249,7 @@ fn without_version(door: Door<'_>) -> Refusal {
         supported: Dialect::VERSIONS.map(Cow::Borrowed).into(),
         fix: Some(fix),
     };
-    Refusal { dialect: Dialect::V1_0, error }
+    DetectError { dialect: Dialect::V1_0, error }
 }
 
 /// The methods of 0.3 and what 1.0 calls them.

@@ -9,7 +9,7 @@ use super::Event;
 /// Whether the record is a task yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Accepted, not yet a task: nobody outside sees it.
+    /// Accepted, not yet a task: callers do not see it.
     Unborn,
     Live,
     /// Closed by a direct reply; never was a task.

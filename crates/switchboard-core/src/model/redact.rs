@@ -101,8 +101,7 @@ pub fn redact_push_config(config: PushConfig) -> PushConfig {
     PushConfig { token: None, authentication, ..config }
 }
 
-/// A card for callers, whoever they are: an extended card is the same for all who are authenticated, so it names no user
-/// either.
+/// A card for callers. An extended card is the same for all authenticated callers, so it names no user either.
 #[must_use]
 pub fn redact_card(mut card: Arc<AgentCard>) -> Arc<AgentCard> {
     let is_withheld = |skill: &AgentSkill| WITHHELD_SKILLS.iter().any(|prefix| skill.id.starts_with(prefix));
@@ -159,8 +158,8 @@ fn is_withheld(key: &str) -> bool {
     WITHHELD_KEYS.contains(&key) || (key.starts_with(OWN_PREFIX) && !OWN_ANSWERS.contains(&key))
 }
 
-/// The text of a JSON value without the members that are withheld; none if there are none. Everything else is kept to the
-/// letter: numbers, order and escapes. Works on the text, which was checked where it entered, so that a value without
+/// The text of a JSON value without the members that are withheld; none if there are none. Everything else is kept byte
+/// for byte: numbers, order and escapes. Works on the text, which was checked where it entered, so that a value without
 /// such members costs one look at its strings.
 fn without_withheld(text: &str) -> Option<String> {
     let mut member = next_withheld(text, 0)?;

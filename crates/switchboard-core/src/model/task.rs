@@ -148,8 +148,8 @@ impl Task {
     }
 }
 
-/// Most tasks have one message, one turn and one artifact, and many tasks are kept: the first takes no more room than it
-/// needs.
+/// Most tasks have one message, one turn and one artifact, and many tasks are kept in memory, so the first item is
+/// allocated without spare capacity.
 pub(crate) fn push_lean<T>(list: &mut Vec<T>, item: T) {
     if list.is_empty() {
         list.reserve_exact(1);

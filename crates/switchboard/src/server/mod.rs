@@ -11,7 +11,7 @@ mod builder;
 mod cards;
 mod downloads;
 mod edge;
-mod file_stamp;
+mod file_version;
 mod host;
 mod limits;
 mod operator;

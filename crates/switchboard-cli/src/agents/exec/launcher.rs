@@ -19,18 +19,18 @@ use crate::process::die_with_us;
 /// How often a command that was asked to end is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
-static THREAD: OnceLock<Sender<Errand>> = OnceLock::new();
+static THREAD: OnceLock<Sender<LauncherJob>> = OnceLock::new();
 
-enum Errand {
+enum LauncherJob {
     Start(Box<dyn FnOnce() + Send>),
-    Bury(Dying),
+    Bury(StoppingCommand),
     /// The sender is dropped when nobody is dying any more.
     Watch(Sender<()>),
 }
 
 /// A command that was asked to end. Its first process is not waited for before the group is killed, so the number of the
 /// group cannot become somebody else's meanwhile.
-struct Dying {
+struct StoppingCommand {
     child: Child,
     group: Arc<Group>,
     deadline: Instant,
@@ -47,14 +47,14 @@ pub(super) async fn start<T: Send + 'static>(mut command: Command, made_into: fn
         let _ = started.send(command.spawn().map(made_into));
     };
     let gone = || io::Error::other("the thread that starts commands is gone");
-    thread().send(Errand::Start(Box::new(launch))).map_err(|_| gone())?;
+    thread().send(LauncherJob::Start(Box::new(launch))).map_err(|_| gone())?;
     answer.await.map_err(|_| gone())?
 }
 
 /// Kills a command that was asked to end, when it has or its time is up.
 pub(super) fn bury(child: Child, group: Arc<Group>) {
-    let dying = Dying { child, group, deadline: Instant::now() + TERM_GRACE };
-    if let Err(mpsc::SendError(Errand::Bury(dying))) = thread().send(Errand::Bury(dying)) {
+    let dying = StoppingCommand { child, group, deadline: Instant::now() + TERM_GRACE };
+    if let Err(mpsc::SendError(LauncherJob::Bury(dying))) = thread().send(LauncherJob::Bury(dying)) {
         dying.group.kill();
     }
 }
@@ -63,13 +63,13 @@ pub(super) fn bury(child: Child, group: Arc<Group>) {
 pub(super) fn wait_for_the_dying() {
     let Some(thread) = THREAD.get() else { return };
     let (watch, nobody_left) = mpsc::channel();
-    if thread.send(Errand::Watch(watch)).is_ok() {
+    if thread.send(LauncherJob::Watch(watch)).is_ok() {
         let _ = nobody_left.recv_timeout(TERM_GRACE * 2);
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one thread that starts commands, and it is never joined")]
-fn thread() -> &'static Sender<Errand> {
+fn thread() -> &'static Sender<LauncherJob> {
     THREAD.get_or_init(|| {
         let (errands, to_do) = mpsc::channel();
         // Without the thread the channel is closed, and every start says so.
@@ -80,8 +80,8 @@ fn thread() -> &'static Sender<Errand> {
     })
 }
 
-fn work(to_do: &Receiver<Errand>) {
-    let mut dying: Vec<Dying> = Vec::new();
+fn work(to_do: &Receiver<LauncherJob>) {
+    let mut dying: Vec<StoppingCommand> = Vec::new();
     let mut watching = Vec::new();
     loop {
         let errand = match dying.is_empty() {
@@ -89,9 +89,9 @@ fn work(to_do: &Receiver<Errand>) {
             false => to_do.recv_timeout(LOOK),
         };
         match errand {
-            Ok(Errand::Start(launch)) => launch(),
-            Ok(Errand::Bury(one)) => dying.push(one),
-            Ok(Errand::Watch(sender)) => watching.push(sender),
+            Ok(LauncherJob::Start(launch)) => launch(),
+            Ok(LauncherJob::Bury(one)) => dying.push(one),
+            Ok(LauncherJob::Watch(sender)) => watching.push(sender),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
@@ -102,7 +102,7 @@ fn work(to_do: &Receiver<Errand>) {
     }
 }
 
-impl Dying {
+impl StoppingCommand {
     fn is_over(&mut self) -> bool {
         if !self.has_ended() && Instant::now() < self.deadline {
             return false;

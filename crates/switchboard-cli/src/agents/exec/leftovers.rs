@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// can be told from daemons. The session is 0 where the process that leads it is outside of the container, as the system
 /// itself says it, and where the system does not say.
 pub(super) fn message_folder(data: &Path) -> io::Result<PathBuf> {
-    let session = i32::try_from(std::process::id()).ok().and_then(super::traces::session_of_living).unwrap_or(0);
+    let session = i32::try_from(std::process::id()).ok().and_then(super::group_record::session_of_living).unwrap_or(0);
     let folder = data.canonicalize()?.join(FOLDER).join(session.to_string());
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     Ok(folder)
@@ -77,7 +77,9 @@ fn is_ours(pid: i32, folder: &Path) -> bool {
     let Ok(within) = message.strip_prefix(folder) else { return false };
     let session = within.iter().next().and_then(|name| name.to_str()?.parse().ok());
     let mounts = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
-    session.is_some() && super::traces::session_of_living(pid) == session && mounts(&pid.to_string()) == mounts("self")
+    session.is_some()
+        && super::group_record::session_of_living(pid) == session
+        && mounts(&pid.to_string()) == mounts("self")
 }
 
 #[cfg(test)]

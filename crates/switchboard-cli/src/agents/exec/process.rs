@@ -11,8 +11,8 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio_util::sync::CancellationToken;
 
 use super::group::Group;
+use super::group_record::group_record_of;
 use super::launcher;
-use super::traces::traces_of;
 
 /// How long a killed process is waited for.
 pub(super) const REAP_MAX: Duration = Duration::from_millis(500);
@@ -47,8 +47,8 @@ impl Process {
     }
 
     /// What is written down of it, so that the next server can find it if this one dies.
-    pub(super) fn traces(&self, task: &str) -> Option<Json> {
-        traces_of(self.group.id()?, task)
+    pub(super) fn group_record(&self, task: &str) -> Option<Json> {
+        group_record_of(self.group.id()?, task)
     }
 
     /// Waits for the first process, then ends what it left behind, and says that it has ended.

@@ -1,5 +1,5 @@
-//! What the refusals of the compat dialects have in common when they are read: a code and a text, or over plain HTTP a text
-//! alone, and no data. What each dialect says in its texts is its own to know.
+//! What the refusals of the compat dialects have in common when they are read: a code and a text, or over plain HTTP a
+//! text alone, and no data. Each dialect interprets its own texts.
 
 use serde::Deserialize;
 
@@ -7,7 +7,7 @@ use crate::dialect::json::{Obj, Text, excerpt};
 use crate::dialect::wire::{self, ReadError};
 use crate::error::Violation;
 
-/// The longest text that is taken over from somebody else's refusal, in bytes.
+/// The longest text that is kept of a refusal by another server, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
 
 #[derive(Deserialize)]

@@ -1,12 +1,12 @@
-//! A stream of updates told as whole tasks, for dialects whose readers know nothing else. What is told, and when, is each
-//! dialect's own: [`super::agent_native::Narrator`], [`super::nexus::Narrator`].
+//! Turns a stream of updates into whole tasks, for dialects whose streams carry nothing else. Each dialect decides what
+//! it sends, and when: [`super::agent_native::Narrator`], [`super::nexus::Narrator`].
 
 use std::sync::Arc;
 
 use crate::error::ProtocolError;
 use crate::model::{Part, Task, TaskState, TaskView, Update};
 
-/// What there is to say after an update.
+/// What a stream sends after an update.
 #[derive(Debug, PartialEq)]
 pub enum Told {
     Nothing,
@@ -22,14 +22,14 @@ const RETOLD_BYTES_MAX: usize = 256 << 10;
 
 /// The task that a stream is about, as far as it has come.
 #[derive(Default)]
-pub(super) struct Retold {
+pub(super) struct StreamedTask {
     task: Option<Arc<Task>>,
     /// Bytes of artifacts so far.
     bytes: usize,
 }
 
 /// What an update has brought.
-pub(super) enum News {
+pub(super) enum TaskChange {
     /// Nothing that belongs to a task.
     None,
     /// The task itself.
@@ -44,17 +44,17 @@ pub(super) enum News {
     },
 }
 
-impl Retold {
+impl StreamedTask {
     /// Takes an update in.
-    pub(super) fn take(&mut self, update: &Update) -> News {
+    pub(super) fn take(&mut self, update: &Update) -> TaskChange {
         match (update, &mut self.task) {
             (Update::Task(view), task) => {
                 *task = Some(view.task.clone());
-                News::Task
+                TaskChange::Task
             }
             (Update::Status(update), Some(task)) => {
                 Arc::make_mut(task).take_status(update.status.clone());
-                News::Status
+                TaskChange::Status
             }
             (Update::Artifact(update), Some(task)) => {
                 let task = Arc::make_mut(task);
@@ -64,9 +64,9 @@ impl Retold {
                     task.status.state = TaskState::Working;
                 }
                 let is_whole = update.last_chunk && !update.append;
-                News::Artifact { is_whole, is_too_much: self.bytes > RETOLD_BYTES_MAX }
+                TaskChange::Artifact { is_whole, is_too_much: self.bytes > RETOLD_BYTES_MAX }
             }
-            (Update::Status(_) | Update::Artifact(_), None) | (Update::Message(_), _) => News::None,
+            (Update::Status(_) | Update::Artifact(_), None) | (Update::Message(_), _) => TaskChange::None,
         }
     }
 

@@ -1,5 +1,5 @@
-//! What a send may ask that the compat dialects have no words for. Where leaving it out would make something else of the send, it
-//! is refused; the rest is among the losses of each dialect.
+//! Refuses sends that the compat dialects cannot express, where leaving something out would change what the send means.
+//! The rest is among the losses of each dialect.
 
 use crate::call::SendMessage;
 use crate::error::ProtocolError;

@@ -181,7 +181,7 @@ impl Serialize for Raw<'_> {
     }
 }
 
-/// Bytes as a text of base64: read as it was sent, because whoever reads it names the field that is wrong.
+/// Bytes as a text of base64: it is decoded later, so that an error names the field that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Base64<'a> {
     Encoded(Cow<'a, str>),
@@ -276,8 +276,8 @@ impl<T: Serialize> Serialize for Obj<T> {
     }
 }
 
-/// A member that only some spellings have: in the others it is unknown, and whatever stands there is skipped. So it is read
-/// only when it is asked for.
+/// A member that only some spellings have: in the others it is unknown, and its value is skipped. So it is parsed only
+/// when a spelling asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Only<'a, T> {
     /// The JSON that stands there.

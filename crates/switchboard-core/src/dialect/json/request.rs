@@ -15,8 +15,7 @@ pub struct Decoded {
     pub request: Request,
 }
 
-/// The params of a JSON-RPC call. The envelope has been read as JSON already, so whatever is wrong here is wrong with a
-/// field.
+/// The params of a JSON-RPC call. The envelope was parsed as JSON already, so an error here is always about a field.
 ///
 /// # Errors
 /// [`ProtocolError::InvalidParams`] naming the field.

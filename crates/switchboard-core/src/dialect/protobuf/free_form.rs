@@ -180,7 +180,7 @@ fn write_number(number: f64, out: &mut Vec<u8>) -> Result<(), Fault> {
 #[must_use]
 pub fn encode_object(json: &Json) -> Verbatim {
     let mut out = Vec::with_capacity(json.as_str().len());
-    match write_text(json, Place::Struct, &mut out) {
+    match write_text(json, Nesting::Struct, &mut out) {
         Ok(()) => Verbatim(out),
         Err(_) => Verbatim::default(),
     }
@@ -190,7 +190,7 @@ pub fn encode_object(json: &Json) -> Verbatim {
 #[must_use]
 pub fn encode_value(json: &Json) -> Verbatim {
     let mut out = Vec::with_capacity(json.as_str().len());
-    if write_text(json, Place::Value, &mut out).is_err() {
+    if write_text(json, Nesting::Value, &mut out).is_err() {
         // Only text that was never checked comes here.
         out.clear();
         write_null(&mut out);
@@ -198,20 +198,20 @@ pub fn encode_value(json: &Json) -> Verbatim {
     Verbatim(out)
 }
 
-fn write_text(json: &Json, place: Place, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+fn write_text(json: &Json, nesting: Nesting, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(json.as_str());
-    Write { place, out }.deserialize(&mut reader)
+    Write { nesting, out }.deserialize(&mut reader)
 }
 
 /// What is being written: a value, or the object itself without a value around it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Nesting {
     Value,
     Struct,
 }
 
 struct Write<'o> {
-    place: Place,
+    nesting: Nesting,
     out: &'o mut Vec<u8>,
 }
 
@@ -219,9 +219,9 @@ impl<'de> DeserializeSeed<'de> for Write<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        match self.place {
-            Place::Value => deserializer.deserialize_any(self),
-            Place::Struct => deserializer.deserialize_map(self),
+        match self.nesting {
+            Nesting::Value => deserializer.deserialize_any(self),
+            Nesting::Struct => deserializer.deserialize_map(self),
         }
     }
 }
@@ -268,7 +268,7 @@ impl<'de> Visitor<'de> for Write<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         nested(LIST, self.out, |out| {
-            while nested(1, out, |out| seq.next_element_seed(Write { place: Place::Value, out }))?.is_some() {}
+            while nested(1, out, |out| seq.next_element_seed(Write { nesting: Nesting::Value, out }))?.is_some() {}
             // The last one was opened for an element that did not come.
             out.truncate(out.len() - 2);
             Ok(())
@@ -280,14 +280,14 @@ impl<'de> Visitor<'de> for Write<'_> {
             while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
                 nested(1, out, |out| {
                     write_bytes(1, key.as_bytes(), out);
-                    nested(2, out, |out| map.next_value_seed(Write { place: Place::Value, out }))
+                    nested(2, out, |out| map.next_value_seed(Write { nesting: Nesting::Value, out }))
                 })?;
             }
             Ok(())
         };
-        match self.place {
-            Place::Value => nested(STRUCT, self.out, members),
-            Place::Struct => members(self.out),
+        match self.nesting {
+            Nesting::Value => nested(STRUCT, self.out, members),
+            Nesting::Struct => members(self.out),
         }
     }
 }

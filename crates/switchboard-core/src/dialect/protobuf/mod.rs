@@ -32,7 +32,7 @@ pub use read::{decode_object, decode_timestamp, decode_value, encode_timestamp, 
 pub use status::{Status, read_error, write_error};
 pub use verbatim::Verbatim;
 
-pub(crate) use count::{Holds, Lists, Place};
+pub(crate) use count::{Holds, ListField, Lists};
 pub(crate) use write::Fields;
 
 use prost::Message;

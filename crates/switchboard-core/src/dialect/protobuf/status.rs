@@ -1,5 +1,6 @@
-//! Refusals over gRPC: a code, a text, and the details that the other bindings have in JSON, as a `google.rpc.Status`. What is
-//! read may come from anybody, so nothing but the code is needed, and what is not understood is passed over.
+//! Refusals over gRPC: a code, a text, and the details that the other bindings have in JSON, as a `google.rpc.Status`.
+//! A refusal that is read may come from any server, so only its code is required, and details that are not understood
+//! are skipped.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -40,9 +41,9 @@ pub fn write_error(error: &ProtocolError, state_name: fn(TaskState) -> &'static 
         rpc::ErrorInfo { reason: codes.reason.to_owned(), domain: DOMAIN.to_owned(), metadata: metadata.collect() };
     let mut details = vec![packed("ErrorInfo", &info)];
     if let ProtocolError::InvalidParams { violations } = error {
-        let mut room = VIOLATIONS_BYTES_MAX;
+        let mut bytes_left = VIOLATIONS_BYTES_MAX;
         let field_violations = violations.iter().map_while(|violation| {
-            room = room.checked_sub(violation.field.len() + violation.description.len())?;
+            bytes_left = bytes_left.checked_sub(violation.field.len() + violation.description.len())?;
             Some(rpc::bad_request::FieldViolation {
                 field: violation.field.clone(),
                 description: violation.description.clone(),

@@ -6,8 +6,8 @@ use prost::encoding::{
     DecodeContext, WireType, bytes, decode_varint, encode_key, encode_varint, fixed32, fixed64, skip_field,
 };
 
-/// A `google.protobuf.Struct` or `Value`, not yet read. The trees that protobuf makes of them take many times the room of
-/// their bytes, and nobody here wants a tree: the model keeps free-form JSON as text.
+/// A `google.protobuf.Struct` or `Value`, not yet read. The trees that protobuf makes of them take many times the
+/// memory of their bytes, and no code here needs a tree: the model keeps free-form JSON as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Verbatim(pub Vec<u8>);
 

@@ -43,8 +43,8 @@ pub(in crate::dialect) struct SendParams<'a> {
 struct Configuration<'a> {
     #[serde(borrow, alias = "accepted_output_modes")]
     accepted_output_modes: Option<List<Text<'a>>>,
-    /// The webhook of 1.0, of 0.3 in its schema, and in its proto. Boxed, because few have one and all would carry the room
-    /// for it.
+    /// The webhook of 1.0, of 0.3 in its schema, and in its proto. Boxed, because few requests have one and each would
+    /// be larger by its size.
     #[serde(borrow, alias = "task_push_notification_config")]
     task_push_notification_config: Option<Only<'a, Box<Obj<PushConfig<'a>>>>>,
     #[serde(borrow)]
@@ -210,7 +210,8 @@ impl<'a> Configuration<'a> {
             PushForm::Flat => flag.unwrap_or_default(),
             // The schema leaves open what an absent flag means. Waiting is what most servers of its time did.
             PushForm::OfTask => flag == Some(false),
-            // A flag without presence: absent is false. Without any configuration nobody has said anything, and we wait.
+            // A flag without presence: absent is false. Without any configuration the client said nothing, and the send
+            // waits.
             PushForm::Resource => !flag.unwrap_or_default(),
         };
     }

@@ -1,8 +1,8 @@
 //! Agent cards: of 1.0, of 0.3 (which readers of 0.2 understand as well), and cards that are both at once.
 //!
 //! Required members are always written, even empty; optional ones when they are set; everything else when it is not its
-//! default. In 1.0 that is also the form a signature is made over. Read generously: a card is told by somebody else, and what it
-//! leaves out has a default.
+//! default. In 1.0 that is also the form a signature is made over. Cards are read generously: they come from other
+//! servers, and what they leave out has a default.
 
 use serde::{Deserialize, Serialize};
 

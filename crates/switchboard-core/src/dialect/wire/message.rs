@@ -119,7 +119,7 @@ impl<'a> Message<'a> {
                     let is_sent = self.content.is_some();
                     let content = self.content.and_then(|content| content.read(check, format_args!("{at}.content")));
                     match content.is_none() && is_sent {
-                        // What is wrong with it has been said.
+                        // Its violation has been reported already.
                         true => Vec::new(),
                         false => read_parts(check, format_args!("{at}.content"), content, spelling),
                     }

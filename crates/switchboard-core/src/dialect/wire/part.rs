@@ -24,7 +24,7 @@ pub(super) struct Part<'a> {
     old_kind: Option<Only<'a, Text<'a>>>,
     #[serde(borrow)]
     text: Option<Text<'a>>,
-    /// Boxed, because few parts are one and all would carry the room for it.
+    /// Boxed, because few parts are files and each would be larger by its size.
     #[serde(borrow)]
     file: Option<Only<'a, Box<Obj<File<'a>>>>>,
     #[serde(borrow)]
@@ -201,7 +201,7 @@ impl<'a> Part<'a> {
                     content => model::Part { content, ..read },
                 }
             }
-            // Whatever is wrong with it has been said.
+            // Its violations have been reported already.
             _ => model::Part::text(String::new()),
         }
     }

@@ -463,8 +463,8 @@ fn strings(list: Option<List<Text<'_>>>) -> Vec<String> {
     list.map(|list| list.items.into_iter().map(String::from).collect()).unwrap_or_default()
 }
 
-/// Reads the schemes of a card. One that has several flows becomes several; the further ones are named after their flow. One of
-/// an unknown kind is left out: whoever needs it is told so by the requirements.
+/// Reads the schemes of a card. One that has several flows becomes several; the further ones are named after their
+/// flow. One of an unknown kind is left out: the requirements still name it, so a client sees that it lacks a scheme.
 pub(super) fn read_schemes(
     check: &mut Check<'_>,
     schemes: Option<Named<'_, Obj<Scheme<'_>>>>,

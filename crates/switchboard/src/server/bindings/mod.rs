@@ -17,7 +17,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
 use http_body::Body;
 use switchboard_core::call::{BoxFuture, Caller, Reply, Request, UpdateStream};
-use switchboard_core::dialect::detect::{Door, Refusal, Verdict};
+use switchboard_core::dialect::detect::{DetectError, Door, Verdict};
 use switchboard_core::dialect::json::Decoded;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Dialect;
@@ -118,7 +118,7 @@ pub(crate) trait Binding: Send + Sync {
     /// The answer that refuses a request.
     fn error(&self, error: &ProtocolError) -> Response<ReplyBody>;
 
-    /// Whether the head of an answer says what was agreed ([`Calling::mark`]).
+    /// Whether the head of an answer says what was agreed ([`PendingCall::mark`]).
     fn marks(&self, refused: bool) -> bool {
         let _ = refused;
         true
@@ -177,7 +177,7 @@ pub(crate) fn begin<'a, P, B>(
     request: &Incoming<'a, '_>,
     identity: &Identity,
     body: B,
-) -> impl Future<Output = Result<Calling<'a>, Box<Response<ReplyBody>>>> + Send
+) -> impl Future<Output = Result<PendingCall<'a>, Box<Response<ReplyBody>>>> + Send
 where
     P: Binding,
     B: Body<Data = Bytes> + Send + Unpin,
@@ -190,7 +190,7 @@ where
                 binding.learn(request, verdict, envelope);
                 Ok(verdict.dialect)
             }
-            Err(Refusal { dialect, error }) => {
+            Err(DetectError { dialect, error }) => {
                 binding.learn(request, Verdict { dialect, is_open: false }, envelope);
                 Err(Box::new(binding.error(&error)))
             }
@@ -235,7 +235,7 @@ where
         let called = binding.decode(request, &envelope, &body).and_then(|decoded| {
             let mut caller = request.caller(identity, decoded.tenant.as_deref(), dialect)?;
             binding.set_caller(&mut caller);
-            Ok(Calling::begin(binding, request.head.note, request.agent, caller, decoded.request))
+            Ok(PendingCall::begin(binding, request.head.note, request.agent, caller, decoded.request))
         });
         called.map_err(|rejection| rejection.boxed_response(binding))
     }
@@ -246,10 +246,10 @@ pub(crate) async fn finish<P: Binding>(
     binding: &mut P,
     shared: &Shared,
     agent: &Mounted,
-    calling: &mut Calling<'_>,
+    pending: &mut PendingCall<'_>,
 ) -> Response<ReplyBody> {
     let reply = {
-        let replying = pin!(calling.reply());
+        let replying = pin!(pending.reply());
         binding.wait(replying).await
     };
     let answered = match reply {
@@ -261,13 +261,13 @@ pub(crate) async fn finish<P: Binding>(
     let refused = answered.is_err();
     let mut response = answered.unwrap_or_else(|rejection| *rejection.boxed_response(binding));
     if binding.marks(refused) {
-        calling.mark(&mut response);
+        pending.mark(&mut response);
     }
     response
 }
 
 /// A call that has been handed to its agent. What was asked is no longer held here, so waiting costs little memory.
-pub(crate) struct Calling<'a> {
+pub(crate) struct PendingCall<'a> {
     agent: &'a Mounted,
     operation: Operation,
     dialect: Dialect,
@@ -279,7 +279,7 @@ pub(crate) struct Calling<'a> {
     reply: BoxFuture<'a, Result<Reply, ProtocolError>>,
 }
 
-impl<'a> Calling<'a> {
+impl<'a> PendingCall<'a> {
     fn begin(binding: &impl Binding, note: &Note, agent: &'a Mounted, caller: Caller, request: Request) -> Self {
         let (operation, extensions) = (Operation::of(&request), caller.extensions.clone());
         note.operation(operation);

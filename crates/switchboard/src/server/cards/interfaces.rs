@@ -59,7 +59,7 @@ impl FromStr for ProtocolBinding {
 
 /// What the card of an agent names.
 #[derive(Clone, Copy)]
-pub(crate) struct Choice<'a> {
+pub(crate) struct InterfaceChoice<'a> {
     /// What the agent's own settings say.
     pub(crate) agent: Option<&'a [ProtocolBinding]>,
     /// What the server's settings say.
@@ -69,7 +69,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) is_default_agent: bool,
 }
 
-impl Choice<'_> {
+impl InterfaceChoice<'_> {
     /// Every binding to be named, in order. gRPC has no path that could name an agent, so another agent than the default
     /// one has none to declare.
     fn named(&self) -> Vec<ProtocolBinding> {

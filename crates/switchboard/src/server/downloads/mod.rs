@@ -21,7 +21,7 @@ use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredA
 
 use self::ranges::{Wanted, wanted};
 use crate::server::edge::authenticate::Identity;
-use crate::server::edge::paths::ArtifactPlace;
+use crate::server::edge::paths::ArtifactPath;
 use crate::server::edge::percent::encode;
 use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, not_allowed};
 use crate::server::edge::shared::{Head, Shared};
@@ -70,14 +70,14 @@ pub(crate) async fn serve(
     downloads: &Arc<dyn Downloads>,
     head: &Head<'_>,
     identity: &Identity,
-    place: ArtifactPlace,
+    place: ArtifactPath,
 ) -> Response<ReplyBody> {
     let method = head.method;
     if *method != Method::GET && *method != Method::HEAD {
         let error = ProtocolError::MethodNotFound { method: format!("{method} {:.200}", head.uri.path()), hint: None };
         return not_allowed(Dialect::V1_0, &error, "GET, HEAD", A2A_JSON);
     }
-    let asked = Asked::of(shared, head, place).and_then(|asked| {
+    let asked = DownloadRequest::of(shared, head, place).and_then(|asked| {
         let owner = identity.owner(asked.tenant.as_deref())?;
         Ok((owner, asked))
     });
@@ -92,7 +92,7 @@ pub(crate) async fn serve(
 }
 
 /// What a request names.
-struct Asked {
+struct DownloadRequest {
     tenant: Option<String>,
     wanted: WantedArtifact,
     /// The number of the update whose own bytes are wanted.
@@ -150,9 +150,9 @@ impl Found {
     }
 }
 
-impl Asked {
-    fn of(shared: &Shared, head: &Head<'_>, place: ArtifactPlace) -> Result<Self, ProtocolError> {
-        let ArtifactPlace { tenant, task, artifact } = place;
+impl DownloadRequest {
+    fn of(shared: &Shared, head: &Head<'_>, place: ArtifactPath) -> Result<Self, ProtocolError> {
+        let ArtifactPath { tenant, task, artifact } = place;
         check_id("id", task.as_str(), &shared.decode_limits)?;
         let number = |name: &str, what: &str| {
             let wrong = |_| ProtocolError::invalid(name, what);

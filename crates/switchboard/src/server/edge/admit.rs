@@ -21,21 +21,21 @@ pub(crate) fn admit(
     parts: &Parts,
     authority: Option<&str>,
     public: bool,
-) -> (Result<(), &'static str>, Stamp) {
+) -> (Result<(), &'static str>, CommonHeaders) {
     let origin = parts.headers.get(header::ORIGIN);
     let admitted = shared.gate.admits(authority, origin, &shared.cors, public);
     let request_id = shared.request_ids.name(&parts.headers);
-    (admitted, Stamp { public, origin: origin.cloned(), request_id })
+    (admitted, CommonHeaders { public, origin: origin.cloned(), request_id })
 }
 
 /// What every answer carries beside what was asked for.
-pub(crate) struct Stamp {
+pub(crate) struct CommonHeaders {
     public: bool,
     origin: Option<HeaderValue>,
     pub(crate) request_id: HeaderValue,
 }
 
-impl Stamp {
+impl CommonHeaders {
     /// What is logged meanwhile carries the request's id. At debug level only: a span at every request costs more than
     /// the rest of the logging, and whoever is told of a failure is given an incident's id besides.
     pub(crate) fn span(&self) -> Span {
@@ -60,7 +60,7 @@ pub(crate) fn preflight() -> Response<ReplyBody> {
 
 /// Which names this server answers to.
 #[derive(Clone, Debug)]
-pub(crate) struct Gate {
+pub(crate) struct HostCheck {
     /// False beyond loopback, where any name may be ours.
     checks: bool,
     /// The host of the public URL.
@@ -69,7 +69,7 @@ pub(crate) struct Gate {
     certified_host: Option<String>,
 }
 
-impl Gate {
+impl HostCheck {
     pub(crate) fn new(checks: bool, public_url: Option<&Uri>, certified_host: Option<String>) -> Self {
         Self { checks, own_host: public_url.and_then(Uri::host).map(str::to_ascii_lowercase), certified_host }
     }

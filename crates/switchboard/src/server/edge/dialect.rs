@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use http::HeaderMap;
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::detect::{self, Clues, Door, Mount, Refusal, Verdict};
+use switchboard_core::dialect::detect::{self, Clues, DetectError, Door, Mount, Verdict};
 
 use crate::server::edge::header_names::A2A_VERSION;
 use crate::server::edge::shared::{Head, Incoming};
@@ -14,7 +14,7 @@ use crate::server::edge::shared::{Head, Incoming};
 const NO_METHOD: Door<'static> = Door::JsonRpc { method: "", params: None };
 
 /// Which dialect a request is in.
-pub(crate) fn decide(request: &Incoming<'_, '_>, door: Door<'_>) -> Result<Verdict, Refusal> {
+pub(crate) fn decide(request: &Incoming<'_, '_>, door: Door<'_>) -> Result<Verdict, DetectError> {
     with_clues(&request.head, door, request.mount, default_of(request), detect::dialect)
 }
 

@@ -143,13 +143,13 @@ impl Refused {
 }
 
 /// A request on its way. Dropped before its answer is ready, it tells of a client that went away.
-pub(crate) struct Underway {
+pub(crate) struct InFlight {
     pub(crate) shared: Arc<Shared>,
     pub(crate) note: Note,
     is_answered: bool,
 }
 
-impl Underway {
+impl InFlight {
     pub(crate) fn new(shared: Arc<Shared>, note: Note) -> Self {
         Self { shared, note, is_answered: false }
     }
@@ -229,7 +229,7 @@ impl Underway {
 /// A principal comes from the operator's own list, but may be long.
 const PRINCIPAL_BYTES_MAX: usize = 200;
 
-impl Drop for Underway {
+impl Drop for InFlight {
     fn drop(&mut self) {
         if self.is_answered {
             return;

@@ -47,11 +47,11 @@ pub(crate) enum NamedPath<'a> {
     Ready,
     Metrics,
     /// For operators.
-    Outbox(OutboxPlace),
+    Outbox(OutboxPath),
     /// A place of one agent; none is the default agent.
     Agent {
         agent: Option<Cow<'a, str>>,
-        place: Place,
+        place: AgentPath,
     },
     Unknown,
 }
@@ -60,15 +60,15 @@ impl NamedPath<'_> {
     /// Whether every page may read what is there, whatever its origin: cards.
     pub(crate) fn is_public(&self) -> bool {
         match self {
-            Self::Agent { place: Place::Card, .. } => true,
-            Self::Agent { place: Place::Compat { place, .. }, .. } => place.is_public(),
+            Self::Agent { place: AgentPath::Card, .. } => true,
+            Self::Agent { place: AgentPath::Compat { place, .. }, .. } => place.is_public(),
             _ => false,
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AgentPath {
     /// The agent's own root, also its JSON-RPC endpoint.
     Root,
     JsonRpc,
@@ -88,12 +88,12 @@ pub(crate) enum Place {
         is_own: bool,
         place: CompatPlace,
     },
-    Artifact(ArtifactPlace),
+    Artifact(ArtifactPath),
 }
 
 /// `/tasks/{task}/artifacts/{artifact}`, where the bytes of one artifact are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ArtifactPlace {
+pub(crate) struct ArtifactPath {
     pub(crate) tenant: Option<String>,
     pub(crate) task: TaskId,
     pub(crate) artifact: ArtifactId,
@@ -128,22 +128,22 @@ pub(crate) enum TaskVerb {
 
 /// The places under `/api/outbox`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum OutboxPlace {
+pub(crate) enum OutboxPath {
     List,
     Endpoints,
     /// Many at once.
-    Change(Change),
+    Change(OutboxChange),
     One(String),
-    ChangeOne(String, Change),
+    ChangeOne(String, OutboxChange),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum OutboxChange {
     Redrive,
     Purge,
 }
 
-impl Change {
+impl OutboxChange {
     fn from_verb(verb: &str) -> Option<Self> {
         match verb {
             "redrive" => Some(Self::Redrive),
@@ -161,7 +161,7 @@ pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
         _ => path,
     };
     if path == "/" {
-        return NamedPath::Agent { agent: None, place: Place::Root };
+        return NamedPath::Agent { agent: None, place: AgentPath::Root };
     }
     // Percent-encoded slashes stay inside their segment because segments are split first and decoded second.
     let mut segments: Vec<&str> = path.split('/').skip(1).collect();
@@ -176,7 +176,7 @@ pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
             let listed = compat::ALL.into_iter().find_map(|compat| Some((compat.dialect(), compat.api_place(rest)?)));
             match listed {
                 Some((dialect, (name, place))) => {
-                    NamedPath::Agent { agent: Some(name), place: Place::Compat { dialect, is_own: false, place } }
+                    NamedPath::Agent { agent: Some(name), place: AgentPath::Compat { dialect, is_own: false, place } }
                 }
                 None => outbox_place(rest).map_or(NamedPath::Unknown, NamedPath::Outbox),
             }
@@ -208,32 +208,32 @@ fn grpc_place<'a>(path: &'a str, base: &str) -> Option<NamedPath<'a>> {
         "a2a.v1.A2AService" => Package::V0_3,
         _ => return None,
     };
-    Some(NamedPath::Agent { agent, place: Place::Grpc(package) })
+    Some(NamedPath::Agent { agent, place: AgentPath::Grpc(package) })
 }
 
-fn place(segments: &[&str]) -> Option<Place> {
+fn place(segments: &[&str]) -> Option<AgentPath> {
     match segments {
-        [] => Some(Place::Root),
-        ["rpc" | "a2a"] => Some(Place::JsonRpc),
+        [] => Some(AgentPath::Root),
+        ["rpc" | "a2a"] => Some(AgentPath::JsonRpc),
         // The second is where 0.2 has it.
-        [".well-known", "agent-card.json" | "agent.json"] => Some(Place::Card),
-        ["v1", "card"] => Some(Place::RestV1(RestPlace::ExtendedCard)),
+        [".well-known", "agent-card.json" | "agent.json"] => Some(AgentPath::Card),
+        ["v1", "card"] => Some(AgentPath::RestV1(RestPlace::ExtendedCard)),
         // 0.2 has this one plain path beside its JSON-RPC, `../agent/authenticatedExtendedCard` from its endpoint.
-        ["agent", "authenticatedExtendedCard"] => Some(Place::RestV1(RestPlace::ExtendedCard)),
+        ["agent", "authenticatedExtendedCard"] => Some(AgentPath::RestV1(RestPlace::ExtendedCard)),
         ["v1", "extendedAgentCard"] => None,
-        ["v1", rest @ ..] => rest_place(rest).map(Place::RestV1),
+        ["v1", rest @ ..] => rest_place(rest).map(AgentPath::RestV1),
         ["dialects", name, rest @ ..] => {
             let dialect = Dialect::compat(name)?;
             let place = compat::own_place(compat::of(dialect)?, rest)?;
-            Some(Place::Compat { dialect, is_own: true, place })
+            Some(AgentPath::Compat { dialect, is_own: true, place })
         }
         _ => {
             let compat = compat::ALL.into_iter().find_map(|own| Some((own.dialect(), own.shared_place(segments)?)));
             if let Some((dialect, place)) = compat {
-                return Some(Place::Compat { dialect, is_own: false, place });
+                return Some(AgentPath::Compat { dialect, is_own: false, place });
             }
             if let Some(place) = rest_place(segments) {
-                return Some(Place::Rest { tenant: None, place });
+                return Some(AgentPath::Rest { tenant: None, place });
             }
             if let ["tasks", task, "artifacts", artifact] = segments {
                 return artifact_place(None, task, artifact);
@@ -243,27 +243,27 @@ fn place(segments: &[&str]) -> Option<Place> {
             let tenant = tenant.into_owned();
             match rest {
                 ["tasks", task, "artifacts", artifact] => artifact_place(Some(tenant), task, artifact),
-                _ => Some(Place::Rest { tenant: Some(tenant), place: rest_place(rest)? }),
+                _ => Some(AgentPath::Rest { tenant: Some(tenant), place: rest_place(rest)? }),
             }
         }
     }
 }
 
-fn artifact_place(tenant: Option<String>, task: &str, artifact: &str) -> Option<Place> {
+fn artifact_place(tenant: Option<String>, task: &str, artifact: &str) -> Option<AgentPath> {
     let (task, artifact) = (decode(task)?.as_ref().into(), decode(artifact)?.as_ref().into());
-    Some(Place::Artifact(ArtifactPlace { tenant, task, artifact }))
+    Some(AgentPath::Artifact(ArtifactPath { tenant, task, artifact }))
 }
 
 /// The place that the segments behind `/api` name.
-fn outbox_place(segments: &[&str]) -> Option<OutboxPlace> {
+fn outbox_place(segments: &[&str]) -> Option<OutboxPath> {
     match segments {
-        ["outbox"] => Some(OutboxPlace::List),
-        ["outbox", "endpoints"] => Some(OutboxPlace::Endpoints),
+        ["outbox"] => Some(OutboxPath::List),
+        ["outbox", "endpoints"] => Some(OutboxPath::Endpoints),
         ["outbox", one] => match one.split_once(':') {
-            Some((id, verb)) => Some(OutboxPlace::ChangeOne(id.to_owned(), Change::from_verb(verb)?)),
-            None => Some(OutboxPlace::One((*one).to_owned())),
+            Some((id, verb)) => Some(OutboxPath::ChangeOne(id.to_owned(), OutboxChange::from_verb(verb)?)),
+            None => Some(OutboxPath::One((*one).to_owned())),
         },
-        [all] => Some(OutboxPlace::Change(Change::from_verb(all.strip_prefix("outbox:")?)?)),
+        [all] => Some(OutboxPath::Change(OutboxChange::from_verb(all.strip_prefix("outbox:")?)?)),
         _ => None,
     }
 }

@@ -26,9 +26,9 @@ use crate::server::edge::shared::Shared;
 use crate::server::edge::tokens::Tokens;
 use crate::server::host::Host;
 use crate::server::operator::metrics::Handshake;
-use crate::server::transport::linger::RequestBody;
 use crate::server::transport::socket::Socket;
 use crate::server::transport::tls::{self, Refused, Tls};
+use crate::server::transport::unread_body::RequestBody;
 
 /// How long a client may take to hear that a connection ends on which nothing was said.
 const GOODBYE_WAIT_MAX: Duration = Duration::from_secs(1);

@@ -17,7 +17,7 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub(crate) struct Socket {
     stream: Stream,
-    spoken: Spoken,
+    spoken: HttpVersion,
     /// Until when it must be clear what is spoken; none once it is, and hyper has limits of its own.
     until: Option<Pin<Box<Sleep>>>,
 }
@@ -29,7 +29,7 @@ enum Stream {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Spoken {
+enum HttpVersion {
     /// So many bytes, all of them as the preface has them.
     Preface(usize),
     Http1,
@@ -47,18 +47,18 @@ impl Socket {
     }
 
     fn new(stream: Stream, patience: Duration) -> Self {
-        Self { stream, spoken: Spoken::Preface(0), until: Some(Box::pin(sleep(patience))) }
+        Self { stream, spoken: HttpVersion::Preface(0), until: Some(Box::pin(sleep(patience))) }
     }
 
     fn heard(&mut self, bytes: &[u8]) {
-        let Spoken::Preface(known) = self.spoken else { return };
+        let HttpVersion::Preface(known) = self.spoken else { return };
         let expected = &PREFACE[known..PREFACE.len().min(known + bytes.len())];
         self.spoken = match bytes.starts_with(expected) {
-            true if known + bytes.len() >= PREFACE.len() => Spoken::Http2,
-            true => Spoken::Preface(known + bytes.len()),
-            false => Spoken::Http1,
+            true if known + bytes.len() >= PREFACE.len() => HttpVersion::Http2,
+            true => HttpVersion::Preface(known + bytes.len()),
+            false => HttpVersion::Http1,
         };
-        if !matches!(self.spoken, Spoken::Preface(_)) {
+        if !matches!(self.spoken, HttpVersion::Preface(_)) {
             self.until = None;
         }
     }
@@ -102,7 +102,7 @@ impl AsyncWrite for Socket {
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.spoken != Spoken::Http2
+        self.spoken != HttpVersion::Http2
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

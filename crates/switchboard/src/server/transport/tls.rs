@@ -22,7 +22,7 @@ pub(crate) use handshake::{Refused, TlsSocket, shake_hands};
 pub(crate) use renewal::keep_fresh;
 
 use pair::Labels;
-use renewal::Stamp;
+use renewal::PairVersion;
 
 /// What a client may ask to speak after the handshake, the better first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
@@ -56,7 +56,7 @@ struct Files {
     certificate: PathBuf,
     key: PathBuf,
     /// How they looked when they were last read.
-    seen: Mutex<Stamp>,
+    seen: Mutex<PairVersion>,
     key_is_exposed: bool,
 }
 
@@ -90,7 +90,7 @@ impl Tls {
     /// When a file cannot be read, does not hold what it should, or the two do not belong together.
     pub fn from_files(certificate: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Self, TlsError> {
         let (certificate, key) = (certificate.as_ref(), key.as_ref());
-        let seen = Stamp::of(certificate, key);
+        let seen = PairVersion::of(certificate, key);
         let labels = Labels::of_files(certificate, key);
         let certificate_pem = pair::read(certificate).map_err(|error| labels.no_certificate_file(&error))?;
         let key_pem = pair::read(key).map_err(|error| labels.no_key_file(&error))?;
@@ -135,8 +135,8 @@ impl Tls {
     /// As [`Tls::from_files`]; then the pair stays the one it was.
     pub async fn reload(&self) -> Result<(), TlsError> {
         let Some(files) = &self.0.files else { return Ok(()) };
-        let stamp = Stamp::of_now(&files.certificate, &files.key).await;
-        *files.seen.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
+        let version = PairVersion::of_now(&files.certificate, &files.key).await;
+        *files.seen.lock().unwrap_or_else(PoisonError::into_inner) = version;
         let read = renewal::read(&files.certificate, &files.key).await;
         let counter = if read.is_ok() { &self.0.reloads } else { &self.0.reload_failures };
         counter.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! Where the answer is. In the model an agent answers with artifacts; here one looks for it in the status.
+//! Finds the answer of a task. In the model an agent answers with artifacts; agent-native clients look for the answer
+//! in the status.
 
 use std::sync::Arc;
 

@@ -36,7 +36,7 @@ pub(super) fn convert(check: &mut Check<'_>, at: Arguments<'_>, part: kinds::Wir
     let Sent { file: sent, metadata } = sent;
     let names = |name: &str| Members::read(sent.get()).is_some_and(|Members(all)| all.iter().any(|(n, _)| n == name));
     if names("bytes") && names("uri") {
-        // Which of the two counts would be a guess.
+        // The part holds both forms, and choosing one would be a guess.
         return kinds::convert(check, at, part);
     }
     let mut own = Check::new(check.limits);

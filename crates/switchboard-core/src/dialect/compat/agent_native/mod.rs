@@ -1,5 +1,5 @@
-//! What apps of the agent-native framework speak among themselves, which is close to A2A 0.3. Parts name their `type`, nothing
-//! has a `kind`, messages have no ids, and whoever asks reads the answer in the message of the status.
+//! What apps of the agent-native framework speak among themselves, which is close to A2A 0.3. Parts name their `type`,
+//! nothing has a `kind`, messages have no ids, and clients read the answer in the message of the status.
 //! - For a server: requests are read by [`decode_call`], and a send may be `async` and name an `idempotencyKey`; replies are written
 //!   by [`encode_reply`] and [`encode_task`], and a stream tells whole tasks ([`Narrator`]); cards by [`encode_card`], refusals by
 //!   [`encode_rpc_error`].
@@ -51,10 +51,10 @@ const NAME: &str = "agent-native";
 /// The member in which parts say what they are.
 const TYPE: &str = "type";
 
-/// The RPC id of every event of a stream, whatever the request's was.
+/// The JSON-RPC id of every event of a stream. The original does not repeat the request's id.
 pub const STREAM_ID: &str = "0";
 
-/// Whether a stream ends with this update: at the end of the task, and where it waits for somebody.
+/// Whether a stream ends with this update: at the end of the task, and where it waits for the user.
 #[must_use]
 pub fn ends_stream(update: &Update) -> bool {
     match update {

@@ -1,7 +1,7 @@
 //! A stream as agent-native tells it: a whole task at each event, and an error where the agent failed. Nothing is said
 //! before the agent says something, so a task that is done at once is one event, and nothing is said twice.
 
-use crate::dialect::compat::retold::{News, Retold, Told};
+use crate::dialect::compat::retold::{StreamedTask, TaskChange, Told};
 use crate::error::ProtocolError;
 use crate::model::{FAILED_UNTOLD, Task, TaskState, TaskView, Update};
 
@@ -10,22 +10,24 @@ use super::answer::answer;
 /// Keeps the task that a stream is about, as far as it has come.
 #[derive(Default)]
 pub struct Narrator {
-    retold: Retold,
+    retold: StreamedTask,
 }
 
 impl Narrator {
     /// Takes an update in and says what is to be told of it.
     pub fn take(&mut self, update: &Update) -> Told {
         match self.retold.take(update) {
-            News::None => Told::Nothing,
-            News::Task => {
+            TaskChange::None => Told::Nothing,
+            TaskChange::Task => {
                 let is_news = self.retold.task().is_some_and(|task| task.state() != TaskState::Submitted);
                 if is_news { self.tell() } else { Told::Nothing }
             }
-            News::Status => self.tell(),
+            TaskChange::Status => self.tell(),
             // The status that follows a finished artifact tells it: in the original one message is one event.
-            News::Artifact { is_whole: true, .. } | News::Artifact { is_too_much: true, .. } => Told::Nothing,
-            News::Artifact { .. } => {
+            TaskChange::Artifact { is_whole: true, .. } | TaskChange::Artifact { is_too_much: true, .. } => {
+                Told::Nothing
+            }
+            TaskChange::Artifact { .. } => {
                 // A note has been told. Beside the answer that grows it would be told again, in the answer's place.
                 if let Some(task) = self.retold.task_mut().filter(|task| task.state() == TaskState::Working) {
                     task.status.message = None;

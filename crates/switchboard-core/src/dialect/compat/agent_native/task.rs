@@ -19,7 +19,7 @@ use super::NAME;
 use super::answer::{answer, is_told_by_answer};
 use super::message::{WireMessage, encode_message, encode_parts, read_required_parts};
 
-/// Writes the result of a call: a task, whatever was asked.
+/// Writes the result of a call. Every call is answered with a task.
 pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
     match reply {
         Reply::Task(view) | Reply::SentTask(view) => encode_task(view, out),
@@ -67,7 +67,7 @@ pub fn encode_task(view: &TaskView, out: &mut Vec<u8>) {
     object.close();
 }
 
-/// Somebody who answers without a task: what they said is the answer of one.
+/// A direct reply has no task, so it is written as the answer of a completed one.
 fn encode_direct_reply(message: &Message, out: &mut Vec<u8>) {
     let mut object = Object::open(out);
     object.str("id", message.task_id.as_ref().map_or(message.message_id.as_str(), |id| id.as_str()));
@@ -154,7 +154,7 @@ struct WireArtifact<'a> {
     metadata: Option<&'a RawValue>,
 }
 
-/// Reads what a request was answered with: a task, whatever was asked.
+/// Reads the reply to a request. Every call is answered with a task.
 ///
 /// # Errors
 /// As [`read_task`], or [`ProtocolError::UnsupportedOperation`] for a request that the dialect does not have.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::dialect::json::{Base64, Check, Object, Raw, Text, read_params};
 use crate::model::{self, Json, PartContent};
 
-/// The name in a part's metadata under which a type is kept that the house has no word for.
+/// The name in a part's metadata under which a type is kept that the model does not have.
 pub const TYPE_KEY: &str = "nexusType";
 
 #[derive(Deserialize, Serialize)]

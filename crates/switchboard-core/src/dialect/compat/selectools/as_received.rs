@@ -1,6 +1,6 @@
-//! A message as it was received. The original keeps the object that came and shows it again, so whatever the model does
-//! not keep of it (members of its own, a member that was not sent and has been made up since) stands in the message's
-//! metadata under [`KEY`].
+//! A message as it was received. The original keeps the received object and shows it again, so everything that the
+//! model does not keep of it (members of its own, a member that was not sent and has been made up since) stands in the
+//! message's metadata under [`KEY`].
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Refusals: a code and a text, no data. Where the original has a text, it is that one, to the letter.
+//! Refusals: a code and a text, no data. Where the original has a text, that exact text is used.
 
 use crate::dialect::codes;
 use crate::dialect::compat::refusal::{self, is_about};

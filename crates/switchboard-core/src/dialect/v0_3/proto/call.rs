@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::call::{Reply, Request, SendMessage};
 use crate::dialect::json::{Check, DecodeLimits, Decoded, Int, unknown_method};
-use crate::dialect::protobuf::{Fields, Holds, Lists, Place, decode, decode_answer, decode_object, list, write};
+use crate::dialect::protobuf::{Fields, Holds, ListField, Lists, decode, decode_answer, decode_object, list, write};
 use crate::error::ProtocolError;
 use crate::model::{Message, Role, TaskId, TaskView};
 
@@ -17,12 +17,12 @@ use super::task::{TASK, read_sent};
 
 const NONE: Lists = &[];
 const SEND: Lists = &[
-    Place(wire::SendMessageRequest::REQUEST, "message", Holds::One(MESSAGE)),
-    Place(wire::SendMessageRequest::CONFIGURATION, "configuration", Holds::One(CONFIGURATION)),
+    ListField(wire::SendMessageRequest::REQUEST, "message", Holds::One(MESSAGE)),
+    ListField(wire::SendMessageRequest::CONFIGURATION, "configuration", Holds::One(CONFIGURATION)),
 ];
 const CONFIGURATION: Lists = &[
-    Place(wire::SendMessageConfiguration::ACCEPTED_OUTPUT_MODES, "acceptedOutputModes", Holds::Texts),
-    Place(wire::SendMessageConfiguration::PUSH_NOTIFICATION, "pushNotification", Holds::One(CONFIG)),
+    ListField(wire::SendMessageConfiguration::ACCEPTED_OUTPUT_MODES, "acceptedOutputModes", Holds::Texts),
+    ListField(wire::SendMessageConfiguration::PUSH_NOTIFICATION, "pushNotification", Holds::One(CONFIG)),
 ];
 
 /// The methods of the service.
@@ -182,7 +182,8 @@ impl wire::SendMessageRequest {
             }
         };
         let metadata = decode_object(check, format_args!("metadata"), self.metadata.as_ref());
-        // A flag without presence: absent is false. Without any configuration nobody has said anything, and we wait.
+        // A flag without presence: absent is false. Without any configuration the client said nothing, and the send
+        // waits.
         let return_immediately = self.configuration.as_ref().is_some_and(|sent| !sent.blocking);
         let sent = self.configuration.unwrap_or_default();
         let modes = format_args!("configuration.acceptedOutputModes");

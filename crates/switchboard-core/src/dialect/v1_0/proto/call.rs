@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::call::{ListTasks, Reply, Request, SendMessage, TaskPage};
 use crate::dialect::json::{Check, DecodeLimits, Decoded, Int, NameOrNumber, unknown_method};
 use crate::dialect::protobuf::{
-    Fields, Holds, Lists, Place, decode, decode_answer, decode_object, decode_timestamp, each, encode_object,
+    Fields, Holds, ListField, Lists, decode, decode_answer, decode_object, decode_timestamp, each, encode_object,
     encode_timestamp, list, state_number, text, write,
 };
 use crate::dialect::wire::V1_0;
@@ -21,12 +21,12 @@ use super::task::{TASK, read_sent};
 
 const NONE: Lists = &[];
 const SEND: Lists = &[
-    Place(wire::SendMessageRequest::MESSAGE, "message", Holds::One(MESSAGE)),
-    Place(wire::SendMessageRequest::CONFIGURATION, "configuration", Holds::One(CONFIGURATION)),
+    ListField(wire::SendMessageRequest::MESSAGE, "message", Holds::One(MESSAGE)),
+    ListField(wire::SendMessageRequest::CONFIGURATION, "configuration", Holds::One(CONFIGURATION)),
 ];
 const CONFIGURATION: Lists =
-    &[Place(wire::SendMessageConfiguration::ACCEPTED_OUTPUT_MODES, "acceptedOutputModes", Holds::Texts)];
-const TASKS: Lists = &[Place(wire::ListTasksResponse::TASKS, "tasks", Holds::Many("tasks", TASK))];
+    &[ListField(wire::SendMessageConfiguration::ACCEPTED_OUTPUT_MODES, "acceptedOutputModes", Holds::Texts)];
+const TASKS: Lists = &[ListField(wire::ListTasksResponse::TASKS, "tasks", Holds::Many("tasks", TASK))];
 
 /// Reads a call.
 ///

@@ -12,7 +12,7 @@ use crate::server::edge::respond::ReplyBody;
 
 /// The end of a call.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Ending {
+pub(super) struct GrpcStatus {
     code: u8,
     message: String,
     /// In base64; empty for none.
@@ -21,7 +21,7 @@ pub(super) struct Ending {
     challenges: bool,
 }
 
-impl Ending {
+impl GrpcStatus {
     pub(super) fn ok() -> Self {
         Self::plain(0, "")
     }
@@ -107,7 +107,7 @@ pub(super) fn success(body: GrpcBody) -> Response<ReplyBody> {
 }
 
 /// An answer without messages: its head is also its end.
-pub(super) fn ended(ending: &Ending) -> Response<ReplyBody> {
+pub(super) fn ended(ending: &GrpcStatus) -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::Empty);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, GRPC);

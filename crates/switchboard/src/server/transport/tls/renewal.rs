@@ -11,19 +11,19 @@ use tokio::io::AsyncReadExt;
 
 use super::pair::{FILE_BYTES_MAX, Labels, pair};
 use super::{Tls, TlsError};
-use crate::server::file_stamp::FileStamp;
+use crate::server::file_version::FileVersion;
 
 /// The certificate and the key as they were when they were last read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp([FileStamp; 2]);
+pub(super) struct PairVersion([FileVersion; 2]);
 
-impl Stamp {
+impl PairVersion {
     pub(super) fn of(certificate: &Path, key: &Path) -> Self {
-        Self([FileStamp::of(certificate), FileStamp::of(key)])
+        Self([FileVersion::of(certificate), FileVersion::of(key)])
     }
 
     pub(super) async fn of_now(certificate: &Path, key: &Path) -> Self {
-        Self([FileStamp::of_now(certificate).await, FileStamp::of_now(key).await])
+        Self([FileVersion::of_now(certificate).await, FileVersion::of_now(key).await])
     }
 }
 
@@ -46,8 +46,8 @@ pub(crate) async fn keep_fresh(tls: Tls, every: Duration) {
     let Some(files) = &tls.0.files else { return };
     loop {
         tokio::time::sleep(every).await;
-        let stamp = Stamp::of_now(&files.certificate, &files.key).await;
-        if stamp == *files.seen.lock().unwrap_or_else(PoisonError::into_inner) {
+        let version = PairVersion::of_now(&files.certificate, &files.key).await;
+        if version == *files.seen.lock().unwrap_or_else(PoisonError::into_inner) {
             continue;
         }
         match tls.reload().await {

@@ -13,7 +13,7 @@ const GONE_WAIT: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Traces {
+struct GroupRecord {
     /// Numbers of processes mean something only until the machine starts again, and only among those that see the same
     /// ones: a container counts for itself.
     boot: String,
@@ -25,31 +25,35 @@ struct Traces {
 }
 
 /// What to write down of the group that a process leads, for a task.
-pub(super) fn traces_of(leader: Pid, task: &str) -> Option<Json> {
+pub(super) fn group_record_of(leader: Pid, task: &str) -> Option<Json> {
     let (boot, namespace) = here()?;
     let group = leader.as_raw_nonzero().get();
     let started = Stat::of(group)?.started;
-    let traces = Traces { boot, namespace, group, started, task: task.to_owned() };
-    Some(Json::from_trusted(serde_json::to_string(&traces).ok()?))
+    let group_record = GroupRecord { boot, namespace, group, started, task: task.to_owned() };
+    Some(Json::from_trusted(serde_json::to_string(&group_record).ok()?))
 }
 
 /// Kills what is left of a command, and returns when it is gone.
-pub(super) async fn kill_survivors(traces: &Json) {
-    let Ok(traces) = serde_json::from_str::<Traces>(traces.as_str()) else { return };
-    let Some(group) = Pid::from_raw(traces.group).filter(|_| traces.is_ours()) else { return };
+pub(super) async fn kill_survivors(group_record: &Json) {
+    let Ok(group_record) = serde_json::from_str::<GroupRecord>(group_record.as_str()) else { return };
+    let Some(group) = Pid::from_raw(group_record.group).filter(|_| group_record.is_ours()) else { return };
     if kill_process_group(group, Signal::KILL).is_err() {
         return;
     }
-    tracing::warn!(task = traces.task, group = traces.group, "a command that outlived its server was killed");
+    tracing::warn!(
+        task = group_record.task,
+        group = group_record.group,
+        "a command that outlived its server was killed"
+    );
     let gone = async {
-        while members(traces.group).iter().any(|(_, stat)| stat.is_alive()) {
+        while members(group_record.group).iter().any(|(_, stat)| stat.is_alive()) {
             tokio::time::sleep(LOOK).await;
         }
     };
     let _ = tokio::time::timeout(GONE_WAIT, gone).await;
 }
 
-impl Traces {
+impl GroupRecord {
     /// Whether the group of this number is the one that was meant, and alive.
     fn is_ours(&self) -> bool {
         if here() != Some((self.boot.clone(), self.namespace.clone())) {
@@ -117,5 +121,5 @@ fn works_for(pid: i32, task: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "traces_tests.rs"]
+#[path = "group_record_tests.rs"]
 mod tests;

@@ -18,7 +18,7 @@ const MEMORY_TASKS_MAX: u64 = ServerBuilder::MEMORY_TASKS_MAX_DEFAULT as u64;
 
 /// # Errors
 /// When something is wrong; the errors say what and where, all of them together.
-pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -> Result<Config, ConfigErrors> {
+pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) -> Result<Config, ConfigErrors> {
     let Layers { mut settings, agents, mut errors, is_file_unknown } = layers;
     let server = ServerSettings::read(&mut settings, &mut errors);
     let tls = TlsSettings::read(&mut settings, &mut errors);

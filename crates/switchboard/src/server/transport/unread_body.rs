@@ -20,14 +20,14 @@ pub(crate) struct RequestBody {
     /// None at its end.
     body: Option<Incoming>,
     /// None where nothing is lost by closing.
-    lingers: Option<Arc<Shared>>,
+    drains_rest: Option<Arc<Shared>>,
 }
 
 impl RequestBody {
     pub(crate) fn of(request: Request<Incoming>, shared: &Arc<Shared>) -> Request<Self> {
         // HTTP/2 ends a single request without its connection. Who expects to be told to go on has not begun to send.
-        let lingers = request.version() < Version::HTTP_2 && !request.headers().contains_key(header::EXPECT);
-        request.map(|body| Self { body: Some(body), lingers: lingers.then(|| shared.clone()) })
+        let drains_rest = request.version() < Version::HTTP_2 && !request.headers().contains_key(header::EXPECT);
+        request.map(|body| Self { body: Some(body), drains_rest: drains_rest.then(|| shared.clone()) })
     }
 }
 
@@ -55,21 +55,21 @@ impl Body for RequestBody {
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        if let (Some(body), Some(shared)) = (self.body.take(), self.lingers.take())
+        if let (Some(body), Some(shared)) = (self.body.take(), self.drains_rest.take())
             && !body.is_end_stream()
         {
-            linger(&shared, body);
+            read_rest(&shared, body);
         }
     }
 }
 
-fn linger(shared: &Shared, mut body: Incoming) {
+fn read_rest(shared: &Shared, mut body: Incoming) {
     let supervisor = &shared.supervisor;
     if supervisor.is_draining() || tokio::runtime::Handle::try_current().is_err() {
         return;
     }
     let draining = supervisor.draining().clone();
-    let patience = Duration::from_secs(u64::from(shared.limits.linger_s_max));
+    let patience = Duration::from_secs(u64::from(shared.limits.unread_body_s_max));
     supervisor.spawn(Kind::Connection, async move {
         let forgetting = async { while let Some(Ok(_)) = body.frame().await {} };
         tokio::select! {
