@@ -50,7 +50,7 @@ impl Counts {
     }
 }
 
-/// Never returns: whoever started this process ends it.
+/// Never returns: the benchmark that started this process ends it.
 pub(super) async fn receive(listen: SocketAddr) -> Result<()> {
     let listener = TcpListener::bind(listen).await?;
     let counts = Arc::new(Mutex::new(Counts::default()));
@@ -110,7 +110,7 @@ async fn serve(mut stream: TcpStream, counts: &Mutex<Counts>) -> Result<()> {
 
 struct Head<'a> {
     body_bytes: usize,
-    /// The task and the number of the update; none for whoever asks for the report.
+    /// The task and the number of the update; none for the request that asks for the report.
     delivery: Option<(&'a str, u64)>,
 }
 

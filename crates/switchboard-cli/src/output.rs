@@ -1,5 +1,5 @@
 //! The only place that writes to the terminal. Results go to standard output, complaints to standard error, like the
-//! logs. A reader that went away is nobody to complain to.
+//! logs. A write that fails because the reader went away is ignored.
 
 use std::fmt::Display;
 use std::io::Write;

@@ -18,7 +18,7 @@ async fn serving(flags: &[&str], variables: &[(&str, &str)], visit: impl AsyncFn
     let nowhere = Path::new("/nonexistent");
     let layers = gather(&args.settings, None, &environment, nowhere);
     let config = resolve(layers, &environment, nowhere).unwrap();
-    rehearse(&config, &environment).unwrap();
+    check_build(&config, &environment).unwrap();
     let (listen, examples) = (*config.server.listen, examples(&config));
     let bound = assemble(config, &environment, None, &ServedAt::default()).unwrap().bind(listen).await.unwrap();
     let text = bound.banner().examples(examples.send, examples.stream).to_string();
@@ -167,7 +167,7 @@ fn targets_that_webhooks_cannot_go_to_are_refused_by_name() {
     let environment = Environment::of(&[]);
     let nowhere = Path::new("/nonexistent");
     let layers = gather(&args.settings, None, &environment, nowhere);
-    let refused = rehearse(&resolve(layers, &environment, nowhere).unwrap(), &environment).unwrap_err();
+    let refused = check_build(&resolve(layers, &environment, nowhere).unwrap(), &environment).unwrap_err();
     assert!(refused.to_string().starts_with("--outbound-allow: \"http://x\" "), "{refused}");
 }
 
@@ -183,7 +183,7 @@ async fn cards(file: &str) -> (serde_json::Value, serde_json::Value) {
     let environment = Environment::of(&variables);
     let layers = gather(&args.settings, None, &environment, folder.path());
     let config = resolve(layers, &environment, folder.path()).unwrap();
-    rehearse(&config, &environment).unwrap();
+    check_build(&config, &environment).unwrap();
     let bound = assemble(config, &environment, None, &ServedAt::default())
         .unwrap()
         .bind("127.0.0.1:0".parse().unwrap())

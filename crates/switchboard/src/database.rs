@@ -34,7 +34,7 @@ pub fn verify(database: &Path, tell: &mut dyn FnMut(Fault)) -> Result<Checked, F
     switchboard_stores::sqlite::verify(database, SystemClock.now(), tell)
 }
 
-/// Removes what `limits` no longer keep and gives the space back, on a file that nobody has open.
+/// Removes what `limits` no longer keep and gives the space back, on a file that no process has open.
 ///
 /// # Errors
 /// When there is no such file, a process has it open, or it cannot be read or written. Nothing that is kept is lost.

@@ -1,4 +1,4 @@
-//! Runs a program of somebody else's within a time limit, and hears all it says.
+//! Runs a foreign program within a time limit and collects its output.
 
 use std::fs::File;
 use std::path::Path;

@@ -134,7 +134,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// What is ours until somebody shows otherwise: failures without a reason, and skips above the floor.
+    /// What counts as a fault of our server: failures without a known reason, and more skips than expected.
     pub(super) fn unexplained(&self) -> impl Iterator<Item = String> {
         self.runs.iter().flat_map(|run| {
             let failed = run.failures.iter().filter(|failure| failure.reason.is_none());

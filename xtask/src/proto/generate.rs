@@ -1,4 +1,4 @@
-//! Makes the code, by a compiler written in Rust, so that nobody needs `protoc`.
+//! Generates the code with a compiler written in Rust, so that `protoc` is not needed.
 
 use std::fmt::Write as _;
 

@@ -36,7 +36,7 @@ pub(super) fn banned(anywhere: &[(&str, &str)], by_us: &[(&str, &str)], graph: &
     let mut findings = Findings::default();
     for (at, package) in graph.packages.iter().enumerate() {
         if let Some((_, because)) = anywhere.iter().find(|(name, _)| *name == package.name) {
-            let what = format!("{} comes in with {}", package.label(), graph.askers(at).join(", "));
+            let what = format!("{} comes in with {}", package.label(), graph.dependents(at).join(", "));
             findings.breach(Location::whole(LOCK), "banned crates", what, because);
         }
     }
@@ -63,7 +63,7 @@ pub(super) fn duplicates(tolerated: &[(&str, &str)], graph: &Graph) -> Findings 
     let because = "a second version costs build time and size, and its types do not fit the first";
     for (name, found) in &versions {
         if !tolerated.iter().any(|(it, _)| it == name) {
-            let each = found.iter().map(|(at, it)| format!("{} (of {})", it.version, graph.askers(*at).join(", ")));
+            let each = found.iter().map(|(at, it)| format!("{} (of {})", it.version, graph.dependents(*at).join(", ")));
             let what = format!("{name} is built as {}", each.collect::<Vec<_>>().join(" and as "));
             findings.breach(Location::whole(LOCK), "one version of a crate", what, because);
         }

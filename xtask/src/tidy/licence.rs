@@ -6,7 +6,7 @@ use super::graph::Graph;
 use super::{Findings, Location};
 
 const RULE: &str = "licences";
-const BECAUSE: &str = "whoever ships the binary ships these terms with it";
+const BECAUSE: &str = "the licence of each crate applies to everyone who ships the binary";
 
 pub(super) fn check(accepted: &[(&str, &str, &[&str])], graph: &Graph) -> Findings {
     let mut findings = Findings::default();

@@ -31,13 +31,13 @@ pub(super) fn check(tree: &Tree) -> Findings {
         }
     }
     let decisions = DECISIONS_INDEX.rsplit_once('/').map_or("", |(folder, _)| folder);
-    for page in tree.files.iter().filter(|file| file.in_room(decisions) && file.path != DECISIONS_INDEX) {
+    for page in tree.files.iter().filter(|file| file.is_in(decisions) && file.path != DECISIONS_INDEX) {
         if !reached.contains(&(DECISIONS_INDEX, page.path.clone())) {
             findings.breach(
                 Location::whole(&page.path),
                 "decisions are listed",
                 format!("is not linked from {DECISIONS_INDEX}"),
-                "a decision nobody finds is taken again",
+                "a decision that is not listed is not found, and is discussed again",
             );
         }
     }

@@ -1,16 +1,16 @@
-//! The rules of the house, as data: one row per rule, each with its reason. Read it like a page.
+//! The rules of this repository as data: one row per rule, each with its reason.
 //!
-//! A rule changes here and nowhere else; the checks beside this file only apply what it says. Whoever adds a row adds
-//! why, and whoever takes one away says in the commit what is no longer feared.
+//! A rule changes here and nowhere else; the checks beside this file only apply what it says. A new row needs a reason,
+//! and the commit that removes a row says why it is no longer needed.
 
 use Law::{Apart, ApartExcept, Never, Only};
 use Scope::{Code, Comment};
 
-/// A wall: what the files of some rooms may not import. A room is a folder, or the file of the same name.
-/// Test files and `#[cfg(test)]` items are free: the walls are about what ships.
+/// A wall: what the files of some modules may not import. A module is a folder, or the file of the same name. Test
+/// files and `#[cfg(test)]` items are free: the walls are about what ships.
 pub(super) struct Wall {
     pub(super) name: &'static str,
-    pub(super) rooms: &'static [&'static str],
+    pub(super) modules: &'static [&'static str],
     pub(super) law: Law,
     pub(super) because: &'static str,
 }
@@ -21,94 +21,94 @@ pub(super) enum Law {
     Never(&'static [&'static str]),
     /// Of our own modules and crates, nothing but these.
     Only(&'static [&'static str]),
-    /// These rooms inside the room do not import each other.
+    /// These modules inside the module do not import each other.
     Apart(&'static [&'static str]),
-    /// No two rooms inside the room import each other, but all may use these shared ones.
+    /// No two modules inside the module import each other, but all may use these shared ones.
     ApartExcept(&'static [&'static str]),
 }
 
 pub(super) const WALLS: &[Wall] = &[
     Wall {
         name: "the model is the ground",
-        rooms: &["crates/switchboard-core/src/model"],
+        modules: &["crates/switchboard-core/src/model"],
         law: Never(&["crate::lifecycle", "crate::dialect", "crate::call"]),
         because: "everything is built from these types, so they can lean on nothing that is built from them",
     },
     Wall {
         name: "the lifecycle is pure",
-        rooms: &["crates/switchboard-core/src/lifecycle"],
+        modules: &["crates/switchboard-core/src/lifecycle"],
         law: Only(&["crate::lifecycle", "crate::model", "crate::error"]),
         because: "what a command does to a task must not depend on how it was spelled or on who asked",
     },
     Wall {
         name: "dialects do not know each other",
-        rooms: &["crates/switchboard-core/src/dialect"],
+        modules: &["crates/switchboard-core/src/dialect"],
         law: ApartExcept(&["codes", "detect", "json", "outgoing", "protobuf", "row", "vocabulary", "wire"]),
         because: "a dialect that leans on another cannot be added, changed or removed alone",
     },
     Wall {
         name: "compat dialects do not know each other",
-        rooms: &["crates/switchboard-core/src/dialect/compat"],
-        law: ApartExcept(&["kinds", "refusal", "retold", "sendable", "shape"]),
+        modules: &["crates/switchboard-core/src/dialect/compat"],
+        law: ApartExcept(&["kinds", "refusal", "shape", "streamed_task"]),
         because: "a system that is no longer in use is removed with its folder, and nothing else may need it",
     },
     Wall {
         name: "dialects only translate",
-        rooms: &["crates/switchboard-core/src/dialect"],
+        modules: &["crates/switchboard-core/src/dialect"],
         law: Never(&["crate::lifecycle"]),
         because: "a translator that knows the rules of the task begins to apply them a second time",
     },
     Wall {
         name: "the engine knows no dialect",
-        rooms: &["crates/switchboard-engine/src"],
+        modules: &["crates/switchboard-engine/src"],
         law: Never(&["switchboard_core::dialect"]),
         because: "what differs between dialects is in the rules that come with a caller, so a new one changes no engine",
     },
     Wall {
         name: "ports name only core",
-        rooms: &["crates/switchboard-engine/src/ports"],
+        modules: &["crates/switchboard-engine/src/ports"],
         law: Only(&["switchboard_core", "crate::ports"]),
         because: "an adapter is written against a port, and should need to read nothing else of the engine",
     },
     Wall {
         name: "operations stand side by side",
-        rooms: &["crates/switchboard-engine/src/operations"],
+        modules: &["crates/switchboard-engine/src/operations"],
         law: ApartExcept(&[]),
-        because: "what two operations share is a room of its own, not a call across",
+        because: "what two operations share belongs into a module of its own",
     },
     Wall {
         name: "operations know no adapter",
-        rooms: &["crates/switchboard-engine/src/operations"],
+        modules: &["crates/switchboard-engine/src/operations"],
         law: Never(&["crate::memory"]),
         because: "an operation must behave the same on every store",
     },
     Wall {
         name: "the one writer looks down only",
-        rooms: &["crates/switchboard-engine/src/commit"],
+        modules: &["crates/switchboard-engine/src/commit"],
         law: Never(&["crate::operations", "crate::runs"]),
-        because: "operations and runs write through commit; if it called them back, nobody could say who decides",
+        because: "operations and runs write through commit; if it called them back, the order of decisions would be unclear",
     },
     Wall {
         name: "stores do not know each other",
-        rooms: &["crates/switchboard-stores/src"],
+        modules: &["crates/switchboard-stores/src"],
         law: Apart(&["sqlite", "postgres", "nats"]),
         because: "each is a feature of its own and builds without the others",
     },
     Wall {
         name: "the client stands on core alone",
-        rooms: &["crates/switchboard/src/client"],
+        modules: &["crates/switchboard/src/client"],
         law: Never(&["crate::server", "switchboard_engine", "switchboard_stores"]),
         because: "a program that only calls agents should build neither an engine nor a database",
     },
     Wall {
         name: "bindings do not know each other",
-        rooms: &["crates/switchboard/src/server/bindings"],
+        modules: &["crates/switchboard/src/server/bindings"],
         law: Apart(&["jsonrpc", "http_json", "grpc"]),
         because: "they meet in the Endpoint below them; a shortcut between two would be a second meaning",
     },
     Wall {
         name: "the edge knows no engine",
-        rooms: &[
+        modules: &[
             "crates/switchboard/src/server/bindings",
             "crates/switchboard/src/server/cards",
             "crates/switchboard/src/server/downloads",
@@ -120,13 +120,13 @@ pub(super) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "stores are chosen at the edge",
-        rooms: &["crates/switchboard-core", "crates/switchboard-engine"],
+        modules: &["crates/switchboard-core", "crates/switchboard-engine"],
         law: Never(&["switchboard_stores"]),
         because: "the engine sees ports; which store stands behind them is the program's choice",
     },
     Wall {
         name: "the binary is the end of the line",
-        rooms: &[
+        modules: &[
             "crates/switchboard-core",
             "crates/switchboard-engine",
             "crates/switchboard-stores",
@@ -156,7 +156,7 @@ pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
     ),
     ("crates/switchboard-cli/src/main.rs", "a second signal leaves at once"),
     ("crates/switchboard-cli/src/agents/exec/launcher.rs", "the one thread that starts commands"),
-    ("crates/switchboard-cli/src/chaos/crew.rs", "the clients of the load, owned by whoever started them"),
+    ("crates/switchboard-cli/src/chaos/crew.rs", "the clients of the load, owned by the code that started them"),
     ("crates/switchboard-cli/src/chaos/ledger.rs", "the one thread that syncs the ledger"),
     ("xtask/src/clients/program.rs", "how long a client took, for people to read"),
 ];
@@ -167,7 +167,7 @@ pub(super) const RUST_LINES_MAX: usize = 900;
 /// A picture of the whole that does not fit a sitting is not read.
 pub(super) const ARCHITECTURE_LINES_MAX: usize = 200;
 
-/// Where every Rust file opens with a `//!` head that says what the room is for.
+/// Where every Rust file opens with a `//!` comment that says what the module is for.
 pub(super) const HEADED: &[&str] = &["crates/*/src", "xtask/src"];
 
 /// Where a word is looked for.
@@ -181,7 +181,7 @@ pub(super) const WORDS: &[(Scope, &str, &str)] = &[
     (Code, "todo!(", "a panic is no plan; answer with an error or leave the case out of the type"),
     (Code, "unimplemented!(", "a panic is no plan; answer with an error or leave the case out of the type"),
     (Code, "dbg!(", "what is worth seeing twice is worth a log line"),
-    (Comment, "FIXME", "a known fault is mended or written down as an issue, where somebody looks"),
+    (Comment, "FIXME", "a known fault is fixed or written down as an issue"),
 ];
 
 /// What may be written in some files only of a folder: the folder, the code, the files, and why.
@@ -191,7 +191,7 @@ pub(super) const ONLY_HERE: &[(&str, &str, &[&str], &str)] = &[
         "store.commit(",
         // The suite that tests stores writes to them itself.
         &["crates/switchboard-engine/src/commit.rs", "crates/switchboard-engine/src/contract/given.rs"],
-        "there is one writer: what it does not decide, nobody appends",
+        "there is one writer: no other code appends to a log",
     ),
     (
         "crates/switchboard-engine/src/memory",
@@ -218,7 +218,7 @@ pub(super) const MACHINE_PATHS_FREE: &[&str] = &["xtask/src/tidy/"];
 pub(super) const TEXTS_FREE_TO_NAME: &[&str] =
     &["CHANGELOG.md", "docs/conformance/a2a-tck-", "xtask/src/tidy/", "xtask/src/conformance/"];
 
-/// Paths that look like ours and are somebody else's, or are made when they are needed.
+/// Paths that look like ours and belong to other projects, or are made when they are needed.
 pub(super) const FOREIGN_PATHS: &[&str] = &[];
 
 /// The page that lists every decision.

@@ -5,7 +5,8 @@
 //! The first process decides when the command has ended; what it leaves running in its group is killed. The whole group
 //! is asked to end, and killed a moment later, when the task is canceled, when its time is up, and when the run is
 //! dropped. If the server dies, the first process is killed by the system, and what is left of the group by the next
-//! server with the same data, before it begins. The group is also written down with the run, for whoever takes that up.
+//! server with the same data, before it begins. The group is also recorded with the run, so that the next worker of the
+//! run can find it.
 //!
 //! Nothing of a request ever becomes part of the command line. A command that was interrupted by a crash of the server
 //! is started again, with `A2A_ATTEMPT` one higher, unless the configuration says otherwise.
@@ -48,7 +49,7 @@ const TERM_GRACE: Duration = Duration::from_secs(2);
 
 /// How long the pipes of a command that has ended are read while nothing comes: a process that left the group may hold
 /// them open for ever.
-const LINGER: Duration = Duration::from_millis(500);
+const SILENCE_MAX: Duration = Duration::from_millis(500);
 
 pub(crate) struct Exec {
     pub(crate) program: Program,
@@ -99,14 +100,14 @@ pub(crate) async fn clear_leftovers(data: &Path) {
 }
 
 /// Ends every command and removes what was written for it: for a process that is about to leave without unwinding.
-pub(crate) fn leave_nothing_behind() {
+pub(crate) fn kill_commands_and_remove_files() {
     group::kill_all();
     message_file::remove_all();
 }
 
 /// Waits until the commands whose runs were dropped have ended: for a process that is about to leave in order.
-pub(crate) fn wait_for_the_dying() {
-    launcher::wait_for_the_dying();
+pub(crate) fn wait_for_stopping() {
+    launcher::wait_for_stopping();
 }
 
 /// Why the run stopped following its command.
@@ -220,8 +221,8 @@ impl Ending {
     }
 }
 
-/// Writes down where the command can be found, for the next server if this one dies. A command that has ended before
-/// that need not be found.
+/// Records the process group of the command, so that the next server can find it if this one dies. A command that has
+/// ended already needs no record.
 async fn keep(turn: &Turn, group_record: Option<Json>) {
     if let Some(group_record) = group_record
         && let Err(error) = turn.checkpoint(&group_record).await
@@ -254,7 +255,7 @@ async fn read(from: &mut (impl tokio::io::AsyncRead + Unpin), buffer: &mut [u8],
     use tokio::io::AsyncReadExt;
     let silent = async {
         ended.cancelled().await;
-        tokio::time::sleep(LINGER).await;
+        tokio::time::sleep(SILENCE_MAX).await;
     };
     tokio::select! {
         biased;

@@ -15,12 +15,10 @@ mod layer;
 mod listen;
 mod origin;
 mod print;
-mod recovery;
 mod resolve;
 mod row;
 mod secrets;
 mod table;
-mod tls;
 mod typed;
 mod values;
 

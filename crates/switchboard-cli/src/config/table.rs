@@ -73,7 +73,7 @@ settings! {
         .flag("--data", "DIR").variable("SWITCHBOARD_DATA").default("./switchboard-data");
     memory: bool = Row::new(Bool, TASKS, "Keep tasks in memory; they are gone when the server stops")
         .flag("--memory", "BOOL").variable("SWITCHBOARD_MEMORY").default("false")
-        // A layer that names a folder means it, whatever a lower layer says about memory.
+        // A layer that names a folder overrides a lower layer that says memory.
         .hidden_by("data");
     synchronous: Synchronous = Row::new(Choice(words::<Synchronous>), TASKS,
             "What a power cut may cost: nothing (full), or the commits of the last moments (normal)")

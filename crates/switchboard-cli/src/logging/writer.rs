@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// Lines that wait to be written.
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
-/// How long lines are collected that nobody is in a hurry for.
+/// How long lines below a warning are collected before they are written.
 const COLLECT: Duration = Duration::from_millis(5);
 
 /// Where lines go. Cheap to clone.
@@ -26,14 +26,14 @@ struct Shared {
     queue: Mutex<Queue>,
     /// Wakes the thread.
     more: Condvar,
-    /// Wakes those who wait until everything is written.
+    /// Wakes the threads that wait until everything is written.
     written: Condvar,
 }
 
 #[derive(Default)]
 struct Queue {
     lines: Vec<u8>,
-    /// Lines for which there was no room.
+    /// Lines that were dropped because the queue was full.
     lost: u64,
     is_urgent: bool,
     is_writing: bool,
@@ -123,7 +123,8 @@ impl Shared {
                 let _ = writeln!(batch, "{lost} lines were lost here: they came faster than they could be written");
             }
             let result = write(&batch);
-            // Said once, until it works again. If it is the log itself that cannot be written, nobody hears it.
+            // Reported once, until writing works again. If standard error itself cannot be written to, the report is
+            // lost.
             if let (Err(error), false) = (&result, fails) {
                 tracing::warn!(%error, "a log could not be written");
             }

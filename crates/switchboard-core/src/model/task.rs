@@ -137,7 +137,7 @@ impl Task {
         match self.artifacts.iter_mut().find(|known| known.artifact_id == written.artifact_id) {
             Some(known) if append => Arc::make_mut(known).append(written),
             Some(known) => known.clone_from(written),
-            None => push_lean(&mut self.artifacts, written.clone()),
+            None => push_exact(&mut self.artifacts, written.clone()),
         }
     }
 
@@ -150,7 +150,7 @@ impl Task {
 
 /// Most tasks have one message, one turn and one artifact, and many tasks are kept in memory, so the first item is
 /// allocated without spare capacity.
-pub(crate) fn push_lean<T>(list: &mut Vec<T>, item: T) {
+pub(crate) fn push_exact<T>(list: &mut Vec<T>, item: T) {
     if list.is_empty() {
         list.reserve_exact(1);
     }

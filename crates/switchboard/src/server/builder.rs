@@ -174,7 +174,7 @@ impl ServerBuilder {
         self.memory_holding(MEMORY_TASKS_MAX_DEFAULT)
     }
 
-    /// As [`ServerBuilder::memory`], with room for `tasks_max` tasks. One more pushes out the oldest that has ended.
+    /// As [`ServerBuilder::memory`], for at most `tasks_max` tasks. One more removes the oldest that has ended.
     #[must_use]
     pub fn memory_holding(mut self, tasks_max: usize) -> Self {
         self.store = StoreChoice::Memory(tasks_max);
@@ -256,9 +256,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Only holders of this key may call, or of one of the [`tokens`](Self::tokens). All of them are the same principal,
-    /// `api-key`, and see the same tasks. A key of fewer than 16 characters can be guessed: it is taken, with a warning, only
-    /// while nobody but this machine can reach the server.
+    /// Only holders of this key may call, or of one of the [`tokens`](Self::tokens). All of them are the same
+    /// principal, `api-key`, and see the same tasks. A key of fewer than 16 characters can be guessed: it is accepted,
+    /// with a warning, only while no other machine can reach the server.
     #[must_use]
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.api_key = Some(ApiKey::Given(key.into()));
@@ -334,18 +334,18 @@ impl ServerBuilder {
         self
     }
 
-    /// What the public card holds for those who do not say which version they speak. [`CardForm::All`] is the default;
-    /// whoever asks with `A2A-Version: 1.0` gets the card of 1.0 alone in any case.
+    /// What the public card holds for clients that do not name a version. [`CardForm::All`] is the default; a client
+    /// that asks with `A2A-Version: 1.0` gets the card of 1.0 alone in any case.
     #[must_use]
     pub fn card_form(mut self, form: CardForm) -> Self {
         self.card_form = form;
         self
     }
 
-    /// Which protocol bindings the cards name, in which order: clients without a wish of their own take the first they
-    /// can. Every binding is served all the same. By default JSON-RPC and HTTP+JSON, and gRPC only with
-    /// [`CardForm::V1_0`], because google-adk refuses a card with gRPC's address on it. gRPC calls reach the first agent,
-    /// so the other agents' cards never name it.
+    /// Which protocol bindings the cards name, in which order: clients without a preference take the first that they
+    /// support. Every binding is served all the same. By default JSON-RPC and HTTP+JSON, and gRPC only with
+    /// [`CardForm::V1_0`], because google-adk refuses a card with gRPC's address on it. gRPC calls reach the first
+    /// agent, so the other agents' cards never name it.
     #[must_use]
     pub fn interfaces(mut self, bindings: impl IntoIterator<Item = ProtocolBinding>) -> Self {
         self.interfaces = Some(bindings.into_iter().collect());

@@ -1,4 +1,4 @@
-//! How a file looks from outside, to tell whether it has changed since it was read.
+//! The modification time and length of a file, to find out whether it has changed since it was read.
 
 use std::fs::Metadata;
 use std::io;

@@ -130,7 +130,7 @@ impl Host {
         Some(Arc::new(EngineDownloads { engine, agent: agent.into() }))
     }
 
-    /// Has links to artifacts begin with `base`, the public URL without a slash at its end.
+    /// Makes links to artifacts begin with `base`, the public URL without a slash at its end.
     pub(crate) fn serve_artifacts_at(&self, base: &str) {
         if let Some(engine) = &self.engine {
             engine.serve_artifacts_at(Arc::new(ServedAt { base: base.to_owned() }));

@@ -8,7 +8,7 @@ pub struct ServerLimits {
     pub body_bytes_max: usize,
     /// How long a client may take to send its body.
     pub body_read_s_max: u32,
-    /// How long the rest of a body is read that was answered before its end.
+    /// How long the rest of a body is read whose request was answered before its end.
     pub unread_body_s_max: u32,
     /// How long a client may take to say which HTTP it speaks, and then to send its headers.
     pub head_read_s_max: u32,

@@ -1,6 +1,6 @@
-//! Finding a command again that outlived its server. What is written down with the run names the process group, and
-//! enough about its leader that a number which has been given to somebody else since is never taken for it. Linux only:
-//! elsewhere nothing is written down.
+//! Finds a command again that outlived its server. The record that is stored with the run names the process group, and
+//! enough about its leader that a number which the system has since given to another process is never taken for it.
+//! Linux only: on other systems nothing is recorded.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ struct GroupRecord {
     task: String,
 }
 
-/// What to write down of the group that a process leads, for a task.
+/// The record of the group that a process leads, for a task.
 pub(super) fn group_record_of(leader: Pid, task: &str) -> Option<Json> {
     let (boot, namespace) = here()?;
     let group = leader.as_raw_nonzero().get();
@@ -61,8 +61,8 @@ impl GroupRecord {
         }
         match Stat::of(self.group) {
             Some(leader) => leader.started == self.started,
-            // Its leader is gone. While members are left nobody else gets the number; but they may all have gone before,
-            // and these be others. Ours have the task in their environment.
+            // Its leader is gone. While the group has members the system gives its number to no other group. But all of
+            // them may have ended, and the group may be another one. Our processes have the task in their environment.
             None => members(self.group).iter().any(|(pid, _)| works_for(*pid, &self.task)),
         }
     }

@@ -1,4 +1,4 @@
-//! Whom traces lead to.
+//! A group record finds its own processes and no others.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -60,7 +60,7 @@ async fn the_children_of_a_leader_that_died_are_found_by_their_task() {
     child.wait().unwrap();
     assert_eq!(alive(group), 1);
     kill_survivors(&changed(&group_record, |group_record| group_record.task = "task-3".to_owned())).await;
-    assert_eq!(alive(group), 1, "the number may be somebody else's by now");
+    assert_eq!(alive(group), 1, "the number may belong to another process by now");
     kill_survivors(&group_record).await;
     assert_eq!(alive(group), 0);
 }

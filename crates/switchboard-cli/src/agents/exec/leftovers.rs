@@ -1,9 +1,8 @@
 //! What a server that died has left behind: processes that its commands had started, and the files of their messages.
 //! Both are found by the folder of those files, which every process of a command has in its environment, from its very
-//! first moment. So nothing is missed that died before anybody could write down where it ran.
+//! first moment. So a process is found even if the server died before it could record the process group.
 //!
-//! A process that has moved to a session of its own (a daemon) is on its own, as it wished. Processes are looked for on
-//! Linux only.
+//! A process that has moved to a session of its own (a daemon) is left alone. Processes are looked for on Linux only.
 
 use std::fs::DirBuilder;
 use std::io;

@@ -53,7 +53,7 @@ fn output(task: &Arc<Task>) -> String {
 }
 
 fn is_alive(pid: i32) -> bool {
-    // A dead child of somebody else stays in the table until that one looks.
+    // A dead process stays in the process table until its parent waits for it.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     test_kill_process(Pid::from_raw(pid).unwrap()).is_ok() && !stat.contains(") Z ")
 }
@@ -221,7 +221,7 @@ async fn much_output_arrives_complete_and_in_order() {
     assert!(task.artifacts[0].parts.iter().all(|part| matches!(part.content, PartContent::Text(_))));
 }
 
-/// A control character takes six bytes in JSON, and the smallest limit that the settings allow must have room for a chunk.
+/// A control character takes six bytes in JSON, and a chunk must fit into the smallest limit that the settings allow.
 #[tokio::test]
 async fn control_characters_fit_the_smallest_reply_that_can_be_set() {
     let limits = Limits { reply_bytes_max: 2 << 20, ..Limits::default() };

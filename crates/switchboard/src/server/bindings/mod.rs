@@ -41,7 +41,8 @@ pub(crate) trait Binding: Send + Sync {
         None
     }
 
-    /// Keeps what answers to this request depend on. Called before anything else answers it, with what is known by then.
+    /// Keeps what the answer to this request depends on. Called before anything can answer the request, with what is
+    /// known by then.
     fn learn(&mut self, request: &Incoming<'_, '_>, verdict: Verdict, envelope: &Envelope<'_>);
 
     /// Checks verb and headers, once it is known who calls and before the body is read.
@@ -336,8 +337,8 @@ fn unaccepted_modes(agent: &Mounted, dialect: Dialect, request: &Request) -> Opt
     (!card.writes_any(&send.accepted_output_modes)).then(|| card.default_output_modes.join(", ").into())
 }
 
-/// Whether a body says it is JSON. One that says nothing is believed; a form or plain text is not, which also keeps
-/// pages that may not call from posting without asking first.
+/// Whether a body says it is JSON. A body without a content type is accepted as JSON. A form or plain text is refused:
+/// browsers send those across origins without a preflight request, and pages that may not call must not get around it.
 pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), ProtocolError> {
     let Some(value) = headers.get(header::CONTENT_TYPE).filter(|value| *value != "application/json") else {
         return Ok(());

@@ -1,6 +1,6 @@
-//! Downloads: what the link in the place of a large artifact leads to. Not part of A2A, so no version is asked for; who
-//! may have it is asked as everywhere. What people and agents wrote is handed out as a file to keep and never as a page
-//! of ours.
+//! Downloads: what the link in place of a large artifact leads to. They are not part of A2A, so a request needs no
+//! version; the caller is authenticated as everywhere. What people and agents wrote is sent as an attachment, so that a
+//! browser never shows it as a page of this server.
 
 pub(crate) mod ranges;
 
@@ -50,7 +50,7 @@ pub(crate) trait Downloads: Send + Sync {
         bytes_max: usize,
     ) -> BoxFuture<'static, Result<ArtifactPiece, ProtocolError>>;
 
-    /// A task as far as one frame of a stream has room for it, with links to the rest.
+    /// As much of a task as fits into one frame of a stream, with links to the rest.
     fn fitted_to_frame(&self, owner: &Owner, view: TaskView) -> TaskView;
 }
 
@@ -91,7 +91,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// What a request names.
+/// What a request asks for.
 struct DownloadRequest {
     tenant: Option<String>,
     wanted: WantedArtifact,
@@ -198,7 +198,7 @@ fn answer(
     let headers = response.headers_mut();
     headers.insert(header::ETAG, text(etag));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    // It is somebody's own, and may have grown by the next time.
+    // The file belongs to one caller and may grow, so shared caches must not keep it.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
@@ -248,7 +248,7 @@ pub(crate) fn disposition(filename: Option<&str>) -> HeaderValue {
     HeaderValue::from_str(&value).unwrap_or(UNNAMED)
 }
 
-/// The last part of whatever path it was, without what has a meaning to a shell, a header or a file system.
+/// The last segment of the path, without characters that have a meaning to a shell, a header or a file system.
 fn safe_name(filename: &str) -> Option<String> {
     let last = filename.rsplit(['/', '\\']).next().unwrap_or_default();
     let is_plain = |char: &char| !char.is_control() && !is_invisible(*char);
@@ -302,7 +302,8 @@ impl DownloadBody {
                 Ok(bytes)
             }
             Err(error) => {
-                // The status is long sent: all that can be done is to break off, so that nobody takes this for the end.
+                // The status has been sent already. The connection is broken off, so that the client does not take this
+                // for the end of the file.
                 tracing::warn!(%error, "a download broke off");
                 Err(io::Error::other(error))
             }

@@ -27,13 +27,15 @@ fn default_of(request: &Incoming<'_, '_>) -> Option<Dialect> {
     request.agent.compat.settings.default.or(request.shared.default_version)
 }
 
-/// The compat dialect in whose ways a request is treated from the first check on, if the path is one's own or is claimed.
+/// The compat dialect whose rules apply to a request from the first check on, if the path belongs to one or is claimed
+/// by one.
 pub(crate) fn claimed(head: &Head<'_>, mount: Mount) -> Option<Dialect> {
-    // Most paths are nobody's, and then there is nothing to look for.
+    // Most paths are claimed by no compat dialect, and then there is nothing to look for.
     if mount == Mount::FREE { None } else { with_clues(head, NO_METHOD, mount, None, detect::claimed) }
 }
 
-/// The dialect of somebody who reads a card: by what they say alone. A default is about calls, and cards are for everybody.
+/// The dialect of a client that reads a card, from the version it names. The default version does not apply: it is
+/// about calls, and cards are for all clients.
 pub(crate) fn card_dialect(head: &Head<'_>) -> Dialect {
     with_clues(head, NO_METHOD, Mount::FREE, None, detect::spelling)
 }

@@ -1,4 +1,4 @@
-//! How many lines a second may be logged about what strangers cause. A flood of refusals must not fill the disk or slow the
+//! How many lines a second may be logged about refused requests. A flood of refusals must not fill the disk or slow the
 //! server down; those that were left out are summed up in one line.
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl LineBudget {
         Self { since: Instant::now(), second_and_lines: AtomicU64::new(0), left_out: AtomicU64::new(0) }
     }
 
-    /// Whether there is room for one more line.
+    /// Whether one more line may be logged in this second.
     pub(crate) fn admits(self: &Arc<Self>, shared: &Shared) -> bool {
         match self.judge(self.since.elapsed().as_secs()) {
             Verdict::Write => true,

@@ -1,5 +1,5 @@
-//! What is noted about a request while it is answered: which operation of which agent, who asks, since when. When the
-//! answer is ready, all that is counted and logged about the request comes from here, so no way to refuse one is left out.
+//! What is recorded about a request while it is answered: the operation, the agent, the caller and the start time. When
+//! the answer is ready, metrics and logs are made from this record, so that refusals at every stage are counted.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
@@ -142,7 +142,8 @@ impl Refused {
     }
 }
 
-/// A request on its way. Dropped before its answer is ready, it tells of a client that went away.
+/// A request that is being answered. If it is dropped before its answer is ready, the client went away, and that is
+/// logged.
 pub(crate) struct InFlight {
     pub(crate) shared: Arc<Shared>,
     pub(crate) note: Note,
@@ -179,7 +180,7 @@ impl InFlight {
         place.and_then(|place| self.shared.own_site.agents.get(place)).map_or("", |agent| agent.name.as_str())
     }
 
-    /// One line per refusal, as far as there is room for more lines in this second.
+    /// Logs one line per refusal, until the limit of lines per second is reached.
     fn log_refusal(&self, operation: Operation, refused: Refused, response: &Response<ReplyBody>) {
         if !tracing::enabled!(Level::INFO) || !self.shared.refusal_lines.admits(&self.shared) {
             return;

@@ -26,7 +26,7 @@ struct OtherName {
 }
 
 impl Origins {
-    /// One address whatever the request names: that of the public URL.
+    /// One address for every request: that of the public URL.
     pub(crate) fn fixed(base: String) -> Self {
         Self { own: base, others: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! Which place a path names. Pure: nothing is looked up here. `route` finds the agent and the binding for it.
+//! What a path names. Pure: nothing is looked up here. `route` finds the agent and the binding for it.
 
 use std::borrow::Cow;
 
@@ -48,7 +48,7 @@ pub(crate) enum NamedPath<'a> {
     Metrics,
     /// For operators.
     Outbox(OutboxPath),
-    /// A place of one agent; none is the default agent.
+    /// A path of one agent; none is the default agent.
     Agent {
         agent: Option<Cow<'a, str>>,
         place: AgentPath,
@@ -57,7 +57,7 @@ pub(crate) enum NamedPath<'a> {
 }
 
 impl NamedPath<'_> {
-    /// Whether every page may read what is there, whatever its origin: cards.
+    /// Whether pages of every origin may read it. Only cards are public.
     pub(crate) fn is_public(&self) -> bool {
         match self {
             Self::Agent { place: AgentPath::Card, .. } => true,
@@ -81,7 +81,7 @@ pub(crate) enum AgentPath {
     RestV1(RestPlace),
     /// A method of this service of gRPC; its name is the last segment of the path.
     Grpc(Package),
-    /// A place of a compat dialect.
+    /// A path of a compat dialect.
     Compat {
         dialect: Dialect,
         /// Whether it is on the mount that is the dialect's alone, where a version counts for nothing.
@@ -99,7 +99,7 @@ pub(crate) struct ArtifactPath {
     pub(crate) artifact: ArtifactId,
 }
 
-/// The places of the HTTP+JSON binding.
+/// The paths of the HTTP+JSON binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RestPlace {
     SendMessage,
@@ -126,7 +126,7 @@ pub(crate) enum TaskVerb {
     Subscribe,
 }
 
-/// The places under `/api/outbox`.
+/// The paths under `/api/outbox`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OutboxPath {
     List,
@@ -153,7 +153,7 @@ impl OutboxChange {
     }
 }
 
-/// Finds the place of a path below `base`, the path of the public URL. A proxy may or may not strip that, so both forms
+/// Finds what a path below `base`, the path of the public URL, names. A proxy may or may not strip that, so both forms
 /// are understood.
 pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
     let path = match path.strip_prefix(base) {
@@ -189,8 +189,8 @@ pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
     }
 }
 
-/// Finds the place of a gRPC call: `/{service}/{method}`; before it may stand the path of the public URL, and `/agents/{name}`,
-/// for clients that can call below a path.
+/// Finds what the path of a gRPC call names: `/{service}/{method}`; before it may stand the path of the public URL, and
+/// `/agents/{name}`, for clients that can call below a path.
 pub(crate) fn name_grpc_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
     grpc_place(path, base).unwrap_or(NamedPath::Unknown)
 }
@@ -254,7 +254,7 @@ fn artifact_place(tenant: Option<String>, task: &str, artifact: &str) -> Option<
     Some(AgentPath::Artifact(ArtifactPath { tenant, task, artifact }))
 }
 
-/// The place that the segments behind `/api` name.
+/// What the segments behind `/api` name.
 fn outbox_place(segments: &[&str]) -> Option<OutboxPath> {
     match segments {
         ["outbox"] => Some(OutboxPath::List),

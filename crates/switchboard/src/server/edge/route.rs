@@ -1,5 +1,5 @@
-//! The second stage: where a request goes. The path names a place; here the agent is found that has it, and the binding that
-//! serves it. What needs no caller, such as cards, probes and refusals, is answered at once.
+//! The second stage: where a request goes. `paths` has found what the path names; this stage finds the agent and the
+//! binding for it. What needs no caller, such as cards, probes and refusals, is answered at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -128,7 +128,7 @@ fn grpc_target(
     }
 }
 
-/// A place of an agent, or of the default one if none is named.
+/// A path of an agent, or of the default one if none is named.
 fn agent_target(shared: &Shared, site: &Site, head: &Head<'_>, name: Option<&str>, place: AgentPath) -> Target {
     let place = match place {
         AgentPath::Compat { dialect, is_own, place } => match (place, compat::of(dialect)) {
@@ -206,7 +206,7 @@ fn rpc_target(shared: &Shared, agent: &Arc<Mounted>, head: &Head<'_>, mount: Mou
     Target::Compat(agent.clone(), Mount::Own(compat.dialect()), CompatBinding::call(compat))
 }
 
-/// A place of a compat dialect that has no envelope.
+/// A path of a compat dialect that has no envelope.
 fn compat_target(
     compat: &'static dyn CompatDialect,
     site: &Site,
@@ -239,13 +239,14 @@ fn compat_target(
         (None, Some(_)) => Addressee::Unknown,
         (None, None) => Addressee::Unnamed,
     };
-    // One that is for nobody is read and then refused; until then any agent will do.
+    // A request to no known agent is refused after its body was read; until then it is treated as one to the first
+    // agent.
     let Some(agent) = agent.or(site.agents.first()) else { return Target::Answered(compat.no_agent()) };
     let binding = CompatBinding::at(compat, place, addressee);
     Target::Compat(agent.clone(), Mount::Own(compat.dialect()), binding)
 }
 
-/// Whether this is somebody who looks if there is an endpoint of a compat dialect here.
+/// Whether the client only asks if there is an endpoint of a compat dialect here.
 fn is_probe(named: &NamedPath<'_>, headers: &HeaderMap) -> bool {
     matches!(named, NamedPath::Agent { place: AgentPath::Compat { dialect, .. }, .. } if compat::is_probe(*dialect, headers))
 }
@@ -286,8 +287,8 @@ impl MountPath {
     /// have a path of the same name (`/a2a`).
     pub(crate) fn base_of(&self, parts: &Parts) -> &str {
         let path = parts.uri.path();
-        let taken_off = parts.extensions.get::<OriginalUri>().and_then(|whole| taken_off(whole.path(), path));
-        let Some(prefix) = taken_off else { return &self.public };
+        let removed_prefix = parts.extensions.get::<OriginalUri>().and_then(|whole| removed_prefix(whole.path(), path));
+        let Some(prefix) = removed_prefix else { return &self.public };
         if prefix != self.public && !self.told.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 mounted_at = prefix,
@@ -301,7 +302,7 @@ impl MountPath {
 }
 
 /// The part of the whole path that is missing from the path that is left, if any.
-fn taken_off<'a>(whole: &'a str, left: &str) -> Option<&'a str> {
+fn removed_prefix<'a>(whole: &'a str, left: &str) -> Option<&'a str> {
     let prefix = match whole.strip_suffix(left) {
         Some(prefix) => prefix,
         // A request for the mount itself: `/a2a` is left with `/`.

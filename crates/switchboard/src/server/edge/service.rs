@@ -119,8 +119,8 @@ where
         Box::pin(ready(Ok(span.in_scope(|| in_flight.answered(response)))))
     }
 
-    /// Goes on with a request whose sender has been looked for. Each way is boxed by itself: one box for all would be as large as
-    /// the largest of them at every request.
+    /// Continues after authentication. Each way is boxed by itself: one box for all would be as large as the largest of
+    /// them at every request.
     fn proceed(self, target: Target, identified: Result<Identified, ProtocolError>) -> Answering {
         let identified = match identified {
             Ok(identified) => identified,
@@ -164,7 +164,8 @@ where
                     Ok(in_flight.answered(response))
                 })
             }
-            // Numbers about everybody's traffic are for those who may call; where others' webhooks go is for operators alone.
+            // Every authenticated caller may read the metrics, which are about all traffic; only operators see the
+            // endpoints of webhooks.
             Target::Metrics => {
                 let Self { in_flight, common, parts, .. } = self;
                 boxed(common.span(), async move {

@@ -36,7 +36,7 @@ impl Parts {
         let other_sites = origins.others().map(|base| self.site(base, origins.own())).collect();
         if let Authentication::Tokens(tokens) = &self.authentication {
             let every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
-            self.host.supervisor().spawn(Kind::Sweep, tokens::keep_fresh(tokens.clone(), every));
+            self.host.supervisor().spawn(Kind::Sweep, tokens::reload_on_change(tokens.clone(), every));
         }
         let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
         Shared {

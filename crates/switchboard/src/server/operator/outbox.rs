@@ -1,5 +1,5 @@
-//! The outbox of everybody, under `/api/outbox`. A request gets here only after it was found to come from an operator. Answers
-//! are plain JSON of our own; A2A has no words for this. A server that keeps no tasks has an empty outbox.
+//! The webhook deliveries of all callers, under `/api/outbox`. Only requests of operators get here. Answers are plain
+//! JSON of our own, because A2A has nothing for this. A server that keeps no tasks has an empty outbox.
 
 use std::time::Duration;
 
@@ -204,7 +204,7 @@ where
             _ => return Err(ProtocolError::invalid(name.as_str(), "is not known here")),
         }
     }
-    // Everything is only meant if it is said.
+    // Either `all` or `endpoint` must be given, so that an empty body does not change every delivery.
     if all == bulk.endpoint.is_some() {
         return Err(ProtocolError::invalid("endpoint", "say either endpoint or \"all\": true"));
     }

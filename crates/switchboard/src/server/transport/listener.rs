@@ -112,7 +112,7 @@ impl Bound {
         let slots = Arc::new(Semaphore::new(shared.limits.connections_max));
         if let Some(tls) = shared.tls.clone() {
             let every = Duration::from_secs(u64::from(shared.limits.tls_files_look_s.max(1)));
-            shared.supervisor.spawn(Kind::Sweep, tls::keep_fresh(tls, every));
+            shared.supervisor.spawn(Kind::Sweep, tls::reload_on_change(tls, every));
         }
         let accepting = async {
             loop {
@@ -203,8 +203,8 @@ async fn secured(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<Soc
     let speaks = tokio::select! {
         biased;
         () = draining.cancelled() => false,
-        heard = timeout(seconds(shared.limits.head_read_s_max), stream.fill_buf()) => {
-            heard.is_ok_and(|heard| heard.is_ok_and(|bytes| !bytes.is_empty()))
+        received = timeout(seconds(shared.limits.head_read_s_max), stream.fill_buf()) => {
+            received.is_ok_and(|received| received.is_ok_and(|bytes| !bytes.is_empty()))
         }
     };
     if speaks {

@@ -19,7 +19,7 @@ use rustls::sign::CertifiedKey;
 use webpki::EndEntityCert;
 
 pub(crate) use handshake::{Refused, TlsSocket, shake_hands};
-pub(crate) use renewal::keep_fresh;
+pub(crate) use renewal::reload_on_change;
 
 use pair::Labels;
 use renewal::PairVersion;
@@ -60,7 +60,7 @@ struct Files {
     key_is_exposed: bool,
 }
 
-/// The pair that is shown to whoever connects next.
+/// The pair that is shown to new connections.
 #[derive(Debug)]
 struct Current(RwLock<Arc<CertifiedKey>>);
 
@@ -174,7 +174,7 @@ impl Tls {
         self.certificate(|certificate| certificate.verify_is_valid_for_subject_name(&name).is_ok()).unwrap_or(false)
     }
 
-    /// Whether everybody on this machine can read the file of the private key.
+    /// Whether all users of this machine can read the file of the private key.
     #[must_use]
     pub fn key_is_exposed(&self) -> bool {
         self.0.files.as_ref().is_some_and(|files| files.key_is_exposed)

@@ -22,7 +22,6 @@
 //! keeps the spelling it came in ([`FILE_KEY`]). The answer that a task shows in its status and again as its last message is read
 //! once, from the status; messages and artifacts that have no id are named after their place.
 
-mod answer;
 mod call;
 mod card;
 mod error;
@@ -31,14 +30,13 @@ mod message;
 mod narrator;
 mod task;
 
-pub use answer::with_answer_in_status;
 pub use call::{Call, decode_call, write_call};
 pub use card::{encode_card, read_card};
 pub use error::{encode_http_error, encode_rpc_error, no_streaming, read_error};
 pub use file::KEY as FILE_KEY;
 pub use message::encode_message;
 pub use narrator::{Narrator, failed, is_failure};
-pub use task::{encode_reply, encode_task, encode_update, read_reply, read_task, read_update};
+pub use task::{encode_reply, encode_task, encode_update, read_reply, read_task, read_update, with_answer_in_status};
 
 use crate::model::{Dialect, Rules, TaskState, Update, Vocabulary};
 

@@ -1,25 +1,25 @@
 //! A stream as agent-native tells it: a whole task at each event, and an error where the agent failed. Nothing is said
 //! before the agent says something, so a task that is done at once is one event, and nothing is said twice.
 
-use crate::dialect::compat::retold::{StreamedTask, TaskChange, Told};
+use crate::dialect::compat::streamed_task::{StreamedTask, TaskChange, Told};
 use crate::error::ProtocolError;
 use crate::model::{FAILED_UNTOLD, Task, TaskState, TaskView, Update};
 
-use super::answer::answer;
+use super::task::answer;
 
 /// Keeps the task that a stream is about, as far as it has come.
 #[derive(Default)]
 pub struct Narrator {
-    retold: StreamedTask,
+    streamed_task: StreamedTask,
 }
 
 impl Narrator {
     /// Takes an update in and says what is to be told of it.
     pub fn take(&mut self, update: &Update) -> Told {
-        match self.retold.take(update) {
+        match self.streamed_task.take(update) {
             TaskChange::None => Told::Nothing,
             TaskChange::Task => {
-                let is_news = self.retold.task().is_some_and(|task| task.state() != TaskState::Submitted);
+                let is_news = self.streamed_task.task().is_some_and(|task| task.state() != TaskState::Submitted);
                 if is_news { self.tell() } else { Told::Nothing }
             }
             TaskChange::Status => self.tell(),
@@ -29,7 +29,7 @@ impl Narrator {
             }
             TaskChange::Artifact { .. } => {
                 // A note has been told. Beside the answer that grows it would be told again, in the answer's place.
-                if let Some(task) = self.retold.task_mut().filter(|task| task.state() == TaskState::Working) {
+                if let Some(task) = self.streamed_task.task_mut().filter(|task| task.state() == TaskState::Working) {
                     task.status.message = None;
                 }
                 Told::TaskIfNothingFollows
@@ -40,11 +40,11 @@ impl Narrator {
     /// The task as it stands, once there is one.
     #[must_use]
     pub fn view(&self) -> Option<TaskView> {
-        self.retold.view()
+        self.streamed_task.view()
     }
 
     fn tell(&self) -> Told {
-        match self.retold.task() {
+        match self.streamed_task.task() {
             Some(task) if is_failure(task.state()) => Told::Failed(failed(task)),
             Some(_) => Told::Task,
             None => Told::Nothing,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::call::{Request, SendMessage};
-use crate::dialect::compat::sendable::{beginning_a_task, without_webhook};
+use crate::dialect::compat::{beginning_a_task, without_webhook};
 use crate::dialect::json::{Check, DecodeLimits, Object, Only, Raw, Text, append, read_body, read_params};
 use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall, push_segment};
 use crate::error::ProtocolError;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Request, SendMessage};
-use crate::dialect::compat::sendable::without_webhook;
+use crate::dialect::compat::without_webhook;
 use crate::dialect::json::{Check, DecodeLimits, Obj, Text, read_params, unknown_method};
 use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall};
 use crate::error::ProtocolError;

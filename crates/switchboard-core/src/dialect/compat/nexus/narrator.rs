@@ -1,18 +1,18 @@
 //! A stream as NEXUS has it: the task, first as it was accepted and then after each change, until it waits or is over.
 
-use crate::dialect::compat::retold::{StreamedTask, TaskChange, Told};
+use crate::dialect::compat::streamed_task::{StreamedTask, TaskChange, Told};
 use crate::model::{TaskView, Update};
 
 /// Keeps the task that a stream is about, as far as it has come.
 #[derive(Default)]
 pub struct Narrator {
-    retold: StreamedTask,
+    streamed_task: StreamedTask,
 }
 
 impl Narrator {
     /// Takes an update in and says what is to be told of it.
     pub fn take(&mut self, update: &Update) -> Told {
-        match self.retold.take(update) {
+        match self.streamed_task.take(update) {
             TaskChange::None | TaskChange::Artifact { is_too_much: true, .. } => Told::Nothing,
             TaskChange::Task | TaskChange::Status => Told::Task,
             TaskChange::Artifact { .. } => Told::TaskIfNothingFollows,
@@ -22,7 +22,7 @@ impl Narrator {
     /// The task as it stands, once there is one.
     #[must_use]
     pub fn view(&self) -> Option<TaskView> {
-        self.retold.view()
+        self.streamed_task.view()
     }
 }
 

@@ -4,7 +4,7 @@
 use serde_json::value::RawValue;
 
 use crate::call::{Request, SendMessage};
-use crate::dialect::compat::sendable::{beginning_a_task, without_webhook};
+use crate::dialect::compat::{beginning_a_task, without_webhook};
 use crate::dialect::json::{Check, DecodeLimits, List, Members, Object};
 use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall};
 use crate::error::ProtocolError;

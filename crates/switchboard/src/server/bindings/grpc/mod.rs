@@ -165,9 +165,9 @@ impl Binding for Grpc {
         Ok(status::success(GrpcBody::whole(message)))
     }
 
-    /// Messages of gRPC carry no number of their own, so the head of the answer has that of the first one, and from there a client
-    /// counts. The first update is at hand at once, unless the agent may yet answer with a message; a stream that is resumed may
-    /// have none for long, and whoever resumes knows the number already.
+    /// Messages of gRPC carry no number of their own, so the head of the answer has that of the first one, and from
+    /// there a client counts. The first update is at hand at once, unless the agent may yet answer with a message; a
+    /// stream that is resumed may have none for long, and its client knows the number already.
     async fn stream(
         &mut self,
         shared: &Shared,
@@ -208,8 +208,8 @@ impl Binding for Grpc {
     }
 }
 
-/// Waits at most until the caller's own deadline; none if it passed. What is waited for stays where it is: it would be
-/// copied on its way into here and again into the clock's hands.
+/// Waits at most until the caller's own deadline; none if it passed. The future is taken by reference: by value it
+/// would be copied into this function and again into the timeout.
 async fn before<T>(deadline: Option<Instant>, waiting: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     match deadline {
         Some(deadline) => timeout_at(deadline, waiting).await.ok(),

@@ -10,14 +10,14 @@ use super::stream::GrpcBody;
 use crate::server::edge::header_names::grpc::{ACCEPT_ENCODING, MESSAGE, STATUS, STATUS_DETAILS};
 use crate::server::edge::respond::ReplyBody;
 
-/// The end of a call.
+/// The status that ends a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GrpcStatus {
     code: u8,
     message: String,
     /// In base64; empty for none.
     details: String,
-    /// Whether the caller is asked who it is.
+    /// Whether the answer asks the caller to authenticate (`www-authenticate`).
     challenges: bool,
 }
 

@@ -1,5 +1,5 @@
-//! New tokens: a look at their file now and then, and another read when it has changed. Nothing here blocks a thread that
-//! serves.
+//! Renews the tokens: checks their file at an interval and reads it again when it has changed. Nothing here blocks a
+//! thread that serves requests.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tokio::io::AsyncReadExt;
 use super::{TokenList, Tokens, TokensError, parse};
 use crate::server::file_version::FileVersion;
 
-/// A larger file is none of tokens.
+/// A larger file cannot be a list of tokens.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 pub(super) struct TokensFile {
@@ -89,8 +89,8 @@ fn read(bytes: io::Result<Vec<u8>>) -> Result<TokenList, TokensError> {
     Ok(list)
 }
 
-/// Looks for a new file for as long as it is let, and tells the log what came of it.
-pub(crate) async fn keep_fresh(tokens: Tokens, every: Duration) {
+/// Looks for a new file until it is dropped, and logs the outcome.
+pub(crate) async fn reload_on_change(tokens: Tokens, every: Duration) {
     let Some(file) = &tokens.0.file else { return };
     loop {
         tokio::time::sleep(every).await;

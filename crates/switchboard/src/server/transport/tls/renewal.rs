@@ -1,5 +1,5 @@
-//! New certificates: a look at the files now and then, and another read when they have changed. Nothing here blocks a
-//! thread that serves.
+//! Renews the certificate: checks the files at an interval and reads them again when they have changed. Nothing here
+//! blocks a thread that serves requests.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::pair::{FILE_BYTES_MAX, Labels, pair};
 use super::{Tls, TlsError};
 use crate::server::file_version::FileVersion;
 
-/// The certificate and the key as they were when they were last read.
+/// The versions of the certificate and the key files that were last read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PairVersion([FileVersion; 2]);
 
@@ -41,8 +41,8 @@ async fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Looks for new files for as long as it is let, and says in the log what came of them.
-pub(crate) async fn keep_fresh(tls: Tls, every: Duration) {
+/// Looks for new files until it is dropped, and logs the outcome.
+pub(crate) async fn reload_on_change(tls: Tls, every: Duration) {
     let Some(files) = &tls.0.files else { return };
     loop {
         tokio::time::sleep(every).await;

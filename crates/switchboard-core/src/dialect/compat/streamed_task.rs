@@ -18,7 +18,7 @@ pub enum Told {
 }
 
 /// Each event holds all that was written so far; beyond this the pieces of a large artifact are told once, at its end.
-const RETOLD_BYTES_MAX: usize = 256 << 10;
+const REPEATED_BYTES_MAX: usize = 256 << 10;
 
 /// The task that a stream is about, as far as it has come.
 #[derive(Default)]
@@ -64,7 +64,7 @@ impl StreamedTask {
                     task.status.state = TaskState::Working;
                 }
                 let is_whole = update.last_chunk && !update.append;
-                TaskChange::Artifact { is_whole, is_too_much: self.bytes > RETOLD_BYTES_MAX }
+                TaskChange::Artifact { is_whole, is_too_much: self.bytes > REPEATED_BYTES_MAX }
             }
             (Update::Status(_) | Update::Artifact(_), None) | (Update::Message(_), _) => TaskChange::None,
         }
