@@ -181,6 +181,7 @@ pub(super) const WORDS: &[(Scope, &str, &str)] = &[
     (Code, "todo!(", "a panic is no plan; answer with an error or leave the case out of the type"),
     (Code, "unimplemented!(", "a panic is no plan; answer with an error or leave the case out of the type"),
     (Code, "dbg!(", "what is worth seeing twice is worth a log line"),
+    (Code, "task_local!", "the caller is an argument: a task-local is lost where a task is spawned"),
     (Comment, "FIXME", "a known fault is fixed or written down as an issue"),
 ];
 
@@ -205,7 +206,43 @@ pub(super) const ONLY_HERE: &[(&str, &str, &[&str], &str)] = &[
         &["crates/switchboard-stores/src/sqlite/commit.rs"],
         "a store appends what it is given by a commit, and nothing of its own",
     ),
+    (
+        "crates/switchboard-core/src/model",
+        "serde::",
+        &["crates/switchboard-core/src/model/json.rs", "crates/switchboard-core/src/model/part.rs"],
+        "model types are not wire types; only free-form JSON is read and written by serde",
+    ),
+    (
+        "crates/switchboard-core/src/lifecycle",
+        "serde::",
+        &[],
+        "events and heads have no spelling; the stored form is defined in `record/` of the stores",
+    ),
+    (
+        "crates/switchboard/src/server",
+        "A2A_VERSION",
+        &["crates/switchboard/src/server/edge/dialect.rs", "crates/switchboard/src/server/edge/header_names.rs"],
+        "the version of a request is decided once; other code is told the outcome",
+    ),
+    (
+        "crates/switchboard/src/server",
+        "detect::dialect",
+        &["crates/switchboard/src/server/edge/dialect.rs"],
+        "the version of a request is decided once; other code is told the outcome",
+    ),
+    ("crates/switchboard-engine/src", "unbounded_channel(", &[], UNBOUNDED),
+    ("crates/switchboard-stores/src", "unbounded_channel(", &[], UNBOUNDED),
+    ("crates/switchboard-cli/src", "unbounded_channel(", &[], UNBOUNDED),
+    (
+        "crates/switchboard/src",
+        "unbounded_channel(",
+        // The receiver of the tests of webhooks.
+        &["crates/switchboard/src/outbound/tests/receiver.rs"],
+        UNBOUNDED,
+    ),
 ];
+
+const UNBOUNDED: &str = "every queue has a length, so that a slow reader cannot fill the memory";
 
 /// Beginnings of paths that exist on one machine only.
 pub(super) const MACHINE_PATHS: &[&str] = &["/home/", "/Users/", "/root/", "/work/", "C:\\Users\\"];

@@ -248,7 +248,7 @@ mod texts {
     }
 
     #[test]
-    fn a_second_writer_is_found() {
+    fn code_outside_of_the_files_it_belongs_to_is_found() {
         for (folder, code, only, _) in rules::ONLY_HERE {
             let text = format!("//! Head.\nfn f() {{ self.{code}); }}\n");
             let other = format!("{folder}/other/a.rs");
