@@ -73,7 +73,7 @@ pub(crate) fn check_build(config: &Config, environment: &Environment) -> Result<
     let mut closed = config.clone();
     closed.server.outbound_allow.value.clear();
     build(closed).map_err(|error| ConfigError::new(error.to_string()))?;
-    // Only the addresses for webhooks were added since, so they are to blame.
+    // Only the addresses for webhooks were added since, so the error is about them.
     build(config.clone()).map_err(|error| config.server.outbound_allow.from.error(error))
 }
 

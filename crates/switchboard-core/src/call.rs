@@ -31,7 +31,8 @@ pub trait Endpoint: Send + Sync {
     fn card(&self) -> Arc<AgentCard>;
 }
 
-/// Whose tasks a call may see. Both come from a verified credential, never from a body.
+/// The owner of tasks: a call sees only those of its owner. Both parts come from a verified credential, never from a
+/// body.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Owner {
     /// The tenant the credential belongs to; empty on a server without tenants.

@@ -11,8 +11,8 @@
 //!
 //! [`nearest`] finds what a mistyped name was meant to be.
 //!
-//! Nothing in this crate does I/O, reads a clock, rolls dice or spawns. Time, ids and randomness are arguments.
-//! No semver promise is made here: use the `switchboard` crate.
+//! Nothing in this crate does I/O, reads a clock, draws random numbers or spawns. Time, ids and randomness are
+//! arguments. No semver promise is made here: use the `switchboard` crate.
 
 pub mod call;
 pub mod dialect;

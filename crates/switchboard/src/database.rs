@@ -1,4 +1,4 @@
-//! Looking after the file of a durable server: copy it while it is in use, check it, give space back, delete it.
+//! Maintenance of the database file of a durable server: copy it while it is in use, check it, compact it, delete it.
 //!
 //! This is what `switchboard db` does, for programs that bring their own server. The path is the one given to
 //! [`Serve::durable`](crate::Serve::durable) or [`ServerBuilder::sqlite`](crate::ServerBuilder::sqlite).

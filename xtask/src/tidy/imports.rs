@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::paths::{self, Named};
+use super::paths::{self, NamedItem};
 use super::rules::{Law, Wall};
 use super::tree::{File, Tree};
 use super::{Findings, Location};
 
 pub(super) fn check(walls: &[Wall], tree: &Tree) -> Findings {
     let mut findings = Findings::default();
-    let sources: Vec<(&File, Vec<Named>)> =
+    let sources: Vec<(&File, Vec<NamedItem>)> =
         tree.files.iter().filter(|file| file.is_rust()).map(|file| (file, paths::named_by(file))).collect();
     for wall in walls {
         for module in wall.modules {
@@ -34,7 +34,7 @@ pub(super) fn check(walls: &[Wall], tree: &Tree) -> Findings {
 }
 
 /// What is wrong with `file`, in `module`, naming `it`.
-fn breach(law: &Law, module: &str, file: &File, it: &Named, tree: &Tree) -> Option<String> {
+fn breach(law: &Law, module: &str, file: &File, it: &NamedItem, tree: &Tree) -> Option<String> {
     match law {
         Law::Never(modules) => {
             modules.iter().any(|module| it.is_within(module)).then(|| format!("imports {}", it.text()))
@@ -54,7 +54,7 @@ fn breach(law: &Law, module: &str, file: &File, it: &Named, tree: &Tree) -> Opti
 }
 
 /// `file` lies in one of the named modules inside `module`, and `it` lies in another.
-fn neighbour(names: &BTreeSet<&str>, module: &str, file: &File, it: &Named) -> Option<String> {
+fn neighbour(names: &BTreeSet<&str>, module: &str, file: &File, it: &NamedItem) -> Option<String> {
     let own = names.iter().find(|name| file.is_in(&format!("{module}/{name}")))?;
     let depth = paths::module_of(&format!("{module}/mod.rs")).len();
     let within = it.is_within(&paths::module_of(&format!("{module}/mod.rs")).join("::"));

@@ -140,7 +140,7 @@ pub(super) const WALLS: &[Wall] = &[
     },
 ];
 
-/// The files that may lift a ban of `clippy.toml` (clock, dice, spawning, leaving) by naming
+/// The files that may lift a ban of `clippy.toml` (clock, randomness, spawning, exiting) by naming
 /// `clippy::disallowed_methods`, and what each needs it for. Test files are free.
 pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/switchboard-engine/src/supervisor.rs", "the one place that starts tasks"),
@@ -161,7 +161,7 @@ pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
     ("xtask/src/clients/program.rs", "how long a client took, for people to read"),
 ];
 
-/// A Rust file longer than this holds two subjects.
+/// The longest Rust file. A longer one holds two subjects.
 pub(super) const RUST_LINES_MAX: usize = 900;
 
 /// The page must be short enough to be read in one sitting, glossary included.
@@ -263,7 +263,7 @@ pub(super) const DECISIONS_INDEX: &str = "docs/decisions/README.md";
 /// The platform the dependency rules are judged for, so that they say the same on every machine.
 pub(super) const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
-/// Everything `switchboard-core` needs, build scripts and macros included: no runtime, no clock, no dice, no I/O.
+/// Everything `switchboard-core` needs, build scripts and macros included: no runtime, no clock, no randomness, no I/O.
 pub(super) const CORE_TREE: &[(&str, &str)] = &[
     ("anyhow", "of prost-derive"),
     ("base64", "bytes in JSON"),

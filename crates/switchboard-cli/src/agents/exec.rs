@@ -83,7 +83,8 @@ impl Agent for Exec {
     }
 
     fn traits(&self) -> Traits {
-        // The agent ends a late command itself, politely; the engine's end is for when that does not work.
+        // The agent ends a late command itself, with SIGTERM first; the engine's own limit is for the case that this
+        // fails.
         let wind_down = TERM_GRACE + REAP_MAX + Duration::from_secs(1);
         let traits = Traits::default().with_recovery(self.recovery.clone()).with_run_max(self.run_max);
         let traits = traits.with_wind_down(wind_down).with_runs_max(self.processes_max);

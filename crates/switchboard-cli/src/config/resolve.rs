@@ -77,7 +77,7 @@ impl ServerSettings {
     }
 }
 
-/// Who may call is decided on purpose: a server for clients on other machines has tokens, or says that it needs none.
+/// A server that other machines can reach must have tokens, or a setting that says that it needs none.
 fn check_access(server: &ServerSettings, has_tokens: bool, environment: &Environment, errors: &mut Errors) {
     if environment.is_set("A2A_SECRET") {
         errors.add(Origin::Variable("A2A_SECRET").error(

@@ -11,10 +11,10 @@ use crate::cli::{DataArgs, DbCommand};
 use crate::config::{DATABASE_NAME, Environment, ServerSettings, Storage, gather};
 use crate::failure::Failure;
 
-/// Does what was asked, and gives back what to say about it.
+/// Runs the command and returns the text to print.
 ///
 /// # Errors
-/// When there is nothing to do it with, or it did not go well.
+/// When there is no database, or the command failed.
 pub(crate) fn run(command: &DbCommand, environment: &Environment, folder: &Path) -> Result<String, Failure> {
     let database = |of| database(of, environment, folder);
     match command {
@@ -89,7 +89,7 @@ fn list(files: &[PathBuf]) -> String {
     lines.join("\n")
 }
 
-/// What cannot be done while a server runs says so.
+/// The failure of a command that needs the database for itself, with advice if a server uses it.
 fn in_use_failure(error: FileError) -> Failure {
     match &error {
         FileError::InUse { .. } => Failure::Runtime(format!("{error}; stop the server first")),

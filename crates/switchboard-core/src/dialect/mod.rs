@@ -114,7 +114,7 @@ impl Dialect {
 
     /// Reads the body of a refusal, which came with the status `http` if it came over plain HTTP. None if it is none.
     #[must_use]
-    pub fn read_error(self, body: &[u8], http: Option<u16>) -> Option<wire::ReadError> {
+    pub fn read_error(self, body: &[u8], http: Option<u16>) -> Option<wire::ReceivedError> {
         (self.row().forms.read_error)(body, http)
     }
 

@@ -7,7 +7,7 @@ use crate::model::{AgentCard, Dialect, Message, PushBody, Rules, TaskView, Updat
 
 use super::json::DecodeLimits;
 use super::outgoing::{OutgoingCall, WrittenCall};
-use super::wire::ReadError;
+use super::wire::ReceivedError;
 use super::{codes, vocabulary};
 
 /// All that is particular to one dialect.
@@ -66,7 +66,7 @@ pub struct Forms {
     pub read_update: fn(&[u8], &DecodeLimits) -> Result<Update, ProtocolError>,
     /// Reads the body of a refusal: a whole JSON-RPC response, or the body of HTTP that came with this status. None if it is no
     /// refusal.
-    pub read_error: fn(&[u8], Option<u16>) -> Option<ReadError>,
+    pub read_error: fn(&[u8], Option<u16>) -> Option<ReceivedError>,
     /// Reads an agent card.
     pub read_card: fn(&[u8], &DecodeLimits) -> Result<AgentCard, ProtocolError>,
 }

@@ -26,13 +26,13 @@ use crate::agent::AgentBuilder;
 use crate::outbound::SigningSecrets;
 
 /// What a server serves under one name.
-pub(crate) enum Served {
+pub(crate) enum ServedItem {
     /// Run by the server's own engine.
     Agent(Box<AgentBuilder>),
     Endpoint(String, Arc<dyn Endpoint>),
 }
 
-impl Served {
+impl ServedItem {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Agent(agent) => agent.slug_name(),
@@ -43,7 +43,7 @@ impl Served {
 
 /// Puts a [`Server`](crate::Server) together.
 pub struct ServerBuilder {
-    pub(super) served: Vec<Served>,
+    pub(super) served: Vec<ServedItem>,
     pub(super) store: StoreChoice,
     pub(super) public_url: Option<String>,
     pub(super) tokens: Option<Tokens>,
@@ -115,7 +115,7 @@ impl ServerBuilder {
     /// Adds an agent, served under `/agents/{slug}`. The first one is the default and also served at the root.
     #[must_use]
     pub fn agent(mut self, agent: AgentBuilder) -> Self {
-        self.served.push(Served::Agent(Box::new(agent)));
+        self.served.push(ServedItem::Agent(Box::new(agent)));
         self
     }
 
@@ -163,7 +163,7 @@ impl ServerBuilder {
     /// ```
     #[must_use]
     pub fn mount(mut self, name: impl Into<String>, endpoint: Arc<dyn Endpoint>) -> Self {
-        self.served.push(Served::Endpoint(name.into(), endpoint));
+        self.served.push(ServedItem::Endpoint(name.into(), endpoint));
         self
     }
 
@@ -363,7 +363,7 @@ impl ServerBuilder {
 
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let agents: Vec<&str> = self.served.iter().map(Served::name).collect();
+        let agents: Vec<&str> = self.served.iter().map(ServedItem::name).collect();
         f.debug_struct("ServerBuilder")
             .field("agents", &agents)
             .field("public_url", &self.public_url)

@@ -76,7 +76,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Without an engine, a host looks after connections and keeps no tasks.
+    /// Without an engine, a host supervises connections and keeps no tasks.
     pub(crate) fn new(engine: Option<Engine>) -> Self {
         let supervisor = engine.as_ref().map_or_else(Supervisor::new, |engine| engine.supervisor().clone());
         Self { engine, supervisor, is_started: Arc::default() }

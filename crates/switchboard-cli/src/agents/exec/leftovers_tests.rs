@@ -1,4 +1,4 @@
-//! Who is cleared away, and who is left alone.
+//! Which processes are killed at start, and which are left alone.
 
 use std::process::{Child, Command};
 

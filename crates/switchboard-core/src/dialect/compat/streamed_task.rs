@@ -12,12 +12,13 @@ pub enum Told {
     Nothing,
     /// The task as it stands.
     Task,
-    /// The same, but only an artifact has grown: if more is at hand, what comes next says this as well.
+    /// The same, but only an artifact has grown: if another update is available already, its event includes this one.
     TaskIfNothingFollows,
     Failed(ProtocolError),
 }
 
-/// Each event holds all that was written so far; beyond this the pieces of a large artifact are told once, at its end.
+/// Each event holds everything that was written so far. Above this size, the pieces of an artifact are not repeated
+/// with every event but sent once, at its end.
 const REPEATED_BYTES_MAX: usize = 256 << 10;
 
 /// The task that a stream is about, as far as it has come.
@@ -28,7 +29,7 @@ pub(super) struct StreamedTask {
     bytes: usize,
 }
 
-/// What an update has brought.
+/// What an update changed.
 pub(super) enum TaskChange {
     /// Nothing that belongs to a task.
     None,
@@ -39,13 +40,13 @@ pub(super) enum TaskChange {
     Artifact {
         /// It was written in one piece: nothing more of it follows.
         is_whole: bool,
-        /// There is so much by now that it is not told again with every piece.
+        /// The artifact is too large to be repeated with every piece.
         is_too_much: bool,
     },
 }
 
 impl StreamedTask {
-    /// Takes an update in.
+    /// Applies an update.
     pub(super) fn take(&mut self, update: &Update) -> TaskChange {
         match (update, &mut self.task) {
             (Update::Task(view), task) => {
@@ -74,7 +75,7 @@ impl StreamedTask {
         self.task.as_ref()
     }
 
-    /// The task, to be told otherwise than it is.
+    /// The task, for a dialect that changes it before it is sent.
     pub(super) fn task_mut(&mut self) -> Option<&mut Task> {
         self.task.as_mut().map(Arc::make_mut)
     }

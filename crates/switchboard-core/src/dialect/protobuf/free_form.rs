@@ -81,7 +81,7 @@ const LIST: u32 = 6;
 
 /// Why the bytes are no acceptable JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum FreeFormFault {
     TooDeep,
     NotUtf8,
     NotFinite,
@@ -89,7 +89,7 @@ pub(super) enum Fault {
     Broken,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for FreeFormFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TooDeep => "nested too deep",
@@ -102,21 +102,21 @@ impl fmt::Display for Fault {
 }
 
 /// Reads a `Struct`.
-pub(super) fn read_object(Verbatim(wire): &Verbatim, limits: JsonLimits) -> Result<Json, Fault> {
+pub(super) fn read_object(Verbatim(wire): &Verbatim, limits: JsonLimits) -> Result<Json, FreeFormFault> {
     let mut out = Vec::with_capacity(wire.len());
     read_struct(wire, limits.depth_max, &mut out)?;
     into_json(out)
 }
 
 /// Reads a `Value`.
-pub(super) fn read_any(Verbatim(wire): &Verbatim, limits: JsonLimits) -> Result<Json, Fault> {
+pub(super) fn read_any(Verbatim(wire): &Verbatim, limits: JsonLimits) -> Result<Json, FreeFormFault> {
     let mut out = Vec::with_capacity(wire.len());
     read_value(wire, limits.depth_max, &mut out)?;
     into_json(out)
 }
 
-fn into_json(out: Vec<u8>) -> Result<Json, Fault> {
-    String::from_utf8(out).map(Json::from_trusted).map_err(|_| Fault::NotUtf8)
+fn into_json(out: Vec<u8>) -> Result<Json, FreeFormFault> {
+    String::from_utf8(out).map(Json::from_trusted).map_err(|_| FreeFormFault::NotUtf8)
 }
 
 /// One field on the wire.
@@ -127,27 +127,28 @@ enum Field<'a> {
 }
 
 /// Takes the next field off; none at the end.
-fn next<'a>(rest: &mut &'a [u8]) -> Result<Option<(u32, Field<'a>)>, Fault> {
+fn next<'a>(rest: &mut &'a [u8]) -> Result<Option<(u32, Field<'a>)>, FreeFormFault> {
     if !rest.has_remaining() {
         return Ok(None);
     }
-    let (tag, wire_type) = decode_key(rest).map_err(|_| Fault::Broken)?;
+    let (tag, wire_type) = decode_key(rest).map_err(|_| FreeFormFault::Broken)?;
     let field = match wire_type {
-        WireType::Varint => Field::Varint(decode_varint(rest).map_err(|_| Fault::Broken)?),
-        WireType::SixtyFourBit => Field::Double(rest.try_get_f64_le().map_err(|_| Fault::Broken)?),
+        WireType::Varint => Field::Varint(decode_varint(rest).map_err(|_| FreeFormFault::Broken)?),
+        WireType::SixtyFourBit => Field::Double(rest.try_get_f64_le().map_err(|_| FreeFormFault::Broken)?),
         WireType::LengthDelimited => {
             let length = decode_varint(rest).ok().and_then(|length| usize::try_from(length).ok());
-            let (content, after) = length.and_then(|length| rest.split_at_checked(length)).ok_or(Fault::Broken)?;
+            let (content, after) =
+                length.and_then(|length| rest.split_at_checked(length)).ok_or(FreeFormFault::Broken)?;
             *rest = after;
             Field::Bytes(content)
         }
-        WireType::ThirtyTwoBit | WireType::StartGroup | WireType::EndGroup => return Err(Fault::Broken),
+        WireType::ThirtyTwoBit | WireType::StartGroup | WireType::EndGroup => return Err(FreeFormFault::Broken),
     };
     Ok(Some((tag, field)))
 }
 
-fn read_struct(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
-    let depth_left = depth_left.checked_sub(1).ok_or(Fault::TooDeep)?;
+fn read_struct(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<(), FreeFormFault> {
+    let depth_left = depth_left.checked_sub(1).ok_or(FreeFormFault::TooDeep)?;
     // A key that comes again replaces what it had.
     let mut members = BTreeMap::new();
     while let Some((tag, field)) = next(&mut wire)? {
@@ -160,7 +161,7 @@ fn read_struct(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<
                 _ => {}
             }
         }
-        members.insert(std::str::from_utf8(key).map_err(|_| Fault::NotUtf8)?, value);
+        members.insert(std::str::from_utf8(key).map_err(|_| FreeFormFault::NotUtf8)?, value);
     }
     out.push(b'{');
     for (i, (key, value)) in members.into_iter().enumerate() {
@@ -175,7 +176,7 @@ fn read_struct(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-fn read_value(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+fn read_value(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<(), FreeFormFault> {
     // Of several kinds the last one counts, as for every oneof.
     let mut kind = None;
     while let Some((tag, field)) = next(&mut wire)? {
@@ -187,21 +188,21 @@ fn read_value(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<(
         Some((NULL, Field::Varint(_))) => out.extend_from_slice(b"null"),
         Some((NUMBER, Field::Double(number))) => write_number(number, out)?,
         Some((STRING, Field::Bytes(text))) => {
-            write_str(out, std::str::from_utf8(text).map_err(|_| Fault::NotUtf8)?);
+            write_str(out, std::str::from_utf8(text).map_err(|_| FreeFormFault::NotUtf8)?);
         }
         Some((BOOL, Field::Varint(is_true))) => {
             out.extend_from_slice(if is_true != 0 { b"true" } else { b"false" });
         }
         Some((STRUCT, Field::Bytes(inner))) => read_struct(inner, depth_left, out)?,
         Some((LIST, Field::Bytes(inner))) => read_list(inner, depth_left, out)?,
-        Some(_) => return Err(Fault::Broken),
-        None => return Err(Fault::NoKind),
+        Some(_) => return Err(FreeFormFault::Broken),
+        None => return Err(FreeFormFault::NoKind),
     }
     Ok(())
 }
 
-fn read_list(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
-    let depth_left = depth_left.checked_sub(1).ok_or(Fault::TooDeep)?;
+fn read_list(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<(), FreeFormFault> {
+    let depth_left = depth_left.checked_sub(1).ok_or(FreeFormFault::TooDeep)?;
     let mut is_first = true;
     out.push(b'[');
     while let Some((tag, field)) = next(&mut wire)? {
@@ -218,16 +219,16 @@ fn read_list(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<()
 
 /// Whole numbers that a double holds exactly are written without a fraction: most of them were counted, not measured.
 #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and in range")]
-fn write_number(number: f64, out: &mut Vec<u8>) -> Result<(), Fault> {
+fn write_number(number: f64, out: &mut Vec<u8>) -> Result<(), FreeFormFault> {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     if !number.is_finite() {
-        return Err(Fault::NotFinite);
+        return Err(FreeFormFault::NotFinite);
     }
     if number.fract() == 0.0 && number.abs() <= EXACT_MAX && !(number == 0.0 && number.is_sign_negative()) {
         write_i64(out, number as i64);
         return Ok(());
     }
-    serde_json::to_writer(out, &number).map_err(|_| Fault::NotFinite)
+    serde_json::to_writer(out, &number).map_err(|_| FreeFormFault::NotFinite)
 }
 
 /// Writes an object as a `Struct`; what is no object is an empty one.

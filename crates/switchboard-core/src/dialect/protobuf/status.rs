@@ -9,7 +9,7 @@ use prost_types::{Any, Duration};
 
 use crate::dialect::codes::{self, DOMAIN};
 use crate::dialect::json::{decode_base64, excerpt};
-use crate::dialect::wire::ReadError;
+use crate::dialect::wire::ReceivedError;
 use crate::error::{ProtocolError, Violation};
 use crate::model::TaskState;
 
@@ -67,8 +67,8 @@ fn packed(name: &str, message: &impl Message) -> Any {
 
 /// Reads a refusal. Where its details name no reason, its code is the reason.
 #[must_use]
-pub fn read_error(status: &Status) -> ReadError {
-    let mut read = ReadError { message: status.message.clone(), ..ReadError::default() };
+pub fn read_error(status: &Status) -> ReceivedError {
+    let mut read = ReceivedError { message: status.message.clone(), ..ReceivedError::default() };
     let details = decode_base64(&status.details).and_then(|bytes| rpc::Status::decode(bytes.as_slice()).ok());
     for Any { type_url, value } in details.map(|status| status.details).unwrap_or_default() {
         read_detail(&type_url, &value, &mut read);
@@ -79,7 +79,7 @@ pub fn read_error(status: &Status) -> ReadError {
     read
 }
 
-fn read_detail(type_url: &str, value: &[u8], read: &mut ReadError) {
+fn read_detail(type_url: &str, value: &[u8], read: &mut ReceivedError) {
     match type_url.strip_prefix(TYPE_URL) {
         Some("ErrorInfo") => {
             let Ok(info) = rpc::ErrorInfo::decode(value) else { return };

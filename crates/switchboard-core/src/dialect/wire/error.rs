@@ -192,7 +192,7 @@ fn details<'a>(
 
 /// A refusal as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReadError {
+pub struct ReceivedError {
     /// The code of JSON-RPC. Zero if there was none, which over HTTP is the rule.
     pub code: i64,
     /// What is written for people. It may be empty.
@@ -210,7 +210,7 @@ pub struct ReadError {
 /// Reads the body of a refusal: a JSON-RPC response with an error, the body of an HTTP error of either version, or the bare
 /// error object. None if it is none of these.
 #[must_use]
-pub fn read_error(body: &[u8]) -> Option<ReadError> {
+pub fn read_error(body: &[u8]) -> Option<ReceivedError> {
     let text = std::str::from_utf8(body).ok()?;
     let Obj(outer) = serde_json::from_str::<Obj<ErrorBody<'_>>>(text).ok()?;
     let error = match outer.error {
@@ -221,10 +221,10 @@ pub fn read_error(body: &[u8]) -> Option<ReadError> {
         return None;
     }
     let is_http = error.details.is_some() || error.status.is_some();
-    let mut read = ReadError {
+    let mut read = ReceivedError {
         code: error.code.filter(|_| !is_http).unwrap_or_default(),
         message: error.message.map(String::from).unwrap_or_default(),
-        ..ReadError::default()
+        ..ReceivedError::default()
     };
     match error.details.or(error.data) {
         Some(Data::Details(details)) => details.into_iter().for_each(|Obj(detail)| read.take(detail)),
@@ -246,7 +246,7 @@ fn read_violations(violations: List<Obj<FieldViolation<'_>>>) -> Vec<Violation> 
     violations.items.into_iter().map(|Obj(violation)| violation.read()).collect()
 }
 
-impl ReadError {
+impl ReceivedError {
     fn take(&mut self, detail: Detail<'_>) {
         match detail.kind.as_ref().map(|kind| &*kind.0) {
             Some(ERROR_INFO) => {

@@ -121,7 +121,7 @@ pub static V0_3_REST: Spelling = Spelling {
         "TASK_STATE_WORKING",
         "TASK_STATE_COMPLETED",
         "TASK_STATE_FAILED",
-        // With two L, which 1.0 has mended.
+        // With two L; 1.0 has one.
         "TASK_STATE_CANCELLED",
         "TASK_STATE_INPUT_REQUIRED",
         "TASK_STATE_REJECTED",

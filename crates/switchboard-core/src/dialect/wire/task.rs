@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::dialect::json::{Check, List, NameOrNumber, Obj, Raw, Text, Time};
 use crate::model::{self, ArtifactView, Dialect, TaskState, TaskView, Timestamp};
 
-use super::items::{Items, Of};
+use super::items::{FromModel, Items};
 use super::message::{Message, texts_of};
 use super::part::{Parts, read_parts};
 use super::spelling::Spelling;
@@ -252,7 +252,7 @@ impl<'a> Status<'a> {
     }
 }
 
-impl<'a> Of<'a, Arc<model::Artifact>> for Obj<Artifact<'a>> {
+impl<'a> FromModel<'a, Arc<model::Artifact>> for Obj<Artifact<'a>> {
     #[inline]
     fn of(artifact: &'a Arc<model::Artifact>, spelling: &'a Spelling) -> Self {
         Obj(Artifact::of(artifact, spelling))

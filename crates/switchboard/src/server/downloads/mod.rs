@@ -19,7 +19,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{ArtifactId, TaskId, TaskView};
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 
-use self::ranges::{Wanted, wanted};
+use self::ranges::{RangeOutcome, wanted};
 use crate::server::edge::authenticate::Identity;
 use crate::server::edge::paths::ArtifactPath;
 use crate::server::edge::percent::encode;
@@ -100,12 +100,12 @@ struct DownloadRequest {
 }
 
 /// What there is to send.
-enum Found {
+enum DownloadSource {
     Stored(StoredArtifact),
     Written(WrittenUpdate),
 }
 
-impl Found {
+impl DownloadSource {
     fn bytes(&self) -> u64 {
         match self {
             Self::Stored(stored) => stored.bytes(),
@@ -169,10 +169,10 @@ impl DownloadRequest {
         })
     }
 
-    async fn find(&self, downloads: &Arc<dyn Downloads>, owner: &Owner) -> Result<Found, ProtocolError> {
+    async fn find(&self, downloads: &Arc<dyn Downloads>, owner: &Owner) -> Result<DownloadSource, ProtocolError> {
         match self.update {
-            None => downloads.artifact(owner, &self.wanted).await.map(Found::Stored),
-            Some(seq) => downloads.update(owner, &self.wanted, seq).await.map(Found::Written),
+            None => downloads.artifact(owner, &self.wanted).await.map(DownloadSource::Stored),
+            Some(seq) => downloads.update(owner, &self.wanted, seq).await.map(DownloadSource::Written),
         }
     }
 }
@@ -182,15 +182,15 @@ fn answer(
     downloads: &Arc<dyn Downloads>,
     head: &Head<'_>,
     head_only: bool,
-    found: &Found,
+    found: &DownloadSource,
 ) -> Response<ReplyBody> {
     let (bytes, etag) = (found.bytes(), found.etag());
     let (status, range) = match wanted(head.headers, &etag, bytes, !head_only) {
-        Wanted::Whole => (StatusCode::OK, Some(0..bytes)),
-        Wanted::Part(range) => (StatusCode::PARTIAL_CONTENT, Some(range)),
-        Wanted::NotModified => (StatusCode::NOT_MODIFIED, None),
-        Wanted::ConditionFailed => (StatusCode::PRECONDITION_FAILED, None),
-        Wanted::Unsatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, None),
+        RangeOutcome::Whole => (StatusCode::OK, Some(0..bytes)),
+        RangeOutcome::Part(range) => (StatusCode::PARTIAL_CONTENT, Some(range)),
+        RangeOutcome::NotModified => (StatusCode::NOT_MODIFIED, None),
+        RangeOutcome::ConditionFailed => (StatusCode::PRECONDITION_FAILED, None),
+        RangeOutcome::Unsatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, None),
     };
     let mut response = Response::new(ReplyBody::Empty);
     *response.status_mut() = status;

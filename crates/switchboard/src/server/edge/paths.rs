@@ -84,7 +84,7 @@ pub(crate) enum AgentPath {
     /// A path of a compat dialect.
     Compat {
         dialect: Dialect,
-        /// Whether it is on the mount that is the dialect's alone, where a version counts for nothing.
+        /// Whether the path is on the mount of the dialect, where a version in the request is ignored.
         is_own: bool,
         place: CompatPlace,
     },

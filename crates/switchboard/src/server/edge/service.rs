@@ -221,7 +221,7 @@ where
     }
 }
 
-/// Has what an answer logs carry the request's span, if there is one.
+/// Attaches the request's span, if there is one, to what is logged while it is answered.
 fn boxed<F>(span: Span, answer: F) -> Answering
 where
     F: Future<Output = Result<Response<ReplyBody>, Infallible>> + Send + 'static,

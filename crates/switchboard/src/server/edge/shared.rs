@@ -118,7 +118,7 @@ impl Head<'_> {
 pub(crate) struct Incoming<'a, 'h> {
     pub(crate) shared: &'h Shared,
     pub(crate) agent: &'a Mounted,
-    /// Whose path it came to.
+    /// Which dialects may use its path.
     pub(crate) mount: Mount,
     pub(crate) head: Head<'h>,
 }

@@ -41,18 +41,18 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Tls(Arc<Inner>);
+pub struct Tls(Arc<TlsState>);
 
-struct Inner {
+struct TlsState {
     config: Arc<ServerConfig>,
-    current: Arc<Current>,
+    current: Arc<CurrentPair>,
     /// None if the pair was given as text.
-    files: Option<Files>,
+    files: Option<PairFiles>,
     reloads: AtomicU64,
     reload_failures: AtomicU64,
 }
 
-struct Files {
+struct PairFiles {
     certificate: PathBuf,
     key: PathBuf,
     /// How they looked when they were last read.
@@ -62,9 +62,9 @@ struct Files {
 
 /// The pair that is shown to new connections.
 #[derive(Debug)]
-struct Current(RwLock<Arc<CertifiedKey>>);
+struct CurrentPair(RwLock<Arc<CertifiedKey>>);
 
-impl Current {
+impl CurrentPair {
     fn get(&self) -> Arc<CertifiedKey> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -74,7 +74,7 @@ impl Current {
     }
 }
 
-impl ResolvesServerCert for Current {
+impl ResolvesServerCert for CurrentPair {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.get())
     }
@@ -95,7 +95,7 @@ impl Tls {
         let certificate_pem = pair::read(certificate).map_err(|error| labels.no_certificate_file(&error))?;
         let key_pem = pair::read(key).map_err(|error| labels.no_key_file(&error))?;
         let pair = pair::pair(&certificate_pem, &key_pem, &labels)?;
-        let files = Files {
+        let files = PairFiles {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
             seen: Mutex::new(seen),
@@ -112,15 +112,15 @@ impl Tls {
         Self::new(pair::pair(certificate, key, &Labels::of_texts())?, None)
     }
 
-    fn new(pair: CertifiedKey, files: Option<Files>) -> Result<Self, TlsError> {
-        let current = Arc::new(Current(RwLock::new(Arc::new(pair))));
+    fn new(pair: CertifiedKey, files: Option<PairFiles>) -> Result<Self, TlsError> {
+        let current = Arc::new(CurrentPair(RwLock::new(Arc::new(pair))));
         let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError::about_certificate(format!("TLS could not be set up: {error}")))?
             .with_no_client_auth()
             .with_cert_resolver(current.clone());
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(TlsState {
             config: Arc::new(config),
             current,
             files,

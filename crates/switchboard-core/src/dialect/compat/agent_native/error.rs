@@ -4,7 +4,7 @@
 use crate::dialect::codes;
 use crate::dialect::compat::refusal::{self, is_about};
 use crate::dialect::json::{Object, write_i64};
-use crate::dialect::wire::ReadError;
+use crate::dialect::wire::ReceivedError;
 use crate::error::ProtocolError;
 use crate::model::TaskId;
 
@@ -69,7 +69,7 @@ fn text(error: &ProtocolError) -> String {
 
 /// Reads a refusal. The code -32001 has two meanings; the status it came with and the texts of the original tell them apart.
 #[must_use]
-pub fn read_error(body: &[u8], http: Option<u16>) -> Option<ReadError> {
+pub fn read_error(body: &[u8], http: Option<u16>) -> Option<ReceivedError> {
     let mut read = refusal::read(body)?;
     let text = read.message.clone();
     if http == Some(401) || UNAUTHENTICATED.contains(&text.as_str()) {

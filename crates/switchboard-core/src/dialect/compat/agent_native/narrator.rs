@@ -1,5 +1,5 @@
-//! A stream as agent-native tells it: a whole task at each event, and an error where the agent failed. Nothing is said
-//! before the agent says something, so a task that is done at once is one event, and nothing is said twice.
+//! The streams of agent-native: each event is a whole task, or an error if the agent failed. No event is sent before
+//! the agent has written something, so a task that is done at once is one event, and no event repeats the one before.
 
 use crate::dialect::compat::streamed_task::{StreamedTask, TaskChange, Told};
 use crate::error::ProtocolError;
@@ -14,7 +14,7 @@ pub struct Narrator {
 }
 
 impl Narrator {
-    /// Takes an update in and says what is to be told of it.
+    /// Applies an update and returns what to send for it.
     pub fn take(&mut self, update: &Update) -> Told {
         match self.streamed_task.take(update) {
             TaskChange::None => Told::Nothing,
@@ -23,12 +23,13 @@ impl Narrator {
                 if is_news { self.tell() } else { Told::Nothing }
             }
             TaskChange::Status => self.tell(),
-            // The status that follows a finished artifact tells it: in the original one message is one event.
+            // The status that follows a finished artifact sends it as well: in the original one message is one event.
             TaskChange::Artifact { is_whole: true, .. } | TaskChange::Artifact { is_too_much: true, .. } => {
                 Told::Nothing
             }
             TaskChange::Artifact { .. } => {
-                // A note has been told. Beside the answer that grows it would be told again, in the answer's place.
+                // The note was sent already. If it stayed in the status, the next event would show it in place of the
+                // growing answer.
                 if let Some(task) = self.streamed_task.task_mut().filter(|task| task.state() == TaskState::Working) {
                     task.status.message = None;
                 }
@@ -52,7 +53,7 @@ impl Narrator {
     }
 }
 
-/// Whether a task ended in what this dialect answers with an error.
+/// Whether this dialect answers a task in this state with an error.
 #[must_use]
 pub fn is_failure(state: TaskState) -> bool {
     matches!(state, TaskState::Failed | TaskState::Rejected)

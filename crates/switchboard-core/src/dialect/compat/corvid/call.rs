@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::call::{Request, SendMessage};
 use crate::dialect::compat::{beginning_a_task, without_webhook};
-use crate::dialect::json::{Check, DecodeLimits, Object, Only, Raw, Text, append, read_body, read_params};
+use crate::dialect::json::{Check, DecodeLimits, LazyMember, Object, Raw, Text, append, read_body, read_params};
 use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall, push_segment};
 use crate::error::ProtocolError;
 use crate::model::{Json, Message, Part, Role, in_words};
@@ -39,7 +39,7 @@ pub struct Sent {
 #[serde(rename_all = "camelCase")]
 struct SendBody<'a> {
     #[serde(borrow)]
-    params: Option<Only<'a, SendParams<'a>>>,
+    params: Option<LazyMember<'a, SendParams<'a>>>,
     #[serde(borrow)]
     source_agent: Option<Text<'a>>,
     #[serde(borrow)]
@@ -84,8 +84,8 @@ struct SendMetadata<'a> {
 pub fn decode_send(body: &[u8], limits: &DecodeLimits) -> Result<Sent, ProtocolError> {
     let outer: SendBody<'_> = read_body(body)?;
     let inner: SendParams<'_> = match outer.params {
-        Some(Only::Own(inner)) => inner,
-        Some(Only::Sent(params)) => read_params(params)?,
+        Some(LazyMember::Own(inner)) => inner,
+        Some(LazyMember::Sent(params)) => read_params(params)?,
         None => read_body(body)?,
     };
     let mut check = Check::new(limits);
@@ -195,7 +195,7 @@ impl Sent {
             depth: (self.depth > 1).then(|| number(self.depth)),
         };
         let source_agent = self.source_agent.as_deref().map(Text::from);
-        let body = SendBody { params: Some(Only::Own(params)), source_agent, depth: None };
+        let body = SendBody { params: Some(LazyMember::Own(params)), source_agent, depth: None };
         append(out, &body).expect("every key of a form is a text");
     }
 

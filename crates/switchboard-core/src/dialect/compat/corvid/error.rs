@@ -2,7 +2,7 @@
 
 use crate::dialect::compat::refusal::{self, is_about};
 use crate::dialect::json::Object;
-use crate::dialect::wire::ReadError;
+use crate::dialect::wire::ReceivedError;
 use crate::error::ProtocolError;
 
 /// The text of a send to a server none of whose agents takes calls of this dialect.
@@ -36,7 +36,7 @@ pub fn encode_text(text: &str, out: &mut Vec<u8>) {
 
 /// Reads a refusal. The status it came with tells most of them apart; of those that are answered with 400 and 404 the text does.
 #[must_use]
-pub fn read_error(body: &[u8], http: Option<u16>) -> Option<ReadError> {
+pub fn read_error(body: &[u8], http: Option<u16>) -> Option<ReceivedError> {
     let mut read = refusal::read(body)?;
     let text = read.message.clone();
     if text == TOO_DEEP || text == NO_AGENT {

@@ -1,4 +1,5 @@
-//! A stream as NEXUS has it: the task, first as it was accepted and then after each change, until it waits or is over.
+//! The streams of NEXUS: the whole task, first as it was accepted and then after each change, until it waits for the
+//! user or ends.
 
 use crate::dialect::compat::streamed_task::{StreamedTask, TaskChange, Told};
 use crate::model::{TaskView, Update};
@@ -10,7 +11,7 @@ pub struct Narrator {
 }
 
 impl Narrator {
-    /// Takes an update in and says what is to be told of it.
+    /// Applies an update and returns what to send for it.
     pub fn take(&mut self, update: &Update) -> Told {
         match self.streamed_task.take(update) {
             TaskChange::None | TaskChange::Artifact { is_too_much: true, .. } => Told::Nothing,

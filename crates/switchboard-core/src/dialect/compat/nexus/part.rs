@@ -131,12 +131,12 @@ fn read_file(check: &mut Check<'_>, at: Arguments<'_>, data: &Raw<'_>) -> Option
 }
 
 #[derive(Deserialize)]
-struct Kept {
+struct KeptType {
     #[serde(rename = "nexusType")]
     kind: Option<String>,
 }
 
 fn kept_type(part: &model::Part) -> Option<String> {
     let metadata = part.metadata.as_ref().filter(|metadata| metadata.as_str().contains(TYPE_KEY))?;
-    read_params::<Kept>(metadata.as_str()).ok()?.kind.filter(|kind| !kind.is_empty())
+    read_params::<KeptType>(metadata.as_str()).ok()?.kind.filter(|kind| !kind.is_empty())
 }

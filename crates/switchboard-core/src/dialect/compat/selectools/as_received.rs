@@ -32,15 +32,15 @@ impl Difference<'_> {
 }
 
 /// The members of a message as they came.
-type Sent<'a> = [(Cow<'a, str>, &'a RawValue)];
+type SentMembers<'a> = [(Cow<'a, str>, &'a RawValue)];
 
 /// The message with what is needed to write it as it was received. A member that is no acceptable JSON (too deep, or with
 /// a name twice) is not kept.
-pub(super) fn keep(mut message: Message, sent: &Sent<'_>, limits: JsonLimits) -> Message {
+pub(super) fn keep(mut message: Message, sent: &SentMembers<'_>, limits: JsonLimits) -> Message {
     let mut written = Vec::with_capacity(256);
     encode_message(&message, &mut written);
     let Some(Members(written)) = std::str::from_utf8(&written).ok().and_then(Members::read) else { return message };
-    let last = |members: &Sent<'_>, name: &str| {
+    let last = |members: &SentMembers<'_>, name: &str| {
         members.iter().rfind(|(known, _)| known == name).map(|(_, value)| value.get().to_owned())
     };
     let parse = |text: &str| serde_json::from_str::<Value>(text).ok();

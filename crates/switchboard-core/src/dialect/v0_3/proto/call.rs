@@ -1,4 +1,4 @@
-//! Requests, and what answers them. No call names a tenant, and none lists tasks.
+//! Requests and replies. No request of 0.3 names a tenant, and none lists tasks.
 
 use bytes::Bytes;
 
@@ -203,12 +203,12 @@ impl wire::SendMessageRequest {
 /// Appends the result of a call. A deletion is the empty message; a stream is written update by update with
 /// [`write_update`](super::write_update).
 pub fn write_reply(reply: &Reply, out: &mut Vec<u8>) {
-    type Sent = wire::SendMessageResponse;
+    type SendReply = wire::SendMessageResponse;
     let mut fields = Fields(out);
     match reply {
         Reply::Task(view) => wire::Task::write(view, &mut fields),
-        Reply::SentTask(view) => fields.message(Sent::TASK, |fields| wire::Task::write(view, fields)),
-        Reply::SentMessage(said) => fields.message(Sent::SAID, |fields| wire::Message::write(said, fields)),
+        Reply::SentTask(view) => fields.message(SendReply::TASK, |fields| wire::Task::write(view, fields)),
+        Reply::SentMessage(said) => fields.message(SendReply::SAID, |fields| wire::Message::write(said, fields)),
         Reply::PushConfig(config) => write(&wire::TaskPushNotificationConfig::of(config), out),
         Reply::PushConfigs(page) => write(&wire::ListTaskPushNotificationConfigResponse::of(page), out),
         Reply::Card(card) => write_card(card, out),

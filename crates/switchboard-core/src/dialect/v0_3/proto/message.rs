@@ -1,4 +1,4 @@
-//! Messages and parts, and what `task` has to know of this package.
+//! Messages and parts, and the items that `task` takes from its package.
 
 use std::fmt::Arguments;
 

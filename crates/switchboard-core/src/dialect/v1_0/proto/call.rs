@@ -1,4 +1,4 @@
-//! Requests, and what answers them.
+//! Requests and replies.
 
 use bytes::Bytes;
 
@@ -237,12 +237,12 @@ fn read_filter(check: &mut Check<'_>, sent: i32) -> Option<TaskState> {
 /// Appends the result of a call. A deletion is the empty message; a stream is written update by update with
 /// [`write_update`](super::write_update).
 pub fn write_reply(reply: &Reply, out: &mut Vec<u8>) {
-    type Sent = wire::SendMessageResponse;
+    type SendReply = wire::SendMessageResponse;
     let mut fields = Fields(out);
     match reply {
         Reply::Task(view) => wire::Task::write(view, &mut fields),
-        Reply::SentTask(view) => fields.message(Sent::TASK, |fields| wire::Task::write(view, fields)),
-        Reply::SentMessage(said) => fields.message(Sent::SAID, |fields| wire::Message::write(said, fields)),
+        Reply::SentTask(view) => fields.message(SendReply::TASK, |fields| wire::Task::write(view, fields)),
+        Reply::SentMessage(said) => fields.message(SendReply::SAID, |fields| wire::Message::write(said, fields)),
         Reply::Tasks(page) => wire::ListTasksResponse::write(page, &mut fields),
         Reply::PushConfig(config) => write(&wire::TaskPushNotificationConfig::of(config, None), out),
         Reply::PushConfigs(page) => write(&wire::ListTaskPushNotificationConfigsResponse::of(page), out),

@@ -111,7 +111,7 @@ pub(super) fn ended(ending: &GrpcStatus) -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::Empty);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, GRPC);
-    // Asked for by the specification where the encoding was the trouble, and right everywhere else.
+    // The gRPC specification requires it where the encoding was refused; it is also right in all other answers.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     if ending.challenges {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"switchboard\""));
