@@ -161,7 +161,7 @@ fn run_kit(
         match &mut case.verdict {
             TestOutcome::Passed => {}
             TestOutcome::Failed(text) | TestOutcome::Skipped(text) | TestOutcome::ExpectedFailure(text) => {
-                *text = plain(text)
+                *text = plain(text);
             }
         }
         case
