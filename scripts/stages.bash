@@ -98,7 +98,7 @@ need_toolchain() {
 }
 
 # Fetches a Python with its venv module by the system's package manager, if it is not there and this is allowed. What
-# is still missing then is told by whoever needs it.
+# is still missing then is reported by the stage that needs it.
 fetch_python() {
     python3 -c 'import venv, ensurepip' 2>/dev/null && return
     install 'python3 python3-venv' 'python3 python3-pip' 'python3 py3-pip' 'python'

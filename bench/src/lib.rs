@@ -1,4 +1,4 @@
-//! How fast is Switchboard, told against the least that any A2A server in Rust must do?
+//! Measures Switchboard against a limit server: the least that any A2A server in Rust must do.
 //!
 //! In reading order:
 //! - [`limit`]: the limit server, which parses, answers and keeps nothing;
@@ -11,7 +11,7 @@
 //!
 //! Nothing here is a test: timings on a shared machine prove nothing by themselves, ratios taken in one run do.
 
-// A benchmark is the rim of the system: it owns its clock, its randomness and its printing.
+// A benchmark is a program of its own: it may read the clock, draw random numbers and print.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
 pub mod limit;

@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use packages::{Language, Packages};
 
-use crate::places::{built, target};
+use crate::folders::{built, target};
 use crate::server::Server;
 
 const USAGE: &str = "\

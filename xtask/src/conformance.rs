@@ -13,11 +13,11 @@ mod summary;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use junit::Verdict;
-use suites::{SUITES, Setting, Suite};
+use junit::TestOutcome;
+use suites::{KitRun, SUITES, Suite};
 use summary::{Kit, Run, Summary};
 
-use crate::places::{root, target};
+use crate::folders::{root, target};
 use crate::server::Server;
 
 const USAGE: &str = "\
@@ -115,13 +115,13 @@ fn run_kit(
     kit: &Kit,
     agent: &Path,
     reports: &Path,
-    setting: &'static Setting,
+    setting: &'static KitRun,
 ) -> Result<Run, String> {
     let suite = options.suite;
     let reports = reports.join(setting.name);
     std::fs::create_dir_all(&reports).map_err(|error| format!("{}: {error}", reports.display()))?;
     let junit = reports.join("junit.xml");
-    // What an earlier run left must not pass for this one's.
+    // The report of an earlier run must not be taken for this one's.
     let _ = std::fs::remove_file(&junit);
     let server = Server::start(|address| {
         let mut command = Command::new(agent);
@@ -159,8 +159,10 @@ fn run_kit(
     let plain = |text: &str| text.replace(&url, "http://agent").replace(&*options.kit.to_string_lossy(), "kit");
     let cases = junit::cases(&report, suite.tests).map(|mut case| {
         match &mut case.verdict {
-            Verdict::Passed => {}
-            Verdict::Failed(text) | Verdict::Skipped(text) | Verdict::ExpectedFailure(text) => *text = plain(text),
+            TestOutcome::Passed => {}
+            TestOutcome::Failed(text) | TestOutcome::Skipped(text) | TestOutcome::ExpectedFailure(text) => {
+                *text = plain(text);
+            }
         }
         case
     });

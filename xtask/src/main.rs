@@ -1,14 +1,14 @@
-//! The chores of the house: `cargo run -p xtask -- <chore>`.
+//! The development commands of this repository: `cargo run -p xtask -- <command>`.
 //!
-//! A chore is a module with a `run` that prints for a person and says by its answer whether all is well: `tidy` holds the
-//! tree to the rules written down in `tidy/rules.rs` (the same checks run as a test), `conformance` runs the official test
-//! kit against the conformance agent, `clients` the SDKs of other people against the binary, `proto` writes the Rust code
-//! of the protobuf messages.
+//! A command is a module with a `run` that prints for a person and returns whether all is well: `tidy` holds the tree
+//! to the rules written down in `tidy/rules.rs` (the same checks run as a test), `conformance` runs the official test
+//! kit against the conformance agent, `clients` the SDKs of other people against the binary, `proto` writes the Rust
+//! code of the protobuf messages.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "chores talk to the person who runs them")]
 
 mod clients;
 mod conformance;
-mod places;
+mod folders;
 #[cfg(any(test, feature = "proto"))]
 mod proto;
 mod server;
@@ -20,7 +20,7 @@ const USAGE: &str = "\
 usage: cargo run -p xtask -- <chore>
 
 chores:
-  tidy           check the tree against the house rules (imports, texts, links, dependencies)
+  tidy           check the tree against the rules of this repository (imports, texts, links, dependencies)
   conformance    run the official test kit: --kit PATH [--version 1.0|0.3] [--python PYTHON] [--out DIR]
   clients        run other SDKs against the binary: [NAME…] (tests/clients tells more)
   proto          write the code of the protobuf messages: [--check]; needs --features proto";

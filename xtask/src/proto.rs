@@ -1,6 +1,6 @@
-//! `proto`: the Rust code of the protobuf messages, from the files in `proto/`. It is committed, so that nobody needs a
-//! generator who does not change those files, and it bears a mark of the file it was made from, so that a test can say
-//! without a generator that both still belong together.
+//! `proto`: the Rust code of the protobuf messages, from the files in `proto/`. The code is committed, so that only a
+//! change of those files needs the generator. It holds a digest of the file it was made from, so that a test can check
+//! without the generator that both still belong together.
 #![cfg_attr(
     not(feature = "proto"),
     allow(dead_code, reason = "which messages are made is asked by the generator alone")
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[cfg(feature = "proto")]
 pub(crate) use generate::{check, write};
 
-use crate::places::root;
+use crate::folders::root;
 
 /// One file of code: the file it is made from, where it goes, and which messages of that file are in it.
 struct Package {

@@ -52,7 +52,8 @@ impl Drop for Server {
     }
 }
 
-/// Keeps the settings of whoever runs this away from the server: variables such as `NODE_ENV` decide whether it starts.
+/// Removes settings of the developer's environment from the server's: variables such as `NODE_ENV` decide whether it
+/// starts.
 fn without_settings(command: &mut Command) {
     const KEPT: [&str; 6] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "RUST_LOG"];
     let inherited = std::env::vars_os().map(|(name, _)| name);

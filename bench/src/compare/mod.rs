@@ -3,18 +3,17 @@
 //! In: the [`Arguments`]. Out: a Markdown table on stdout, and every sample as JSON where a file is named. The servers
 //! are started fresh for each round, so that none profits from the order.
 
-mod build;
 mod cells;
 mod goals;
 mod memory;
 mod report;
 mod target;
 
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::process;
 use report::Report;
@@ -70,7 +69,7 @@ pub struct Arguments {
 
 /// Runs the comparison. Fails when the run is void; a missed goal is for the reader to judge.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    build::build_servers(arguments.server.is_none())?;
+    build_servers(arguments.server.is_none())?;
     process::raise_file_limit();
     let targets = Targets::choose(arguments)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -105,4 +104,19 @@ async fn measure(arguments: &Arguments, targets: &Targets) -> Result<Report> {
 /// Lets a server finish what it does in the background before its memory is read.
 async fn settle() {
     tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+/// Builds what is compared, as a user would. Does nothing outside of `cargo run`: a binary started by hand takes what lies beside it.
+fn build_servers(with_switchboard: bool) -> Result<()> {
+    let (Some(cargo), Some(manifest)) = (std::env::var_os("CARGO"), std::env::var_os("CARGO_MANIFEST_DIR")) else {
+        return Ok(());
+    };
+    let root = Path::new(&manifest).parent().context("the bench folder lies in the workspace")?;
+    // Two builds and not one: built together, the server could get features that plain `cargo build` does not give it.
+    let switchboard: &[&[&str]] = if with_switchboard { &[&["build", "--release"]] } else { &[] };
+    for arguments in switchboard.iter().chain([&["build", "--release", "-p", "bench", "--bins"][..]].iter()) {
+        let status = Command::new(&cargo).args(*arguments).current_dir(root).status().context("cannot run cargo")?;
+        ensure!(status.success(), "cargo {} failed", arguments.join(" "));
+    }
+    Ok(())
 }

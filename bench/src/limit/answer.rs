@@ -18,7 +18,7 @@ const COMPLETED: &str = "TASK_STATE_COMPLETED";
 const STORED_TEXT: &str = "Echo this line, please: 000000000000";
 const STORED_MESSAGE: &str = "00000000-0000-4000-8000-000000000000";
 
-/// Room for a whole answer, so that writing it allocates once.
+/// The capacity of the buffer: enough for a whole answer, so that writing it allocates once.
 const REPLY_BYTES: usize = 1024;
 
 pub(super) fn send(id: &RawValue, message: &Message<'_>) -> serde_json::Result<Vec<u8>> {

@@ -1,8 +1,8 @@
 //! The parsing limit server: what is left of an A2A server when the engine is taken out.
 //!
 //! Requests come in as bytes, are parsed with borrowed structs (never into a JSON tree), and leave as an answer of the
-//! same shape and size as the real server's. No store, no log, no limits, no run: whatever the real server costs above
-//! this is the price of its engine.
+//! same shape and size as the real server's. No store, no log, no limits, no run: what the real server costs above this
+//! is the cost of its engine.
 
 mod answer;
 mod ids;

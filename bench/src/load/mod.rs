@@ -1,8 +1,8 @@
 //! The load generator: one thread, many keep-alive connections, every reply checked.
 //!
-//! Written for low CPU, so that the server is the slower side: requests are templates with a few digits changed, replies
-//! are searched and not parsed, and a reply is one read where the kernel allows. In: an address and a kind of [`Work`].
-//! Out: an [`Outcome`]. Whoever wants the server's CPU time reads it around [`Pool::run`].
+//! Written for low CPU, so that the server is the slower side: requests are templates with a few digits changed,
+//! replies are searched and not parsed, and a reply is one read where the kernel allows. In: an address and a kind of
+//! [`Work`]. Out: an [`Outcome`]. To measure the server's CPU time, read it before and after [`Pool::run`].
 
 mod check;
 mod connection;

@@ -27,7 +27,7 @@ pub(super) fn text_template() -> String {
     format!("{TEXT}{SERIAL}")
 }
 
-/// A request with room for a serial in its JSON-RPC id, message id and text.
+/// A request with places for a serial number in its JSON-RPC id, message id and text.
 pub(super) struct Template {
     bytes: Vec<u8>,
     places: Vec<usize>,
@@ -51,7 +51,7 @@ impl Template {
         Template::message("SendStreamingMessage", TEXT, "")
     }
 
-    /// Asks the demo agent for a question: the task stays open until somebody answers.
+    /// Asks the demo agent for a question: the task stays open until it is answered.
     pub(super) fn question() -> Template {
         Template::message("SendMessage", "ask what to do next, ", "")
     }

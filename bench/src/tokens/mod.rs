@@ -38,11 +38,11 @@ pub struct Arguments {
     #[arg(long)]
     server: Option<PathBuf>,
     #[command(subcommand)]
-    part: Option<Part>,
+    part: Option<Subcommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Part {
+enum Subcommand {
     /// The limit server: another process of this benchmark.
     #[command(hide = true)]
     Limit {
@@ -69,8 +69,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     raise_file_limit();
     match &arguments.part {
         // The default runtime, as the real server has: as many workers as there are cores it may use.
-        Some(Part::Limit { listen, shape }) => tokio::runtime::Runtime::new()?.block_on(serve_limit(*listen, *shape)),
-        Some(Part::Agent { listen, data, shape }) => {
+        Some(Subcommand::Limit { listen, shape }) => {
+            tokio::runtime::Runtime::new()?.block_on(serve_limit(*listen, *shape))
+        }
+        Some(Subcommand::Agent { listen, data, shape }) => {
             tokio::runtime::Runtime::new()?.block_on(serve_agent(*listen, data.clone(), *shape))
         }
         None => tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(compare(arguments)),

@@ -46,11 +46,11 @@ pub struct Arguments {
     #[arg(long)]
     scratch: Option<PathBuf>,
     #[command(subcommand)]
-    part: Option<Part>,
+    part: Option<Subcommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Part {
+enum Subcommand {
     /// Receives webhooks and counts them: the other process of this benchmark.
     #[command(hide = true)]
     Receive { listen: SocketAddr },
@@ -60,7 +60,7 @@ enum Part {
 pub fn run(arguments: &Arguments) -> Result<()> {
     process::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    if let Some(Part::Receive { listen }) = arguments.part {
+    if let Some(Subcommand::Receive { listen }) = arguments.part {
         return runtime.block_on(receiver::receive(listen));
     }
     let own = std::env::current_exe().context("cannot find this binary")?;

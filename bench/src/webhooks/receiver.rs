@@ -25,14 +25,14 @@ pub(super) struct Report {
 }
 
 #[derive(Default)]
-struct Books {
+struct Counts {
     last: HashMap<Box<str>, u64>,
     report: Report,
 }
 
-impl Books {
+impl Counts {
     fn take(&mut self, task: &str, seq: u64) {
-        let Books { last, report } = self;
+        let Counts { last, report } = self;
         let known = match last.get_mut(task) {
             Some(known) => known,
             None => {
@@ -50,22 +50,22 @@ impl Books {
     }
 }
 
-/// Never returns: whoever started this process ends it.
+/// Never returns: the benchmark that started this process ends it.
 pub(super) async fn receive(listen: SocketAddr) -> Result<()> {
     let listener = TcpListener::bind(listen).await?;
-    let books = Arc::new(Mutex::new(Books::default()));
+    let counts = Arc::new(Mutex::new(Counts::default()));
     loop {
         let (stream, _) = listener.accept().await?;
-        let books = books.clone();
+        let counts = counts.clone();
         tokio::spawn(async move {
-            if let Err(error) = serve(stream, &books).await {
+            if let Err(error) = serve(stream, &counts).await {
                 eprintln!("the receiver gave up on a connection: {error:#}");
             }
         });
     }
 }
 
-async fn serve(mut stream: TcpStream, books: &Mutex<Books>) -> Result<()> {
+async fn serve(mut stream: TcpStream, counts: &Mutex<Counts>) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut buffer: Vec<u8> = Vec::with_capacity(HEAD_BYTES_MAX);
     loop {
@@ -82,13 +82,13 @@ async fn serve(mut stream: TcpStream, books: &Mutex<Books>) -> Result<()> {
         };
         let head = Head::parse(std::str::from_utf8(&buffer[..end])?)?;
         let answer = {
-            let mut books = books.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
             match head.delivery {
                 Some((task, seq)) => {
-                    books.take(task, seq);
+                    counts.take(task, seq);
                     None
                 }
-                None => Some(serde_json::to_string(&books.report)?),
+                None => Some(serde_json::to_string(&counts.report)?),
             }
         };
         let request = end + head.body_bytes;
@@ -110,7 +110,7 @@ async fn serve(mut stream: TcpStream, books: &Mutex<Books>) -> Result<()> {
 
 struct Head<'a> {
     body_bytes: usize,
-    /// The task and the number of the update; none for whoever asks for the report.
+    /// The task and the number of the update; none for the request that asks for the report.
     delivery: Option<(&'a str, u64)>,
 }
 
@@ -133,15 +133,15 @@ impl<'a> Head<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Books, Head, Report};
+    use super::{Counts, Head, Report};
 
     #[test]
     fn repeats_and_gaps_are_told_apart() {
-        let mut books = Books::default();
+        let mut counts = Counts::default();
         for (task, seq) in [("a", 1), ("b", 1), ("a", 2), ("a", 2), ("b", 3), ("b", 1)] {
-            books.take(task, seq);
+            counts.take(task, seq);
         }
-        assert_eq!(books.report, Report { tasks: 2, taken: 4, repeated: 2, out_of_order: 1 });
+        assert_eq!(counts.report, Report { tasks: 2, taken: 4, repeated: 2, out_of_order: 1 });
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How a command ends badly, and the exit code that says so.
+//! Why a command failed, and its exit code.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use crate::config::{ConfigError, ConfigErrors};
 pub(crate) enum Failure {
     /// The command line or the configuration is wrong.
     Usage(String),
-    /// The world did not play along.
+    /// The system, the network or the store failed.
     Runtime(String),
 }
 

@@ -1,4 +1,4 @@
-//! `switchboard health`: asks a server whether it is well. Made for health checks in places without curl.
+//! `switchboard health`: asks a server whether it is healthy. It is for health checks in containers without curl.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What the server says.
 ///
 /// # Errors
-/// When it is not well or does not answer in time.
+/// When it is not healthy or does not answer in time.
 pub(crate) async fn run(args: &HealthArgs, environment: &Environment, folder: &Path) -> Result<String, Failure> {
     let (url, own_certificate) = match &args.url {
         Some(url) => (url.trim_end_matches('/').to_owned(), None),

@@ -30,7 +30,8 @@ use crate::config::{Config, Environment, Kind};
 use crate::failure::Failure;
 use crate::logging::Log;
 
-// Commits that share a batch hold their allocations together, which the system's allocator keeps no room ready for.
+// Commits that share a batch hold their allocations at the same time, and the system's allocator does not keep that
+// much memory ready.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -70,8 +71,8 @@ fn health(args: &HealthArgs, environment: &Environment) -> Result<(), Failure> {
 
 fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
     let layers = config::gather(&args.settings, args.config.as_deref(), environment, Path::new(""));
-    let config = config::settle(layers, environment, Path::new(""))?;
-    serve::rehearse(&config, environment)?;
+    let config = config::resolve(layers, environment, Path::new(""))?;
+    serve::check_build(&config, environment)?;
     if args.print_config {
         output::say(config::print(&config)?.trim_end());
         return Ok(());
@@ -93,7 +94,7 @@ fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
     process::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::runtime)?;
     let served = runtime.block_on(run(config, environment, access_log, &log));
-    agents::exec::wait_for_the_dying();
+    agents::exec::wait_for_stopping();
     served
 }
 
@@ -104,7 +105,7 @@ async fn run(
     log: &Log,
 ) -> Result<(), Failure> {
     let signals = switchboard::StopSignals::listen().map_err(Failure::runtime)?;
-    process::outlive_file_size_limit().map_err(Failure::runtime)?;
+    process::ignore_file_size_signal().map_err(Failure::runtime)?;
     let (listen, grace) = (*config.server.listen, Duration::from_secs(*config.server.grace_s));
     let (examples, needs_token) = (serve::examples(&config), config.tokens.is_some());
     let data = config.storage.folder().map(Path::to_path_buf);
@@ -143,13 +144,13 @@ async fn run(
             tracing::info!("stopped");
             Ok(())
         }
-        () = process::relay(signals, &stop) => leave_at_once(log),
+        () = process::relay(signals, &stop) => exit_now(log),
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a second signal means now; what is durable is durable already")]
-fn leave_at_once(log: &Log) -> ! {
-    agents::exec::leave_nothing_behind();
+fn exit_now(log: &Log) -> ! {
+    agents::exec::kill_commands_and_remove_files();
     log.flush();
     std::process::exit(1)
 }

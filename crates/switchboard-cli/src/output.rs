@@ -1,5 +1,5 @@
 //! The only place that writes to the terminal. Results go to standard output, complaints to standard error, like the
-//! logs. A reader that went away is nobody to complain to.
+//! logs. A write that fails because the reader went away is ignored.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -9,7 +9,7 @@ pub(crate) fn say(text: impl Display) {
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Each line of the text is a complaint of its own.
+/// Prints each line of the text as an error of its own.
 pub(crate) fn complain(text: impl Display) {
     let mut out = std::io::stderr().lock();
     for line in text.to_string().lines() {

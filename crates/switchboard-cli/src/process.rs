@@ -1,4 +1,5 @@
-//! The process itself: how many files it may open and how large, the signals it listens to, and what dies with it.
+//! Settings of the process: how many files it may open and how large, the signals it handles, and child processes that
+//! die with it.
 
 use std::io;
 
@@ -22,7 +23,7 @@ pub(crate) fn raise_file_limit() {
 
 /// A file that reaches the size allowed to this process is an error to be answered for, like a full disk; the signal that
 /// comes with it would end the process instead. Once listened to, a signal has no other effect.
-pub(crate) fn outlive_file_size_limit() -> io::Result<()> {
+pub(crate) fn ignore_file_size_signal() -> io::Result<()> {
     signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
 }
 
@@ -43,7 +44,7 @@ pub(crate) fn die_with_us(command: &mut Command) {
     let us = getpid();
     let before_exec = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // This process may have died before anybody listened for it.
+        // This process may have died before the child asked for the signal.
         if getppid() == Some(us) { Ok(()) } else { Err(rustix::io::Errno::SRCH.into()) }
     };
     // SAFETY: nothing is allocated and no lock is taken, so it does not matter what other threads were doing at the fork.

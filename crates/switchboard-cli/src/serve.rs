@@ -66,14 +66,14 @@ pub(crate) fn assemble(
 ///
 /// # Errors
 /// When one of them refuses it.
-pub(crate) fn rehearse(config: &Config, environment: &Environment) -> Result<(), ConfigError> {
+pub(crate) fn check_build(config: &Config, environment: &Environment) -> Result<(), ConfigError> {
     let build = |config: Config| {
         with_rules(Server::builder().memory(), config, environment, &ServedAt::default()).build().map(drop)
     };
     let mut closed = config.clone();
     closed.server.outbound_allow.value.clear();
     build(closed).map_err(|error| ConfigError::new(error.to_string()))?;
-    // Only the addresses for webhooks were added since, so they are to blame.
+    // Only the addresses for webhooks were added since, so the error is about them.
     build(config.clone()).map_err(|error| config.server.outbound_allow.from.error(error))
 }
 
@@ -292,7 +292,7 @@ fn recovery_of(recovery: RecoveryConfig) -> Recovery {
             let limits = Limits::default();
             let seconds = |seconds: u32| Duration::from_secs(seconds.into());
             let usual = |ms: u32| Duration::from_millis(ms.into());
-            // Whichever of the two was not said gives way to the other.
+            // If only one of the two was set, the default of the other is adjusted to it.
             let most = pause_s_max.map_or(usual(limits.retry_backoff_ms_max), seconds);
             let min = pause_s.map_or(usual(limits.retry_backoff_ms_min).min(most), seconds);
             Recovery::Retry { attempts_max, backoff: Some(Backoff { min, max: most.max(min) }) }

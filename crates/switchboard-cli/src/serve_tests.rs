@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::cli::{Cli, Command as Typed};
-use crate::config::{gather, settle};
+use crate::config::{gather, resolve};
 
 /// Serves with these flags on a free port, and gives the lines of the banner that begin with `curl` to `visit`.
 async fn serving(flags: &[&str], variables: &[(&str, &str)], visit: impl AsyncFnOnce(Vec<String>)) {
@@ -17,8 +17,8 @@ async fn serving(flags: &[&str], variables: &[(&str, &str)], visit: impl AsyncFn
     let environment = Environment::of(variables);
     let nowhere = Path::new("/nonexistent");
     let layers = gather(&args.settings, None, &environment, nowhere);
-    let config = settle(layers, &environment, nowhere).unwrap();
-    rehearse(&config, &environment).unwrap();
+    let config = resolve(layers, &environment, nowhere).unwrap();
+    check_build(&config, &environment).unwrap();
     let (listen, examples) = (*config.server.listen, examples(&config));
     let bound = assemble(config, &environment, None, &ServedAt::default()).unwrap().bind(listen).await.unwrap();
     let text = bound.banner().examples(examples.send, examples.stream).to_string();
@@ -150,7 +150,7 @@ fn what_the_configuration_says_of_a_run_holds() {
         let environment = Environment::of(&[]);
         let nowhere = Path::new("/nonexistent");
         let layers = gather(&args.settings, None, &environment, nowhere);
-        let config = settle(layers, &environment, nowhere).unwrap();
+        let config = resolve(layers, &environment, nowhere).unwrap();
         let server =
             with_rules(Server::builder().memory(), config, &environment, &ServedAt::default()).build().unwrap();
         let agents = server.engine().unwrap().agents();
@@ -167,7 +167,7 @@ fn targets_that_webhooks_cannot_go_to_are_refused_by_name() {
     let environment = Environment::of(&[]);
     let nowhere = Path::new("/nonexistent");
     let layers = gather(&args.settings, None, &environment, nowhere);
-    let refused = rehearse(&settle(layers, &environment, nowhere).unwrap(), &environment).unwrap_err();
+    let refused = check_build(&resolve(layers, &environment, nowhere).unwrap(), &environment).unwrap_err();
     assert!(refused.to_string().starts_with("--outbound-allow: \"http://x\" "), "{refused}");
 }
 
@@ -182,8 +182,8 @@ async fn cards(file: &str) -> (serde_json::Value, serde_json::Value) {
     };
     let environment = Environment::of(&variables);
     let layers = gather(&args.settings, None, &environment, folder.path());
-    let config = settle(layers, &environment, folder.path()).unwrap();
-    rehearse(&config, &environment).unwrap();
+    let config = resolve(layers, &environment, folder.path()).unwrap();
+    check_build(&config, &environment).unwrap();
     let bound = assemble(config, &environment, None, &ServedAt::default())
         .unwrap()
         .bind("127.0.0.1:0".parse().unwrap())

@@ -13,7 +13,8 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 fn switchboard(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_switchboard"));
-    // Settings of whoever runs the tests, or variables such as NODE_ENV, would change what the server does.
+    // Settings in the environment of the person who runs the tests, or variables such as NODE_ENV, would change what
+    // the server does.
     let kept = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"].iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
     command.args(args).current_dir(folder).env_clear().envs(kept);
     command
@@ -122,7 +123,7 @@ impl Drop for Streamed {
     }
 }
 
-/// The string that stands in JSON behind a key, as somebody would copy it from there.
+/// The string that stands in JSON behind a key, as a user would copy it from there.
 fn copied<'j>(json: &'j str, key: &str) -> &'j str {
     let begin = json.find(&format!("\"{key}\":\"")).unwrap_or_else(|| panic!("no {key} in {json}")) + key.len() + 4;
     json[begin..].split('"').next().unwrap()
@@ -267,7 +268,7 @@ fn put_certificate(folder: &Path, pair: [&str; 2]) {
 
 const TLS: [&str; 4] = ["--tls-cert", "cert.pem", "--tls-key", "key.pem"];
 
-/// The certificate a server shows, as far as it can be told by whom it makes content.
+/// Which certificate a server shows, found out by which client trusts it.
 fn shows(folder: &Path, curl: &str, pair: &str) -> bool {
     let line = curl.replace("--cacert cert.pem", &format!("--cacert {pair}.pem"));
     Command::new("sh").arg("-c").arg(line).current_dir(folder).output().unwrap().status.success()

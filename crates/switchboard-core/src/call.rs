@@ -1,6 +1,6 @@
-//! The waist. Everything that can answer an A2A call (the local engine, a remote agent, a gateway, a test double)
-//! implements [`Endpoint`]; bindings sit above it, engines below. A call is a [`Caller`] and a [`Request`]; the answer
-//! is a [`Reply`], one arm of which is a stream of numbered updates.
+//! The interface between protocol and engine. Everything that can answer an A2A call (the local engine, a remote agent,
+//! a gateway, a test double) implements [`Endpoint`]; bindings call it, engines implement it. A call is a [`Caller`]
+//! and a [`Request`]; the answer is a [`Reply`], one arm of which is a stream of numbered updates.
 #![warn(missing_docs, missing_debug_implementations)]
 
 use std::fmt;
@@ -21,17 +21,18 @@ use crate::model::{
 /// A boxed future that may move between threads: what object-safe traits such as [`Endpoint`] return.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Whoever can answer an A2A call.
+/// Anything that can answer an A2A call.
 pub trait Endpoint: Send + Sync {
-    /// Answers one request. The caller's rights are the endpoint's to check: a task that is not the owner's is answered as
-    /// one that does not exist.
+    /// Answers one request. The endpoint checks the caller's rights: a task of another owner is answered as one that
+    /// does not exist.
     fn call(&self, caller: Caller, request: Request) -> BoxFuture<'_, Result<Reply, ProtocolError>>;
 
-    /// The card shown to everyone. Interfaces are filled in by whoever knows the address it is served at.
+    /// The card shown to everyone. The server fills in the interfaces, because it knows the address.
     fn card(&self) -> Arc<AgentCard>;
 }
 
-/// Whose tasks a call may see. Both come from a verified credential, never from a body.
+/// The owner of tasks: a call sees only those of its owner. Both parts come from a verified credential, never from a
+/// body.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Owner {
     /// The tenant the credential belongs to; empty on a server without tenants.
@@ -55,7 +56,8 @@ pub struct Caller {
     pub extensions: Vec<String>,
     /// The `Idempotency-Key` header: a send with a key that was seen before is answered with the task of the first one.
     pub idempotency_key: Option<String>,
-    /// Where a stream is to go on from. Not a number is for the engine to refuse, so it is kept as text.
+    /// The `Last-Event-ID` header: where a stream continues. It is kept as text, because the engine refuses what is not
+    /// a number.
     pub last_event_id: Option<String>,
     /// W3C `traceparent`, stored with the turn so that later work joins the trace.
     pub trace_parent: Option<String>,
@@ -81,7 +83,8 @@ impl Caller {
     }
 }
 
-/// What can be asked: the eleven operations. What is large is boxed, since a request is handed on through many rooms.
+/// What can be asked: the eleven operations. Large variants are boxed, because a request is moved through many
+/// functions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// `SendMessage`: opens a task or goes on with one, and waits until it has settled unless
@@ -311,7 +314,7 @@ pub struct SharedUpdate {
 /// One for each dialect, then one for each package of gRPC.
 const FORMS: usize = Dialect::COUNT + Package::COUNT;
 
-// The encoded forms are left out: they say the same again, as bytes.
+// The encoded forms are left out, because they hold the same content again, as bytes.
 impl fmt::Debug for SharedUpdate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SharedUpdate").field(&self.update).finish()
@@ -325,7 +328,8 @@ impl SharedUpdate {
         Arc::new(Self { update, first: OnceLock::new(), others: OnceLock::new() })
     }
 
-    /// Writes the encoded form, made by the first who asks. The only holder of an update encodes it where it is wanted.
+    /// Writes the encoded form. The first reader that asks for it makes it; if there is only one holder of the update,
+    /// it encodes straight into `out`.
     pub fn write(self: &Arc<Self>, dialect: Dialect, out: &mut Vec<u8>, encode: impl FnOnce(&Update, &mut Vec<u8>)) {
         if Arc::strong_count(self) == 1 {
             return match redact_update(&self.update) {
@@ -341,7 +345,7 @@ impl SharedUpdate {
         out.extend_from_slice(encoded);
     }
 
-    /// The encoded form that gRPC carries, made by the first who asks.
+    /// The encoded form that gRPC carries. The first reader that asks for it makes it.
     pub fn message(&self, package: Package, encode: impl FnOnce(&Update) -> Bytes) -> &Bytes {
         self.form(Dialect::COUNT + package.index(), encode)
     }

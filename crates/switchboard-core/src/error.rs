@@ -1,6 +1,6 @@
 //! What the protocol can refuse with, in the spec's names. Numbers (JSON-RPC codes, HTTP and gRPC statuses) live only
-//! in `dialect/codes.rs`. The text here is what the client reads; causes that must not leave the house go to the log
-//! under the same incident id.
+//! in `dialect/codes.rs`. The text here is what the client reads; causes that clients must not read go to the log under
+//! the same incident id.
 #![warn(missing_docs, missing_debug_implementations)]
 
 use std::borrow::Cow;
@@ -96,7 +96,7 @@ pub enum ProtocolError {
         /// The wrong fields; the first one is in the text.
         violations: Vec<Violation>,
     },
-    /// Ours. The cause is in the log under this incident id.
+    /// The server failed. The cause is in the log under this incident id.
     Internal {
         /// Names the log line; the client reads it, too.
         incident: String,

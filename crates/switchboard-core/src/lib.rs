@@ -1,9 +1,9 @@
-//! The vocabulary of Switchboard, and everything about A2A that can be said without doing anything.
+//! The types of Switchboard and the pure part of A2A: model, calls, errors, lifecycle and wire formats.
 //!
 //! Read in this order:
 //! - [`model`]: what a task, a message, a part, an artifact and a card are;
-//! - [`call`]: what can be asked ([`call::Request`]), what can be answered ([`call::Reply`]), by whom
-//!   ([`call::Caller`]), and the waist every answerer implements ([`call::Endpoint`]);
+//! - [`call`]: what can be asked ([`call::Request`]), what can be answered ([`call::Reply`]), who asks
+//!   ([`call::Caller`]), and the trait that everything which answers calls implements ([`call::Endpoint`]);
 //! - [`error`]: what the protocol can refuse with;
 //! - [`lifecycle`]: how a task moves: a command is *decided* into events, events are *folded* into a task, and some
 //!   of them are *visible* outside;
@@ -11,8 +11,8 @@
 //!
 //! [`nearest`] finds what a mistyped name was meant to be.
 //!
-//! Nothing in this crate does I/O, reads a clock, rolls dice or spawns. Time, ids and randomness are arguments.
-//! No semver promise is made here: use the `switchboard` crate.
+//! Nothing in this crate does I/O, reads a clock, draws random numbers or spawns. Time, ids and randomness are
+//! arguments. No semver promise is made here: use the `switchboard` crate.
 
 pub mod call;
 pub mod dialect;

@@ -3,7 +3,7 @@
 //! `--config full|minimal|required-extension` chooses what its card offers to the kit of A2A 1.0, `--config 0.3` makes it
 //! the agent that the kit of 0.3 expects. `--listen ADDR` says where.
 
-#![expect(clippy::print_stderr, reason = "whoever runs the kit waits for the address")]
+#![expect(clippy::print_stderr, reason = "the program that runs the kit waits for the address")]
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -126,7 +126,7 @@ fn server(config: &str) -> anyhow::Result<ServerBuilder> {
         .skill(Skill::new("tck", "Test kit", "Answers by the beginning of a message's id").tag("test"));
     let agent = match config {
         "full" => agent.extended_card(|card| card.description.push_str(", extended")).extended_card_for_anyone(),
-        // This kit wants the extended card refused with -32007 or -32603 to those who are nobody, not with 401.
+        // This kit wants the extended card refused with -32007 or -32603 to anonymous callers, not with 401.
         "0.3" => agent,
         "minimal" => agent.streaming(false).push_notifications(false),
         "required-extension" => agent.extension("urn:a2a:tck:required-extension", "Must be asked for", true),

@@ -218,8 +218,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Shows the extended card to callers without a credential, too. Against the letter of the spec (13.3); for servers
-    /// that have no authentication at all.
+    /// Shows the extended card to callers without a credential, too. The spec (13.3) does not allow this; it is for
+    /// servers that have no authentication at all.
     #[must_use]
     pub fn extended_card_for_anyone(mut self) -> Self {
         self.extended_for_anyone = true;
@@ -279,7 +279,7 @@ impl AgentBuilder {
         self
     }
 
-    /// What this agent's card holds for those who do not say which version they speak, if not what
+    /// What this agent's card holds for clients that do not name a version, if not what
     /// [`ServerBuilder::card_form`](crate::ServerBuilder::card_form) says.
     #[must_use]
     pub fn card_form(mut self, form: CardForm) -> Self {

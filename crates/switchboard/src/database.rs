@@ -1,4 +1,4 @@
-//! Looking after the file of a durable server: copy it while it is in use, check it, give space back, delete it.
+//! Maintenance of the database file of a durable server: copy it while it is in use, check it, compact it, delete it.
 //!
 //! This is what `switchboard db` does, for programs that bring their own server. The path is the one given to
 //! [`Serve::durable`](crate::Serve::durable) or [`ServerBuilder::sqlite`](crate::ServerBuilder::sqlite).
@@ -34,7 +34,7 @@ pub fn verify(database: &Path, tell: &mut dyn FnMut(Fault)) -> Result<Checked, F
     switchboard_stores::sqlite::verify(database, SystemClock.now(), tell)
 }
 
-/// Removes what `limits` no longer keep and gives the space back, on a file that nobody has open.
+/// Removes what `limits` no longer keep and gives the space back, on a file that no process has open.
 ///
 /// # Errors
 /// When there is no such file, a process has it open, or it cannot be read or written. Nothing that is kept is lost.

@@ -67,13 +67,13 @@ impl Sent {
 }
 
 impl Local {
-    /// A client of any endpoint, calling as nobody in particular.
+    /// A client of any endpoint, calling as the anonymous principal.
     #[must_use]
     pub fn new(endpoint: Arc<dyn Endpoint>) -> Self {
         Self { endpoint, caller: Caller::anonymous() }
     }
 
-    /// The same agent, called by somebody.
+    /// The same agent, called by this tenant and principal.
     #[must_use]
     pub fn as_caller(mut self, tenant: &str, principal: &str) -> Self {
         self.caller.owner = Owner { tenant: tenant.into(), principal: principal.into() };
@@ -91,7 +91,7 @@ impl Local {
     /// Any operation.
     ///
     /// # Errors
-    /// Whatever the agent's server refuses with.
+    /// The error that the agent's server answers with.
     pub async fn call(&self, request: Request) -> Result<Reply, ProtocolError> {
         self.endpoint.call(self.caller.clone(), request).await
     }

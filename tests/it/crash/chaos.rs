@@ -65,7 +65,7 @@ fn chaos_finds_no_fault_and_says_so_in_one_line() {
     assert_eq!((verdict["seed"].as_u64(), verdict["verdict"].as_str()), (Some(7), Some("pass")), "{line}");
     assert!(output.status.success(), "{}", output.status);
     assert!(told.contains("was erased from a copy, and reported as lost"), "it has tested itself first");
-    // What was asked to be kept is there: a ledger anybody can read, and a database in order.
+    // The files that the user asked to keep are there: a readable ledger, and a database in order.
     let ledger = std::fs::read_to_string(data.join("run/ledger.jsonl")).unwrap();
     assert!(ledger.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
     verify(&data.join("run/data"));

@@ -56,7 +56,7 @@ fn family(folder: &Path, attempts: usize) -> Family {
 }
 
 fn is_alive(pid: i32) -> bool {
-    // A dead child of somebody else stays in the table until that one looks.
+    // A dead process stays in the process table until its parent waits for it.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     test_kill_process(Pid::from_raw(pid).unwrap()).is_ok() && !stat.contains(") Z ")
 }
@@ -88,7 +88,7 @@ fn a_command_dies_with_its_server_and_what_it_left_is_killed_before_the_next_att
     server.interrupt();
 }
 
-/// Whether a checkpoint is in the file, as anybody can see who looks.
+/// Whether a checkpoint is in the file.
 fn has_checkpoint(data: &Path) -> bool {
     let wal = std::fs::read(data.join("switchboard.db-wal")).unwrap_or_default();
     wal.windows(9).any(|window| window == b"namespace")

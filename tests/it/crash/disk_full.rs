@@ -1,5 +1,5 @@
 //! The disk is full or broken, and then it is not. While it is, nothing is acknowledged, everything acknowledged before
-//! is read, and `/readyz` says why; when there is room again the server notices by itself.
+//! is read, and `/readyz` says why; when there is space again the server notices by itself.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -61,7 +61,7 @@ fn fill(addr: SocketAddr, book: &mut Book, reason: &str) {
     let deadline = Instant::now() + PATIENCE;
     loop {
         book.send(addr);
-        // A little room may be left that takes the server's own attempt to write; it is used up by and by.
+        // A little space may be left for the server's own attempts to write; they use it up after a while.
         let (status, said) = readiness(addr).expect("the server is up");
         if status == 503 {
             assert!(said.starts_with("the store does not take commits: ") && said.contains(reason), "{said}");
@@ -82,7 +82,7 @@ fn fills_and_recovers(server: &Server, book: &mut Book, reason: &str, make_room:
     fill(addr, book, reason);
     book.check(addr);
     make_room();
-    // Nobody sends anything: it finds out by itself.
+    // No client sends anything: the server finds out by itself.
     server.wait_until_ready();
     for _ in 0..10 {
         let before = book.refused.len();
@@ -111,7 +111,7 @@ fn a_file_that_may_not_grow_fails_closed_and_recovers() {
     fills_and_recovers(&server, &mut book, "the disk reports an error", || limit(&server, maximum));
     verify(&data);
 
-    // And once more, but this time it is killed before there is room.
+    // And once more, but this time it is killed before there is space.
     limit(&server, Some(4 << 20));
     fill(addr, &mut book, "the disk reports an error");
     server.kill();
@@ -127,7 +127,7 @@ fn a_full_file_system_fails_closed_and_recovers() {
     let folder = tempfile::tempdir().unwrap();
     let (data, addr) = (folder.path().join("data"), free_addr());
     std::fs::create_dir(&data).unwrap();
-    // A mount that nobody else sees, and that goes with the server. The ballast is what makes room later.
+    // A mount that no other process sees, and that ends with the server. Removing the ballast file makes space later.
     let script =
         "mount -t tmpfs -o size=12m,mode=0700 tmpfs \"$0\" && head -c 8m /dev/zero > \"$0/ballast\" && exec \"$@\"";
     let apart = |command: &str| {
@@ -221,7 +221,7 @@ fn a_disk_that_fails(calls: &str) {
     drop(failing);
     server.kill();
     let server = Server::start(&data, addr);
-    // What was written and not synced when the server died may be there or not: nobody was promised either.
+    // What was written and not synced when the server died may be there or not: it was not acknowledged.
     let most = book.acknowledged.len() + book.refused.len();
     assert!((book.acknowledged.len()..=most).contains(&book.check_acknowledged(addr)));
     server.interrupt();

@@ -54,7 +54,7 @@ fn a_data_folder_that_is_deleted_is_noticed_and_nothing_more_is_acknowledged() {
     let server = Server::start(&data, addr);
     let sent = call(addr, "SendMessage", message("m-1", "hello")).unwrap();
     std::fs::remove_dir_all(&data).unwrap();
-    // Nobody has to send anything for it.
+    // No client has to send anything for it.
     let said = eventually("the server is not ready", || readiness(addr).filter(|(status, _)| *status == 503));
     assert!(said.1.contains("the database was deleted or replaced"), "{}", said.1);
     let refused = ask(addr, "SendMessage", &message("m-2", "hello"), &[]).unwrap().expect_err("it would be lost");
@@ -119,7 +119,7 @@ fn a_server_killed_on_a_full_disk_starts_there_shows_its_past_and_recovers() {
     let refused = ask(addr, "SendMessage", &message("m-new", "hello"), &[]).unwrap().expect_err("there is no room");
     assert_eq!(refused["data"][0]["reason"], "UNAVAILABLE", "{refused}");
 
-    // Room again, and nobody sends anything.
+    // There is space again, and no client sends anything.
     let maximum = rustix::process::getrlimit(rustix::process::Resource::Fsize).maximum;
     let limit = rustix::process::Rlimit { current: maximum, maximum };
     rustix::process::prlimit(Some(server.pid()), rustix::process::Resource::Fsize, limit).unwrap();

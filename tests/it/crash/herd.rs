@@ -52,7 +52,7 @@ fn streams_that_all_break_and_come_back_at_once_miss_nothing() {
         let followers: Vec<_> = (0..FOLLOWERS)
             .map(|_| threads.spawn(move || follow(Some(0)).map(|event| event.id).collect::<Vec<u64>>()))
             .collect();
-        // Somebody has seen some of it, so all have begun or are about to.
+        // One client has seen an update, so all runs have begun or are about to.
         follow(Some(0)).nth(5).expect("the stream is under way");
         server.kill();
         followers.into_iter().map(|follower| follower.join().unwrap()).collect()

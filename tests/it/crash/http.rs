@@ -43,7 +43,7 @@ pub(super) fn post_for_error(addr: SocketAddr, method: &str, params: &Value) -> 
     reply["error"].clone()
 }
 
-/// The status and body of `GET /readyz`; none if nobody listens.
+/// The status and body of `GET /readyz`; none if no server listens.
 pub(super) fn readiness(addr: SocketAddr) -> Option<(u16, String)> {
     let mut socket = TcpStream::connect(addr).ok()?;
     socket.set_read_timeout(Some(PATIENCE)).ok()?;

@@ -40,7 +40,7 @@ fn a_delivery_cut_off_by_kill_comes_again_under_its_id_and_then_the_next_ones() 
     let cut_off = receiver.next();
     assert_eq!(cut_off.id, format!("{task}:c:2"));
     server.kill();
-    // It took the update, but nobody was left to hear so.
+    // The receiver took the update, but the server died before it got the answer.
     drop(cut_off);
 
     let server = Server::start_with(&data, addr, &allow);

@@ -27,7 +27,7 @@ pub(super) fn binary() -> PathBuf {
     binary
 }
 
-/// A port nobody uses at the moment.
+/// A port that is free at the moment.
 pub(super) fn free_addr() -> SocketAddr {
     TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).expect("loopback has free ports")
 }
@@ -35,7 +35,7 @@ pub(super) fn free_addr() -> SocketAddr {
 /// Variables that a server started by a test may see. Others, such as `NODE_ENV` or `SWITCHBOARD_LISTEN`, would be settings.
 const VARIABLES_KEPT: [&str; 6] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "RUST_LOG"];
 
-/// Keeps the settings of whoever runs the tests away from a server.
+/// Removes settings in the developer's environment from the server's.
 pub(super) fn without_settings(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if !VARIABLES_KEPT.iter().any(|kept| name == *kept) {
@@ -108,7 +108,7 @@ impl Server {
     /// Starts the server and does not wait for it.
     pub(super) fn start_unready(mut command: Command, addr: SocketAddr) -> Self {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
-        // Somebody must read what it says, or it blocks; what it says is shown if the test fails.
+        // Its output must be read, or it blocks; the output is shown if the test fails.
         let stderr = child.stderr.take().expect("stderr is piped");
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {

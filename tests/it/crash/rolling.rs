@@ -41,7 +41,7 @@ fn an_axum_app_is_deployed_ten_times_under_streams() {
     deploy_often(|data, addr| child("axum", data, addr));
 }
 
-/// A stop signal must end a program soon even if nobody reads what its streams say and nothing else is happening.
+/// A stop signal must end a program soon even if no client reads its streams and nothing else is happening.
 #[test]
 fn a_hangup_ends_no_server() {
     for shape in ["binary", "serve", "axum"] {

@@ -1,4 +1,4 @@
-//! What must be on disk before the next step is: a backup before it gets its name, its name before anybody is told, the
+//! What must be on disk before the next step is: a backup before it gets its name, its name before it is reported, the
 //! copy of a migration before the migration. Nothing but the system calls shows it, so they are watched.
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Agent-native on its own path, on its own mount, and by the shape of its messages on everybody's paths.
+//! Agent-native on its own path, on its own mount, and by the shape of its messages on shared paths.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -304,7 +304,7 @@ async fn a_key_names_one_task_until_that_task_fails() {
         assert!(!failed.contains(&id), "a key whose task failed is free again");
         failed.push(id);
     }
-    // Those who are nobody have no keys.
+    // Anonymous callers have no keys.
     let open = Edge::usual();
     let ids = [
         call(&open, "message/send", keyed(later("hello"))).await,

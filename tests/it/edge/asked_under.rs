@@ -146,7 +146,7 @@ async fn the_host_of_a_grpc_call_is_followed_too() {
     assert_eq!(grpc.url, authority);
 }
 
-/// Writes an artifact that no reply has room for, in two pieces.
+/// Writes an artifact that is too large for a reply, in two pieces.
 fn writer() -> ServerBuilder {
     let agent = AgentBuilder::from_fn("Writer", |turn: Turn| async move {
         let mut writer = turn.artifact_writer();

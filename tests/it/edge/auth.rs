@@ -52,7 +52,7 @@ async fn a_known_token_is_let_in_and_nothing_else() {
     assert_eq!(edge.ask(elsewhere).await.gist(), "401 UNAUTHENTICATED");
 }
 
-/// Somebody who guesses must not learn from the text how near they are.
+/// A caller that guesses a token must not learn from the text how near it is.
 #[tokio::test(start_paused = true)]
 async fn every_cause_of_a_401_has_the_same_text() {
     let edge = server();
@@ -98,7 +98,7 @@ async fn one_key_may_be_shared_by_all_who_call() {
     assert_eq!(edge.ask(bearer(get(&path), ALICE)).await.gist(), "404 TASK_NOT_FOUND", "each has their own");
     assert_eq!(edge.ask(bearer(get(&path), "another-key-of-nobody")).await.gist(), "401 UNAUTHENTICATED");
     assert_eq!(edge.get(&path).await.gist(), "401 UNAUTHENTICATED");
-    // Nor is its holder an operator, whoever holds it.
+    // Nor is its holder an operator.
     assert_eq!(edge.ask(bearer(get("/api/outbox"), "a-key-for-all-who-call")).await.gist(), "403 PERMISSION_DENIED");
     let card = edge.get("/dialects/agent-native/.well-known/agent-card.json").await.json();
     assert_eq!(card["securitySchemes"], json!({"apiKey": {"type": "http", "scheme": "bearer"}}));
@@ -153,7 +153,7 @@ async fn a_refusal_has_the_shape_of_its_place() {
         post("/agents/echo/rpc", rpc_body("ListTasks", json!({}))),
         get("/metrics"),
         get("/extendedAgentCard"),
-        // Whoever is not known is not told which verbs there are.
+        // A caller that is not authenticated is not told which verbs there are.
         post("/tasks/1", ""),
     ] {
         let name = format!("{} {}", request.method(), request.uri());

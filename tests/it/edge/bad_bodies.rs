@@ -161,7 +161,7 @@ async fn deep_nesting_is_refused_or_ignored_and_never_overflows() {
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{}}}"#, with_data(&deep(levels)));
         assert_eq!(edge.post("/", call).await.gist(), "200 INVALID_PARAMS", "{levels}");
     }
-    // What nobody reads is skipped, however deep it is.
+    // Members that are not read are skipped, however deep they are.
     let unknown = format!(r#"{{"nothing":{},"jsonrpc":"2.0","id":1,"method":"ListTasks"}}"#, deep(100_000));
     assert_eq!(edge.post("/", unknown).await.gist(), "200");
     assert_eq!(edge.post("/", deep(1_000_000)).await.gist(), "200 INVALID_REQUEST");

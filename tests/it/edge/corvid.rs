@@ -141,7 +141,7 @@ async fn a_send_is_at_work_however_quick_the_agent() {
     assert_eq!(said(&poll(&edge, &task["id"]).await), ["Hello", "Hello"]);
 }
 
-/// Nobody can answer a question in this dialect, so it must not keep a task for ever.
+/// Clients cannot answer a question in this dialect, so it must not keep a task open for ever.
 #[tokio::test(start_paused = true)]
 async fn a_task_that_asks_back_ends_by_its_time() {
     let agent = AgentBuilder::from_fn("Asker", |turn: Turn| async move {
@@ -317,7 +317,7 @@ async fn only_holders_of_a_token_get_in_and_each_sees_their_own() {
     let path = format!("/a2a/tasks/{}", task["id"].as_str().unwrap());
     assert_eq!(edge.ask(by(get(&path), alice)).await.status, 200);
     assert_eq!(edge.ask(by(get(&path), "sk-token-bob-0123456")).await.status, 404);
-    // The card says so, and is there for everybody.
+    // The card says so, and every client can read it.
     let card = edge.get("/api/agents/echo/agent-card").await.json();
     assert_eq!(card["authentication"], json!({"schemes": ["Bearer"]}));
 }

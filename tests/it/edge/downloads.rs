@@ -82,7 +82,7 @@ async fn a_link_leads_to_the_file() {
     let parts = artifact["parts"].as_array().unwrap();
     assert_eq!(parts.len(), 1);
     assert_eq!((&parts[0]["filename"], &parts[0]["mediaType"]), (&"f.bin".into(), &"application/x-f".into()));
-    // Whoever follows it needs to know nothing of A2A, not even a version.
+    // A client that follows the link needs to know nothing of A2A, not even a version.
     let answer = ask(&edge, Method::GET, &path(&artifact), &[]).await;
     assert_eq!(answer.status, StatusCode::OK);
     assert!(answer.body == file(0..PIECE * PIECES), "{} bytes", answer.body.len());

@@ -189,7 +189,7 @@ async fn the_table_of_plain_http_is_what_is_answered() {
     for asked in gone_astray() {
         note(edge.ask(local(asked)).await.gist());
     }
-    // Nobody listens there, so the delivery waits to be tried again.
+    // No receiver listens there, so the delivery waits to be tried again.
     let mut hooked = message("hello");
     hooked["configuration"] = json!({"taskPushNotificationConfig": {"url": "http://127.0.0.1:9/"}});
     edge.ask(local(post("/message:send", hooked.to_string()))).await;

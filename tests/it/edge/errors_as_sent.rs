@@ -36,14 +36,14 @@ message is shown as JSON and the details of the answer are decoded. Ids are repl
 const TOKEN: &str = "a-token-of-alice-for-tests";
 
 /// One request in one form.
-struct Asked {
+struct SampleRequest {
     form: &'static str,
     /// As the page has it.
     shown: String,
     request: Request<Full<Bytes>>,
 }
 
-impl Asked {
+impl SampleRequest {
     fn new(form: &'static str, verb: Method, path: &str, version: &str, body: &str) -> Self {
         let mut shown = if verb == Method::POST { path.to_owned() } else { format!("{verb} {path}") };
         if !version.is_empty() {
@@ -77,48 +77,52 @@ impl Asked {
 }
 
 /// A call over JSON-RPC and over HTTP+JSON, in 1.0.
-fn new(method: &str, params: &Value, verb: Method, path: &str, body: &str) -> Vec<Asked> {
+fn new(method: &str, params: &Value, verb: Method, path: &str, body: &str) -> Vec<SampleRequest> {
     vec![
-        Asked::new("JSON-RPC 1.0", Method::POST, "/", "1.0", &rpc_body(method, params.clone())),
-        Asked::new("HTTP+JSON 1.0", verb, path, "1.0", body),
+        SampleRequest::new("JSON-RPC 1.0", Method::POST, "/", "1.0", &rpc_body(method, params.clone())),
+        SampleRequest::new("HTTP+JSON 1.0", verb, path, "1.0", body),
     ]
 }
 
 /// The same in 0.3.
-fn old(method: &str, params: &Value, verb: Method, path: &str, body: &str) -> Vec<Asked> {
+fn old(method: &str, params: &Value, verb: Method, path: &str, body: &str) -> Vec<SampleRequest> {
     vec![
-        Asked::new("JSON-RPC 0.3", Method::POST, "/", "", &rpc_body(method, params.clone())),
-        Asked::new("HTTP+JSON 0.3", verb, path, "", body),
+        SampleRequest::new("JSON-RPC 0.3", Method::POST, "/", "", &rpc_body(method, params.clone())),
+        SampleRequest::new("HTTP+JSON 0.3", verb, path, "", body),
     ]
 }
 
 /// A call of JSON-RPC on the mounts of single systems.
-fn compat_dialects(method: &str, params: &Value) -> Vec<Asked> {
+fn compat_dialects(method: &str, params: &Value) -> Vec<SampleRequest> {
     let mounts = [
         ("agent-native", "/dialects/agent-native/a2a"),
         ("selectools", "/dialects/selectools/a2a"),
         ("NEXUS", "/dialects/nexus/a2a"),
     ];
-    let asked = |(form, path)| Asked::new(form, Method::POST, path, "", &rpc_body(method, params.clone()));
+    let asked = |(form, path)| SampleRequest::new(form, Method::POST, path, "", &rpc_body(method, params.clone()));
     mounts.map(asked).into_iter().collect()
 }
 
-fn read(id: &str) -> Vec<Asked> {
+fn read(id: &str) -> Vec<SampleRequest> {
     let params = json!({"id": id});
     let mut all = new("GetTask", &params, Method::GET, &format!("/tasks/{id}"), "");
     all.extend(old("tasks/get", &params, Method::GET, &format!("/v1/tasks/{id}"), ""));
-    all.push(Asked::grpc("GetTask", &params, &wire::GetTaskRequest { id: id.to_owned(), ..Default::default() }));
+    all.push(SampleRequest::grpc(
+        "GetTask",
+        &params,
+        &wire::GetTaskRequest { id: id.to_owned(), ..Default::default() },
+    ));
     all.extend(compat_dialects("tasks/get", &params));
-    all.push(Asked::new("corvid", Method::GET, &format!("/a2a/tasks/{id}"), "", ""));
+    all.push(SampleRequest::new("corvid", Method::GET, &format!("/a2a/tasks/{id}"), "", ""));
     all
 }
 
-fn send(text: &str) -> Vec<Asked> {
+fn send(text: &str) -> Vec<SampleRequest> {
     let (params, old_params) = (message(text), old_message(text));
     let rest = json!({"message": {"messageId": "m-1", "role": "ROLE_USER", "content": [{"text": text}]}});
     let mut all = new("SendMessage", &params, Method::POST, "/message:send", &params.to_string());
     all.extend(old("message/send", &old_params, Method::POST, "/v1/message:send", &rest.to_string()));
-    all.push(Asked::grpc("SendMessage", &params, &say(text)));
+    all.push(SampleRequest::grpc("SendMessage", &params, &say(text)));
     all
 }
 
@@ -127,7 +131,7 @@ struct Case {
     reason: &'static str,
     when: &'static str,
     edge: Edge,
-    asked: Vec<Asked>,
+    asked: Vec<SampleRequest>,
 }
 
 fn usual() -> ServerBuilder {
@@ -153,7 +157,7 @@ async fn about_tasks() -> Vec<Case> {
     let mut cancels = new("CancelTask", &params, Method::POST, &format!("/tasks/{id}:cancel"), "");
     cancels.extend(old("tasks/cancel", &params, Method::POST, &format!("/v1/tasks/{id}:cancel"), ""));
     let cancel = wire::CancelTaskRequest { id: id.clone(), ..Default::default() };
-    cancels.push(Asked::grpc("CancelTask", &params, &cancel));
+    cancels.push(SampleRequest::grpc("CancelTask", &params, &cancel));
     cancels.extend(compat_dialects("tasks/cancel", &params));
     let config = json!({"taskId": id, "id": "c"});
     let path = format!("/tasks/{id}/pushNotificationConfigs/c");
@@ -161,7 +165,7 @@ async fn about_tasks() -> Vec<Case> {
     let old_config = json!({"id": id, "pushNotificationConfigId": "c"});
     configs.extend(old("tasks/pushNotificationConfig/get", &old_config, Method::GET, &format!("/v1{path}"), ""));
     let get = wire::GetTaskPushNotificationConfigRequest { task_id: id, id: "c".to_owned(), ..Default::default() };
-    configs.push(Asked::grpc("GetTaskPushNotificationConfig", &config, &get));
+    configs.push(SampleRequest::grpc("GetTaskPushNotificationConfig", &config, &get));
     vec![
         Case {
             reason: "TASK_NOT_FOUND",
@@ -190,14 +194,14 @@ fn about_agents() -> Vec<Case> {
     let path = "/v1/tasks/t/pushNotificationConfigs";
     lists.extend(old("tasks/pushNotificationConfig/list", &json!({"id": "t"}), Method::GET, path, ""));
     let list = wire::ListTaskPushNotificationConfigsRequest { task_id: "t".to_owned(), ..Default::default() };
-    lists.push(Asked::grpc("ListTaskPushNotificationConfigs", &json!({"taskId": "t"}), &list));
+    lists.push(SampleRequest::grpc("ListTaskPushNotificationConfigs", &json!({"taskId": "t"}), &list));
     let (params, old_params) = (message("hello"), old_message("hello"));
     let mut streams = new("SendStreamingMessage", &params, Method::POST, "/message:stream", &params.to_string());
     streams.extend(old("message/stream", &old_params, Method::POST, "/v1/message:stream", &old_rest().to_string()));
-    streams.push(Asked::grpc("SendStreamingMessage", &params, &say("hello")));
+    streams.push(SampleRequest::grpc("SendStreamingMessage", &params, &say("hello")));
     let mut cards = new("GetExtendedAgentCard", &json!({}), Method::GET, "/extendedAgentCard", "");
     cards.extend(old("agent/getAuthenticatedExtendedCard", &json!({}), Method::GET, "/v1/card", ""));
-    cards.push(Asked::grpc("GetExtendedAgentCard", &json!({}), &wire::GetExtendedAgentCardRequest::default()));
+    cards.push(SampleRequest::grpc("GetExtendedAgentCard", &json!({}), &wire::GetExtendedAgentCardRequest::default()));
     let promised = echo().extended_card_for_anyone().card(|card| card.capabilities.extended_agent_card = Some(true));
     vec![
         Case {
@@ -244,7 +248,7 @@ fn old_rest() -> Value {
 }
 
 /// A message whose part is of another type than the agent reads.
-fn page() -> Vec<Asked> {
+fn page() -> Vec<SampleRequest> {
     let mut params = message("<p>");
     params["message"]["parts"][0]["mediaType"] = "text/html".into();
     let file = json!({"kind": "file", "file": {"bytes": "PHA+", "mimeType": "text/html"}});
@@ -255,13 +259,13 @@ fn page() -> Vec<Asked> {
     sent.message.as_mut().unwrap().parts[0].media_type = "text/html".to_owned();
     let mut all = new("SendMessage", &params, Method::POST, "/message:send", &params.to_string());
     all.extend(old("message/send", &old_params, Method::POST, "/v1/message:send", &rest.to_string()));
-    all.push(Asked::grpc("SendMessage", &params, &sent));
+    all.push(SampleRequest::grpc("SendMessage", &params, &sent));
     all
 }
 
 /// The same body to the JSON-RPC endpoint and to the operation that sends, in each version and on each mount.
-fn bodies(body: &str) -> Vec<Asked> {
-    let post = |form, path, version| Asked::new(form, Method::POST, path, version, body);
+fn bodies(body: &str) -> Vec<SampleRequest> {
+    let post = |form, path, version| SampleRequest::new(form, Method::POST, path, version, body);
     vec![
         post("JSON-RPC 1.0", "/", "1.0"),
         post("HTTP+JSON 1.0", "/message:send", "1.0"),
@@ -277,25 +281,25 @@ fn bodies(body: &str) -> Vec<Asked> {
 fn about_requests() -> Vec<Case> {
     let edge = Edge::new(usual());
     let mut versions = new("GetTask", &json!({"id": "t"}), Method::GET, "/tasks/t", "");
-    versions.push(Asked::grpc("GetTask", &json!({"id": "t"}), &wire::GetTaskRequest::default()));
+    versions.push(SampleRequest::grpc("GetTask", &json!({"id": "t"}), &wire::GetTaskRequest::default()));
     for asked in &mut versions {
         asked.shown = asked.shown.replace("ersion: 1.0", "ersion: 9.9");
         asked.request.headers_mut().insert("a2a-version", "9.9".parse().unwrap());
     }
     let mut methods = new("GetTsk", &json!({}), Method::POST, "/message:sent", "{}");
     methods.extend(old("tasks/gett", &json!({}), Method::POST, "/v1/message:sent", "{}"));
-    methods.push(Asked::grpc("GetTsk", &json!({}), &wire::GetTaskRequest::default()));
+    methods.push(SampleRequest::grpc("GetTsk", &json!({}), &wire::GetTaskRequest::default()));
     methods.extend(compat_dialects("tasks/gett", &json!({})));
-    methods.push(Asked::new("corvid", Method::POST, "/a2a/tasks/sent", "", "{}"));
+    methods.push(SampleRequest::new("corvid", Method::POST, "/a2a/tasks/sent", "", "{}"));
     let nothing = json!({"message": {"messageId": "m-1", "role": "ROLE_USER"}});
     let mut fields = new("SendMessage", &nothing, Method::POST, "/message:send", &nothing.to_string());
     let old_nothing = json!({"message": {"kind": "message", "messageId": "m-1", "role": "user"}});
     fields.extend(old("message/send", &old_nothing, Method::POST, "/v1/message:send", &nothing.to_string()));
     let mut empty = say("");
     empty.message.as_mut().unwrap().parts.clear();
-    fields.push(Asked::grpc("SendMessage", &nothing, &empty));
+    fields.push(SampleRequest::grpc("SendMessage", &nothing, &empty));
     fields.extend(compat_dialects("message/send", &json!({})));
-    fields.push(Asked::new("corvid", Method::POST, "/a2a/tasks/send", "", "{}"));
+    fields.push(SampleRequest::new("corvid", Method::POST, "/a2a/tasks/send", "", "{}"));
     // Over HTTP+JSON the body is the parameters, which are wrong then.
     let requests = bodies("[]").into_iter().filter(|asked| !asked.form.starts_with("HTTP") && asked.form != "corvid");
     let requests = requests.collect();
@@ -314,8 +318,8 @@ fn about_callers() -> Vec<Case> {
     let params = json!({"id": "t", "tenant": "other"});
     let mut foreign = new("GetTask", &params, Method::GET, "/other/tasks/t", "");
     let get = wire::GetTaskRequest { id: "t".to_owned(), tenant: "other".to_owned(), ..Default::default() };
-    foreign.push(Asked::grpc("GetTask", &params, &get));
-    let authorized = |asked: Asked| asked.with("authorization", &format!("Bearer {TOKEN}"));
+    foreign.push(SampleRequest::grpc("GetTask", &params, &get));
+    let authorized = |asked: SampleRequest| asked.with("authorization", &format!("Bearer {TOKEN}"));
     vec![
         Case {
             reason: "UNAUTHENTICATED",
@@ -412,7 +416,7 @@ async fn the_page_of_errors_as_sent_is_what_is_sent() {
         }
         last = reason;
         let _ = write!(page, "\n{when}\n\n```text\n");
-        for (number, Asked { form, shown, request }) in asked.into_iter().enumerate() {
+        for (number, SampleRequest { form, shown, request }) in asked.into_iter().enumerate() {
             let answer = edge.ask(request).await;
             let gap = if number == 0 { "" } else { "\n" };
             let (sent, got) = (marked('>', &redacted(&shown)), marked('<', &answered(&answer)));

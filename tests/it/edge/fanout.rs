@@ -127,7 +127,7 @@ async fn a_stream_that_is_never_read_holds_nothing_and_stops_nobody() {
     })
     .await;
     assert_eq!(edge.metric("switchboard_update_encodes_total").await, encodes_before, "nothing is prepared for it");
-    // Whoever reads at last gets everything, in bites.
+    // A reader that comes late gets everything, in pieces.
     let (mut body, mut events, mut largest) = (opened.into_body(), 0, 0);
     while let Some(frame) = soon(body.frame()).await {
         let bytes = frame.unwrap().into_data().unwrap();

@@ -258,7 +258,8 @@ async fn the_tenant_is_a_parameter() {
     assert_eq!(refused.gist(), "403 PERMISSION_DENIED");
 }
 
-/// By JSON-RPC it would be a notification, which nobody answers; clients that forget the id need to hear what came of it.
+/// By JSON-RPC it would be a notification, which is not answered; clients that forget the id need to hear what came of
+/// it.
 #[tokio::test(start_paused = true)]
 async fn a_request_without_an_id_is_answered_under_null() {
     let edge = Edge::usual();

@@ -17,7 +17,7 @@ const CONFIGURATION: &str = include_str!("../../../docs/configuration.md");
 /// Constants that look like limits and bound nothing of their own.
 const NO_LIMITS: &[(&str, &str, &str)] = &[
     ("switchboard/src/server/builder.rs", "MEMORY_TASKS_MAX_DEFAULT", "TASKS_MAX_DEFAULT under a public name"),
-    ("switchboard-cli/src/config/settle.rs", "MEMORY_TASKS_MAX", "the same"),
+    ("switchboard-cli/src/config/resolve.rs", "MEMORY_TASKS_MAX", "the same"),
     ("switchboard-core/src/dialect/compat/corvid/call.rs", "DEPTH_MAX", "the default of corvid_depth_max"),
     ("switchboard-core/src/dialect/compat/corvid/call.rs", "TIMEOUT_MS_DEFAULT", "the default of corvid_timeout_ms"),
     ("switchboard-core/src/model/timestamp.rs", "MIN_MS", "the first moment that RFC 3339 can spell"),

@@ -104,7 +104,7 @@ async fn a_stream_tells_the_task_after_each_change() {
         assert_eq!((&last["status"], &last["messages"][1]), (&json!("completed"), &said("agent", "1 2 3 ")));
         assert_eq!(call(&edge, MOUNT, "tasks/get", json!({"id": id})).await["result"], *last);
     }
-    // A failure is a task, and a question ends the stream: whoever asked has to answer.
+    // A failure is a task, and a question ends the stream: the client has to answer it.
     let failed = stream(&edge, MOUNT, "message/stream", params(None, "fail no disk")).await;
     assert_eq!(failed.last().unwrap()["status"], "failed");
     let asked = stream(&edge, MOUNT, "message/stream", params(Some("asked"), "ask why?")).await;
@@ -208,7 +208,7 @@ async fn bad_input_has_the_codes_of_json_rpc() {
     let versioned = edge.post(MOUNT, rpc_body("tasks/get", json!({"id": "x"}))).await.json();
     assert_eq!(error(&versioned).0, -32602);
     assert_eq!(edge.ask(request(Method::GET, MOUNT, "")).await.status, 405);
-    // Where parts of two systems are mixed, nobody guesses.
+    // A message with parts of two systems is refused, not guessed.
     let mixed =
         json!({"message": {"role": "user", "parts": [{"type": "text", "data": "x"}, {"type": "text", "text": "x"}]}});
     assert_eq!(error(&call(&edge, "/", "message/send", mixed).await).0, -32602);

@@ -1,4 +1,4 @@
-//! The operator's door: who is let in, what is shown, what can be done, and what is refused.
+//! `/api/outbox`: which callers may use it, what it shows, what can be done, and what is refused.
 
 use expect_test::expect;
 use http::{Method, Request, StatusCode};

@@ -1,4 +1,4 @@
-//! A refusal names operations, fields and headers as the one who asked does, also where it was made behind the door.
+//! A refusal names operations, fields and headers in the dialect of the caller, also if the engine made it.
 
 use bytes::Bytes;
 use http::Request;
@@ -241,7 +241,7 @@ const SPEAKERS: [Speaker; 6] = [
     },
 ];
 
-/// An address that no webhook may have, which is known only behind the door.
+/// An address that no webhook may have; only the outbound client knows that.
 const UNFIT: &str = "https://hooks.example/#there";
 
 fn edge(agent: AgentBuilder) -> Edge {

@@ -58,7 +58,7 @@ async fn what_is_spoken_is_agreed_in_the_handshake() {
         let stream = connected(served.address, FIRST, offered).await;
         assert_eq!(protocol(&stream), expected, "{offered:?}");
     }
-    // Whoever offers nothing may speak either.
+    // A client that offers no protocol may speak either.
     let mut old = Http1::over(connected(served.address, FIRST, &[]).await).await;
     let mut new = Http2::over(connected(served.address, FIRST, &[]).await).await;
     assert_eq!(old.ask(get("/healthz")).await.status, 200);

@@ -142,7 +142,7 @@ async fn refusals_are_spelled_as_0_3_does() {
         assert_eq!(error["code"], code, "{method} {params} {error}");
         assert!(error["data"]["reason"].is_string(), "{method} {error}");
     }
-    // Before it is known what is asked, the shape is that of whoever names no version.
+    // Before it is known what is asked, the shape is that for requests which name no version.
     for body in ["{", "[]", r#"{"jsonrpc":"2.0","id":1}"#] {
         let error = edge.ask(unversioned(post("/", body))).await.json()["error"].clone();
         assert!(error["data"]["reason"].is_string(), "{body} {error}");

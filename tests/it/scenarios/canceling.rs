@@ -1,4 +1,4 @@
-//! CancelTask: runs that obey, runs that do not, and tasks with nobody at work.
+//! CancelTask: runs that obey, runs that do not, and tasks without a run.
 
 use expect_test::expect;
 use switchboard_core::call::Request;
@@ -205,7 +205,7 @@ async fn a_run_that_is_canceled_before_it_began_never_begins() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_that_is_faster_than_the_run_it_is_for_finds_it() {
-    // The second turn's commit is answered late, so the cancel is recorded before anybody knows of the run.
+    // The second turn's commit is answered late, so the cancel is recorded before the registry knows of the run.
     let agent = from_fn(Traits::default(), |turn: Turn| async move {
         if turn.number() == 1 {
             turn.ask("which?").await?;

@@ -115,7 +115,7 @@ async fn a_clock_set_ahead_by_a_month_removes_nothing_for_a_day() {
     pass(2 * 86_400).await;
     assert_eq!(world.client().task(&task.id).await.unwrap(), task);
     assert_eq!(world.engine.notices(), [] as [String; 0]);
-    // If nobody does, it is the time.
+    // If no process does, it is the time.
     world.stock().clock.jump(31 * DAY_S);
     pass(86_400 + 120).await;
     assert!(matches!(world.client().task(&task.id).await, Err(ProtocolError::TaskNotFound { .. })));
@@ -148,7 +148,7 @@ async fn what_is_old_is_removed_soon_after_a_start() {
     let world = Setup::new().agent(registered("echo", echo())).start();
     let task = world.client().send(say("hello")).await.unwrap();
     let stock = world.crash().await;
-    // Nobody was there for a month, as a monotonic clock sees it, too.
+    // No process ran for a month, by the monotonic clock, too.
     pass(40 * 86_400).await;
     let world = Setup::on(stock).agent(registered("echo", echo())).start();
     pass(5).await;

@@ -37,7 +37,7 @@ async fn a_pure_answer_is_one_commit(stock: Stock) {
         artifact-1-1: hello
     "#]]
     .assert_eq(&picture(&task));
-    // Whoever follows it sees three steps all the same.
+    // A follower sees three steps all the same.
     let stream = world.client().after(0).subscribe(&task.id).await.unwrap();
     expect![[r#"
         1 task submitted said [hello] made []

@@ -1,5 +1,5 @@
-//! Agents that may answer with a message and no task: when a task is made of it all the same, and that nobody sees one
-//! before.
+//! Agents that may answer with a message and no task: when a task is made of it all the same, and that no caller sees
+//! one before.
 
 use std::time::Duration;
 

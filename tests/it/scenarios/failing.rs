@@ -1,4 +1,4 @@
-//! Agents that fail: the client reads the text meant for it and nothing else, and nobody else is harmed.
+//! Agents that fail: the client reads the text meant for it and nothing else, and no other task is harmed.
 
 use std::io;
 use std::sync::atomic::Ordering;

@@ -72,7 +72,7 @@ async fn a_run_that_ends_at_the_moment_it_is_taken_over_ends_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_ran_out_unclaimed_is_taken_again_by_its_holder() {
-    // Nobody else is there: a laptop that slept.
+    // There is no other process: a laptop that slept.
     let (setup, acts) = setup_on(Stock::memory());
     let world = setup.start_frozen();
     let task = world.client().start("hello").await;

@@ -125,7 +125,7 @@ async fn a_turn_that_takes_too_long_with_all_its_attempts_fails_and_is_not_run_a
     let act = acts.next().await;
     assert_eq!(act.turn.attempt(), 3);
     assert_eq!(act.turn.deadline(), began.plus_ms(1_800_000), "what is left of it");
-    // Time for which somebody else was waited for is not the agent's.
+    // Time for which a run waited for the user does not count as the agent's.
     act.turn.require_auth("sign in").await.unwrap();
     pass(10_000).await;
     act.turn.working("thank you").await.unwrap();

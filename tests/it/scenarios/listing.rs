@@ -149,7 +149,7 @@ async fn only_the_callers_own_tasks_are_listed() {
     assert_eq!(bob.listed(ListTasks::default()).await, ["of bob"]);
     assert_eq!(world.client().listed(ListTasks::default()).await, ["of nobody"]);
     assert_eq!(alice.list(ListTasks::default()).await.unwrap().total_size, 1);
-    // A token is a place in one's own list, whoever holds it.
+    // A page token is a position in the caller's own list, even if another caller uses it.
     say_all(&alice, &["again of alice"]).await;
     let token = alice.list(page_of(1)).await.unwrap().next_page_token;
     let list = ListTasks { page_token: Some(token), ..ListTasks::default() };

@@ -93,7 +93,7 @@ async fn ids_of_a_conversation_are_checked(stock: Stock) {
     .assert_eq(&refused(&client, mixed, &second.id).await);
     assert_eq!(client.task(&second.id).await.unwrap(), second);
 
-    // A task nobody knows: ids of new tasks are not the client's to choose.
+    // A task that does not exist: clients cannot choose the ids of new tasks.
     let unknown = TaskId::from("mine");
     expect![[r#"{"error":{"code":404,"status":"NOT_FOUND","message":"Task not found","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"TASK_NOT_FOUND","domain":"a2a-protocol.org","metadata":{"taskId":"TASK"}}]}}"#]]
     .assert_eq(&refused(&client, reply_to(&unknown, "hello"), &unknown).await);

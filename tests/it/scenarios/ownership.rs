@@ -1,4 +1,4 @@
-//! A foreign task is a missing task: whoever asks, whatever they ask, down to the byte.
+//! A foreign task is a missing task, for every caller and in every operation, down to the byte.
 
 use switchboard_core::call::{ListTasks, Request};
 use switchboard_core::model::{TaskId, TaskState};
@@ -41,7 +41,7 @@ fn agents(stock: Stock) -> World {
     Setup::on(stock).agent(registered("one", ask())).agent(registered("other", ask())).start()
 }
 
-/// Everybody who is not alice of acme calling agent one.
+/// All callers that are not alice of acme calling agent one.
 fn strangers(world: &World) -> Vec<(&'static str, Client)> {
     vec![
         ("another principal", world.client().user_of("acme", "bob")),

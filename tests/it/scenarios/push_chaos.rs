@@ -182,7 +182,7 @@ async fn run(seed: u64) -> [u64; 3] {
         assert_eq!(redriven, letters);
         dead += letters as u64;
     }
-    // Whoever has everything is left alone.
+    // A receiver that has everything gets no further posts.
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     let left = world.engine.outbox().list(&OutboxFilter::default(), None, 100).await.unwrap().entries;
     let left: Vec<_> = left.iter().filter(|entry| entry.state != OutboxState::Dead).collect();

@@ -1,4 +1,5 @@
-//! Endpoints that are down or slow: their deliveries wait together, one at a time finds out, and nobody else notices.
+//! Endpoints that are down or slow: their deliveries wait together, one at a time is tried, and other endpoints are not
+//! affected.
 
 use std::sync::Arc;
 use std::time::Duration;

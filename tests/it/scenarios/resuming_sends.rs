@@ -54,7 +54,7 @@ async fn a_send_that_is_not_found_is_refused_and_never_run() {
     }
     let expected = "Invalid parameters: Last-Event-ID: there is no earlier send of this message to resume; \
                     use SubscribeToTask with the task's id";
-    // Nobody knows who an anonymous caller is, so its message id says nothing.
+    // An anonymous caller has no identity, so its message id says nothing.
     assert_eq!(cannot_resume(&anybody, say("hello")).await, expected);
     assert_eq!(cannot_resume(&alice, say("another message")).await, expected);
     assert_eq!(cannot_resume(&anybody.keyed("another key"), say("hello")).await, expected);

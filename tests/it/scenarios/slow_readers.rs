@@ -1,4 +1,4 @@
-//! Readers that do not keep up: they lose nothing, cost a bounded amount, and hold nobody up.
+//! Readers that do not keep up: they lose nothing, cost a bounded amount, and hold up no other reader.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -103,7 +103,7 @@ async fn a_stream_that_is_never_read_does_not_stop_the_run() {
     let task = world.client().list(Default::default()).await.unwrap().tasks[0].task.clone();
     let done = world.client().task_in(&task.id, TaskState::Completed).await;
     assert_eq!(done.artifacts[0].parts.len(), 10_000);
-    // And whoever comes back to it finds everything.
+    // And a reader that comes back finds everything.
     assert_eq!(numbers(unread).await.len(), 10_002);
 }
 

@@ -110,7 +110,7 @@ async fn a_question_that_outlived_its_process_ends_when_it_is_looked_at(stock: S
     let task = client.send(within(5, "corvid")).await.unwrap();
     let other = world.client().send(say("1.0")).await.unwrap();
     client.task_in(&task.id, TaskState::InputRequired).await;
-    // Whoever holds a client holds the engine, and that the file.
+    // A client holds the engine, and the engine holds the file.
     drop(client);
     let world = Setup::on(world.crash().await).agent(registered("asker", asker())).start();
     let client = speaking(&world.client(), Dialect::Corvid);

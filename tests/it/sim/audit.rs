@@ -1,5 +1,5 @@
-//! What the store took, from whom and under which fence, noted beside it as it happens. Some promises can be held against
-//! every single write: they are checked here, the others when all has come to rest.
+//! Records what the store accepted, from which node and under which fence. Promises about every single write are
+//! checked here, the others when the world has come to rest.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -30,7 +30,7 @@ pub(super) struct Book {
     pub(super) head: Arc<Head>,
     /// Every commit, internal ones too, in order of versions from 1.
     pub(super) commits: Vec<Written>,
-    /// Whoever has the lease, while a run is under way or ought to be.
+    /// The holder of the lease, while a run is under way or ought to be.
     pub(super) owner: Option<Arc<Life>>,
     /// The webhooks that are registered, and the number after which each is to be told.
     pub(super) hooks: BTreeMap<ConfigId, u64>,
@@ -145,7 +145,7 @@ impl Audit {
         book.commits.push(Written { at: Instant::now(), first_seq, events });
     }
 
-    /// Whether an update that somebody was shown has been committed.
+    /// Whether an update that a client was shown has been committed.
     pub(super) fn has_committed(&self, id: &TaskId, seq: u64) -> bool {
         self.age(id, seq).is_some()
     }

@@ -21,8 +21,8 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Longer than all runs, one after the other, and every wait between them.
 const REST: Duration = Duration::from_secs(300);
 
-/// Waits until nobody has anything left to do. On the way, every run has an owner once the leases of the dead have run
-/// out and somebody has looked.
+/// Waits until no node has anything left to do. On the way, every run has an owner once the leases of dead nodes have
+/// run out and a sweeper has looked.
 pub(super) async fn come_to_rest(world: &World) {
     let limits = world.limits();
     let lease = Duration::from_millis(u64::from(limits.lease_ms));
@@ -148,7 +148,7 @@ fn shown(book: &Book, as_told: impl Fn(&Update) -> Update) -> Result<BTreeMap<u6
     Ok(shown)
 }
 
-/// Ended, answered directly, or waiting for somebody's word with nothing left to read.
+/// Ended, answered directly, or waiting for the user with nothing left to read.
 fn at_rest(stored: &StoredTask) -> Result<(), String> {
     let head = &stored.head;
     let paused = head.state == TaskState::InputRequired && head.inbox() == 0;

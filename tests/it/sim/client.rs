@@ -243,7 +243,7 @@ impl Client {
             self.pause(300).await;
             let mut caller = self.caller();
             caller.last_event_id = Some(last.to_string());
-            // Either door leads to the same stream.
+            // Both operations lead to the same stream.
             let request = match self.dice.one_in(3) {
                 true => Request::SendStreamingMessage(send.clone().into()),
                 false => Request::SubscribeToTask { id: id.clone() },

@@ -1,4 +1,4 @@
-//! Whoever receives webhooks: out of order in every way a receiver can be, and exact about what it has taken.
+//! The receiver of webhooks: it fails in every way a receiver can, and records exactly what it has taken.
 
 use std::collections::BTreeMap;
 use std::future::pending;

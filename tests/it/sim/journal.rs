@@ -1,5 +1,5 @@
-//! What happened in one simulated world: the first broken promise, how much of everything there was, and, if somebody
-//! wants to read it, every step.
+//! What happened in one simulated world: the first broken promise, how much of everything there was, and, if a
+//! developer wants to read it, every step.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,6 @@
 //! Whether one process of the simulation runs, stands still, or is gone. Everything that leaves a process passes here:
-//! what a process does while it stands still is seen by nobody until it runs again, and what it does after its death
-//! is never seen.
+//! what a process does while it stands still is not seen until it runs again, and what it does after its death is never
+//! seen.
 
 use std::future::pending;
 use std::sync::Mutex;

@@ -167,7 +167,7 @@ impl Bottom {
         Some(at_once(self.memory.head(&scope, id)).ok()??.head)
     }
 
-    /// Applies what was answered, unless its process has died. Then nobody will ever know of it.
+    /// Applies what was answered, unless its process has died. Then it never shows.
     fn flush(&self) {
         for (life, commit) in std::mem::take(&mut *self.answered.lock().unwrap()) {
             if !life.is_dead() {
@@ -182,7 +182,7 @@ fn at_once<T>(answer: BoxFuture<'_, T>) -> T {
     answer.now_or_never().expect("a memory store answers at once")
 }
 
-/// What a run writes is appended to whatever is there, whoever holds the fence by now.
+/// What a run writes is appended without checking its fence.
 fn ignore_fence(store: &Doctored, mut commit: Commit) -> Result<TaskKey, CommitError> {
     let fence = commit.fence.take();
     if let (Some(fence), Target::Existing { key, expected_version }) = (fence, &mut commit.target)
@@ -197,7 +197,7 @@ fn ignore_fence(store: &Doctored, mut commit: Commit) -> Result<TaskKey, CommitE
     store.bottom.apply(commit)
 }
 
-/// What would surely succeed is answered first and applied before anybody looks.
+/// A commit that would succeed is answered first and applied later.
 fn answer_first(store: &Doctored, commit: Commit) -> Result<TaskKey, CommitError> {
     if let (Target::Existing { key, expected_version }, Some(life)) = (&commit.target, &store.life)
         && let Some(head) = store.bottom.head(*key, &commit.head.id)

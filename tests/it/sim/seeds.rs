@@ -12,13 +12,14 @@ use super::{Simulation, Story};
 const SEEDS_THAT_FAILED: &[u64] = &[
     // A process claimed a run, stood still until another had claimed it too, and then ran it under the other's fence.
     491,
-    // The same with the next turn of a run: it was begun, and read again under the fence of whoever had taken it over.
+    // The same with the next turn of a run: it was begun, and read again under the fence of the node that had taken it
+    // over.
     115,
     // A run that stood still until its time was up failed the task, although another had taken it over meanwhile.
     32,
 ];
 
-/// How many seeds run if nobody says otherwise: those from 1 on, and fresh ones.
+/// How many seeds run by default: those from 1 on, and fresh ones.
 const SEEDS: u64 = 300;
 const SEEDS_FRESH: u64 = 20;
 

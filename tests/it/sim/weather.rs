@@ -48,7 +48,7 @@ pub(super) enum Fate {
     Conflict,
     /// It does not happen.
     Lost,
-    /// It happens, and nobody is told.
+    /// It happens, and the caller gets no answer.
     Unanswered,
 }
 

@@ -90,7 +90,7 @@ impl World {
         let journal = Arc::new(Journal::new(keep_steps));
         let clock = Arc::new(SimClock::new());
         let memory = Arc::new(MemoryStore::new(clock.clone(), 100_000));
-        // A lone process has nobody to take over from it.
+        // No other process takes over from a lone process.
         let nodes = if trouble == Trouble::Seeded { [1, 2, 2, 3][dice.pick(4)] } else { 2 };
         let serves = agents_of(nodes, trouble, dice).into_iter();
         let node = |serves| Node { serves, clock: Arc::new(SimClock::new()), process: Mutex::default() };

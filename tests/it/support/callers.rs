@@ -12,7 +12,7 @@ use switchboard_core::model::{Message, Part, PushConfig, Role, Task, TaskId, Tas
 
 use super::pictures::words;
 
-/// Somebody who calls one agent.
+/// A caller of one agent.
 #[derive(Clone)]
 pub(crate) struct Client {
     endpoint: Arc<dyn Endpoint>,
@@ -24,7 +24,7 @@ impl Client {
         Self { endpoint, caller }
     }
 
-    /// The same agent, called by somebody who has proved who they are.
+    /// The same agent, called by an authenticated caller.
     pub(crate) fn user(&self, principal: &str) -> Self {
         self.user_of("", principal)
     }

@@ -1,4 +1,4 @@
-//! A limit for every test: one that hangs ends the run with its name, instead of keeping everybody waiting. Virtual time
+//! A limit for every test: one that hangs ends the run with its name, instead of blocking the whole run. Virtual time
 //! does not help against a loop that never ends, nor against a thread that waits, so this is real time.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};

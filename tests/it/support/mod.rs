@@ -14,8 +14,8 @@ pub(crate) mod shapes;
 pub(crate) mod tls;
 pub(crate) mod world;
 
-/// Makes two tests of each scenario: one over the memory store under paused time, one over a SQLite file. Time cannot be
-/// paused for the second: it would jump whenever everybody waits for the file. Its clock stands still instead.
+/// Makes two tests of each scenario: one over the memory store under paused time, one over a SQLite file. Time cannot
+/// be paused for the second: it would jump whenever all tasks wait for the file. Its clock stands still instead.
 macro_rules! on_both_stores {
     ($($scenario:ident),+ $(,)?) => {
         mod memory {

@@ -1,11 +1,11 @@
-//! What an answer looks like, seen by somebody who knows only the wire: in whose form a task is, and in whose form a refusal.
-//! Forms are closed: a member too many or too few is no form at all.
+//! What an answer looks like to a client that knows only the wire: in whose form a task is, and in whose form a
+//! refusal. Forms are closed: a member too many or too few is no form at all.
 
 use serde_json::{Map, Value};
 
 use super::edge::Answer;
 
-/// How somebody refuses.
+/// The form of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// JSON-RPC with a list of details.

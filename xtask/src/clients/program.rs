@@ -1,4 +1,4 @@
-//! One client: run, heard, and held to the steps it must have taken.
+//! Runs one client and checks that it took every step it must take.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -47,14 +47,14 @@ pub(super) fn run(client: &Client, packages: &Packages, servers: &[(&str, bool)]
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Verdict {
+struct StepResults {
     passed: Vec<String>,
     trouble: Option<String>,
 }
 
 /// Compares the lines `ok TRANSPORT STEP` with what the client must have done. A client that ends well but left out a
 /// step has failed: it would otherwise pass by doing nothing.
-fn judge(client: &Client, said: &str, trouble: Option<String>) -> Verdict {
+fn judge(client: &Client, said: &str, trouble: Option<String>) -> StepResults {
     let expected: BTreeSet<String> = client
         .transports
         .iter()
@@ -71,12 +71,12 @@ fn judge(client: &Client, said: &str, trouble: Option<String>) -> Verdict {
         let unknown = list(&mut done.difference(&expected));
         (!unknown.is_empty()).then(|| format!("nobody expected {unknown}; add it to the list of clients"))
     });
-    Verdict { passed, trouble }
+    StepResults { passed, trouble }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Verdict, judge};
+    use super::{StepResults, judge};
     use crate::clients::Client;
     use crate::clients::packages::Language;
 
@@ -91,7 +91,7 @@ mod tests {
     fn every_step_over_every_transport_is_all_it_takes() {
         let passed = ["a send", "a get", "b send", "b get"].map(str::to_owned).to_vec();
         let said = "a line of the SDK's\nok a send\nok a get\nok b send\nok b get\n";
-        assert_eq!(judge(&CLIENT, said, None), Verdict { passed, trouble: None });
+        assert_eq!(judge(&CLIENT, said, None), StepResults { passed, trouble: None });
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Runs a program of somebody else's within a time limit, and hears all it says.
+//! Runs a foreign program within a time limit and collects its output.
 
 use std::fs::File;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(super) fn run(mut command: Command, log: &Path, limit: Duration) -> Result<E
         .spawn()
         .map_err(|error| format!("cannot run {name}: {error}"))?;
     let said = || std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(write);
-    // Counted and not timed: a program that is kept from running by the machine is not to blame for it.
+    // Polls are counted instead of time, so that a busy machine does not make the program fail.
     for _ in 0..limit.as_millis() / POLL.as_millis() {
         if let Some(status) = child.try_wait().map_err(|error| format!("{name}: {error}"))? {
             return Ok(Ended { is_success: status.success(), said: said()? });

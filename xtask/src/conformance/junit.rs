@@ -4,12 +4,12 @@
 pub(super) struct Case {
     /// As pytest names it, relative to where the kit's tests are.
     pub(super) id: String,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: TestOutcome,
 }
 
 /// The text is the first line of what the kit says.
 #[derive(Debug, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum TestOutcome {
     Passed,
     Failed(String),
     Skipped(String),
@@ -33,16 +33,16 @@ fn node_id(tag: &Tag<'_>, tests: &str) -> String {
     if class.is_empty() { format!("{file}::{name}") } else { format!("{file}::{}::{name}", class.replace('.', "::")) }
 }
 
-fn verdict(inside: &str) -> Verdict {
+fn verdict(inside: &str) -> TestOutcome {
     let first = |element: &str| inside.find(element).map(|at| Tag::read(&inside[at + element.len()..]));
     let said = |tag: &Tag<'_>| tag.get("message").lines().next().unwrap_or_default().to_owned();
     if let Some(tag) = first("<failure ").or_else(|| first("<error ")) {
-        return Verdict::Failed(said(&tag));
+        return TestOutcome::Failed(said(&tag));
     }
     match first("<skipped ") {
-        Some(tag) if tag.get("type") == "pytest.xfail" => Verdict::ExpectedFailure(said(&tag)),
-        Some(tag) => Verdict::Skipped(said(&tag)),
-        None => Verdict::Passed,
+        Some(tag) if tag.get("type") == "pytest.xfail" => TestOutcome::ExpectedFailure(said(&tag)),
+        Some(tag) => TestOutcome::Skipped(said(&tag)),
+        None => TestOutcome::Passed,
     }
 }
 
@@ -83,7 +83,7 @@ fn unescape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Case, Verdict, cases};
+    use super::{Case, TestOutcome, cases};
 
     #[test]
     fn every_kind_of_verdict_is_read() {
@@ -92,10 +92,10 @@ mod tests {
         assert_eq!(
             cases(report, "tests/compatibility/").collect::<Vec<_>>(),
             [
-                case("a/test_x.py::TestY::t[j]", Verdict::Passed),
-                case("a/test_x.py::m[\"k\"]", Verdict::Failed("want 1 < 2".to_owned())),
-                case("a/test_x.py::s", Verdict::Skipped("no grpc".to_owned())),
-                case("a/test_x.py::f", Verdict::ExpectedFailure("should".to_owned())),
+                case("a/test_x.py::TestY::t[j]", TestOutcome::Passed),
+                case("a/test_x.py::m[\"k\"]", TestOutcome::Failed("want 1 < 2".to_owned())),
+                case("a/test_x.py::s", TestOutcome::Skipped("no grpc".to_owned())),
+                case("a/test_x.py::f", TestOutcome::ExpectedFailure("should".to_owned())),
             ]
         );
     }

@@ -1,4 +1,4 @@
-//! What a right server fails on the kits as published, and why.
+//! The tests of the published kits that a correct server fails, and why.
 //!
 //! The kit of 1.0 (commit 357c4a8) was written for specification 1.0.0. A server that follows 1.0.1 cannot do better there;
 //! on the corrected kit it fails nothing. The kit of 0.3 is commit eb1f804.

@@ -13,12 +13,12 @@ pub(super) struct Suite {
     pub(super) tests: &'static str,
     /// Whether it counts requirements, beside tests.
     pub(super) reports_requirements: bool,
-    pub(super) settings: &'static [Setting],
+    pub(super) settings: &'static [KitRun],
     pub(super) failures: &'static [KnownFailure],
 }
 
 /// One run of the kit.
-pub(super) struct Setting {
+pub(super) struct KitRun {
     pub(super) name: &'static str,
     /// The agent's configuration.
     pub(super) config: &'static str,
@@ -49,7 +49,7 @@ pub(super) const SUITES: &[Suite] = &[
         tests: "tests/compatibility/",
         reports_requirements: true,
         settings: &[
-            Setting {
+            KitRun {
                 name: "full",
                 config: "full",
                 tests: "",
@@ -57,7 +57,7 @@ pub(super) const SUITES: &[Suite] = &[
                 is_part: false,
                 skips: skips(15, 15),
             },
-            Setting {
+            KitRun {
                 name: "minimal",
                 config: "minimal",
                 tests: "",
@@ -66,7 +66,7 @@ pub(super) const SUITES: &[Suite] = &[
                 skips: skips(82, 83),
             },
             // The agent refuses every call that does not name the extension, so the kit's other tests mean nothing here.
-            Setting {
+            KitRun {
                 name: "required-extension",
                 config: "required-extension",
                 tests: "",
@@ -84,7 +84,7 @@ pub(super) const SUITES: &[Suite] = &[
         tests: "tests/",
         reports_requirements: false,
         settings: &[
-            Setting {
+            KitRun {
                 name: "mandatory-jsonrpc",
                 config: "0.3",
                 tests: "mandatory/",
@@ -92,7 +92,7 @@ pub(super) const SUITES: &[Suite] = &[
                 is_part: false,
                 skips: skips(3, 3),
             },
-            Setting {
+            KitRun {
                 name: "capabilities-jsonrpc",
                 config: "0.3",
                 tests: "optional/capabilities/",
@@ -100,7 +100,7 @@ pub(super) const SUITES: &[Suite] = &[
                 is_part: false,
                 skips: skips(40, 40),
             },
-            Setting {
+            KitRun {
                 name: "mandatory-rest",
                 config: "0.3",
                 tests: "mandatory/protocol/",
@@ -108,7 +108,7 @@ pub(super) const SUITES: &[Suite] = &[
                 is_part: false,
                 skips: skips(3, 3),
             },
-            Setting {
+            KitRun {
                 name: "capabilities-rest",
                 config: "0.3",
                 tests: "optional/capabilities/",
@@ -116,7 +116,7 @@ pub(super) const SUITES: &[Suite] = &[
                 is_part: false,
                 skips: skips(45, 45),
             },
-            Setting {
+            KitRun {
                 name: "mandatory-grpc",
                 config: "0.3",
                 tests: "mandatory/protocol/",
@@ -124,7 +124,7 @@ pub(super) const SUITES: &[Suite] = &[
                 is_part: false,
                 skips: skips(3, 3),
             },
-            Setting {
+            KitRun {
                 name: "capabilities-grpc",
                 config: "0.3",
                 tests: "optional/capabilities/",

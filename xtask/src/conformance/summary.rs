@@ -8,9 +8,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::junit::{Case, Verdict};
+use super::junit::{Case, TestOutcome};
 use super::known;
-use super::suites::{Setting, Suite};
+use super::suites::{KitRun, Suite};
 
 /// Which kit it was.
 pub(super) struct Kit {
@@ -45,7 +45,7 @@ impl Kit {
 }
 
 pub(super) struct Run {
-    setting: &'static Setting,
+    setting: &'static KitRun,
     must: Option<String>,
     passed: usize,
     failures: Vec<Failure>,
@@ -63,7 +63,7 @@ struct Failure {
 impl Run {
     pub(super) fn new(
         suite: &Suite,
-        setting: &'static Setting,
+        setting: &'static KitRun,
         corrected: bool,
         must: Option<String>,
         cases: impl Iterator<Item = Case>,
@@ -79,13 +79,13 @@ impl Run {
         };
         for Case { id, verdict } in cases {
             match verdict {
-                Verdict::Passed => run.passed += 1,
-                Verdict::Failed(message) => {
+                TestOutcome::Passed => run.passed += 1,
+                TestOutcome::Failed(message) => {
                     let reason = known::reason(suite.failures, setting.name, corrected, &id);
                     run.failures.push(Failure { id, message, reason });
                 }
-                Verdict::Skipped(why) => run.skips.entry(why).or_default().push(id),
-                Verdict::ExpectedFailure(why) => run.expected_failures.entry(why).or_default().push(id),
+                TestOutcome::Skipped(why) => run.skips.entry(why).or_default().push(id),
+                TestOutcome::ExpectedFailure(why) => run.expected_failures.entry(why).or_default().push(id),
             }
         }
         run
@@ -134,7 +134,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// What is ours until somebody shows otherwise: failures without a reason, and skips above the floor.
+    /// What counts as a fault of our server: failures without a known reason, and more skips than expected.
     pub(super) fn unexplained(&self) -> impl Iterator<Item = String> {
         self.runs.iter().flat_map(|run| {
             let failed = run.failures.iter().filter(|failure| failure.reason.is_none());

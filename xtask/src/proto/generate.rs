@@ -1,4 +1,4 @@
-//! Makes the code, by a compiler written in Rust, so that nobody needs `protoc`.
+//! Generates the code with a compiler written in Rust, so that `protoc` is not needed.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail, ensure};
 use protox::prost_reflect::prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto};
 
 use super::{Messages, PACKAGES, Package, SHARED};
-use crate::places::root;
+use crate::folders::root;
 
 /// Free-form JSON stays as it is on the wire until a dialect reads it.
 const VERBATIM: &str = "crate::dialect::protobuf::Verbatim";

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::graph::{Graph, Package};
-use super::{Findings, Place};
+use super::{Findings, Location};
 
 const MANIFEST: &str = "Cargo.toml";
 const LOCK: &str = "Cargo.lock";
@@ -23,11 +23,11 @@ pub(super) fn core_tree(allowed: &[(&str, &str)], graph: &Graph) -> Findings {
     let because = "core stays pure because it has nothing to be impure with";
     for name in built_with.difference(&allowed) {
         let what = format!("{name} is in the tree of {CORE} and not on the list");
-        findings.breach(Place::whole(CORE_MANIFEST), "core needs little", what, because);
+        findings.breach(Location::whole(CORE_MANIFEST), "core needs little", what, because);
     }
     for name in allowed.difference(&built_with) {
         let what = format!("{name} is on the list and no longer in the tree of {CORE}: take the row out");
-        findings.breach(Place::whole(RULES), "core needs little", what, because);
+        findings.breach(Location::whole(RULES), "core needs little", what, because);
     }
     findings
 }
@@ -36,8 +36,8 @@ pub(super) fn banned(anywhere: &[(&str, &str)], by_us: &[(&str, &str)], graph: &
     let mut findings = Findings::default();
     for (at, package) in graph.packages.iter().enumerate() {
         if let Some((_, because)) = anywhere.iter().find(|(name, _)| *name == package.name) {
-            let what = format!("{} comes in with {}", package.label(), graph.askers(at).join(", "));
-            findings.breach(Place::whole(LOCK), "banned crates", what, because);
+            let what = format!("{} comes in with {}", package.label(), graph.dependents(at).join(", "));
+            findings.breach(Location::whole(LOCK), "banned crates", what, because);
         }
     }
     for package in graph.packages.iter().filter(|package| package.is_ours()) {
@@ -45,7 +45,7 @@ pub(super) fn banned(anywhere: &[(&str, &str)], by_us: &[(&str, &str)], graph: &
             let name = &graph.packages[*at].name;
             if let Some((_, because)) = by_us.iter().find(|(unwanted, _)| unwanted == name) {
                 let what = format!("{} asks for {name}", package.name);
-                findings.breach(Place::whole(MANIFEST), "banned crates", what, because);
+                findings.breach(Location::whole(MANIFEST), "banned crates", what, because);
             }
         }
     }
@@ -63,14 +63,14 @@ pub(super) fn duplicates(tolerated: &[(&str, &str)], graph: &Graph) -> Findings 
     let because = "a second version costs build time and size, and its types do not fit the first";
     for (name, found) in &versions {
         if !tolerated.iter().any(|(it, _)| it == name) {
-            let each = found.iter().map(|(at, it)| format!("{} (of {})", it.version, graph.askers(*at).join(", ")));
+            let each = found.iter().map(|(at, it)| format!("{} (of {})", it.version, graph.dependents(*at).join(", ")));
             let what = format!("{name} is built as {}", each.collect::<Vec<_>>().join(" and as "));
-            findings.breach(Place::whole(LOCK), "one version of a crate", what, because);
+            findings.breach(Location::whole(LOCK), "one version of a crate", what, because);
         }
     }
     for (name, _) in tolerated.iter().filter(|(name, _)| !versions.contains_key(name)) {
         let what = format!("{name} is no longer built twice: take the row out");
-        findings.breach(Place::whole(RULES), "one version of a crate", what, "a list of excuses should be short");
+        findings.breach(Location::whole(RULES), "one version of a crate", what, "a list of excuses should be short");
     }
     findings
 }
@@ -85,7 +85,7 @@ pub(super) fn origins(graph: &Graph) -> Findings {
             let what = format!("{} comes from {source}", package.label());
             let because =
                 "what is not in the registry may be gone tomorrow, and what depends on it cannot be published";
-            findings.breach(Place::whole(LOCK), "crates come from the registry", what, because);
+            findings.breach(Location::whole(LOCK), "crates come from the registry", what, because);
         }
     }
     findings

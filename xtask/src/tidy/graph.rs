@@ -100,8 +100,8 @@ impl Graph {
         reached.into_iter().map(|at| self.packages[at].name.as_str()).collect()
     }
 
-    /// The labels of those who ask for the package at `place`.
-    pub(super) fn askers(&self, place: usize) -> Vec<String> {
+    /// The labels of the packages that depend on the package at `place`.
+    pub(super) fn dependents(&self, place: usize) -> Vec<String> {
         let asks = |package: &&Package| package.needs.contains(&place) || package.needs_in_tests.contains(&place);
         self.packages.iter().filter(asks).map(Package::label).collect()
     }

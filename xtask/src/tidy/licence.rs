@@ -3,10 +3,10 @@
 //! Read are names, `WITH`, `AND`, `OR`, parentheses, and the slash that old manifests write for `OR`.
 
 use super::graph::Graph;
-use super::{Findings, Place};
+use super::{Findings, Location};
 
 const RULE: &str = "licences";
-const BECAUSE: &str = "whoever ships the binary ships these terms with it";
+const BECAUSE: &str = "the licence of each crate applies to everyone who ships the binary";
 
 pub(super) fn check(accepted: &[(&str, &str, &[&str])], graph: &Graph) -> Findings {
     let mut findings = Findings::default();
@@ -20,7 +20,7 @@ pub(super) fn check(accepted: &[(&str, &str, &[&str])], graph: &Graph) -> Findin
             Some((expression, None)) => format!("has a licence we cannot read: {expression:?}"),
             None => "names no licence".to_owned(),
         };
-        findings.breach(Place::whole("Cargo.lock"), RULE, format!("{} {wrong}", package.label()), BECAUSE);
+        findings.breach(Location::whole("Cargo.lock"), RULE, format!("{} {wrong}", package.label()), BECAUSE);
     }
     findings
 }

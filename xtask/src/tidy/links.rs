@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::rules::DECISIONS_INDEX;
 use super::tree::{File, Tree};
-use super::{Findings, Place};
+use super::{Findings, Location};
 
 pub(super) fn check(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
@@ -13,7 +13,7 @@ pub(super) fn check(tree: &Tree) -> Findings {
     for page in tree.files.iter().filter(|file| file.is_markdown()) {
         for Link { line, target } in links(&page.text) {
             let (path, heading) = target.split_once('#').map_or((target, None), |(path, it)| (path, Some(it)));
-            let place = Place::line(&page.path, line);
+            let place = Location::line(&page.path, line);
             let because = "a page that leads nowhere is worse than no page";
             let Some(path) = join(&page.path, path) else {
                 findings.breach(place, "links lead somewhere", format!("{target} leaves the tree"), because);
@@ -31,13 +31,13 @@ pub(super) fn check(tree: &Tree) -> Findings {
         }
     }
     let decisions = DECISIONS_INDEX.rsplit_once('/').map_or("", |(folder, _)| folder);
-    for page in tree.files.iter().filter(|file| file.in_room(decisions) && file.path != DECISIONS_INDEX) {
+    for page in tree.files.iter().filter(|file| file.is_in(decisions) && file.path != DECISIONS_INDEX) {
         if !reached.contains(&(DECISIONS_INDEX, page.path.clone())) {
             findings.breach(
-                Place::whole(&page.path),
+                Location::whole(&page.path),
                 "decisions are listed",
                 format!("is not linked from {DECISIONS_INDEX}"),
-                "a decision nobody finds is taken again",
+                "a decision that is not listed is not found, and is discussed again",
             );
         }
     }

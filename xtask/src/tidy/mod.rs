@@ -1,4 +1,4 @@
-//! `tidy`: are the rules of the house kept?
+//! `tidy`: checks that the tree keeps the rules of this repository.
 //!
 //! Two things come in: the text files of the tree (`tree`) and the crates cargo would build (`graph`). Each check is a
 //! pure function from one of them to [`Findings`], so its tests plant a breach in a few lines of memory and see it
@@ -12,7 +12,6 @@ mod source;
 mod tree;
 
 mod crates;
-mod exceptions;
 mod imports;
 mod licence;
 mod links;
@@ -56,8 +55,8 @@ pub(crate) fn run() -> Result<bool> {
 
 fn check_all(tree: &Tree, graph: &Graph) -> Vec<(&'static str, Findings)> {
     vec![
-        ("walls between rooms", imports::check(rules::WALLS, tree)),
-        ("exceptions to the bans", exceptions::check(rules::EXCEPTIONS, tree)),
+        ("walls between modules", imports::check(rules::WALLS, tree)),
+        ("exceptions to the bans", text::check_exceptions(rules::EXCEPTIONS, tree)),
         ("texts", text::check(tree)),
         ("links", links::check(tree)),
         ("named files", named_files::check(tree)),
@@ -77,13 +76,14 @@ fn workspace_root() -> PathBuf {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Findings {
     breaches: Vec<Breach>,
-    /// Rules that had nothing to look at. Shown, so that a rule that guards an empty room cannot pass for a kept one.
+    /// Rules that had nothing to look at. Shown, so that a rule about a folder that does not exist cannot pass for a
+    /// kept one.
     not_yet: Vec<String>,
 }
 
 impl Findings {
-    fn breach(&mut self, place: Place<'_>, rule: &str, what: impl Into<String>, because: &str) {
-        let Place { file, line } = place;
+    fn breach(&mut self, place: Location<'_>, rule: &str, what: impl Into<String>, because: &str) {
+        let Location { file, line } = place;
         self.breaches.push(Breach {
             file: file.to_owned(),
             line,
@@ -96,12 +96,12 @@ impl Findings {
 
 /// Where a rule was broken: a file of the tree, and the line where there is one.
 #[derive(Debug, Clone, Copy)]
-struct Place<'a> {
+struct Location<'a> {
     file: &'a str,
     line: Option<usize>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Location<'a> {
     fn line(file: &'a str, line: usize) -> Self {
         Self { file, line: Some(line) }
     }

@@ -3,7 +3,7 @@
 
 use super::rules::{FOREIGN_PATHS, TEXTS_FREE_TO_NAME};
 use super::tree::{File, Tree};
-use super::{Findings, Place};
+use super::{Findings, Location};
 
 pub(super) fn check(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
@@ -12,7 +12,7 @@ pub(super) fn check(tree: &Tree) -> Findings {
             if !exists(tree, &file.path, path) {
                 let because = "a reader who looks for it finds nothing";
                 findings.breach(
-                    Place::line(&file.path, line),
+                    Location::line(&file.path, line),
                     "named files exist",
                     format!("there is no {path}"),
                     because,

@@ -8,12 +8,12 @@ use super::tree::File;
 
 /// A path as the code names it, resolved, with the line it stands on.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct NamedItem {
     pub(super) line: usize,
     pub(super) path: Vec<String>,
 }
 
-impl Named {
+impl NamedItem {
     /// Whether this names `module` or something in it.
     pub(super) fn is_within(&self, module: &str) -> bool {
         let mut mine = self.path.iter();
@@ -43,7 +43,7 @@ pub(super) fn module_of(path: &str) -> Vec<String> {
     module
 }
 
-pub(super) fn named_by(file: &File) -> Vec<Named> {
+pub(super) fn named_by(file: &File) -> Vec<NamedItem> {
     let code = source::split(&file.text).code;
     let mut reader =
         Reader { tokens: tokens(&code), at: 0, module: module_of(&file.path), inline: Vec::new(), named: Vec::new() };
@@ -84,7 +84,7 @@ struct Reader<'a> {
     module: Vec<String>,
     /// For each open brace: the inline module it opened, if it opened one.
     inline: Vec<Option<&'a str>>,
-    named: Vec<Named>,
+    named: Vec<NamedItem>,
 }
 
 impl<'a> Reader<'a> {
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
             }
         }
         if let Some(path) = self.resolve(&above) {
-            self.named.push(Named { line, path });
+            self.named.push(NamedItem { line, path });
         }
     }
 

@@ -1,9 +1,9 @@
-//! What every text is held to: length, a head, no words left behind, no path of somebody's machine.
+//! What every text is held to: length, a head, no words left behind, no path of one machine; and where bans are lifted.
 
 use super::rules::{self, Scope};
 use super::source;
 use super::tree::{File, Tree};
-use super::{Findings, Place};
+use super::{Findings, Location};
 
 pub(super) fn check(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
@@ -12,7 +12,7 @@ pub(super) fn check(tree: &Tree) -> Findings {
             length(file, rules::RUST_LINES_MAX, "it holds more than one subject: move one out", &mut findings);
             head(file, &mut findings);
             words(file, &mut findings);
-            only_here(file, &mut findings);
+            check_restricted_code(file, &mut findings);
         }
         if is_written_by_hand(file) {
             machine_paths(file, &mut findings);
@@ -29,14 +29,14 @@ fn length(file: &File, lines_max: usize, because: &str, findings: &mut Findings)
     let lines = file.text.lines().count();
     if lines > lines_max {
         let what = format!("{lines} lines, {lines_max} at most");
-        findings.breach(Place::line(&file.path, lines_max + 1), "length", what, because);
+        findings.breach(Location::line(&file.path, lines_max + 1), "length", what, because);
     }
 }
 
 fn head(file: &File, findings: &mut Findings) {
     if is_under(&file.path, rules::HEADED) && !file.text.starts_with("//!") {
-        let because = "a reader who opens the door should be told what the room is for";
-        findings.breach(Place::line(&file.path, 1), "head", "does not begin with //!", because);
+        let because = "a reader who opens a file should be told what it is for";
+        findings.breach(Location::line(&file.path, 1), "head", "does not begin with //!", because);
     }
 }
 
@@ -48,18 +48,21 @@ fn words(file: &File, findings: &mut Findings) {
             Scope::Comment => &split.comments,
         };
         for line in lines_with(half, word) {
-            findings.breach(Place::line(&file.path, line), "words left behind", format!("has {word}"), because);
+            findings.breach(Location::line(&file.path, line), "words left behind", format!("has {word}"), because);
         }
     }
 }
 
-fn only_here(file: &File, findings: &mut Findings) {
+fn check_restricted_code(file: &File, findings: &mut Findings) {
+    if file.is_test() {
+        return;
+    }
     for (folder, code, only, because) in rules::ONLY_HERE {
         if only.contains(&file.path.as_str()) || !is_under(&file.path, &[folder]) {
             continue;
         }
         for line in lines_with(&source::split(&file.text).code, code) {
-            findings.breach(Place::line(&file.path, line), "only in some files", format!("has {code}"), because);
+            findings.breach(Location::line(&file.path, line), "only in some files", format!("has {code}"), because);
         }
     }
 }
@@ -74,7 +77,7 @@ fn machine_paths(file: &File, findings: &mut Findings) {
             let begins = |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "_-.~/}".contains(c));
             if line.match_indices(start).any(|(at, _)| begins(at)) {
                 findings.breach(
-                    Place::line(&file.path, number),
+                    Location::line(&file.path, number),
                     "no path of one machine",
                     format!("names {start}…"),
                     "the next reader has another machine",
@@ -104,4 +107,34 @@ pub(super) fn lines_with(text: &str, word: &str) -> Vec<usize> {
         line.match_indices(word).any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
     };
     (1..).zip(text.lines()).filter(|(_, line)| stands_alone(line)).map(|(number, _)| number).collect()
+}
+
+const LIFTED_RULE: &str = "bans are lifted in named files";
+const LIFTS: &str = "clippy::disallowed_methods";
+
+/// The bans of `clippy.toml` are lifted only in the files that `exceptions` names.
+pub(super) fn check_exceptions(exceptions: &[(&str, &str)], tree: &Tree) -> Findings {
+    let mut findings = Findings::default();
+    let mut lifted = Vec::new();
+    for file in
+        tree.files.iter().filter(|file| file.is_rust() && !file.is_test() && is_under(&file.path, rules::HEADED))
+    {
+        for line in lines_with(&source::split(&file.text).code, LIFTS) {
+            lifted.push(file.path.as_str());
+            if !exceptions.iter().any(|(path, _)| *path == file.path) {
+                findings.breach(
+                    Location::line(&file.path, line),
+                    LIFTED_RULE,
+                    format!("lifts {LIFTS}; take the clock, the dice or the supervisor as an argument, or add a row"),
+                    "a reader who looks for the clock, for randomness or for a spawned task needs a short list of files",
+                );
+            }
+        }
+    }
+    for (path, purpose) in exceptions {
+        if !lifted.contains(path) {
+            findings.not_yet.push(format!("{path}: {purpose}"));
+        }
+    }
+    findings
 }

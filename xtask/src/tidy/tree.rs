@@ -28,9 +28,9 @@ impl File {
         stem.split('/').skip(1).any(|name| name == "tests") || stem.ends_with("_tests")
     }
 
-    /// Whether the file belongs to `room`: lies in that folder, or is the file of that name.
-    pub(super) fn in_room(&self, room: &str) -> bool {
-        self.path.strip_prefix(room).is_some_and(|rest| rest.starts_with('/') || rest == ".rs")
+    /// Whether the file belongs to `module`: lies in that folder, or is the file of that name.
+    pub(super) fn is_in(&self, module: &str) -> bool {
+        self.path.strip_prefix(module).is_some_and(|rest| rest.starts_with('/') || rest == ".rs")
     }
 }
 

@@ -1,5 +1,5 @@
 //! The demo agent. The first word of a message chooses what it does, so that each part of the protocol can be tried
-//! with one line of text: see [`GUIDE`]. Whatever begins with no such word is echoed.
+//! with one line of text: see [`GUIDE`]. All other text is echoed.
 //!
 //! It computes answers and touches nothing outside, which it declares: a message and its echo are one commit.
 
@@ -45,7 +45,7 @@ const SECONDS: RangeInclusive<u32> = 1..=3_600;
 const CHUNKS: RangeInclusive<u32> = 1..=100_000;
 const CHUNK_PAUSE: Duration = Duration::from_millis(50);
 
-/// Room for the longest thing that may be asked for: all chunks, or the slowest work.
+/// The time limit of a run: enough for the longest command, which is all chunks or the slowest work.
 const RUN_MAX: Duration = Duration::from_secs(2 * 3_600);
 
 pub(crate) struct Ability {
@@ -77,16 +77,16 @@ impl Agent for Demo {
             return answered(&turn, &topic).await;
         }
         let text = turn.text();
-        match Wish::parse(&text) {
-            Wish::Echo => turn.answer(text).await?,
-            Wish::Slow { seconds, what } => slow(&turn, seconds, what).await?,
-            Wish::Stream { chunks } => self.stream(&turn, chunks).await?,
-            Wish::Fail { reason } => turn.fail(reason).await?,
-            Wish::Ask { topic } => self.ask(&turn, topic).await?,
-            Wish::File { text } => turn.artifact(file(text)).await?,
-            Wish::Data { text } => turn.artifact(data(text)?).await?,
-            Wish::Guide => turn.answer(guide()).await?,
-            Wish::Number { word, unit, allowed } => turn.answer(number_help(word, unit, &allowed)).await?,
+        match DemoCommand::parse(&text) {
+            DemoCommand::Echo => turn.answer(text).await?,
+            DemoCommand::Slow { seconds, what } => slow(&turn, seconds, what).await?,
+            DemoCommand::Stream { chunks } => self.stream(&turn, chunks).await?,
+            DemoCommand::Fail { reason } => turn.fail(reason).await?,
+            DemoCommand::Ask { topic } => self.ask(&turn, topic).await?,
+            DemoCommand::File { text } => turn.artifact(file(text)).await?,
+            DemoCommand::Data { text } => turn.artifact(data(text)?).await?,
+            DemoCommand::Guide => turn.answer(guide()).await?,
+            DemoCommand::Number { word, unit, allowed } => turn.answer(number_help(word, unit, &allowed)).await?,
         }
         Ok(())
     }
@@ -135,9 +135,9 @@ impl Demo {
     }
 }
 
-/// What a message asks for.
+/// What a message asks the demo agent to do.
 #[derive(Debug, PartialEq, Eq)]
-enum Wish<'a> {
+enum DemoCommand<'a> {
     Echo,
     Slow {
         seconds: u32,
@@ -168,11 +168,11 @@ enum Wish<'a> {
     },
 }
 
-impl<'a> Wish<'a> {
+impl<'a> DemoCommand<'a> {
     fn parse(text: &'a str) -> Self {
         let text = text.trim();
         let (word, rest) = first_word(text);
-        // Words are short; whatever is longer is a text to be echoed, and need not be looked at.
+        // The command words are short. A longer first word cannot be one, so its text is echoed without a comparison.
         let mut lower = [0; 6];
         let Some(lower) = lower.get_mut(..word.len()) else { return Self::Echo };
         lower.copy_from_slice(word.as_bytes());
@@ -211,12 +211,13 @@ fn number<'a>(text: &'a str, allowed: &RangeInclusive<u32>) -> Option<(u32, &'a 
     allowed.contains(&number).then_some((number, rest))
 }
 
-/// What the turn before asked, if it asked: then this turn's message is the answer, whatever it says.
+/// What the turn before asked, if it asked: then this turn's message is the answer, even if it begins with a command
+/// word.
 fn question_before(history: &[Arc<Message>]) -> Option<String> {
     let (_, before) = history.split_last()?;
     let asked = before.iter().rev().find(|message| message.role == Role::User)?;
-    match Wish::parse(&asked.text()) {
-        Wish::Ask { topic } => Some(topic.to_owned()),
+    match DemoCommand::parse(&asked.text()) {
+        DemoCommand::Ask { topic } => Some(topic.to_owned()),
         _ => None,
     }
 }

@@ -6,27 +6,27 @@ use expect_test::expect;
 use switchboard_core::model::{Message, PartContent, TaskState, Update};
 
 use super::*;
-use crate::agents::testing::{Desk, eventually, status, user};
+use crate::agents::testing::{TestEngine, eventually, status, user};
 
 #[test]
 fn the_first_word_chooses() {
-    for (text, wish) in [
-        ("hello", Wish::Echo),
-        ("slowly now", Wish::Echo),
-        ("failure is no option", Wish::Echo),
-        ("", Wish::Guide),
-        (" \n", Wish::Guide),
-        ("slow 3", Wish::Slow { seconds: 3, what: "" }),
-        ("  SLOW  3600\tbake a cake ", Wish::Slow { seconds: 3_600, what: "bake a cake" }),
-        ("stream 40 lines", Wish::Stream { chunks: 40 }),
-        ("stream 100000", Wish::Stream { chunks: 100_000 }),
-        ("fail", Wish::Fail { reason: "Failed, as you asked" }),
-        ("Fail out of tea", Wish::Fail { reason: "out of tea" }),
-        ("ask which colour?", Wish::Ask { topic: "which colour?" }),
-        ("file some text", Wish::File { text: "some text" }),
-        ("data\nline", Wish::Data { text: "line" }),
+    for (text, command) in [
+        ("hello", DemoCommand::Echo),
+        ("slowly now", DemoCommand::Echo),
+        ("failure is no option", DemoCommand::Echo),
+        ("", DemoCommand::Guide),
+        (" \n", DemoCommand::Guide),
+        ("slow 3", DemoCommand::Slow { seconds: 3, what: "" }),
+        ("  SLOW  3600\tbake a cake ", DemoCommand::Slow { seconds: 3_600, what: "bake a cake" }),
+        ("stream 40 lines", DemoCommand::Stream { chunks: 40 }),
+        ("stream 100000", DemoCommand::Stream { chunks: 100_000 }),
+        ("fail", DemoCommand::Fail { reason: "Failed, as you asked" }),
+        ("Fail out of tea", DemoCommand::Fail { reason: "out of tea" }),
+        ("ask which colour?", DemoCommand::Ask { topic: "which colour?" }),
+        ("file some text", DemoCommand::File { text: "some text" }),
+        ("data\nline", DemoCommand::Data { text: "line" }),
     ] {
-        assert_eq!(Wish::parse(text), wish, "{text:?}");
+        assert_eq!(DemoCommand::parse(text), command, "{text:?}");
     }
 }
 
@@ -34,9 +34,16 @@ fn the_first_word_chooses() {
 fn a_bad_number_is_no_number() {
     for number in ["", "x", "0", "3601", "-1", "1.5", "99999999999", "٣"] {
         let text = format!("slow {number}");
-        assert_eq!(Wish::parse(&text), Wish::Number { word: "slow", unit: "seconds", allowed: SECONDS }, "{text:?}");
+        assert_eq!(
+            DemoCommand::parse(&text),
+            DemoCommand::Number { word: "slow", unit: "seconds", allowed: SECONDS },
+            "{text:?}"
+        );
     }
-    assert_eq!(Wish::parse("stream 100001"), Wish::Number { word: "stream", unit: "chunks", allowed: CHUNKS });
+    assert_eq!(
+        DemoCommand::parse("stream 100001"),
+        DemoCommand::Number { word: "stream", unit: "chunks", allowed: CHUNKS }
+    );
 }
 
 #[test]
@@ -47,7 +54,7 @@ fn the_longest_wish_fits_its_time() {
 
 #[tokio::test(start_paused = true)]
 async fn text_is_echoed_in_one_artifact() {
-    let task = Desk::of(Demo::at("", ServedAt::default())).say("  keep my\nblanks ").await;
+    let task = TestEngine::of(Demo::at("", ServedAt::default())).say("  keep my\nblanks ").await;
     assert_eq!(status(&task), (TaskState::Completed, String::new()));
     assert_eq!(task.artifacts.len(), 1);
     assert_eq!(task.artifacts[0].parts, [Part::text("  keep my\nblanks ")]);
@@ -55,7 +62,7 @@ async fn text_is_echoed_in_one_artifact() {
 
 #[tokio::test(start_paused = true)]
 async fn without_text_it_says_what_it_can_do() {
-    let task = Desk::of(Demo::at("", ServedAt::default())).send(user(vec![Part::raw("bytes")])).await;
+    let task = TestEngine::of(Demo::at("", ServedAt::default())).send(user(vec![Part::raw("bytes")])).await;
     expect![[r#"
         I work on text, and its first word chooses what I do:
           slow    works the given number of seconds, says so once a second, and can be canceled (try: slow 10 tidy the attic)
@@ -71,14 +78,14 @@ async fn without_text_it_says_what_it_can_do() {
 
 #[tokio::test(start_paused = true)]
 async fn a_bad_number_is_explained_and_not_a_failure() {
-    let task = Desk::of(Demo::at("", ServedAt::default())).say("slow 0 please").await;
+    let task = TestEngine::of(Demo::at("", ServedAt::default())).say("slow 0 please").await;
     assert_eq!(task.state(), TaskState::Completed);
     assert_eq!(task.artifacts[0].text(), "After \"slow\" I need a number of seconds from 1 to 3600, as in: slow 5");
 }
 
 #[tokio::test(start_paused = true)]
 async fn slow_work_reports_every_second() {
-    let updates = Desk::of(Demo::at("", ServedAt::default())).stream("slow 3 tea").await;
+    let updates = TestEngine::of(Demo::at("", ServedAt::default())).stream("slow 3 tea").await;
     let said: Vec<String> = updates
         .iter()
         .filter_map(|update| match update {
@@ -92,23 +99,23 @@ async fn slow_work_reports_every_second() {
 
 #[tokio::test(start_paused = true)]
 async fn an_hour_of_slow_work_is_not_cut_off() {
-    let desk = Desk::of(Demo::at("", ServedAt::default()));
+    let engine = TestEngine::of(Demo::at("", ServedAt::default()));
     let begun = Instant::now();
-    let id = desk.begin("slow 3600").await;
+    let id = engine.begin("slow 3600").await;
     tokio::time::sleep(Duration::from_secs(3_601)).await;
-    let task = desk.task(&id).await;
+    let task = engine.task(&id).await;
     assert_eq!(task.artifacts[0].text(), "slow work: done in 3600 s");
     assert!(begun.elapsed() >= Duration::from_secs(3_600));
 }
 
 #[tokio::test(start_paused = true)]
 async fn slow_work_and_streams_stop_when_canceled() {
-    let desk = Desk::of(Demo::at("", ServedAt::default()));
+    let engine = TestEngine::of(Demo::at("", ServedAt::default()));
     for text in ["slow 3600", "stream 100000"] {
         let begun = Instant::now();
-        let id = desk.begin(text).await;
-        eventually("it works", async || (desk.engine.runs_alive() == 1).then_some(())).await;
-        assert_eq!(desk.cancel(&id).await.state(), TaskState::Canceled);
+        let id = engine.begin(text).await;
+        eventually("it works", async || (engine.engine.runs_alive() == 1).then_some(())).await;
+        assert_eq!(engine.cancel(&id).await.state(), TaskState::Canceled);
         assert!(begun.elapsed() < Duration::from_secs(1), "{text}: {:?}", begun.elapsed());
     }
 }
@@ -116,7 +123,7 @@ async fn slow_work_and_streams_stop_when_canceled() {
 #[tokio::test(start_paused = true)]
 async fn each_chunk_is_an_event_and_together_they_are_the_text() {
     let begun = Instant::now();
-    let updates = Desk::of(Demo::at("", ServedAt::default())).stream("stream 40").await;
+    let updates = TestEngine::of(Demo::at("", ServedAt::default())).stream("stream 40").await;
     let chunks: Vec<_> = updates
         .iter()
         .filter_map(|update| match update {
@@ -131,17 +138,17 @@ async fn each_chunk_is_an_event_and_together_they_are_the_text() {
 
 #[tokio::test(start_paused = true)]
 async fn it_fails_with_the_words_given() {
-    let task = Desk::of(Demo::at("", ServedAt::default())).say("fail out of tea").await;
+    let task = TestEngine::of(Demo::at("", ServedAt::default())).say("fail out of tea").await;
     assert_eq!(status(&task), (TaskState::Failed, "out of tea".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_is_answered_by_the_next_message() {
-    let desk = Desk::of(Demo::at("", ServedAt::default()));
-    let task = desk.say("ask which colour?").await;
+    let engine = TestEngine::of(Demo::at("", ServedAt::default()));
+    let task = engine.say("ask which colour?").await;
     assert_eq!(status(&task), (TaskState::InputRequired, "which colour?".to_owned()));
     let reply = Message { task_id: Some(task.id.clone()), ..user(vec![Part::text("fail blue")]) };
-    let task = desk.send(reply).await;
+    let task = engine.send(reply).await;
     assert_eq!(task.state(), TaskState::Completed);
     assert_eq!(task.artifacts[0].text(), "I asked: which colour?\nYou said: fail blue");
 }
@@ -156,8 +163,8 @@ fn served() -> Demo {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_and_a_stream_show_the_next_line_to_paste() {
-    let desk = Desk::of(served());
-    let task = desk.say("ask which colour?").await;
+    let engine = TestEngine::of(served());
+    let task = engine.say("ask which colour?").await;
     let (id, context) = (&task.id, &task.context_id);
     let line = format!(
         "echo '{{~message~:{{~messageId~:~answer-{id}~,~taskId~:~{id}~,~contextId~:~{context}~,~role~:~ROLE_USER~,\
@@ -168,7 +175,7 @@ async fn a_question_and_a_stream_show_the_next_line_to_paste() {
     let metadata = Json::from_trusted(format!("{{\"pasteToAnswer\":\"{line}\"}}"));
     let question = Part { metadata: Some(metadata), ..Part::text("which colour?") };
     assert_eq!(task.status.message.as_ref().unwrap().parts, [question]);
-    let task = desk.say("stream 2").await;
+    let task = engine.say("stream 2").await;
     let line = format!(
         "If the stream breaks, put the last id you saw for 1: curl -sSN http://127.0.0.1:8080/agents/demo/tasks/{}:subscribe \
          -H 'A2A-Version: 1.0' -H 'Last-Event-ID: 1'",
@@ -179,11 +186,11 @@ async fn a_question_and_a_stream_show_the_next_line_to_paste() {
 
 #[tokio::test(start_paused = true)]
 async fn files_and_data_come_as_such_parts() {
-    let desk = Desk::of(Demo::at("", ServedAt::default()));
-    let file = desk.say("file two words").await.artifacts[0].parts.clone();
+    let engine = TestEngine::of(Demo::at("", ServedAt::default()));
+    let file = engine.say("file two words").await.artifacts[0].parts.clone();
     let wanted = Part::raw("two words").with_filename("switchboard.txt").with_media_type("text/plain");
     assert_eq!(file, [wanted]);
-    let data = desk.say("data grüße \"dich\"").await.artifacts[0].parts.clone();
+    let data = engine.say("data grüße \"dich\"").await.artifacts[0].parts.clone();
     let PartContent::Data(json) = &data[0].content else { panic!("{data:?}") };
     assert_eq!(json.as_str(), r#"{"characters":12,"text":"grüße \"dich\"","words":["grüße","\"dich\""]}"#);
 }

@@ -5,12 +5,14 @@
 //! The first process decides when the command has ended; what it leaves running in its group is killed. The whole group
 //! is asked to end, and killed a moment later, when the task is canceled, when its time is up, and when the run is
 //! dropped. If the server dies, the first process is killed by the system, and what is left of the group by the next
-//! server with the same data, before it begins. The group is also written down with the run, for whoever takes that up.
+//! server with the same data, before it begins. The group is also recorded with the run, so that the next worker of the
+//! run can find it.
 //!
 //! Nothing of a request ever becomes part of the command line. A command that was interrupted by a crash of the server
 //! is started again, with `A2A_ATTEMPT` one higher, unless the configuration says otherwise.
 
 mod group;
+mod group_record;
 mod launcher;
 mod leftovers;
 mod message_file;
@@ -19,7 +21,6 @@ mod process;
 mod program;
 mod request;
 mod stderr;
-mod traces;
 mod words;
 
 use std::ffi::OsString;
@@ -48,7 +49,7 @@ const TERM_GRACE: Duration = Duration::from_secs(2);
 
 /// How long the pipes of a command that has ended are read while nothing comes: a process that left the group may hold
 /// them open for ever.
-const LINGER: Duration = Duration::from_millis(500);
+const SILENCE_MAX: Duration = Duration::from_millis(500);
 
 pub(crate) struct Exec {
     pub(crate) program: Program,
@@ -78,11 +79,12 @@ impl Agent for Exec {
     }
 
     async fn clean_up_after(&self, checkpoint: Json) {
-        traces::kill_survivors(&checkpoint).await;
+        group_record::kill_survivors(&checkpoint).await;
     }
 
     fn traits(&self) -> Traits {
-        // The agent ends a late command itself, politely; the engine's end is for when that does not work.
+        // The agent ends a late command itself, with SIGTERM first; the engine's own limit is for the case that this
+        // fails.
         let wind_down = TERM_GRACE + REAP_MAX + Duration::from_secs(1);
         let traits = Traits::default().with_recovery(self.recovery.clone()).with_run_max(self.run_max);
         let traits = traits.with_wind_down(wind_down).with_runs_max(self.processes_max);
@@ -99,14 +101,14 @@ pub(crate) async fn clear_leftovers(data: &Path) {
 }
 
 /// Ends every command and removes what was written for it: for a process that is about to leave without unwinding.
-pub(crate) fn leave_nothing_behind() {
+pub(crate) fn kill_commands_and_remove_files() {
     group::kill_all();
     message_file::remove_all();
 }
 
 /// Waits until the commands whose runs were dropped have ended: for a process that is about to leave in order.
-pub(crate) fn wait_for_the_dying() {
-    launcher::wait_for_the_dying();
+pub(crate) fn wait_for_stopping() {
+    launcher::wait_for_stopping();
 }
 
 /// Why the run stopped following its command.
@@ -151,7 +153,7 @@ impl Exec {
         let group = process.group();
         let ended = CancellationToken::new();
         let (stdin, stdout, stderr) = process.take_pipes();
-        let traces = process.traces(&env_value(turn.task().id.as_str()));
+        let group_record = process.group_record(&env_value(turn.task().id.as_str()));
         let stop = {
             let work = async {
                 turn.working("").await?;
@@ -163,7 +165,7 @@ impl Exec {
                 Ok(Ending { status, last_words })
             };
             let side = async {
-                tokio::join!(feed(stdin, request::input(turn)), keep(turn, traces));
+                tokio::join!(feed(stdin, request::input(turn)), keep(turn, group_record));
             };
             let mut work = pin!(alongside(work, side));
             let stop = tokio::select! {
@@ -220,11 +222,11 @@ impl Ending {
     }
 }
 
-/// Writes down where the command can be found, for the next server if this one dies. A command that has ended before
-/// that need not be found.
-async fn keep(turn: &Turn, traces: Option<Json>) {
-    if let Some(traces) = traces
-        && let Err(error) = turn.checkpoint(&traces).await
+/// Records the process group of the command, so that the next server can find it if this one dies. A command that has
+/// ended already needs no record.
+async fn keep(turn: &Turn, group_record: Option<Json>) {
+    if let Some(group_record) = group_record
+        && let Err(error) = turn.checkpoint(&group_record).await
     {
         tracing::debug!(task = %turn.task().id, %error, "the process group of a command was not written down");
     }
@@ -252,14 +254,14 @@ async fn alongside<T>(main: impl Future<Output = T>, side: impl Future<Output = 
 /// Reads once. Nothing means that no more will come.
 async fn read(from: &mut (impl tokio::io::AsyncRead + Unpin), buffer: &mut [u8], ended: &CancellationToken) -> usize {
     use tokio::io::AsyncReadExt;
-    let lingered = async {
+    let silent = async {
         ended.cancelled().await;
-        tokio::time::sleep(LINGER).await;
+        tokio::time::sleep(SILENCE_MAX).await;
     };
     tokio::select! {
         biased;
         read = from.read(buffer) => read.unwrap_or(0),
-        () = lingered => 0,
+        () = silent => 0,
     }
 }
 

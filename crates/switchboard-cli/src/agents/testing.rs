@@ -14,13 +14,13 @@ use switchboard_engine::runs::{Agent, AgentSource, RunCounters, Traits};
 use switchboard_engine::system::SystemClock;
 use switchboard_engine::{Engine, Registered};
 
-pub(crate) struct Desk {
+pub(crate) struct TestEngine {
     pub(crate) engine: Engine,
     endpoint: Arc<dyn Endpoint>,
     agent: Arc<Registered>,
 }
 
-impl Desk {
+impl TestEngine {
     pub(crate) fn of(agent: impl Agent) -> Self {
         Self::with_limits(agent, Limits::default())
     }

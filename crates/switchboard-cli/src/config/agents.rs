@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use super::choices::KindName;
+use super::choices::{KindName, Recovery};
 use super::file::{AgentTable, SkillTable};
 use super::layer::Layer;
-use super::recovery::recovery;
 use super::row::{Table, Value};
 use super::table::{AgentSettings, CompatSettings};
 use super::typed::CommandLine;
-use super::{AgentConfig, ConfigError, Errors, Given, Kind, Origin, SkillSettings, values};
+use super::{AgentConfig, ConfigError, Errors, Given, Kind, Origin, RecoveryConfig, SkillSettings, values};
 use crate::agents::demo::GUIDE;
 use crate::agents::exec::{Invocation, Program, shell_doubt, split_words};
 
@@ -20,7 +19,7 @@ const COMMAND: (Table, &str) = (Table::Agent, "command");
 const SHELL: (Table, &str) = (Table::Agent, "shell");
 
 /// `above` is what flags and environment say.
-pub(super) fn settle_agents(
+pub(super) fn resolve_agents(
     above: &Layer,
     tables: Vec<AgentTable>,
     search: &OsStr,
@@ -46,7 +45,7 @@ pub(super) fn settle_agents(
         let compat = CompatSettings::read(&mut layer, errors);
         let Some((settings, compat)) = AgentSettings::read(&mut layer, errors).zip(compat) else { continue };
         let named = if settings.slug.is_some() { settings.slug.from.clone() } else { settings.name.from.clone() };
-        let Some(agent) = settle_agent(settings, compat, table.skills, search, errors) else { continue };
+        let Some(agent) = resolve_agent(settings, compat, table.skills, search, errors) else { continue };
         if let Some(other) = slugs.insert(agent.slug.clone(), agent.name.clone()) {
             let slug = &agent.slug;
             errors
@@ -57,8 +56,8 @@ pub(super) fn settle_agents(
     settled
 }
 
-/// What holds for the default agent. A command from a flag or a variable makes it one that runs a command, whatever the
-/// file says about its kind and its shell.
+/// What holds for the default agent. A command from a flag or a variable makes it one that runs a command, and
+/// overrides what the file says about its kind and its shell.
 fn default_agent(above: &Layer, mut table: Layer, errors: &mut Errors) -> Layer {
     let mut above = above.clone();
     match above.take(COMMAND) {
@@ -82,7 +81,7 @@ fn default_agent(above: &Layer, mut table: Layer, errors: &mut Errors) -> Layer 
 }
 
 /// None if something about the agent is wrong.
-fn settle_agent(
+fn resolve_agent(
     mut settings: AgentSettings,
     compat: CompatSettings,
     skills: Vec<SkillTable>,
@@ -91,7 +90,7 @@ fn settle_agent(
 ) -> Option<AgentConfig> {
     let recovery = errors.keep(recovery(&settings));
     let kind = errors.keep(kind_of(&mut settings, search));
-    let skills = settle_skills(skills, errors);
+    let skills = resolve_skills(skills, errors);
     for modes in [&settings.input_modes, &settings.output_modes] {
         if modes.as_ref().is_some_and(Vec::is_empty) {
             errors.add(modes.from.error("expected at least one media type"));
@@ -104,7 +103,7 @@ fn settle_agent(
         (true, true) | (false, false) => {}
     }
     let (recovery, kind) = (recovery?, kind?);
-    let manner = Manner::of(&kind);
+    let manner = KindDefaults::of(&kind);
     let name = settings.name.value.get_or_insert(manner.name).clone();
     let slug = match settings.slug.value.take() {
         Some(slug) => slug,
@@ -167,7 +166,7 @@ fn invocation(command: CommandLine, shell: bool) -> Result<Invocation, String> {
     }
 }
 
-fn settle_skills(tables: Vec<SkillTable>, errors: &mut Errors) -> Vec<SkillSettings> {
+fn resolve_skills(tables: Vec<SkillTable>, errors: &mut Errors) -> Vec<SkillSettings> {
     let mut skills: Vec<SkillSettings> = Vec::with_capacity(tables.len());
     for SkillTable { mut values, from } in tables {
         let has_no_id = !values.has((Table::Skill, "id"));
@@ -186,7 +185,7 @@ fn settle_skills(tables: Vec<SkillTable>, errors: &mut Errors) -> Vec<SkillSetti
 }
 
 /// What an agent of a kind says about itself when the configuration says nothing.
-struct Manner {
+struct KindDefaults {
     name: String,
     description: String,
     input_modes: Vec<String>,
@@ -194,7 +193,7 @@ struct Manner {
     skills: Vec<SkillSettings>,
 }
 
-impl Manner {
+impl KindDefaults {
     fn of(kind: &Kind) -> Self {
         let plain = || vec!["text/plain".to_owned()];
         match kind {
@@ -251,5 +250,39 @@ fn built_in_skill(id: &str, name: &str, description: &str, tag: &str) -> SkillSe
         input_modes: Vec::new().into(),
         output_modes: Vec::new().into(),
         extended: false.into(),
+    }
+}
+
+/// Brings the settings about recovery together, and refuses those that have no effect.
+fn recovery(settings: &AgentSettings) -> Result<RecoveryConfig, ConfigError> {
+    let AgentSettings { attempts_max, retry_pause_s, retry_pause_s_max, recovery_reason, .. } = settings;
+    match *settings.recovery {
+        Recovery::Retry => {
+            refuse_stray(recovery_reason, "fail")?;
+            if let (Some(least), Some(most)) = (retry_pause_s.value, retry_pause_s_max.value)
+                && most < least
+            {
+                let from = &retry_pause_s_max.from;
+                return Err(from.error(format_args!("expected at least retry_pause_s, {least}, got {most}")));
+            }
+            Ok(RecoveryConfig::Retry {
+                attempts_max: attempts_max.value,
+                pause_s: retry_pause_s.value,
+                pause_s_max: retry_pause_s_max.value,
+            })
+        }
+        Recovery::Fail => {
+            for stray in [attempts_max, retry_pause_s, retry_pause_s_max] {
+                refuse_stray(stray, "retry")?;
+            }
+            Ok(RecoveryConfig::Fail { reason: recovery_reason.value.clone() })
+        }
+    }
+}
+
+fn refuse_stray<T>(setting: &Given<Option<T>>, recovery: &str) -> Result<(), ConfigError> {
+    match setting.value {
+        Some(_) => Err(setting.from.error(format_args!("this goes with recovery = {recovery:?}"))),
+        None => Ok(()),
     }
 }

@@ -6,7 +6,7 @@ use super::{ServerSettings, TlsSettings};
 
 pub(super) const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
-/// Reads `ADDRESS:PORT`. The one name that is understood is `localhost`, since all others depend on somebody else.
+/// Reads `ADDRESS:PORT`. The only host name that is accepted is `localhost`, because other names depend on DNS.
 pub(super) fn parse(text: &str) -> Result<SocketAddr, String> {
     if let Ok(addr) = text.parse() {
         return Ok(addr);

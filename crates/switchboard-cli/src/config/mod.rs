@@ -3,7 +3,7 @@
 //! one sentence that names the flag, the variable, or the file with line and key; one run reports all that is wrong.
 //!
 //! [`table`] has a row for every setting, [`row`] is what such a row holds. [`flags`], [`layer`] and [`file`] read the
-//! layers by the rows, [`typed`] turns values into Rust types, and [`settle`] checks settings against each other and
+//! layers by the rows, [`typed`] turns values into Rust types, and [`resolve`] checks settings against each other and
 //! makes a [`Config`] that is known to be good.
 
 mod agents;
@@ -15,12 +15,10 @@ mod layer;
 mod listen;
 mod origin;
 mod print;
-mod recovery;
+mod resolve;
 mod row;
 mod secrets;
-mod settle;
 mod table;
-mod tls;
 mod typed;
 mod values;
 
@@ -37,7 +35,7 @@ pub(crate) use layer::gather;
 pub(crate) use listen::{is_local, is_local_url, local_url};
 pub(crate) use origin::{ConfigError, ConfigErrors, Errors, Given, Origin};
 pub(crate) use print::print;
-pub(crate) use settle::settle;
+pub(crate) use resolve::resolve;
 pub(crate) use table::{AgentSettings, CompatSettings, ServerSettings, SkillSettings, TlsSettings};
 pub(crate) use typed::Secret;
 

@@ -61,13 +61,13 @@ pub(super) fn signing_secrets(server: &mut ServerSettings, folder: &Path) -> Res
     Ok(Some(KnownSecrets { secrets, from: found.from, file: found.file }))
 }
 
-struct Found {
+struct FoundSecret {
     text: String,
     from: Origin,
     file: Option<PathBuf>,
 }
 
-impl Found {
+impl FoundSecret {
     fn refuse(&self, why: impl std::fmt::Display) -> ConfigError {
         match &self.file {
             Some(path) => self.from.error(format_args!("{}, {why}", path.display())),
@@ -81,12 +81,12 @@ fn find(
     secret: &mut Given<Option<Secret>>,
     file: &Given<Option<PathBuf>>,
     folder: &Path,
-) -> Result<Option<Found>, ConfigError> {
+) -> Result<Option<FoundSecret>, ConfigError> {
     if let Some(Secret(text)) = secret.value.take() {
-        return Ok(Some(Found { text, from: secret.from.clone(), file: None }));
+        return Ok(Some(FoundSecret { text, from: secret.from.clone(), file: None }));
     }
     let Some(path) = &file.value else { return Ok(None) };
     let text = std::fs::read_to_string(folder.join(path))
         .map_err(|error| file.from.error(format_args!("{} cannot be read: {error}", path.display())))?;
-    Ok(Some(Found { text, from: file.from.clone(), file: Some(path.clone()) }))
+    Ok(Some(FoundSecret { text, from: file.from.clone(), file: Some(path.clone()) }))
 }

@@ -3,7 +3,7 @@
 //! A row gives the key and the Rust type of a setting, the values it may have, its default, and what sets and explains
 //! it. To add a setting, add its row here and use the new field where the server is put together (`serve.rs`). Then run
 //! `UPDATE_EXPECT=1 cargo test -p switchboard-cli reference`, which writes it into `docs/configuration.md` and
-//! `switchboard.example.toml`. Rules that compare settings with each other are in [`super::settle`].
+//! `switchboard.example.toml`. Rules that compare settings with each other are in [`super::resolve`].
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ settings! {
         .flag("--data", "DIR").variable("SWITCHBOARD_DATA").default("./switchboard-data");
     memory: bool = Row::new(Bool, TASKS, "Keep tasks in memory; they are gone when the server stops")
         .flag("--memory", "BOOL").variable("SWITCHBOARD_MEMORY").default("false")
-        // A layer that names a folder means it, whatever a lower layer says about memory.
+        // A layer that names a folder overrides a lower layer that says memory.
         .hidden_by("data");
     synchronous: Synchronous = Row::new(Choice(words::<Synchronous>), TASKS,
             "What a power cut may cost: nothing (full), or the commits of the last moments (normal)")

@@ -40,7 +40,7 @@ fn load_in(folder: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Result<
     };
     let environment = Environment::of(variables);
     let layers = gather(&args.settings, args.config.as_deref(), &environment, folder);
-    settle(layers, &environment, folder).map_err(|error| error.to_string())
+    resolve(layers, &environment, folder).map_err(|error| error.to_string())
 }
 
 fn refusal(flags: &[&str], variables: &[(&str, &str)], file: &str) -> String {

@@ -91,7 +91,7 @@ pub(crate) enum CommandLine {
 }
 
 /// The message for a row whose kind and type contradict each other; the test of the table finds such a row first.
-fn misfit(value: &Value) -> String {
+fn wrong_type(value: &Value) -> String {
     format!("{value:?} does not fit the type of this setting")
 }
 
@@ -111,7 +111,7 @@ impl<T: SettingValue> SettingValue for Option<T> {
 
 impl SettingValue for bool {
     fn from_value(value: Value) -> Result<Self, String> {
-        if let Value::Bool(value) = value { Ok(value) } else { Err(misfit(&value)) }
+        if let Value::Bool(value) = value { Ok(value) } else { Err(wrong_type(&value)) }
     }
 
     fn to_value(&self) -> Option<Value> {
@@ -121,7 +121,7 @@ impl SettingValue for bool {
 
 impl SettingValue for String {
     fn from_value(value: Value) -> Result<Self, String> {
-        if let Value::Text(text) = value { Ok(text) } else { Err(misfit(&value)) }
+        if let Value::Text(text) = value { Ok(text) } else { Err(wrong_type(&value)) }
     }
 
     fn to_value(&self) -> Option<Value> {
@@ -131,7 +131,7 @@ impl SettingValue for String {
 
 impl SettingValue for PathBuf {
     fn from_value(value: Value) -> Result<Self, String> {
-        if let Value::Path(path) = value { Ok(path) } else { Err(misfit(&value)) }
+        if let Value::Path(path) = value { Ok(path) } else { Err(wrong_type(&value)) }
     }
 
     fn to_value(&self) -> Option<Value> {
@@ -141,7 +141,7 @@ impl SettingValue for PathBuf {
 
 impl SettingValue for Vec<String> {
     fn from_value(value: Value) -> Result<Self, String> {
-        if let Value::List(items) = value { Ok(items) } else { Err(misfit(&value)) }
+        if let Value::List(items) = value { Ok(items) } else { Err(wrong_type(&value)) }
     }
 
     fn to_value(&self) -> Option<Value> {
@@ -151,7 +151,7 @@ impl SettingValue for Vec<String> {
 
 impl SettingValue for Vec<ProtocolBinding> {
     fn from_value(value: Value) -> Result<Self, String> {
-        let Value::List(items) = value else { return Err(misfit(&value)) };
+        let Value::List(items) = value else { return Err(wrong_type(&value)) };
         items.iter().map(|item| item.parse()).collect()
     }
 
@@ -162,7 +162,7 @@ impl SettingValue for Vec<ProtocolBinding> {
 
 impl SettingValue for Secret {
     fn from_value(value: Value) -> Result<Self, String> {
-        // A misfit is not quoted: it may be the secret.
+        // A value of the wrong type is not quoted, because it may be the secret.
         if let Value::Text(text) = value { Ok(Self(text)) } else { Err("expected a text".to_owned()) }
     }
 
@@ -176,7 +176,7 @@ impl SettingValue for CommandLine {
         match value {
             Value::Text(line) => Ok(Self::Line(line)),
             Value::List(words) => Ok(Self::Words(words)),
-            _ => Err(misfit(&value)),
+            _ => Err(wrong_type(&value)),
         }
     }
 
@@ -190,7 +190,7 @@ impl SettingValue for CommandLine {
 
 impl SettingValue for SocketAddr {
     fn from_value(value: Value) -> Result<Self, String> {
-        if let Value::Text(text) = value { listen::parse(&text) } else { Err(misfit(&value)) }
+        if let Value::Text(text) = value { listen::parse(&text) } else { Err(wrong_type(&value)) }
     }
 
     fn to_value(&self) -> Option<Value> {
@@ -200,7 +200,7 @@ impl SettingValue for SocketAddr {
 
 impl SettingValue for Dialect {
     fn from_value(value: Value) -> Result<Self, String> {
-        let Value::Text(text) = value else { return Err(misfit(&value)) };
+        let Value::Text(text) = value else { return Err(wrong_type(&value)) };
         Self::of_version(&text).ok_or_else(|| format!("expected 1.0 or 0.3, got {text:?}"))
     }
 
@@ -213,7 +213,7 @@ macro_rules! numbers {
     ($($type:ty)*) => { $(
         impl SettingValue for $type {
             fn from_value(value: Value) -> Result<Self, String> {
-                let Value::Number(number) = value else { return Err(misfit(&value)) };
+                let Value::Number(number) = value else { return Err(wrong_type(&value)) };
                 Self::try_from(number).map_err(|_| format!("expected at most {}, got {number}", Self::MAX))
             }
 
@@ -229,7 +229,7 @@ macro_rules! choices {
     ($($type:ty)*) => { $(
         impl SettingValue for $type {
             fn from_value(value: Value) -> Result<Self, String> {
-                let Value::Text(text) = value else { return Err(misfit(&value)) };
+                let Value::Text(text) = value else { return Err(wrong_type(&value)) };
                 Self::from_str(&text, true)
             }
 

@@ -1,36 +1,33 @@
-//! `switchboard db`: looking after the database, one file per thing to do with it.
+//! `switchboard db`: copies, checks, compacts and deletes the database.
 
-mod backup;
-mod compact;
-mod reset;
 mod verify;
 
 use std::path::{Path, PathBuf};
 
 use switchboard::Limits;
-use switchboard::database::FileError;
+use switchboard::database::{self, Compacted, FileError};
 
 use crate::cli::{DataArgs, DbCommand};
 use crate::config::{DATABASE_NAME, Environment, ServerSettings, Storage, gather};
 use crate::failure::Failure;
 
-/// Does what was asked, and gives back what to say about it.
+/// Runs the command and returns the text to print.
 ///
 /// # Errors
-/// When there is nothing to do it with, or it did not go well.
+/// When there is no database, or the command failed.
 pub(crate) fn run(command: &DbCommand, environment: &Environment, folder: &Path) -> Result<String, Failure> {
     let database = |of| database(of, environment, folder);
     match command {
-        DbCommand::Backup(args) => backup::backup(&database(&args.of)?, &folder.join(&args.to)),
+        DbCommand::Backup(args) => backup(&database(&args.of)?, &folder.join(&args.to)),
         DbCommand::Verify(args) => {
             let file = args.file.as_ref().map_or_else(|| database(&args.of), |file| Ok(folder.join(file)))?;
             verify::verify(&file, args.json)
         }
         DbCommand::Compact(args) => {
             let limits = settings(&args.of, environment, folder)?.retain(Limits::default());
-            compact::compact(&database(&args.of)?, &limits)
+            compact(&database(&args.of)?, &limits)
         }
-        DbCommand::Reset(args) => reset::reset(&database(&args.of)?, args.yes),
+        DbCommand::Reset(args) => reset(&database(&args.of)?, args.yes),
     }
 }
 
@@ -48,8 +45,52 @@ fn settings(args: &DataArgs, environment: &Environment, folder: &Path) -> Result
     Ok(gather(&args.settings(), args.config.as_deref(), environment, folder).server()?.0)
 }
 
-/// What cannot be done while a server runs says so.
-fn needs_it_alone(error: FileError) -> Failure {
+/// A copy of the database at one moment, whether a server is using it or not.
+fn backup(database: &Path, to: &Path) -> Result<String, Failure> {
+    let bytes = database::backup(database, to).map_err(Failure::runtime)?;
+    Ok(format!(
+        "copied {} to {} ({})\ncheck it: switchboard db verify --file {}",
+        database.display(),
+        to.display(),
+        size(bytes),
+        to.display()
+    ))
+}
+
+/// Removes what is no longer kept and gives the space back.
+fn compact(database: &Path, limits: &Limits) -> Result<String, Failure> {
+    let Compacted { before, after } = database::compact(database, limits).map_err(in_use_failure)?;
+    Ok(format!(
+        "removed {} tasks and {} commits from {}; {} became {}",
+        before.tasks - after.tasks,
+        before.commits - after.commits,
+        database.display(),
+        size(before.bytes),
+        size(after.bytes)
+    ))
+}
+
+/// Deletes every task, if the caller confirmed it.
+fn reset(database: &Path, really: bool) -> Result<String, Failure> {
+    let files = database::files(database).map_err(Failure::runtime)?;
+    if files.is_empty() {
+        return Ok(format!("{} does not exist; nothing to delete", database.display()));
+    }
+    if !really {
+        let list = list(&files);
+        return Err(Failure::Usage(format!("this would delete every task for ever:\n{list}\nsay --yes to do it")));
+    }
+    let deleted = database::reset(database).map_err(in_use_failure)?;
+    Ok(format!("deleted\n{}", list(&deleted)))
+}
+
+fn list(files: &[PathBuf]) -> String {
+    let lines: Vec<String> = files.iter().map(|file| format!("  {}", file.display())).collect();
+    lines.join("\n")
+}
+
+/// The failure of a command that needs the database for itself, with advice if a server uses it.
+fn in_use_failure(error: FileError) -> Failure {
     match &error {
         FileError::InUse { .. } => Failure::Runtime(format!("{error}; stop the server first")),
         _ => Failure::runtime(error),

@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// Lines that wait to be written.
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
-/// How long lines are collected that nobody is in a hurry for.
+/// How long lines below a warning are collected before they are written.
 const COLLECT: Duration = Duration::from_millis(5);
 
 /// Where lines go. Cheap to clone.
@@ -26,14 +26,14 @@ struct Shared {
     queue: Mutex<Queue>,
     /// Wakes the thread.
     more: Condvar,
-    /// Wakes those who wait until everything is written.
+    /// Wakes the threads that wait until everything is written.
     written: Condvar,
 }
 
 #[derive(Default)]
 struct Queue {
     lines: Vec<u8>,
-    /// Lines for which there was no room.
+    /// Lines that were dropped because the queue was full.
     lost: u64,
     is_urgent: bool,
     is_writing: bool,
@@ -123,7 +123,8 @@ impl Shared {
                 let _ = writeln!(batch, "{lost} lines were lost here: they came faster than they could be written");
             }
             let result = write(&batch);
-            // Said once, until it works again. If it is the log itself that cannot be written, nobody hears it.
+            // Reported once, until writing works again. If standard error itself cannot be written to, the report is
+            // lost.
             if let (Err(error), false) = (&result, fails) {
                 tracing::warn!(%error, "a log could not be written");
             }
@@ -135,12 +136,12 @@ impl Shared {
 }
 
 /// What `tracing` writes one line through.
-pub(crate) struct LineOf<'a> {
+pub(crate) struct LineWriter<'a> {
     writer: &'a LogWriter,
     is_urgent: bool,
 }
 
-impl Write for LineOf<'_> {
+impl Write for LineWriter<'_> {
     /// Called once per line, with all of it.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.writer.line(bytes, self.is_urgent);
@@ -153,14 +154,14 @@ impl Write for LineOf<'_> {
 }
 
 impl<'a> MakeWriter<'a> for LogWriter {
-    type Writer = LineOf<'a>;
+    type Writer = LineWriter<'a>;
 
-    fn make_writer(&'a self) -> LineOf<'a> {
-        LineOf { writer: self, is_urgent: false }
+    fn make_writer(&'a self) -> LineWriter<'a> {
+        LineWriter { writer: self, is_urgent: false }
     }
 
-    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> LineOf<'a> {
-        LineOf { writer: self, is_urgent: *metadata.level() <= Level::WARN }
+    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> LineWriter<'a> {
+        LineWriter { writer: self, is_urgent: *metadata.level() <= Level::WARN }
     }
 }
 

@@ -1,5 +1,5 @@
 //! The one table that turns a [`ProtocolError`] into numbers: JSON-RPC code, HTTP status, gRPC code and name, and the
-//! reason of its `ErrorInfo`. Everything else in the house speaks in names.
+//! reason of its `ErrorInfo`. All other code uses the names of errors, not their numbers.
 //!
 //! The spec's table covers the A2A errors and the JSON-RPC ones. It leaves five to the server: -31401 and -31403 follow
 //! the Go SDK; -32050 (try again later) and -32051 (too large) are ours, inside the range A2A keeps for such codes; -32000
@@ -102,7 +102,7 @@ pub fn reason_of_http(status: u16) -> Option<&'static str> {
 pub fn reason_of_grpc(code: u8) -> Option<&'static str> {
     match code {
         3 => Some("INVALID_PARAMS"),
-        // Too much may also mean too many bytes; who counts calls uses the same code, and both may be tried again.
+        // RESOURCE_EXHAUSTED can mean too many bytes or too many calls. Both may be tried again.
         DEADLINE_EXCEEDED | 8 | 14 => Some("UNAVAILABLE"),
         5 => Some("TASK_NOT_FOUND"),
         7 => Some("PERMISSION_DENIED"),
@@ -110,7 +110,7 @@ pub fn reason_of_grpc(code: u8) -> Option<&'static str> {
         9 | 12 => Some("UNSUPPORTED_OPERATION"),
         // Already there, aborted, out of range.
         6 | 10 | 11 => Some("INVALID_REQUEST"),
-        // Unknown is what a server says that has failed without a word.
+        // Servers send UNKNOWN for a failure without an explanation.
         2 | 13 | 15 => Some("INTERNAL_ERROR"),
         16 => Some("UNAUTHENTICATED"),
         _ => None,
@@ -166,7 +166,7 @@ pub fn facts(error: &ProtocolError, state_name: impl Fn(TaskState) -> &'static s
 pub const DEADLINE_EXCEEDED: u8 = 4;
 /// A call whose framing or encoding is not served.
 pub const GRPC_UNIMPLEMENTED: u8 = UNIMPLEMENTED.0;
-/// Bytes that belie what their headers say.
+/// The bytes contradict their headers.
 pub const GRPC_INTERNAL: u8 = INTERNAL.0;
 
 const INVALID_ARGUMENT: (u8, &str) = (3, "INVALID_ARGUMENT");

@@ -1,4 +1,4 @@
-//! Which dialect a request is in. Decided once, at the door, in this order:
+//! Which dialect a request is in. It is decided once, when the request enters the server, in this order:
 //!
 //! 1. its mount, if that is a dialect's own (`/dialects/{name}/…`): nothing else is looked at;
 //! 2. the version it names and the method or path it asks for, which must agree. A mix is refused with what to change,
@@ -18,46 +18,46 @@ use crate::model::{Dialect, Package};
 use super::compat::shape::{Shape, shape};
 use super::json::excerpt;
 
-/// What is known of a request when its dialect is decided.
+/// What is known about a request when its dialect is decided.
 #[derive(Clone, Copy, Debug)]
 pub struct Clues<'a> {
     /// The `A2A-Version` header; an empty one counts as absent.
     pub header: Option<&'a str>,
     /// The query parameter of that name, which counts where there is no header.
     pub query: Option<&'a str>,
-    /// What a request that nothing else decides means here, if not 0.3.
+    /// The dialect of a request that nothing else decides, if not 0.3.
     pub default: Option<Dialect>,
     pub mount: Mount,
     pub door: Door<'a>,
 }
 
-/// Whose path a request came to.
+/// Which dialects may use the path of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mount {
-    /// A dialect's alone.
+    /// The path belongs to one dialect.
     Own(Dialect),
-    /// Everybody's.
+    /// Shared by all dialects.
     Shared {
-        /// Whose it is for those who name no version.
+        /// The compat dialect that gets requests which name no version.
         claim: Option<Dialect>,
     },
 }
 
 impl Mount {
-    /// A path that nobody claims.
+    /// A path that no compat dialect claims.
     pub const FREE: Self = Self::Shared { claim: None };
 }
 
-/// What a request is in.
+/// The dialect that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub dialect: Dialect,
-    /// True if nothing in the request told 0.3 from the compat dialects of its family: then a task is shown with the dialect in
-    /// mind that it was begun in.
+    /// True if nothing in the request tells 0.3 from the compat dialects of its family: then a task is shown in a form
+    /// that also suits the dialect it was begun in.
     pub is_open: bool,
 }
 
-/// Where a request came in.
+/// The binding a request came over, with what it says about the dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door<'a> {
     JsonRpc {
@@ -72,52 +72,56 @@ pub enum Door<'a> {
     Grpc(Package),
 }
 
-/// A request that is in no dialect, and the one in which to say so.
+/// Why no dialect was found, and the dialect to write the error in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct DetectError {
     pub dialect: Dialect,
     pub error: ProtocolError,
 }
 
-/// The dialect whose ways a request is treated in from the first check on: known from path and headers, before a byte of
-/// the body is read.
+/// The dialect whose rules apply to a request from the first check on. It is known from path and headers, before a byte
+/// of the body is read.
 #[must_use]
 pub fn claimed(clues: &Clues<'_>) -> Option<Dialect> {
     match (clues.mount, clues.family()) {
         (Mount::Own(dialect), _) => Some(dialect),
-        (Mount::Shared { claim }, Named::Absent) => claim,
-        (Mount::Shared { .. }, Named::Known(_) | Named::Unknown(_)) => None,
+        (Mount::Shared { claim }, NamedVersion::Absent) => claim,
+        (Mount::Shared { .. }, NamedVersion::Known(_) | NamedVersion::Unknown(_)) => None,
     }
 }
 
 /// The dialect of a request.
 ///
 /// # Errors
-/// When its version is not served or not a version, or belies its method or path.
-pub fn dialect(clues: &Clues<'_>) -> Result<Verdict, Refusal> {
+/// When its version is not served or not a version, or contradicts its method or path.
+pub fn dialect(clues: &Clues<'_>) -> Result<Verdict, DetectError> {
     if let Some(dialect) = claimed(clues) {
         return Ok(Verdict { dialect, is_open: false });
     }
     let asked = clues.door.asks_for();
     let sure = |dialect| Ok(Verdict { dialect, is_open: false });
     match (clues.family(), asked) {
-        (Named::Unknown(version), _) => {
+        (NamedVersion::Unknown(version), _) => {
             let requested = excerpt(&version.replace(char::is_control, "?"), 32);
             let error = ProtocolError::VersionNotSupported {
                 requested,
                 supported: Dialect::VERSIONS.map(Cow::Borrowed).into(),
                 fix: None,
             };
-            Err(Refusal { dialect: clues.door.spelling(asked.unwrap_or(Family::V1_0)), error })
+            Err(DetectError { dialect: clues.door.spelling(asked.unwrap_or(Family::V1_0)), error })
         }
-        (Named::Known(Family::V1_0), Some(Family::V0)) => {
-            Err(Refusal { dialect: Dialect::V1_0, error: clues.door.not_in_1_0() })
+        (NamedVersion::Known(Family::V1_0), Some(Family::V0)) => {
+            Err(DetectError { dialect: Dialect::V1_0, error: clues.door.not_in_1_0() })
         }
-        (Named::Known(Family::V0), Some(Family::V1_0)) => Err(without_version(clues.door)),
-        (Named::Absent, Some(Family::V1_0)) if clues.default != Some(Dialect::V1_0) => Err(without_version(clues.door)),
-        (Named::Known(family), _) | (Named::Absent, Some(family @ Family::V1_0)) => sure(clues.door.spelling(family)),
-        (Named::Absent, Some(Family::V0)) => Ok(clues.old_verdict()),
-        (Named::Absent, None) => sure(clues.default.unwrap_or(Dialect::V0_3)),
+        (NamedVersion::Known(Family::V0), Some(Family::V1_0)) => Err(without_version(clues.door)),
+        (NamedVersion::Absent, Some(Family::V1_0)) if clues.default != Some(Dialect::V1_0) => {
+            Err(without_version(clues.door))
+        }
+        (NamedVersion::Known(family), _) | (NamedVersion::Absent, Some(family @ Family::V1_0)) => {
+            sure(clues.door.spelling(family))
+        }
+        (NamedVersion::Absent, Some(Family::V0)) => Ok(clues.old_verdict()),
+        (NamedVersion::Absent, None) => sure(clues.default.unwrap_or(Dialect::V0_3)),
     }
 }
 
@@ -128,8 +132,8 @@ pub fn spelling(clues: &Clues<'_>) -> Dialect {
         return dialect;
     }
     let family = match clues.family() {
-        Named::Known(family) => Some(family),
-        Named::Absent | Named::Unknown(_) => clues.door.asks_for(),
+        NamedVersion::Known(family) => Some(family),
+        NamedVersion::Absent | NamedVersion::Unknown(_) => clues.door.asks_for(),
     };
     family.map_or_else(|| clues.default.unwrap_or(Dialect::V0_3), |family| clues.door.spelling(family))
 }
@@ -142,28 +146,28 @@ enum Family {
     V0,
 }
 
-enum Named<'a> {
+enum NamedVersion<'a> {
     Absent,
     Known(Family),
     Unknown(&'a str),
 }
 
 impl<'a> Clues<'a> {
-    fn family(&self) -> Named<'a> {
-        // What nearly everybody says needs no reading.
+    fn family(&self) -> NamedVersion<'a> {
+        // The most common header is compared without parsing it.
         if self.header == Some("1.0") {
-            return Named::Known(Family::V1_0);
+            return NamedVersion::Known(Family::V1_0);
         }
         let named = |text: Option<&'a str>| text.map(str::trim).filter(|text| !text.is_empty());
-        let Some(version) = named(self.header).or(named(self.query)) else { return Named::Absent };
+        let Some(version) = named(self.header).or(named(self.query)) else { return NamedVersion::Absent };
         match major_minor(version) {
-            Some((1, 0)) => Named::Known(Family::V1_0),
-            Some((0, 2 | 3)) => Named::Known(Family::V0),
-            Some(_) | None => Named::Unknown(version),
+            Some((1, 0)) => NamedVersion::Known(Family::V1_0),
+            Some((0, 2 | 3)) => NamedVersion::Known(Family::V0),
+            Some(_) | None => NamedVersion::Unknown(version),
         }
     }
 
-    /// Which of 0.3's family it is, where no version is named and nobody claims the path.
+    /// Which dialect of 0.3's family it is, where the request names no version and no compat dialect claims the path.
     fn old_verdict(&self) -> Verdict {
         let default = self.default.filter(|default| Dialect::COMPAT_RPC.contains(default));
         let family = self.door.spelling(Family::V0);
@@ -200,7 +204,7 @@ impl Door<'_> {
         }
     }
 
-    /// The refusal of what 0.3 has, to somebody who speaks 1.0.
+    /// The refusal of a method or path of 0.3 in a request that names 1.0.
     fn not_in_1_0(self) -> ProtocolError {
         let (method, hint) = match self {
             Self::JsonRpc { method, .. } => {
@@ -225,8 +229,8 @@ impl Door<'_> {
     }
 }
 
-/// The refusal of what 1.0 has, to somebody who does not say that they speak it.
-fn without_version(door: Door<'_>) -> Refusal {
+/// The refusal of a method or path of 1.0 in a request that does not name 1.0.
+fn without_version(door: Door<'_>) -> DetectError {
     let fix = match door {
         Door::JsonRpc { method, .. } => {
             let old = METHODS.iter().find(|(_, new)| *new == method).map(|(old, _)| format!(": {old}"));
@@ -249,7 +253,7 @@ fn without_version(door: Door<'_>) -> Refusal {
         supported: Dialect::VERSIONS.map(Cow::Borrowed).into(),
         fix: Some(fix),
     };
-    Refusal { dialect: Dialect::V1_0, error }
+    DetectError { dialect: Dialect::V1_0, error }
 }
 
 /// The methods of 0.3 and what 1.0 calls them.

@@ -5,7 +5,7 @@ use crate::error::ProtocolError;
 use crate::model::Dialect::{self, AgentNative, Selectools, V0_3, V0_3Rest, V1_0};
 use crate::model::Package;
 
-use super::{Clues, Door, Mount, Refusal, Verdict, claimed, spelling};
+use super::{Clues, DetectError, Door, Mount, Verdict, claimed, spelling};
 
 const NEW: Door<'_> = Door::JsonRpc { method: "SendMessage", params: None };
 const OLD: Door<'_> = Door::JsonRpc { method: "message/send", params: None };
@@ -16,7 +16,7 @@ fn clues<'a>(header: Option<&'a str>, default: Option<Dialect>, door: Door<'a>) 
     Clues { header, query: None, default, mount: Mount::FREE, door }
 }
 
-fn dialect(clues: &Clues<'_>) -> Result<Dialect, Refusal> {
+fn dialect(clues: &Clues<'_>) -> Result<Dialect, DetectError> {
     super::dialect(clues).map(|verdict| verdict.dialect)
 }
 
@@ -24,7 +24,7 @@ fn dialect(clues: &Clues<'_>) -> Result<Dialect, Refusal> {
 fn verdict(clues: Clues<'_>) -> String {
     match dialect(&clues) {
         Ok(dialect) => dialect.name().to_owned(),
-        Err(Refusal { dialect, error }) => {
+        Err(DetectError { dialect, error }) => {
             let kind = match error {
                 ProtocolError::VersionNotSupported { fix: None, .. } => "version",
                 ProtocolError::VersionNotSupported { fix: Some(_), .. } => "header missing",
@@ -109,7 +109,7 @@ fn the_query_counts_where_there_is_no_header() {
 
 fn refused(text: &str) -> String {
     match dialect(&clues(Some(text), None, NEW)) {
-        Err(Refusal { error: ProtocolError::VersionNotSupported { requested, supported, .. }, .. }) => {
+        Err(DetectError { error: ProtocolError::VersionNotSupported { requested, supported, .. }, .. }) => {
             assert_eq!(supported, ["1.0", "0.3"]);
             requested
         }
@@ -194,7 +194,8 @@ fn a_refusal_before_the_method_is_known_is_spelled_by_version_and_path() {
     }
 }
 
-/// Where no version is named and nobody claims the path, the message tells. `open` is what has none.
+/// Where the request names no version and no dialect claims the path, the shape of the message decides. `open` is what
+/// has none.
 #[test]
 fn the_shape_of_a_message_tells_where_it_differs() {
     const TYPE: &str = r#"{"type":"text","text":"x"}"#;
@@ -231,7 +232,7 @@ fn the_shape_of_a_message_tells_where_it_differs() {
         // A message with an id is 0.3's however its parts are spelled, also where a sample has that id.
         ("message/send", with(&format!(r#""messageId":"m","parts":[{TYPE}]"#), ""), "0.3"),
         ("message/send", with(&format!(r#""parts":[{TYPE}]"#), r#","messageId":"m""#), "0.3"),
-        // Nobody else has this member, so it outranks the parts; only true counts, and only beside the message.
+        // No other dialect has this member, so it outranks the parts; only true counts, and only beside the message.
         ("message/send", with(&format!(r#""parts":[{KIND}]"#), r#","async":true"#), "agent-native"),
         ("message/send", with(&format!(r#""messageId":"m","parts":[{KIND}]"#), r#","async":true"#), "agent-native"),
         ("message/send", with(&format!(r#""parts":[{KIND}]"#), r#","async":false"#), "0.3"),
@@ -259,7 +260,7 @@ fn the_shape_of_a_message_tells_where_it_differs() {
         let Verdict { dialect, is_open } = super::dialect(&clues(None, None, door)).unwrap();
         let verdict = format!("{}{}", dialect.name(), if is_open { " open" } else { "" });
         assert_eq!(verdict, expected, "{method} {params}");
-        // Whoever names a version is believed, and 1.0 is not looked at.
+        // A version in the header decides, and the body of a 1.0 request is not looked at.
         assert_eq!(super::dialect(&clues(Some("0.3"), None, door)), Ok(Verdict { dialect: V0_3, is_open: false }));
         assert!(super::dialect(&clues(Some("1.0"), None, door)).is_err());
     }

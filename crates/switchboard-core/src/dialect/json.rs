@@ -15,8 +15,8 @@ pub use check::Check;
 pub use limits::DecodeLimits;
 pub use merge::{Members, merge_objects};
 pub use read::{
-    Base64, Fault, Int, LIST_ITEMS_KEPT, List, NameOrNumber, Named, Obj, Only, Raw, Text, Time, decode_base64, excerpt,
-    parse_object, present_raw,
+    Base64, Int, LIST_ITEMS_KEPT, LazyMember, List, NameOrNumber, NamedMembers, Obj, ParseFault, Raw, Text, Time,
+    decode_base64, excerpt, parse_object, present_raw,
 };
 pub use request::{Decoded, check_id, read_body, read_params, unknown_method};
 pub use ser::{Unwritable, append};

@@ -1,8 +1,7 @@
-//! How the model is spelled on the wire. A dialect is a pure translator in a folder of its own, and a [`Row`] in that folder
-//! says what is particular to it. Whoever has a [`Dialect`] in hand asks it: `dialect.rules()`, `dialect.write_reply(…)` on the
-//! side of a server, `dialect.write_call(…)` and `dialect.read_reply(…)` on the side of a client. What gRPC carries is spelled by
-//! a [`Package`], which is asked in the same way.
-//! Dialects do not import each other.
+//! How the model is spelled on the wire. A dialect is a pure translator in a folder of its own, and a [`Row`] in that
+//! folder says what is particular to it. All other code goes through methods of [`Dialect`]: servers use
+//! `dialect.rules()` and `dialect.write_reply(…)`, clients use `dialect.write_call(…)` and `dialect.read_reply(…)`.
+//! What gRPC carries is encoded by a [`Package`], which has the same methods. Dialects do not import each other.
 
 pub mod codes;
 pub mod compat;
@@ -115,7 +114,7 @@ impl Dialect {
 
     /// Reads the body of a refusal, which came with the status `http` if it came over plain HTTP. None if it is none.
     #[must_use]
-    pub fn read_error(self, body: &[u8], http: Option<u16>) -> Option<wire::ReadError> {
+    pub fn read_error(self, body: &[u8], http: Option<u16>) -> Option<wire::ReceivedError> {
         (self.row().forms.read_error)(body, http)
     }
 
@@ -201,9 +200,9 @@ impl Package {
     }
 }
 
-/// How a task is shown to somebody whose request could be of several dialects (`detect::Verdict::is_open`): in 0.3, with
-/// what a reader of the dialect it was begun in looks for. Where that is something 0.3 has no room for, such as a status
-/// that is a word, in the dialect it was begun in.
+/// How a task is shown to a client whose request could be of several dialects (`detect::Verdict::is_open`): in 0.3,
+/// with what clients of the dialect it was begun in look for. Where 0.3 cannot hold that, such as a status that is a
+/// word, the task is shown in the dialect it was begun in.
 #[must_use]
 pub fn for_open_reader(view: TaskView) -> (Dialect, TaskView) {
     (view.task.dialect.row().forms.for_open_reader)(view)

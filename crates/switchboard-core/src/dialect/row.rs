@@ -1,5 +1,5 @@
-//! What differs between dialects, as one row each: the [`Rules`] that whoever answers a call must know, and the [`Forms`]
-//! that things are written and read in. A row stands in the folder of its dialect; `Dialect::row` finds it.
+//! What differs between dialects, as one row each: the [`Rules`] that the engine and the server follow, and the
+//! [`Forms`] that write and read the wire format. A row stands in the folder of its dialect; `Dialect::row` finds it.
 
 use crate::call::{Reply, Request};
 use crate::error::ProtocolError;
@@ -7,7 +7,7 @@ use crate::model::{AgentCard, Dialect, Message, PushBody, Rules, TaskView, Updat
 
 use super::json::DecodeLimits;
 use super::outgoing::{OutgoingCall, WrittenCall};
-use super::wire::ReadError;
+use super::wire::ReceivedError;
 use super::{codes, vocabulary};
 
 /// All that is particular to one dialect.
@@ -34,9 +34,10 @@ pub(super) const USUAL: Rules = Rules {
     ends_stream: |_| false,
 };
 
-/// How the dialect is written and read. What a server writes is appended to what is there; its calls are read by the bindings,
-/// which know where in a request to look. What a client reads may come from anybody: it is bounded by the limits, and what
-/// cannot be read is refused with [`ProtocolError::ParseError`], or with [`ProtocolError::InvalidParams`] naming the field.
+/// How the dialect is written and read. What a server writes is appended to what is there; its calls are read by the
+/// bindings, which know where in a request to look. What a client reads may come from any server: it is bounded by the
+/// limits, and what cannot be read is refused with [`ProtocolError::ParseError`], or with
+/// [`ProtocolError::InvalidParams`] naming the field.
 pub struct Forms {
     /// The result of a call. A deletion and a stream have none.
     pub reply: fn(&Reply, &mut Vec<u8>),
@@ -51,8 +52,9 @@ pub struct Forms {
     pub http_error: fn(&ProtocolError, u16, &mut Vec<u8>),
     /// The HTTP status of a refusal.
     pub http_status: fn(&ProtocolError) -> u16,
-    /// How a task that was begun in the dialect is shown to somebody whose request could be of several dialects
-    /// (`detect::Verdict::is_open`): in which, and with what a reader of this one looks for.
+    /// How a task that was begun in the dialect is shown to a client whose request could be of several dialects
+    /// (`detect::Verdict::is_open`): the dialect to write it in, and the view with what clients of this dialect look
+    /// for.
     pub for_open_reader: fn(TaskView) -> (Dialect, TaskView),
     /// A call to an agent that speaks the dialect. One that the dialect does not have, or that it cannot say, is
     /// [`ProtocolError::UnsupportedOperation`] or [`ProtocolError::InvalidParams`].
@@ -64,7 +66,7 @@ pub struct Forms {
     pub read_update: fn(&[u8], &DecodeLimits) -> Result<Update, ProtocolError>,
     /// Reads the body of a refusal: a whole JSON-RPC response, or the body of HTTP that came with this status. None if it is no
     /// refusal.
-    pub read_error: fn(&[u8], Option<u16>) -> Option<ReadError>,
+    pub read_error: fn(&[u8], Option<u16>) -> Option<ReceivedError>,
     /// Reads an agent card.
     pub read_card: fn(&[u8], &DecodeLimits) -> Result<AgentCard, ProtocolError>,
 }

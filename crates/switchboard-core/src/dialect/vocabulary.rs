@@ -1,9 +1,10 @@
-//! What each dialect calls the things that a refusal from behind the door may have to name. Who refuses there has a caller
-//! and knows what to say; how it is called is looked up here, so that nobody is told to use a method they do not have.
+//! The names that each dialect has for the methods, fields and headers that an error of the engine may mention. The
+//! engine writes an error for a caller and looks the names up here, so that no client is told to use a method that its
+//! dialect does not have.
 
 use crate::model::{Package, Vocabulary};
 
-/// The words of those who call over gRPC.
+/// The names for callers over gRPC.
 #[must_use]
 pub fn vocabulary_of_package(package: Package) -> &'static Vocabulary {
     match package {
@@ -25,8 +26,7 @@ pub(super) const V1_0: Vocabulary = Vocabulary {
     extensions: "A2A-Extensions",
 };
 
-/// What the dialects of single systems do not have, they are not told of either: their calls know no webhooks and no
-/// streams to come back to.
+/// Also used by the compat dialects. They have no webhooks and cannot resume streams, so no error names those to them.
 pub(super) const V0_3: Vocabulary = Vocabulary {
     send_message: "message/send",
     get_task: "tasks/get",

@@ -5,9 +5,9 @@
 //! some of them, and what is required is checked when the model is made of them, with a better message. Unknown members are
 //! skipped; repeated ones are refused. `of` makes a struct of the model, `read` makes the model of a struct and reports what may
 //! not be by field.
-//! - `message`, `part`, `task`, `push`: what is said, made and followed; `card`, `security`: who can be called, and how.
-//! - `call`: the requests and what answers them; `http`: to which path they go without an envelope; `error`: what refuses
-//!   them.
+//! - `message`, `part`, `task`, `push`: messages, tasks with their artifacts, webhooks; `card`, `security`: agent
+//!   cards.
+//! - `call`: requests and replies; `http`: the paths of requests over HTTP+JSON; `error`: error bodies.
 
 mod call;
 mod card;
@@ -31,7 +31,7 @@ pub(in crate::dialect) use card::read_card_of;
 #[cfg(feature = "protobuf")]
 pub(in crate::dialect) use card::{is_of_0_3, list_interfaces_of_0_3};
 pub use card::{read_card, write_card_0_3, write_card_1_0};
-pub use error::{ReadError, read_error, write_http_error, write_rpc_error};
+pub use error::{ReceivedError, read_error, write_http_error, write_rpc_error};
 pub use http::write_http_call;
 pub(in crate::dialect) use push::{PushConfig, TaskPushConfig};
 pub use spelling::{Spelling, V0_3, V0_3_REST, V1_0};

@@ -1,4 +1,4 @@
-//! What can be asked of a task: by a caller, by the run that works on it, or by the house itself.
+//! What can be asked of a task: by a caller, by the run that works on it, or by the engine itself.
 
 use std::sync::Arc;
 

@@ -278,7 +278,7 @@ fn status(head: &Head, write: StatusWrite, now: Timestamp) -> Result<Event, Refu
     Ok(Event::StatusChanged { state, message, metadata, at: now })
 }
 
-/// Whatever is written at once is also shown at once.
+/// One write is one update, so its size is limited.
 fn check_write(what: &str, parts: &[Part], bounds: &Bounds) -> Result<(), Refusal> {
     if !outweighs(parts, bounds.write_bytes_max) {
         return Ok(());

@@ -7,7 +7,7 @@ use crate::model::{Artifact, ContextId, Dialect, Json, Message, TaskState, Times
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A message was accepted for an agent that may answer it directly; nobody outside sees a task yet. Internal.
+    /// A message was accepted for an agent that may answer it directly; callers do not see a task yet. Internal.
     Received { inbound: Arc<Inbound>, context_id: ContextId },
     /// The task exists, submitted. Visible as the task itself.
     Opened { inbound: Arc<Inbound>, context_id: ContextId, at: Timestamp },
@@ -26,7 +26,7 @@ pub enum Event {
     Noted { message: Arc<Message> },
     /// The agent answered directly: the record closes without ever having been a task. Internal.
     Replied { message: Arc<Message> },
-    /// Somebody asked for the task to be canceled. Internal.
+    /// A caller asked for the task to be canceled. Internal.
     CancelRequested { metadata: Option<Json>, at: Timestamp },
     /// A worker took the task over. `attempt` is one higher if the worker before it died, and the same if that one had
     /// given the task back in order. Internal.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{ContextId, Dialect, Json, Message, Task, TaskId, TaskState, TaskStatus, Timestamp, push_lean};
+use crate::model::{ContextId, Dialect, Json, Message, Task, TaskId, TaskState, TaskStatus, Timestamp, push_exact};
 
 use super::{Event, Inbound};
 
@@ -45,8 +45,8 @@ impl Folded {
         let task = Arc::make_mut(&mut self.task);
         match event {
             Event::Received { inbound, .. } => {
-                push_lean(&mut task.history, inbound.message.clone());
-                push_lean(&mut self.open_turns, inbound.clone());
+                push_exact(&mut task.history, inbound.message.clone());
+                push_exact(&mut self.open_turns, inbound.clone());
             }
             Event::Opened { inbound, at, .. } => {
                 task.status.timestamp = *at;
@@ -55,13 +55,13 @@ impl Folded {
                 task.dialect = inbound.dialect;
                 // A record that was received first already has its message.
                 if task.history.is_empty() {
-                    push_lean(&mut task.history, inbound.message.clone());
-                    push_lean(&mut self.open_turns, inbound.clone());
+                    push_exact(&mut task.history, inbound.message.clone());
+                    push_exact(&mut self.open_turns, inbound.clone());
                 }
             }
             Event::MessageAdded { inbound } => {
-                push_lean(&mut task.history, inbound.message.clone());
-                push_lean(&mut self.open_turns, inbound.clone());
+                push_exact(&mut task.history, inbound.message.clone());
+                push_exact(&mut self.open_turns, inbound.clone());
             }
             Event::TurnBegan { turn, .. } => {
                 self.open_turns.retain(|open| open.turn >= *turn);
@@ -71,7 +71,7 @@ impl Folded {
                 task.take_status(TaskStatus { state: *state, message: message.clone(), timestamp: *at });
             }
             Event::ArtifactWritten { artifact, append, .. } => task.take_artifact(artifact, *append),
-            Event::Noted { message } => push_lean(&mut task.history, message.clone()),
+            Event::Noted { message } => push_exact(&mut task.history, message.clone()),
             Event::Replied { message } => self.reply = Some(message.clone()),
             Event::Checkpoint { value } => self.checkpoint = Some(value.clone()),
             Event::CancelRequested { .. } | Event::Claimed { .. } | Event::TurnEnded => {}

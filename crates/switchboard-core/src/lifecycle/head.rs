@@ -9,7 +9,7 @@ use super::Event;
 /// Whether the record is a task yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Accepted, not yet a task: nobody outside sees it.
+    /// Accepted, not yet a task: callers do not see it.
     Unborn,
     Live,
     /// Closed by a direct reply; never was a task.
@@ -130,7 +130,7 @@ impl Head {
         self.artifacts.iter().find(|artifact| artifact.id.as_str() == id)
     }
 
-    /// Takes one commit in: every event, then one step of `version`.
+    /// Applies one commit: every event, then one step of `version`.
     pub fn apply_commit(&mut self, events: &[Event]) {
         for event in events {
             self.apply(event);
@@ -138,7 +138,7 @@ impl Head {
         self.version += 1;
     }
 
-    /// Takes one event in, without ending the commit it belongs to.
+    /// Applies one event, without ending the commit it belongs to.
     pub fn apply(&mut self, event: &Event) {
         if event.is_visible() {
             self.seq += 1;
@@ -173,8 +173,8 @@ impl Head {
             Event::StatusChanged { state, at, .. } => {
                 self.state = *state;
                 self.status_at = *at;
-                // An agent that needs input has said so with its turn's last word, unless the answer waits already; one
-                // that needs authorization may go on waiting for it.
+                // A status of input-required ends the turn, unless the answer waits already. A status of auth-required
+                // does not: the run may go on waiting for the authorization.
                 if state.is_terminal() || (*state == TaskState::InputRequired && self.inbox() == 0) {
                     self.running = false;
                 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::{Artifact, ArtifactView, Message, Part, PartContent, Role, Task, TaskState, TaskView};
 
-/// The messages of a task. What a task has written is the answer once it has completed; until then, and where it did not
-/// complete, the last word is what its status says.
+/// The messages of a task. Once a task has completed, its artifacts are the last message; until then, and if it did not
+/// complete, the message of its status is.
 #[must_use]
 pub fn conversation(view: &TaskView) -> Vec<Arc<Message>> {
     let task = &*view.task;
@@ -26,8 +26,8 @@ pub fn conversation(view: &TaskView) -> Vec<Arc<Message>> {
     messages
 }
 
-/// The other way: what was said in a task, and what its status says, from the list of its messages. The last word, if it is the
-/// agent's, is what the status says. What the artifacts say in words stands in them, and is not repeated.
+/// The reverse: splits the list of messages into the history and the message of the status. The last message, if it is
+/// the agent's, is that of the status. A message that repeats the artifacts is left out.
 #[must_use]
 pub(crate) fn from_conversation(
     mut messages: Vec<Message>,

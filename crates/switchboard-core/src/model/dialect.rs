@@ -31,8 +31,8 @@ impl Dialect {
     /// of its own.
     pub const COMPAT: [Self; 4] = [Self::AgentNative, Self::Selectools, Self::Corvid, Self::Nexus];
 
-    /// The compat dialects that travel over JSON-RPC, and so may claim the endpoint of an agent. Corvid has paths that nobody
-    /// else has, and needs no claim.
+    /// The compat dialects that travel over JSON-RPC, and so may claim the endpoint of an agent. Corvid has paths that
+    /// no other dialect has, and needs no claim.
     pub const COMPAT_RPC: [Self; 3] = [Self::AgentNative, Self::Selectools, Self::Nexus];
 
     /// The protocol versions that are served, newest first.

@@ -1,5 +1,5 @@
-//! Free-form JSON (metadata, params, data parts), held as the text it came in. It is checked once, where it enters,
-//! for being JSON at all, for depth, and for duplicate keys; after that nobody parses it unless they must change it.
+//! Free-form JSON (metadata, params, data parts), held as the text it came in. It is checked once, where it enters, for
+//! being JSON at all, for depth, and for duplicate keys; after that it is parsed again only where it must be changed.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -41,11 +41,13 @@ pub const WITHHELD_SKILLS: [&str; 2] = ["mcp__user_", "mcp__org_"];
 #[must_use]
 pub fn redact_update(update: &Update) -> Option<Update> {
     match update {
-        Update::Task(view) => is_dirty_task(&view.task).then(|| Update::Task(redact_view(view.clone()))),
-        Update::Message(message) => is_dirty_message(message).then(|| Update::Message(redact_message(message.clone()))),
+        Update::Task(view) => has_withheld_in_task(&view.task).then(|| Update::Task(redact_view(view.clone()))),
+        Update::Message(message) => {
+            has_withheld_in_message(message).then(|| Update::Message(redact_message(message.clone())))
+        }
         Update::Status(update) => {
             let message = update.status.message.as_deref();
-            if !is_dirty(update.metadata.as_ref()) && !message.is_some_and(is_dirty_message) {
+            if !has_withheld(update.metadata.as_ref()) && !message.is_some_and(has_withheld_in_message) {
                 return None;
             }
             let mut update = update.clone();
@@ -54,7 +56,7 @@ pub fn redact_update(update: &Update) -> Option<Update> {
             Some(Update::Status(update))
         }
         Update::Artifact(update) => {
-            if !is_dirty(update.metadata.as_ref()) && !is_dirty_artifact(&update.artifact) {
+            if !has_withheld(update.metadata.as_ref()) && !has_withheld_in_artifact(&update.artifact) {
                 return None;
             }
             let mut update = update.clone();
@@ -68,7 +70,7 @@ pub fn redact_update(update: &Update) -> Option<Update> {
 /// A view of a task without what must not leave. The task is copied only if there is something to withhold.
 #[must_use]
 pub fn redact_view(mut view: TaskView) -> TaskView {
-    if is_dirty_task(&view.task) {
+    if has_withheld_in_task(&view.task) {
         let task = Arc::make_mut(&mut view.task);
         redact(&mut task.metadata);
         task.status.message = task.status.message.take().map(redact_message);
@@ -83,7 +85,7 @@ pub fn redact_view(mut view: TaskView) -> TaskView {
 /// A message without what must not leave.
 #[must_use]
 pub fn redact_message(mut message: Arc<Message>) -> Arc<Message> {
-    if is_dirty_message(&message) {
+    if has_withheld_in_message(&message) {
         let message = Arc::make_mut(&mut message);
         redact(&mut message.metadata);
         redact_parts(&mut message.parts);
@@ -101,8 +103,7 @@ pub fn redact_push_config(config: PushConfig) -> PushConfig {
     PushConfig { token: None, authentication, ..config }
 }
 
-/// A card for callers, whoever they are: an extended card is the same for all who are authenticated, so it names no user
-/// either.
+/// A card for callers. An extended card is the same for all authenticated callers, so it names no user either.
 #[must_use]
 pub fn redact_card(mut card: Arc<AgentCard>) -> Arc<AgentCard> {
     let is_withheld = |skill: &AgentSkill| WITHHELD_SKILLS.iter().any(|prefix| skill.id.starts_with(prefix));
@@ -113,7 +114,7 @@ pub fn redact_card(mut card: Arc<AgentCard>) -> Arc<AgentCard> {
 }
 
 fn redact_artifact(artifact: &mut Arc<Artifact>) {
-    if is_dirty_artifact(artifact) {
+    if has_withheld_in_artifact(artifact) {
         let artifact = Arc::make_mut(artifact);
         redact(&mut artifact.metadata);
         redact_parts(&mut artifact.parts);
@@ -132,26 +133,26 @@ fn redact(metadata: &mut Option<Json>) {
     }
 }
 
-fn is_dirty_task(task: &Task) -> bool {
-    is_dirty(task.metadata.as_ref())
-        || task.status.message.as_deref().is_some_and(is_dirty_message)
-        || task.history.iter().any(|message| is_dirty_message(message))
-        || task.artifacts.iter().any(|artifact| is_dirty_artifact(artifact))
+fn has_withheld_in_task(task: &Task) -> bool {
+    has_withheld(task.metadata.as_ref())
+        || task.status.message.as_deref().is_some_and(has_withheld_in_message)
+        || task.history.iter().any(|message| has_withheld_in_message(message))
+        || task.artifacts.iter().any(|artifact| has_withheld_in_artifact(artifact))
 }
 
-fn is_dirty_message(message: &Message) -> bool {
-    is_dirty(message.metadata.as_ref()) || are_dirty(&message.parts)
+fn has_withheld_in_message(message: &Message) -> bool {
+    has_withheld(message.metadata.as_ref()) || have_withheld(&message.parts)
 }
 
-fn is_dirty_artifact(artifact: &Artifact) -> bool {
-    is_dirty(artifact.metadata.as_ref()) || are_dirty(&artifact.parts)
+fn has_withheld_in_artifact(artifact: &Artifact) -> bool {
+    has_withheld(artifact.metadata.as_ref()) || have_withheld(&artifact.parts)
 }
 
-fn are_dirty(parts: &[Part]) -> bool {
-    parts.iter().any(|part| is_dirty(part.metadata.as_ref()))
+fn have_withheld(parts: &[Part]) -> bool {
+    parts.iter().any(|part| has_withheld(part.metadata.as_ref()))
 }
 
-fn is_dirty(metadata: Option<&Json>) -> bool {
+fn has_withheld(metadata: Option<&Json>) -> bool {
     metadata.is_some_and(|json| next_withheld(json.as_str(), 0).is_some())
 }
 
@@ -159,8 +160,8 @@ fn is_withheld(key: &str) -> bool {
     WITHHELD_KEYS.contains(&key) || (key.starts_with(OWN_PREFIX) && !OWN_ANSWERS.contains(&key))
 }
 
-/// The text of a JSON value without the members that are withheld; none if there are none. Everything else is kept to the
-/// letter: numbers, order and escapes. Works on the text, which was checked where it entered, so that a value without
+/// The text of a JSON value without the members that are withheld; none if there are none. Everything else is kept byte
+/// for byte: numbers, order and escapes. Works on the text, which was checked where it entered, so that a value without
 /// such members costs one look at its strings.
 fn without_withheld(text: &str) -> Option<String> {
     let mut member = next_withheld(text, 0)?;

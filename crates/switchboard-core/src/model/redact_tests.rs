@@ -1,4 +1,4 @@
-//! What is withheld from metadata, webhooks and messages, and what stays to the letter.
+//! What is withheld from metadata, webhooks and messages, and what stays byte for byte.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! What differs between dialects in what is done, rather than in how it is written: one set of rules each. The rules
-//! themselves stand in `dialect/`, each in the folder of its dialect.
+//! How the engine and the server behave differently for the clients of each dialect. The values are in `dialect/`, each
+//! in the folder of its dialect.
 
 use std::sync::Arc;
 
@@ -16,21 +16,22 @@ pub struct Rules {
     pub prompt: fn(&Message) -> String,
     /// A client's key for a send (`Idempotency-Key`) is free again once its task has failed or was canceled.
     pub frees_keys: bool,
-    /// Clients are told which media types an agent reads and writes. What they cannot know they are not refused for.
+    /// Clients are told which media types an agent reads and writes. A client that is not told is not refused for its
+    /// media types.
     pub tells_modes: bool,
     /// A client that asks for its own limit of time means "no longer than this" rather than "this long", so an agent that
     /// gives less is no reason to refuse.
     pub asks_for_at_most: bool,
-    /// A client that does not want to wait is told that its task is at work, whatever the agent: the answer comes before the
-    /// run, also of an agent that could have answered at once. In other dialects such a client may be told the end.
+    /// A client that does not want to wait is told that its task is working: the answer comes before the run, even from
+    /// an agent that could have answered at once. In other dialects such a client may get the finished task.
     pub answers_before_the_run: bool,
     /// The cancel of a task that was canceled before is answered with the task (1.0, section 3.3.1). Elsewhere it is refused
     /// because the task is over.
     pub cancels_again: bool,
     /// A task may take no longer than its time, a pause for an answer included: its clients have no way to answer.
     pub limits_pauses: bool,
-    /// A caller that waits is told by an error that the agent answered wrongly (-32006). Elsewhere whatever an agent does
-    /// wrongly is a failed task.
+    /// A caller that waits is told by an error that the agent answered wrongly (-32006). In other dialects, what an
+    /// agent does wrongly is a failed task.
     pub refuses_wrong_answers: bool,
     /// Each note of an agent at work is a message of the conversation, and each of its writes moves the time of the status.
     /// Readers of such a dialect see how a task goes on by nothing else.
@@ -39,7 +40,7 @@ pub struct Rules {
     pub push_body: PushBody,
     /// The media type of what is posted.
     pub push_media_type: &'static str,
-    /// Whether a stream ends with this update, whoever follows.
+    /// Whether a stream ends with this update.
     pub ends_stream: fn(&Update) -> bool,
 }
 

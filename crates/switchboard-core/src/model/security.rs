@@ -5,7 +5,7 @@
 pub enum SecurityScheme {
     /// A key in a header, a query parameter or a cookie.
     ApiKey {
-        /// For people.
+        /// A description for people.
         description: Option<String>,
         /// `header`, `query` or `cookie`.
         location: String,
@@ -14,7 +14,7 @@ pub enum SecurityScheme {
     },
     /// A scheme of the `Authorization` header.
     Http {
-        /// For people.
+        /// A description for people.
         description: Option<String>,
         /// The scheme, such as `Bearer` or `Basic`.
         scheme: String,
@@ -23,7 +23,7 @@ pub enum SecurityScheme {
     },
     /// OAuth 2.0.
     OAuth2 {
-        /// For people.
+        /// A description for people.
         description: Option<String>,
         /// How a client gets its token.
         flow: OAuthFlow,
@@ -32,14 +32,14 @@ pub enum SecurityScheme {
     },
     /// OpenID Connect.
     OpenIdConnect {
-        /// For people.
+        /// A description for people.
         description: Option<String>,
         /// Where the discovery document is.
         url: String,
     },
     /// A certificate of the client's.
     MutualTls {
-        /// For people.
+        /// A description for people.
         description: Option<String>,
     },
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::{Artifact, ContextId, Dialect, Json, Message, TaskId, Timestamp};
 
-/// What a client is told of a failure whose cause is not for them.
+/// The text for clients if the cause of a failure must not be shown.
 pub const FAILED_UNTOLD: &str = "The agent failed";
 
-/// What a client is told, with or without more behind it, when an agent took too long.
+/// The text for clients, or its beginning, if an agent took too long.
 pub const TIMED_OUT: &str = "Task timed out";
 
 /// Where a task stands. "Unspecified" is a spelling, not a state, so it is not here.
@@ -123,8 +123,7 @@ impl Task {
         self.status.state
     }
 
-    /// Takes a new status in. A question that was open has been answered, or has become moot: it is part of the
-    /// conversation now.
+    /// Replaces the status. If the old status asked a question, its message moves into the history.
     pub fn take_status(&mut self, status: TaskStatus) {
         if self.status.state.is_interrupted() {
             self.history.extend(self.status.message.take());
@@ -132,12 +131,12 @@ impl Task {
         self.status = status;
     }
 
-    /// Takes a write in: a chunk extends the artifact of its id, anything else replaces it.
+    /// Applies a write: a chunk extends the artifact of its id, any other write replaces it.
     pub fn take_artifact(&mut self, written: &Arc<Artifact>, append: bool) {
         match self.artifacts.iter_mut().find(|known| known.artifact_id == written.artifact_id) {
             Some(known) if append => Arc::make_mut(known).append(written),
             Some(known) => known.clone_from(written),
-            None => push_lean(&mut self.artifacts, written.clone()),
+            None => push_exact(&mut self.artifacts, written.clone()),
         }
     }
 
@@ -148,9 +147,9 @@ impl Task {
     }
 }
 
-/// Most tasks have one message, one turn and one artifact, and many tasks are kept: the first takes no more room than it
-/// needs.
-pub(crate) fn push_lean<T>(list: &mut Vec<T>, item: T) {
+/// Most tasks have one message, one turn and one artifact, and many tasks are kept in memory, so the first item is
+/// allocated without spare capacity.
+pub(crate) fn push_exact<T>(list: &mut Vec<T>, item: T) {
     if list.is_empty() {
         list.reserve_exact(1);
     }

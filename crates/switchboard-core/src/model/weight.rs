@@ -1,7 +1,7 @@
-//! How big a piece of a task is, counted without writing it: one walk over the model, and a [`Measure`] that says what each
-//! kind of content takes. What it weighs is an upper bound over the forms of all dialects, in JSON and in protobuf; limits on
-//! replies and frames use it, and which version spells it makes no difference at this grain. What it is about is good enough
-//! to end a page by or to bound a cache.
+//! The size of a message, artifact, task or update, counted without writing it: one walk over the model, and a
+//! [`Measure`] that says how many bytes each kind of content takes. [`Measure::WEIGHT`] is an upper bound over the
+//! forms of all dialects, in JSON and in protobuf; limits on replies and frames use it. [`Measure::ABOUT`] is an
+//! estimate that is good enough to end a page or to bound a cache.
 
 use super::{Artifact, Json, Message, Part, PartContent, Task, Update};
 

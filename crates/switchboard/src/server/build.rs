@@ -11,7 +11,7 @@ use switchboard_engine::ports::Clock;
 use switchboard_engine::system::SystemClock;
 use switchboard_engine::{Engine, EngineBuilder};
 
-use super::builder::{Served, ServerBuilder};
+use super::builder::{ServedItem, ServerBuilder};
 use super::cards::AgentSettings;
 use super::cards::CardForm;
 use super::cards::interfaces::ProtocolBinding;
@@ -40,7 +40,7 @@ pub(crate) struct Parts {
     pub(crate) limits: ServerLimits,
     pub(crate) public_url: Option<Uri>,
     pub(crate) host_check: bool,
-    /// Whether the one key of all callers can be guessed.
+    /// Whether the API key is short enough to be guessed.
     pub(crate) has_short_key: bool,
     /// Whether callers on other machines need no token.
     pub(crate) allow_unauthenticated: bool,
@@ -75,11 +75,11 @@ impl ServerBuilder {
         let mut mounts = Vec::new();
         for served in served {
             match served {
-                Served::Agent(agent) => {
+                ServedItem::Agent(agent) => {
                     mounts.push((agent.slug_name().to_owned(), Arc::new(agent.settings().clone()), None));
                     registered.push(agent.register(|card| declare_security(card, &schemes)));
                 }
-                Served::Endpoint(name, endpoint) => {
+                ServedItem::Endpoint(name, endpoint) => {
                     mounts.push((name, Arc::new(AgentSettings::of_mounted()), Some(endpoint)));
                 }
             }
@@ -162,8 +162,8 @@ impl ServerBuilder {
         let of_mounted = AgentSettings::of_mounted();
         for (at, served) in self.served.iter().enumerate() {
             let settings = match served {
-                Served::Agent(agent) => agent.settings(),
-                Served::Endpoint(..) => &of_mounted,
+                ServedItem::Agent(agent) => agent.settings(),
+                ServedItem::Endpoint(..) => &of_mounted,
             };
             let choice = choice(settings, self.interfaces.as_deref(), self.card_form, at == 0);
             choice.check(served.name(), public_url.as_ref()).map_err(ServeError::new)?;
@@ -183,7 +183,7 @@ impl ServerBuilder {
         }
     }
 
-    /// How it is found out who calls, and whether the one key of all callers can be guessed.
+    /// How callers are authenticated, and whether the API key is short enough to be guessed.
     fn authentication(&mut self, is_public: bool) -> Result<(Authentication, bool), ServeError> {
         let (tokens, api_key) = (self.tokens.take(), self.api_key.take());
         if let Some(authenticator) = self.authenticator.take() {
@@ -221,7 +221,8 @@ impl ServerBuilder {
     }
 }
 
-/// What cards say that callers must present. What an authenticator of the application takes only the application knows.
+/// The security schemes on the cards. Only the application knows what its authenticator accepts, so it declares its
+/// own.
 fn security_schemes(
     authentication: &Authentication,
     declared: Vec<(String, SecurityScheme)>,
@@ -290,7 +291,7 @@ impl ApiKey {
     }
 }
 
-/// The refusal of a key that can be guessed, where others could.
+/// The refusal of an API key that can be guessed, on a server that other machines can reach.
 pub(crate) fn short_key(why: &str) -> ServeError {
     ServeError::new(format!("the API key is shorter than 16 characters and {why}; use a longer one"))
 }

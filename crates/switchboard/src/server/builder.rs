@@ -26,13 +26,13 @@ use crate::agent::AgentBuilder;
 use crate::webhooks::SigningSecrets;
 
 /// What a server serves under one name.
-pub(crate) enum Served {
+pub(crate) enum ServedItem {
     /// Run by the server's own engine.
     Agent(Box<AgentBuilder>),
     Endpoint(String, Arc<dyn Endpoint>),
 }
 
-impl Served {
+impl ServedItem {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Agent(agent) => agent.slug_name(),
@@ -43,7 +43,7 @@ impl Served {
 
 /// Puts a [`Server`](crate::Server) together.
 pub struct ServerBuilder {
-    pub(super) served: Vec<Served>,
+    pub(super) served: Vec<ServedItem>,
     pub(super) store: StoreChoice,
     pub(super) public_url: Option<String>,
     pub(super) tokens: Option<Tokens>,
@@ -115,7 +115,7 @@ impl ServerBuilder {
     /// Adds an agent, served under `/agents/{slug}`. The first one is the default and also served at the root.
     #[must_use]
     pub fn agent(mut self, agent: AgentBuilder) -> Self {
-        self.served.push(Served::Agent(Box::new(agent)));
+        self.served.push(ServedItem::Agent(Box::new(agent)));
         self
     }
 
@@ -163,7 +163,7 @@ impl ServerBuilder {
     /// ```
     #[must_use]
     pub fn mount(mut self, name: impl Into<String>, endpoint: Arc<dyn Endpoint>) -> Self {
-        self.served.push(Served::Endpoint(name.into(), endpoint));
+        self.served.push(ServedItem::Endpoint(name.into(), endpoint));
         self
     }
 
@@ -174,7 +174,7 @@ impl ServerBuilder {
         self.memory_holding(MEMORY_TASKS_MAX_DEFAULT)
     }
 
-    /// As [`ServerBuilder::memory`], with room for `tasks_max` tasks. One more pushes out the oldest that has ended.
+    /// As [`ServerBuilder::memory`], for at most `tasks_max` tasks. One more removes the oldest that has ended.
     #[must_use]
     pub fn memory_holding(mut self, tasks_max: usize) -> Self {
         self.store = StoreChoice::Memory(tasks_max);
@@ -256,9 +256,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Only holders of this key may call, or of one of the [`tokens`](Self::tokens). All of them are the same principal,
-    /// `api-key`, and see the same tasks. A key of fewer than 16 characters can be guessed: it is taken, with a warning, only
-    /// while nobody but this machine can reach the server.
+    /// Only holders of this key may call, or of one of the [`tokens`](Self::tokens). All of them are the same
+    /// principal, `api-key`, and see the same tasks. A key of fewer than 16 characters can be guessed: it is accepted,
+    /// with a warning, only while no other machine can reach the server.
     #[must_use]
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.api_key = Some(ApiKey::Given(key.into()));
@@ -334,18 +334,18 @@ impl ServerBuilder {
         self
     }
 
-    /// What the public card holds for those who do not say which version they speak. [`CardForm::All`] is the default;
-    /// whoever asks with `A2A-Version: 1.0` gets the card of 1.0 alone in any case.
+    /// What the public card holds for clients that do not name a version. [`CardForm::All`] is the default; a client
+    /// that asks with `A2A-Version: 1.0` gets the card of 1.0 alone in any case.
     #[must_use]
     pub fn card_form(mut self, form: CardForm) -> Self {
         self.card_form = form;
         self
     }
 
-    /// Which protocol bindings the cards name, in which order: clients without a wish of their own take the first they
-    /// can. Every binding is served all the same. By default JSON-RPC and HTTP+JSON, and gRPC only with
-    /// [`CardForm::V1_0`], because google-adk refuses a card with gRPC's address on it. gRPC calls reach the first agent,
-    /// so the other agents' cards never name it.
+    /// Which protocol bindings the cards name, in which order: clients without a preference take the first that they
+    /// support. Every binding is served all the same. By default JSON-RPC and HTTP+JSON, and gRPC only with
+    /// [`CardForm::V1_0`], because google-adk refuses a card with gRPC's address on it. gRPC calls reach the first
+    /// agent, so the other agents' cards never name it.
     #[must_use]
     pub fn interfaces(mut self, bindings: impl IntoIterator<Item = ProtocolBinding>) -> Self {
         self.interfaces = Some(bindings.into_iter().collect());
@@ -363,7 +363,7 @@ impl ServerBuilder {
 
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let agents: Vec<&str> = self.served.iter().map(Served::name).collect();
+        let agents: Vec<&str> = self.served.iter().map(ServedItem::name).collect();
         f.debug_struct("ServerBuilder")
             .field("agents", &agents)
             .field("public_url", &self.public_url)

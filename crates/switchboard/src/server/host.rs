@@ -77,7 +77,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Without an engine, a host looks after connections and keeps no tasks.
+    /// Without an engine, a host supervises connections and keeps no tasks.
     pub(crate) fn new(engine: Option<Engine>) -> Self {
         let supervisor = engine.as_ref().map_or_else(Supervisor::new, |engine| engine.supervisor().clone());
         Self { engine, supervisor, is_started: Arc::default() }
@@ -131,7 +131,7 @@ impl Host {
         Some(Arc::new(EngineDownloads { engine, agent: agent.into() }))
     }
 
-    /// Has links to artifacts begin with `base`, the public URL without a slash at its end.
+    /// Makes links to artifacts begin with `base`, the public URL without a slash at its end.
     pub(crate) fn serve_artifacts_at(&self, base: &str) {
         if let Some(engine) = &self.engine {
             engine.serve_artifacts_at(Arc::new(ServedAt { base: base.to_owned() }));

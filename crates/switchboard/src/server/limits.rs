@@ -8,8 +8,8 @@ pub struct ServerLimits {
     pub body_bytes_max: usize,
     /// How long a client may take to send its body.
     pub body_read_s_max: u32,
-    /// How long the rest of a body is read that was answered before its end.
-    pub linger_s_max: u32,
+    /// How long the rest of a body is read whose request was answered before its end.
+    pub unread_body_s_max: u32,
     /// How long a client may take to say which HTTP it speaks, and then to send its headers.
     pub head_read_s_max: u32,
     /// How long a client may take for its TLS handshake.
@@ -43,7 +43,7 @@ impl Default for ServerLimits {
         Self {
             body_bytes_max: 10 << 20,
             body_read_s_max: 60,
-            linger_s_max: 10,
+            unread_body_s_max: 10,
             head_read_s_max: 30,
             tls_handshake_s_max: 10,
             tls_files_look_s: 60,

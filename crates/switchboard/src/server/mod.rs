@@ -12,7 +12,7 @@ mod cards;
 mod downloads;
 mod edge;
 mod engine_metrics;
-mod file_stamp;
+mod file_version;
 mod host;
 mod limits;
 mod operator;

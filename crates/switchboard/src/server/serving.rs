@@ -148,7 +148,7 @@ impl Server {
         Some(Local::new(agent.endpoint.clone()))
     }
 
-    /// The engine behind its agents, for those who need more; none on a server that only mounts endpoints.
+    /// The engine behind its agents, for tests and tools; none on a server that only mounts endpoints.
     #[must_use]
     pub fn engine(&self) -> Option<&Engine> {
         self.parts.host.engine()
@@ -160,8 +160,8 @@ impl Server {
     }
 }
 
-/// The URL of a port that speaks TLS, and the host in it if the certificate is for it. What clients are likely to stumble
-/// over is said in the log.
+/// The URL of a port that speaks TLS, and the host in it if the certificate is for it. Problems that clients are likely
+/// to have with the certificate are logged.
 fn secure_url(tls: &Tls, local_addr: SocketAddr, public_url: Option<&Uri>) -> (String, Option<String>) {
     let addr = reachable(local_addr);
     let host = tls.host_at(addr.ip());

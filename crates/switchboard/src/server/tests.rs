@@ -4,7 +4,7 @@ mod auth;
 mod banner;
 mod cors;
 mod filenames;
-mod gate;
+mod host_check;
 mod ranges;
 mod routes;
 mod window;

@@ -15,7 +15,7 @@ pub(super) struct Place {
 
 const ALL: &[&str] = &["", "0.3", "0.2", "1.0", "9.9", "one"];
 
-/// On the paths that all share, whoever names no version may be anybody, and 1.0's methods are refused in 1.0's form.
+/// On shared paths, a request that names no version may be of any dialect, and 1.0's methods are refused in 1.0's form.
 const SHARED: fn(&str) -> &'static [Refusal] = |version| match version {
     "1.0" => &[Rpc1_0],
     "" => &[Rpc0_3, Rpc1_0, RpcPlain],
@@ -24,7 +24,7 @@ const SHARED: fn(&str) -> &'static [Refusal] = |version| match version {
 
 const NEW: fn(&str) -> &'static [Refusal] = |_| &[Http1_0];
 
-/// Whoever names 1.0 is refused in its form.
+/// A request that names 1.0 is refused in its form.
 const OLD: fn(&str) -> &'static [Refusal] = |version| match version {
     "1.0" => &[Http1_0],
     _ => &[Http0_3],

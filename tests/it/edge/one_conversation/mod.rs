@@ -66,12 +66,12 @@ type Tasks = [Option<String>; 5];
 const CONTEXT: &str = "a-context";
 
 /// A server of its own, and the store below it.
-struct House {
+struct TestServer {
     edge: Edge,
     store: Arc<MemoryStore>,
 }
 
-impl House {
+impl TestServer {
     fn new() -> Self {
         let store = Arc::new(MemoryStore::new(Arc::new(SystemClock), 100));
         let agent = mirror()
@@ -101,7 +101,7 @@ impl House {
         page.commits.iter().map(|commit| same_in_all(&commit.events).into_iter().map(timeless).collect()).collect()
     }
 
-    /// Lets a task come as far as this many events: not everybody waits for its end.
+    /// Lets a task come as far as this many events: not every speaker waits for its end.
     async fn until(&self, id: &str, count: usize) {
         for _ in 0..10_000 {
             if self.commits(id).await.iter().flatten().count() >= count {
@@ -209,9 +209,9 @@ fn says(number: u32, parts: Value) -> Value {
 }
 
 /// Holds the conversation and gives the ids of its tasks.
-async fn converse(house: &House, speaker: &Speaker) -> Tasks {
+async fn converse(server: &TestServer, speaker: &Speaker) -> Tasks {
     let say = async |call: Call| {
-        let answer = house.edge.ask((speaker.request)(&call)).await;
+        let answer = server.edge.ask((speaker.request)(&call)).await;
         assert!(answer.status.is_success(), "{}: {answer:?}", speaker.name);
         let (id, state) = (speaker.task)(&call, &answer);
         (id, state.to_ascii_lowercase().replace('_', "-"))
@@ -235,7 +235,7 @@ async fn converse(house: &House, speaker: &Speaker) -> Tasks {
     let call = if speaker.loses(Loss::Streams) { Call::Send(chunks) } else { Call::Stream(chunks) };
     let (streamed, _) = say(call).await;
 
-    let canceled = wait_and_cancel(house, speaker, &say).await;
+    let canceled = wait_and_cancel(server, speaker, &say).await;
 
     let mut parts = says(
         6,
@@ -254,16 +254,17 @@ async fn converse(house: &House, speaker: &Speaker) -> Tasks {
     [Some(hello), Some(asked), Some(streamed), canceled, Some(given_back)]
 }
 
-/// A task that goes on until it is canceled. Whoever has to wait for its end must know its id beforehand to cancel it.
+/// A task that goes on until it is canceled. A client that has to wait for its end must know its id beforehand to
+/// cancel it.
 async fn wait_and_cancel(
-    house: &House,
+    server: &TestServer,
     speaker: &Speaker,
     say: &impl AsyncFn(Call) -> (String, String),
 ) -> Option<String> {
     let mut waiting = says(5, json!([{"text": "wait"}]));
     waiting["configuration"] = json!({"returnImmediately": true});
     let cancel = async |id: String| {
-        house.until(&id, 2).await;
+        server.until(&id, 2).await;
         let (_, state) = say(Call::Cancel(id.clone())).await;
         assert!(state.contains("cancel"), "{}: {state}", speaker.name);
     };
@@ -288,15 +289,15 @@ async fn wait_and_cancel(
 async fn a_conversation_leaves_the_same_logs_however_it_is_spelled() {
     let [first, others @ ..] = SPEAKERS else { panic!("there are speakers") };
     assert!(first.losses.is_empty(), "the first says everything");
-    let house = House::new();
-    let said = converse(&house, first).await;
+    let server = TestServer::new();
+    let said = converse(&server, first).await;
     for speaker in others {
-        let other = House::new();
+        let other = TestServer::new();
         let tasks = converse(&other, speaker).await;
         let mut compared = 0;
         for (ours, theirs) in said.iter().zip(&tasks) {
             let (Some(ours), Some(theirs)) = (ours, theirs) else { continue };
-            let expected = house.log(ours, speaker.dialect, speaker.losses).await;
+            let expected = server.log(ours, speaker.dialect, speaker.losses).await;
             assert!(expected.contains("Opened"), "a log without events proves nothing: {expected}");
             other.until(theirs, expected.lines().count()).await;
             assert_eq!(other.log_as_it_is(theirs).await, expected, "{}", speaker.name);
@@ -309,13 +310,13 @@ async fn a_conversation_leaves_the_same_logs_however_it_is_spelled() {
 
 #[tokio::test]
 async fn each_loss_is_one_that_happens() {
-    let house = House::new();
-    let said = converse(&house, &SPEAKERS[0]).await;
+    let server = TestServer::new();
+    let said = converse(&server, &SPEAKERS[0]).await;
     for (speaker, loss) in SPEAKERS.iter().flat_map(|speaker| speaker.losses.iter().map(move |loss| (speaker, loss))) {
         let mut changed = 0;
         for id in said.iter().flatten() {
-            let lossy = house.log(id, Dialect::V1_0, &[*loss]).await;
-            changed += usize::from(lossy != house.log_as_it_is(id).await);
+            let lossy = server.log(id, Dialect::V1_0, &[*loss]).await;
+            changed += usize::from(lossy != server.log_as_it_is(id).await);
         }
         assert_eq!(changed == 0, loss.leaves_no_trace(), "{}: {loss:?}", speaker.name);
     }

@@ -14,7 +14,7 @@ use super::{Client, From, Known, PATIENCE};
 use crate::sim::journal::count;
 use crate::sim::life::Life;
 
-/// How long after its commit an update is shown at the latest, to whoever waits for it while nothing goes wrong.
+/// How long after its commit an update is shown at the latest to a reader that waits for it, while nothing goes wrong.
 const PROMPT: Duration = Duration::from_millis(100);
 
 impl Client {
@@ -84,8 +84,8 @@ impl Client {
         id
     }
 
-    /// While nothing goes wrong, whoever waits for an update sees it at once, whichever process committed it: nobody waits for
-    /// the look that makes up for lost hints.
+    /// While nothing goes wrong, a reader that waits for an update sees it at once, whichever process committed it: no
+    /// reader waits for the look that makes up for lost hints.
     fn check_prompt(&self, id: &TaskId, seq: Option<u64>, waits_since: Instant) {
         let age = seq.and_then(|seq| self.world.audit().age(id, seq));
         let Some(age) = age.filter(|age| *age <= waits_since.elapsed() && self.world.is_fair()) else { return };
@@ -94,7 +94,7 @@ impl Client {
         }
     }
 
-    /// A hint may get lost, but then somebody looks: a stream that stays silent has nothing to show.
+    /// A hint may get lost, but then the reader polls: a stream that stays silent has nothing to show.
     pub(super) fn silence(&self, life: &Life, id: Option<&TaskId>, from: From) {
         let (Some(id), From::Number(next)) = (id, from) else { return };
         let shown_by = Duration::from_secs(10);

@@ -1,5 +1,5 @@
-//! The process group of a command, and every group that may still be alive: none is left behind by a server that leaves
-//! in a hurry.
+//! The process group of a command, and every group that may still be alive: a server that exits at once kills all of
+//! them.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI32, Ordering};

@@ -1,9 +1,8 @@
 //! What a server that died has left behind: processes that its commands had started, and the files of their messages.
 //! Both are found by the folder of those files, which every process of a command has in its environment, from its very
-//! first moment. So nothing is missed that died before anybody could write down where it ran.
+//! first moment. So a process is found even if the server died before it could record the process group.
 //!
-//! A process that has moved to a session of its own (a daemon) is on its own, as it wished. Processes are looked for on
-//! Linux only.
+//! A process that has moved to a session of its own (a daemon) is left alone. Processes are looked for on Linux only.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -22,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// can be told from daemons. The session is 0 where the process that leads it is outside of the container, as the system
 /// itself says it, and where the system does not say.
 pub(super) fn message_folder(data: &Path) -> io::Result<PathBuf> {
-    let session = i32::try_from(std::process::id()).ok().and_then(super::traces::session_of_living).unwrap_or(0);
+    let session = i32::try_from(std::process::id()).ok().and_then(super::group_record::session_of_living).unwrap_or(0);
     let folder = data.canonicalize()?.join(FOLDER).join(session.to_string());
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     Ok(folder)
@@ -77,7 +76,9 @@ fn is_ours(pid: i32, folder: &Path) -> bool {
     let Ok(within) = message.strip_prefix(folder) else { return false };
     let session = within.iter().next().and_then(|name| name.to_str()?.parse().ok());
     let mounts = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
-    session.is_some() && super::traces::session_of_living(pid) == session && mounts(&pid.to_string()) == mounts("self")
+    session.is_some()
+        && super::group_record::session_of_living(pid) == session
+        && mounts(&pid.to_string()) == mounts("self")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Who is cleared away, and who is left alone.
+//! Which processes are killed at start, and which are left alone.
 
 use std::process::{Child, Command};
 
@@ -34,7 +34,7 @@ async fn what_a_dead_server_left_is_killed_and_removed_and_nothing_else() {
     }
     // A daemon is one when it has left its session.
     let daemon = i32::try_from(others[1].id()).unwrap();
-    while super::super::traces::session_of_living(daemon) != Some(daemon) {
+    while super::super::group_record::session_of_living(daemon) != Some(daemon) {
         tokio::time::sleep(LOOK).await;
     }
     clear(mine.path()).await;

@@ -73,7 +73,7 @@ fn remove(folder: &Path) {
     }
 }
 
-/// Makes a folder that did not exist. A name that somebody took, on purpose or not, is passed over.
+/// Makes a folder that did not exist. A name that exists already is skipped.
 fn private_folder(within: &Path) -> io::Result<PathBuf> {
     loop {
         let number = FOLDERS_MADE.fetch_add(1, Ordering::Relaxed);

@@ -30,10 +30,10 @@ pub(super) async fn publish(
     // When that which is held must go out.
     let mut due: Option<Instant> = None;
     loop {
-        let room = CHUNK_BYTES_MAX - chunks.held.len();
+        let free = CHUNK_BYTES_MAX - chunks.held.len();
         let bytes = tokio::select! {
             biased;
-            bytes = read(&mut stdout, &mut buffer[..room], ended) => Some(bytes),
+            bytes = read(&mut stdout, &mut buffer[..free], ended) => Some(bytes),
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => None,
         };
         match bytes {

@@ -11,15 +11,15 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio_util::sync::CancellationToken;
 
 use super::group::Group;
+use super::group_record::group_record_of;
 use super::launcher;
-use super::traces::traces_of;
 
 /// How long a killed process is waited for.
 pub(super) const REAP_MAX: Duration = Duration::from_millis(500);
 
 /// A command that was started. If it is dropped before it has ended, it is asked to end and killed a moment later.
 pub(super) struct Process {
-    /// None once it is somebody else's to wait for.
+    /// None once the launcher thread waits for it.
     child: Option<Child>,
     group: Arc<Group>,
 }
@@ -46,23 +46,23 @@ impl Process {
         }
     }
 
-    /// What is written down of it, so that the next server can find it if this one dies.
-    pub(super) fn traces(&self, task: &str) -> Option<Json> {
-        traces_of(self.group.id()?, task)
+    /// The record by which the next server can find the command if this one dies.
+    pub(super) fn group_record(&self, task: &str) -> Option<Json> {
+        group_record_of(self.group.id()?, task)
     }
 
     /// Waits for the first process, then ends what it left behind, and says that it has ended.
     pub(super) async fn wait(&mut self, ended: &CancellationToken) -> io::Result<ExitStatus> {
         let status = match &mut self.child {
             Some(child) => child.wait().await,
-            None => Err(io::Error::other("somebody else waits for it")),
+            None => Err(io::Error::other("the launcher waits for it already")),
         };
         self.group.kill();
         ended.cancel();
         status
     }
 
-    /// Kills what is left, so that whoever asked for the end finds it ended, and no dead process stays behind.
+    /// Kills what is left of the group and waits for the first process, so that no zombie stays behind.
     pub(super) async fn end(mut self) {
         self.group.kill();
         if let Some(child) = &mut self.child {
@@ -75,7 +75,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         if let (Some(child), Some(_)) = (self.child.take(), self.group.id()) {
             self.group.ask_to_end();
-            launcher::bury(child, self.group.clone());
+            launcher::stop(child, self.group.clone());
         }
     }
 }

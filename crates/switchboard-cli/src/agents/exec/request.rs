@@ -1,5 +1,5 @@
-//! What a command is told about its message beside the message itself: its standard input, what the request said, and the
-//! few facts that systems pass along with it (skill, depth, source agent), under whichever names they use.
+//! What a command is told about its message beside the message itself: its standard input, what the request said, and
+//! the few facts that systems pass along with it (skill, depth, source agent), under the names that these systems use.
 
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ use switchboard_engine::limits::Limits;
 use switchboard_engine::runs::{ErrorDetails, RunEnd};
 
 use super::*;
-use crate::agents::testing::{Desk, eventually, status, user};
+use crate::agents::testing::{TestEngine, eventually, status, user};
 
 const SEARCH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -53,35 +53,35 @@ fn output(task: &Arc<Task>) -> String {
 }
 
 fn is_alive(pid: i32) -> bool {
-    // A dead child of somebody else stays in the table until that one looks.
+    // A dead process stays in the process table until its parent waits for it.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     test_kill_process(Pid::from_raw(pid).unwrap()).is_ok() && !stat.contains(") Z ")
 }
 
 #[tokio::test]
 async fn text_goes_in_and_comes_out() {
-    let desk = Desk::of(words("tr a-z A-Z"));
-    let task = desk.say("grüße, 'world' $HOME; rm -rf /").await;
+    let engine = TestEngine::of(words("tr a-z A-Z"));
+    let task = engine.say("grüße, 'world' $HOME; rm -rf /").await;
     assert_eq!(status(&task), (TaskState::Completed, String::new()));
     assert_eq!(output(&task), "GRüßE, 'WORLD' $HOME; RM -RF /");
 }
 
 #[tokio::test]
 async fn no_shell_reads_the_command_unless_asked_for() {
-    assert_eq!(output(&Desk::of(words("echo $HOME | cat")).say("").await), "$HOME | cat\n");
-    assert_eq!(output(&Desk::of(shell("echo a | tr a b")).say("").await), "b\n");
+    assert_eq!(output(&TestEngine::of(words("echo $HOME | cat")).say("").await), "$HOME | cat\n");
+    assert_eq!(output(&TestEngine::of(shell("echo a | tr a b")).say("").await), "b\n");
 }
 
 #[tokio::test]
 async fn no_output_is_no_artifact() {
-    let task = Desk::of(words("true")).say("text that nobody reads").await;
+    let task = TestEngine::of(words("true")).say("text that nobody reads").await;
     assert_eq!(status(&task), (TaskState::Completed, String::new()));
     assert_eq!(task.artifacts, []);
 }
 
 #[tokio::test]
 async fn a_text_larger_than_a_pipe_may_stay_unread() {
-    let task = Desk::of(words("echo done")).say(&"x".repeat(1 << 20)).await;
+    let task = TestEngine::of(words("echo done")).say(&"x".repeat(1 << 20)).await;
     assert_eq!(output(&task), "done\n");
 }
 
@@ -92,7 +92,7 @@ async fn the_environment_is_what_was_named_and_the_message() {
     exec.environment = variables(&["WANTED".to_owned(), "MISSING".to_owned()], server);
     let mut message = user(vec![Part::text("hello")]);
     message.context_id = Some("with\0zero".into());
-    let task = Desk::of(exec).send(message).await;
+    let task = TestEngine::of(exec).send(message).await;
     let output = output(&task);
     let mut seen: Vec<&str> = output.lines().collect();
     seen.sort_unstable();
@@ -119,7 +119,7 @@ async fn the_environment_is_what_was_named_and_the_message() {
 async fn the_whole_message_is_in_a_private_file_that_does_not_stay() {
     let line = "stat -c %a \"$A2A_MESSAGE_FILE\" \"$(dirname \"$A2A_MESSAGE_FILE\")\"; echo $A2A_MESSAGE_FILE; cat $A2A_MESSAGE_FILE";
     let message = user(vec![Part::text("hello"), Part::raw("bytes").with_filename("a.bin")]);
-    let task = Desk::of(shell(line)).send(message).await;
+    let task = TestEngine::of(shell(line)).send(message).await;
     let output = output(&task);
     let lines: Vec<&str> = output.lines().collect();
     let [file_mode, folder_mode, path, json] = lines[..] else { panic!("{output}") };
@@ -134,17 +134,17 @@ async fn the_whole_message_is_in_a_private_file_that_does_not_stay() {
 async fn output_is_published_while_the_command_works() {
     let gate = tempfile::tempdir().unwrap();
     let line = format!("echo one; while [ ! -e {}/go ]; do sleep 0.01; done; echo two", gate.path().display());
-    let desk = Desk::of(shell(&line));
-    let id = desk.begin("").await;
+    let engine = TestEngine::of(shell(&line));
+    let id = engine.begin("").await;
     let seen = eventually("the first line is out", async || {
-        let task = desk.task(&id).await;
+        let task = engine.task(&id).await;
         task.artifacts.first().map(|artifact| artifact.text())
     });
     assert_eq!(seen.await, "one\n");
-    assert_eq!(desk.task(&id).await.state(), TaskState::Working);
+    assert_eq!(engine.task(&id).await.state(), TaskState::Working);
     std::fs::write(gate.path().join("go"), "").unwrap();
     let task =
-        eventually("the task ends", async || Some(desk.task(&id).await).filter(|task| task.state().is_terminal()));
+        eventually("the task ends", async || Some(engine.task(&id).await).filter(|task| task.state().is_terminal()));
     assert_eq!(output(&task.await), "one\ntwo\n");
 }
 
@@ -154,7 +154,7 @@ async fn chunks_of(exec: Exec) -> Vec<(String, bool, bool)> {
         Update::Artifact(chunk) => Some((chunk.artifact.text(), chunk.append, chunk.last_chunk)),
         Update::Task(_) | Update::Message(_) | Update::Status(_) => None,
     };
-    Desk::of(exec).stream("").await.iter().filter_map(chunk).collect()
+    TestEngine::of(exec).stream("").await.iter().filter_map(chunk).collect()
 }
 
 #[tokio::test]
@@ -172,10 +172,10 @@ async fn what_is_printed_just_before_the_end_is_marked_as_the_last_chunk() {
 #[tokio::test]
 async fn data_without_text_is_the_input() {
     let data = |json: &str| Part::json(Json::from_trusted(json));
-    let desk = Desk::of(words("cat"));
-    let task = desk.send(user(vec![data(r#"{"a":1}"#), Part::raw("bytes"), data("[2]")])).await;
+    let engine = TestEngine::of(words("cat"));
+    let task = engine.send(user(vec![data(r#"{"a":1}"#), Part::raw("bytes"), data("[2]")])).await;
     assert_eq!(output(&task), "{\"a\":1}\n[2]");
-    let task = desk.send(user(vec![data(r#"{"a":1}"#), Part::text("text")])).await;
+    let task = engine.send(user(vec![data(r#"{"a":1}"#), Part::text("text")])).await;
     assert_eq!(output(&task), "text");
 }
 
@@ -183,37 +183,37 @@ async fn data_without_text_is_the_input() {
 async fn what_the_request_says_beside_the_message_reaches_the_command() {
     let line =
         "echo \"$A2A_SKILL,$A2A_DEPTH,$A2A_SOURCE_AGENT\"; stat -c %a \"$A2A_REQUEST_FILE\"; cat $A2A_REQUEST_FILE";
-    let desk = Desk::of(shell(line));
+    let engine = TestEngine::of(shell(line));
     let metadata = r#"{"skill":"sum","depth":2,"sourceAgent":"planner","more":{"a":[1]}}"#;
-    let task = desk.send_with(user(vec![Part::text("x")]), Some(Json::from_trusted(metadata))).await;
+    let task = engine.send_with(user(vec![Part::text("x")]), Some(Json::from_trusted(metadata))).await;
     assert_eq!(output(&task), format!("sum,2,planner\n600\n{{\"metadata\":{metadata}}}"));
     // The message may say it as well, in the names of other systems. What is no plain value is in the files alone.
     let mut message = user(vec![Part::text("x")]);
     message.metadata = Some(Json::from_trusted(r#"{"skillId":"s","delegationDepth":{"no":1},"callerApp":"mail"}"#));
-    let task = desk.send(message).await;
+    let task = engine.send(message).await;
     assert_eq!(output(&task), "s,,mail\n600\n{}");
     // A variable as long as a message may be would keep the command from starting.
     let metadata = format!(r#"{{"skill":"{}"}}"#, "x".repeat(200_000));
-    let task = desk.send_with(user(vec![Part::text("x")]), Some(Json::from_trusted(metadata.clone()))).await;
+    let task = engine.send_with(user(vec![Part::text("x")]), Some(Json::from_trusted(metadata.clone()))).await;
     assert_eq!(output(&task), format!(",,\n600\n{{\"metadata\":{metadata}}}"));
 }
 
 #[tokio::test]
 async fn a_character_printed_in_two_pieces_arrives_whole() {
-    let task = Desk::of(shell(r"printf '\342\202'; sleep 0.1; printf '\254 5'")).say("").await;
+    let task = TestEngine::of(shell(r"printf '\342\202'; sleep 0.1; printf '\254 5'")).say("").await;
     assert_eq!(task.artifacts[0].parts, [Part::text("€ 5")]);
 }
 
 #[tokio::test]
 async fn bytes_that_are_no_text_arrive_as_bytes() {
-    let task = Desk::of(shell(r"printf '\377\000\001'")).say("").await;
+    let task = TestEngine::of(shell(r"printf '\377\000\001'")).say("").await;
     let part = Part::raw(vec![0xff, 0, 1]).with_media_type("application/octet-stream");
     assert_eq!(task.artifacts[0].parts, [part]);
 }
 
 #[tokio::test]
 async fn much_output_arrives_complete_and_in_order() {
-    let task = Desk::of(words("seq 300000")).say("").await;
+    let task = TestEngine::of(words("seq 300000")).say("").await;
     let expected: String = (1..=300_000).map(|number| format!("{number}\n")).collect();
     assert!(output(&task) == expected, "{} bytes of {}", output(&task).len(), expected.len());
     let largest = task.artifacts[0].parts.iter().map(Part::content_bytes).max().unwrap();
@@ -221,21 +221,21 @@ async fn much_output_arrives_complete_and_in_order() {
     assert!(task.artifacts[0].parts.iter().all(|part| matches!(part.content, PartContent::Text(_))));
 }
 
-/// A control character takes six bytes in JSON, and the smallest limit that the settings allow must have room for a chunk.
+/// A control character takes six bytes in JSON, and a chunk must fit into the smallest limit that the settings allow.
 #[tokio::test]
 async fn control_characters_fit_the_smallest_reply_that_can_be_set() {
     let limits = Limits { reply_bytes_max: 2 << 20, ..Limits::default() };
-    let task = Desk::with_limits(words("head -c 600000 /dev/zero"), limits).say("").await;
+    let task = TestEngine::with_limits(words("head -c 600000 /dev/zero"), limits).say("").await;
     assert_eq!(status(&task), (TaskState::Completed, String::new()));
 }
 
 #[tokio::test]
 async fn output_without_end_is_cut_off() {
     let limits = Limits { artifact_bytes_max: 1_000_000, ..Limits::default() };
-    let desk = Desk::with_limits(shell("echo $$; exec yes"), limits);
-    let id = desk.begin("").await;
+    let engine = TestEngine::with_limits(shell("echo $$; exec yes"), limits);
+    let id = engine.begin("").await;
     let task =
-        eventually("the task ends", async || Some(desk.task(&id).await).filter(|task| task.state().is_terminal()))
+        eventually("the task ends", async || Some(engine.task(&id).await).filter(|task| task.state().is_terminal()))
             .await;
     let (state, text) = status(&task);
     assert_eq!(state, TaskState::Failed);
@@ -246,17 +246,17 @@ async fn output_without_end_is_cut_off() {
 
 #[tokio::test]
 async fn a_failed_command_tells_its_status_and_keeps_its_last_words_to_itself() {
-    let desk = Desk::of(shell("echo partial; echo 'no such luck' >&2; exit 3"));
-    let task = desk.say("").await;
+    let engine = TestEngine::of(shell("echo partial; echo 'no such luck' >&2; exit 3"));
+    let task = engine.say("").await;
     assert_eq!(told(&task), "The command exited with status 3 (incident *)");
     assert_eq!(output(&task), "partial\n");
-    assert_eq!(desk.runs().ended(RunEnd::Error), 1);
+    assert_eq!(engine.runs().ended(RunEnd::Error), 1);
 }
 
 #[tokio::test]
 async fn a_failed_command_tells_its_last_words_where_the_agent_says_so() {
     let agent = shell("seq 30 >&2; echo 'no such luck' >&2; exit 3");
-    let task = Desk::with_traits(agent, |traits| traits.with_error_details(ErrorDetails::Full)).say("").await;
+    let task = TestEngine::with_traits(agent, |traits| traits.with_error_details(ErrorDetails::Full)).say("").await;
     let last: Vec<String> = (12..=30).map(|number| number.to_string()).collect();
     let expected = format!("The command exited with status 3:\n{}\nno such luck", last.join("\n"));
     assert_eq!(status(&task), (TaskState::Failed, expected));
@@ -264,13 +264,13 @@ async fn a_failed_command_tells_its_last_words_where_the_agent_says_so() {
 
 #[tokio::test]
 async fn a_silent_failure_has_only_its_code() {
-    let task = Desk::of(words("false")).say("").await;
+    let task = TestEngine::of(words("false")).say("").await;
     assert_eq!(told(&task), "The command exited with status 1 (incident *)");
 }
 
 #[tokio::test]
 async fn a_killed_command_says_so() {
-    let task = Desk::of(shell("kill -9 $$")).say("").await;
+    let task = TestEngine::of(shell("kill -9 $$")).say("").await;
     assert_eq!(told(&task), "The command was ended by signal 9 (SIGKILL) (incident *)");
 }
 
@@ -286,9 +286,9 @@ async fn a_program_that_went_away_is_a_clear_failure() {
     let agent = exec(find(&invocation).unwrap());
     std::fs::remove_file(&path).unwrap();
     assert_eq!(find(&invocation), Err(format!("there is no file {path:?}")));
-    let desk = Desk::of(agent);
-    assert_eq!(told(&desk.say("").await), "The command could not be started (incident *)");
-    assert_eq!(desk.runs().ended(RunEnd::Error), 1);
+    let engine = TestEngine::of(agent);
+    assert_eq!(told(&engine.say("").await), "The command could not be started (incident *)");
+    assert_eq!(engine.runs().ended(RunEnd::Error), 1);
 }
 
 #[test]
@@ -308,10 +308,10 @@ fn a_program_must_be_there_at_start() {
 const FAMILY: &str = "sleep 600 & echo $$ $!; wait";
 
 /// Begins a command that prints numbers of processes, and returns them.
-async fn begin_family(desk: &Desk) -> (switchboard_core::model::TaskId, Vec<i32>) {
-    let id = desk.begin("").await;
+async fn begin_family(engine: &TestEngine) -> (switchboard_core::model::TaskId, Vec<i32>) {
+    let id = engine.begin("").await;
     let pids = eventually("the command says its numbers", async || {
-        let task = desk.task(&id).await;
+        let task = engine.task(&id).await;
         let text = task.artifacts.first()?.text();
         Some(text.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>())
     });
@@ -326,30 +326,31 @@ async fn all_dead(pids: &[i32]) {
 
 #[tokio::test]
 async fn a_cancel_ends_the_command_and_its_children() {
-    let desk = Desk::of(shell(FAMILY));
-    let (id, pids) = begin_family(&desk).await;
+    let engine = TestEngine::of(shell(FAMILY));
+    let (id, pids) = begin_family(&engine).await;
     assert_eq!(test_kill_process_group(Pid::from_raw(pids[0]).unwrap()), Ok(()));
-    assert_eq!(desk.cancel(&id).await.state(), TaskState::Canceled);
+    assert_eq!(engine.cancel(&id).await.state(), TaskState::Canceled);
     assert!(!is_alive(pids[0]));
     all_dead(&pids).await;
 }
 
 #[tokio::test]
 async fn a_cancel_lets_the_command_say_goodbye() {
-    let desk = Desk::of(shell("trap 'echo bye; exit 0' TERM; echo $$; while :; do sleep 0.01; done"));
-    let (id, _) = begin_family(&desk).await;
-    let task = desk.cancel(&id).await;
+    let engine = TestEngine::of(shell("trap 'echo bye; exit 0' TERM; echo $$; while :; do sleep 0.01; done"));
+    let (id, _) = begin_family(&engine).await;
+    let task = engine.cancel(&id).await;
     assert_eq!(task.state(), TaskState::Canceled);
     assert!(output(&task).ends_with("bye\n"), "{task:?}");
 }
 
 #[tokio::test]
 async fn a_command_deaf_to_the_cancel_is_killed() {
-    let desk =
-        Desk::of(shell("trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & echo $$ $!; wait; wait; sleep 600"));
-    let (id, pids) = begin_family(&desk).await;
+    let engine = TestEngine::of(shell(
+        "trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & echo $$ $!; wait; wait; sleep 600",
+    ));
+    let (id, pids) = begin_family(&engine).await;
     let begun = Instant::now();
-    assert_eq!(desk.cancel(&id).await.state(), TaskState::Canceled);
+    assert_eq!(engine.cancel(&id).await.state(), TaskState::Canceled);
     assert!(begun.elapsed() >= TERM_GRACE);
     all_dead(&pids).await;
 }
@@ -358,10 +359,10 @@ async fn a_command_deaf_to_the_cancel_is_killed() {
 async fn a_command_that_takes_too_long_is_ended() {
     let mut agent = shell(FAMILY);
     agent.run_max = Duration::from_secs(2);
-    let desk = Desk::of(agent);
-    let (id, pids) = begin_family(&desk).await;
+    let engine = TestEngine::of(agent);
+    let (id, pids) = begin_family(&engine).await;
     let task =
-        eventually("the time is up", async || Some(desk.task(&id).await).filter(|task| task.state().is_terminal()));
+        eventually("the time is up", async || Some(engine.task(&id).await).filter(|task| task.state().is_terminal()));
     let expected = "Task timed out: the command did not end within 2 s".to_owned();
     assert_eq!(status(&task.await), (TaskState::Failed, expected));
     all_dead(&pids).await;
@@ -369,26 +370,26 @@ async fn a_command_that_takes_too_long_is_ended() {
 
 #[tokio::test]
 async fn a_call_that_asks_for_less_time_ends_the_command_sooner() {
-    let desk = Desk::of(shell("sleep 600"));
+    let engine = TestEngine::of(shell("sleep 600"));
     let asked = Json::from_trusted(r#"{"switchboard.runTimeoutSeconds":1}"#);
-    let task = desk.send_with(user(vec![Part::text("")]), Some(asked)).await;
+    let task = engine.send_with(user(vec![Part::text("")]), Some(asked)).await;
     let expected = "Task timed out: the command did not end within 1 s".to_owned();
     assert_eq!(status(&task), (TaskState::Failed, expected));
-    assert_eq!((desk.runs().ended(RunEnd::TimedOut), desk.runs().timed_out(), desk.runs().failed()), (1, 1, 0));
+    assert_eq!((engine.runs().ended(RunEnd::TimedOut), engine.runs().timed_out(), engine.runs().failed()), (1, 1, 0));
 }
 
 #[tokio::test]
 async fn a_run_that_is_dropped_leaves_nothing_behind() {
-    let desk = Desk::of(shell(FAMILY));
-    let (_, pids) = begin_family(&desk).await;
-    desk.engine.shutdown(Duration::ZERO).await;
+    let engine = TestEngine::of(shell(FAMILY));
+    let (_, pids) = begin_family(&engine).await;
+    engine.engine.shutdown(Duration::ZERO).await;
     all_dead(&pids).await;
 }
 
 #[tokio::test]
 async fn what_a_finished_command_leaves_running_is_ended() {
-    let desk = Desk::of(shell("sleep 600 & echo $!"));
-    let task = desk.say("").await;
+    let engine = TestEngine::of(shell("sleep 600 & echo $!"));
+    let task = engine.say("").await;
     assert_eq!(task.state(), TaskState::Completed);
     all_dead(&[output(&task).trim().parse().unwrap()]).await;
 }
@@ -399,8 +400,8 @@ async fn a_daemon_that_keeps_the_pipe_does_not_keep_the_task() {
     let script = "setsid sleep 600 & child=$!
         until read -r pid name state parent group session rest < /proc/$child/stat && [ $session = $child ]; do :; done
         echo $child";
-    let desk = Desk::of(shell(script));
-    let task = desk.say("").await;
+    let engine = TestEngine::of(shell(script));
+    let task = engine.say("").await;
     assert_eq!(task.state(), TaskState::Completed);
     let daemon = Pid::from_raw(output(&task).trim().parse().unwrap()).unwrap();
     rustix::process::kill_process(daemon, rustix::process::Signal::KILL).unwrap();
@@ -408,11 +409,11 @@ async fn a_daemon_that_keeps_the_pipe_does_not_keep_the_task() {
 
 #[tokio::test]
 async fn each_turn_runs_the_command_again() {
-    let desk = Desk::of(shell("cat; test ! -e /nonexistent"));
-    let first = desk.say("one").await;
+    let engine = TestEngine::of(shell("cat; test ! -e /nonexistent"));
+    let first = engine.say("one").await;
     let mut again = Message { context_id: Some(first.context_id.clone()), ..user(vec![Part::text("two")]) };
     again.message_id = "message-2".into();
-    let second = desk.send(again).await;
+    let second = engine.send(again).await;
     assert_eq!((output(&first).as_str(), output(&second).as_str()), ("one", "two"));
     assert_eq!(first.context_id, second.context_id);
 }
@@ -421,15 +422,15 @@ async fn each_turn_runs_the_command_again() {
 async fn only_so_many_run_at_once_and_a_waiting_one_can_be_canceled() {
     let mut agent = shell(FAMILY);
     agent.processes_max = 1;
-    let desk = Desk::of(agent);
-    let (first, pids) = begin_family(&desk).await;
-    let waiting = desk.begin("").await;
-    let next = desk.begin("").await;
-    eventually("all are at work or wait", async || (desk.engine.runs_alive() == 3).then_some(())).await;
-    assert_eq!(desk.cancel(&waiting).await.state(), TaskState::Canceled);
-    assert_eq!(desk.task(&next).await.artifacts, []);
-    desk.cancel(&first).await;
+    let engine = TestEngine::of(agent);
+    let (first, pids) = begin_family(&engine).await;
+    let waiting = engine.begin("").await;
+    let next = engine.begin("").await;
+    eventually("all are at work or wait", async || (engine.engine.runs_alive() == 3).then_some(())).await;
+    assert_eq!(engine.cancel(&waiting).await.state(), TaskState::Canceled);
+    assert_eq!(engine.task(&next).await.artifacts, []);
+    engine.cancel(&first).await;
     all_dead(&pids).await;
-    eventually("the next one runs", async || desk.task(&next).await.artifacts.first().map(|_| ())).await;
-    assert_eq!(desk.cancel(&next).await.state(), TaskState::Canceled);
+    eventually("the next one runs", async || engine.task(&next).await.artifacts.first().map(|_| ())).await;
+    assert_eq!(engine.cancel(&next).await.state(), TaskState::Canceled);
 }

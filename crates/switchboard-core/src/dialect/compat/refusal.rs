@@ -1,24 +1,24 @@
-//! What the refusals of the compat dialects have in common when they are read: a code and a text, or over plain HTTP a text
-//! alone, and no data. What each dialect says in its texts is its own to know.
+//! What the refusals of the compat dialects have in common when they are read: a code and a text, or over plain HTTP a
+//! text alone, and no data. Each dialect interprets its own texts.
 
 use serde::Deserialize;
 
 use crate::dialect::json::{Obj, Text, excerpt};
-use crate::dialect::wire::{self, ReadError};
+use crate::dialect::wire::{self, ReceivedError};
 use crate::error::Violation;
 
-/// The longest text that is taken over from somebody else's refusal, in bytes.
+/// The longest text that is kept of a refusal by another server, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
 
 #[derive(Deserialize)]
-struct Plain<'a> {
+struct PlainError<'a> {
     #[serde(borrow)]
     error: Option<Text<'a>>,
 }
 
 /// Reads a refusal: a JSON-RPC response with an error, `{"error":{"message":…}}` or `{"error":"…"}`. None if it is none of
 /// these.
-pub(super) fn read(body: &[u8]) -> Option<ReadError> {
+pub(super) fn read(body: &[u8]) -> Option<ReceivedError> {
     if let Some(mut read) = wire::read_error(body) {
         read.message = excerpt(&read.message, TEXT_BYTES_MAX);
         if let Some(state) = read.message.strip_prefix("Task cannot be canceled: it is ") {
@@ -27,9 +27,9 @@ pub(super) fn read(body: &[u8]) -> Option<ReadError> {
         }
         return Some(read);
     }
-    let Obj(plain) = serde_json::from_slice::<Obj<Plain<'_>>>(body).ok()?;
+    let Obj(plain) = serde_json::from_slice::<Obj<PlainError<'_>>>(body).ok()?;
     let Text(text) = plain.error?;
-    Some(ReadError { message: excerpt(&text, TEXT_BYTES_MAX), ..ReadError::default() })
+    Some(ReceivedError { message: excerpt(&text, TEXT_BYTES_MAX), ..ReceivedError::default() })
 }
 
 /// What a text says is wrong with a request: a field, a colon and what is wrong with it. If it names no field, the request as a
@@ -44,7 +44,7 @@ pub(super) fn violation(text: &str) -> Violation {
 }
 
 /// Notes what a refusal is about.
-pub(super) fn is_about(read: &mut ReadError, reason: &str, facts: &[(&str, &str)]) {
+pub(super) fn is_about(read: &mut ReceivedError, reason: &str, facts: &[(&str, &str)]) {
     read.reason = Some(reason.to_owned());
     read.facts.extend(facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
 }

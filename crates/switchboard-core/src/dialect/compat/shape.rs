@@ -18,7 +18,7 @@ use crate::dialect::json::{Obj, Text};
 pub(in crate::dialect) enum Shape {
     /// It holds no message: nothing in it is spelled in one way or another.
     Open,
-    /// As 0.3 has it, or as nobody has it, which is for 0.3 to refuse.
+    /// As 0.3 has it. A shape that no dialect has counts as 0.3's, so that 0.3 refuses it.
     Plain,
     /// As one system has it.
     Of(Dialect),
@@ -126,7 +126,7 @@ impl<'de> Deserialize<'de> for Parts {
                     found.has_data_not_named_so |= has_data && !is(&part.old_kind, "data");
                 }
                 found.all_have_type_alone &= !is_empty;
-                // Some parts as one system has them and some as another: nobody's, which is for 0.3 to refuse.
+                // Parts of two systems in one message: no dialect has that, so 0.3 reads it and refuses it.
                 found.all_have_type_alone &= found.all_have_data || !found.has_data_not_named_so;
                 Ok(found)
             }

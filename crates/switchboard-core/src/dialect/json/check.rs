@@ -1,5 +1,5 @@
-//! Collects what is wrong with a request while it is converted, so that a sender hears of several mistakes at once.
-//! Field names are passed as format arguments and cost nothing while all is well.
+//! Collects what is wrong with a request while it is converted, so that a sender gets several mistakes in one answer.
+//! Field names are passed as format arguments and cost nothing while there is no mistake.
 
 use std::fmt::Arguments;
 
@@ -8,9 +8,9 @@ use serde::Deserialize;
 use crate::error::{ProtocolError, Violation};
 use crate::model::{Json, Timestamp};
 
-use super::{DecodeLimits, Int, LIST_ITEMS_KEPT, List, Only, Raw, Text, excerpt};
+use super::{DecodeLimits, Int, LIST_ITEMS_KEPT, LazyMember, List, Raw, Text, excerpt};
 
-/// Enough to mend a request by; more would only make the answer larger than the question.
+/// Enough to correct a request; more would only make the answer large.
 const VIOLATIONS_MAX: usize = 20;
 
 pub struct Check<'l> {
@@ -24,7 +24,11 @@ impl<'l> Check<'l> {
     }
 
     /// Reads a member that only some spellings have.
-    pub fn only<'a, T: Deserialize<'a>>(&mut self, field: Arguments<'_>, member: Option<Only<'a, T>>) -> Option<T> {
+    pub fn only<'a, T: Deserialize<'a>>(
+        &mut self,
+        field: Arguments<'_>,
+        member: Option<LazyMember<'a, T>>,
+    ) -> Option<T> {
         member.and_then(|member| member.read(self, field))
     }
 

@@ -25,7 +25,7 @@ pub const LIST_ITEMS_KEPT: usize = 10_000;
 
 /// Why a text could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ParseFault {
     /// The text is not JSON at all, as opposed to JSON of the wrong shape.
     pub is_syntax: bool,
     /// The field at fault in dotted form; empty for the whole text.
@@ -42,7 +42,7 @@ pub struct Fault {
 /// # Errors
 /// When the text is not JSON, not an object, or a field has the wrong type.
 #[inline]
-pub fn parse_object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Fault> {
+pub fn parse_object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ParseFault> {
     match serde_json::from_str::<Obj<T>>(text) {
         Ok(Obj(value)) => Ok(value),
         Err(error) => Err(find_fault::<T>(text, &error)),
@@ -50,10 +50,10 @@ pub fn parse_object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Fault> {
 }
 
 #[cold]
-fn find_fault<'a, T: Deserialize<'a>>(text: &'a str, error: &serde_json::Error) -> Fault {
+fn find_fault<'a, T: Deserialize<'a>>(text: &'a str, error: &serde_json::Error) -> ParseFault {
     let is_syntax = match error.classify() {
         Category::Syntax | Category::Eof | Category::Io => true,
-        // A wrong type may come before a broken bracket; broken is what the sender must hear first.
+        // A wrong type may come before a syntax error; the sender must be told of the syntax error first.
         Category::Data => serde_json::from_str::<IgnoredAny>(text).is_err(),
     };
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -61,7 +61,7 @@ fn find_fault<'a, T: Deserialize<'a>>(text: &'a str, error: &serde_json::Error) 
         Ok(_) => (String::new(), error.to_string()),
         Err(traced) => (traced.path().to_string(), traced.inner().to_string()),
     };
-    Fault {
+    ParseFault {
         is_syntax,
         path: if path == "." { String::new() } else { excerpt(&path, 256) },
         description: excerpt(without_position(&description), 256),
@@ -181,7 +181,7 @@ impl Serialize for Raw<'_> {
     }
 }
 
-/// Bytes as a text of base64: read as it was sent, because whoever reads it names the field that is wrong.
+/// Bytes as a text of base64: it is decoded later, so that an error names the field that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Base64<'a> {
     Encoded(Cow<'a, str>),
@@ -276,16 +276,16 @@ impl<T: Serialize> Serialize for Obj<T> {
     }
 }
 
-/// A member that only some spellings have: in the others it is unknown, and whatever stands there is skipped. So it is read
-/// only when it is asked for.
+/// A member that only some spellings have: in the others it is unknown, and its value is skipped. So it is parsed only
+/// when a spelling asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Only<'a, T> {
+pub enum LazyMember<'a, T> {
     /// The JSON that stands there.
     Sent(&'a str),
     Own(T),
 }
 
-impl<'a, T: Deserialize<'a>> Only<'a, T> {
+impl<'a, T: Deserialize<'a>> LazyMember<'a, T> {
     /// Reads the member, which stands at `at`.
     pub fn read(self, check: &mut Check<'_>, at: Arguments<'_>) -> Option<T> {
         let text = match self {
@@ -312,14 +312,14 @@ impl<'a, T: Deserialize<'a>> Only<'a, T> {
     }
 }
 
-impl<'de: 'a, 'a, T> Deserialize<'de> for Only<'a, T> {
+impl<'de: 'a, 'a, T> Deserialize<'de> for LazyMember<'a, T> {
     #[inline]
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         <&RawValue>::deserialize(deserializer).map(|raw| Self::Sent(raw.get()))
     }
 }
 
-impl<T: Serialize> Serialize for Only<'_, T> {
+impl<T: Serialize> Serialize for LazyMember<'_, T> {
     #[inline]
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -394,43 +394,43 @@ impl<T: Serialize> Serialize for List<T> {
 
 /// The members of an object whose names come from outside, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named<'a, T>(pub Vec<(Cow<'a, str>, T)>);
+pub struct NamedMembers<'a, T>(pub Vec<(Cow<'a, str>, T)>);
 
-impl<T> Default for Named<'_, T> {
+impl<T> Default for NamedMembers<'_, T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<'a, T> FromIterator<(&'a str, T)> for Named<'a, T> {
+impl<'a, T> FromIterator<(&'a str, T)> for NamedMembers<'a, T> {
     fn from_iter<I: IntoIterator<Item = (&'a str, T)>>(members: I) -> Self {
         Self(members.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect())
     }
 }
 
-impl<T: Serialize> Serialize for Named<'_, T> {
+impl<T: Serialize> Serialize for NamedMembers<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
-impl<'de: 'a, 'a, T: Deserialize<'de>> Deserialize<'de> for Named<'a, T> {
+impl<'de: 'a, 'a, T: Deserialize<'de>> Deserialize<'de> for NamedMembers<'a, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct NamedVisitor<T>(PhantomData<T>);
 
         impl<'de, T: Deserialize<'de>> Visitor<'de> for NamedVisitor<T> {
-            type Value = Named<'de, T>;
+            type Value = NamedMembers<'de, T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named<'de, T>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NamedMembers<'de, T>, A::Error> {
                 let mut members = Vec::new();
                 while let Some((Text(name), value)) = map.next_entry()? {
                     members.push((name, value));
                 }
-                Ok(Named(members))
+                Ok(NamedMembers(members))
             }
         }
 

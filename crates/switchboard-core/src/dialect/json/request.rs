@@ -6,7 +6,7 @@ use crate::call::Request;
 use crate::error::ProtocolError;
 use crate::nearest::nearest;
 
-use super::{Check, DecodeLimits, Fault, excerpt, parse_object};
+use super::{Check, DecodeLimits, ParseFault, excerpt, parse_object};
 
 /// A request, and the tenant it names, which the server compares with what the credential allows.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,8 +15,7 @@ pub struct Decoded {
     pub request: Request,
 }
 
-/// The params of a JSON-RPC call. The envelope has been read as JSON already, so whatever is wrong here is wrong with a
-/// field.
+/// The params of a JSON-RPC call. The envelope was parsed as JSON already, so an error here is always about a field.
 ///
 /// # Errors
 /// [`ProtocolError::InvalidParams`] naming the field.
@@ -43,7 +42,7 @@ pub fn read_body<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ProtocolEr
 }
 
 #[cold]
-fn wrong_field(fault: Fault, whole: &str) -> ProtocolError {
+fn wrong_field(fault: ParseFault, whole: &str) -> ProtocolError {
     ProtocolError::invalid(if fault.path.is_empty() { whole.to_owned() } else { fault.path }, fault.description)
 }
 

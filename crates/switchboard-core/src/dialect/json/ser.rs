@@ -58,12 +58,12 @@ type Outcome = Result<Written, Unwritable>;
 
 struct Writer<'o> {
     out: &'o mut Vec<u8>,
-    bytes: BytesAre,
+    bytes: ByteEncoding,
 }
 
 /// What bytes are written as.
 #[derive(Clone, Copy)]
-enum BytesAre {
+enum ByteEncoding {
     Base64,
     Raw,
     Plain,
@@ -72,7 +72,7 @@ enum BytesAre {
 impl<'o> Writer<'o> {
     #[inline]
     fn new(out: &'o mut Vec<u8>) -> Self {
-        Self { out, bytes: BytesAre::Base64 }
+        Self { out, bytes: ByteEncoding::Base64 }
     }
 
     #[inline]
@@ -179,9 +179,9 @@ impl<'o> ser::Serializer for Writer<'o> {
 
     fn serialize_bytes(self, bytes: &[u8]) -> Outcome {
         match self.bytes {
-            BytesAre::Base64 => write_base64(self.out, bytes),
-            BytesAre::Raw => write_json_text(self.out, bytes),
-            BytesAre::Plain => {
+            ByteEncoding::Base64 => write_base64(self.out, bytes),
+            ByteEncoding::Raw => write_json_text(self.out, bytes),
+            ByteEncoding::Plain => {
                 self.out.push(b'"');
                 self.out.extend_from_slice(bytes);
                 self.out.push(b'"');
@@ -216,9 +216,9 @@ impl<'o> ser::Serializer for Writer<'o> {
     #[inline]
     fn serialize_newtype_struct<T: Serialize + ?Sized>(self, name: &'static str, value: &T) -> Outcome {
         let bytes = match name {
-            RAW => BytesAre::Raw,
-            PLAIN => BytesAre::Plain,
-            _ => BytesAre::Base64,
+            RAW => ByteEncoding::Raw,
+            PLAIN => ByteEncoding::Plain,
+            _ => ByteEncoding::Base64,
         };
         value.serialize(Writer { bytes, ..self })
     }

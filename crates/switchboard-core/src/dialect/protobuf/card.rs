@@ -130,7 +130,8 @@ pub(crate) fn schemes_of(schemes: &[(String, SecurityScheme)]) -> BTreeMap<Strin
     schemes.iter().map(|(name, scheme)| (name.clone(), wire::SecurityScheme::of(scheme))).collect()
 }
 
-/// Reads the schemes of a card. One of an unknown kind is left out: whoever needs it is told so by the requirements.
+/// Reads the schemes of a card. One of an unknown kind is left out; the requirements still name it, so a client sees
+/// that it lacks a scheme.
 pub(crate) fn read_schemes(
     check: &mut Check<'_>,
     schemes: BTreeMap<String, wire::SecurityScheme>,

@@ -7,11 +7,11 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 use crate::dialect::json::{Check, DecodeLimits, LIST_ITEMS_KEPT};
 use crate::error::ProtocolError;
 
-/// Where the lists of one kind of message are.
-pub(crate) type Lists = &'static [Place];
+/// The fields of one kind of message that are lists or have lists inside.
+pub(crate) type Lists = &'static [ListField];
 
-/// A field that is a list or has lists inside: its number, its name in the words of the dialect, and what it holds.
-pub(crate) struct Place(pub(crate) u32, pub(crate) &'static str, pub(crate) Holds);
+/// A field that is a list or has lists inside: its number, its name in the dialect, and what it holds.
+pub(crate) struct ListField(pub(crate) u32, pub(crate) &'static str, pub(crate) Holds);
 
 pub(crate) enum Holds {
     /// A message that has these lists.
@@ -39,7 +39,7 @@ pub(super) fn check(message: &[u8], lists: Lists, limits: &DecodeLimits) -> Resu
     check.finish(())
 }
 
-/// The place that is looked at.
+/// The field that is looked at, as the numbers and names that lead to it.
 struct Path<'m> {
     message: &'m [u8],
     numbers: Vec<u32>,
@@ -50,7 +50,7 @@ struct Path<'m> {
 
 impl Path<'_> {
     fn check(&mut self, lists: Lists, check: &mut Check<'_>) {
-        for Place(number, name, holds) in lists {
+        for ListField(number, name, holds) in lists {
             let (outer_name, outer_kept) = (self.name.len(), self.kept);
             self.numbers.push(*number);
             self.name.push_str(if outer_name == 0 { "" } else { "." });

@@ -9,14 +9,68 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use prost::bytes::Buf;
-use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint};
+use prost::DecodeError;
+use prost::bytes::{Buf, BufMut, Bytes};
+use prost::encoding::{
+    DecodeContext, WireType, bytes, decode_key, decode_varint, encode_key, encode_varint, fixed32, fixed64, skip_field,
+};
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use crate::dialect::json::{write_i64, write_str};
 use crate::model::{Json, JsonLimits};
 
-use super::Verbatim;
+/// A `google.protobuf.Struct` or `Value`, not yet read. The trees that protobuf makes of them take many times the
+/// memory of their bytes, and no code here needs a tree: the model keeps free-form JSON as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Verbatim(pub Vec<u8>);
+
+impl prost::Message for Verbatim {
+    fn encode_raw(&self, buf: &mut impl BufMut) {
+        buf.put_slice(&self.0);
+    }
+
+    fn merge_field(
+        &mut self,
+        tag: u32,
+        wire_type: WireType,
+        buf: &mut impl Buf,
+        ctx: DecodeContext,
+    ) -> Result<(), DecodeError> {
+        match wire_type {
+            WireType::Varint => {
+                let value = decode_varint(buf)?;
+                encode_key(tag, wire_type, &mut self.0);
+                encode_varint(value, &mut self.0);
+            }
+            WireType::SixtyFourBit => {
+                let mut value = 0;
+                fixed64::merge(wire_type, &mut value, buf, ctx)?;
+                fixed64::encode(tag, &value, &mut self.0);
+            }
+            WireType::ThirtyTwoBit => {
+                let mut value = 0;
+                fixed32::merge(wire_type, &mut value, buf, ctx)?;
+                fixed32::encode(tag, &value, &mut self.0);
+            }
+            WireType::LengthDelimited => {
+                let mut value = Bytes::new();
+                bytes::merge(wire_type, &mut value, buf, ctx)?;
+                bytes::encode(tag, &value, &mut self.0);
+            }
+            // Nothing we know has groups.
+            WireType::StartGroup | WireType::EndGroup => skip_field(wire_type, tag, buf, ctx)?,
+        }
+        Ok(())
+    }
+
+    fn encoded_len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+}
 
 const NULL: u32 = 1;
 const NUMBER: u32 = 2;
@@ -27,7 +81,7 @@ const LIST: u32 = 6;
 
 /// Why the bytes are no acceptable JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum FreeFormFault {
     TooDeep,
     NotUtf8,
     NotFinite,
@@ -35,7 +89,7 @@ pub(super) enum Fault {
     Broken,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for FreeFormFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TooDeep => "nested too deep",
@@ -48,21 +102,21 @@ impl fmt::Display for Fault {
 }
 
 /// Reads a `Struct`.
-pub(super) fn read_object(Verbatim(wire): &Verbatim, limits: JsonLimits) -> Result<Json, Fault> {
+pub(super) fn read_object(Verbatim(wire): &Verbatim, limits: JsonLimits) -> Result<Json, FreeFormFault> {
     let mut out = Vec::with_capacity(wire.len());
     read_struct(wire, limits.depth_max, &mut out)?;
     into_json(out)
 }
 
 /// Reads a `Value`.
-pub(super) fn read_any(Verbatim(wire): &Verbatim, limits: JsonLimits) -> Result<Json, Fault> {
+pub(super) fn read_any(Verbatim(wire): &Verbatim, limits: JsonLimits) -> Result<Json, FreeFormFault> {
     let mut out = Vec::with_capacity(wire.len());
     read_value(wire, limits.depth_max, &mut out)?;
     into_json(out)
 }
 
-fn into_json(out: Vec<u8>) -> Result<Json, Fault> {
-    String::from_utf8(out).map(Json::from_trusted).map_err(|_| Fault::NotUtf8)
+fn into_json(out: Vec<u8>) -> Result<Json, FreeFormFault> {
+    String::from_utf8(out).map(Json::from_trusted).map_err(|_| FreeFormFault::NotUtf8)
 }
 
 /// One field on the wire.
@@ -73,27 +127,28 @@ enum Field<'a> {
 }
 
 /// Takes the next field off; none at the end.
-fn next<'a>(rest: &mut &'a [u8]) -> Result<Option<(u32, Field<'a>)>, Fault> {
+fn next<'a>(rest: &mut &'a [u8]) -> Result<Option<(u32, Field<'a>)>, FreeFormFault> {
     if !rest.has_remaining() {
         return Ok(None);
     }
-    let (tag, wire_type) = decode_key(rest).map_err(|_| Fault::Broken)?;
+    let (tag, wire_type) = decode_key(rest).map_err(|_| FreeFormFault::Broken)?;
     let field = match wire_type {
-        WireType::Varint => Field::Varint(decode_varint(rest).map_err(|_| Fault::Broken)?),
-        WireType::SixtyFourBit => Field::Double(rest.try_get_f64_le().map_err(|_| Fault::Broken)?),
+        WireType::Varint => Field::Varint(decode_varint(rest).map_err(|_| FreeFormFault::Broken)?),
+        WireType::SixtyFourBit => Field::Double(rest.try_get_f64_le().map_err(|_| FreeFormFault::Broken)?),
         WireType::LengthDelimited => {
             let length = decode_varint(rest).ok().and_then(|length| usize::try_from(length).ok());
-            let (content, after) = length.and_then(|length| rest.split_at_checked(length)).ok_or(Fault::Broken)?;
+            let (content, after) =
+                length.and_then(|length| rest.split_at_checked(length)).ok_or(FreeFormFault::Broken)?;
             *rest = after;
             Field::Bytes(content)
         }
-        WireType::ThirtyTwoBit | WireType::StartGroup | WireType::EndGroup => return Err(Fault::Broken),
+        WireType::ThirtyTwoBit | WireType::StartGroup | WireType::EndGroup => return Err(FreeFormFault::Broken),
     };
     Ok(Some((tag, field)))
 }
 
-fn read_struct(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
-    let depth_left = depth_left.checked_sub(1).ok_or(Fault::TooDeep)?;
+fn read_struct(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<(), FreeFormFault> {
+    let depth_left = depth_left.checked_sub(1).ok_or(FreeFormFault::TooDeep)?;
     // A key that comes again replaces what it had.
     let mut members = BTreeMap::new();
     while let Some((tag, field)) = next(&mut wire)? {
@@ -106,7 +161,7 @@ fn read_struct(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<
                 _ => {}
             }
         }
-        members.insert(std::str::from_utf8(key).map_err(|_| Fault::NotUtf8)?, value);
+        members.insert(std::str::from_utf8(key).map_err(|_| FreeFormFault::NotUtf8)?, value);
     }
     out.push(b'{');
     for (i, (key, value)) in members.into_iter().enumerate() {
@@ -121,7 +176,7 @@ fn read_struct(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-fn read_value(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+fn read_value(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<(), FreeFormFault> {
     // Of several kinds the last one counts, as for every oneof.
     let mut kind = None;
     while let Some((tag, field)) = next(&mut wire)? {
@@ -133,21 +188,21 @@ fn read_value(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<(
         Some((NULL, Field::Varint(_))) => out.extend_from_slice(b"null"),
         Some((NUMBER, Field::Double(number))) => write_number(number, out)?,
         Some((STRING, Field::Bytes(text))) => {
-            write_str(out, std::str::from_utf8(text).map_err(|_| Fault::NotUtf8)?);
+            write_str(out, std::str::from_utf8(text).map_err(|_| FreeFormFault::NotUtf8)?);
         }
         Some((BOOL, Field::Varint(is_true))) => {
             out.extend_from_slice(if is_true != 0 { b"true" } else { b"false" });
         }
         Some((STRUCT, Field::Bytes(inner))) => read_struct(inner, depth_left, out)?,
         Some((LIST, Field::Bytes(inner))) => read_list(inner, depth_left, out)?,
-        Some(_) => return Err(Fault::Broken),
-        None => return Err(Fault::NoKind),
+        Some(_) => return Err(FreeFormFault::Broken),
+        None => return Err(FreeFormFault::NoKind),
     }
     Ok(())
 }
 
-fn read_list(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
-    let depth_left = depth_left.checked_sub(1).ok_or(Fault::TooDeep)?;
+fn read_list(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<(), FreeFormFault> {
+    let depth_left = depth_left.checked_sub(1).ok_or(FreeFormFault::TooDeep)?;
     let mut is_first = true;
     out.push(b'[');
     while let Some((tag, field)) = next(&mut wire)? {
@@ -164,23 +219,23 @@ fn read_list(mut wire: &[u8], depth_left: usize, out: &mut Vec<u8>) -> Result<()
 
 /// Whole numbers that a double holds exactly are written without a fraction: most of them were counted, not measured.
 #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and in range")]
-fn write_number(number: f64, out: &mut Vec<u8>) -> Result<(), Fault> {
+fn write_number(number: f64, out: &mut Vec<u8>) -> Result<(), FreeFormFault> {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     if !number.is_finite() {
-        return Err(Fault::NotFinite);
+        return Err(FreeFormFault::NotFinite);
     }
     if number.fract() == 0.0 && number.abs() <= EXACT_MAX && !(number == 0.0 && number.is_sign_negative()) {
         write_i64(out, number as i64);
         return Ok(());
     }
-    serde_json::to_writer(out, &number).map_err(|_| Fault::NotFinite)
+    serde_json::to_writer(out, &number).map_err(|_| FreeFormFault::NotFinite)
 }
 
 /// Writes an object as a `Struct`; what is no object is an empty one.
 #[must_use]
 pub fn encode_object(json: &Json) -> Verbatim {
     let mut out = Vec::with_capacity(json.as_str().len());
-    match write_text(json, Place::Struct, &mut out) {
+    match write_text(json, Nesting::Struct, &mut out) {
         Ok(()) => Verbatim(out),
         Err(_) => Verbatim::default(),
     }
@@ -190,7 +245,7 @@ pub fn encode_object(json: &Json) -> Verbatim {
 #[must_use]
 pub fn encode_value(json: &Json) -> Verbatim {
     let mut out = Vec::with_capacity(json.as_str().len());
-    if write_text(json, Place::Value, &mut out).is_err() {
+    if write_text(json, Nesting::Value, &mut out).is_err() {
         // Only text that was never checked comes here.
         out.clear();
         write_null(&mut out);
@@ -198,20 +253,20 @@ pub fn encode_value(json: &Json) -> Verbatim {
     Verbatim(out)
 }
 
-fn write_text(json: &Json, place: Place, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+fn write_text(json: &Json, nesting: Nesting, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(json.as_str());
-    Write { place, out }.deserialize(&mut reader)
+    Write { nesting, out }.deserialize(&mut reader)
 }
 
 /// What is being written: a value, or the object itself without a value around it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Nesting {
     Value,
     Struct,
 }
 
 struct Write<'o> {
-    place: Place,
+    nesting: Nesting,
     out: &'o mut Vec<u8>,
 }
 
@@ -219,9 +274,9 @@ impl<'de> DeserializeSeed<'de> for Write<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        match self.place {
-            Place::Value => deserializer.deserialize_any(self),
-            Place::Struct => deserializer.deserialize_map(self),
+        match self.nesting {
+            Nesting::Value => deserializer.deserialize_any(self),
+            Nesting::Struct => deserializer.deserialize_map(self),
         }
     }
 }
@@ -268,7 +323,7 @@ impl<'de> Visitor<'de> for Write<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         nested(LIST, self.out, |out| {
-            while nested(1, out, |out| seq.next_element_seed(Write { place: Place::Value, out }))?.is_some() {}
+            while nested(1, out, |out| seq.next_element_seed(Write { nesting: Nesting::Value, out }))?.is_some() {}
             // The last one was opened for an element that did not come.
             out.truncate(out.len() - 2);
             Ok(())
@@ -280,14 +335,14 @@ impl<'de> Visitor<'de> for Write<'_> {
             while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
                 nested(1, out, |out| {
                     write_bytes(1, key.as_bytes(), out);
-                    nested(2, out, |out| map.next_value_seed(Write { place: Place::Value, out }))
+                    nested(2, out, |out| map.next_value_seed(Write { nesting: Nesting::Value, out }))
                 })?;
             }
             Ok(())
         };
-        match self.place {
-            Place::Value => nested(STRUCT, self.out, members),
-            Place::Struct => members(self.out),
+        match self.nesting {
+            Nesting::Value => nested(STRUCT, self.out, members),
+            Nesting::Struct => members(self.out),
         }
     }
 }

@@ -8,7 +8,7 @@
 //! - `read`: bytes into a message, and the checks that all of them need; `count`: how long its lists are, before that.
 //! - `write`: fields, one after the other.
 //! - `task`: tasks and what streams say, which both packages have as their own module; `card`: what is the same in both cards.
-//! - `free_form`, `verbatim`: free-form JSON between text and `google.protobuf.Value`; `status`: refusals.
+//! - `free_form`: free-form JSON between text and `google.protobuf.Value`; `status`: refusals.
 //!
 //! LOSSES of protobuf itself, whatever the dialect: a number in free-form JSON is a double, so whole numbers beyond 2^53 are
 //! rounded; the order of an object's members is not kept, nor that of the names in a card's schemes, requirements and scopes;
@@ -21,18 +21,17 @@ mod free_form;
 pub mod generated;
 mod read;
 mod status;
-mod verbatim;
 mod write;
 
+pub use free_form::Verbatim;
 pub use free_form::{encode_object, encode_value};
 pub(crate) use read::{
     decode, decode_answer, each, optional, read_parts, read_role, read_state, role_number, state_number,
 };
 pub use read::{decode_object, decode_timestamp, decode_value, encode_timestamp, list, text};
 pub use status::{Status, read_error, write_error};
-pub use verbatim::Verbatim;
 
-pub(crate) use count::{Holds, Lists, Place};
+pub(crate) use count::{Holds, ListField, Lists};
 pub(crate) use write::Fields;
 
 use prost::Message;

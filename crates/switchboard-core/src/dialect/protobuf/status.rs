@@ -1,5 +1,6 @@
-//! Refusals over gRPC: a code, a text, and the details that the other bindings have in JSON, as a `google.rpc.Status`. What is
-//! read may come from anybody, so nothing but the code is needed, and what is not understood is passed over.
+//! Refusals over gRPC: a code, a text, and the details that the other bindings have in JSON, as a `google.rpc.Status`.
+//! A refusal that is read may come from any server, so only its code is required, and details that are not understood
+//! are skipped.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -8,7 +9,7 @@ use prost_types::{Any, Duration};
 
 use crate::dialect::codes::{self, DOMAIN};
 use crate::dialect::json::{decode_base64, excerpt};
-use crate::dialect::wire::ReadError;
+use crate::dialect::wire::ReceivedError;
 use crate::error::{ProtocolError, Violation};
 use crate::model::TaskState;
 
@@ -40,9 +41,9 @@ pub fn write_error(error: &ProtocolError, state_name: fn(TaskState) -> &'static 
         rpc::ErrorInfo { reason: codes.reason.to_owned(), domain: DOMAIN.to_owned(), metadata: metadata.collect() };
     let mut details = vec![packed("ErrorInfo", &info)];
     if let ProtocolError::InvalidParams { violations } = error {
-        let mut room = VIOLATIONS_BYTES_MAX;
+        let mut bytes_left = VIOLATIONS_BYTES_MAX;
         let field_violations = violations.iter().map_while(|violation| {
-            room = room.checked_sub(violation.field.len() + violation.description.len())?;
+            bytes_left = bytes_left.checked_sub(violation.field.len() + violation.description.len())?;
             Some(rpc::bad_request::FieldViolation {
                 field: violation.field.clone(),
                 description: violation.description.clone(),
@@ -66,8 +67,8 @@ fn packed(name: &str, message: &impl Message) -> Any {
 
 /// Reads a refusal. Where its details name no reason, its code is the reason.
 #[must_use]
-pub fn read_error(status: &Status) -> ReadError {
-    let mut read = ReadError { message: status.message.clone(), ..ReadError::default() };
+pub fn read_error(status: &Status) -> ReceivedError {
+    let mut read = ReceivedError { message: status.message.clone(), ..ReceivedError::default() };
     let details = decode_base64(&status.details).and_then(|bytes| rpc::Status::decode(bytes.as_slice()).ok());
     for Any { type_url, value } in details.map(|status| status.details).unwrap_or_default() {
         read_detail(&type_url, &value, &mut read);
@@ -78,7 +79,7 @@ pub fn read_error(status: &Status) -> ReadError {
     read
 }
 
-fn read_detail(type_url: &str, value: &[u8], read: &mut ReadError) {
+fn read_detail(type_url: &str, value: &[u8], read: &mut ReceivedError) {
     match type_url.strip_prefix(TYPE_URL) {
         Some("ErrorInfo") => {
             let Ok(info) = rpc::ErrorInfo::decode(value) else { return };

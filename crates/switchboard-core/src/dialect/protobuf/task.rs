@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::call::Reply;
 use crate::dialect::json::{Check, DecodeLimits};
 use crate::dialect::protobuf::{
-    Fields, Holds, Lists, Place, decode_answer, decode_object, decode_timestamp, each, list, optional, read_parts,
+    Fields, Holds, ListField, Lists, decode_answer, decode_object, decode_timestamp, each, list, optional, read_parts,
     read_state, state_number, text,
 };
 use crate::error::ProtocolError;
@@ -25,27 +25,27 @@ use super::message::{DIALECT, MESSAGE, SentMessage, StreamedMessage};
 
 /// The lists of a task.
 pub(super) const TASK: Lists = &[
-    Place(wire::Task::STATUS, "status", Holds::One(STATUS)),
-    Place(wire::Task::ARTIFACTS, "artifacts", Holds::Many("artifacts", ARTIFACT)),
-    Place(wire::Task::HISTORY, "history", Holds::Many("messages", MESSAGE)),
+    ListField(wire::Task::STATUS, "status", Holds::One(STATUS)),
+    ListField(wire::Task::ARTIFACTS, "artifacts", Holds::Many("artifacts", ARTIFACT)),
+    ListField(wire::Task::HISTORY, "history", Holds::Many("messages", MESSAGE)),
 ];
-const STATUS: Lists = &[Place(wire::TaskStatus::SAID, "message", Holds::One(MESSAGE))];
+const STATUS: Lists = &[ListField(wire::TaskStatus::SAID, "message", Holds::One(MESSAGE))];
 const ARTIFACT: Lists = &[
-    Place(wire::Artifact::PARTS, "parts", Holds::Parts),
-    Place(wire::Artifact::EXTENSIONS, "extensions", Holds::Texts),
+    ListField(wire::Artifact::PARTS, "parts", Holds::Parts),
+    ListField(wire::Artifact::EXTENSIONS, "extensions", Holds::Texts),
 ];
 const SENT: Lists = &[
-    Place(wire::SendMessageResponse::TASK, "task", Holds::One(TASK)),
-    Place(wire::SendMessageResponse::SAID, "message", Holds::One(MESSAGE)),
+    ListField(wire::SendMessageResponse::TASK, "task", Holds::One(TASK)),
+    ListField(wire::SendMessageResponse::SAID, "message", Holds::One(MESSAGE)),
 ];
 const UPDATE: Lists = &[
-    Place(wire::StreamResponse::TASK, "task", Holds::One(TASK)),
-    Place(wire::StreamResponse::SAID, "message", Holds::One(MESSAGE)),
-    Place(wire::StreamResponse::STATUS_UPDATE, "statusUpdate", Holds::One(STATUS_UPDATE)),
-    Place(wire::StreamResponse::ARTIFACT_UPDATE, "artifactUpdate", Holds::One(ARTIFACT_UPDATE)),
+    ListField(wire::StreamResponse::TASK, "task", Holds::One(TASK)),
+    ListField(wire::StreamResponse::SAID, "message", Holds::One(MESSAGE)),
+    ListField(wire::StreamResponse::STATUS_UPDATE, "statusUpdate", Holds::One(STATUS_UPDATE)),
+    ListField(wire::StreamResponse::ARTIFACT_UPDATE, "artifactUpdate", Holds::One(ARTIFACT_UPDATE)),
 ];
-const STATUS_UPDATE: Lists = &[Place(wire::TaskStatusUpdateEvent::STATUS, "status", Holds::One(STATUS))];
-const ARTIFACT_UPDATE: Lists = &[Place(wire::TaskArtifactUpdateEvent::ARTIFACT, "artifact", Holds::One(ARTIFACT))];
+const STATUS_UPDATE: Lists = &[ListField(wire::TaskStatusUpdateEvent::STATUS, "status", Holds::One(STATUS))];
+const ARTIFACT_UPDATE: Lists = &[ListField(wire::TaskArtifactUpdateEvent::ARTIFACT, "artifact", Holds::One(ARTIFACT))];
 
 /// Reads what a send is answered with.
 ///

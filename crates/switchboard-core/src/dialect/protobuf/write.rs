@@ -72,7 +72,8 @@ impl Fields<'_> {
         prost::encoding::message::encode(tag, message, self.0);
     }
 
-    /// A message inside this one. Its length stands before it and is known after it, so room is made for what it takes.
+    /// A message inside this one. Its length stands before it and is known after it, so one byte is reserved and the
+    /// message is moved if the length needs more.
     pub(crate) fn message(&mut self, tag: u32, write: impl FnOnce(&mut Fields<'_>)) {
         encode_key(tag, WireType::LengthDelimited, self.0);
         let start = self.0.len();

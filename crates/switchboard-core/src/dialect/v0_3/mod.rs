@@ -16,8 +16,8 @@
 //! - the file name and media type of a text or data part;
 //! - the `tenant` of a push config or an interface; how many pages a list has;
 //! - through [`rest`] and `proto` also the tasks a message refers to, and an empty `metadata` beside data that is no object;
-//! - through `proto` also the `tenant` of a request and the `metadata` of a cancel; ids with a slash, which the name of a resource
-//!   cannot hold, are refused by who reads them;
+//! - through `proto` also the `tenant` of a request and the `metadata` of a cancel; ids with a slash, which the name of
+//!   a resource cannot hold, are refused when they are read;
 //! - of a card: interfaces of other versions, the device-code flow, `pkceRequired`; its signatures, which were made over
 //!   another form.
 //!

@@ -1,6 +1,6 @@
-//! The doors for requests: text comes in, a [`Request`] goes out. JSON-RPC hands over a method and its params;
-//! HTTP+JSON hands over a body and has ids in its path. The text is read once, by borrowing structs, and checked while
-//! it is moved into the model.
+//! Decodes requests from text into a [`Request`]. JSON-RPC hands over a method and its params; HTTP+JSON hands over a
+//! body and has ids in its path. The text is read once, by borrowing structs, and checked while it is moved into the
+//! model.
 
 use crate::call::{Request, SendMessage};
 use crate::dialect::json::{Check, DecodeLimits, Decoded, read_body, read_params, unknown_method};

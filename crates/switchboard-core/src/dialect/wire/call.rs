@@ -1,4 +1,4 @@
-//! The requests as they stand in a JSON-RPC call or an HTTP body, and what answers them.
+//! Requests as they stand in a JSON-RPC call or an HTTP body, and replies.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{ListTasks, PushConfigPage, Reply, Request, SendMessage, TaskPage};
 use crate::dialect::json::{
-    Check, DecodeLimits, Int, List, NameOrNumber, Obj, Only, Raw, Text, append, read_body, write_array,
+    Check, DecodeLimits, Int, LazyMember, List, NameOrNumber, Obj, Raw, Text, append, read_body, write_array,
 };
 use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall};
 use crate::error::ProtocolError;
@@ -32,10 +32,10 @@ pub(in crate::dialect) struct SendParams<'a> {
     metadata: Option<Raw<'a>>,
     /// Belongs into the message; a sample of the 0.2 specification has it here.
     #[serde(borrow)]
-    message_id: Option<Only<'a, Text<'a>>>,
+    message_id: Option<LazyMember<'a, Text<'a>>>,
     /// Belongs into the message; some clients have it here.
     #[serde(borrow)]
-    context_id: Option<Only<'a, Text<'a>>>,
+    context_id: Option<LazyMember<'a, Text<'a>>>,
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -43,20 +43,20 @@ pub(in crate::dialect) struct SendParams<'a> {
 struct Configuration<'a> {
     #[serde(borrow, alias = "accepted_output_modes")]
     accepted_output_modes: Option<List<Text<'a>>>,
-    /// The webhook of 1.0, of 0.3 in its schema, and in its proto. Boxed, because few have one and all would carry the room
-    /// for it.
+    /// The webhook of 1.0, of 0.3 in its schema, and in its proto. Boxed, because few requests have one and each would
+    /// be larger by its size.
     #[serde(borrow, alias = "task_push_notification_config")]
-    task_push_notification_config: Option<Only<'a, Box<Obj<PushConfig<'a>>>>>,
+    task_push_notification_config: Option<LazyMember<'a, Box<Obj<PushConfig<'a>>>>>,
     #[serde(borrow)]
-    push_notification_config: Option<Only<'a, Box<Obj<PushConfig<'a>>>>>,
+    push_notification_config: Option<LazyMember<'a, Box<Obj<PushConfig<'a>>>>>,
     #[serde(borrow, alias = "push_notification")]
-    push_notification: Option<Only<'a, Box<Obj<PushConfig<'a>>>>>,
+    push_notification: Option<LazyMember<'a, Box<Obj<PushConfig<'a>>>>>,
     #[serde(alias = "history_length")]
     history_length: Option<Int>,
     #[serde(borrow, alias = "return_immediately")]
-    return_immediately: Option<Only<'a, bool>>,
+    return_immediately: Option<LazyMember<'a, bool>>,
     #[serde(borrow)]
-    blocking: Option<Only<'a, bool>>,
+    blocking: Option<LazyMember<'a, bool>>,
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -98,7 +98,7 @@ pub(in crate::dialect) struct TaskParams<'a> {
     #[serde(borrow)]
     pub(in crate::dialect) id: Option<Text<'a>>,
     #[serde(borrow, alias = "history_length")]
-    pub(in crate::dialect) history_length: Option<Only<'a, Int>>,
+    pub(in crate::dialect) history_length: Option<LazyMember<'a, Int>>,
     #[serde(borrow)]
     pub(in crate::dialect) metadata: Option<Raw<'a>>,
 }
@@ -110,20 +110,21 @@ pub(in crate::dialect) struct PushParams<'a> {
     #[serde(borrow)]
     pub(in crate::dialect) tenant: Option<Text<'a>>,
     #[serde(borrow, alias = "task_id")]
-    pub(in crate::dialect) task_id: Option<Only<'a, Text<'a>>>,
+    pub(in crate::dialect) task_id: Option<LazyMember<'a, Text<'a>>>,
     #[serde(borrow)]
     pub(in crate::dialect) id: Option<Text<'a>>,
     #[serde(borrow)]
-    pub(in crate::dialect) push_notification_config_id: Option<Only<'a, Text<'a>>>,
+    pub(in crate::dialect) push_notification_config_id: Option<LazyMember<'a, Text<'a>>>,
     #[serde(borrow, alias = "page_size")]
-    pub(in crate::dialect) page_size: Option<Only<'a, Int>>,
+    pub(in crate::dialect) page_size: Option<LazyMember<'a, Int>>,
     #[serde(borrow, alias = "page_token")]
-    pub(in crate::dialect) page_token: Option<Only<'a, Text<'a>>>,
+    pub(in crate::dialect) page_token: Option<LazyMember<'a, Text<'a>>>,
 }
 
 impl<'a> SendParams<'a> {
     pub(in crate::dialect) fn of(send: &'a SendMessage, tenant: Option<&'a str>, spelling: &'a Spelling) -> Self {
-        let push_config = send.push_config.as_ref().map(|own| Only::Own(Box::new(Obj(PushConfig::of(own, spelling)))));
+        let push_config =
+            send.push_config.as_ref().map(|own| LazyMember::Own(Box::new(Obj(PushConfig::of(own, spelling)))));
         let mut configuration = Configuration {
             accepted_output_modes: texts_of(send.accepted_output_modes.iter().map(String::as_str)),
             history_length: send.history_length.and_then(|length| i32::try_from(length).ok()).map(Int),
@@ -132,15 +133,15 @@ impl<'a> SendParams<'a> {
         match spelling.push {
             PushForm::Flat => {
                 configuration.task_push_notification_config = push_config;
-                configuration.return_immediately = send.return_immediately.then_some(Only::Own(true));
+                configuration.return_immediately = send.return_immediately.then_some(LazyMember::Own(true));
             }
             PushForm::OfTask => {
                 configuration.push_notification_config = push_config;
-                configuration.blocking = Some(Only::Own(!send.return_immediately));
+                configuration.blocking = Some(LazyMember::Own(!send.return_immediately));
             }
             PushForm::Resource => {
                 configuration.push_notification = push_config;
-                configuration.blocking = Some(Only::Own(!send.return_immediately));
+                configuration.blocking = Some(LazyMember::Own(!send.return_immediately));
             }
         }
         Self {
@@ -157,7 +158,8 @@ impl<'a> SendParams<'a> {
         let message = match self.message {
             Some(Obj(mut message)) => {
                 if spelling.parts == PartForm::Kind {
-                    let mut beside = |name, text: Option<Only<'a, Text<'a>>>| text?.read(check, format_args!("{name}"));
+                    let mut beside =
+                        |name, text: Option<LazyMember<'a, Text<'a>>>| text?.read(check, format_args!("{name}"));
                     message.message_id = message.message_id.or_else(|| beside("messageId", self.message_id));
                     message.context_id = message.context_id.or_else(|| beside("contextId", self.context_id));
                 }
@@ -210,7 +212,8 @@ impl<'a> Configuration<'a> {
             PushForm::Flat => flag.unwrap_or_default(),
             // The schema leaves open what an absent flag means. Waiting is what most servers of its time did.
             PushForm::OfTask => flag == Some(false),
-            // A flag without presence: absent is false. Without any configuration nobody has said anything, and we wait.
+            // A flag without presence: absent is false. Without any configuration the client said nothing, and the send
+            // waits.
             PushForm::Resource => !flag.unwrap_or_default(),
         };
     }
@@ -276,7 +279,8 @@ pub fn write_call(
             ("SendStreamingMessage", "message/stream")
         }
         Request::GetTask { id, history_length } => {
-            let history_length = history_length.and_then(|length| i32::try_from(length).ok()).map(Int).map(Only::Own);
+            let history_length =
+                history_length.and_then(|length| i32::try_from(length).ok()).map(Int).map(LazyMember::Own);
             let id = Some(Text::from(id.as_str()));
             put(out, &TaskParams { tenant, id, history_length, metadata: None });
             ("GetTask", "tasks/get")
@@ -307,8 +311,8 @@ pub fn write_call(
         Request::ListPushConfigs { task_id, page_size, page_token } => {
             let mut params = PushParams::of(task_id, None, tenant, is_1_0);
             if is_1_0 {
-                params.page_size = page_size.and_then(|size| i32::try_from(size).ok()).map(Int).map(Only::Own);
-                params.page_token = page_token.as_deref().map(Text::from).map(Only::Own);
+                params.page_size = page_size.and_then(|size| i32::try_from(size).ok()).map(Int).map(LazyMember::Own);
+                params.page_token = page_token.as_deref().map(Text::from).map(LazyMember::Own);
             }
             put(out, &params);
             ("ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list")
@@ -355,9 +359,9 @@ impl<'a> PushParams<'a> {
     fn of(task: &'a TaskId, config: Option<&'a ConfigId>, tenant: Option<Text<'a>>, is_1_0: bool) -> Self {
         let (task, config) = (Some(Text::from(task.as_str())), config.map(|id| Text::from(id.as_str())));
         match is_1_0 {
-            true => Self { tenant, task_id: task.map(Only::Own), id: config, ..Self::default() },
+            true => Self { tenant, task_id: task.map(LazyMember::Own), id: config, ..Self::default() },
             false => {
-                let push_notification_config_id = config.map(Only::Own);
+                let push_notification_config_id = config.map(LazyMember::Own);
                 Self { tenant, id: task, push_notification_config_id, ..Self::default() }
             }
         }
@@ -395,8 +399,8 @@ pub(super) fn put<T: Serialize>(out: &mut Vec<u8>, form: &T) {
 pub fn write_reply(reply: &Reply, spelling: &Spelling, out: &mut Vec<u8>) {
     match reply {
         Reply::Task(view) => write_task(view, spelling, out),
-        Reply::SentTask(view) => write_stream_response(&Sent::Task(view), spelling, out),
-        Reply::SentMessage(message) => write_stream_response(&Sent::Message(message), spelling, out),
+        Reply::SentTask(view) => write_stream_response(&SendReply::Task(view), spelling, out),
+        Reply::SentMessage(message) => write_stream_response(&SendReply::Message(message), spelling, out),
         Reply::Tasks(page) => put(out, &Tasks::of(page, spelling)),
         Reply::PushConfig(config) => put(out, &WrittenConfig::of(config, spelling)),
         Reply::PushConfigs(page) => write_push_configs(page, spelling, out),
@@ -420,33 +424,33 @@ pub fn write_message(message: &model::Message, spelling: &Spelling, out: &mut Ve
 /// Writes one update of a stream or a webhook.
 pub fn write_update(update: &Update, spelling: &Spelling, out: &mut Vec<u8>) {
     let sent = match update {
-        Update::Task(view) => Sent::Task(view),
-        Update::Message(message) => Sent::Message(message),
-        Update::Status(update) => Sent::Status(update),
-        Update::Artifact(update) => Sent::Artifact(update),
+        Update::Task(view) => SendReply::Task(view),
+        Update::Message(message) => SendReply::Message(message),
+        Update::Status(update) => SendReply::Status(update),
+        Update::Artifact(update) => SendReply::Artifact(update),
     };
     write_stream_response(&sent, spelling, out);
 }
 
 /// What a send or a stream is answered with.
-enum Sent<'a> {
+enum SendReply<'a> {
     Task(&'a TaskView),
     Message(&'a model::Message),
     Status(&'a model::StatusUpdate),
     Artifact(&'a model::ArtifactUpdate),
 }
 
-fn write_stream_response(sent: &Sent<'_>, spelling: &Spelling, out: &mut Vec<u8>) {
+fn write_stream_response(sent: &SendReply<'_>, spelling: &Spelling, out: &mut Vec<u8>) {
     out.reserve(640);
     match (sent, spelling.wraps) {
-        (Sent::Task(view), true) => put(out, &Wrapped::Task(Task::of(view, spelling))),
-        (Sent::Task(view), false) => put(out, &Task::of(view, spelling)),
-        (Sent::Message(message), true) => put(out, &Wrapped::Message(Message::of(message, spelling))),
-        (Sent::Message(message), false) => put(out, &Message::of(message, spelling)),
-        (Sent::Status(update), true) => put(out, &Wrapped::StatusUpdate(StatusUpdate::of(update, spelling))),
-        (Sent::Status(update), false) => put(out, &StatusUpdate::of(update, spelling)),
-        (Sent::Artifact(update), true) => put(out, &Wrapped::ArtifactUpdate(ArtifactUpdate::of(update, spelling))),
-        (Sent::Artifact(update), false) => put(out, &ArtifactUpdate::of(update, spelling)),
+        (SendReply::Task(view), true) => put(out, &Wrapped::Task(Task::of(view, spelling))),
+        (SendReply::Task(view), false) => put(out, &Task::of(view, spelling)),
+        (SendReply::Message(message), true) => put(out, &Wrapped::Message(Message::of(message, spelling))),
+        (SendReply::Message(message), false) => put(out, &Message::of(message, spelling)),
+        (SendReply::Status(update), true) => put(out, &Wrapped::StatusUpdate(StatusUpdate::of(update, spelling))),
+        (SendReply::Status(update), false) => put(out, &StatusUpdate::of(update, spelling)),
+        (SendReply::Artifact(update), true) => put(out, &Wrapped::ArtifactUpdate(ArtifactUpdate::of(update, spelling))),
+        (SendReply::Artifact(update), false) => put(out, &ArtifactUpdate::of(update, spelling)),
     }
 }
 
@@ -502,7 +506,7 @@ pub fn read_reply(
             read_push_config(text, spelling, limits).map(Reply::PushConfig)
         }
         Request::ListPushConfigs { .. } => read_push_configs(text, spelling, limits).map(Reply::PushConfigs),
-        // That it is no refusal is all there is to know.
+        // A deletion has no result; that it is no error is enough.
         Request::DeletePushConfig { .. } => Ok(Reply::Deleted),
         Request::GetExtendedAgentCard => read_card(text, limits).map(|card| Reply::Card(card.into())),
     }
@@ -638,7 +642,7 @@ fn boxed<T>(value: T) -> Option<Box<Obj<T>>> {
     Some(Box::new(Obj(value)))
 }
 
-/// What says itself what it is.
+/// The member of 0.3 in which a reply says what it is.
 fn unwrapped(text: &[u8]) -> Result<StreamResponse<'_>, ProtocolError> {
     #[derive(Deserialize)]
     struct Kind<'a> {

@@ -1,12 +1,12 @@
 //! Agent cards: of 1.0, of 0.3 (which readers of 0.2 understand as well), and cards that are both at once.
 //!
 //! Required members are always written, even empty; optional ones when they are set; everything else when it is not its
-//! default. In 1.0 that is also the form a signature is made over. Read generously: a card is told by somebody else, and what it
-//! leaves out has a default.
+//! default. In 1.0 that is also the form a signature is made over. Cards are read generously: they come from other
+//! servers, and what they leave out has a default.
 
 use serde::{Deserialize, Serialize};
 
-use crate::dialect::json::{Check, DecodeLimits, List, Named, Obj, Raw, Text, append, read_body};
+use crate::dialect::json::{Check, DecodeLimits, List, NamedMembers, Obj, Raw, Text, append, read_body};
 use crate::error::ProtocolError;
 use crate::model::{
     AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill,
@@ -35,7 +35,7 @@ struct CardOf1_0<'a> {
     #[serde(borrow)]
     capabilities: Option<Obj<Capabilities<'a>>>,
     #[serde(borrow)]
-    security_schemes: Option<Named<'a, Obj<Scheme<'a>>>>,
+    security_schemes: Option<NamedMembers<'a, Obj<Scheme<'a>>>>,
     #[serde(borrow)]
     security_requirements: Option<List<Obj<Requirement<'a>>>>,
     #[serde(borrow)]
@@ -76,12 +76,12 @@ struct CardOf0_3<'a> {
     #[serde(borrow)]
     capabilities: Option<Obj<Capabilities<'a>>>,
     #[serde(borrow)]
-    security_schemes: Option<Named<'a, Obj<Scheme<'a>>>>,
+    security_schemes: Option<NamedMembers<'a, Obj<Scheme<'a>>>>,
     /// A bare list of schemes: the text of 0.2, and what was built after it, reads it.
     #[serde(borrow)]
     authentication: Option<Obj<Authentication<'a>>>,
     #[serde(borrow)]
-    security: Option<List<Named<'a, List<Text<'a>>>>>,
+    security: Option<List<NamedMembers<'a, List<Text<'a>>>>>,
     #[serde(borrow)]
     default_input_modes: Option<List<Text<'a>>>,
     #[serde(borrow)]
@@ -174,7 +174,7 @@ struct Skill<'a> {
     security_requirements: Option<List<Obj<Requirement<'a>>>>,
     /// In 0.3.
     #[serde(borrow)]
-    security: Option<List<Named<'a, List<Text<'a>>>>>,
+    security: Option<List<NamedMembers<'a, List<Text<'a>>>>>,
 }
 
 #[derive(Deserialize, Serialize)]

@@ -3,7 +3,8 @@
 //! reason, what else is known, and which fields are wrong. Over HTTP, 0.3 is the bare error object, which is what the clients
 //! of both languages that speak it can read.
 //!
-//! What is read may come from anybody, so nothing but the code is needed, and what is not understood is passed over.
+//! A refusal that is read may come from any server, so only its code is required, and details that are not understood
+//! are skipped.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,7 +22,7 @@ use super::spelling::Spelling;
 
 /// A JSON-RPC response that refuses, or the body of an HTTP error of 1.0, which has the `error` alone.
 #[derive(Default, Read, Write)]
-struct Refusal<'a> {
+struct ErrorBody<'a> {
     #[serde(borrow)]
     jsonrpc: Option<Text<'a>>,
     #[serde(borrow)]
@@ -50,7 +51,7 @@ enum Data<'a> {
     Details(Vec<Obj<Detail<'a>>>),
     /// As 0.3 has it.
     Flat(Box<Flat<'a>>),
-    /// As somebody else has it.
+    /// In a form that neither version has.
     Unknown,
 }
 
@@ -100,7 +101,7 @@ pub fn write_rpc_error(error: &ProtocolError, id: &str, spelling: &Spelling, out
     let message = error.to_string();
     let body = Error { code: Some(codes::of(error).jsonrpc.into()), ..Error::of(error, &message, spelling) };
     let refusal =
-        Refusal { jsonrpc: Some(Text::from("2.0")), id: Some(Raw(Cow::Borrowed(id))), error: Some(Obj(body)) };
+        ErrorBody { jsonrpc: Some(Text::from("2.0")), id: Some(Raw(Cow::Borrowed(id))), error: Some(Obj(body)) };
     append(out, &refusal).expect("a refusal is JSON");
 }
 
@@ -118,7 +119,7 @@ pub fn write_http_error(error: &ProtocolError, http: u16, spelling: &Spelling, o
                 data: None,
                 message: body.message,
             };
-            append(out, &Refusal { error: Some(Obj(error)), ..Refusal::default() })
+            append(out, &ErrorBody { error: Some(Obj(error)), ..ErrorBody::default() })
         }
         false => append(out, &Error { code: Some(codes.jsonrpc.into()), ..body }),
     };
@@ -191,7 +192,7 @@ fn details<'a>(
 
 /// A refusal as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReadError {
+pub struct ReceivedError {
     /// The code of JSON-RPC. Zero if there was none, which over HTTP is the rule.
     pub code: i64,
     /// What is written for people. It may be empty.
@@ -209,9 +210,9 @@ pub struct ReadError {
 /// Reads the body of a refusal: a JSON-RPC response with an error, the body of an HTTP error of either version, or the bare
 /// error object. None if it is none of these.
 #[must_use]
-pub fn read_error(body: &[u8]) -> Option<ReadError> {
+pub fn read_error(body: &[u8]) -> Option<ReceivedError> {
     let text = std::str::from_utf8(body).ok()?;
-    let Obj(outer) = serde_json::from_str::<Obj<Refusal<'_>>>(text).ok()?;
+    let Obj(outer) = serde_json::from_str::<Obj<ErrorBody<'_>>>(text).ok()?;
     let error = match outer.error {
         Some(Obj(error)) => error,
         None => serde_json::from_str::<Obj<Error<'_>>>(text).ok()?.0,
@@ -220,10 +221,10 @@ pub fn read_error(body: &[u8]) -> Option<ReadError> {
         return None;
     }
     let is_http = error.details.is_some() || error.status.is_some();
-    let mut read = ReadError {
+    let mut read = ReceivedError {
         code: error.code.filter(|_| !is_http).unwrap_or_default(),
         message: error.message.map(String::from).unwrap_or_default(),
-        ..ReadError::default()
+        ..ReceivedError::default()
     };
     match error.details.or(error.data) {
         Some(Data::Details(details)) => details.into_iter().for_each(|Obj(detail)| read.take(detail)),
@@ -245,7 +246,7 @@ fn read_violations(violations: List<Obj<FieldViolation<'_>>>) -> Vec<Violation> 
     violations.items.into_iter().map(|Obj(violation)| violation.read()).collect()
 }
 
-impl ReadError {
+impl ReceivedError {
     fn take(&mut self, detail: Detail<'_>) {
         match detail.kind.as_ref().map(|kind| &*kind.0) {
             Some(ERROR_INFO) => {

@@ -14,7 +14,7 @@ use crate::dialect::json::{Raw, Text};
 #[must_use]
 pub fn write_http_call(request: &Request, tenant: Option<&str>, spelling: &Spelling) -> Option<WrittenCall> {
     let is_1_0 = spelling.push == PushForm::Flat;
-    let mut at = Place { path: String::with_capacity(64), has_query: false };
+    let mut at = PathAndQuery { path: String::with_capacity(64), has_query: false };
     // What stands in the path need not stand in the body.
     let tenant = match (is_1_0, tenant) {
         (true, tenant) => {
@@ -100,13 +100,13 @@ pub fn write_http_call(request: &Request, tenant: Option<&str>, spelling: &Spell
     Some(WrittenCall::Http { verb, path: at.path, body })
 }
 
-/// A path that grows, and its query.
-struct Place {
+/// A path with its query, while it is being built.
+struct PathAndQuery {
     path: String,
     has_query: bool,
 }
 
-impl Place {
+impl PathAndQuery {
     fn segment(&mut self, segment: &str) {
         self.path.push('/');
         push_segment(&mut self.path, segment);

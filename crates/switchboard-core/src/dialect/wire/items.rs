@@ -11,24 +11,24 @@ use super::spelling::Spelling;
 /// A list as it was read, or the model's list that is to be written.
 pub(super) enum Items<'a, T, M> {
     Read(List<T>),
-    Of(&'a [M], &'a Spelling, PhantomData<T>),
+    FromModel(&'a [M], &'a Spelling, PhantomData<T>),
 }
 
 /// What one thing of the model looks like on the wire.
-pub(super) trait Of<'a, M> {
+pub(super) trait FromModel<'a, M> {
     fn of(model: &'a M, spelling: &'a Spelling) -> Self;
 }
 
 impl<'a, T, M> Items<'a, T, M> {
     pub(super) fn of(models: &'a [M], spelling: &'a Spelling) -> Self {
-        Self::Of(models, spelling, PhantomData)
+        Self::FromModel(models, spelling, PhantomData)
     }
 
     /// The list as it was read. One that was made to be written is empty to readers.
     pub(super) fn read(self) -> List<T> {
         match self {
             Self::Read(list) => list,
-            Self::Of(..) => List { items: Vec::new(), total: 0 },
+            Self::FromModel(..) => List { items: Vec::new(), total: 0 },
         }
     }
 }
@@ -40,12 +40,14 @@ impl<'de, T: Deserialize<'de>, M> Deserialize<'de> for Items<'_, T, M> {
     }
 }
 
-impl<'a, T: Of<'a, M> + Serialize, M> Serialize for Items<'a, T, M> {
+impl<'a, T: FromModel<'a, M> + Serialize, M> Serialize for Items<'a, T, M> {
     #[inline]
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Read(list) => list.serialize(serializer),
-            Self::Of(models, spelling, _) => serializer.collect_seq(models.iter().map(|model| T::of(model, spelling))),
+            Self::FromModel(models, spelling, _) => {
+                serializer.collect_seq(models.iter().map(|model| T::of(model, spelling)))
+            }
         }
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dialect::json::{Check, List, NameOrNumber, Obj, Only, Raw, Text, excerpt};
+use crate::dialect::json::{Check, LazyMember, List, NameOrNumber, Obj, Raw, Text, excerpt};
 use crate::model::{self, Role};
 
-use super::items::{Items, Of};
+use super::items::{FromModel, Items};
 use super::part::{Parts, read_parts};
 use super::spelling::{PartForm, Spelling};
 
@@ -16,7 +16,7 @@ use super::spelling::{PartForm, Spelling};
 #[serde(rename_all = "camelCase")]
 pub(super) struct Message<'a> {
     #[serde(borrow)]
-    kind: Option<Only<'a, Text<'a>>>,
+    kind: Option<LazyMember<'a, Text<'a>>>,
     #[serde(borrow, alias = "message_id")]
     pub(super) message_id: Option<Text<'a>>,
     #[serde(borrow, alias = "context_id")]
@@ -29,7 +29,7 @@ pub(super) struct Message<'a> {
     parts: Option<Parts<'a>>,
     /// What 0.3 over HTTP calls the parts.
     #[serde(borrow)]
-    content: Option<Only<'a, Parts<'a>>>,
+    content: Option<LazyMember<'a, Parts<'a>>>,
     #[serde(borrow)]
     metadata: Option<Raw<'a>>,
     #[serde(borrow)]
@@ -54,7 +54,7 @@ pub(super) fn texts_of<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Opt
     (texts.len() > 0).then(|| texts.map(Text::from).collect())
 }
 
-impl<'a> Of<'a, Arc<model::Message>> for Obj<Message<'a>> {
+impl<'a> FromModel<'a, Arc<model::Message>> for Obj<Message<'a>> {
     #[inline]
     fn of(message: &'a Arc<model::Message>, spelling: &'a Spelling) -> Self {
         Obj(Message::of(message, spelling))
@@ -65,11 +65,11 @@ impl<'a> Message<'a> {
     pub(super) fn of(message: &'a model::Message, spelling: &'a Spelling) -> Self {
         let parts = Some(Items::of(&message.parts, spelling));
         let (parts, content) = match spelling.parts {
-            PartForm::Nested => (None, parts.map(Only::Own)),
+            PartForm::Nested => (None, parts.map(LazyMember::Own)),
             PartForm::Flat | PartForm::Kind => (parts, None),
         };
         Self {
-            kind: (!spelling.wraps).then_some(Only::Own(Text::from("message"))),
+            kind: (!spelling.wraps).then_some(LazyMember::Own(Text::from("message"))),
             message_id: Some(Text::from(message.message_id.as_str())),
             context_id: message.context_id.as_ref().map(|id| Text::from(id.as_str())),
             task_id: message.task_id.as_ref().map(|id| Text::from(id.as_str())),
@@ -119,7 +119,7 @@ impl<'a> Message<'a> {
                     let is_sent = self.content.is_some();
                     let content = self.content.and_then(|content| content.read(check, format_args!("{at}.content")));
                     match content.is_none() && is_sent {
-                        // What is wrong with it has been said.
+                        // Its violation has been reported already.
                         true => Vec::new(),
                         false => read_parts(check, format_args!("{at}.content"), content, spelling),
                     }

@@ -6,27 +6,27 @@ use std::fmt::Arguments;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::dialect::json::{Base64, Check, Obj, Only, Raw, Text, excerpt, present_raw};
+use crate::dialect::json::{Base64, Check, LazyMember, Obj, Raw, Text, excerpt, present_raw};
 use crate::model::{self, PartContent};
 
 use super::data_part;
-use super::items::{Items, Of};
+use super::items::{FromModel, Items};
 use super::spelling::{PartForm, Spelling};
 
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Part<'a> {
     #[serde(borrow)]
-    kind: Option<Only<'a, Text<'a>>>,
+    kind: Option<LazyMember<'a, Text<'a>>>,
     /// What 0.1 called `kind`. It is written as well: clients that read only that cannot be told from others by their requests,
     /// and no reader of `kind` minds.
     #[serde(borrow, rename = "type")]
-    old_kind: Option<Only<'a, Text<'a>>>,
+    old_kind: Option<LazyMember<'a, Text<'a>>>,
     #[serde(borrow)]
     text: Option<Text<'a>>,
-    /// Boxed, because few parts are one and all would carry the room for it.
+    /// Boxed, because few parts are files and each would be larger by its size.
     #[serde(borrow)]
-    file: Option<Only<'a, Box<Obj<File<'a>>>>>,
+    file: Option<LazyMember<'a, Box<Obj<File<'a>>>>>,
     #[serde(borrow)]
     raw: Option<Base64<'a>>,
     #[serde(borrow)]
@@ -72,7 +72,7 @@ struct Data<'a> {
 /// The parts of a message or an artifact.
 pub(super) type Parts<'a> = Items<'a, Obj<Part<'a>>, model::Part>;
 
-impl<'a> Of<'a, model::Part> for Obj<Part<'a>> {
+impl<'a> FromModel<'a, model::Part> for Obj<Part<'a>> {
     #[inline]
     fn of(part: &'a model::Part, spelling: &'a Spelling) -> Self {
         Obj(Part::of(part, spelling))
@@ -118,9 +118,11 @@ impl<'a> Part<'a> {
                 };
             }
             (_, PartContent::Text(text)) => Self { text: Some(Text::from(&**text)), metadata, ..Self::default() },
-            (_, PartContent::Raw(_) | PartContent::Url(_)) => {
-                Self { file: Some(Only::Own(Box::new(Obj(File::of(part, spelling))))), metadata, ..Self::default() }
-            }
+            (_, PartContent::Raw(_) | PartContent::Url(_)) => Self {
+                file: Some(LazyMember::Own(Box::new(Obj(File::of(part, spelling))))),
+                metadata,
+                ..Self::default()
+            },
             (form, PartContent::Data(data)) => {
                 let (data, metadata) = data_part::of(data, metadata);
                 let data = match form {
@@ -136,7 +138,8 @@ impl<'a> Part<'a> {
                 PartContent::Raw(_) | PartContent::Url(_) => "file",
                 PartContent::Data(_) => "data",
             };
-            (written.kind, written.old_kind) = (Some(Only::Own(Text::from(kind))), Some(Only::Own(Text::from(kind))));
+            (written.kind, written.old_kind) =
+                (Some(LazyMember::Own(Text::from(kind))), Some(LazyMember::Own(Text::from(kind))));
         }
         written
     }
@@ -201,7 +204,7 @@ impl<'a> Part<'a> {
                     content => model::Part { content, ..read },
                 }
             }
-            // Whatever is wrong with it has been said.
+            // Its violations have been reported already.
             _ => model::Part::text(String::new()),
         }
     }

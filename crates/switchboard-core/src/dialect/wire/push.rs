@@ -5,7 +5,7 @@ use std::fmt::Arguments;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dialect::json::{Check, List, Obj, Only, Text};
+use crate::dialect::json::{Check, LazyMember, List, Obj, Text};
 use crate::model::{self, AuthenticationInfo, ConfigId, TaskId};
 
 use super::spelling::{PushForm, Spelling};
@@ -15,11 +15,11 @@ use super::spelling::{PushForm, Spelling};
 #[serde(rename_all = "camelCase")]
 pub(in crate::dialect) struct PushConfig<'a> {
     #[serde(borrow)]
-    tenant: Option<Only<'a, Text<'a>>>,
+    tenant: Option<LazyMember<'a, Text<'a>>>,
     #[serde(borrow)]
     id: Option<Text<'a>>,
     #[serde(borrow, alias = "task_id")]
-    task_id: Option<Only<'a, Text<'a>>>,
+    task_id: Option<LazyMember<'a, Text<'a>>>,
     #[serde(borrow)]
     url: Option<Text<'a>>,
     #[serde(borrow)]
@@ -32,9 +32,9 @@ pub(in crate::dialect) struct PushConfig<'a> {
 #[derive(Default, Deserialize, Serialize)]
 struct Authentication<'a> {
     #[serde(borrow)]
-    scheme: Option<Only<'a, Text<'a>>>,
+    scheme: Option<LazyMember<'a, Text<'a>>>,
     #[serde(borrow)]
-    schemes: Option<Only<'a, List<Text<'a>>>>,
+    schemes: Option<LazyMember<'a, List<Text<'a>>>>,
     #[serde(borrow)]
     credentials: Option<Text<'a>>,
 }
@@ -47,13 +47,13 @@ pub(in crate::dialect) struct TaskPushConfig<'a> {
     #[serde(borrow)]
     pub(in crate::dialect) tenant: Option<Text<'a>>,
     #[serde(borrow, alias = "task_id")]
-    pub(in crate::dialect) task_id: Option<Only<'a, Text<'a>>>,
+    pub(in crate::dialect) task_id: Option<LazyMember<'a, Text<'a>>>,
     #[serde(borrow, alias = "config_id")]
-    pub(in crate::dialect) config_id: Option<Only<'a, Text<'a>>>,
+    pub(in crate::dialect) config_id: Option<LazyMember<'a, Text<'a>>>,
     #[serde(borrow)]
-    name: Option<Only<'a, Text<'a>>>,
+    name: Option<LazyMember<'a, Text<'a>>>,
     #[serde(borrow)]
-    pub(in crate::dialect) config: Option<Only<'a, Obj<InnerConfig<'a>>>>,
+    pub(in crate::dialect) config: Option<LazyMember<'a, Obj<InnerConfig<'a>>>>,
     #[serde(borrow, alias = "push_notification_config")]
     pub(in crate::dialect) push_notification_config: Option<Obj<PushConfig<'a>>>,
 }
@@ -76,10 +76,10 @@ pub(super) enum WrittenConfig<'a> {
 impl<'a> WrittenConfig<'a> {
     pub(super) fn of(config: &'a model::PushConfig, spelling: &Spelling) -> Self {
         let inner = PushConfig::of(config, spelling);
-        let task_id = Some(Only::Own(Text::from(config.task_id.as_str())));
+        let task_id = Some(LazyMember::Own(Text::from(config.task_id.as_str())));
         let task_id = task_id.filter(|_| spelling.push == PushForm::OfTask);
         let name = (spelling.push == PushForm::Resource).then(|| {
-            Only::Own(Text(Cow::Owned(format!("tasks/{}/pushNotificationConfigs/{}", config.task_id, config.id))))
+            LazyMember::Own(Text(Cow::Owned(format!("tasks/{}/pushNotificationConfigs/{}", config.task_id, config.id))))
         });
         match spelling.push {
             PushForm::Flat => Self::Flat(Box::new(inner)),
@@ -97,7 +97,7 @@ impl<'a> WrittenConfig<'a> {
     /// The same in a request that names its tenant.
     pub(super) fn for_tenant(mut self, tenant: Option<Text<'a>>) -> Self {
         match &mut self {
-            Self::Flat(config) => config.tenant = tenant.map(Only::Own),
+            Self::Flat(config) => config.tenant = tenant.map(LazyMember::Own),
             Self::OfTask(config) => config.tenant = tenant,
         }
         self
@@ -110,9 +110,9 @@ impl<'a> PushConfig<'a> {
             let scheme = Text::from(scheme.as_str());
             let credentials = credentials.as_deref().map(Text::from);
             Obj(match spelling.push {
-                PushForm::Flat => Authentication { scheme: Some(Only::Own(scheme)), schemes: None, credentials },
+                PushForm::Flat => Authentication { scheme: Some(LazyMember::Own(scheme)), schemes: None, credentials },
                 PushForm::OfTask | PushForm::Resource => {
-                    let schemes = Some(Only::Own([scheme].into_iter().collect()));
+                    let schemes = Some(LazyMember::Own([scheme].into_iter().collect()));
                     Authentication { scheme: None, schemes, credentials }
                 }
             })
@@ -121,7 +121,7 @@ impl<'a> PushConfig<'a> {
         Self {
             tenant: None,
             id: Some(config.id.as_str()).filter(|id| !id.is_empty()).map(Text::from),
-            task_id: task_id.map(|id| Only::Own(Text::from(id))),
+            task_id: task_id.map(|id| LazyMember::Own(Text::from(id))),
             url: Some(Text::from(config.url.as_str())),
             token: config.token.as_deref().map(Text::from),
             authentication,
@@ -137,7 +137,7 @@ impl<'a> PushConfig<'a> {
         spelling: &Spelling,
     ) -> (Option<String>, model::PushConfig) {
         // In 0.3 both stand beside it.
-        let own = |member: Option<Only<'a, Text<'a>>>| member.filter(|_| spelling.push == PushForm::Flat);
+        let own = |member: Option<LazyMember<'a, Text<'a>>>| member.filter(|_| spelling.push == PushForm::Flat);
         let tenant = own(self.tenant).and_then(|tenant| tenant.read(check, format_args!("{at}tenant")));
         let tenant = check.id(format_args!("{at}tenant"), tenant);
         let task_id = own(self.task_id).and_then(|id| id.read(check, format_args!("{at}taskId")));

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dialect::json::{Check, List, Named, Obj, Text};
+use crate::dialect::json::{Check, List, NamedMembers, Obj, Text};
 use crate::model::{OAuthFlow, OAuthFlowKind, SecurityRequirement, SecurityScheme};
 
 /// A scheme in either form; a card of several versions has both in one object.
@@ -90,7 +90,7 @@ struct Flow<'a> {
     #[serde(borrow)]
     refresh_url: Option<Text<'a>>,
     #[serde(borrow)]
-    scopes: Option<Named<'a, Text<'a>>>,
+    scopes: Option<NamedMembers<'a, Text<'a>>>,
     pkce_required: Option<bool>,
 }
 
@@ -98,7 +98,7 @@ struct Flow<'a> {
 #[derive(Deserialize, Serialize)]
 pub(super) struct Requirement<'a> {
     #[serde(borrow)]
-    schemes: Option<Named<'a, Obj<Scopes<'a>>>>,
+    schemes: Option<NamedMembers<'a, Obj<Scopes<'a>>>>,
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -160,12 +160,12 @@ fn http_scheme(scheme: &SecurityScheme) -> Option<&str> {
     }
 }
 
-pub(super) fn schemes_of(schemes: &[(String, SecurityScheme)]) -> Option<Named<'_, Obj<Scheme<'_>>>> {
+pub(super) fn schemes_of(schemes: &[(String, SecurityScheme)]) -> Option<NamedMembers<'_, Obj<Scheme<'_>>>> {
     (!schemes.is_empty())
         .then(|| schemes.iter().map(|(name, scheme)| (name.as_str(), Obj(Scheme::of(scheme)))).collect())
 }
 
-pub(super) fn schemes_of_0_3(schemes: &[(String, SecurityScheme)]) -> Option<Named<'_, Obj<Scheme<'_>>>> {
+pub(super) fn schemes_of_0_3(schemes: &[(String, SecurityScheme)]) -> Option<NamedMembers<'_, Obj<Scheme<'_>>>> {
     (!schemes.is_empty())
         .then(|| schemes.iter().map(|(name, scheme)| (name.as_str(), Obj(Scheme::of_0_3(scheme)))).collect())
 }
@@ -378,7 +378,7 @@ impl<'a> Flows<'a> {
     }
 }
 
-fn scopes_of(flow: &OAuthFlow) -> Named<'_, Text<'_>> {
+fn scopes_of(flow: &OAuthFlow) -> NamedMembers<'_, Text<'_>> {
     flow.scopes.iter().map(|(name, description)| (name.as_str(), Text::from(description.as_str()))).collect()
 }
 
@@ -417,7 +417,7 @@ impl<'a> Flow<'a> {
 
     fn read(self, kind: OAuthFlowKind) -> OAuthFlow {
         let optional = |text: Option<Text<'_>>| text.map(String::from);
-        let scopes = self.scopes.map(|Named(scopes)| scopes).unwrap_or_default();
+        let scopes = self.scopes.map(|NamedMembers(scopes)| scopes).unwrap_or_default();
         OAuthFlow {
             kind,
             authorization_url: optional(self.authorization_url),
@@ -446,7 +446,7 @@ impl<'a> Requirement<'a> {
 }
 
 /// The requirements as 0.3 has them.
-pub(super) fn security_of(requirements: &[SecurityRequirement]) -> Option<List<Named<'_, List<Text<'_>>>>> {
+pub(super) fn security_of(requirements: &[SecurityRequirement]) -> Option<List<NamedMembers<'_, List<Text<'_>>>>> {
     (!requirements.is_empty()).then(|| {
         requirements
             .iter()
@@ -463,13 +463,13 @@ fn strings(list: Option<List<Text<'_>>>) -> Vec<String> {
     list.map(|list| list.items.into_iter().map(String::from).collect()).unwrap_or_default()
 }
 
-/// Reads the schemes of a card. One that has several flows becomes several; the further ones are named after their flow. One of
-/// an unknown kind is left out: whoever needs it is told so by the requirements.
+/// Reads the schemes of a card. One that has several flows becomes several; the further ones are named after their
+/// flow. One of an unknown kind is left out: the requirements still name it, so a client sees that it lacks a scheme.
 pub(super) fn read_schemes(
     check: &mut Check<'_>,
-    schemes: Option<Named<'_, Obj<Scheme<'_>>>>,
+    schemes: Option<NamedMembers<'_, Obj<Scheme<'_>>>>,
 ) -> Vec<(String, SecurityScheme)> {
-    let Named(schemes) = schemes.unwrap_or_default();
+    let NamedMembers(schemes) = schemes.unwrap_or_default();
     if schemes.len() > check.limits.list_items_max {
         check.violation(format_args!("securitySchemes"), format!("has {} entries", schemes.len()));
         return Vec::new();
@@ -499,7 +499,7 @@ fn flow_name(kind: OAuthFlowKind) -> &'static str {
 
 pub(super) fn read_requirements(requirements: List<Obj<Requirement<'_>>>) -> Vec<SecurityRequirement> {
     let read = |Obj(own): Obj<Requirement<'_>>| {
-        let Named(schemes) = own.schemes.unwrap_or_default();
+        let NamedMembers(schemes) = own.schemes.unwrap_or_default();
         let schemes = schemes.into_iter().map(|(name, Obj(scopes))| (name.into_owned(), strings(scopes.list)));
         SecurityRequirement { schemes: schemes.collect() }
     };
@@ -507,8 +507,8 @@ pub(super) fn read_requirements(requirements: List<Obj<Requirement<'_>>>) -> Vec
 }
 
 /// The requirements as 0.3 has them.
-pub(super) fn read_security(security: Option<List<Named<'_, List<Text<'_>>>>>) -> Vec<SecurityRequirement> {
-    let read = |Named(schemes): Named<'_, List<Text<'_>>>| {
+pub(super) fn read_security(security: Option<List<NamedMembers<'_, List<Text<'_>>>>>) -> Vec<SecurityRequirement> {
+    let read = |NamedMembers(schemes): NamedMembers<'_, List<Text<'_>>>| {
         let schemes = schemes.into_iter().map(|(name, scopes)| (name.into_owned(), strings(Some(scopes))));
         SecurityRequirement { schemes: schemes.collect() }
     };

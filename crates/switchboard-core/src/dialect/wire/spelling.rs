@@ -24,7 +24,7 @@ pub struct Spelling {
     pub(super) final_status: Flag,
     /// How a chunk says that it continues an artifact, and that it is the last.
     pub(super) chunks: Flag,
-    /// Whether an empty list of artifacts is written where somebody asked for the list.
+    /// Whether an empty list of artifacts is written where the client asked for the list.
     pub(super) lists_no_artifacts: bool,
     /// Whether a refusal has a list of details. Otherwise it has one flat object.
     pub(super) error_details: bool,
@@ -53,7 +53,7 @@ pub(super) enum PushForm {
     Resource,
 }
 
-/// How a truth is written.
+/// How a boolean is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flag {
     Always,
@@ -121,7 +121,7 @@ pub static V0_3_REST: Spelling = Spelling {
         "TASK_STATE_WORKING",
         "TASK_STATE_COMPLETED",
         "TASK_STATE_FAILED",
-        // With two L, which 1.0 has mended.
+        // With two L; 1.0 has one.
         "TASK_STATE_CANCELLED",
         "TASK_STATE_INPUT_REQUIRED",
         "TASK_STATE_REJECTED",
@@ -166,7 +166,7 @@ impl Spelling {
         TaskState::ALL.get(at).copied().map(Some)
     }
 
-    /// A role by its name or number; the unspecified one is nobody's.
+    /// A role by its name or number; none for the unspecified one.
     pub(in crate::dialect) fn read_role(&self, sent: &NameOrNumber<'_>) -> Option<Role> {
         match sent {
             NameOrNumber::Name(name) if name == self.roles[0] => Some(Role::User),

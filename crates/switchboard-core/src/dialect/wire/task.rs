@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::dialect::json::{Check, List, NameOrNumber, Obj, Raw, Text, Time};
 use crate::model::{self, ArtifactView, Dialect, TaskState, TaskView, Timestamp};
 
-use super::items::{Items, Of};
+use super::items::{FromModel, Items};
 use super::message::{Message, texts_of};
 use super::part::{Parts, read_parts};
 use super::spelling::Spelling;
@@ -36,14 +36,14 @@ pub(super) struct Task<'a> {
 struct Status<'a> {
     #[serde(borrow)]
     state: Option<NameOrNumber<'a>>,
-    /// Boxed, because few have one and all would carry the room for it.
+    /// Boxed, because few statuses have one and each would be larger by its size.
     #[serde(borrow, alias = "update")]
     message: Option<Box<Obj<Message<'a>>>>,
     #[serde(borrow)]
     timestamp: Option<Moment<'a>>,
 }
 
-/// A point in time: as it was sent, because whoever reads it names the field that is wrong, or as it will be.
+/// A point in time: as it was sent (it is parsed later, so that an error names the field), or as it will be written.
 enum Moment<'a> {
     Sent(Text<'a>),
     Known(Timestamp),
@@ -91,7 +91,8 @@ pub(super) enum Wrapped<'a> {
     ArtifactUpdate(ArtifactUpdate<'a>),
 }
 
-/// The same as it is read: other members may stand beside. Boxed, so that one does not carry the room for the others.
+/// The same as it is read: other members may stand beside. Boxed, so that the struct is not as large as all of them
+/// together.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StreamResponse<'a> {
@@ -251,7 +252,7 @@ impl<'a> Status<'a> {
     }
 }
 
-impl<'a> Of<'a, Arc<model::Artifact>> for Obj<Artifact<'a>> {
+impl<'a> FromModel<'a, Arc<model::Artifact>> for Obj<Artifact<'a>> {
     #[inline]
     fn of(artifact: &'a Arc<model::Artifact>, spelling: &'a Spelling) -> Self {
         Obj(Artifact::of(artifact, spelling))

@@ -16,7 +16,7 @@ use crate::model::{
 
 use super::spelling::{PartForm, Spelling, V0_3, V0_3_REST, V1_0};
 use super::{
-    ReadError, SendParams, read_card, read_error, read_push_config, read_update, write_call, write_card_0_3,
+    ReceivedError, SendParams, read_card, read_error, read_push_config, read_update, write_call, write_card_0_3,
     write_card_1_0, write_http_error, write_reply, write_rpc_error, write_update,
 };
 
@@ -222,7 +222,7 @@ fn a_refusal_is_read_as_it_was_written() {
 fn a_foreign_refusal_is_read_as_far_as_it_is_understood() {
     let read = |text: &str| read_error(text.as_bytes());
     let plain = read(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"nope","data":"t-1"}}"#).unwrap();
-    assert_eq!(plain, ReadError { code: -32001, message: "nope".to_owned(), ..ReadError::default() });
+    assert_eq!(plain, ReceivedError { code: -32001, message: "nope".to_owned(), ..ReceivedError::default() });
     assert_eq!(plain.protocol_error(None), Some(ProtocolError::TaskNotFound { id: "".into() }));
     let unknown = read(r#"{"code":-32099,"message":"odd","data":[1,{"@type":7}],"more":{}}"#).unwrap();
     assert_eq!((unknown.code, unknown.protocol_error(None)), (-32099, None));

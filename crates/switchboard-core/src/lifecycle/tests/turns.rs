@@ -151,7 +151,7 @@ fn a_task_that_asks_while_a_message_waits_still_has_work_that_a_dead_run_leaves_
     let mut record = Record::opened();
     record.hears("second");
     record.runs(status_saying(TaskState::InputRequired, "which city?"));
-    assert!(record.head.running, "somebody must take the waiting message up if the run dies here");
+    assert!(record.head.running, "another worker must take the waiting message up if the run dies here");
     assert!(matches!(record.does(Command::Claim { interrupted: true })[..], [Event::Claimed { attempt: 2, .. }]));
     assert!(matches!(record.hears("third")[..], [Event::MessageAdded { .. }]));
     let open: Vec<_> = record.folded.open_turns.iter().map(|open| open.turn).collect();

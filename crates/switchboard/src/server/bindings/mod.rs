@@ -17,7 +17,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
 use http_body::Body;
 use switchboard_core::call::{BoxFuture, Caller, Reply, Request, UpdateStream};
-use switchboard_core::dialect::detect::{Door, Refusal, Verdict};
+use switchboard_core::dialect::detect::{DetectError, Door, Verdict};
 use switchboard_core::dialect::json::Decoded;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Dialect;
@@ -41,7 +41,8 @@ pub(crate) trait Binding: Send + Sync {
         None
     }
 
-    /// Keeps what answers to this request depend on. Called before anything else answers it, with what is known by then.
+    /// Keeps what the answer to this request depends on. Called before anything can answer the request, with what is
+    /// known by then.
     fn learn(&mut self, request: &Incoming<'_, '_>, verdict: Verdict, envelope: &Envelope<'_>);
 
     /// Checks verb and headers, once it is known who calls and before the body is read.
@@ -113,7 +114,7 @@ pub(crate) trait Binding: Send + Sync {
     /// The answer that refuses a request.
     fn error(&self, error: &ProtocolError) -> Response<ReplyBody>;
 
-    /// Whether the head of an answer says what was agreed ([`Calling::mark`]).
+    /// Whether the head of an answer says what was agreed ([`PendingCall::mark`]).
     fn marks(&self, refused: bool) -> bool {
         let _ = refused;
         true
@@ -176,7 +177,7 @@ pub(crate) fn begin<'a, P, B>(
     request: &Incoming<'a, '_>,
     identity: &Identity,
     body: B,
-) -> impl Future<Output = Result<Calling<'a>, Box<Response<ReplyBody>>>> + Send
+) -> impl Future<Output = Result<PendingCall<'a>, Box<Response<ReplyBody>>>> + Send
 where
     P: Binding,
     B: Body<Data = Bytes> + Send + Unpin,
@@ -189,7 +190,7 @@ where
                 binding.learn(request, verdict, envelope);
                 Ok(verdict.dialect)
             }
-            Err(Refusal { dialect, error }) => {
+            Err(DetectError { dialect, error }) => {
                 binding.learn(request, Verdict { dialect, is_open: false }, envelope);
                 Err(Box::new(binding.error(&error)))
             }
@@ -234,7 +235,7 @@ where
         let called = binding.decode(request, &envelope, &body).and_then(|decoded| {
             let mut caller = request.caller(identity, decoded.tenant.as_deref(), dialect)?;
             binding.set_caller(&mut caller);
-            Ok(Calling::begin(binding, request.head.note, request.agent, caller, decoded.request))
+            Ok(PendingCall::begin(binding, request.head.note, request.agent, caller, decoded.request))
         });
         called.map_err(|rejection| rejection.boxed_response(binding))
     }
@@ -245,10 +246,10 @@ pub(crate) async fn finish<P: Binding>(
     binding: &mut P,
     shared: &Shared,
     agent: &Mounted,
-    calling: &mut Calling<'_>,
+    pending: &mut PendingCall<'_>,
 ) -> Response<ReplyBody> {
     let reply = {
-        let replying = pin!(calling.reply());
+        let replying = pin!(pending.reply());
         binding.wait(replying).await
     };
     let answered = match reply {
@@ -260,13 +261,13 @@ pub(crate) async fn finish<P: Binding>(
     let refused = answered.is_err();
     let mut response = answered.unwrap_or_else(|rejection| *rejection.boxed_response(binding));
     if binding.marks(refused) {
-        calling.mark(&mut response);
+        pending.mark(&mut response);
     }
     response
 }
 
 /// A call that has been handed to its agent. What was asked is no longer held here, so waiting costs little memory.
-pub(crate) struct Calling<'a> {
+pub(crate) struct PendingCall<'a> {
     agent: &'a Mounted,
     operation: Operation,
     dialect: Dialect,
@@ -278,7 +279,7 @@ pub(crate) struct Calling<'a> {
     reply: BoxFuture<'a, Result<Reply, ProtocolError>>,
 }
 
-impl<'a> Calling<'a> {
+impl<'a> PendingCall<'a> {
     fn begin(binding: &mut impl Binding, note: &Note, agent: &'a Mounted, caller: Caller, request: Request) -> Self {
         let (operation, extensions) = (Operation::of(&request), caller.extensions.clone());
         note.operation(operation);
@@ -338,8 +339,8 @@ fn unaccepted_modes(agent: &Mounted, dialect: Dialect, request: &Request) -> Opt
     (!card.writes_any(&send.accepted_output_modes)).then(|| card.default_output_modes.join(", ").into())
 }
 
-/// Whether a body says it is JSON. One that says nothing is believed; a form or plain text is not, which also keeps
-/// pages that may not call from posting without asking first.
+/// Whether a body says it is JSON. A body without a content type is accepted as JSON. A form or plain text is refused:
+/// browsers send those across origins without a preflight request, and pages that may not call must not get around it.
 pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), ProtocolError> {
     let Some(value) = headers.get(header::CONTENT_TYPE).filter(|value| *value != "application/json") else {
         return Ok(());

@@ -1,5 +1,6 @@
 //! Server-sent events: one event per update, its number as `id:`, so that a client can resume where its stream broke.
-//! Updates that are there together are written together; a silent stream says now and then that it is still there.
+//! Updates that are available together are written together; a silent stream sends a comment now and then, so that the
+//! connection stays open.
 //!
 //! An event is one line of JSON. Some readers end a line not only at `\n` and `\r` but at every line end of Unicode, so the
 //! ones that JSON leaves as they are (U+0085, U+2028, U+2029) are escaped.
@@ -28,8 +29,8 @@ pub(crate) enum Framing {
     HttpJson,
 }
 
-/// Room for the events of a short answer.
-const WRITE_ROOM: usize = 2048;
+/// The first capacity of the write buffer: enough for the events of a short answer.
+const WRITE_BYTES: usize = 2048;
 
 /// The body of a streaming answer.
 pub struct SseBody {
@@ -104,7 +105,7 @@ impl SseBody {
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(keep_alive)));
         if sleep.as_mut().poll(cx).is_ready() {
             sleep.as_mut().reset(Instant::now() + keep_alive);
-            // Polled again so that the timer is armed even if nobody polls us before it fires.
+            // Polled again so that the timer is armed even if the body is not polled again before it fires.
             let _ = sleep.as_mut().poll(cx);
             return Poll::Ready(Some(Bytes::from_static(b": keep-alive\n\n")));
         }
@@ -113,7 +114,7 @@ impl SseBody {
 
     fn write_frame(&self, frame: &Frame, out: &mut Vec<u8>) {
         if out.is_empty() {
-            out.reserve(WRITE_ROOM);
+            out.reserve(WRITE_BYTES);
         }
         let write_update = |out: &mut Vec<u8>| {
             frame.update.write(self.dialect, out, |update, out| {

@@ -1,8 +1,8 @@
 //! Which protocol bindings a card names, in which order, and at which addresses.
 //!
-//! Every binding is served whatever the card says; this is about what clients are told. The specification (5.2) wants all of
-//! them on the card. The default leaves gRPC off it, because google-adk refuses a card with an interface whose URL is not
-//! an http or https URL, and the address of a gRPC interface is a host and a port: decision 0011.
+//! Every binding is served, named on the card or not; this decides only what clients are told. The specification (5.2)
+//! wants all of them on the card. The default leaves gRPC off it, because google-adk refuses a card with an interface
+//! whose URL is not an http or https URL, and the address of a gRPC interface is a host and a port: decision 0011.
 
 use std::fmt;
 use std::str::FromStr;
@@ -59,7 +59,7 @@ impl FromStr for ProtocolBinding {
 
 /// What the card of an agent names.
 #[derive(Clone, Copy)]
-pub(crate) struct Choice<'a> {
+pub(crate) struct InterfaceChoice<'a> {
     /// What the agent's own settings say.
     pub(crate) agent: Option<&'a [ProtocolBinding]>,
     /// What the server's settings say.
@@ -69,13 +69,13 @@ pub(crate) struct Choice<'a> {
     pub(crate) is_default_agent: bool,
 }
 
-impl Choice<'_> {
+impl InterfaceChoice<'_> {
     /// Every binding to be named, in order. gRPC has no path that could name an agent, so another agent than the default
     /// one has none to declare.
     fn named(&self) -> Vec<ProtocolBinding> {
         use ProtocolBinding::{Grpc, HttpJson, JsonRpc};
-        // Who asks for the card of 1.0 alone wants what the specification says, and the official test kit looks there
-        // for all three.
+        // An operator who sets the card of 1.0 alone wants what the specification says, and the official test kit looks
+        // there for all three.
         let usual: &[ProtocolBinding] =
             if self.form == CardForm::V1_0 { &[JsonRpc, HttpJson, Grpc] } else { &[JsonRpc, HttpJson] };
         let chosen = self.agent.or(self.server).unwrap_or(usual);

@@ -1,7 +1,8 @@
 //! The public card of an agent, encoded once in each of its forms, with what HTTP caches need.
 //!
-//! By default the card holds the members of 1.0 and of 0.3 side by side: real clients of every version find theirs and skip
-//! the rest. Whoever says that they speak 1.0 gets the card of 1.0 alone, since there are readers with a closed schema.
+//! By default the card holds the members of 1.0 and of 0.3 side by side: real clients of every version find theirs and
+//! skip the rest. A client that names version 1.0 gets the card of 1.0 alone, because some clients refuse unknown
+//! members.
 
 pub(crate) mod interfaces;
 
@@ -19,7 +20,7 @@ use crate::server::cards::interfaces::ProtocolBinding;
 use crate::server::downloads::ranges::names;
 use crate::server::edge::respond::ReplyBody;
 
-/// What the public card holds for those who do not say which version they speak.
+/// What the public card holds for clients that do not name a version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CardForm {
     /// The members of every version that is served, side by side.
@@ -115,7 +116,7 @@ impl ServedCards {
         cards.iter().find(|(own, _)| *own == dialect).map_or(&self.all, |(_, card)| card)
     }
 
-    /// The card for somebody who speaks this dialect.
+    /// The card for clients of this dialect.
     pub(crate) fn of(&self, dialect: Dialect) -> &ServedCard {
         if dialect == Dialect::V1_0 { &self.v1_0 } else { &self.all }
     }
@@ -181,7 +182,7 @@ pub(crate) fn encode_reply(dialect: Dialect, card: &AgentCard, interfaces: &[Age
 }
 
 impl Subject<'_> {
-    /// The card in one form, for whoever takes `base` for the root of the agent.
+    /// The card in one form, with addresses below `base`.
     fn encode(&self, form: CardForm, base: &str) -> Bytes {
         let Self { card, interfaces, .. } = self;
         let compat = match form {

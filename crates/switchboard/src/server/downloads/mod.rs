@@ -1,6 +1,6 @@
-//! Downloads: what the link in the place of a large artifact leads to. Not part of A2A, so no version is asked for; who
-//! may have it is asked as everywhere. What people and agents wrote is handed out as a file to keep and never as a page
-//! of ours.
+//! Downloads: what the link in place of a large artifact leads to. They are not part of A2A, so a request needs no
+//! version; the caller is authenticated as everywhere. What people and agents wrote is sent as an attachment, so that a
+//! browser never shows it as a page of this server.
 
 pub(crate) mod ranges;
 
@@ -19,9 +19,9 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{ArtifactId, TaskId, TaskView};
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 
-use self::ranges::{Wanted, wanted};
+use self::ranges::{RangeOutcome, wanted};
 use crate::server::edge::authenticate::Identity;
-use crate::server::edge::paths::ArtifactPlace;
+use crate::server::edge::paths::ArtifactPath;
 use crate::server::edge::percent::encode;
 use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, not_allowed};
 use crate::server::edge::shared::{Head, Shared};
@@ -50,7 +50,7 @@ pub(crate) trait Downloads: Send + Sync {
         bytes_max: usize,
     ) -> BoxFuture<'static, Result<ArtifactPiece, ProtocolError>>;
 
-    /// A task as far as one frame of a stream has room for it, with links to the rest.
+    /// As much of a task as fits into one frame of a stream, with links to the rest.
     fn fitted_to_frame(&self, owner: &Owner, view: TaskView) -> TaskView;
 }
 
@@ -70,14 +70,14 @@ pub(crate) async fn serve(
     downloads: &Arc<dyn Downloads>,
     head: &Head<'_>,
     identity: &Identity,
-    place: ArtifactPlace,
+    place: ArtifactPath,
 ) -> Response<ReplyBody> {
     let method = head.method;
     if *method != Method::GET && *method != Method::HEAD {
         let error = ProtocolError::MethodNotFound { method: format!("{method} {:.200}", head.uri.path()), hint: None };
         return not_allowed(Dialect::V1_0, &error, "GET, HEAD", A2A_JSON);
     }
-    let asked = Asked::of(shared, head, place).and_then(|asked| {
+    let asked = DownloadRequest::of(shared, head, place).and_then(|asked| {
         let owner = identity.owner(asked.tenant.as_deref())?;
         Ok((owner, asked))
     });
@@ -91,8 +91,8 @@ pub(crate) async fn serve(
     }
 }
 
-/// What a request names.
-struct Asked {
+/// What a request asks for.
+struct DownloadRequest {
     tenant: Option<String>,
     wanted: WantedArtifact,
     /// The number of the update whose own bytes are wanted.
@@ -100,12 +100,12 @@ struct Asked {
 }
 
 /// What there is to send.
-enum Found {
+enum DownloadSource {
     Stored(StoredArtifact),
     Written(WrittenUpdate),
 }
 
-impl Found {
+impl DownloadSource {
     fn bytes(&self) -> u64 {
         match self {
             Self::Stored(stored) => stored.bytes(),
@@ -150,9 +150,9 @@ impl Found {
     }
 }
 
-impl Asked {
-    fn of(shared: &Shared, head: &Head<'_>, place: ArtifactPlace) -> Result<Self, ProtocolError> {
-        let ArtifactPlace { tenant, task, artifact } = place;
+impl DownloadRequest {
+    fn of(shared: &Shared, head: &Head<'_>, place: ArtifactPath) -> Result<Self, ProtocolError> {
+        let ArtifactPath { tenant, task, artifact } = place;
         check_id("id", task.as_str(), &shared.decode_limits)?;
         let number = |name: &str, what: &str| {
             let wrong = |_| ProtocolError::invalid(name, what);
@@ -169,10 +169,10 @@ impl Asked {
         })
     }
 
-    async fn find(&self, downloads: &Arc<dyn Downloads>, owner: &Owner) -> Result<Found, ProtocolError> {
+    async fn find(&self, downloads: &Arc<dyn Downloads>, owner: &Owner) -> Result<DownloadSource, ProtocolError> {
         match self.update {
-            None => downloads.artifact(owner, &self.wanted).await.map(Found::Stored),
-            Some(seq) => downloads.update(owner, &self.wanted, seq).await.map(Found::Written),
+            None => downloads.artifact(owner, &self.wanted).await.map(DownloadSource::Stored),
+            Some(seq) => downloads.update(owner, &self.wanted, seq).await.map(DownloadSource::Written),
         }
     }
 }
@@ -182,15 +182,15 @@ fn answer(
     downloads: &Arc<dyn Downloads>,
     head: &Head<'_>,
     head_only: bool,
-    found: &Found,
+    found: &DownloadSource,
 ) -> Response<ReplyBody> {
     let (bytes, etag) = (found.bytes(), found.etag());
     let (status, range) = match wanted(head.headers, &etag, bytes, !head_only) {
-        Wanted::Whole => (StatusCode::OK, Some(0..bytes)),
-        Wanted::Part(range) => (StatusCode::PARTIAL_CONTENT, Some(range)),
-        Wanted::NotModified => (StatusCode::NOT_MODIFIED, None),
-        Wanted::ConditionFailed => (StatusCode::PRECONDITION_FAILED, None),
-        Wanted::Unsatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, None),
+        RangeOutcome::Whole => (StatusCode::OK, Some(0..bytes)),
+        RangeOutcome::Part(range) => (StatusCode::PARTIAL_CONTENT, Some(range)),
+        RangeOutcome::NotModified => (StatusCode::NOT_MODIFIED, None),
+        RangeOutcome::ConditionFailed => (StatusCode::PRECONDITION_FAILED, None),
+        RangeOutcome::Unsatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, None),
     };
     let mut response = Response::new(ReplyBody::Empty);
     *response.status_mut() = status;
@@ -198,7 +198,7 @@ fn answer(
     let headers = response.headers_mut();
     headers.insert(header::ETAG, text(etag));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    // It is somebody's own, and may have grown by the next time.
+    // The file belongs to one caller and may grow, so shared caches must not keep it.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
@@ -248,7 +248,7 @@ pub(crate) fn disposition(filename: Option<&str>) -> HeaderValue {
     HeaderValue::from_str(&value).unwrap_or(UNNAMED)
 }
 
-/// The last part of whatever path it was, without what has a meaning to a shell, a header or a file system.
+/// The last segment of the path, without characters that have a meaning to a shell, a header or a file system.
 fn safe_name(filename: &str) -> Option<String> {
     let last = filename.rsplit(['/', '\\']).next().unwrap_or_default();
     let is_plain = |char: &char| !char.is_control() && !is_invisible(*char);
@@ -302,7 +302,8 @@ impl DownloadBody {
                 Ok(bytes)
             }
             Err(error) => {
-                // The status is long sent: all that can be done is to break off, so that nobody takes this for the end.
+                // The status has been sent already. The connection is broken off, so that the client does not take this
+                // for the end of the file.
                 tracing::warn!(%error, "a download broke off");
                 Err(io::Error::other(error))
             }

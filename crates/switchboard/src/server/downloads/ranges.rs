@@ -7,7 +7,7 @@ use http::{HeaderMap, header};
 
 /// What a request for a file comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum RangeOutcome {
     Whole,
     Part(Range<u64>),
     /// The client has it already.
@@ -20,19 +20,19 @@ pub(crate) enum Wanted {
 
 /// Weighs a request against a file of so many bytes. `etag` is strong and comes with its quotes; `ranges` is false where
 /// a range has no meaning, as in HEAD.
-pub(crate) fn wanted(headers: &HeaderMap, etag: &str, bytes: u64, ranges: bool) -> Wanted {
+pub(crate) fn wanted(headers: &HeaderMap, etag: &str, bytes: u64, ranges: bool) -> RangeOutcome {
     if headers.contains_key(header::IF_MATCH) && !names(headers, header::IF_MATCH, |tag| tag == etag) {
-        return Wanted::ConditionFailed;
+        return RangeOutcome::ConditionFailed;
     }
     if names(headers, header::IF_NONE_MATCH, |tag| tag.strip_prefix("W/").unwrap_or(tag) == etag) {
-        return Wanted::NotModified;
+        return RangeOutcome::NotModified;
     }
     // A range of another file than the client thinks of would be patched into the wrong one. A date is never exact.
     let same = headers.get(header::IF_RANGE).is_none_or(|value| value.as_bytes() == etag.as_bytes());
     let mut lines = headers.get_all(header::RANGE).iter();
     match (lines.next(), lines.next()) {
-        (Some(line), None) if ranges && same => line.to_str().map_or(Wanted::Whole, |line| range(line, bytes)),
-        _ => Wanted::Whole,
+        (Some(line), None) if ranges && same => line.to_str().map_or(RangeOutcome::Whole, |line| range(line, bytes)),
+        _ => RangeOutcome::Whole,
     }
 }
 
@@ -43,9 +43,9 @@ pub(crate) fn names(headers: &HeaderMap, name: header::HeaderName, fits: impl Fn
 }
 
 /// One range. Several at once, and what is not a range of bytes, may be ignored: then the whole file is the answer.
-fn range(line: &str, bytes: u64) -> Wanted {
-    let Some(spec) = line.trim().strip_prefix("bytes=").map(str::trim) else { return Wanted::Whole };
-    let Some((first, last)) = spec.split_once('-') else { return Wanted::Whole };
+fn range(line: &str, bytes: u64) -> RangeOutcome {
+    let Some(spec) = line.trim().strip_prefix("bytes=").map(str::trim) else { return RangeOutcome::Whole };
+    let Some((first, last)) = spec.split_once('-') else { return RangeOutcome::Whole };
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         // More digits than a number holds are a number beyond the end of everything.
@@ -54,17 +54,17 @@ fn range(line: &str, bytes: u64) -> Wanted {
     let (first, last) = (first.trim(), last.trim());
     match (number(first), number(last)) {
         (None, Some(suffix)) if first.is_empty() => match suffix.min(bytes) {
-            0 => Wanted::Unsatisfiable,
-            suffix => Wanted::Part(bytes - suffix..bytes),
+            0 => RangeOutcome::Unsatisfiable,
+            suffix => RangeOutcome::Part(bytes - suffix..bytes),
         },
         (Some(first), last_given) if last.is_empty() || last_given.is_some() => {
             let end = last_given.map_or(bytes, |last| last.saturating_add(1).min(bytes));
             match () {
-                () if last_given.is_some_and(|last| last < first) => Wanted::Whole,
-                () if first >= bytes => Wanted::Unsatisfiable,
-                () => Wanted::Part(first..end),
+                () if last_given.is_some_and(|last| last < first) => RangeOutcome::Whole,
+                () if first >= bytes => RangeOutcome::Unsatisfiable,
+                () => RangeOutcome::Part(first..end),
             }
         }
-        _ => Wanted::Whole,
+        _ => RangeOutcome::Whole,
     }
 }

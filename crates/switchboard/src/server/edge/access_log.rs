@@ -32,7 +32,8 @@ pub struct AccessLog {
 }
 
 impl AccessLog {
-    /// `write` is called with each line, its line break included, by whichever thread ends the request: it must not wait.
+    /// `write` is called with each line, its line break included, by the thread that ends the request: it must not
+    /// block.
     pub fn new(write: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self { write: Arc::new(write) }
     }
@@ -56,7 +57,7 @@ impl fmt::Debug for AccessLog {
 /// What a line says about the request.
 pub(crate) struct AccessLine {
     pub(crate) method: Method,
-    /// Without its query, which may hold what is nobody's business.
+    /// Without its query, which may hold secrets.
     pub(crate) path: String,
     request_id: HeaderValue,
     peer: Option<SocketAddr>,

@@ -1,7 +1,7 @@
-//! The first stage: may a request come in. Loopback is not a wall: a page in a browser on this machine can reach a local port,
-//! and a name in somebody else's DNS can point at it. On loopback, a Host or Origin that is neither loopback nor our own is
-//! turned away. Which web pages may call from a browser is off unless said otherwise; only the public card may be read from
-//! anywhere.
+//! The first stage: decides whether a request is admitted. Listening on loopback alone does not protect a server: a
+//! page in a browser on this machine can reach a local port, and a foreign DNS name can point at it. On loopback, a
+//! Host or Origin that is neither loopback nor our own is turned away. Web pages may not call from a browser unless a
+//! setting allows their origin; only the public card may be read from any page.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,29 +15,29 @@ use crate::server::edge::header_names::X_REQUEST_ID;
 use crate::server::edge::respond::ReplyBody;
 use crate::server::edge::shared::Shared;
 
-/// Whether a request may come in, and what its answer will carry either way. `public` is what any page may read.
+/// Whether a request is admitted, and the headers of its answer in either case. `public` marks what any page may read.
 pub(crate) fn admit(
     shared: &Shared,
     parts: &Parts,
     authority: Option<&str>,
     public: bool,
-) -> (Result<(), &'static str>, Stamp) {
+) -> (Result<(), &'static str>, CommonHeaders) {
     let origin = parts.headers.get(header::ORIGIN);
     let admitted = shared.gate.admits(authority, origin, &shared.cors, public);
     let request_id = shared.request_ids.name(&parts.headers);
-    (admitted, Stamp { public, origin: origin.cloned(), request_id })
+    (admitted, CommonHeaders { public, origin: origin.cloned(), request_id })
 }
 
-/// What every answer carries beside what was asked for.
-pub(crate) struct Stamp {
+/// The headers that every answer carries: CORS and the request id.
+pub(crate) struct CommonHeaders {
     public: bool,
     origin: Option<HeaderValue>,
     pub(crate) request_id: HeaderValue,
 }
 
-impl Stamp {
+impl CommonHeaders {
     /// What is logged meanwhile carries the request's id. At debug level only: a span at every request costs more than
-    /// the rest of the logging, and whoever is told of a failure is given an incident's id besides.
+    /// the rest of the logging, and a client that is told of a failure gets an incident id anyway.
     pub(crate) fn span(&self) -> Span {
         tracing::debug_span!("request", id = self.request_id.to_str().unwrap_or("?"))
     }
@@ -61,21 +61,21 @@ pub(crate) fn preflight() -> Response<ReplyBody> {
 
 /// Which names this server answers to.
 #[derive(Clone, Debug)]
-pub(crate) struct Gate {
+pub(crate) struct HostCheck {
     /// False beyond loopback, where any name may be ours.
     checks: bool,
     /// The host of the public URL.
     own_host: Option<String>,
-    /// The host that the certificate is for. Nobody else can have a page there.
+    /// The host that the certificate is for. No other server can have a page there.
     certified_host: Option<String>,
 }
 
-impl Gate {
+impl HostCheck {
     pub(crate) fn new(checks: bool, public_url: Option<&Uri>, certified_host: Option<String>) -> Self {
         Self { checks, own_host: public_url.and_then(Uri::host).map(str::to_ascii_lowercase), certified_host }
     }
 
-    /// Whether nobody elsewhere is meant to reach this server: it is on loopback, and no public URL says otherwise.
+    /// Whether only this machine is meant to reach this server: it listens on loopback, and has no public URL.
     pub(crate) fn is_for_this_machine(&self) -> bool {
         self.checks && self.own_host.as_deref().is_none_or(is_loopback_host)
     }
@@ -106,7 +106,7 @@ impl Gate {
     }
 
     fn is_ours(&self, host: &str) -> bool {
-        // What nearly everybody says who is on this machine needs no reading.
+        // The two most common hosts are compared without parsing them.
         if host == "127.0.0.1" || host == "localhost" {
             return true;
         }
@@ -164,7 +164,7 @@ impl Cors {
     }
 
     /// Adds what a browser needs to see, if the request came from a page that may call. What is public is marked for
-    /// everybody: a cache may keep the answer to a program and hand it to a page.
+    /// every origin, because a cache may keep the answer to a program and give it to a page.
     pub(crate) fn mark(&self, origin: Option<&HeaderValue>, public: bool, headers: &mut HeaderMap) {
         if public {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
@@ -205,11 +205,11 @@ impl RequestIds {
         let own = headers.get(X_REQUEST_ID);
         let fit = |id: &&HeaderValue| id.len() <= 128 && id.as_bytes().iter().all(u8::is_ascii_graphic);
         let mut named = match own.filter(fit) {
-            // A copy of its own: a share of what was read would keep the connection from reading into the same room.
+            // A copy: a reference into the read buffer would keep the connection from reusing the buffer.
             Some(id) => HeaderValue::from_bytes(id.as_bytes()).unwrap_or(UNNAMED),
             None => {
                 let number = self.next.fetch_add(1, Ordering::Relaxed);
-                // Just as much room as it takes: what is over would cost a second piece of memory.
+                // Exactly the capacity it takes: spare capacity would cost a second allocation.
                 let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
                 let mut name = Vec::with_capacity(self.prefix.len() + 1 + digits);
                 name.extend_from_slice(self.prefix.as_bytes());
@@ -218,7 +218,7 @@ impl RequestIds {
                 HeaderValue::from_maybe_shared(Bytes::from(name)).unwrap_or(UNNAMED)
             }
         };
-        // Not a secret: this says that it never comes again, so that HTTP/2 does not file it in its table.
+        // Not a secret. The mark keeps HTTP/2 from putting a value that never comes again into its header table.
         named.set_sensitive(true);
         named
     }

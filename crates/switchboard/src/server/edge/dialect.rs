@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use http::HeaderMap;
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::detect::{self, Clues, Door, Mount, Refusal, Verdict};
+use switchboard_core::dialect::detect::{self, Clues, DetectError, Door, Mount, Verdict};
 
 use crate::server::edge::header_names::A2A_VERSION;
 use crate::server::edge::shared::{Head, Incoming};
@@ -14,7 +14,7 @@ use crate::server::edge::shared::{Head, Incoming};
 const NO_METHOD: Door<'static> = Door::JsonRpc { method: "", params: None };
 
 /// Which dialect a request is in.
-pub(crate) fn decide(request: &Incoming<'_, '_>, door: Door<'_>) -> Result<Verdict, Refusal> {
+pub(crate) fn decide(request: &Incoming<'_, '_>, door: Door<'_>) -> Result<Verdict, DetectError> {
     with_clues(&request.head, door, request.mount, default_of(request), detect::dialect)
 }
 
@@ -27,13 +27,15 @@ fn default_of(request: &Incoming<'_, '_>) -> Option<Dialect> {
     request.agent.compat.settings.default.or(request.shared.default_version)
 }
 
-/// The compat dialect in whose ways a request is treated from the first check on, if the path is one's own or is claimed.
+/// The compat dialect whose rules apply to a request from the first check on, if the path belongs to one or is claimed
+/// by one.
 pub(crate) fn claimed(head: &Head<'_>, mount: Mount) -> Option<Dialect> {
-    // Most paths are nobody's, and then there is nothing to look for.
+    // Most paths are claimed by no compat dialect, and then there is nothing to look for.
     if mount == Mount::FREE { None } else { with_clues(head, NO_METHOD, mount, None, detect::claimed) }
 }
 
-/// The dialect of somebody who reads a card: by what they say alone. A default is about calls, and cards are for everybody.
+/// The dialect of a client that reads a card, from the version it names. The default version does not apply: it is
+/// about calls, and cards are for all clients.
 pub(crate) fn card_dialect(head: &Head<'_>) -> Dialect {
     with_clues(head, NO_METHOD, Mount::FREE, None, detect::spelling)
 }

@@ -1,4 +1,4 @@
-//! How many lines a second may be logged about what strangers cause. A flood of refusals must not fill the disk or slow the
+//! How many lines a second may be logged about refused requests. A flood of refusals must not fill the disk or slow the
 //! server down; those that were left out are summed up in one line.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) struct LineBudget {
 
 /// What to do about one more line.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum LineDecision {
     Write,
     /// It is the first in its second that is left out, so the sum is due when the second is over.
     LeaveOutAndSumUp,
@@ -34,12 +34,12 @@ impl LineBudget {
         Self { since: Instant::now(), second_and_lines: AtomicU64::new(0), left_out: AtomicU64::new(0) }
     }
 
-    /// Whether there is room for one more line.
+    /// Whether one more line may be logged in this second.
     pub(crate) fn admits(self: &Arc<Self>, shared: &Shared) -> bool {
         match self.judge(self.since.elapsed().as_secs()) {
-            Verdict::Write => true,
-            Verdict::LeaveOut => false,
-            Verdict::LeaveOutAndSumUp => {
+            LineDecision::Write => true,
+            LineDecision::LeaveOut => false,
+            LineDecision::LeaveOutAndSumUp => {
                 let budget = self.clone();
                 shared.supervisor.spawn(Kind::Sweep, async move {
                     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -50,7 +50,7 @@ impl LineBudget {
         }
     }
 
-    fn judge(&self, second: u64) -> Verdict {
+    fn judge(&self, second: u64) -> LineDecision {
         let next = |packed: u64| match packed >> 32 == second {
             true => packed.saturating_add(1),
             false => second << 32 | 1,
@@ -58,10 +58,10 @@ impl LineBudget {
         let packed = self.second_and_lines.fetch_update(Relaxed, Relaxed, |packed| Some(next(packed)));
         let lines = next(packed.unwrap_or_default()) as u32;
         if lines <= LINES_PER_S_MAX {
-            return Verdict::Write;
+            return LineDecision::Write;
         }
         self.left_out.fetch_add(1, Relaxed);
-        if lines == LINES_PER_S_MAX + 1 { Verdict::LeaveOutAndSumUp } else { Verdict::LeaveOut }
+        if lines == LINES_PER_S_MAX + 1 { LineDecision::LeaveOutAndSumUp } else { LineDecision::LeaveOut }
     }
 
     fn sum_up(&self) {
@@ -74,17 +74,17 @@ impl LineBudget {
 
 #[cfg(test)]
 mod tests {
-    use super::{LINES_PER_S_MAX, LineBudget, Relaxed, Verdict};
+    use super::{LINES_PER_S_MAX, LineBudget, LineDecision, Relaxed};
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_is_logged_up_to_a_bound_each_second() {
         let budget = LineBudget::new();
         for second in [0, 1, 7] {
             for _ in 0..LINES_PER_S_MAX {
-                assert_eq!(budget.judge(second), Verdict::Write);
+                assert_eq!(budget.judge(second), LineDecision::Write);
             }
-            assert_eq!(budget.judge(second), Verdict::LeaveOutAndSumUp);
-            assert_eq!(budget.judge(second), Verdict::LeaveOut);
+            assert_eq!(budget.judge(second), LineDecision::LeaveOutAndSumUp);
+            assert_eq!(budget.judge(second), LineDecision::LeaveOut);
         }
         assert_eq!(budget.left_out.load(Relaxed), 6);
         budget.sum_up();

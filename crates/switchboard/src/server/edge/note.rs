@@ -1,5 +1,5 @@
-//! What is noted about a request while it is answered: which operation of which agent, who asks, since when. When the
-//! answer is ready, all that is counted and logged about the request comes from here, so no way to refuse one is left out.
+//! What is recorded about a request while it is answered: the operation, the agent, the caller and the start time. When
+//! the answer is ready, metrics and logs are made from this record, so that refusals at every stage are counted.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
@@ -142,14 +142,15 @@ impl Refused {
     }
 }
 
-/// A request on its way. Dropped before its answer is ready, it tells of a client that went away.
-pub(crate) struct Underway {
+/// A request that is being answered. If it is dropped before its answer is ready, the client went away, and that is
+/// logged.
+pub(crate) struct InFlight {
     pub(crate) shared: Arc<Shared>,
     pub(crate) note: Note,
     is_answered: bool,
 }
 
-impl Underway {
+impl InFlight {
     pub(crate) fn new(shared: Arc<Shared>, note: Note) -> Self {
         Self { shared, note, is_answered: false }
     }
@@ -179,7 +180,7 @@ impl Underway {
         place.and_then(|place| self.shared.own_site.agents.get(place)).map_or("", |agent| agent.name.as_str())
     }
 
-    /// One line per refusal, as far as there is room for more lines in this second.
+    /// Logs one line per refusal, until the limit of lines per second is reached.
     fn log_refusal(&self, operation: Operation, refused: Refused, response: &Response<ReplyBody>) {
         if !tracing::enabled!(Level::INFO) || !self.shared.refusal_lines.admits(&self.shared) {
             return;
@@ -229,7 +230,7 @@ impl Underway {
 /// A principal comes from the operator's own list, but may be long.
 const PRINCIPAL_BYTES_MAX: usize = 200;
 
-impl Drop for Underway {
+impl Drop for InFlight {
     fn drop(&mut self) {
         if self.is_answered {
             return;

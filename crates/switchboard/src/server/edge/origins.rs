@@ -16,17 +16,17 @@ const LOOPBACK_NAMES: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 pub(crate) struct Origins {
     /// Scheme, host and port, and the path of a public URL; without a slash at its end.
     own: String,
-    others: Vec<Other>,
+    others: Vec<OtherName>,
 }
 
-struct Other {
+struct OtherName {
     base: String,
     /// Host and port as requests name them: without the port, if it is the one that a URL need not name.
     authorities: Vec<String>,
 }
 
 impl Origins {
-    /// One address whatever the request names: that of the public URL.
+    /// One address for every request: that of the public URL.
     pub(crate) fn fixed(base: String) -> Self {
         Self { own: base, others: Vec::new() }
     }
@@ -39,7 +39,7 @@ impl Origins {
         let other = |host: &str| {
             let mut authorities = vec![format!("{host}:{port}")];
             authorities.extend(is_default.then(|| host.to_owned()));
-            Other { base: format!("{scheme}://{host}:{port}"), authorities }
+            OtherName { base: format!("{scheme}://{host}:{port}"), authorities }
         };
         let others =
             LOOPBACK_NAMES.into_iter().filter(|name| !name.eq_ignore_ascii_case(own_host)).map(other).collect();

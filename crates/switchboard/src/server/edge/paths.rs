@@ -1,4 +1,4 @@
-//! Which place a path names. Pure: nothing is looked up here. `route` finds the agent and the binding for it.
+//! What a path names. Pure: nothing is looked up here. `route` finds the agent and the binding for it.
 
 use std::borrow::Cow;
 
@@ -47,28 +47,28 @@ pub(crate) enum NamedPath<'a> {
     Ready,
     Metrics,
     /// For operators.
-    Outbox(OutboxPlace),
-    /// A place of one agent; none is the default agent.
+    Outbox(OutboxPath),
+    /// A path of one agent; none is the default agent.
     Agent {
         agent: Option<Cow<'a, str>>,
-        place: Place,
+        place: AgentPath,
     },
     Unknown,
 }
 
 impl NamedPath<'_> {
-    /// Whether every page may read what is there, whatever its origin: cards.
+    /// Whether pages of every origin may read it. Only cards are public.
     pub(crate) fn is_public(&self) -> bool {
         match self {
-            Self::Agent { place: Place::Card, .. } => true,
-            Self::Agent { place: Place::Compat { place, .. }, .. } => place.is_public(),
+            Self::Agent { place: AgentPath::Card, .. } => true,
+            Self::Agent { place: AgentPath::Compat { place, .. }, .. } => place.is_public(),
             _ => false,
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AgentPath {
     /// The agent's own root, also its JSON-RPC endpoint.
     Root,
     JsonRpc,
@@ -81,25 +81,25 @@ pub(crate) enum Place {
     RestV1(RestPlace),
     /// A method of this service of gRPC; its name is the last segment of the path.
     Grpc(Package),
-    /// A place of a compat dialect.
+    /// A path of a compat dialect.
     Compat {
         dialect: Dialect,
-        /// Whether it is on the mount that is the dialect's alone, where a version counts for nothing.
+        /// Whether the path is on the mount of the dialect, where a version in the request is ignored.
         is_own: bool,
         place: CompatPlace,
     },
-    Artifact(ArtifactPlace),
+    Artifact(ArtifactPath),
 }
 
 /// `/tasks/{task}/artifacts/{artifact}`, where the bytes of one artifact are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ArtifactPlace {
+pub(crate) struct ArtifactPath {
     pub(crate) tenant: Option<String>,
     pub(crate) task: TaskId,
     pub(crate) artifact: ArtifactId,
 }
 
-/// The places of the HTTP+JSON binding.
+/// The paths of the HTTP+JSON binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RestPlace {
     SendMessage,
@@ -126,24 +126,24 @@ pub(crate) enum TaskVerb {
     Subscribe,
 }
 
-/// The places under `/api/outbox`.
+/// The paths under `/api/outbox`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum OutboxPlace {
+pub(crate) enum OutboxPath {
     List,
     Endpoints,
     /// Many at once.
-    Change(Change),
+    Change(OutboxChange),
     One(String),
-    ChangeOne(String, Change),
+    ChangeOne(String, OutboxChange),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum OutboxChange {
     Redrive,
     Purge,
 }
 
-impl Change {
+impl OutboxChange {
     fn from_verb(verb: &str) -> Option<Self> {
         match verb {
             "redrive" => Some(Self::Redrive),
@@ -153,7 +153,7 @@ impl Change {
     }
 }
 
-/// Finds the place of a path below `base`, the path of the public URL. A proxy may or may not strip that, so both forms
+/// Finds what a path below `base`, the path of the public URL, names. A proxy may or may not strip that, so both forms
 /// are understood.
 pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
     let path = match path.strip_prefix(base) {
@@ -161,7 +161,7 @@ pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
         _ => path,
     };
     if path == "/" {
-        return NamedPath::Agent { agent: None, place: Place::Root };
+        return NamedPath::Agent { agent: None, place: AgentPath::Root };
     }
     // Percent-encoded slashes stay inside their segment because segments are split first and decoded second.
     let mut segments: Vec<&str> = path.split('/').skip(1).collect();
@@ -176,7 +176,7 @@ pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
             let listed = compat::ALL.into_iter().find_map(|compat| Some((compat.dialect(), compat.api_place(rest)?)));
             match listed {
                 Some((dialect, (name, place))) => {
-                    NamedPath::Agent { agent: Some(name), place: Place::Compat { dialect, is_own: false, place } }
+                    NamedPath::Agent { agent: Some(name), place: AgentPath::Compat { dialect, is_own: false, place } }
                 }
                 None => outbox_place(rest).map_or(NamedPath::Unknown, NamedPath::Outbox),
             }
@@ -189,8 +189,8 @@ pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
     }
 }
 
-/// Finds the place of a gRPC call: `/{service}/{method}`; before it may stand the path of the public URL, and `/agents/{name}`,
-/// for clients that can call below a path.
+/// Finds what the path of a gRPC call names: `/{service}/{method}`; before it may stand the path of the public URL, and
+/// `/agents/{name}`, for clients that can call below a path.
 pub(crate) fn name_grpc_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
     grpc_place(path, base).unwrap_or(NamedPath::Unknown)
 }
@@ -208,32 +208,32 @@ fn grpc_place<'a>(path: &'a str, base: &str) -> Option<NamedPath<'a>> {
         "a2a.v1.A2AService" => Package::V0_3,
         _ => return None,
     };
-    Some(NamedPath::Agent { agent, place: Place::Grpc(package) })
+    Some(NamedPath::Agent { agent, place: AgentPath::Grpc(package) })
 }
 
-fn place(segments: &[&str]) -> Option<Place> {
+fn place(segments: &[&str]) -> Option<AgentPath> {
     match segments {
-        [] => Some(Place::Root),
-        ["rpc" | "a2a"] => Some(Place::JsonRpc),
+        [] => Some(AgentPath::Root),
+        ["rpc" | "a2a"] => Some(AgentPath::JsonRpc),
         // The second is where 0.2 has it.
-        [".well-known", "agent-card.json" | "agent.json"] => Some(Place::Card),
-        ["v1", "card"] => Some(Place::RestV1(RestPlace::ExtendedCard)),
+        [".well-known", "agent-card.json" | "agent.json"] => Some(AgentPath::Card),
+        ["v1", "card"] => Some(AgentPath::RestV1(RestPlace::ExtendedCard)),
         // 0.2 has this one plain path beside its JSON-RPC, `../agent/authenticatedExtendedCard` from its endpoint.
-        ["agent", "authenticatedExtendedCard"] => Some(Place::RestV1(RestPlace::ExtendedCard)),
+        ["agent", "authenticatedExtendedCard"] => Some(AgentPath::RestV1(RestPlace::ExtendedCard)),
         ["v1", "extendedAgentCard"] => None,
-        ["v1", rest @ ..] => rest_place(rest).map(Place::RestV1),
+        ["v1", rest @ ..] => rest_place(rest).map(AgentPath::RestV1),
         ["dialects", name, rest @ ..] => {
             let dialect = Dialect::compat(name)?;
             let place = compat::own_place(compat::of(dialect)?, rest)?;
-            Some(Place::Compat { dialect, is_own: true, place })
+            Some(AgentPath::Compat { dialect, is_own: true, place })
         }
         _ => {
             let compat = compat::ALL.into_iter().find_map(|own| Some((own.dialect(), own.shared_place(segments)?)));
             if let Some((dialect, place)) = compat {
-                return Some(Place::Compat { dialect, is_own: false, place });
+                return Some(AgentPath::Compat { dialect, is_own: false, place });
             }
             if let Some(place) = rest_place(segments) {
-                return Some(Place::Rest { tenant: None, place });
+                return Some(AgentPath::Rest { tenant: None, place });
             }
             if let ["tasks", task, "artifacts", artifact] = segments {
                 return artifact_place(None, task, artifact);
@@ -243,27 +243,27 @@ fn place(segments: &[&str]) -> Option<Place> {
             let tenant = tenant.into_owned();
             match rest {
                 ["tasks", task, "artifacts", artifact] => artifact_place(Some(tenant), task, artifact),
-                _ => Some(Place::Rest { tenant: Some(tenant), place: rest_place(rest)? }),
+                _ => Some(AgentPath::Rest { tenant: Some(tenant), place: rest_place(rest)? }),
             }
         }
     }
 }
 
-fn artifact_place(tenant: Option<String>, task: &str, artifact: &str) -> Option<Place> {
+fn artifact_place(tenant: Option<String>, task: &str, artifact: &str) -> Option<AgentPath> {
     let (task, artifact) = (decode(task)?.as_ref().into(), decode(artifact)?.as_ref().into());
-    Some(Place::Artifact(ArtifactPlace { tenant, task, artifact }))
+    Some(AgentPath::Artifact(ArtifactPath { tenant, task, artifact }))
 }
 
-/// The place that the segments behind `/api` name.
-fn outbox_place(segments: &[&str]) -> Option<OutboxPlace> {
+/// What the segments behind `/api` name.
+fn outbox_place(segments: &[&str]) -> Option<OutboxPath> {
     match segments {
-        ["outbox"] => Some(OutboxPlace::List),
-        ["outbox", "endpoints"] => Some(OutboxPlace::Endpoints),
+        ["outbox"] => Some(OutboxPath::List),
+        ["outbox", "endpoints"] => Some(OutboxPath::Endpoints),
         ["outbox", one] => match one.split_once(':') {
-            Some((id, verb)) => Some(OutboxPlace::ChangeOne(id.to_owned(), Change::from_verb(verb)?)),
-            None => Some(OutboxPlace::One((*one).to_owned())),
+            Some((id, verb)) => Some(OutboxPath::ChangeOne(id.to_owned(), OutboxChange::from_verb(verb)?)),
+            None => Some(OutboxPath::One((*one).to_owned())),
         },
-        [all] => Some(OutboxPlace::Change(Change::from_verb(all.strip_prefix("outbox:")?)?)),
+        [all] => Some(OutboxPath::Change(OutboxChange::from_verb(all.strip_prefix("outbox:")?)?)),
         _ => None,
     }
 }

@@ -1,5 +1,6 @@
-//! An agent that is asked under another name of this machine. The engine writes links to artifacts with the server's own
-//! address; here they get the name that the request came under, so that a client follows them to where it already is.
+//! An endpoint for requests under another name of this machine. The engine writes links to artifacts with the server's
+//! own address; this wrapper replaces it by the name that the request used, so that the client follows links to the
+//! same host.
 
 use std::pin::Pin;
 use std::sync::Arc;

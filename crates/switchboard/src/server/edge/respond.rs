@@ -62,7 +62,7 @@ pub(crate) fn rpc_result(id: &str, write_result: impl FnOnce(&mut Vec<u8>)) -> R
 }
 
 /// A refusal as a JSON-RPC response. The HTTP status is 200, as clients of this binding expect, unless the request was
-/// turned away before it was one. `only_events` is for those who read nothing else.
+/// turned away before it was one. `only_events` is for clients that read nothing but events.
 pub(crate) fn rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, only_events: bool) -> Response<ReplyBody> {
     let mut body = Vec::with_capacity(512);
     let status = match error {

@@ -1,5 +1,5 @@
-//! The second stage: where a request goes. The path names a place; here the agent is found that has it, and the binding that
-//! serves it. What needs no caller, such as cards, probes and refusals, is answered at once.
+//! The second stage: where a request goes. `paths` has found what the path names; this stage finds the agent and the
+//! binding for it. What needs no caller, such as cards, probes and refusals, is answered at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ use crate::server::edge::admit::preflight;
 use crate::server::edge::authenticate::{Authentication, unauthenticated};
 use crate::server::edge::dialect::{card_dialect, claimed};
 use crate::server::edge::note::BindingKind;
-use crate::server::edge::paths::{ArtifactPlace, NamedPath, OutboxPlace, Place, name_grpc_path, name_path};
+use crate::server::edge::paths::{AgentPath, ArtifactPath, NamedPath, OutboxPath, name_grpc_path, name_path};
 use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, takes};
 use crate::server::edge::shared::{Head, Mounted, Shared, Site};
 use crate::server::operator::health;
@@ -38,8 +38,8 @@ pub(crate) enum Target {
     #[cfg(feature = "grpc")]
     Grpc(Arc<Mounted>, Grpc),
     Compat(Arc<Mounted>, Mount, CompatBinding),
-    Download(Arc<dyn Downloads>, ArtifactPlace),
-    Outbox(OutboxPlace),
+    Download(Arc<dyn Downloads>, ArtifactPath),
+    Outbox(OutboxPath),
     Metrics,
 }
 
@@ -115,7 +115,7 @@ fn grpc_target(
         return Target::Answered(response);
     }
     let (agent, package) = match named {
-        NamedPath::Agent { agent, place: Place::Grpc(package) } => (site.agent(agent.as_deref()), package),
+        NamedPath::Agent { agent, place: AgentPath::Grpc(package) } => (site.agent(agent.as_deref()), package),
         _ => (None, Package::V1_0),
     };
     let unknown = || ProtocolError::MethodNotFound { method: format!("{:.200}", head.uri.path()), hint: None };
@@ -128,11 +128,11 @@ fn grpc_target(
     }
 }
 
-/// A place of an agent, or of the default one if none is named.
-fn agent_target(shared: &Shared, site: &Site, head: &Head<'_>, name: Option<&str>, place: Place) -> Target {
+/// A path of an agent, or of the default one if none is named.
+fn agent_target(shared: &Shared, site: &Site, head: &Head<'_>, name: Option<&str>, place: AgentPath) -> Target {
     let place = match place {
-        Place::Compat { dialect, is_own, place } => match (place, compat::of(dialect)) {
-            (place @ (CompatPlace::Endpoint | CompatPlace::Card), _) => Place::Compat { dialect, is_own, place },
+        AgentPath::Compat { dialect, is_own, place } => match (place, compat::of(dialect)) {
+            (place @ (CompatPlace::Endpoint | CompatPlace::Card), _) => AgentPath::Compat { dialect, is_own, place },
             // It need not be an agent of this name that is meant.
             (place, Some(compat)) => return compat_target(compat, site, head, name, place),
             (_, None) => return not_found(shared, head),
@@ -144,43 +144,45 @@ fn agent_target(shared: &Shared, site: &Site, head: &Head<'_>, name: Option<&str
     let is_head = *head.method == Method::HEAD;
     let reads = *head.method == Method::GET || is_head;
     match place {
-        Place::Root if reads => Target::Answered(health::welcome(site)),
-        Place::Root | Place::JsonRpc => rpc_target(shared, agent, head, Mount::Shared { claim: agent.compat.claim() }),
-        Place::Compat { dialect, place: CompatPlace::Card, .. } => {
+        AgentPath::Root if reads => Target::Answered(health::welcome(site)),
+        AgentPath::Root | AgentPath::JsonRpc => {
+            rpc_target(shared, agent, head, Mount::Shared { claim: agent.compat.claim() })
+        }
+        AgentPath::Compat { dialect, place: CompatPlace::Card, .. } => {
             head.note.operation(Operation::GetAgentCard);
             Target::Answered(match reads {
                 true => agent.cards.on_mount(dialect).answer(head.headers, is_head),
                 false => takes("GET"),
             })
         }
-        Place::Compat { dialect, is_own, .. } => {
+        AgentPath::Compat { dialect, is_own, .. } => {
             let mount = if is_own { Mount::Own(dialect) } else { Mount::Shared { claim: Some(dialect) } };
             rpc_target(shared, agent, head, mount)
         }
-        Place::Card => {
+        AgentPath::Card => {
             head.note.operation(Operation::GetAgentCard);
             Target::Answered(match reads {
                 true => agent.cards.of(card_dialect(head)).answer(head.headers, is_head),
                 false => takes("GET"),
             })
         }
-        Place::Artifact(place) => match &agent.downloads {
+        AgentPath::Artifact(place) => match &agent.downloads {
             Some(downloads) => {
                 head.note.operation(Operation::DownloadArtifact);
                 Target::Download(downloads.clone(), place)
             }
             None => not_found(shared, head),
         },
-        Place::Rest { tenant, place } => {
+        AgentPath::Rest { tenant, place } => {
             head.note.binding(BindingKind::HttpJson);
             Target::HttpJson(agent.clone(), HttpJson::new(Door::Http, tenant, place))
         }
-        Place::RestV1(place) => {
+        AgentPath::RestV1(place) => {
             head.note.binding(BindingKind::HttpJson);
             Target::HttpJson(agent.clone(), HttpJson::new(Door::HttpV1, None, place))
         }
         // Only a call of gRPC has such a path.
-        Place::Grpc(_) => not_found(shared, head),
+        AgentPath::Grpc(_) => not_found(shared, head),
     }
 }
 
@@ -204,7 +206,7 @@ fn rpc_target(shared: &Shared, agent: &Arc<Mounted>, head: &Head<'_>, mount: Mou
     Target::Compat(agent.clone(), Mount::Own(compat.dialect()), CompatBinding::call(compat))
 }
 
-/// A place of a compat dialect that has no envelope.
+/// A path of a compat dialect that has no envelope.
 fn compat_target(
     compat: &'static dyn CompatDialect,
     site: &Site,
@@ -237,15 +239,16 @@ fn compat_target(
         (None, Some(_)) => Addressee::Unknown,
         (None, None) => Addressee::Unnamed,
     };
-    // One that is for nobody is read and then refused; until then any agent will do.
+    // A request to no known agent is refused after its body was read; until then it is treated as one to the first
+    // agent.
     let Some(agent) = agent.or(site.agents.first()) else { return Target::Answered(compat.no_agent()) };
     let binding = CompatBinding::at(compat, place, addressee);
     Target::Compat(agent.clone(), Mount::Own(compat.dialect()), binding)
 }
 
-/// Whether this is somebody who looks if there is an endpoint of a compat dialect here.
+/// Whether the client only asks if there is an endpoint of a compat dialect here.
 fn is_probe(named: &NamedPath<'_>, headers: &HeaderMap) -> bool {
-    matches!(named, NamedPath::Agent { place: Place::Compat { dialect, .. }, .. } if compat::is_probe(*dialect, headers))
+    matches!(named, NamedPath::Agent { place: AgentPath::Compat { dialect, .. }, .. } if compat::is_probe(*dialect, headers))
 }
 
 fn not_found(shared: &Shared, head: &Head<'_>) -> Target {
@@ -284,8 +287,8 @@ impl MountPath {
     /// have a path of the same name (`/a2a`).
     pub(crate) fn base_of(&self, parts: &Parts) -> &str {
         let path = parts.uri.path();
-        let taken_off = parts.extensions.get::<OriginalUri>().and_then(|whole| taken_off(whole.path(), path));
-        let Some(prefix) = taken_off else { return &self.public };
+        let removed_prefix = parts.extensions.get::<OriginalUri>().and_then(|whole| removed_prefix(whole.path(), path));
+        let Some(prefix) = removed_prefix else { return &self.public };
         if prefix != self.public && !self.told.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 mounted_at = prefix,
@@ -299,7 +302,7 @@ impl MountPath {
 }
 
 /// The part of the whole path that is missing from the path that is left, if any.
-fn taken_off<'a>(whole: &'a str, left: &str) -> Option<&'a str> {
+fn removed_prefix<'a>(whole: &'a str, left: &str) -> Option<&'a str> {
     let prefix = match whole.strip_suffix(left) {
         Some(prefix) => prefix,
         // A request for the mount itself: `/a2a` is left with `/`.

@@ -20,9 +20,9 @@ use tracing::{Instrument, Span};
 
 use crate::server::bindings::{self, Binding};
 use crate::server::downloads;
-use crate::server::edge::admit::{Stamp, admit};
+use crate::server::edge::admit::{CommonHeaders, admit};
 use crate::server::edge::authenticate::{self, Authenticated, Identified, check_operator};
-use crate::server::edge::note::{Note, Underway};
+use crate::server::edge::note::{InFlight, Note};
 use crate::server::edge::origins::named_authority;
 use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, http_error};
 use crate::server::edge::route::{Target, named, route};
@@ -76,17 +76,17 @@ where
         // The path is read first, because every page may read a card. Nothing is looked up before the request is admitted.
         let named = named(&shared, &parts);
         let authority = named_authority(&parts.uri, &parts.headers);
-        let (admitted, stamp) = admit(&shared, &parts, authority, named.is_public());
-        note.keep_line(&shared, &parts, &stamp.request_id);
+        let (admitted, common) = admit(&shared, &parts, authority, named.is_public());
+        note.keep_line(&shared, &parts, &common.request_id);
         let target = route(&shared, &head(&parts, &note), &parts, authority, named, admitted);
-        let exchange = Exchange { underway: Underway::new(shared, note), stamp, parts, body };
+        let exchange = Exchange { in_flight: InFlight::new(shared, note), common, parts, body };
         if let Target::Answered(response) = target {
             return exchange.answered(response);
         }
-        match exchange.underway.shared.authentication.identify(&exchange.parts.headers) {
+        match exchange.in_flight.shared.authentication.identify(&exchange.parts.headers) {
             Authenticated::Now(identified) => exchange.proceed(target, identified),
             Authenticated::Asking(authenticator) => Box::pin(async move {
-                let wait_s_max = exchange.underway.shared.limits.authenticate_s_max;
+                let wait_s_max = exchange.in_flight.shared.limits.authenticate_s_max;
                 let identified = authenticate::ask(&*authenticator, &exchange.parts, wait_s_max).await;
                 exchange.proceed(target, identified).await
             }),
@@ -100,8 +100,8 @@ fn head<'a>(parts: &'a Parts, note: &'a Note) -> Head<'a> {
 
 /// A request on its way, with its body.
 struct Exchange<B> {
-    underway: Underway,
-    stamp: Stamp,
+    in_flight: InFlight,
+    common: CommonHeaders,
     parts: Parts,
     body: B,
 }
@@ -113,14 +113,14 @@ where
 {
     /// The answer is there already.
     fn answered(self, response: Response<ReplyBody>) -> Answering {
-        let (underway, stamp) = (self.underway, self.stamp);
-        let span = stamp.span();
-        let response = stamp.on(&underway.shared, response);
-        Box::pin(ready(Ok(span.in_scope(|| underway.answered(response)))))
+        let (in_flight, common) = (self.in_flight, self.common);
+        let span = common.span();
+        let response = common.on(&in_flight.shared, response);
+        Box::pin(ready(Ok(span.in_scope(|| in_flight.answered(response)))))
     }
 
-    /// Goes on with a request whose sender has been looked for. Each way is boxed by itself: one box for all would be as large as
-    /// the largest of them at every request.
+    /// Continues after authentication. Each way is boxed by itself: one box for all would be as large as the largest of
+    /// them at every request.
     fn proceed(self, target: Target, identified: Result<Identified, ProtocolError>) -> Answering {
         let identified = match identified {
             Ok(identified) => identified,
@@ -129,8 +129,8 @@ where
                 return self.answered(response);
             }
         };
-        let shared = &self.underway.shared;
-        self.underway.note.principal(shared.authentication.identity(&identified));
+        let shared = &self.in_flight.shared;
+        self.in_flight.note.principal(shared.authentication.identity(&identified));
         match target {
             Target::Answered(response) => self.answered(response),
             Target::JsonRpc(agent, binding) => self.call_agent(agent, Mount::FREE, binding, identified),
@@ -139,19 +139,19 @@ where
             Target::Grpc(agent, binding) => self.call_agent(agent, Mount::FREE, binding, identified),
             Target::Compat(agent, mount, binding) => self.call_agent(agent, mount, binding, identified),
             Target::Download(files, place) => {
-                let Self { underway, stamp, parts, .. } = self;
-                boxed(stamp.span(), async move {
-                    let (shared, head) = (&*underway.shared, head(&parts, &underway.note));
+                let Self { in_flight, common, parts, .. } = self;
+                boxed(common.span(), async move {
+                    let (shared, head) = (&*in_flight.shared, head(&parts, &in_flight.note));
                     let identity = shared.authentication.identity(&identified);
                     let response = downloads::serve(shared, &files, &head, identity, place).await;
-                    let response = stamp.on(shared, response);
-                    Ok(underway.answered(response))
+                    let response = common.on(shared, response);
+                    Ok(in_flight.answered(response))
                 })
             }
             Target::Outbox(place) => {
-                let Self { underway, stamp, parts, body } = self;
-                boxed(stamp.span(), async move {
-                    let (shared, head) = (&*underway.shared, head(&parts, &underway.note));
+                let Self { in_flight, common, parts, body } = self;
+                boxed(common.span(), async move {
+                    let (shared, head) = (&*in_flight.shared, head(&parts, &in_flight.note));
                     let identity = shared.authentication.identity(&identified);
                     let response = match check_operator(shared, identity, head.headers) {
                         Ok(()) => {
@@ -160,19 +160,20 @@ where
                         }
                         Err(error) => http_error(Dialect::V1_0, &error, JSON),
                     };
-                    let response = stamp.on(shared, response);
-                    Ok(underway.answered(response))
+                    let response = common.on(shared, response);
+                    Ok(in_flight.answered(response))
                 })
             }
-            // Numbers about everybody's traffic are for those who may call; where others' webhooks go is for operators alone.
+            // Every authenticated caller may read the metrics, which are about all traffic; only operators see the
+            // endpoints of webhooks.
             Target::Metrics => {
-                let Self { underway, stamp, parts, .. } = self;
-                boxed(stamp.span(), async move {
-                    let shared = &*underway.shared;
+                let Self { in_flight, common, parts, .. } = self;
+                boxed(common.span(), async move {
+                    let shared = &*in_flight.shared;
                     let identity = shared.authentication.identity(&identified);
                     let is_operator = check_operator(shared, identity, &parts.headers).is_ok();
-                    let response = stamp.on(shared, health::metrics(shared, is_operator).await);
-                    Ok(underway.answered(response))
+                    let response = common.on(shared, health::metrics(shared, is_operator).await);
+                    Ok(in_flight.answered(response))
                 })
             }
         }
@@ -183,28 +184,28 @@ where
     where
         P: Binding + 'static,
     {
-        let Self { underway, stamp, parts, body } = self;
-        boxed(stamp.span(), async move {
-            let shared = &*underway.shared;
-            let request = Incoming { shared, agent: &agent, mount, head: head(&parts, &underway.note) };
+        let Self { in_flight, common, parts, body } = self;
+        boxed(common.span(), async move {
+            let shared = &*in_flight.shared;
+            let request = Incoming { shared, agent: &agent, mount, head: head(&parts, &in_flight.note) };
             let identity = shared.authentication.identity(&identified);
             let mut begun = bindings::begin(&mut binding, &request, identity, body).await;
             // The connection reads the next request into the same memory.
             drop(parts);
             drop(identified);
             let response = match &mut begun {
-                Ok(calling) => bindings::finish(&mut binding, shared, &agent, calling).await,
+                Ok(pending) => bindings::finish(&mut binding, shared, &agent, pending).await,
                 Err(response) => std::mem::take(&mut **response),
             };
-            let response = stamp.on(shared, response);
-            Ok(underway.answered(response))
+            let response = common.on(shared, response);
+            Ok(in_flight.answered(response))
         })
     }
 
     /// The refusal of a request whose sender is not known, as path and content type alone have it.
     fn refuse(&self, target: Target, error: &ProtocolError) -> Response<ReplyBody> {
-        let shared = &*self.underway.shared;
-        let head = head(&self.parts, &self.underway.note);
+        let shared = &*self.in_flight.shared;
+        let head = head(&self.parts, &self.in_flight.note);
         let request = |agent, mount| Incoming { shared, agent, mount, head };
         match target {
             Target::Answered(response) => response,
@@ -220,7 +221,7 @@ where
     }
 }
 
-/// Has what an answer logs carry the request's span, if there is one.
+/// Attaches the request's span, if there is one, to what is logged while it is answered.
 fn boxed<F>(span: Span, answer: F) -> Answering
 where
     F: Future<Output = Result<Response<ReplyBody>, Infallible>> + Send + 'static,

@@ -15,7 +15,7 @@ use crate::server::bindings::compat::AgentCompat;
 use crate::server::cards::ServedCards;
 use crate::server::downloads::Downloads;
 use crate::server::edge::access_log::AccessLog;
-use crate::server::edge::admit::{Cors, Gate, RequestIds};
+use crate::server::edge::admit::{Cors, HostCheck, RequestIds};
 use crate::server::edge::authenticate::{Authentication, Identity};
 use crate::server::edge::header_names::{
     A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS,
@@ -43,7 +43,7 @@ pub(crate) struct Shared {
     /// The agents at the other addresses of `origins`, in the same order.
     pub(crate) other_sites: Vec<Site>,
     pub(crate) authentication: Authentication,
-    pub(crate) gate: Gate,
+    pub(crate) gate: HostCheck,
     pub(crate) cors: Cors,
     pub(crate) limits: ServerLimits,
     pub(crate) decode_limits: DecodeLimits,
@@ -118,7 +118,7 @@ impl Head<'_> {
 pub(crate) struct Incoming<'a, 'h> {
     pub(crate) shared: &'h Shared,
     pub(crate) agent: &'a Mounted,
-    /// Whose path it came to.
+    /// Which dialects may use its path.
     pub(crate) mount: Mount,
     pub(crate) head: Head<'h>,
 }

@@ -11,9 +11,9 @@ use switchboard_engine::supervisor::Kind;
 use switchboard_engine::system::{RandomIds, SystemClock};
 
 use crate::server::build::{Parts, ServedAgent};
-use crate::server::cards::interfaces::{Choice, ProtocolBinding};
+use crate::server::cards::interfaces::{InterfaceChoice, ProtocolBinding};
 use crate::server::cards::{AgentSettings, CardForm, ServedCards, Subject};
-use crate::server::edge::admit::{Gate, RequestIds};
+use crate::server::edge::admit::{HostCheck, RequestIds};
 use crate::server::edge::authenticate::Authentication;
 use crate::server::edge::line_budget::LineBudget;
 use crate::server::edge::origins::Origins;
@@ -36,11 +36,11 @@ impl Parts {
         let other_sites = origins.others().map(|base| self.site(base, origins.own())).collect();
         if let Authentication::Tokens(tokens) = &self.authentication {
             let every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
-            self.host.supervisor().spawn(Kind::Sweep, tokens::keep_fresh(tokens.clone(), every));
+            self.host.supervisor().spawn(Kind::Sweep, tokens::reload_on_change(tokens.clone(), every));
         }
         let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
         Shared {
-            gate: Gate::new(self.host_check, self.public_url.as_ref(), certified_host),
+            gate: HostCheck::new(self.host_check, self.public_url.as_ref(), certified_host),
             supervisor: self.host.supervisor().clone(),
             operations: self.host.operations(),
             data: self.data,
@@ -103,7 +103,7 @@ pub(crate) fn choice<'a>(
     server: Option<&'a [ProtocolBinding]>,
     form: CardForm,
     is_default_agent: bool,
-) -> Choice<'a> {
+) -> InterfaceChoice<'a> {
     let card = &settings.card;
-    Choice { agent: card.interfaces.as_deref(), server, form: card.form.unwrap_or(form), is_default_agent }
+    InterfaceChoice { agent: card.interfaces.as_deref(), server, form: card.form.unwrap_or(form), is_default_agent }
 }

@@ -13,13 +13,13 @@ use crate::server::edge::authenticate::Identity;
 use crate::server::edge::paths::check_name;
 
 use renewal::TokensFile;
-pub(crate) use renewal::keep_fresh;
+pub(crate) use renewal::reload_on_change;
 
 /// A set of bearer tokens.
 ///
-/// One per line: the token, the principal it proves, and optionally the tenants it may act for, separated by commas (the
-/// first is the default one). `+operator` at the end makes its holder an operator, who may look after everybody's
-/// deliveries. `#` begins a comment.
+/// One per line: the token, the principal it proves, and optionally the tenants it may act for, separated by commas
+/// (the first is the default one). `+operator` at the end makes its holder an operator, who may see and change the
+/// webhook deliveries of all callers. `#` begins a comment.
 ///
 /// Clones share one list: what [`Tokens::reload`] changes holds for every server it was given to, from the next request
 /// on.
@@ -31,7 +31,7 @@ pub(crate) use renewal::keep_fresh;
 #[derive(Clone)]
 pub struct Tokens(Arc<TokensInner>, Option<Key>);
 
-/// The one key of a server, which no reload changes: its digest, and whom it proves.
+/// The API key of a server, which no reload changes: its digest, and the identity of its holders.
 type Key = ([u8; 32], Arc<Identity>);
 
 struct TokensInner {
@@ -65,7 +65,7 @@ impl std::error::Error for TokensError {}
 
 /// Shorter tokens can be guessed.
 const TOKEN_BYTES_MIN: usize = 16;
-/// The principal of those who hold the one key of a server.
+/// The principal of all callers that use the API key of a server.
 const API_KEY: &str = "api-key";
 
 /// Whether a key can be guessed.
@@ -114,7 +114,7 @@ impl Tokens {
         self.read(Vec::len) + usize::from(self.1.is_some())
     }
 
-    /// Whether nobody has a token.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -104,7 +104,7 @@ pub(crate) enum Outcome {
     Ok,
     /// The client's mistake, or a refusal it was told about.
     Refused,
-    /// Ours.
+    /// A failure of the server.
     Failed,
 }
 

@@ -1,4 +1,4 @@
-//! What is for operators: health, metrics, and the outbox of everybody.
+//! What is for operators: health, metrics, and the webhook deliveries of all callers.
 
 pub(crate) mod exposition;
 pub(crate) mod health;
@@ -20,7 +20,7 @@ pub(crate) trait Operations: Send + Sync {
     /// What an operator should know although the process is ready, one line each.
     fn notices(&self) -> Vec<String>;
 
-    /// Deliveries to webhooks, of everybody.
+    /// The webhook deliveries of all callers.
     fn outbox(&self) -> OutboxDesk;
 
     /// What the host counts, in Prometheus' text form; webhook endpoints by name only if asked for.

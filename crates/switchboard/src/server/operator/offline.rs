@@ -19,7 +19,7 @@ use crate::server::edge::shared::Head;
 use crate::server::operator::outbox;
 use crate::server::serve_error::ServeError;
 
-/// The outbox in a SQLite database, while no server uses it. Whoever may read the file is its operator.
+/// The outbox in a SQLite database, while no server uses it. A process that may read the file acts as its operator.
 #[derive(Debug)]
 pub struct OfflineOutbox {
     engine: Engine,

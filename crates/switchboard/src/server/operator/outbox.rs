@@ -1,5 +1,5 @@
-//! The outbox of everybody, under `/api/outbox`. A request gets here only after it was found to come from an operator. Answers
-//! are plain JSON of our own; A2A has no words for this. A server that keeps no tasks has an empty outbox.
+//! The webhook deliveries of all callers, under `/api/outbox`. Only requests of operators get here. Answers are plain
+//! JSON of our own, because A2A has nothing for this. A server that keeps no tasks has an empty outbox.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use switchboard_engine::push::{
 };
 
 use crate::server::bindings::check_content_type;
-use crate::server::edge::paths::{Change, OutboxPlace};
+use crate::server::edge::paths::{OutboxChange, OutboxPath};
 use crate::server::edge::percent::query_pairs;
 use crate::server::edge::read::read;
 use crate::server::edge::respond::{JSON, ReplyBody, http_error, http_error_as, json as json_answer, not_allowed};
@@ -32,7 +32,7 @@ const BODY_READ: Duration = Duration::from_secs(10);
 pub(crate) async fn serve<B>(
     outbox: Option<&OutboxDesk>,
     head: &Head<'_>,
-    place: OutboxPlace,
+    place: OutboxPath,
     body: B,
 ) -> Response<ReplyBody>
 where
@@ -40,50 +40,50 @@ where
     B::Error: std::fmt::Display,
 {
     let (allowed, fits) = match place {
-        OutboxPlace::List | OutboxPlace::Endpoints | OutboxPlace::One(_) => {
+        OutboxPath::List | OutboxPath::Endpoints | OutboxPath::One(_) => {
             ("GET", *head.method == Method::GET || *head.method == Method::HEAD)
         }
-        OutboxPlace::Change(_) | OutboxPlace::ChangeOne(..) => ("POST", *head.method == Method::POST),
+        OutboxPath::Change(_) | OutboxPath::ChangeOne(..) => ("POST", *head.method == Method::POST),
     };
     if !fits {
         let error = ProtocolError::InvalidRequest { reason: format!("this path takes {allowed}") };
         return not_allowed(Dialect::V1_0, &error, allowed, JSON);
     }
     let answered = match place {
-        OutboxPlace::List => list(outbox, head).await,
-        OutboxPlace::Endpoints => Ok(endpoints(outbox)),
-        OutboxPlace::One(id) => show(outbox, &id).await,
-        OutboxPlace::ChangeOne(id, change) => change_one(outbox, &id, change).await,
-        OutboxPlace::Change(change) => match bulk(head, body).await {
+        OutboxPath::List => list(outbox, head).await,
+        OutboxPath::Endpoints => Ok(endpoints(outbox)),
+        OutboxPath::One(id) => show(outbox, &id).await,
+        OutboxPath::ChangeOne(id, change) => change_one(outbox, &id, change).await,
+        OutboxPath::Change(change) => match bulk(head, body).await {
             Ok(bulk) => change_many(outbox, bulk, change).await,
             Err(error) => Err(error.into()),
         },
     };
     match answered {
         Ok(value) => json_answer(StatusCode::OK, JSON, value.to_string().into_bytes()),
-        Err(Refusal { status: Some(status), error }) => http_error_as(Dialect::V1_0, status, &error, JSON),
-        Err(Refusal { status: None, error }) => http_error(Dialect::V1_0, &error, JSON),
+        Err(OutboxError { status: Some(status), error }) => http_error_as(Dialect::V1_0, status, &error, JSON),
+        Err(OutboxError { status: None, error }) => http_error(Dialect::V1_0, &error, JSON),
     }
 }
 
-struct Refusal {
+struct OutboxError {
     /// Where the error's own would mislead.
     status: Option<StatusCode>,
     error: ProtocolError,
 }
 
-impl From<ProtocolError> for Refusal {
+impl From<ProtocolError> for OutboxError {
     fn from(error: ProtocolError) -> Self {
         Self { status: None, error }
     }
 }
 
-fn no_such(id: &str) -> Refusal {
+fn no_such(id: &str) -> OutboxError {
     let why = format!("{id:.40?} is no delivery that waits or was given up on");
-    Refusal { status: Some(StatusCode::NOT_FOUND), error: ProtocolError::invalid("id", why) }
+    OutboxError { status: Some(StatusCode::NOT_FOUND), error: ProtocolError::invalid("id", why) }
 }
 
-async fn list(outbox: Option<&OutboxDesk>, head: &Head<'_>) -> Result<Value, Refusal> {
+async fn list(outbox: Option<&OutboxDesk>, head: &Head<'_>) -> Result<Value, OutboxError> {
     let query = head.uri.query().unwrap_or_default();
     let pairs = query_pairs(query).ok_or_else(|| ProtocolError::invalid("query", "is not valid UTF-8"))?;
     let mut filter = OutboxFilter::default();
@@ -143,11 +143,11 @@ fn next_token(next: Option<DeliveryKey>) -> String {
     next.map(|key| key.0.to_string()).unwrap_or_default()
 }
 
-fn key_from(id: &str) -> Result<DeliveryKey, Refusal> {
+fn key_from(id: &str) -> Result<DeliveryKey, OutboxError> {
     id.parse().map(DeliveryKey).map_err(|_| no_such(id))
 }
 
-async fn show(outbox: Option<&OutboxDesk>, id: &str) -> Result<Value, Refusal> {
+async fn show(outbox: Option<&OutboxDesk>, id: &str) -> Result<Value, OutboxError> {
     let (key, Some(outbox)) = (key_from(id)?, outbox) else { return Err(no_such(id)) };
     let Some(OutboxDetail { entry, next }) = outbox.show(key).await? else { return Err(no_such(id)) };
     let mut value = entry_json(&entry);
@@ -156,11 +156,11 @@ async fn show(outbox: Option<&OutboxDesk>, id: &str) -> Result<Value, Refusal> {
     Ok(value)
 }
 
-async fn change_one(outbox: Option<&OutboxDesk>, id: &str, change: Change) -> Result<Value, Refusal> {
+async fn change_one(outbox: Option<&OutboxDesk>, id: &str, change: OutboxChange) -> Result<Value, OutboxError> {
     let (key, Some(outbox)) = (key_from(id)?, outbox) else { return Err(no_such(id)) };
     let changed = match change {
-        Change::Redrive => outbox.redrive(key).await?,
-        Change::Purge => outbox.purge(key).await?,
+        OutboxChange::Redrive => outbox.redrive(key).await?,
+        OutboxChange::Purge => outbox.purge(key).await?,
     };
     if changed {
         return Ok(json!({"changed": 1}));
@@ -169,20 +169,20 @@ async fn change_one(outbox: Option<&OutboxDesk>, id: &str, change: Change) -> Re
         return Err(no_such(id));
     }
     let why = match change {
-        Change::Redrive => "is under way already",
-        Change::Purge => "is no dead letter; only those can be dropped",
+        OutboxChange::Redrive => "is under way already",
+        OutboxChange::Purge => "is no dead letter; only those can be dropped",
     };
-    Err(Refusal { status: Some(StatusCode::CONFLICT), error: ProtocolError::invalid("id", why) })
+    Err(OutboxError { status: Some(StatusCode::CONFLICT), error: ProtocolError::invalid("id", why) })
 }
 
 /// Which dead letters to change.
-struct Bulk {
+struct BulkChange {
     endpoint: Option<WebhookEndpoint>,
     after: Option<DeliveryKey>,
 }
 
 /// `{"all": true}` or `{"endpoint": "https://hooks.example:443"}`, and where to go on.
-async fn bulk<B>(head: &Head<'_>, body: B) -> Result<Bulk, ProtocolError>
+async fn bulk<B>(head: &Head<'_>, body: B) -> Result<BulkChange, ProtocolError>
 where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
@@ -194,7 +194,7 @@ where
     let Value::Object(members) = value else {
         return Err(ProtocolError::InvalidRequest { reason: "the body must be a JSON object".to_owned() });
     };
-    let mut bulk = Bulk { endpoint: None, after: None };
+    let mut bulk = BulkChange { endpoint: None, after: None };
     let mut all = false;
     for (name, value) in &members {
         match (name.as_str(), value) {
@@ -206,18 +206,22 @@ where
             _ => return Err(ProtocolError::invalid(name.as_str(), "is not known here")),
         }
     }
-    // Everything is only meant if it is said.
+    // Either `all` or `endpoint` must be given, so that an empty body does not change every delivery.
     if all == bulk.endpoint.is_some() {
         return Err(ProtocolError::invalid("endpoint", "say either endpoint or \"all\": true"));
     }
     Ok(bulk)
 }
 
-async fn change_many(outbox: Option<&OutboxDesk>, bulk: Bulk, change: Change) -> Result<Value, Refusal> {
-    let Bulk { endpoint, after } = bulk;
+async fn change_many(
+    outbox: Option<&OutboxDesk>,
+    bulk: BulkChange,
+    change: OutboxChange,
+) -> Result<Value, OutboxError> {
+    let BulkChange { endpoint, after } = bulk;
     let changed = match (outbox, change) {
-        (Some(outbox), Change::Redrive) => outbox.redrive_dead(endpoint, after).await?,
-        (Some(outbox), Change::Purge) => outbox.purge_dead(endpoint, after).await?,
+        (Some(outbox), OutboxChange::Redrive) => outbox.redrive_dead(endpoint, after).await?,
+        (Some(outbox), OutboxChange::Purge) => outbox.purge_dead(endpoint, after).await?,
         (None, _) => Changed { changed: 0, next: None },
     };
     Ok(json!({"changed": changed.changed, "nextPageToken": next_token(changed.next)}))

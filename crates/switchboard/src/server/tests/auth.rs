@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use crate::server::edge::authenticate::{Authenticated, Authentication, Identity};
-use crate::server::edge::tokens::{Tokens, keep_fresh};
+use crate::server::edge::tokens::{Tokens, reload_on_change};
 
 const ALICE: &str = "a-token-of-alice-for-tests";
 
@@ -27,7 +27,7 @@ fn identified(values: &[&str]) -> Result<Identity, ProtocolError> {
 }
 
 fn identify(authentication: &Authentication, headers: &HeaderMap) -> Result<Identity, ProtocolError> {
-    let Authenticated::Now(identified) = authentication.identify(headers) else { panic!("there is nobody to ask") };
+    let Authenticated::Now(identified) = authentication.identify(headers) else { panic!("no application is asked") };
     identified.map(|identified| authentication.identity(&identified).clone())
 }
 
@@ -96,10 +96,10 @@ fn only_a_marked_token_is_an_operators() {
     for (words, operator) in
         [("ops +operator", true), ("ops acme,globex +operator", true), ("ops", false), ("ops acme", false)]
     {
-        let door = Authentication::Tokens(Tokens::parse(&format!("{ALICE} {words}")).unwrap());
+        let authentication = Authentication::Tokens(Tokens::parse(&format!("{ALICE} {words}")).unwrap());
         let mut headers = HeaderMap::new();
         headers.insert(header::AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {ALICE}")).unwrap());
-        let identity = identify(&door, &headers).unwrap();
+        let identity = identify(&authentication, &headers).unwrap();
         assert_eq!((identity.operator, identity.principal.as_str()), (operator, "ops"), "{words}");
     }
 }
@@ -127,9 +127,9 @@ fn a_tenant_is_a_selector_that_must_be_granted() {
 
 #[test]
 fn an_open_door_lets_everybody_in_as_nobody() {
-    let door = Authentication::open(vec!["acme".into(), "globex".into()]);
-    assert!(door.is_open());
-    let identity = identify(&door, &HeaderMap::new()).unwrap();
+    let authentication = Authentication::open(vec!["acme".into(), "globex".into()]);
+    assert!(authentication.is_open());
+    let identity = identify(&authentication, &HeaderMap::new()).unwrap();
     assert_eq!((identity.principal.as_str(), identity.authenticated), ("", false));
     assert_eq!(identity.owner(None).unwrap().tenant.as_str(), "acme");
     assert!(identity.owner(Some("initech")).is_err());
@@ -141,7 +141,7 @@ fn an_open_door_lets_everybody_in_as_nobody() {
     assert!(!identify(&plain, &headers).unwrap().authenticated);
 }
 
-/// Whether a door with these tokens lets the holder of one in.
+/// Whether a server with these tokens accepts a holder of this one.
 fn admits(tokens: &Tokens, token: &str) -> bool {
     let mut headers = HeaderMap::new();
     headers.insert(header::AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}")).unwrap());
@@ -203,7 +203,7 @@ async fn a_changed_file_of_tokens_is_noticed() {
         assert!(!admits(&tokens, ALICE));
     };
     tokio::select! {
-        () = keep_fresh(tokens.clone(), every) => panic!("the look-out gave up"),
+        () = reload_on_change(tokens.clone(), every) => panic!("the look-out gave up"),
         () = changing => {}
     }
 }

@@ -4,28 +4,29 @@ use switchboard_core::dialect::{Dialect, Package};
 
 use crate::server::bindings::compat::CompatPlace;
 use crate::server::edge::paths::{
-    ArtifactPlace, Change, NamedPath, OutboxPlace, Place, RESERVED, RestPlace, TaskVerb, name_grpc_path, name_path,
+    AgentPath, ArtifactPath, NamedPath, OutboxChange, OutboxPath, RESERVED, RestPlace, TaskVerb, name_grpc_path,
+    name_path,
 };
 use crate::server::edge::percent::{decode, encode, query_pairs};
 
-fn agent(agent: Option<&str>, place: Place) -> NamedPath<'_> {
+fn agent(agent: Option<&str>, place: AgentPath) -> NamedPath<'_> {
     NamedPath::Agent { agent: agent.map(Into::into), place }
 }
 
 fn rest(place: RestPlace) -> NamedPath<'static> {
-    agent(None, Place::Rest { tenant: None, place })
+    agent(None, AgentPath::Rest { tenant: None, place })
 }
 
 fn old(place: RestPlace) -> NamedPath<'static> {
-    agent(None, Place::RestV1(place))
+    agent(None, AgentPath::RestV1(place))
 }
 
 fn rest_of(tenant: &str, place: RestPlace) -> NamedPath<'static> {
-    agent(None, Place::Rest { tenant: Some(tenant.into()), place })
+    agent(None, AgentPath::Rest { tenant: Some(tenant.into()), place })
 }
 
-fn compat(dialect: Dialect, is_own: bool, place: CompatPlace) -> Place {
-    Place::Compat { dialect, is_own, place }
+fn compat(dialect: Dialect, is_own: bool, place: CompatPlace) -> AgentPath {
+    AgentPath::Compat { dialect, is_own, place }
 }
 
 fn corvid(name: Option<&str>, is_own: bool, place: CompatPlace) -> NamedPath<'_> {
@@ -36,9 +37,9 @@ fn task(id: &str, verb: Option<TaskVerb>) -> RestPlace {
     RestPlace::Task { id: id.into(), verb }
 }
 
-fn artifact(tenant: Option<&str>, task: &str, artifact: &str) -> Place {
+fn artifact(tenant: Option<&str>, task: &str, artifact: &str) -> AgentPath {
     let tenant = tenant.map(Into::into);
-    Place::Artifact(ArtifactPlace { tenant, task: task.into(), artifact: artifact.into() })
+    AgentPath::Artifact(ArtifactPath { tenant, task: task.into(), artifact: artifact.into() })
 }
 
 #[test]
@@ -53,12 +54,12 @@ fn what_is_encoded_is_decoded_to_the_same() {
 #[test]
 fn each_path_names_its_place() {
     for (path, expected) in [
-        ("", agent(None, Place::Root)),
-        ("/", agent(None, Place::Root)),
-        ("/rpc", agent(None, Place::JsonRpc)),
-        ("/a2a/", agent(None, Place::JsonRpc)),
-        ("/.well-known/agent-card.json", agent(None, Place::Card)),
-        ("/.well-known/agent.json", agent(None, Place::Card)),
+        ("", agent(None, AgentPath::Root)),
+        ("/", agent(None, AgentPath::Root)),
+        ("/rpc", agent(None, AgentPath::JsonRpc)),
+        ("/a2a/", agent(None, AgentPath::JsonRpc)),
+        ("/.well-known/agent-card.json", agent(None, AgentPath::Card)),
+        ("/.well-known/agent.json", agent(None, AgentPath::Card)),
         ("/v1/message:send", old(RestPlace::SendMessage)),
         ("/v1/message:stream", old(RestPlace::StreamMessage)),
         ("/v1/tasks", old(RestPlace::Tasks)),
@@ -66,8 +67,11 @@ fn each_path_names_its_place() {
         ("/v1/tasks/1/pushNotificationConfigs", old(RestPlace::PushConfigs { task_id: "1".into() })),
         ("/v1/card", old(RestPlace::ExtendedCard)),
         ("/agent/authenticatedExtendedCard", old(RestPlace::ExtendedCard)),
-        ("/agents/echo/v1/tasks/1", agent(Some("echo"), Place::RestV1(task("1", None)))),
-        ("/agents/echo/agent/authenticatedExtendedCard", agent(Some("echo"), Place::RestV1(RestPlace::ExtendedCard))),
+        ("/agents/echo/v1/tasks/1", agent(Some("echo"), AgentPath::RestV1(task("1", None)))),
+        (
+            "/agents/echo/agent/authenticatedExtendedCard",
+            agent(Some("echo"), AgentPath::RestV1(RestPlace::ExtendedCard)),
+        ),
         ("/_agent-native/a2a", agent(None, compat(Dialect::AgentNative, false, CompatPlace::Endpoint))),
         (
             "/agents/echo/_agent-native/a2a/",
@@ -117,12 +121,12 @@ fn each_path_names_its_place() {
         ("/healthz", NamedPath::Health),
         ("/readyz", NamedPath::Ready),
         ("/metrics/", NamedPath::Metrics),
-        ("/api/outbox", NamedPath::Outbox(OutboxPlace::List)),
-        ("/api/outbox/", NamedPath::Outbox(OutboxPlace::List)),
-        ("/api/outbox/endpoints", NamedPath::Outbox(OutboxPlace::Endpoints)),
-        ("/api/outbox/7", NamedPath::Outbox(OutboxPlace::One("7".into()))),
-        ("/api/outbox/7:redrive", NamedPath::Outbox(OutboxPlace::ChangeOne("7".into(), Change::Redrive))),
-        ("/api/outbox:purge", NamedPath::Outbox(OutboxPlace::Change(Change::Purge))),
+        ("/api/outbox", NamedPath::Outbox(OutboxPath::List)),
+        ("/api/outbox/", NamedPath::Outbox(OutboxPath::List)),
+        ("/api/outbox/endpoints", NamedPath::Outbox(OutboxPath::Endpoints)),
+        ("/api/outbox/7", NamedPath::Outbox(OutboxPath::One("7".into()))),
+        ("/api/outbox/7:redrive", NamedPath::Outbox(OutboxPath::ChangeOne("7".into(), OutboxChange::Redrive))),
+        ("/api/outbox:purge", NamedPath::Outbox(OutboxPath::Change(OutboxChange::Purge))),
         ("/message:send", rest(RestPlace::SendMessage)),
         ("/message:stream", rest(RestPlace::StreamMessage)),
         ("/tasks", rest(RestPlace::Tasks)),
@@ -145,13 +149,13 @@ fn each_path_names_its_place() {
         ("/extendedAgentCard", rest(RestPlace::ExtendedCard)),
         ("/acme/tasks", rest_of("acme", RestPlace::Tasks)),
         ("/a%2Fb/tasks/1:cancel", rest_of("a/b", task("1", Some(TaskVerb::Cancel)))),
-        ("/agents/echo", agent(Some("echo"), Place::Root)),
-        ("/agents/echo/", agent(Some("echo"), Place::Root)),
-        ("/agents/echo/rpc", agent(Some("echo"), Place::JsonRpc)),
-        ("/agents/e%63ho/.well-known/agent-card.json", agent(Some("echo"), Place::Card)),
+        ("/agents/echo", agent(Some("echo"), AgentPath::Root)),
+        ("/agents/echo/", agent(Some("echo"), AgentPath::Root)),
+        ("/agents/echo/rpc", agent(Some("echo"), AgentPath::JsonRpc)),
+        ("/agents/e%63ho/.well-known/agent-card.json", agent(Some("echo"), AgentPath::Card)),
         (
             "/agents/echo/acme/message:send",
-            agent(Some("echo"), Place::Rest { tenant: Some("acme".into()), place: RestPlace::SendMessage }),
+            agent(Some("echo"), AgentPath::Rest { tenant: Some("acme".into()), place: RestPlace::SendMessage }),
         ),
     ] {
         assert_eq!(name_path(path, ""), expected, "{path}");
@@ -194,7 +198,7 @@ fn what_names_no_place_is_unknown() {
         assert!(
             !matches!(
                 name_path(&format!("/{reserved}/extendedAgentCard"), ""),
-                NamedPath::Agent { agent: None, place: Place::Rest { tenant: Some(_), .. } }
+                NamedPath::Agent { agent: None, place: AgentPath::Rest { tenant: Some(_), .. } }
             ),
             "{reserved}"
         );
@@ -206,7 +210,7 @@ fn the_path_of_the_public_url_may_be_there_or_not() {
     for path in ["/base/tasks", "/tasks"] {
         assert_eq!(name_path(path, "/base"), rest(RestPlace::Tasks), "{path}");
     }
-    assert_eq!(name_path("/base", "/base"), agent(None, Place::Root));
+    assert_eq!(name_path("/base", "/base"), agent(None, AgentPath::Root));
     assert_eq!(name_path("/based/tasks", "/base"), rest_of("based", RestPlace::Tasks));
     assert_eq!(name_path("/base/base/tasks", "/base"), rest_of("base", RestPlace::Tasks));
 }
@@ -253,7 +257,7 @@ fn a_query_is_pairs() {
 
 #[test]
 fn the_path_of_a_grpc_call_names_agent_and_service() {
-    let called = |name: Option<&'static str>, package| agent(name, Place::Grpc(package));
+    let called = |name: Option<&'static str>, package| agent(name, AgentPath::Grpc(package));
     for (path, expected) in [
         ("/lf.a2a.v1.A2AService/GetTask", called(None, Package::V1_0)),
         ("/a2a.v1.A2AService/GetTask", called(None, Package::V0_3)),

@@ -4,7 +4,7 @@ use switchboard_core::model::TaskId;
 
 use crate::server::bindings::compat::Window;
 
-/// An id of the house, made in this millisecond.
+/// An id of this server, made in this millisecond.
 fn id(ms: u64, random: u64) -> TaskId {
     format!("{ms:012x}7000{random:016x}").into()
 }
@@ -30,7 +30,7 @@ fn what_was_begun_elsewhere_goes_with_its_age() {
     assert!(!window.has_passed(&older), "nothing has been pushed out yet");
     window.push(&id(6, 0), 1);
     assert!(window.has_passed(&older) && !window.has_passed(&younger));
-    // With dashes it is the same id; a name that somebody else chose has no age.
+    // With dashes it is the same id; an id that a client chose has no age.
     assert!(window.has_passed(&TaskId::from("00000000-0001-7000-0000-000000000000")));
     assert!(!window.has_passed(&TaskId::from("a-name-of-their-own")));
 }

@@ -26,11 +26,11 @@ use crate::server::edge::shared::Shared;
 use crate::server::edge::tokens::Tokens;
 use crate::server::host::Host;
 use crate::server::operator::metrics::Handshake;
-use crate::server::transport::linger::RequestBody;
 use crate::server::transport::socket::Socket;
 use crate::server::transport::tls::{self, Refused, Tls};
+use crate::server::transport::unread_body::RequestBody;
 
-/// How long a client may take to hear that a connection ends on which nothing was said.
+/// How long the server waits for a client to take note that an unused connection is closed.
 const GOODBYE_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// The line and the headers of a request: over HTTP/1.1 as they come, over HTTP/2 unpacked and with 32 bytes for each.
@@ -112,7 +112,7 @@ impl Bound {
         let slots = Arc::new(Semaphore::new(shared.limits.connections_max));
         if let Some(tls) = shared.tls.clone() {
             let every = Duration::from_secs(u64::from(shared.limits.tls_files_look_s.max(1)));
-            shared.supervisor.spawn(Kind::Sweep, tls::keep_fresh(tls, every));
+            shared.supervisor.spawn(Kind::Sweep, tls::reload_on_change(tls, every));
         }
         let accepting = async {
             loop {
@@ -137,7 +137,8 @@ impl Bound {
     }
 }
 
-/// Out of file handles, or the client was gone already: neither is a reason to stop.
+/// Accepting failed because the process is out of file handles, or because the client went away. Neither is a reason to
+/// stop.
 async fn pause_after(error: &io::Error) {
     if !matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
         tracing::warn!(%error, "a connection could not be accepted");
@@ -181,7 +182,7 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, slot: OwnedS
     });
 }
 
-/// The connection once it speaks TLS and has something to say; none if that did not come about.
+/// The connection after its TLS handshake and its first byte; none if either failed.
 async fn secured(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<Socket> {
     let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
     let draining = shared.supervisor.draining();
@@ -203,8 +204,8 @@ async fn secured(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<Soc
     let speaks = tokio::select! {
         biased;
         () = draining.cancelled() => false,
-        heard = timeout(seconds(shared.limits.head_read_s_max), stream.fill_buf()) => {
-            heard.is_ok_and(|heard| heard.is_ok_and(|bytes| !bytes.is_empty()))
+        received = timeout(seconds(shared.limits.head_read_s_max), stream.fill_buf()) => {
+            received.is_ok_and(|received| received.is_ok_and(|bytes| !bytes.is_empty()))
         }
     };
     if speaks {

@@ -1,6 +1,6 @@
-//! The port and its connections: accepting, TLS, sockets, and what a client still sends after it was answered.
+//! The port and its connections: accepting, TLS, sockets, and request bodies that were answered before their end.
 
-pub(crate) mod linger;
 pub(crate) mod listener;
 pub(crate) mod socket;
 pub(crate) mod tls;
+pub(crate) mod unread_body;

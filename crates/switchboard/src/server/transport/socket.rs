@@ -1,6 +1,7 @@
-//! A connection as hyper is to see it, with TLS or without. HTTP/2 writes a short answer in one piece only where the socket
-//! does not take several: otherwise the trailers that end a gRPC call are a packet, and a system call, of their own. And
-//! hyper finds out which version is spoken without a limit of time, so that is set here.
+//! A connection for hyper, with TLS or without, for two reasons. hyper writes a short HTTP/2 answer in one piece only
+//! if the socket does not support vectored writes; otherwise the trailers that end a gRPC call are a packet, and a
+//! system call, of their own. And hyper waits without a time limit to see which version a client speaks, so this file
+//! sets the limit.
 
 use std::io;
 use std::pin::Pin;
@@ -17,19 +18,19 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub(crate) struct Socket {
     stream: Stream,
-    spoken: Spoken,
-    /// Until when it must be clear what is spoken; none once it is, and hyper has limits of its own.
+    spoken: HttpVersion,
+    /// Until when the HTTP version must be clear; none once it is, because hyper then has limits of its own.
     until: Option<Pin<Box<Sleep>>>,
 }
 
 enum Stream {
     Plain(TcpStream),
-    /// Apart, so that a connection without TLS takes no more room for it.
+    /// Boxed, so that a connection without TLS takes no memory for it.
     Tls(Box<TlsSocket>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Spoken {
+enum HttpVersion {
     /// So many bytes, all of them as the preface has them.
     Preface(usize),
     Http1,
@@ -37,7 +38,7 @@ enum Spoken {
 }
 
 impl Socket {
-    /// Whoever takes longer than `patience` to say which version they speak is sent away.
+    /// A client that takes longer than `patience` to show which HTTP version it speaks is disconnected.
     pub(crate) fn plain(stream: TcpStream, patience: Duration) -> Self {
         Self::new(Stream::Plain(stream), patience)
     }
@@ -47,18 +48,18 @@ impl Socket {
     }
 
     fn new(stream: Stream, patience: Duration) -> Self {
-        Self { stream, spoken: Spoken::Preface(0), until: Some(Box::pin(sleep(patience))) }
+        Self { stream, spoken: HttpVersion::Preface(0), until: Some(Box::pin(sleep(patience))) }
     }
 
-    fn heard(&mut self, bytes: &[u8]) {
-        let Spoken::Preface(known) = self.spoken else { return };
+    fn received(&mut self, bytes: &[u8]) {
+        let HttpVersion::Preface(known) = self.spoken else { return };
         let expected = &PREFACE[known..PREFACE.len().min(known + bytes.len())];
         self.spoken = match bytes.starts_with(expected) {
-            true if known + bytes.len() >= PREFACE.len() => Spoken::Http2,
-            true => Spoken::Preface(known + bytes.len()),
-            false => Spoken::Http1,
+            true if known + bytes.len() >= PREFACE.len() => HttpVersion::Http2,
+            true => HttpVersion::Preface(known + bytes.len()),
+            false => HttpVersion::Http1,
         };
-        if !matches!(self.spoken, Spoken::Preface(_)) {
+        if !matches!(self.spoken, HttpVersion::Preface(_)) {
             self.until = None;
         }
     }
@@ -76,7 +77,7 @@ impl AsyncRead for Socket {
                 let late = || io::Error::new(io::ErrorKind::TimedOut, "nothing that is HTTP was said in time");
                 return until.as_mut().poll(cx).map(|()| Err(late()));
             }
-            self.heard(&buf.filled()[before..]);
+            self.received(&buf.filled()[before..]);
         }
         read
     }
@@ -102,7 +103,7 @@ impl AsyncWrite for Socket {
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.spoken != Spoken::Http2
+        self.spoken != HttpVersion::Http2
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

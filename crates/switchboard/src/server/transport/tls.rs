@@ -19,10 +19,10 @@ use rustls::sign::CertifiedKey;
 use webpki::EndEntityCert;
 
 pub(crate) use handshake::{Refused, TlsSocket, shake_hands};
-pub(crate) use renewal::keep_fresh;
+pub(crate) use renewal::reload_on_change;
 
 use pair::Labels;
-use renewal::Stamp;
+use renewal::PairVersion;
 
 /// What a client may ask to speak after the handshake, the better first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
@@ -41,30 +41,30 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Tls(Arc<Inner>);
+pub struct Tls(Arc<TlsState>);
 
-struct Inner {
+struct TlsState {
     config: Arc<ServerConfig>,
-    current: Arc<Current>,
+    current: Arc<CurrentPair>,
     /// None if the pair was given as text.
-    files: Option<Files>,
+    files: Option<PairFiles>,
     reloads: AtomicU64,
     reload_failures: AtomicU64,
 }
 
-struct Files {
+struct PairFiles {
     certificate: PathBuf,
     key: PathBuf,
     /// How they looked when they were last read.
-    seen: Mutex<Stamp>,
+    seen: Mutex<PairVersion>,
     key_is_exposed: bool,
 }
 
-/// The pair that is shown to whoever connects next.
+/// The pair that is shown to new connections.
 #[derive(Debug)]
-struct Current(RwLock<Arc<CertifiedKey>>);
+struct CurrentPair(RwLock<Arc<CertifiedKey>>);
 
-impl Current {
+impl CurrentPair {
     fn get(&self) -> Arc<CertifiedKey> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -74,7 +74,7 @@ impl Current {
     }
 }
 
-impl ResolvesServerCert for Current {
+impl ResolvesServerCert for CurrentPair {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.get())
     }
@@ -90,12 +90,12 @@ impl Tls {
     /// When a file cannot be read, does not hold what it should, or the two do not belong together.
     pub fn from_files(certificate: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Self, TlsError> {
         let (certificate, key) = (certificate.as_ref(), key.as_ref());
-        let seen = Stamp::of(certificate, key);
+        let seen = PairVersion::of(certificate, key);
         let labels = Labels::of_files(certificate, key);
         let certificate_pem = pair::read(certificate).map_err(|error| labels.no_certificate_file(&error))?;
         let key_pem = pair::read(key).map_err(|error| labels.no_key_file(&error))?;
         let pair = pair::pair(&certificate_pem, &key_pem, &labels)?;
-        let files = Files {
+        let files = PairFiles {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
             seen: Mutex::new(seen),
@@ -112,15 +112,15 @@ impl Tls {
         Self::new(pair::pair(certificate, key, &Labels::of_texts())?, None)
     }
 
-    fn new(pair: CertifiedKey, files: Option<Files>) -> Result<Self, TlsError> {
-        let current = Arc::new(Current(RwLock::new(Arc::new(pair))));
+    fn new(pair: CertifiedKey, files: Option<PairFiles>) -> Result<Self, TlsError> {
+        let current = Arc::new(CurrentPair(RwLock::new(Arc::new(pair))));
         let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError::about_certificate(format!("TLS could not be set up: {error}")))?
             .with_no_client_auth()
             .with_cert_resolver(current.clone());
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(TlsState {
             config: Arc::new(config),
             current,
             files,
@@ -135,8 +135,8 @@ impl Tls {
     /// As [`Tls::from_files`]; then the pair stays the one it was.
     pub async fn reload(&self) -> Result<(), TlsError> {
         let Some(files) = &self.0.files else { return Ok(()) };
-        let stamp = Stamp::of_now(&files.certificate, &files.key).await;
-        *files.seen.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
+        let version = PairVersion::of_now(&files.certificate, &files.key).await;
+        *files.seen.lock().unwrap_or_else(PoisonError::into_inner) = version;
         let read = renewal::read(&files.certificate, &files.key).await;
         let counter = if read.is_ok() { &self.0.reloads } else { &self.0.reload_failures };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -174,7 +174,7 @@ impl Tls {
         self.certificate(|certificate| certificate.verify_is_valid_for_subject_name(&name).is_ok()).unwrap_or(false)
     }
 
-    /// Whether everybody on this machine can read the file of the private key.
+    /// Whether all users of this machine can read the file of the private key.
     #[must_use]
     pub fn key_is_exposed(&self) -> bool {
         self.0.files.as_ref().is_some_and(|files| files.key_is_exposed)

@@ -4,14 +4,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::call::{Request, SendMessage};
-use crate::dialect::compat::sendable::{beginning_a_task, without_webhook};
+use crate::dialect::compat::{beginning_a_task, without_webhook};
 use crate::dialect::json::{Check, DecodeLimits, Object, Text, read_params, unknown_method};
 use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall};
 use crate::error::ProtocolError;
 use crate::model::Message;
 
 use super::NAME;
-use super::message::{WireMessage, encode_message, in_front, read_parts, read_role};
+use super::message::{WireMessage, encode_message, prefix_fields, read_parts, read_role};
 
 /// A call, and what it says beside the request itself.
 #[derive(Debug, PartialEq)]
@@ -84,7 +84,7 @@ struct SendParams<'a> {
 fn send_message(check: &mut Check<'_>, params: SendParams<'_>) -> Result<Call, ProtocolError> {
     let required = || ProtocolError::invalid("", "message with role and parts required");
     let message = params.message.filter(|message| message.get().starts_with('{')).ok_or_else(required)?;
-    let message: WireMessage<'_> = read_params(message.get()).map_err(|error| in_front("message", error))?;
+    let message: WireMessage<'_> = read_params(message.get()).map_err(|error| prefix_fields("message", error))?;
     let role: Option<Text<'_>> = message.role.and_then(|role| serde_json::from_str(role.get()).ok());
     let role = role.filter(|role| !role.0.is_empty()).ok_or_else(required)?;
     let parts = message.parts.filter(|parts| parts.get().starts_with('[')).ok_or_else(required)?;

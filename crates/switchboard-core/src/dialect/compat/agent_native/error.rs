@@ -1,10 +1,10 @@
-//! Refusals: a code and a text, no data. Where the original has a text, it is that one, to the letter. -32001 means a task
-//! that is not there and, with HTTP 401, somebody who may not call.
+//! Refusals: a code and a text, no data. Where the original has a text, that exact text is used. -32001 means that a
+//! task does not exist or, with HTTP 401, that the caller is not authenticated.
 
 use crate::dialect::codes;
 use crate::dialect::compat::refusal::{self, is_about};
 use crate::dialect::json::{Object, write_i64};
-use crate::dialect::wire::ReadError;
+use crate::dialect::wire::ReceivedError;
 use crate::error::ProtocolError;
 use crate::model::TaskId;
 
@@ -18,7 +18,7 @@ const NO_STREAMING: &str = "Streaming not supported";
 const INVALID_PARAMS: &str = "Invalid params: ";
 const METHOD_NOT_FOUND: &str = "Method not found: ";
 
-/// What the original says to somebody whose credential it does not take.
+/// What the original answers when it does not accept a credential.
 const UNAUTHENTICATED: [&str; 3] = ["Authentication required", "Invalid API key", "Invalid or expired A2A token"];
 
 /// Writes a whole JSON-RPC error response. `id` is the request's id as it stood in the request, `null` if it had none.
@@ -69,7 +69,7 @@ fn text(error: &ProtocolError) -> String {
 
 /// Reads a refusal. The code -32001 has two meanings; the status it came with and the texts of the original tell them apart.
 #[must_use]
-pub fn read_error(body: &[u8], http: Option<u16>) -> Option<ReadError> {
+pub fn read_error(body: &[u8], http: Option<u16>) -> Option<ReceivedError> {
     let mut read = refusal::read(body)?;
     let text = read.message.clone();
     if http == Some(401) || UNAUTHENTICATED.contains(&text.as_str()) {

@@ -16,27 +16,27 @@ pub const KEY: &str = "agentNativeFile";
 
 /// A file as it was sent.
 #[derive(Clone, Copy)]
-pub(super) struct Sent<'a> {
+pub(super) struct SentFile<'a> {
     file: &'a RawValue,
     /// That of the part.
     metadata: Option<&'a RawValue>,
 }
 
 /// The file that a part holds, if it says that it is one.
-pub(super) fn sent(part: &RawValue) -> Option<Sent<'_>> {
+pub(super) fn sent(part: &RawValue) -> Option<SentFile<'_>> {
     let Members(members) = Members::read(part.get())?;
     let find = |name: &str| members.iter().rfind(|(known, _)| known == name).map(|(_, value)| *value);
     let is_file = find("type").or(find("kind")).is_some_and(|kind| kind.get() == "\"file\"");
     let file = find("file").filter(|file| is_file && file.get().starts_with('{'))?;
-    Some(Sent { file, metadata: find("metadata").filter(|metadata| metadata.get() != "null") })
+    Some(SentFile { file, metadata: find("metadata").filter(|metadata| metadata.get() != "null") })
 }
 
 /// Reads a file.
-pub(super) fn convert(check: &mut Check<'_>, at: Arguments<'_>, part: kinds::WirePart<'_>, sent: Sent<'_>) -> Part {
-    let Sent { file: sent, metadata } = sent;
+pub(super) fn convert(check: &mut Check<'_>, at: Arguments<'_>, part: kinds::WirePart<'_>, sent: SentFile<'_>) -> Part {
+    let SentFile { file: sent, metadata } = sent;
     let names = |name: &str| Members::read(sent.get()).is_some_and(|Members(all)| all.iter().any(|(n, _)| n == name));
     if names("bytes") && names("uri") {
-        // Which of the two counts would be a guess.
+        // The part holds both forms, and choosing one would be a guess.
         return kinds::convert(check, at, part);
     }
     let mut own = Check::new(check.limits);

@@ -108,7 +108,7 @@ pub(super) fn read_required_parts(
 pub(super) fn read_parts(check: &mut Check<'_>, at: &str, parts: &RawValue) -> Result<Vec<Part>, ProtocolError> {
     let raw = parts.get();
     let text = format!(r#"{{"parts":{raw}}}"#);
-    let Parts { parts } = read_params(&text).map_err(|error| in_front(at, error))?;
+    let Parts { parts } = read_params(&text).map_err(|error| prefix_fields(at, error))?;
     if parts.total == 0 {
         check.violation(format_args!("{at}.parts"), "needs at least one part");
     }
@@ -127,7 +127,7 @@ pub(super) fn read_parts(check: &mut Check<'_>, at: &str, parts: &RawValue) -> R
 }
 
 /// Names a field of what stands at `at` as a field of the whole.
-pub(super) fn in_front(at: &str, error: ProtocolError) -> ProtocolError {
+pub(super) fn prefix_fields(at: &str, error: ProtocolError) -> ProtocolError {
     match error {
         ProtocolError::InvalidParams { mut violations } => {
             for violation in &mut violations {

@@ -1,5 +1,5 @@
-//! What apps of the agent-native framework speak among themselves, which is close to A2A 0.3. Parts name their `type`, nothing
-//! has a `kind`, messages have no ids, and whoever asks reads the answer in the message of the status.
+//! What apps of the agent-native framework speak among themselves, which is close to A2A 0.3. Parts name their `type`,
+//! nothing has a `kind`, messages have no ids, and clients read the answer in the message of the status.
 //! - For a server: requests are read by [`decode_call`], and a send may be `async` and name an `idempotencyKey`; replies are written
 //!   by [`encode_reply`] and [`encode_task`], and a stream tells whole tasks ([`Narrator`]); cards by [`encode_card`], refusals by
 //!   [`encode_rpc_error`].
@@ -22,7 +22,6 @@
 //! keeps the spelling it came in ([`FILE_KEY`]). The answer that a task shows in its status and again as its last message is read
 //! once, from the status; messages and artifacts that have no id are named after their place.
 
-mod answer;
 mod call;
 mod card;
 mod error;
@@ -31,14 +30,13 @@ mod message;
 mod narrator;
 mod task;
 
-pub use answer::with_answer_in_status;
 pub use call::{Call, decode_call, write_call};
 pub use card::{encode_card, read_card};
 pub use error::{encode_http_error, encode_rpc_error, no_streaming, read_error};
 pub use file::KEY as FILE_KEY;
 pub use message::encode_message;
 pub use narrator::{Narrator, failed, is_failure};
-pub use task::{encode_reply, encode_task, encode_update, read_reply, read_task, read_update};
+pub use task::{encode_reply, encode_task, encode_update, read_reply, read_task, read_update, with_answer_in_status};
 
 use crate::model::{Dialect, Rules, TaskState, Update, Vocabulary};
 
@@ -51,10 +49,10 @@ const NAME: &str = "agent-native";
 /// The member in which parts say what they are.
 const TYPE: &str = "type";
 
-/// The RPC id of every event of a stream, whatever the request's was.
+/// The JSON-RPC id of every event of a stream. The original does not repeat the request's id.
 pub const STREAM_ID: &str = "0";
 
-/// Whether a stream ends with this update: at the end of the task, and where it waits for somebody.
+/// Whether a stream ends with this update: at the end of the task, and where it waits for the user.
 #[must_use]
 pub fn ends_stream(update: &Update) -> bool {
     match update {

@@ -1,33 +1,36 @@
-//! A stream as agent-native tells it: a whole task at each event, and an error where the agent failed. Nothing is said
-//! before the agent says something, so a task that is done at once is one event, and nothing is said twice.
+//! The streams of agent-native: each event is a whole task, or an error if the agent failed. No event is sent before
+//! the agent has written something, so a task that is done at once is one event, and no event repeats the one before.
 
-use crate::dialect::compat::retold::{News, Retold, Told};
+use crate::dialect::compat::streamed_task::{StreamedTask, TaskChange, Told};
 use crate::error::ProtocolError;
 use crate::model::{FAILED_UNTOLD, Task, TaskState, TaskView, Update};
 
-use super::answer::answer;
+use super::task::answer;
 
 /// Keeps the task that a stream is about, as far as it has come.
 #[derive(Default)]
 pub struct Narrator {
-    retold: Retold,
+    streamed_task: StreamedTask,
 }
 
 impl Narrator {
-    /// Takes an update in and says what is to be told of it.
+    /// Applies an update and returns what to send for it.
     pub fn take(&mut self, update: &Update) -> Told {
-        match self.retold.take(update) {
-            News::None => Told::Nothing,
-            News::Task => {
-                let is_news = self.retold.task().is_some_and(|task| task.state() != TaskState::Submitted);
+        match self.streamed_task.take(update) {
+            TaskChange::None => Told::Nothing,
+            TaskChange::Task => {
+                let is_news = self.streamed_task.task().is_some_and(|task| task.state() != TaskState::Submitted);
                 if is_news { self.tell() } else { Told::Nothing }
             }
-            News::Status => self.tell(),
-            // The status that follows a finished artifact tells it: in the original one message is one event.
-            News::Artifact { is_whole: true, .. } | News::Artifact { is_too_much: true, .. } => Told::Nothing,
-            News::Artifact { .. } => {
-                // A note has been told. Beside the answer that grows it would be told again, in the answer's place.
-                if let Some(task) = self.retold.task_mut().filter(|task| task.state() == TaskState::Working) {
+            TaskChange::Status => self.tell(),
+            // The status that follows a finished artifact sends it as well: in the original one message is one event.
+            TaskChange::Artifact { is_whole: true, .. } | TaskChange::Artifact { is_too_much: true, .. } => {
+                Told::Nothing
+            }
+            TaskChange::Artifact { .. } => {
+                // The note was sent already. If it stayed in the status, the next event would show it in place of the
+                // growing answer.
+                if let Some(task) = self.streamed_task.task_mut().filter(|task| task.state() == TaskState::Working) {
                     task.status.message = None;
                 }
                 Told::TaskIfNothingFollows
@@ -38,11 +41,11 @@ impl Narrator {
     /// The task as it stands, once there is one.
     #[must_use]
     pub fn view(&self) -> Option<TaskView> {
-        self.retold.view()
+        self.streamed_task.view()
     }
 
     fn tell(&self) -> Told {
-        match self.retold.task() {
+        match self.streamed_task.task() {
             Some(task) if is_failure(task.state()) => Told::Failed(failed(task)),
             Some(_) => Told::Task,
             None => Told::Nothing,
@@ -50,7 +53,7 @@ impl Narrator {
     }
 }
 
-/// Whether a task ended in what this dialect answers with an error.
+/// Whether this dialect answers a task in this state with an error.
 #[must_use]
 pub fn is_failure(state: TaskState) -> bool {
     matches!(state, TaskState::Failed | TaskState::Rejected)

@@ -1,4 +1,5 @@
-//! Tasks, written straight from the model and read into it.
+//! Tasks, written straight from the model and read into it. In the model an agent answers with artifacts; agent-native
+//! clients look for the answer in the status, so it is written there as well.
 
 use std::sync::Arc;
 
@@ -12,14 +13,14 @@ use crate::dialect::json::{
 use crate::dialect::outgoing::no_call;
 use crate::error::ProtocolError;
 use crate::model::{
-    Artifact, ArtifactView, Dialect, Message, StatusUpdate, Task, TaskId, TaskState, TaskStatus, TaskView, Update,
+    Artifact, ArtifactView, Dialect, Message, Part, PartContent, Role, StatusUpdate, Task, TaskId, TaskState,
+    TaskStatus, TaskView, Update,
 };
 
 use super::NAME;
-use super::answer::{answer, is_told_by_answer};
 use super::message::{WireMessage, encode_message, encode_parts, read_required_parts};
 
-/// Writes the result of a call: a task, whatever was asked.
+/// Writes the result of a call. Every call is answered with a task.
 pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
     match reply {
         Reply::Task(view) | Reply::SentTask(view) => encode_task(view, out),
@@ -67,7 +68,7 @@ pub fn encode_task(view: &TaskView, out: &mut Vec<u8>) {
     object.close();
 }
 
-/// Somebody who answers without a task: what they said is the answer of one.
+/// A direct reply has no task, so it is written as the answer of a completed one.
 fn encode_direct_reply(message: &Message, out: &mut Vec<u8>) {
     let mut object = Object::open(out);
     object.str("id", message.task_id.as_ref().map_or(message.message_id.as_str(), |id| id.as_str()));
@@ -114,6 +115,51 @@ fn encode_artifact(artifact: &Artifact, out: &mut Vec<u8>) {
     object.close();
 }
 
+/// The answer of a task as a message: what its status says, or else what its artifacts say in words.
+pub(super) fn answer(task: &Task) -> Option<Arc<Message>> {
+    if task.status.message.is_some() || task.state().is_interrupted() {
+        return task.status.message.clone();
+    }
+    let texts: Vec<Part> = task.artifacts.iter().flat_map(|artifact| &artifact.parts).filter_map(text_of).collect();
+    if texts.is_empty() {
+        return None;
+    }
+    let mut message = Message::new(Role::Agent, format!("{}-answer", task.id), joined(texts));
+    message.context_id = Some(task.context_id.clone());
+    message.task_id = Some(task.id.clone());
+    Some(Arc::new(message))
+}
+
+fn text_of(part: &Part) -> Option<Part> {
+    part.as_text().map(Part::text)
+}
+
+/// Chunks of a streamed text are one text; readers here would put a line break between parts.
+fn joined(texts: Vec<Part>) -> Vec<Part> {
+    let whole: String = texts.iter().filter_map(Part::as_text).collect();
+    vec![Part::text(whole)]
+}
+
+/// Whether an artifact is told in full by the answer made of it.
+pub(super) fn is_told_by_answer(task: &Task, artifact: &Artifact) -> bool {
+    let all_text = artifact.parts.iter().all(|part| matches!(part.content, PartContent::Text(_)));
+    task.status.message.is_none() && artifact.name.is_none() && all_text
+}
+
+/// The task with its answer in the status as well, for readers who look there and read `kind` or `type` alike. Only a task
+/// that has completed has an answer.
+#[must_use]
+pub fn with_answer_in_status(view: TaskView) -> TaskView {
+    let task = &view.task;
+    if !task.state().is_terminal() || task.status.message.is_some() {
+        return view;
+    }
+    let Some(answer) = answer(task) else { return view };
+    let mut task = Task::clone(task);
+    task.status.message = Some(answer);
+    TaskView { task: Arc::new(task), ..view }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WireTask<'a> {
@@ -154,7 +200,7 @@ struct WireArtifact<'a> {
     metadata: Option<&'a RawValue>,
 }
 
-/// Reads what a request was answered with: a task, whatever was asked.
+/// Reads the reply to a request. Every call is answered with a task.
 ///
 /// # Errors
 /// As [`read_task`], or [`ProtocolError::UnsupportedOperation`] for a request that the dialect does not have.

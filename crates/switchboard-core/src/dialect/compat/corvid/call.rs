@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::call::{Request, SendMessage};
-use crate::dialect::compat::sendable::{beginning_a_task, without_webhook};
-use crate::dialect::json::{Check, DecodeLimits, Object, Only, Raw, Text, append, read_body, read_params};
+use crate::dialect::compat::{beginning_a_task, without_webhook};
+use crate::dialect::json::{Check, DecodeLimits, LazyMember, Object, Raw, Text, append, read_body, read_params};
 use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall, push_segment};
 use crate::error::ProtocolError;
 use crate::model::{Json, Message, Part, Role, in_words};
@@ -31,15 +31,15 @@ pub struct Sent {
     pub timeout_ms: Option<u32>,
     /// How often the call has been passed on, this time included.
     pub depth: u32,
-    /// Who says to be calling. It is a name to count by, no proof of anything.
+    /// The name that the caller gives itself. It is used to count calls and proves nothing.
     pub source_agent: Option<String>,
 }
 
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Outer<'a> {
+struct SendBody<'a> {
     #[serde(borrow)]
-    params: Option<Only<'a, Inner<'a>>>,
+    params: Option<LazyMember<'a, SendParams<'a>>>,
     #[serde(borrow)]
     source_agent: Option<Text<'a>>,
     #[serde(borrow)]
@@ -48,7 +48,7 @@ struct Outer<'a> {
 
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Inner<'a> {
+struct SendParams<'a> {
     #[serde(borrow)]
     message: Option<Text<'a>>,
     #[serde(borrow)]
@@ -59,13 +59,14 @@ struct Inner<'a> {
     depth: Option<Raw<'a>>,
 }
 
-/// The name in a send's metadata of how long the task may take. The house counts whole seconds.
+/// The name in a send's metadata of how long the task may take. The engine counts whole seconds.
 const TIMEOUT_S: &str = "switchboard.runTimeoutSeconds";
 
-/// What a send has in its metadata of what has a place of its own here. Values of other types are somebody else's.
+/// The metadata of a send for which this dialect has members of its own. A value of another type was not meant for this
+/// dialect and is ignored.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Beside<'a> {
+struct SendMetadata<'a> {
     #[serde(borrow, rename = "switchboard.runTimeoutSeconds")]
     timeout_s: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -81,10 +82,10 @@ struct Beside<'a> {
 /// # Errors
 /// [`ProtocolError::ParseError`], or [`ProtocolError::InvalidParams`] naming the fields.
 pub fn decode_send(body: &[u8], limits: &DecodeLimits) -> Result<Sent, ProtocolError> {
-    let outer: Outer<'_> = read_body(body)?;
-    let inner: Inner<'_> = match outer.params {
-        Some(Only::Own(inner)) => inner,
-        Some(Only::Sent(params)) => read_params(params)?,
+    let outer: SendBody<'_> = read_body(body)?;
+    let inner: SendParams<'_> = match outer.params {
+        Some(LazyMember::Own(inner)) => inner,
+        Some(LazyMember::Sent(params)) => read_params(params)?,
         None => read_body(body)?,
     };
     let mut check = Check::new(limits);
@@ -165,7 +166,7 @@ impl Sent {
             return Err(ProtocolError::invalid("message.parts", format!("{NAME} sends texts, and there is none")));
         }
         let metadata = send.metadata.as_ref().map(Json::as_str);
-        let beside: Beside<'_> = metadata.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let beside: SendMetadata<'_> = metadata.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         let text = |sent: Option<&RawValue>| -> Option<String> {
             serde_json::from_str(sent?.get()).ok().filter(|text: &String| !text.is_empty())
         };
@@ -187,18 +188,18 @@ impl Sent {
     /// Writes the body of a send. The first in a chain of calls does not say so.
     fn encode(&self, out: &mut Vec<u8>) {
         let number = |number: u32| Raw(number.to_string().into());
-        let params = Inner {
+        let params = SendParams {
             message: Some(Text::from(self.message.as_str())),
             skill: self.skill.as_deref().map(Text::from),
             timeout_ms: self.timeout_ms.map(number),
             depth: (self.depth > 1).then(|| number(self.depth)),
         };
         let source_agent = self.source_agent.as_deref().map(Text::from);
-        let body = Outer { params: Some(Only::Own(params)), source_agent, depth: None };
+        let body = SendBody { params: Some(LazyMember::Own(params)), source_agent, depth: None };
         append(out, &body).expect("every key of a form is a text");
     }
 
-    /// The send as the house knows it: answered at once, and given up after its time.
+    /// The send in the model: it is answered at once, and its run ends after the timeout.
     #[must_use]
     pub fn into_send(self, timeout_ms_default: u32) -> SendMessage {
         let metadata = self.metadata(timeout_ms_default);
@@ -213,7 +214,7 @@ impl Sent {
         }
     }
 
-    /// What the agent, and whoever runs it, may want to know beside the message.
+    /// What the agent and the engine may want to know beside the message.
     fn metadata(&self, timeout_ms_default: u32) -> Json {
         let mut text = Vec::with_capacity(128);
         let mut object = Object::open(&mut text);

@@ -18,7 +18,7 @@ const SEND: &str = "/a2a/tasks/send";
 /// What a card of corvid has and others have not, or may leave out.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Own<'a> {
+struct CorvidCard<'a> {
     #[serde(borrow)]
     name: Option<Text<'a>>,
     #[serde(borrow)]
@@ -100,7 +100,7 @@ fn encode_skill(skill: &AgentSkill, out: &mut Vec<u8>) {
 /// [`ProtocolError::ParseError`] when it is not JSON, else [`ProtocolError::InvalidParams`] naming each member that cannot be
 /// what it is.
 pub fn read_card(body: &[u8], limits: &DecodeLimits) -> Result<AgentCard, ProtocolError> {
-    let own: Own<'_> = read_body(body)?;
+    let own: CorvidCard<'_> = read_body(body)?;
     let card = wire::read_card_of(body, Dialect::Corvid.version(), limits)?;
     let mut check = Check::new(limits);
     for (name, value) in [("name", &own.name), ("version", &own.version)] {

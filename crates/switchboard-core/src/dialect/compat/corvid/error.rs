@@ -2,13 +2,13 @@
 
 use crate::dialect::compat::refusal::{self, is_about};
 use crate::dialect::json::Object;
-use crate::dialect::wire::ReadError;
+use crate::dialect::wire::ReceivedError;
 use crate::error::ProtocolError;
 
 /// The text of a send to a server none of whose agents takes calls of this dialect.
 pub const NO_AGENT: &str = "Agent with default project not found";
 
-/// The text of a send by somebody who has sent too much.
+/// The text for a caller that exceeded its rate limit.
 pub const RATE_EXCEEDED: &str = "Rate limit exceeded. Try again later.";
 
 /// The text of a send that was passed on too often.
@@ -27,7 +27,7 @@ pub fn encode_http_error(error: &ProtocolError, out: &mut Vec<u8>) {
     encode_text(&text, out);
 }
 
-/// Writes the body of a refusal that no error of the house stands for.
+/// Writes the body of a refusal for which `ProtocolError` has no variant.
 pub fn encode_text(text: &str, out: &mut Vec<u8>) {
     let mut object = Object::open(out);
     object.str("error", text);
@@ -36,7 +36,7 @@ pub fn encode_text(text: &str, out: &mut Vec<u8>) {
 
 /// Reads a refusal. The status it came with tells most of them apart; of those that are answered with 400 and 404 the text does.
 #[must_use]
-pub fn read_error(body: &[u8], http: Option<u16>) -> Option<ReadError> {
+pub fn read_error(body: &[u8], http: Option<u16>) -> Option<ReceivedError> {
     let mut read = refusal::read(body)?;
     let text = read.message.clone();
     if text == TOO_DEEP || text == NO_AGENT {

@@ -12,8 +12,8 @@
 //! - ids, metadata, references and extensions of messages; metadata of the task;
 //! - `updatedAt` is when the state last changed; an artifact does not move it;
 //! - of a send: everything but its texts, which are joined by line breaks, and `skill`, `depth`, `sourceAgent` and
-//!   `switchboard.runTimeoutSeconds` of its metadata: role, ids, context, output modes, the length of the history, and whether
-//!   to wait, since nobody waits here; of a look at a task the length of the history;
+//!   `switchboard.runTimeoutSeconds` of its metadata: role, ids, context, output modes, the length of the history, and
+//!   whether to wait, because no send waits in this dialect; of a read of a task the length of the history;
 //! - cancels, lists, streams and webhooks;
 //! - of a refusal all but its status and its text;
 //! - of a card: interfaces but one, icon, default modes, all of capabilities but `streaming`, security but for bearer tokens,

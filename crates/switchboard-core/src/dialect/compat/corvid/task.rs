@@ -47,7 +47,7 @@ struct Part<'a> {
     text: Option<Text<'a>>,
 }
 
-/// Writes the result of a call: a task, whatever was asked.
+/// Writes the result of a call. Every call is answered with a task.
 pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
     match reply {
         Reply::Task(view) | Reply::SentTask(view) => encode_task(view, out),
@@ -88,7 +88,7 @@ pub fn encode_task(view: &TaskView, out: &mut Vec<u8>) {
     append(out, &form).expect("every key of a form is a text");
 }
 
-/// Reads what a request was answered with: a task, whatever was asked.
+/// Reads the reply to a request. Every call is answered with a task.
 ///
 /// # Errors
 /// As [`read_task`], or [`ProtocolError::UnsupportedOperation`] for a request that the dialect does not have.
@@ -108,7 +108,7 @@ pub fn read_reply(request: &Request, text: &[u8], limits: &DecodeLimits) -> Resu
     }
 }
 
-/// Reads a task as an update: this dialect has no streams, and whoever follows a task asks for it again and again.
+/// Reads a task as an update: this dialect has no streams, and clients follow a task by polling it.
 ///
 /// # Errors
 /// As [`read_task`].
@@ -152,8 +152,9 @@ impl Task<'_> {
     }
 }
 
-/// Four states are known here. Whatever waits for somebody is still at work, and whatever ended otherwise has failed. A
-/// task begun in this dialect has its session, and so is at work, when its caller first hears of it.
+/// Corvid has four states. A task that waits for input or authorization counts as working, and a task that was canceled
+/// or rejected counts as failed. In the original a task has a session, and so is working, before its caller learns its
+/// id; a task begun in this dialect is therefore never shown as submitted.
 fn state_word(state: TaskState, begun_in: Dialect) -> &'static str {
     match state {
         TaskState::Submitted if begun_in == Dialect::Corvid => TaskState::Working.word(),

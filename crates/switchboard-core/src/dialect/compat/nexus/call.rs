@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Request, SendMessage};
-use crate::dialect::compat::sendable::without_webhook;
+use crate::dialect::compat::without_webhook;
 use crate::dialect::json::{Check, DecodeLimits, Obj, Text, read_params, unknown_method};
 use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall};
 use crate::error::ProtocolError;
@@ -55,7 +55,7 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
         "message/send" => send_message(&mut check, read_params(text)?, false),
         "message/stream" => send_message(&mut check, read_params(text)?, true),
         "tasks/get" => Call::Get(task_id(&mut check, text)?),
-        // The original has no way to cancel over JSON-RPC; this is the one that everybody else has.
+        // The original has no way to cancel over JSON-RPC; this is the method of A2A 0.3.
         "tasks/cancel" => Call::Cancel(task_id(&mut check, text)?),
         "tasks/resubscribe" => Call::Follow(task_id(&mut check, text)?),
         _ => return Err(unknown_method(method, &METHODS)),

@@ -4,7 +4,7 @@
 use crate::dialect::codes;
 use crate::dialect::compat::refusal::{self, is_about};
 use crate::dialect::json::{Object, write_i64};
-use crate::dialect::wire::ReadError;
+use crate::dialect::wire::ReceivedError;
 use crate::error::ProtocolError;
 
 const TASK_NOT_FOUND: &str = "Task not found: ";
@@ -33,7 +33,7 @@ pub fn encode_http_error(error: &ProtocolError, out: &mut Vec<u8>) {
 
 fn code(error: &ProtocolError) -> i32 {
     match error {
-        // What the dialect has no code of its own for, and what the sender can mend, is about the parameters.
+        // Errors without a code of their own that the sender can correct use the code of invalid params.
         ProtocolError::TaskNotFound { .. }
         | ProtocolError::PushConfigNotFound { .. }
         | ProtocolError::UnsupportedOperation { .. }
@@ -62,7 +62,7 @@ fn text(error: &ProtocolError) -> String {
 
 /// Reads a refusal.
 #[must_use]
-pub fn read_error(body: &[u8], _http: Option<u16>) -> Option<ReadError> {
+pub fn read_error(body: &[u8], _http: Option<u16>) -> Option<ReceivedError> {
     let mut read = refusal::read(body)?;
     let text = read.message.clone();
     if let Some(id) = text.strip_prefix(TASK_NOT_FOUND) {

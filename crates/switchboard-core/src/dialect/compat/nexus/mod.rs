@@ -18,8 +18,8 @@
 //!   security but for bearer tokens, modes and security of skills, signatures.
 //!
 //! LOSSES, inwards: everything in params but `id` and `message`, and in a message but `role` and `parts`. A part whose
-//! `type` the house has no word for is data, and keeps its type in its metadata ([`TYPE_KEY`]). What the last message of a
-//! task says is read as the message of its status if it is the agent's, and is left out if it repeats the artifacts.
+//! `type` the model does not have is data, and keeps its type in its metadata ([`TYPE_KEY`]). What the last message of
+//! a task says is read as the message of its status if it is the agent's, and is left out if it repeats the artifacts.
 //! Messages and artifacts are named after their place.
 
 mod call;

@@ -1,32 +1,33 @@
-//! A stream as NEXUS has it: the task, first as it was accepted and then after each change, until it waits or is over.
+//! The streams of NEXUS: the whole task, first as it was accepted and then after each change, until it waits for the
+//! user or ends.
 
-use crate::dialect::compat::retold::{News, Retold, Told};
+use crate::dialect::compat::streamed_task::{StreamedTask, TaskChange, Told};
 use crate::model::{TaskView, Update};
 
 /// Keeps the task that a stream is about, as far as it has come.
 #[derive(Default)]
 pub struct Narrator {
-    retold: Retold,
+    streamed_task: StreamedTask,
 }
 
 impl Narrator {
-    /// Takes an update in and says what is to be told of it.
+    /// Applies an update and returns what to send for it.
     pub fn take(&mut self, update: &Update) -> Told {
-        match self.retold.take(update) {
-            News::None | News::Artifact { is_too_much: true, .. } => Told::Nothing,
-            News::Task | News::Status => Told::Task,
-            News::Artifact { .. } => Told::TaskIfNothingFollows,
+        match self.streamed_task.take(update) {
+            TaskChange::None | TaskChange::Artifact { is_too_much: true, .. } => Told::Nothing,
+            TaskChange::Task | TaskChange::Status => Told::Task,
+            TaskChange::Artifact { .. } => Told::TaskIfNothingFollows,
         }
     }
 
     /// The task as it stands, once there is one.
     #[must_use]
     pub fn view(&self) -> Option<TaskView> {
-        self.retold.view()
+        self.streamed_task.view()
     }
 }
 
-/// Whether a stream ends with this update: at the end of the task, and where it waits for somebody.
+/// Whether a stream ends with this update: at the end of the task, and where it waits for the user.
 #[must_use]
 pub fn ends_stream(update: &Update) -> bool {
     match update {

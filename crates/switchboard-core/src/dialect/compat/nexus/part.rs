@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::dialect::json::{Base64, Check, Object, Raw, Text, read_params};
 use crate::model::{self, Json, PartContent};
 
-/// The name in a part's metadata under which a type is kept that the house has no word for.
+/// The name in a part's metadata under which a type is kept that the model does not have.
 pub const TYPE_KEY: &str = "nexusType";
 
 #[derive(Deserialize, Serialize)]
@@ -131,12 +131,12 @@ fn read_file(check: &mut Check<'_>, at: Arguments<'_>, data: &Raw<'_>) -> Option
 }
 
 #[derive(Deserialize)]
-struct Kept {
+struct KeptType {
     #[serde(rename = "nexusType")]
     kind: Option<String>,
 }
 
 fn kept_type(part: &model::Part) -> Option<String> {
     let metadata = part.metadata.as_ref().filter(|metadata| metadata.as_str().contains(TYPE_KEY))?;
-    read_params::<Kept>(metadata.as_str()).ok()?.kind.filter(|kind| !kind.is_empty())
+    read_params::<KeptType>(metadata.as_str()).ok()?.kind.filter(|kind| !kind.is_empty())
 }

@@ -47,7 +47,7 @@ struct Artifact<'a> {
     parts: Option<List<Obj<Part<'a>>>>,
 }
 
-/// Writes the result of a call: a task, whatever was asked.
+/// Writes the result of a call. Every call is answered with a task.
 pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
     match reply {
         Reply::Task(view) | Reply::SentTask(view) => encode_task(view, out),
@@ -84,7 +84,7 @@ pub fn encode_task(view: &TaskView, out: &mut Vec<u8>) {
     put(out, &form);
 }
 
-/// Somebody who answers without a task: what they said is all there is of one.
+/// A direct reply has no task, so it is written as a completed one that holds nothing else.
 fn encode_direct_reply(message: &model::Message, out: &mut Vec<u8>) {
     let id = message.task_id.as_ref().map_or(message.message_id.as_str(), |id| id.as_str());
     let form = Task {
@@ -105,7 +105,7 @@ pub(super) fn put<T: Serialize>(out: &mut Vec<u8>, form: &T) {
     append(out, form).expect("every key of a form is a text");
 }
 
-/// Reads what a request was answered with: a task, whatever was asked.
+/// Reads the reply to a request. Every call is answered with a task.
 ///
 /// # Errors
 /// As [`read_task`], or [`ProtocolError::UnsupportedOperation`] for a request that the dialect does not have.

@@ -1,6 +1,6 @@
-//! A message as it was received. The original keeps the object that came and shows it again, so whatever the model does
-//! not keep of it (members of its own, a member that was not sent and has been made up since) stands in the message's
-//! metadata under [`KEY`].
+//! A message as it was received. The original keeps the received object and shows it again, so everything that the
+//! model does not keep of it (members of its own, a member that was not sent and has been made up since) stands in the
+//! message's metadata under [`KEY`].
 
 use std::borrow::Cow;
 
@@ -32,15 +32,15 @@ impl Difference<'_> {
 }
 
 /// The members of a message as they came.
-type Sent<'a> = [(Cow<'a, str>, &'a RawValue)];
+type SentMembers<'a> = [(Cow<'a, str>, &'a RawValue)];
 
 /// The message with what is needed to write it as it was received. A member that is no acceptable JSON (too deep, or with
 /// a name twice) is not kept.
-pub(super) fn keep(mut message: Message, sent: &Sent<'_>, limits: JsonLimits) -> Message {
+pub(super) fn keep(mut message: Message, sent: &SentMembers<'_>, limits: JsonLimits) -> Message {
     let mut written = Vec::with_capacity(256);
     encode_message(&message, &mut written);
     let Some(Members(written)) = std::str::from_utf8(&written).ok().and_then(Members::read) else { return message };
-    let last = |members: &Sent<'_>, name: &str| {
+    let last = |members: &SentMembers<'_>, name: &str| {
         members.iter().rfind(|(known, _)| known == name).map(|(_, value)| value.get().to_owned())
     };
     let parse = |text: &str| serde_json::from_str::<Value>(text).ok();

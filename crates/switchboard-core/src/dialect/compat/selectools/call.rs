@@ -4,14 +4,14 @@
 use serde_json::value::RawValue;
 
 use crate::call::{Request, SendMessage};
-use crate::dialect::compat::sendable::{beginning_a_task, without_webhook};
+use crate::dialect::compat::{beginning_a_task, without_webhook};
 use crate::dialect::json::{Check, DecodeLimits, List, Members, Object};
 use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall};
 use crate::error::ProtocolError;
 use crate::model::{Message, Part, Role, TaskId};
 
 use super::error::not_a_text;
-use super::message::{Found, encode_sent_message, member, object, read_part, string};
+use super::message::{MemberList, encode_sent_message, member, object, read_part, string};
 use super::{NAME, as_received};
 
 /// What can be asked.
@@ -41,7 +41,7 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
 }
 
 /// The id of a task. The original looks for any text, and finds nothing for what is none.
-fn task_id(params: &Found<'_>, limits: &DecodeLimits) -> Result<TaskId, ProtocolError> {
+fn task_id(params: &MemberList<'_>, limits: &DecodeLimits) -> Result<TaskId, ProtocolError> {
     match string(params, "id") {
         Some(id) if !id.is_empty() && id.len() <= limits.id_bytes_max && !id.contains('\0') => Ok(id.into()),
         Some(_) | None => {
@@ -55,7 +55,7 @@ fn invalid(description: impl Into<String>) -> ProtocolError {
     ProtocolError::invalid("", description)
 }
 
-fn send_message(params: &Found<'_>, limits: &DecodeLimits) -> Result<SendMessage, ProtocolError> {
+fn send_message(params: &MemberList<'_>, limits: &DecodeLimits) -> Result<SendMessage, ProtocolError> {
     let message = member(params, "message").and_then(|message| Members::read(message.get()));
     let Some(Members(message)) = message else {
         return Err(invalid("'message' is required and must be an object"));
@@ -84,7 +84,7 @@ fn send_message(params: &Found<'_>, limits: &DecodeLimits) -> Result<SendMessage
     if !parts.iter().any(|part| part.as_text().is_some()) {
         return Err(invalid("at least one part of kind 'text' is required (v1 is text-first)"));
     }
-    let id = |members: &Found<'_>, name: &str| {
+    let id = |members: &MemberList<'_>, name: &str| {
         string(members, name).filter(|id| !id.is_empty() && id.len() <= limits.id_bytes_max)
     };
     let role = match string(&message, "role").as_deref() {

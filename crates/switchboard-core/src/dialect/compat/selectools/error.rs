@@ -1,9 +1,9 @@
-//! Refusals: a code and a text, no data. Where the original has a text, it is that one, to the letter.
+//! Refusals: a code and a text, no data. Where the original has a text, that exact text is used.
 
 use crate::dialect::codes;
 use crate::dialect::compat::refusal::{self, is_about};
 use crate::dialect::json::{Object, write_i64};
-use crate::dialect::wire::ReadError;
+use crate::dialect::wire::ReceivedError;
 use crate::error::{ProtocolError, Violation};
 use crate::model::TaskId;
 
@@ -76,7 +76,7 @@ fn quoted_id(id: &TaskId) -> String {
 
 /// Reads a refusal. A task that it quotes is named as Python shows a text.
 #[must_use]
-pub fn read_error(body: &[u8], _http: Option<u16>) -> Option<ReadError> {
+pub fn read_error(body: &[u8], _http: Option<u16>) -> Option<ReceivedError> {
     let mut read = refusal::read(body)?;
     let text = read.message.clone();
     let quoted = |shown: &str| python::text_of_repr(shown).unwrap_or_default();

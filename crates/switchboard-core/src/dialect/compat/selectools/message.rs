@@ -104,13 +104,13 @@ pub(super) fn read_parts(check: &mut Check<'_>, at: &str, parts: Option<&RawValu
     read
 }
 
-pub(super) fn object(check: &mut Check<'_>, at: &str, members: &Found<'_>) -> Option<Json> {
+pub(super) fn object(check: &mut Check<'_>, at: &str, members: &MemberList<'_>) -> Option<Json> {
     let metadata = member(members, "metadata").filter(|value| value.get().starts_with('{'));
     check.object(format_args!("{at}.metadata"), metadata)
 }
 
 /// A part is never refused: what is not understood is kept as it stands.
-pub(super) fn read_part(check: &mut Check<'_>, at: &str, raw: &RawValue, members: &Found<'_>) -> Part {
+pub(super) fn read_part(check: &mut Check<'_>, at: &str, raw: &RawValue, members: &MemberList<'_>) -> Part {
     let metadata = |check: &mut Check<'_>| object(check, at, members);
     match string(members, "kind").as_deref() {
         Some("text") => {
@@ -138,13 +138,13 @@ pub(super) fn read_part(check: &mut Check<'_>, at: &str, raw: &RawValue, members
     Part::json(check.value(format_args!("{at}"), raw)).with_media_type(VERBATIM)
 }
 
-pub(super) type Found<'a> = [(std::borrow::Cow<'a, str>, &'a RawValue)];
+pub(super) type MemberList<'a> = [(std::borrow::Cow<'a, str>, &'a RawValue)];
 
 /// A member; of several with the same name the last.
-pub(super) fn member<'a>(members: &Found<'a>, name: &str) -> Option<&'a RawValue> {
+pub(super) fn member<'a>(members: &MemberList<'a>, name: &str) -> Option<&'a RawValue> {
     members.iter().rfind(|(known, _)| known == name).map(|(_, value)| *value)
 }
 
-pub(super) fn string(members: &Found<'_>, name: &str) -> Option<String> {
+pub(super) fn string(members: &MemberList<'_>, name: &str) -> Option<String> {
     member(members, name).and_then(|value| serde_json::from_str(value.get()).ok())
 }

@@ -17,7 +17,7 @@ use crate::model::{
 use super::NAME;
 use super::message::{encode_message, encode_parts, read_message, read_parts, without_dashes};
 
-/// Writes the result of a call: a task, whatever was asked.
+/// Writes the result of a call. Every call is answered with a task.
 pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
     match reply {
         Reply::Task(view) | Reply::SentTask(view) => encode_task(view, out),
@@ -59,7 +59,7 @@ pub fn encode_task(view: &TaskView, out: &mut Vec<u8>) {
     object.close();
 }
 
-/// Somebody who answers without a task: what they said is the result of one.
+/// A direct reply has no task, so it is written as the result of a completed one.
 fn encode_direct_reply(message: &Message, out: &mut Vec<u8>) {
     let mut object = Object::open(out);
     let id = message.task_id.as_ref().map_or(message.message_id.as_str(), |id| id.as_str());
@@ -116,8 +116,8 @@ fn encode_failure(said: Option<&Message>, out: &mut Vec<u8>) {
     encode_message(&message, out);
 }
 
-/// The kind of a failure, from what the house wrote about it. Where the original has the name of an exception, there are
-/// three: the run took too long, it broke, or the agent itself said that it cannot do it.
+/// The kind of a failure, from the text that the server wrote about it. Where the original has the name of an
+/// exception, there are three kinds: the run took too long, it broke, or the agent itself said that it cannot do it.
 #[must_use]
 pub fn failure_name(said: Option<&Message>) -> &'static str {
     let text = said.and_then(|message| message.parts.first()).and_then(Part::as_text).unwrap_or(FAILED_UNTOLD);
@@ -184,7 +184,7 @@ struct WireArtifact<'a> {
     parts: Option<&'a RawValue>,
 }
 
-/// Reads what a request was answered with: a task, whatever was asked.
+/// Reads the reply to a request. Every call is answered with a task.
 ///
 /// # Errors
 /// As [`read_task`], or [`ProtocolError::UnsupportedOperation`] for a request that the dialect does not have.

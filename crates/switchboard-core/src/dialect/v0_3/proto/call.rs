@@ -1,10 +1,10 @@
-//! Requests, and what answers them. No call names a tenant, and none lists tasks.
+//! Requests and replies. No request of 0.3 names a tenant, and none lists tasks.
 
 use bytes::Bytes;
 
 use crate::call::{Reply, Request, SendMessage};
 use crate::dialect::json::{Check, DecodeLimits, Decoded, Int, unknown_method};
-use crate::dialect::protobuf::{Fields, Holds, Lists, Place, decode, decode_answer, decode_object, list, write};
+use crate::dialect::protobuf::{Fields, Holds, ListField, Lists, decode, decode_answer, decode_object, list, write};
 use crate::error::ProtocolError;
 use crate::model::{Message, Role, TaskId, TaskView};
 
@@ -17,12 +17,12 @@ use super::task::{TASK, read_sent};
 
 const NONE: Lists = &[];
 const SEND: Lists = &[
-    Place(wire::SendMessageRequest::REQUEST, "message", Holds::One(MESSAGE)),
-    Place(wire::SendMessageRequest::CONFIGURATION, "configuration", Holds::One(CONFIGURATION)),
+    ListField(wire::SendMessageRequest::REQUEST, "message", Holds::One(MESSAGE)),
+    ListField(wire::SendMessageRequest::CONFIGURATION, "configuration", Holds::One(CONFIGURATION)),
 ];
 const CONFIGURATION: Lists = &[
-    Place(wire::SendMessageConfiguration::ACCEPTED_OUTPUT_MODES, "acceptedOutputModes", Holds::Texts),
-    Place(wire::SendMessageConfiguration::PUSH_NOTIFICATION, "pushNotification", Holds::One(CONFIG)),
+    ListField(wire::SendMessageConfiguration::ACCEPTED_OUTPUT_MODES, "acceptedOutputModes", Holds::Texts),
+    ListField(wire::SendMessageConfiguration::PUSH_NOTIFICATION, "pushNotification", Holds::One(CONFIG)),
 ];
 
 /// The methods of the service.
@@ -182,7 +182,8 @@ impl wire::SendMessageRequest {
             }
         };
         let metadata = decode_object(check, format_args!("metadata"), self.metadata.as_ref());
-        // A flag without presence: absent is false. Without any configuration nobody has said anything, and we wait.
+        // A flag without presence: absent is false. Without any configuration the client said nothing, and the send
+        // waits.
         let return_immediately = self.configuration.as_ref().is_some_and(|sent| !sent.blocking);
         let sent = self.configuration.unwrap_or_default();
         let modes = format_args!("configuration.acceptedOutputModes");
@@ -202,12 +203,12 @@ impl wire::SendMessageRequest {
 /// Appends the result of a call. A deletion is the empty message; a stream is written update by update with
 /// [`write_update`](super::write_update).
 pub fn write_reply(reply: &Reply, out: &mut Vec<u8>) {
-    type Sent = wire::SendMessageResponse;
+    type SendReply = wire::SendMessageResponse;
     let mut fields = Fields(out);
     match reply {
         Reply::Task(view) => wire::Task::write(view, &mut fields),
-        Reply::SentTask(view) => fields.message(Sent::TASK, |fields| wire::Task::write(view, fields)),
-        Reply::SentMessage(said) => fields.message(Sent::SAID, |fields| wire::Message::write(said, fields)),
+        Reply::SentTask(view) => fields.message(SendReply::TASK, |fields| wire::Task::write(view, fields)),
+        Reply::SentMessage(said) => fields.message(SendReply::SAID, |fields| wire::Message::write(said, fields)),
         Reply::PushConfig(config) => write(&wire::TaskPushNotificationConfig::of(config), out),
         Reply::PushConfigs(page) => write(&wire::ListTaskPushNotificationConfigResponse::of(page), out),
         Reply::Card(card) => write_card(card, out),

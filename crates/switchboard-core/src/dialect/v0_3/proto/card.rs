@@ -6,7 +6,7 @@ use crate::dialect::json::{Check, DecodeLimits};
 use crate::dialect::protobuf::card::generated::o_auth_flows::Flow;
 use crate::dialect::protobuf::card::generated::security_scheme::Scheme;
 use crate::dialect::protobuf::card::{entries, generated as shared, read_schemes, schemes_of};
-use crate::dialect::protobuf::{Holds, Lists, Place, decode_answer, list, optional, write};
+use crate::dialect::protobuf::{Holds, ListField, Lists, decode_answer, list, optional, write};
 use crate::dialect::wire::{is_of_0_3, list_interfaces_of_0_3};
 use crate::error::ProtocolError;
 use crate::model::{AgentCapabilities, AgentCard, AgentInterface};
@@ -15,16 +15,17 @@ use super::generated as wire;
 
 /// The lists of a card.
 const CARD: Lists = &[
-    Place(wire::AgentCard::ADDITIONAL_INTERFACES, "additionalInterfaces", Holds::Many("entries", &[])),
-    Place(wire::AgentCard::CAPABILITIES, "capabilities", Holds::One(CAPABILITIES)),
-    Place(wire::AgentCard::SECURITY_SCHEMES, "securitySchemes", Holds::Many("entries", &[])),
-    Place(wire::AgentCard::SECURITY, "security", Holds::Many("entries", &[])),
-    Place(wire::AgentCard::DEFAULT_INPUT_MODES, "defaultInputModes", Holds::Texts),
-    Place(wire::AgentCard::DEFAULT_OUTPUT_MODES, "defaultOutputModes", Holds::Texts),
-    Place(wire::AgentCard::SKILLS, "skills", Holds::Many("entries", &[])),
-    Place(wire::AgentCard::SIGNATURES, "signatures", Holds::Many("entries", &[])),
+    ListField(wire::AgentCard::ADDITIONAL_INTERFACES, "additionalInterfaces", Holds::Many("entries", &[])),
+    ListField(wire::AgentCard::CAPABILITIES, "capabilities", Holds::One(CAPABILITIES)),
+    ListField(wire::AgentCard::SECURITY_SCHEMES, "securitySchemes", Holds::Many("entries", &[])),
+    ListField(wire::AgentCard::SECURITY, "security", Holds::Many("entries", &[])),
+    ListField(wire::AgentCard::DEFAULT_INPUT_MODES, "defaultInputModes", Holds::Texts),
+    ListField(wire::AgentCard::DEFAULT_OUTPUT_MODES, "defaultOutputModes", Holds::Texts),
+    ListField(wire::AgentCard::SKILLS, "skills", Holds::Many("entries", &[])),
+    ListField(wire::AgentCard::SIGNATURES, "signatures", Holds::Many("entries", &[])),
 ];
-const CAPABILITIES: Lists = &[Place(wire::AgentCapabilities::EXTENSIONS, "extensions", Holds::Many("entries", &[]))];
+const CAPABILITIES: Lists =
+    &[ListField(wire::AgentCapabilities::EXTENSIONS, "extensions", Holds::Many("entries", &[]))];
 
 /// Appends a card. Of its interfaces those of this family are written, the first as the preferred one; signatures were made over
 /// another form and are left out.

@@ -1,4 +1,4 @@
-//! Messages and parts, and what `task` has to know of this package.
+//! Messages and parts, and the items that `task` takes from its package.
 
 use std::fmt::Arguments;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::dialect::json::{Check, Raw};
 use crate::dialect::protobuf::{
-    Fields, Holds, Lists, Place, decode_object, list, optional, read_parts, read_role, role_number, text,
+    Fields, Holds, ListField, Lists, decode_object, list, optional, read_parts, read_role, role_number, text,
 };
 use crate::dialect::wire::{data_part, ends_stream};
 use crate::model::{Dialect, Json, Message, Part, PartContent, StatusUpdate};
@@ -17,8 +17,8 @@ use super::generated::part::Part as Content;
 
 /// The lists of a message.
 pub(super) const MESSAGE: Lists = &[
-    Place(wire::Message::CONTENT, "content", Holds::Parts),
-    Place(wire::Message::EXTENSIONS, "extensions", Holds::Texts),
+    ListField(wire::Message::CONTENT, "content", Holds::Parts),
+    ListField(wire::Message::EXTENSIONS, "extensions", Holds::Texts),
 ];
 
 /// The dialect of a task that is read.

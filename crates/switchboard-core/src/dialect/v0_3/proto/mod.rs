@@ -1,7 +1,7 @@
-//! The spelling of 0.3's proto as protobuf itself: what travels over gRPC, as `a2a.v1`. It is `rest` without the JSON, and fields
-//! are named as there. Each message is read into the model and written from it by what stands in one file: `message` and `task`
-//! have what is said and made, `push` webhooks, `resource` the names of both, `card` the agent card, `call` requests and what
-//! answers them.
+//! The spelling of 0.3's proto as protobuf itself: what travels over gRPC, as `a2a.v1`. It is `rest` without the JSON,
+//! and fields are named as there. Each message is read into the model and written from it in one file: `message`
+//! (messages and parts), `task` (tasks and updates), `push` (webhooks), `resource` (the resource names of both), `card`
+//! (the agent card), `call` (requests and replies).
 
 mod call;
 mod card;

@@ -4,7 +4,7 @@ use std::fmt::Arguments;
 
 use crate::call::PushConfigPage;
 use crate::dialect::json::Check;
-use crate::dialect::protobuf::{Holds, Lists, Place, each, list, text};
+use crate::dialect::protobuf::{Holds, ListField, Lists, each, list, text};
 use crate::model::{AuthenticationInfo, ConfigId, PushConfig, TaskId};
 
 use super::generated as wire;
@@ -12,17 +12,20 @@ use super::resource::{push_config_name, read_push_config, read_task, task_name};
 
 /// The lists of a webhook.
 pub(super) const CONFIG: Lists =
-    &[Place(wire::PushNotificationConfig::AUTHENTICATION, "authentication", Holds::One(AUTHENTICATION))];
-const AUTHENTICATION: Lists = &[Place(wire::AuthenticationInfo::SCHEMES, "schemes", Holds::Texts)];
+    &[ListField(wire::PushNotificationConfig::AUTHENTICATION, "authentication", Holds::One(AUTHENTICATION))];
+const AUTHENTICATION: Lists = &[ListField(wire::AuthenticationInfo::SCHEMES, "schemes", Holds::Texts)];
 /// The lists of a webhook with its name.
-pub(super) const NAMED: Lists =
-    &[Place(wire::TaskPushNotificationConfig::PUSH_NOTIFICATION_CONFIG, "pushNotificationConfig", Holds::One(CONFIG))];
+pub(super) const NAMED: Lists = &[ListField(
+    wire::TaskPushNotificationConfig::PUSH_NOTIFICATION_CONFIG,
+    "pushNotificationConfig",
+    Holds::One(CONFIG),
+)];
 /// The lists of a registration.
 pub(super) const CREATE: Lists =
-    &[Place(wire::CreateTaskPushNotificationConfigRequest::CONFIG, "config", Holds::One(NAMED))];
+    &[ListField(wire::CreateTaskPushNotificationConfigRequest::CONFIG, "config", Holds::One(NAMED))];
 /// The lists of a page of webhooks.
 pub(super) const CONFIGS: Lists =
-    &[Place(wire::ListTaskPushNotificationConfigResponse::CONFIGS, "configs", Holds::Many("entries", NAMED))];
+    &[ListField(wire::ListTaskPushNotificationConfigResponse::CONFIGS, "configs", Holds::Many("entries", NAMED))];
 
 impl wire::PushNotificationConfig {
     pub(super) fn of(config: &PushConfig) -> Self {

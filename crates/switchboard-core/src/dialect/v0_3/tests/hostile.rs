@@ -1,4 +1,4 @@
-//! Input nobody sends by accident. Nothing panics, nothing grows without bound, and the answer is JSON.
+//! Hostile input. Nothing panics, nothing grows without bound, and the answer is JSON.
 
 use serde::de::IgnoredAny;
 
@@ -37,7 +37,7 @@ const SAMPLES: [(&str, &str); 9] = [
     ("agent/getAuthenticatedExtendedCard", "{}"),
 ];
 
-/// Puts bytes through every door. The only thing asked of it is to come back.
+/// Puts bytes through every decoder. None may panic or hang.
 fn knock(bytes: &[u8]) {
     let limits = DecodeLimits::default();
     let text = String::from_utf8_lossy(bytes);

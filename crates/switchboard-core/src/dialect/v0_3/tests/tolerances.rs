@@ -1,4 +1,4 @@
-//! What is not valid by the letter and understood all the same.
+//! Input that is not valid by the schema and accepted all the same.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

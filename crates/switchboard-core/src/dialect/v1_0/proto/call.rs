@@ -1,11 +1,11 @@
-//! Requests, and what answers them.
+//! Requests and replies.
 
 use bytes::Bytes;
 
 use crate::call::{ListTasks, Reply, Request, SendMessage, TaskPage};
 use crate::dialect::json::{Check, DecodeLimits, Decoded, Int, NameOrNumber, unknown_method};
 use crate::dialect::protobuf::{
-    Fields, Holds, Lists, Place, decode, decode_answer, decode_object, decode_timestamp, each, encode_object,
+    Fields, Holds, ListField, Lists, decode, decode_answer, decode_object, decode_timestamp, each, encode_object,
     encode_timestamp, list, state_number, text, write,
 };
 use crate::dialect::wire::V1_0;
@@ -21,12 +21,12 @@ use super::task::{TASK, read_sent};
 
 const NONE: Lists = &[];
 const SEND: Lists = &[
-    Place(wire::SendMessageRequest::MESSAGE, "message", Holds::One(MESSAGE)),
-    Place(wire::SendMessageRequest::CONFIGURATION, "configuration", Holds::One(CONFIGURATION)),
+    ListField(wire::SendMessageRequest::MESSAGE, "message", Holds::One(MESSAGE)),
+    ListField(wire::SendMessageRequest::CONFIGURATION, "configuration", Holds::One(CONFIGURATION)),
 ];
 const CONFIGURATION: Lists =
-    &[Place(wire::SendMessageConfiguration::ACCEPTED_OUTPUT_MODES, "acceptedOutputModes", Holds::Texts)];
-const TASKS: Lists = &[Place(wire::ListTasksResponse::TASKS, "tasks", Holds::Many("tasks", TASK))];
+    &[ListField(wire::SendMessageConfiguration::ACCEPTED_OUTPUT_MODES, "acceptedOutputModes", Holds::Texts)];
+const TASKS: Lists = &[ListField(wire::ListTasksResponse::TASKS, "tasks", Holds::Many("tasks", TASK))];
 
 /// Reads a call.
 ///
@@ -237,12 +237,12 @@ fn read_filter(check: &mut Check<'_>, sent: i32) -> Option<TaskState> {
 /// Appends the result of a call. A deletion is the empty message; a stream is written update by update with
 /// [`write_update`](super::write_update).
 pub fn write_reply(reply: &Reply, out: &mut Vec<u8>) {
-    type Sent = wire::SendMessageResponse;
+    type SendReply = wire::SendMessageResponse;
     let mut fields = Fields(out);
     match reply {
         Reply::Task(view) => wire::Task::write(view, &mut fields),
-        Reply::SentTask(view) => fields.message(Sent::TASK, |fields| wire::Task::write(view, fields)),
-        Reply::SentMessage(said) => fields.message(Sent::SAID, |fields| wire::Message::write(said, fields)),
+        Reply::SentTask(view) => fields.message(SendReply::TASK, |fields| wire::Task::write(view, fields)),
+        Reply::SentMessage(said) => fields.message(SendReply::SAID, |fields| wire::Message::write(said, fields)),
         Reply::Tasks(page) => wire::ListTasksResponse::write(page, &mut fields),
         Reply::PushConfig(config) => write(&wire::TaskPushNotificationConfig::of(config, None), out),
         Reply::PushConfigs(page) => write(&wire::ListTaskPushNotificationConfigsResponse::of(page), out),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::dialect::json::{Check, DecodeLimits};
 use crate::dialect::protobuf::card::{entries, generated as shared, read_schemes, schemes_of};
-use crate::dialect::protobuf::{Holds, Lists, Place, decode_answer, list, optional, write};
+use crate::dialect::protobuf::{Holds, ListField, Lists, decode_answer, list, optional, write};
 use crate::error::ProtocolError;
 use crate::model::{AgentCapabilities, AgentCard, AgentInterface};
 
@@ -14,16 +14,17 @@ use super::generated as wire;
 
 /// The lists of a card.
 const CARD: Lists = &[
-    Place(wire::AgentCard::SUPPORTED_INTERFACES, "supportedInterfaces", Holds::Many("entries", &[])),
-    Place(wire::AgentCard::CAPABILITIES, "capabilities", Holds::One(CAPABILITIES)),
-    Place(wire::AgentCard::SECURITY_SCHEMES, "securitySchemes", Holds::Many("entries", &[])),
-    Place(wire::AgentCard::SECURITY_REQUIREMENTS, "securityRequirements", Holds::Many("entries", &[])),
-    Place(wire::AgentCard::DEFAULT_INPUT_MODES, "defaultInputModes", Holds::Texts),
-    Place(wire::AgentCard::DEFAULT_OUTPUT_MODES, "defaultOutputModes", Holds::Texts),
-    Place(wire::AgentCard::SKILLS, "skills", Holds::Many("entries", &[])),
-    Place(wire::AgentCard::SIGNATURES, "signatures", Holds::Many("entries", &[])),
+    ListField(wire::AgentCard::SUPPORTED_INTERFACES, "supportedInterfaces", Holds::Many("entries", &[])),
+    ListField(wire::AgentCard::CAPABILITIES, "capabilities", Holds::One(CAPABILITIES)),
+    ListField(wire::AgentCard::SECURITY_SCHEMES, "securitySchemes", Holds::Many("entries", &[])),
+    ListField(wire::AgentCard::SECURITY_REQUIREMENTS, "securityRequirements", Holds::Many("entries", &[])),
+    ListField(wire::AgentCard::DEFAULT_INPUT_MODES, "defaultInputModes", Holds::Texts),
+    ListField(wire::AgentCard::DEFAULT_OUTPUT_MODES, "defaultOutputModes", Holds::Texts),
+    ListField(wire::AgentCard::SKILLS, "skills", Holds::Many("entries", &[])),
+    ListField(wire::AgentCard::SIGNATURES, "signatures", Holds::Many("entries", &[])),
 ];
-const CAPABILITIES: Lists = &[Place(wire::AgentCapabilities::EXTENSIONS, "extensions", Holds::Many("entries", &[]))];
+const CAPABILITIES: Lists =
+    &[ListField(wire::AgentCapabilities::EXTENSIONS, "extensions", Holds::Many("entries", &[]))];
 
 /// Appends a card.
 pub fn write_card(card: &AgentCard, out: &mut Vec<u8>) {

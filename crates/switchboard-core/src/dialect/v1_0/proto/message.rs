@@ -1,10 +1,10 @@
-//! Messages and parts, and what `task` has to know of this package.
+//! Messages and parts, and the items that `task` takes from its package.
 
 use std::fmt::Arguments;
 
 use crate::dialect::json::Check;
 use crate::dialect::protobuf::{
-    Fields, Holds, Lists, Place, decode_object, decode_value, encode_value, list, optional, read_parts, read_role,
+    Fields, Holds, ListField, Lists, decode_object, decode_value, encode_value, list, optional, read_parts, read_role,
     role_number, text,
 };
 use crate::model::{Dialect, Message, Part, PartContent, StatusUpdate};
@@ -14,9 +14,9 @@ use super::generated::part::Content;
 
 /// The lists of a message.
 pub(super) const MESSAGE: Lists = &[
-    Place(wire::Message::PARTS, "parts", Holds::Parts),
-    Place(wire::Message::EXTENSIONS, "extensions", Holds::Texts),
-    Place(wire::Message::REFERENCE_TASK_IDS, "referenceTaskIds", Holds::Texts),
+    ListField(wire::Message::PARTS, "parts", Holds::Parts),
+    ListField(wire::Message::EXTENSIONS, "extensions", Holds::Texts),
+    ListField(wire::Message::REFERENCE_TASK_IDS, "referenceTaskIds", Holds::Texts),
 ];
 
 /// The dialect of a task that is read.

@@ -1,6 +1,7 @@
-//! A2A 1.0 in protobuf: what travels over gRPC, as `lf.a2a.v1`. Each message is read into the model and written from it by what
-//! stands in one file: `message` and `task` have what is said and made, `push` webhooks, `card` the agent card, `call` requests
-//! and what answers them. Fields are named as the JSON of 1.0 names them, so that a refusal reads the same over every binding.
+//! A2A 1.0 in protobuf: what travels over gRPC, as `lf.a2a.v1`. Each message is read into the model and written from it
+//! in one file: `message` (messages and parts), `task` (tasks and updates), `push` (webhooks), `card` (the agent card),
+//! `call` (requests and replies). Fields are named as the JSON of 1.0 names them, so that a refusal reads the same over
+//! every binding.
 
 mod call;
 mod card;

@@ -4,14 +4,14 @@ use std::fmt::Arguments;
 
 use crate::call::PushConfigPage;
 use crate::dialect::json::Check;
-use crate::dialect::protobuf::{Holds, Lists, Place, each, text};
+use crate::dialect::protobuf::{Holds, ListField, Lists, each, text};
 use crate::model::{AuthenticationInfo, PushConfig};
 
 use super::generated as wire;
 
 /// The lists of a page of webhooks.
 pub(super) const CONFIGS: Lists =
-    &[Place(wire::ListTaskPushNotificationConfigsResponse::CONFIGS, "configs", Holds::Many("entries", &[]))];
+    &[ListField(wire::ListTaskPushNotificationConfigsResponse::CONFIGS, "configs", Holds::Many("entries", &[]))];
 
 impl wire::TaskPushNotificationConfig {
     pub(super) fn of(config: &PushConfig, tenant: Option<&str>) -> Self {

@@ -1,5 +1,5 @@
-//! Input nobody sends by accident: too much of everything, characters that break lines, and bytes at random. Nothing
-//! panics, nothing grows without bound, and what is refused is refused by name.
+//! Hostile input: too much of everything, characters that break lines, and bytes at random. Nothing panics, nothing
+//! grows without bound, and what is refused is refused by name.
 
 use std::borrow::Cow;
 
@@ -121,7 +121,7 @@ fn the_answer_to_nonsense_is_short() {
     assert!(matches!(&error, ProtocolError::MethodNotFound { method, .. } if method.len() < 100));
 }
 
-/// Puts bytes through every door. The only thing asked of it is to come back.
+/// Puts bytes through every decoder. None may panic or hang.
 fn knock(bytes: &[u8]) {
     let limits = DecodeLimits::default();
     let text = String::from_utf8_lossy(bytes);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use switchboard_core::dialect::Package;
 use switchboard_core::error::ProtocolError;
 
-use super::status::Ending;
+use super::status::GrpcStatus;
 
 pub(super) const PREFIX_BYTES: usize = 5;
 
@@ -15,28 +15,28 @@ pub(super) fn declared(body: &[u8]) -> Option<usize> {
 }
 
 /// The one message of a request.
-pub(super) fn unframe(mut body: Bytes) -> Result<Bytes, Ending> {
-    let Some(length) = declared(&body) else { return Err(Ending::no_message()) };
+pub(super) fn unframe(mut body: Bytes) -> Result<Bytes, GrpcStatus> {
+    let Some(length) = declared(&body) else { return Err(GrpcStatus::no_message()) };
     if body[0] != 0 {
-        return Err(Ending::compressed());
+        return Err(GrpcStatus::compressed());
     }
     let message = body.split_off(PREFIX_BYTES);
     if message.len() < length {
         let reason = format!("the message ends after {} of {length} bytes", message.len());
-        return Err(Ending::of(Package::V1_0, &ProtocolError::InvalidRequest { reason }));
+        return Err(GrpcStatus::of(Package::V1_0, &ProtocolError::InvalidRequest { reason }));
     }
     if message.len() > length {
-        return Err(Ending::several_messages());
+        return Err(GrpcStatus::several_messages());
     }
     Ok(message)
 }
 
 /// A message with its prefix.
-pub(super) fn framed(write: impl FnOnce(&mut Vec<u8>)) -> Result<Bytes, Ending> {
+pub(super) fn framed(write: impl FnOnce(&mut Vec<u8>)) -> Result<Bytes, GrpcStatus> {
     let mut out = Vec::with_capacity(1024);
     out.extend_from_slice(&[0; PREFIX_BYTES]);
     write(&mut out);
-    let length = u32::try_from(out.len() - PREFIX_BYTES).map_err(|_| Ending::too_large())?;
+    let length = u32::try_from(out.len() - PREFIX_BYTES).map_err(|_| GrpcStatus::too_large())?;
     out[1..PREFIX_BYTES].copy_from_slice(&length.to_be_bytes());
     Ok(out.into())
 }

@@ -19,7 +19,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::AgentCard;
 use tokio::time::{Duration, Instant, timeout_at};
 
-use self::status::Ending;
+use self::status::GrpcStatus;
 use self::stream::GrpcBody;
 use super::envelope::Envelope;
 use super::{Binding, Rejection};
@@ -62,14 +62,14 @@ fn takes_protobuf(headers: &HeaderMap) -> bool {
 
 /// The refusal of a call in the protocol's words.
 pub(crate) fn refused(package: Package, error: &ProtocolError) -> Response<ReplyBody> {
-    let mut response = status::ended(&Ending::of(package, error));
+    let mut response = status::ended(&GrpcStatus::of(package, error));
     Refused::mark(&mut response, error);
     response
 }
 
 /// The refusal of a call in gRPC's own words.
-impl From<Ending> for Rejection {
-    fn from(ending: Ending) -> Self {
+impl From<GrpcStatus> for Rejection {
+    fn from(ending: GrpcStatus) -> Self {
         let mut response = status::ended(&ending);
         let refused = Refused { code: ending.code().into(), reason: "GRPC", outcome: Outcome::Refused };
         response.extensions_mut().insert(refused);
@@ -106,7 +106,7 @@ impl Binding for Grpc {
         self.deadline = deadline(headers)?;
         let encoding = headers.get(ENCODING).map(HeaderValue::as_bytes).filter(|encoding| *encoding != b"identity");
         match encoding {
-            Some(encoding) => Err(Ending::unknown_encoding(&String::from_utf8_lossy(encoding)).into()),
+            Some(encoding) => Err(GrpcStatus::unknown_encoding(&String::from_utf8_lossy(encoding)).into()),
             None => Ok(()),
         }
     }
@@ -132,7 +132,7 @@ impl Binding for Grpc {
         match error {
             ProtocolError::TooLarge { .. } => too_large(request).into(),
             _ if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
-                Ending::deadline(self.package).into()
+                GrpcStatus::deadline(self.package).into()
             }
             error => error.into(),
         }
@@ -150,7 +150,7 @@ impl Binding for Grpc {
     }
 
     async fn wait<T: Send>(&self, waiting: Pin<&mut (impl Future<Output = T> + Send)>) -> Result<T, Rejection> {
-        before(self.deadline, waiting).await.ok_or_else(|| Ending::deadline(self.package).into())
+        before(self.deadline, waiting).await.ok_or_else(|| GrpcStatus::deadline(self.package).into())
     }
 
     fn reply(&mut self, agent: &Mounted, reply: Reply) -> Result<Response<ReplyBody>, Rejection> {
@@ -165,9 +165,9 @@ impl Binding for Grpc {
         Ok(status::success(GrpcBody::whole(message)))
     }
 
-    /// Messages of gRPC carry no number of their own, so the head of the answer has that of the first one, and from there a client
-    /// counts. The first update is at hand at once, unless the agent may yet answer with a message; a stream that is resumed may
-    /// have none for long, and whoever resumes knows the number already.
+    /// Messages of gRPC carry no number of their own, so the head of the answer has that of the first one, and from
+    /// there a client counts. The first update is at hand at once, unless the agent may yet answer with a message; a
+    /// stream that is resumed may have none for long, and its client knows the number already.
     async fn stream(
         &mut self,
         shared: &Shared,
@@ -185,9 +185,9 @@ impl Binding for Grpc {
         };
         let first = match first {
             Some(Some(Err(error))) => return Err(Rejection::Error(error)),
-            Some(Some(Ok(frame))) => stream::First::Frame(frame),
-            Some(None) => stream::First::End,
-            None => stream::First::NotYet,
+            Some(Some(Ok(frame))) => stream::FirstFrame::Frame(frame),
+            Some(None) => stream::FirstFrame::End,
+            None => stream::FirstFrame::NotYet,
         };
         let seq = first.seq();
         let bytes_max = shared.limits.stream_write_bytes;
@@ -208,8 +208,8 @@ impl Binding for Grpc {
     }
 }
 
-/// Waits at most until the caller's own deadline; none if it passed. What is waited for stays where it is: it would be
-/// copied on its way into here and again into the clock's hands.
+/// Waits at most until the caller's own deadline; none if it passed. The future is taken by reference: by value it
+/// would be copied into this function and again into the timeout.
 async fn before<T>(deadline: Option<Instant>, waiting: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     match deadline {
         Some(deadline) => timeout_at(deadline, waiting).await.ok(),

@@ -11,18 +11,18 @@ use crate::server::edge::authenticate::BEARER_CHALLENGE;
 use crate::server::edge::header_names::grpc::{ACCEPT_ENCODING, MESSAGE, STATUS, STATUS_DETAILS};
 use crate::server::edge::respond::ReplyBody;
 
-/// The end of a call.
+/// The status that ends a call.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Ending {
+pub(super) struct GrpcStatus {
     code: u8,
     message: String,
     /// In base64; empty for none.
     details: String,
-    /// Whether the caller is asked who it is.
+    /// Whether the answer asks the caller to authenticate (`www-authenticate`).
     challenges: bool,
 }
 
-impl Ending {
+impl GrpcStatus {
     pub(super) fn ok() -> Self {
         Self::plain(0, "")
     }
@@ -108,11 +108,11 @@ pub(super) fn success(body: GrpcBody) -> Response<ReplyBody> {
 }
 
 /// An answer without messages: its head is also its end.
-pub(super) fn ended(ending: &Ending) -> Response<ReplyBody> {
+pub(super) fn ended(ending: &GrpcStatus) -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::Empty);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, GRPC);
-    // Asked for by the specification where the encoding was the trouble, and right everywhere else.
+    // The gRPC specification requires it where the encoding was refused; it is also right in all other answers.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     if ending.challenges {
         headers.insert(header::WWW_AUTHENTICATE, BEARER_CHALLENGE);

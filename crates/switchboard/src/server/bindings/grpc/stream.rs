@@ -13,7 +13,7 @@ use switchboard_core::dialect::{Dialect, Package};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::frame::framed;
-use super::status::Ending;
+use super::status::GrpcStatus;
 use crate::server::edge::header_names::LAST_EVENT_ID;
 use crate::server::operator::metrics::Metrics;
 
@@ -28,13 +28,13 @@ enum State {
 }
 
 /// What is known of a stream when its answer begins.
-pub(super) enum First {
+pub(super) enum FirstFrame {
     Frame(Frame),
     NotYet,
     End,
 }
 
-impl First {
+impl FirstFrame {
     pub(super) fn seq(&self) -> Option<u64> {
         match self {
             Self::Frame(frame) => frame.seq,
@@ -57,7 +57,7 @@ impl GrpcBody {
     pub(super) fn stream(
         package: Package,
         dialect: Dialect,
-        first: First,
+        first: FirstFrame,
         updates: UpdateStream,
         deadline: Option<Instant>,
         write_bytes: usize,
@@ -86,7 +86,7 @@ impl GrpcBody {
         loop {
             match std::mem::replace(&mut self.0, State::Done) {
                 State::Whole(message) => {
-                    self.0 = State::Ending(trailers(&Ending::ok(), None));
+                    self.0 = State::Ending(trailers(&GrpcStatus::ok(), None));
                     return Poll::Ready(Some(BodyFrame::data(message)));
                 }
                 State::Ending(trailers) => return Poll::Ready(Some(BodyFrame::trailers(trailers))),
@@ -109,7 +109,7 @@ impl GrpcBody {
     }
 }
 
-fn trailers(ending: &Ending, last_seq: Option<u64>) -> HeaderMap {
+fn trailers(ending: &GrpcStatus, last_seq: Option<u64>) -> HeaderMap {
     let mut trailers = HeaderMap::with_capacity(4);
     ending.write(&mut trailers);
     if let Some(seq) = last_seq {
@@ -121,7 +121,7 @@ fn trailers(ending: &Ending, last_seq: Option<u64>) -> HeaderMap {
 struct Streaming {
     package: Package,
     dialect: Dialect,
-    first: Option<First>,
+    first: Option<FirstFrame>,
     updates: UpdateStream,
     deadline: Option<Pin<Box<Sleep>>>,
     /// The number of the last update that was written.
@@ -133,7 +133,7 @@ struct Streaming {
 impl Streaming {
     /// What is there to write, and how the stream ended if it did. A single update is handed on as it is shared by all who
     /// follow; several are written together.
-    fn poll(&mut self, cx: &mut Context<'_>) -> (Option<Bytes>, Option<Ending>) {
+    fn poll(&mut self, cx: &mut Context<'_>) -> (Option<Bytes>, Option<GrpcStatus>) {
         let mut alone: Option<Bytes> = None;
         let mut together: Vec<u8> = Vec::new();
         let mut ending = None;
@@ -142,7 +142,7 @@ impl Streaming {
                 Poll::Pending => break,
                 Poll::Ready(Ok(Some(frame))) => frame,
                 Poll::Ready(Ok(None)) => {
-                    ending = Some(Ending::ok());
+                    ending = Some(GrpcStatus::ok());
                     break;
                 }
                 Poll::Ready(Err(error)) => {
@@ -151,7 +151,7 @@ impl Streaming {
                 }
             };
             let Some(message) = self.message(&frame) else {
-                ending = Some(Ending::too_large());
+                ending = Some(GrpcStatus::too_large());
                 break;
             };
             self.last_seq = frame.seq.or(self.last_seq);
@@ -163,26 +163,26 @@ impl Streaming {
                 }
             }
             if (self.dialect.rules().ends_stream)(&frame.update.update) {
-                ending = Some(Ending::ok());
+                ending = Some(GrpcStatus::ok());
             }
         }
         if ending.is_none()
             && let Some(deadline) = &mut self.deadline
             && deadline.as_mut().poll(cx).is_ready()
         {
-            ending = Some(Ending::deadline(self.package));
+            ending = Some(GrpcStatus::deadline(self.package));
         }
         (alone.or_else(|| (!together.is_empty()).then(|| together.into())), ending)
     }
 
-    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, Ending>> {
+    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, GrpcStatus>> {
         match self.first.take() {
-            Some(First::Frame(frame)) => return Poll::Ready(Ok(Some(frame))),
-            Some(First::End) => return Poll::Ready(Ok(None)),
-            Some(First::NotYet) | None => {}
+            Some(FirstFrame::Frame(frame)) => return Poll::Ready(Ok(Some(frame))),
+            Some(FirstFrame::End) => return Poll::Ready(Ok(None)),
+            Some(FirstFrame::NotYet) | None => {}
         }
         let polled = self.updates.as_mut().poll_next(cx);
-        polled.map(|next| next.transpose().map_err(|error| Ending::of(self.package, &error)))
+        polled.map(|next| next.transpose().map_err(|error| GrpcStatus::of(self.package, &error)))
     }
 
     /// The update as a framed message, made once for all who follow over gRPC; none if it is too long for a frame.

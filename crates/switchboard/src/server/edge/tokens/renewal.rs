@@ -1,5 +1,5 @@
-//! New tokens: a look at their file now and then, and another read when it has changed. Nothing here blocks a thread that
-//! serves.
+//! Renews the tokens: checks their file at an interval and reads it again when it has changed. Nothing here blocks a
+//! thread that serves requests.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
 use super::{TokenList, Tokens, TokensError, parse};
-use crate::server::file_stamp::FileStamp;
+use crate::server::file_version::FileVersion;
 
-/// A larger file is none of tokens.
+/// A larger file cannot be a list of tokens.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 pub(super) struct TokensFile {
     path: PathBuf,
     /// The file as it was when it was last read.
-    seen: Mutex<FileStamp>,
+    seen: Mutex<FileVersion>,
 }
 
 impl Tokens {
@@ -31,7 +31,7 @@ impl Tokens {
     /// When the file cannot be read, holds no token, or for the reasons of [`Tokens::parse`].
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, TokensError> {
         let path = path.as_ref();
-        let seen = FileStamp::of(path);
+        let seen = FileVersion::of(path);
         let list = read(bytes_now(path))?;
         Ok(Self::new(list, Some(TokensFile { path: path.to_owned(), seen: Mutex::new(seen) })))
     }
@@ -43,8 +43,8 @@ impl Tokens {
     pub async fn reload(&self) -> Result<(), TokensError> {
         let Some(file) = &self.0.file else { return Ok(()) };
         // Looked at before it is read: what is written meanwhile is a change that the next look sees.
-        let stamp = FileStamp::of_now(&file.path).await;
-        *file.seen.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
+        let version = FileVersion::of_now(&file.path).await;
+        *file.seen.lock().unwrap_or_else(PoisonError::into_inner) = version;
         self.replace(read(bytes(&file.path).await)?);
         Ok(())
     }
@@ -89,13 +89,13 @@ fn read(bytes: io::Result<Vec<u8>>) -> Result<TokenList, TokensError> {
     Ok(list)
 }
 
-/// Looks for a new file for as long as it is let, and tells the log what came of it.
-pub(crate) async fn keep_fresh(tokens: Tokens, every: Duration) {
+/// Looks for a new file until it is dropped, and logs the outcome.
+pub(crate) async fn reload_on_change(tokens: Tokens, every: Duration) {
     let Some(file) = &tokens.0.file else { return };
     loop {
         tokio::time::sleep(every).await;
-        let stamp = FileStamp::of_now(&file.path).await;
-        if stamp != *file.seen.lock().unwrap_or_else(PoisonError::into_inner) {
+        let version = FileVersion::of_now(&file.path).await;
+        if version != *file.seen.lock().unwrap_or_else(PoisonError::into_inner) {
             tokens.reload_and_log().await;
         }
     }

@@ -1,5 +1,5 @@
-//! How a connection to a port with TLS begins: with a handshake, within a time. Whoever speaks HTTP without TLS is told so in
-//! the same language, instead of being left with bytes that make no sense.
+//! The TLS handshake of a connection, within a time limit. A client that speaks HTTP without TLS gets an HTTP answer
+//! that says so, instead of a TLS alert that it cannot read.
 
 use std::fmt;
 use std::io;
@@ -17,12 +17,12 @@ use super::Tls;
 /// A connection after its handshake.
 pub(crate) type TlsSocket = TlsStream<TcpStream>;
 
-/// For those who speak HTTP/2, too: gRPC clients take it for what it is and fail the call. In frames of HTTP/2 it would be a
-/// connection that worked for a moment, and they would open one after the other.
+/// Also sent to clients that speak HTTP/2: gRPC clients understand it and fail the call. As HTTP/2 frames it would look
+/// like a connection that worked for a moment, and they would reconnect again and again.
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 35\r\nconnection: close\r\n\r\nthis port speaks TLS; use https://\n";
 
-/// What is read of somebody who speaks without TLS before the line goes dead.
+/// How much is read from a client that speaks without TLS before the connection is closed.
 const PLAIN_BYTES_MAX: usize = 64 << 10;
 
 /// Why there is no connection.
@@ -56,7 +56,7 @@ pub(crate) async fn shake_hands(tls: &Tls, stream: TcpStream, within: Duration) 
     timeout_at(deadline, stream.peek(&mut first)).await?.map_err(Refused::Failed)?;
     // Every verb of HTTP begins with a capital letter, and so does the preface of HTTP/2; no message of TLS does.
     if first[0].is_ascii_uppercase() {
-        // Whether it is heard or not, there is nothing more to say.
+        // The client may be gone already; nothing more is sent in either case.
         let _ = timeout_at(deadline, turn_away(stream)).await;
         return Err(Refused::Plain);
     }
@@ -65,13 +65,13 @@ pub(crate) async fn shake_hands(tls: &Tls, stream: TcpStream, within: Duration) 
 }
 
 async fn turn_away(mut stream: TcpStream) -> io::Result<()> {
-    let mut heard = [0; 4 << 10];
+    let mut received = [0; 4 << 10];
     stream.write_all(BAD_REQUEST).await?;
     stream.shutdown().await?;
     // A socket that is closed with something unread resets the connection, and the answer may be lost with it.
     let mut left = PLAIN_BYTES_MAX;
     while left > 0 {
-        match stream.read(&mut heard).await? {
+        match stream.read(&mut received).await? {
             0 => break,
             length => left = left.saturating_sub(length),
         }

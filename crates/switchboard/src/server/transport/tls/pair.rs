@@ -47,7 +47,7 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether everybody on this machine can read a file.
+/// Whether all users of this machine can read a file.
 pub(super) fn is_exposed(path: &Path) -> bool {
     #[cfg(unix)]
     {

@@ -1,5 +1,5 @@
-//! New certificates: a look at the files now and then, and another read when they have changed. Nothing here blocks a
-//! thread that serves.
+//! Renews the certificate: checks the files at an interval and reads them again when they have changed. Nothing here
+//! blocks a thread that serves requests.
 
 use std::io;
 use std::path::Path;
@@ -11,19 +11,19 @@ use tokio::io::AsyncReadExt;
 
 use super::pair::{FILE_BYTES_MAX, Labels, pair};
 use super::{Tls, TlsError};
-use crate::server::file_stamp::FileStamp;
+use crate::server::file_version::FileVersion;
 
-/// The certificate and the key as they were when they were last read.
+/// The versions of the certificate and the key files that were last read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp([FileStamp; 2]);
+pub(super) struct PairVersion([FileVersion; 2]);
 
-impl Stamp {
+impl PairVersion {
     pub(super) fn of(certificate: &Path, key: &Path) -> Self {
-        Self([FileStamp::of(certificate), FileStamp::of(key)])
+        Self([FileVersion::of(certificate), FileVersion::of(key)])
     }
 
     pub(super) async fn of_now(certificate: &Path, key: &Path) -> Self {
-        Self([FileStamp::of_now(certificate).await, FileStamp::of_now(key).await])
+        Self([FileVersion::of_now(certificate).await, FileVersion::of_now(key).await])
     }
 }
 
@@ -41,13 +41,13 @@ async fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Looks for new files for as long as it is let, and says in the log what came of them.
-pub(crate) async fn keep_fresh(tls: Tls, every: Duration) {
+/// Looks for new files until it is dropped, and logs the outcome.
+pub(crate) async fn reload_on_change(tls: Tls, every: Duration) {
     let Some(files) = &tls.0.files else { return };
     loop {
         tokio::time::sleep(every).await;
-        let stamp = Stamp::of_now(&files.certificate, &files.key).await;
-        if stamp == *files.seen.lock().unwrap_or_else(PoisonError::into_inner) {
+        let version = PairVersion::of_now(&files.certificate, &files.key).await;
+        if version == *files.seen.lock().unwrap_or_else(PoisonError::into_inner) {
             continue;
         }
         match tls.reload().await {

@@ -1,10 +1,10 @@
-//! Pairs that are taken and pairs that are refused, whom they are for, and how new ones come into use.
+//! Pairs that are accepted or refused, the hosts they are for, and how new ones come into use.
 
 use std::fs::{File, Permissions};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::{Tls, keep_fresh};
+use super::{Tls, reload_on_change};
 
 const FIRST: [&str; 2] = [
     include_str!("../../../../../../tests/certificates/first.cert.pem"),
@@ -23,7 +23,7 @@ fn tls([certificate, key]: [&str; 2]) -> Tls {
     Tls::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap()
 }
 
-/// A folder with the two files, for whoever made it alone.
+/// A folder with the two files, readable by its owner only.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -226,7 +226,7 @@ async fn files_that_change_are_read_again_and_those_that_do_not_are_not() {
     let folder = Folder::with(FIRST);
     let tls = folder.load().unwrap();
     let every = Duration::from_secs(60);
-    let looking = keep_fresh(tls.clone(), every);
+    let looking = reload_on_change(tls.clone(), every);
     let looks = async {
         tokio::time::sleep(every * 3).await;
         assert_eq!(tls.reloads(), [0, 0]);

@@ -19,7 +19,7 @@ use crate::model::{
     SecurityScheme, StatusUpdate, Task, TaskState, TaskView, Update,
 };
 
-use super::super::answer::{answer, is_told_by_answer};
+use super::super::task::{answer, is_told_by_answer};
 use super::super::{encode_card, encode_rpc_error, encode_task, encode_update, no_streaming};
 use super::{decode, encoded, golden};
 

@@ -94,7 +94,7 @@ fn a_note_is_told_once_and_so_is_an_answer_in_one_piece() {
         status(TaskState::Completed, None),
     ];
     assert_eq!(told(&updates), ["nothing", "working looking", "nothing", "completed There were 3"]);
-    // A note that stands when the answer begins to grow makes room for it.
+    // A note in the status is replaced when the answer begins to grow.
     let updates = [opened(), status(TaskState::Working, Some("looking")), chunk("There ", false), chunk("were", true)];
     assert_eq!(told(&updates), ["nothing", "working looking", "working? There ", "working? There were"]);
 }

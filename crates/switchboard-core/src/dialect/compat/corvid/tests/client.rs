@@ -188,7 +188,7 @@ fn unescaped(segment: &str) -> String {
 #[test]
 fn what_the_original_sends_is_written_to_the_byte() {
     let body = golden("request-send");
-    // The house counts whole seconds.
+    // The engine counts whole seconds.
     let expected = body.trim_end().replace("5500", "6000");
     let send = decode(&body).unwrap().into_send(TIMEOUT_MS_DEFAULT);
     assert_eq!(written(&Request::SendMessage(send.into())), Ok(("POST", "/a2a/tasks/send".to_owned(), expected)));
@@ -210,7 +210,7 @@ fn what_a_send_cannot_say_is_refused() {
             other => panic!("{metadata}: {other:?}"),
         }
     }
-    // What is of another type is somebody else's.
+    // A value of another type was not meant for this dialect.
     assert_eq!(with(r#"{"skill":{"a":1},"sourceAgent":5}"#), Ok(r#"{"params":{"message":"x"}}"#.to_owned()));
     let call = Request::GetTask { id: "t".into(), history_length: None };
     let call = OutgoingCall { request: &call, over: Transport::JsonRpc, tenant: None, idempotency_key: None };

@@ -56,7 +56,7 @@ fn requests_of_the_original_client_are_understood() {
     assert_eq!(decoded, Call::Get("693b76b1eeca4a6f9d86838c21b78820".into()));
 }
 
-/// The original counts microseconds, the house milliseconds.
+/// The original counts microseconds, the model milliseconds.
 fn in_milliseconds(mut reply: Value) -> Value {
     let timestamp = &mut reply["result"]["status"]["timestamp"];
     let text = timestamp.as_str().unwrap();

@@ -1,4 +1,4 @@
-//! Whom traces lead to.
+//! A group record finds its own processes and no others.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -21,10 +21,10 @@ async fn both_are_there(group: i32) {
     }
 }
 
-fn changed(traces: &Json, change: impl FnOnce(&mut Traces)) -> Json {
-    let mut traces: Traces = serde_json::from_str(traces.as_str()).unwrap();
-    change(&mut traces);
-    Json::from_trusted(serde_json::to_string(&traces).unwrap())
+fn changed(group_record: &Json, change: impl FnOnce(&mut GroupRecord)) -> Json {
+    let mut group_record: GroupRecord = serde_json::from_str(group_record.as_str()).unwrap();
+    change(&mut group_record);
+    Json::from_trusted(serde_json::to_string(&group_record).unwrap())
 }
 
 #[tokio::test]
@@ -32,22 +32,22 @@ async fn a_survivor_is_killed_with_its_children_and_nobody_else() {
     let mut child = family("task-1");
     let group = i32::try_from(child.id()).unwrap();
     both_are_there(group).await;
-    let traces = traces_of(Pid::from_child(&child), "task-1").unwrap();
+    let group_record = group_record_of(Pid::from_child(&child), "task-1").unwrap();
     for foreign in [
-        changed(&traces, |traces| traces.boot.push('x')),
-        changed(&traces, |traces| traces.namespace.push('x')),
-        changed(&traces, |traces| traces.started += 1),
-        changed(&traces, |traces| traces.group = 0),
+        changed(&group_record, |group_record| group_record.boot.push('x')),
+        changed(&group_record, |group_record| group_record.namespace.push('x')),
+        changed(&group_record, |group_record| group_record.started += 1),
+        changed(&group_record, |group_record| group_record.group = 0),
         Json::from_trusted("{\"page\":7}"),
     ] {
         kill_survivors(&foreign).await;
         assert_eq!(alive(group), 2, "{}", foreign.as_str());
     }
-    kill_survivors(&traces).await;
+    kill_survivors(&group_record).await;
     assert_eq!(alive(group), 0);
     child.wait().unwrap();
     // Once more is nothing.
-    kill_survivors(&traces).await;
+    kill_survivors(&group_record).await;
 }
 
 #[tokio::test]
@@ -55,13 +55,13 @@ async fn the_children_of_a_leader_that_died_are_found_by_their_task() {
     let mut child = family("task-2");
     let group = i32::try_from(child.id()).unwrap();
     both_are_there(group).await;
-    let traces = traces_of(Pid::from_child(&child), "task-2").unwrap();
+    let group_record = group_record_of(Pid::from_child(&child), "task-2").unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(alive(group), 1);
-    kill_survivors(&changed(&traces, |traces| traces.task = "task-3".to_owned())).await;
-    assert_eq!(alive(group), 1, "the number may be somebody else's by now");
-    kill_survivors(&traces).await;
+    kill_survivors(&changed(&group_record, |group_record| group_record.task = "task-3".to_owned())).await;
+    assert_eq!(alive(group), 1, "the number may belong to another process by now");
+    kill_survivors(&group_record).await;
     assert_eq!(alive(group), 0);
 }
 

@@ -1,4 +1,4 @@
-//! How a file looks from outside, to tell whether it has changed since it was read.
+//! The modification time and length of a file, to find out whether it has changed since it was read.
 
 use std::fs::Metadata;
 use std::io;
@@ -7,9 +7,9 @@ use std::time::SystemTime;
 
 /// When a file was last written, and its length; a file that cannot be looked at has neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileStamp(Option<(SystemTime, u64)>);
+pub(crate) struct FileVersion(Option<(SystemTime, u64)>);
 
-impl FileStamp {
+impl FileVersion {
     /// Blocks the thread; for the start of a server.
     pub(crate) fn of(path: &Path) -> Self {
         Self::read(std::fs::metadata(path))

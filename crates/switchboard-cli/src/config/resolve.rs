@@ -1,39 +1,39 @@
-//! From what the layers say to a configuration that holds: fills in defaults, and checks settings against each other.
-//! After this only the world can be in the way: a port that is taken, a disk that is full.
+//! Turns the layers into one checked configuration: fills in defaults, and checks settings against each other. After
+//! this, only the system can keep the server from starting: a port that is taken, a disk that is full.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use switchboard::{Limits, ServerBuilder};
+use switchboard::{Limits, ServerBuilder, Tls};
 
-use super::agents::settle_agents;
+use super::agents::resolve_agents;
 use super::layer::Layers;
 use super::row::Table;
 use super::secrets::{api_key, signing_secrets, tokens};
 use super::table::{ServerSettings, TlsSettings};
-use super::{Config, ConfigErrors, Environment, Errors, Origin, Storage, listen, tls};
+use super::{Config, ConfigError, ConfigErrors, Environment, Errors, KnownTls, Origin, Storage, listen};
 
 /// How many tasks are kept in memory, where a million would take gigabytes.
 const MEMORY_TASKS_MAX: u64 = ServerBuilder::MEMORY_TASKS_MAX_DEFAULT as u64;
 
 /// # Errors
 /// When something is wrong; the errors say what and where, all of them together.
-pub(crate) fn settle(layers: Layers, environment: &Environment, folder: &Path) -> Result<Config, ConfigErrors> {
+pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) -> Result<Config, ConfigErrors> {
     let Layers { mut settings, agents, mut errors, is_file_unknown } = layers;
     let server = ServerSettings::read(&mut settings, &mut errors);
-    let tls = TlsSettings::read(&mut settings, &mut errors);
-    let (Some(mut server), Some(tls_settings), false) = (server, tls, is_file_unknown) else {
+    let tls_settings = TlsSettings::read(&mut settings, &mut errors);
+    let (Some(mut server), Some(tls_settings), false) = (server, tls_settings, is_file_unknown) else {
         return Err(errors.into());
     };
     let search = environment.raw("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
-    let agents = settle_agents(&settings, agents, &search, &mut errors);
+    let agents = resolve_agents(&settings, agents, &search, &mut errors);
     let tokens = errors.keep(tokens(&mut server, folder)).flatten();
     let api_key = errors.keep(api_key(&server, environment)).flatten();
     let webhook_signing_secrets = errors.keep(signing_secrets(&mut server, folder)).flatten();
     let tls = if errors.is_doubtful(&[(Table::Tls, "cert"), (Table::Tls, "key")]) {
         None
     } else {
-        errors.keep(tls::tls(&tls_settings, folder)).flatten()
+        errors.keep(tls(&tls_settings, folder)).flatten()
     };
     check_access(&server, tokens.is_some() || server.api_key_env.is_some(), environment, &mut errors);
     if *server.memory && !server.retention_tasks_max.is_given() {
@@ -50,8 +50,8 @@ impl Layers {
     /// When something is wrong with them, or the file cannot be read.
     pub(crate) fn server(mut self) -> Result<(ServerSettings, TlsSettings), ConfigErrors> {
         let server = ServerSettings::read(&mut self.settings, &mut self.errors);
-        let tls = TlsSettings::read(&mut self.settings, &mut self.errors);
-        self.errors.or(server.zip(tls))
+        let tls_settings = TlsSettings::read(&mut self.settings, &mut self.errors);
+        self.errors.or(server.zip(tls_settings))
     }
 }
 
@@ -77,7 +77,7 @@ impl ServerSettings {
     }
 }
 
-/// Who may call is decided on purpose: a server for clients on other machines has tokens, or says that it needs none.
+/// A server that other machines can reach must have tokens, or a setting that says that it needs none.
 fn check_access(server: &ServerSettings, has_tokens: bool, environment: &Environment, errors: &mut Errors) {
     if environment.is_set("A2A_SECRET") {
         errors.add(Origin::Variable("A2A_SECRET").error(
@@ -112,4 +112,33 @@ fn check_access(server: &ServerSettings, has_tokens: bool, environment: &Environ
             "this says that the server is in production, where it does not start without knowing who may call; {asks}"
         )));
     }
+}
+
+/// The certificate and the key of the port: both or neither, and a pair that belongs together.
+fn tls(settings: &TlsSettings, folder: &Path) -> Result<Option<KnownTls>, ConfigError> {
+    let TlsSettings { cert: cert_given, key: key_given } = settings;
+    let (cert, key) = match (&cert_given.value, &key_given.value) {
+        (Some(cert), Some(key)) => (cert, key),
+        (None, None) => return Ok(None),
+        (Some(_), None) => {
+            let why =
+                "there is no private key to go with it; name its file, too (tls.key, --tls-key or SWITCHBOARD_TLS_KEY)";
+            return Err(cert_given.from.error(why));
+        }
+        (None, Some(_)) => {
+            let why = "there is no certificate to go with it; name its file, too (tls.cert, --tls-cert or SWITCHBOARD_TLS_CERT)";
+            return Err(key_given.from.error(why));
+        }
+    };
+    let tls = Tls::from_files(folder.join(cert), folder.join(key)).map_err(|error| {
+        let from = if error.is_about_key() { &key_given.from } else { &cert_given.from };
+        from.error(error)
+    })?;
+    let doubt = tls.key_is_exposed().then(|| {
+        let file = key.display();
+        key_given
+            .from
+            .error(format_args!("everybody on this machine can read {file}; `chmod 600 {file}` keeps it private"))
+    });
+    Ok(Some(KnownTls { tls, doubt }))
 }

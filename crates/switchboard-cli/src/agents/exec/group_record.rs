@@ -1,6 +1,6 @@
-//! Finding a command again that outlived its server. What is written down with the run names the process group, and
-//! enough about its leader that a number which has been given to somebody else since is never taken for it. Linux only:
-//! elsewhere nothing is written down.
+//! Finds a command again that outlived its server. The record that is stored with the run names the process group, and
+//! enough about its leader that a number which the system has since given to another process is never taken for it.
+//! Linux only: on other systems nothing is recorded.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const GONE_WAIT: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Traces {
+struct GroupRecord {
     /// Numbers of processes mean something only until the machine starts again, and only among those that see the same
     /// ones: a container counts for itself.
     boot: String,
@@ -24,32 +24,36 @@ struct Traces {
     task: String,
 }
 
-/// What to write down of the group that a process leads, for a task.
-pub(super) fn traces_of(leader: Pid, task: &str) -> Option<Json> {
+/// The record of the group that a process leads, for a task.
+pub(super) fn group_record_of(leader: Pid, task: &str) -> Option<Json> {
     let (boot, namespace) = here()?;
     let group = leader.as_raw_nonzero().get();
     let started = Stat::of(group)?.started;
-    let traces = Traces { boot, namespace, group, started, task: task.to_owned() };
-    Some(Json::from_trusted(serde_json::to_string(&traces).ok()?))
+    let group_record = GroupRecord { boot, namespace, group, started, task: task.to_owned() };
+    Some(Json::from_trusted(serde_json::to_string(&group_record).ok()?))
 }
 
 /// Kills what is left of a command, and returns when it is gone.
-pub(super) async fn kill_survivors(traces: &Json) {
-    let Ok(traces) = serde_json::from_str::<Traces>(traces.as_str()) else { return };
-    let Some(group) = Pid::from_raw(traces.group).filter(|_| traces.is_ours()) else { return };
+pub(super) async fn kill_survivors(group_record: &Json) {
+    let Ok(group_record) = serde_json::from_str::<GroupRecord>(group_record.as_str()) else { return };
+    let Some(group) = Pid::from_raw(group_record.group).filter(|_| group_record.is_ours()) else { return };
     if kill_process_group(group, Signal::KILL).is_err() {
         return;
     }
-    tracing::warn!(task = traces.task, group = traces.group, "a command that outlived its server was killed");
+    tracing::warn!(
+        task = group_record.task,
+        group = group_record.group,
+        "a command that outlived its server was killed"
+    );
     let gone = async {
-        while members(traces.group).iter().any(|(_, stat)| stat.is_alive()) {
+        while members(group_record.group).iter().any(|(_, stat)| stat.is_alive()) {
             tokio::time::sleep(LOOK).await;
         }
     };
     let _ = tokio::time::timeout(GONE_WAIT, gone).await;
 }
 
-impl Traces {
+impl GroupRecord {
     /// Whether the group of this number is the one that was meant, and alive.
     fn is_ours(&self) -> bool {
         if here() != Some((self.boot.clone(), self.namespace.clone())) {
@@ -57,8 +61,8 @@ impl Traces {
         }
         match Stat::of(self.group) {
             Some(leader) => leader.started == self.started,
-            // Its leader is gone. While members are left nobody else gets the number; but they may all have gone before,
-            // and these be others. Ours have the task in their environment.
+            // Its leader is gone. While the group has members the system gives its number to no other group. But all of
+            // them may have ended, and the group may be another one. Our processes have the task in their environment.
             None => members(self.group).iter().any(|(pid, _)| works_for(*pid, &self.task)),
         }
     }
@@ -117,5 +121,5 @@ fn works_for(pid: i32, task: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "traces_tests.rs"]
+#[path = "group_record_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! Where things lie, whatever folder a chore is started in.
+//! The folders that the commands use. They do not depend on the current folder.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ pub(crate) fn built() -> PathBuf {
     own.parent().expect("a program lies in a folder").to_owned()
 }
 
-/// What cargo builds goes here, and so does whatever a chore leaves behind.
+/// The target folder of cargo; the commands keep their own files there, too.
 pub(crate) fn target() -> PathBuf {
     let root = root();
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder))

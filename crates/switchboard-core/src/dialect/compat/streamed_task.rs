@@ -1,35 +1,36 @@
-//! A stream of updates told as whole tasks, for dialects whose readers know nothing else. What is told, and when, is each
-//! dialect's own: [`super::agent_native::Narrator`], [`super::nexus::Narrator`].
+//! Turns a stream of updates into whole tasks, for dialects whose streams carry nothing else. Each dialect decides what
+//! it sends, and when: [`super::agent_native::Narrator`], [`super::nexus::Narrator`].
 
 use std::sync::Arc;
 
 use crate::error::ProtocolError;
 use crate::model::{Part, Task, TaskState, TaskView, Update};
 
-/// What there is to say after an update.
+/// What a stream sends after an update.
 #[derive(Debug, PartialEq)]
 pub enum Told {
     Nothing,
     /// The task as it stands.
     Task,
-    /// The same, but only an artifact has grown: if more is at hand, what comes next says this as well.
+    /// The same, but only an artifact has grown: if another update is available already, its event includes this one.
     TaskIfNothingFollows,
     Failed(ProtocolError),
 }
 
-/// Each event holds all that was written so far; beyond this the pieces of a large artifact are told once, at its end.
-const RETOLD_BYTES_MAX: usize = 256 << 10;
+/// Each event holds everything that was written so far. Above this size, the pieces of an artifact are not repeated
+/// with every event but sent once, at its end.
+const REPEATED_BYTES_MAX: usize = 256 << 10;
 
 /// The task that a stream is about, as far as it has come.
 #[derive(Default)]
-pub(super) struct Retold {
+pub(super) struct StreamedTask {
     task: Option<Arc<Task>>,
     /// Bytes of artifacts so far.
     bytes: usize,
 }
 
-/// What an update has brought.
-pub(super) enum News {
+/// What an update changed.
+pub(super) enum TaskChange {
     /// Nothing that belongs to a task.
     None,
     /// The task itself.
@@ -39,22 +40,22 @@ pub(super) enum News {
     Artifact {
         /// It was written in one piece: nothing more of it follows.
         is_whole: bool,
-        /// There is so much by now that it is not told again with every piece.
+        /// The artifact is too large to be repeated with every piece.
         is_too_much: bool,
     },
 }
 
-impl Retold {
-    /// Takes an update in.
-    pub(super) fn take(&mut self, update: &Update) -> News {
+impl StreamedTask {
+    /// Applies an update.
+    pub(super) fn take(&mut self, update: &Update) -> TaskChange {
         match (update, &mut self.task) {
             (Update::Task(view), task) => {
                 *task = Some(view.task.clone());
-                News::Task
+                TaskChange::Task
             }
             (Update::Status(update), Some(task)) => {
                 Arc::make_mut(task).take_status(update.status.clone());
-                News::Status
+                TaskChange::Status
             }
             (Update::Artifact(update), Some(task)) => {
                 let task = Arc::make_mut(task);
@@ -64,9 +65,9 @@ impl Retold {
                     task.status.state = TaskState::Working;
                 }
                 let is_whole = update.last_chunk && !update.append;
-                News::Artifact { is_whole, is_too_much: self.bytes > RETOLD_BYTES_MAX }
+                TaskChange::Artifact { is_whole, is_too_much: self.bytes > REPEATED_BYTES_MAX }
             }
-            (Update::Status(_) | Update::Artifact(_), None) | (Update::Message(_), _) => News::None,
+            (Update::Status(_) | Update::Artifact(_), None) | (Update::Message(_), _) => TaskChange::None,
         }
     }
 
@@ -74,7 +75,7 @@ impl Retold {
         self.task.as_ref()
     }
 
-    /// The task, to be told otherwise than it is.
+    /// The task, for a dialect that changes it before it is sent.
     pub(super) fn task_mut(&mut self) -> Option<&mut Task> {
         self.task.as_mut().map(Arc::make_mut)
     }

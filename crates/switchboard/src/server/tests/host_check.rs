@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderValue, Uri};
 
 use crate::server::edge::admit::Cors;
-use crate::server::edge::admit::Gate;
+use crate::server::edge::admit::HostCheck;
 use crate::server::edge::origins::named_authority;
 
 fn headers(host: Option<&str>, origin: Option<&str>) -> HeaderMap {
@@ -16,14 +16,14 @@ fn headers(host: Option<&str>, origin: Option<&str>) -> HeaderMap {
     headers
 }
 
-fn admits(gate: &Gate, target: &str, host: Option<&str>, origin: Option<&str>, public: bool) -> bool {
+fn admits(gate: &HostCheck, target: &str, host: Option<&str>, origin: Option<&str>, public: bool) -> bool {
     let cors = Cors::origins(["https://app.example"]);
     let headers = headers(host, origin);
     gate.admits(named_authority(&target.parse().unwrap(), &headers), headers.get("origin"), &cors, public).is_ok()
 }
 
-fn loopback() -> Gate {
-    Gate::new(true, Some(&Uri::from_static("https://Agents.Example:8443/base")), None)
+fn loopback() -> HostCheck {
+    HostCheck::new(true, Some(&Uri::from_static("https://Agents.Example:8443/base")), None)
 }
 
 #[test]
@@ -88,14 +88,14 @@ fn an_origin_is_ours_allowed_or_turned_away() {
 
 #[test]
 fn beyond_loopback_any_name_may_be_ours() {
-    let gate = Gate::new(false, None, None);
+    let gate = HostCheck::new(false, None, None);
     assert!(admits(&gate, "/", None, Some("https://evil.example"), false));
     assert!(admits(&gate, "/", Some("whatever"), None, false));
 }
 
 #[test]
 fn the_name_in_the_certificate_is_ours_and_does_not_open_the_server_to_others() {
-    let gate = Gate::new(true, None, Some("Agents.Example".to_owned()));
+    let gate = HostCheck::new(true, None, Some("Agents.Example".to_owned()));
     assert!(admits(&gate, "/", Some("agents.example:8443"), Some("https://agents.example:8443"), false));
     assert!(!admits(&gate, "/", Some("other.example"), None, false));
     assert!(gate.is_for_this_machine());

@@ -1,5 +1,6 @@
-//! What a client still sends after it has been answered. Closing the connection on it would reset it, and the client, busy
-//! sending, might never get to read its answer (RFC 9112, section 9.6). So the rest is read and forgotten, for a while.
+//! Reads the rest of a body whose request was answered before its end. Closing the connection would reset it, and the
+//! client, still sending, might never read its answer (RFC 9112, section 9.6). So the rest is read and dropped, for a
+//! limited time.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,19 +16,21 @@ use switchboard_engine::supervisor::Kind;
 
 use crate::server::edge::shared::Shared;
 
-/// The body of a request on one of our own connections. Whoever drops it before its end need not care.
+/// The body of a request on one of our own connections. It may be dropped before its end: the rest is then read in the
+/// background.
 pub(crate) struct RequestBody {
     /// None at its end.
     body: Option<Incoming>,
-    /// None where nothing is lost by closing.
-    lingers: Option<Arc<Shared>>,
+    /// None where the rest need not be read.
+    drains_rest: Option<Arc<Shared>>,
 }
 
 impl RequestBody {
     pub(crate) fn of(request: Request<Incoming>, shared: &Arc<Shared>) -> Request<Self> {
-        // HTTP/2 ends a single request without its connection. Who expects to be told to go on has not begun to send.
-        let lingers = request.version() < Version::HTTP_2 && !request.headers().contains_key(header::EXPECT);
-        request.map(|body| Self { body: Some(body), lingers: lingers.then(|| shared.clone()) })
+        // HTTP/2 ends a single request without its connection. A client that sent `Expect: 100-continue` has not begun
+        // to send its body.
+        let drains_rest = request.version() < Version::HTTP_2 && !request.headers().contains_key(header::EXPECT);
+        request.map(|body| Self { body: Some(body), drains_rest: drains_rest.then(|| shared.clone()) })
     }
 }
 
@@ -55,21 +58,21 @@ impl Body for RequestBody {
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        if let (Some(body), Some(shared)) = (self.body.take(), self.lingers.take())
+        if let (Some(body), Some(shared)) = (self.body.take(), self.drains_rest.take())
             && !body.is_end_stream()
         {
-            linger(&shared, body);
+            read_rest(&shared, body);
         }
     }
 }
 
-fn linger(shared: &Shared, mut body: Incoming) {
+fn read_rest(shared: &Shared, mut body: Incoming) {
     let supervisor = &shared.supervisor;
     if supervisor.is_draining() || tokio::runtime::Handle::try_current().is_err() {
         return;
     }
     let draining = supervisor.draining().clone();
-    let patience = Duration::from_secs(u64::from(shared.limits.linger_s_max));
+    let patience = Duration::from_secs(u64::from(shared.limits.unread_body_s_max));
     supervisor.spawn(Kind::Connection, async move {
         let forgetting = async { while let Some(Ok(_)) = body.frame().await {} };
         tokio::select! {
