@@ -220,7 +220,7 @@ pub(crate) struct ServeArgs {
 
 /// Where the outbox is.
 #[derive(Args)]
-pub(crate) struct OutboxPlace {
+pub(crate) struct OutboxTarget {
     /// Server to ask, as in http://127.0.0.1:8080 [default: from the configuration]
     #[arg(long, value_name = "URL", conflicts_with = "data", help_heading = "Which outbox")]
     pub(crate) url: Option<String>,
@@ -253,7 +253,7 @@ pub(crate) struct ListArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: OutboxPlace,
+    pub(crate) place: OutboxTarget,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -283,7 +283,7 @@ pub(crate) struct ShowArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: OutboxPlace,
+    pub(crate) place: OutboxTarget,
 }
 
 #[derive(Args)]
@@ -303,10 +303,10 @@ pub(crate) struct ChangeArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: OutboxPlace,
+    pub(crate) place: OutboxTarget,
 }
 
-impl OutboxPlace {
+impl OutboxTarget {
     pub(crate) fn settings(&self) -> SettingFlags {
         SettingFlags::data(self.data.as_deref())
     }

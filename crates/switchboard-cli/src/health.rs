@@ -6,7 +6,7 @@ use std::time::Duration;
 use switchboard::outbound::Trust;
 
 use crate::cli::HealthArgs;
-use crate::config::{Environment, SettingFlags, gather, local_url};
+use crate::config::{Environment, SettingFlags, local_url, read_layers};
 use crate::failure::Failure;
 use crate::outbox::fetch;
 
@@ -21,7 +21,7 @@ pub(crate) async fn run(args: &HealthArgs, environment: &Environment, folder: &P
     let (url, own_certificate) = match &args.url {
         Some(url) => (url.trim_end_matches('/').to_owned(), None),
         None => {
-            let layers = gather(&SettingFlags::default(), args.config.as_deref(), environment, folder);
+            let layers = read_layers(&SettingFlags::default(), args.config.as_deref(), environment, folder);
             let (server, tls) = layers.server()?;
             (local_url(&server, &tls), tls.cert.value)
         }

@@ -70,7 +70,7 @@ fn health(args: &HealthArgs, environment: &Environment) -> Result<(), Failure> {
 }
 
 fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
-    let layers = config::gather(&args.settings, args.config.as_deref(), environment, Path::new(""));
+    let layers = config::read_layers(&args.settings, args.config.as_deref(), environment, Path::new(""));
     let config = config::resolve(layers, environment, Path::new(""))?;
     serve::check_build(&config, environment)?;
     if args.print_config {

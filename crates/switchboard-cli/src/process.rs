@@ -39,7 +39,7 @@ pub(crate) async fn relay(mut signals: StopSignals, stop: &CancellationToken) {
 /// not reached.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the closure runs between fork and exec: it makes two system calls and touches nothing")]
-pub(crate) fn die_with_us(command: &mut Command) {
+pub(crate) fn kill_with_parent(command: &mut Command) {
     use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
     let us = getpid();
     let before_exec = move || {
@@ -54,4 +54,4 @@ pub(crate) fn die_with_us(command: &mut Command) {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn die_with_us(_: &mut Command) {}
+pub(crate) fn kill_with_parent(_: &mut Command) {}

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::cli::{Cli, Command as Typed};
-use crate::config::{gather, resolve};
+use crate::config::{read_layers, resolve};
 
 /// Serves with these flags on a free port, and gives the lines of the banner that begin with `curl` to `visit`.
 async fn serving(flags: &[&str], variables: &[(&str, &str)], visit: impl AsyncFnOnce(Vec<String>)) {
@@ -16,7 +16,7 @@ async fn serving(flags: &[&str], variables: &[(&str, &str)], visit: impl AsyncFn
     let Typed::Serve(args) = Cli::parse_from(typed).command else { panic!("serve was typed") };
     let environment = Environment::of(variables);
     let nowhere = Path::new("/nonexistent");
-    let layers = gather(&args.settings, None, &environment, nowhere);
+    let layers = read_layers(&args.settings, None, &environment, nowhere);
     let config = resolve(layers, &environment, nowhere).unwrap();
     check_build(&config, &environment).unwrap();
     let (listen, examples) = (*config.server.listen, examples(&config));
@@ -149,7 +149,7 @@ fn what_the_configuration_says_of_a_run_holds() {
         };
         let environment = Environment::of(&[]);
         let nowhere = Path::new("/nonexistent");
-        let layers = gather(&args.settings, None, &environment, nowhere);
+        let layers = read_layers(&args.settings, None, &environment, nowhere);
         let config = resolve(layers, &environment, nowhere).unwrap();
         let server =
             with_rules(Server::builder().memory(), config, &environment, &ServedAt::default()).build().unwrap();
@@ -166,7 +166,7 @@ fn targets_that_webhooks_cannot_go_to_are_refused_by_name() {
     };
     let environment = Environment::of(&[]);
     let nowhere = Path::new("/nonexistent");
-    let layers = gather(&args.settings, None, &environment, nowhere);
+    let layers = read_layers(&args.settings, None, &environment, nowhere);
     let refused = check_build(&resolve(layers, &environment, nowhere).unwrap(), &environment).unwrap_err();
     assert!(refused.to_string().starts_with("--outbound-allow: \"http://x\" "), "{refused}");
 }
@@ -181,7 +181,7 @@ async fn cards(file: &str) -> (serde_json::Value, serde_json::Value) {
         panic!("serve was typed")
     };
     let environment = Environment::of(&variables);
-    let layers = gather(&args.settings, None, &environment, folder.path());
+    let layers = read_layers(&args.settings, None, &environment, folder.path());
     let config = resolve(layers, &environment, folder.path()).unwrap();
     check_build(&config, &environment).unwrap();
     let bound = assemble(config, &environment, None, &ServedAt::default())

@@ -102,7 +102,7 @@ pub(super) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "the outbound client stands on core alone",
-        rooms: &["crates/switchboard/src/outbound"],
+        modules: &["crates/switchboard/src/outbound"],
         law: Never(&["crate::server", "crate::webhooks", "switchboard_engine", "switchboard_stores"]),
         because: "webhooks, the commands of operators and calls to other agents use it, and only the first have an engine",
     },

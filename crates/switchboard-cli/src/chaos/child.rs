@@ -16,7 +16,7 @@ use super::dice::Dice;
 use super::processes::MARK;
 use super::wish::FRAGILE_REASON;
 use crate::config::DATABASE_NAME;
-use crate::process::die_with_us;
+use crate::process::kill_with_parent;
 
 /// How long a run belongs to a server that gives no sign of life: as short as it can be set.
 pub(super) const LEASE: Duration = Duration::from_secs(1);
@@ -74,7 +74,7 @@ impl Home {
             .stdout(Stdio::null())
             .stderr(log)
             .kill_on_drop(true);
-        die_with_us(&mut command);
+        kill_with_parent(&mut command);
         let process = command.spawn()?;
         let pid = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         Ok(Child { process, pid: pid.ok_or_else(|| io::Error::other("the server has no process number"))? })

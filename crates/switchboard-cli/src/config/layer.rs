@@ -65,7 +65,12 @@ pub(crate) struct Layers {
 }
 
 /// Lays the flags on the environment, and both on the file: the one named, or the one in `folder` if there is one.
-pub(crate) fn gather(flags: &SettingFlags, config: Option<&Path>, environment: &Environment, folder: &Path) -> Layers {
+pub(crate) fn read_layers(
+    flags: &SettingFlags,
+    config: Option<&Path>,
+    environment: &Environment,
+    folder: &Path,
+) -> Layers {
     let mut errors = Errors::default();
     let flags = flags.layer(&mut errors);
     let variables = of_environment(environment, &mut errors);

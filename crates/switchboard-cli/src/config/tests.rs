@@ -39,7 +39,7 @@ fn load_in(folder: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Result<
         panic!("serve was typed")
     };
     let environment = Environment::of(variables);
-    let layers = gather(&args.settings, args.config.as_deref(), &environment, folder);
+    let layers = read_layers(&args.settings, args.config.as_deref(), &environment, folder);
     resolve(layers, &environment, folder).map_err(|error| error.to_string())
 }
 

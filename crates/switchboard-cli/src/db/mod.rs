@@ -8,7 +8,7 @@ use switchboard::Limits;
 use switchboard::database::{self, Compacted, FileError};
 
 use crate::cli::{DataArgs, DbCommand};
-use crate::config::{DATABASE_NAME, Environment, ServerSettings, Storage, gather};
+use crate::config::{DATABASE_NAME, Environment, ServerSettings, Storage, read_layers};
 use crate::failure::Failure;
 
 /// Runs the command and returns the text to print.
@@ -42,7 +42,7 @@ fn database(args: &DataArgs, environment: &Environment, folder: &Path) -> Result
 }
 
 fn settings(args: &DataArgs, environment: &Environment, folder: &Path) -> Result<ServerSettings, Failure> {
-    Ok(gather(&args.settings(), args.config.as_deref(), environment, folder).server()?.0)
+    Ok(read_layers(&args.settings(), args.config.as_deref(), environment, folder).server()?.0)
 }
 
 /// A copy of the database at one moment, whether a server is using it or not.

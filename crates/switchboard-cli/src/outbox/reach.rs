@@ -9,8 +9,8 @@ use serde_json::Value;
 use switchboard::OfflineOutbox;
 use switchboard::outbound::{AddressPolicy, Client, Error, ErrorKind, RequestLimits, TlsFault, Trust};
 
-use crate::cli::OutboxPlace;
-use crate::config::{DATABASE_NAME, Environment, Storage, gather, local_url};
+use crate::cli::OutboxTarget;
+use crate::config::{DATABASE_NAME, Environment, Storage, local_url, read_layers};
 use crate::failure::Failure;
 
 /// An answer that takes longer, or is larger, is none.
@@ -39,8 +39,8 @@ enum Trouble {
 impl Reach {
     /// The folder if it is named, the server if it is named; else the server of the configuration, and if none answers
     /// at its address, its folder.
-    pub(super) async fn find(place: &OutboxPlace, environment: &Environment, folder: &Path) -> Result<Self, Failure> {
-        let layers = gather(&place.settings(), place.config.as_deref(), environment, folder);
+    pub(super) async fn find(place: &OutboxTarget, environment: &Environment, folder: &Path) -> Result<Self, Failure> {
+        let layers = read_layers(&place.settings(), place.config.as_deref(), environment, folder);
         let (settings, tls) = layers.server()?;
         let database = match settings.storage() {
             Storage::Sqlite { folder: data, .. } => Some(folder.join(data).join(DATABASE_NAME)),

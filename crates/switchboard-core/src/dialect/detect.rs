@@ -28,7 +28,7 @@ pub struct Clues<'a> {
     /// The dialect of a request that nothing else decides, if not 0.3.
     pub default: Option<Dialect>,
     pub mount: Mount,
-    pub door: Door<'a>,
+    pub ingress: Ingress<'a>,
 }
 
 /// Which dialects may use the path of a request.
@@ -50,7 +50,7 @@ impl Mount {
 
 /// The dialect that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Detected {
     pub dialect: Dialect,
     /// True if nothing in the request tells 0.3 from the compat dialects of its family: then a task is shown in a form
     /// that also suits the dialect it was begun in.
@@ -59,7 +59,7 @@ pub struct Verdict {
 
 /// The binding a request came over, with what it says about the dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door<'a> {
+pub enum Ingress<'a> {
     JsonRpc {
         method: &'a str,
         params: Option<&'a str>,
@@ -94,12 +94,12 @@ pub fn claimed(clues: &Clues<'_>) -> Option<Dialect> {
 ///
 /// # Errors
 /// When its version is not served or not a version, or contradicts its method or path.
-pub fn dialect(clues: &Clues<'_>) -> Result<Verdict, DetectError> {
+pub fn dialect(clues: &Clues<'_>) -> Result<Detected, DetectError> {
     if let Some(dialect) = claimed(clues) {
-        return Ok(Verdict { dialect, is_open: false });
+        return Ok(Detected { dialect, is_open: false });
     }
-    let asked = clues.door.asks_for();
-    let sure = |dialect| Ok(Verdict { dialect, is_open: false });
+    let asked = clues.ingress.asks_for();
+    let sure = |dialect| Ok(Detected { dialect, is_open: false });
     match (clues.family(), asked) {
         (NamedVersion::Unknown(version), _) => {
             let requested = excerpt(&version.replace(char::is_control, "?"), 32);
@@ -108,17 +108,17 @@ pub fn dialect(clues: &Clues<'_>) -> Result<Verdict, DetectError> {
                 supported: Dialect::VERSIONS.map(Cow::Borrowed).into(),
                 fix: None,
             };
-            Err(DetectError { dialect: clues.door.spelling(asked.unwrap_or(Family::V1_0)), error })
+            Err(DetectError { dialect: clues.ingress.spelling(asked.unwrap_or(Family::V1_0)), error })
         }
         (NamedVersion::Known(Family::V1_0), Some(Family::V0)) => {
-            Err(DetectError { dialect: Dialect::V1_0, error: clues.door.not_in_1_0() })
+            Err(DetectError { dialect: Dialect::V1_0, error: clues.ingress.not_in_1_0() })
         }
-        (NamedVersion::Known(Family::V0), Some(Family::V1_0)) => Err(without_version(clues.door)),
+        (NamedVersion::Known(Family::V0), Some(Family::V1_0)) => Err(without_version(clues.ingress)),
         (NamedVersion::Absent, Some(Family::V1_0)) if clues.default != Some(Dialect::V1_0) => {
-            Err(without_version(clues.door))
+            Err(without_version(clues.ingress))
         }
         (NamedVersion::Known(family), _) | (NamedVersion::Absent, Some(family @ Family::V1_0)) => {
-            sure(clues.door.spelling(family))
+            sure(clues.ingress.spelling(family))
         }
         (NamedVersion::Absent, Some(Family::V0)) => Ok(clues.old_verdict()),
         (NamedVersion::Absent, None) => sure(clues.default.unwrap_or(Dialect::V0_3)),
@@ -133,9 +133,9 @@ pub fn spelling(clues: &Clues<'_>) -> Dialect {
     }
     let family = match clues.family() {
         NamedVersion::Known(family) => Some(family),
-        NamedVersion::Absent | NamedVersion::Unknown(_) => clues.door.asks_for(),
+        NamedVersion::Absent | NamedVersion::Unknown(_) => clues.ingress.asks_for(),
     };
-    family.map_or_else(|| clues.default.unwrap_or(Dialect::V0_3), |family| clues.door.spelling(family))
+    family.map_or_else(|| clues.default.unwrap_or(Dialect::V0_3), |family| clues.ingress.spelling(family))
 }
 
 /// Versions that are spelled alike.
@@ -168,19 +168,21 @@ impl<'a> Clues<'a> {
     }
 
     /// Which dialect of 0.3's family it is, where the request names no version and no compat dialect claims the path.
-    fn old_verdict(&self) -> Verdict {
+    fn old_verdict(&self) -> Detected {
         let default = self.default.filter(|default| Dialect::COMPAT_RPC.contains(default));
-        let family = self.door.spelling(Family::V0);
-        let Door::JsonRpc { method, params } = self.door else { return Verdict { dialect: family, is_open: false } };
+        let family = self.ingress.spelling(Family::V0);
+        let Ingress::JsonRpc { method, params } = self.ingress else {
+            return Detected { dialect: family, is_open: false };
+        };
         match shape(method, params) {
-            Shape::Of(dialect) => Verdict { dialect, is_open: false },
-            Shape::Plain => Verdict { dialect: family, is_open: false },
-            Shape::Open => Verdict { dialect: default.unwrap_or(family), is_open: true },
+            Shape::Of(dialect) => Detected { dialect, is_open: false },
+            Shape::Plain => Detected { dialect: family, is_open: false },
+            Shape::Open => Detected { dialect: default.unwrap_or(family), is_open: true },
         }
     }
 }
 
-impl Door<'_> {
+impl Ingress<'_> {
     /// The family whose method or path this is; none if it could be either's.
     fn asks_for(self) -> Option<Family> {
         match self {
@@ -230,9 +232,9 @@ impl Door<'_> {
 }
 
 /// The refusal of a method or path of 1.0 in a request that does not name 1.0.
-fn without_version(door: Door<'_>) -> DetectError {
-    let fix = match door {
-        Door::JsonRpc { method, .. } => {
+fn without_version(ingress: Ingress<'_>) -> DetectError {
+    let fix = match ingress {
+        Ingress::JsonRpc { method, .. } => {
             let old = METHODS.iter().find(|(_, new)| *new == method).map(|(old, _)| format!(": {old}"));
             format!(
                 "{} is a method of A2A 1.0: send header A2A-Version: 1.0 \
@@ -241,10 +243,10 @@ fn without_version(door: Door<'_>) -> DetectError {
                 old.unwrap_or_default()
             )
         }
-        Door::Http | Door::HttpV1 => "This path is of A2A 1.0: send header A2A-Version: 1.0 \
+        Ingress::Http | Ingress::HttpV1 => "This path is of A2A 1.0: send header A2A-Version: 1.0 \
                                       (a request without it means 0.3, whose paths begin with /v1)"
             .to_owned(),
-        Door::Grpc(_) => "This service is of A2A 1.0: send metadata a2a-version: 1.0 \
+        Ingress::Grpc(_) => "This service is of A2A 1.0: send metadata a2a-version: 1.0 \
                           (a call without it means 0.3, whose service is a2a.v1.A2AService)"
             .to_owned(),
     };

@@ -5,15 +5,15 @@ use crate::error::ProtocolError;
 use crate::model::Dialect::{self, AgentNative, Selectools, V0_3, V0_3Rest, V1_0};
 use crate::model::Package;
 
-use super::{Clues, DetectError, Door, Mount, Verdict, claimed, spelling};
+use super::{Clues, DetectError, Detected, Ingress, Mount, claimed, spelling};
 
-const NEW: Door<'_> = Door::JsonRpc { method: "SendMessage", params: None };
-const OLD: Door<'_> = Door::JsonRpc { method: "message/send", params: None };
+const NEW: Ingress<'_> = Ingress::JsonRpc { method: "SendMessage", params: None };
+const OLD: Ingress<'_> = Ingress::JsonRpc { method: "message/send", params: None };
 /// A method whose grammar is neither's.
-const ODD: Door<'_> = Door::JsonRpc { method: "send", params: None };
+const ODD: Ingress<'_> = Ingress::JsonRpc { method: "send", params: None };
 
-fn clues<'a>(header: Option<&'a str>, default: Option<Dialect>, door: Door<'a>) -> Clues<'a> {
-    Clues { header, query: None, default, mount: Mount::FREE, door }
+fn clues<'a>(header: Option<&'a str>, default: Option<Dialect>, ingress: Ingress<'a>) -> Clues<'a> {
+    Clues { header, query: None, default, mount: Mount::FREE, ingress }
 }
 
 fn dialect(clues: &Clues<'_>) -> Result<Dialect, DetectError> {
@@ -72,18 +72,18 @@ fn every_combination_of_version_and_door_has_one_reading() {
             "version in 0.3-rest",
         ),
     ] {
-        let read = |door| verdict(clues(header, default, door));
-        let readings = [read(NEW), read(OLD), read(ODD), read(Door::Http), read(Door::HttpV1)];
+        let read = |ingress| verdict(clues(header, default, ingress));
+        let readings = [read(NEW), read(OLD), read(ODD), read(Ingress::Http), read(Ingress::HttpV1)];
         assert_eq!(readings, [new, old, odd, http, http_v1], "{header:?} {default:?}");
         // A gRPC service is as decided as a path.
-        let services = [Package::V1_0, Package::V0_3].map(|package| read(Door::Grpc(package)));
+        let services = [Package::V1_0, Package::V0_3].map(|package| read(Ingress::Grpc(package)));
         assert_eq!(services, [http, http_v1], "{header:?} {default:?}");
     }
 }
 
 #[test]
 fn what_means_a_version_is_that_version() {
-    for (text, door, expected) in [
+    for (text, ingress, expected) in [
         ("1.0", NEW, V1_0),
         (" 1.0 ", NEW, V1_0),
         ("1.0.1", NEW, V1_0),
@@ -91,9 +91,9 @@ fn what_means_a_version_is_that_version() {
         ("V1.0.27", NEW, V1_0),
         ("0.3.0", OLD, V0_3),
         ("v0.2.6", OLD, V0_3),
-        ("0.3", Door::HttpV1, V0_3Rest),
+        ("0.3", Ingress::HttpV1, V0_3Rest),
     ] {
-        assert_eq!(dialect(&clues(Some(text), None, door)), Ok(expected), "{text}");
+        assert_eq!(dialect(&clues(Some(text), None, ingress)), Ok(expected), "{text}");
     }
 }
 
@@ -150,20 +150,20 @@ fn what_is_repeated_to_the_sender_is_short_and_printable() {
     assert!(requested.chars().count() <= 33, "{requested}");
     assert_eq!(refused("1\u{7}0"), "1?0");
     let method = format!("X{}", "y".repeat(10_000));
-    let error = dialect(&clues(None, None, Door::JsonRpc { method: &method, params: None })).unwrap_err().error;
+    let error = dialect(&clues(None, None, Ingress::JsonRpc { method: &method, params: None })).unwrap_err().error;
     assert!(error.to_string().len() < 300, "{error}");
 }
 
 #[test]
 fn a_mix_is_refused_with_what_to_change() {
-    let said = |header, door| dialect(&clues(header, None, door)).unwrap_err().error.to_string();
+    let said = |header, ingress| dialect(&clues(header, None, ingress)).unwrap_err().error.to_string();
     assert_eq!(
         said(None, NEW),
         "SendMessage is a method of A2A 1.0: send header A2A-Version: 1.0 \
          (a request without it means 0.3, whose methods have other names: message/send)"
     );
     assert_eq!(
-        said(None, Door::Http),
+        said(None, Ingress::Http),
         "This path is of A2A 1.0: send header A2A-Version: 1.0 (a request without it means 0.3, whose paths begin with /v1)"
     );
     assert_eq!(
@@ -172,7 +172,7 @@ fn a_mix_is_refused_with_what_to_change() {
          to speak 0.3 instead, leave the header A2A-Version out"
     );
     assert_eq!(
-        said(Some("1.0"), Door::HttpV1),
+        said(Some("1.0"), Ingress::HttpV1),
         "Method not found: /v1; paths under /v1 are A2A 0.3's: in 1.0 they have no /v1; \
          to speak 0.3 instead, leave the header A2A-Version out"
     );
@@ -180,17 +180,17 @@ fn a_mix_is_refused_with_what_to_change() {
 
 #[test]
 fn a_refusal_before_the_method_is_known_is_spelled_by_version_and_path() {
-    for (header, default, door, expected) in [
+    for (header, default, ingress, expected) in [
         (None, None, ODD, V0_3),
         (None, Some(V1_0), ODD, V1_0),
         (Some("1.0"), None, ODD, V1_0),
         (Some("0.3"), Some(V1_0), ODD, V0_3),
         (Some("9.9"), None, ODD, V0_3),
-        (None, None, Door::Http, V1_0),
-        (None, None, Door::HttpV1, V0_3Rest),
-        (Some("1.0"), None, Door::HttpV1, V1_0),
+        (None, None, Ingress::Http, V1_0),
+        (None, None, Ingress::HttpV1, V0_3Rest),
+        (Some("1.0"), None, Ingress::HttpV1, V1_0),
     ] {
-        assert_eq!(spelling(&clues(header, default, door)), expected, "{header:?} {default:?} {door:?}");
+        assert_eq!(spelling(&clues(header, default, ingress)), expected, "{header:?} {default:?} {ingress:?}");
     }
 }
 
@@ -256,25 +256,25 @@ fn the_shape_of_a_message_tells_where_it_differs() {
         ("tasks/cancel", r#"{"id":"t","type":"text"}"#.to_owned(), "0.3 open"),
         ("tasks/resubscribe", r#"{"id":"t"}"#.to_owned(), "0.3 open"),
     ] {
-        let door = Door::JsonRpc { method, params: Some(&params) };
-        let Verdict { dialect, is_open } = super::dialect(&clues(None, None, door)).unwrap();
+        let ingress = Ingress::JsonRpc { method, params: Some(&params) };
+        let Detected { dialect, is_open } = super::dialect(&clues(None, None, ingress)).unwrap();
         let verdict = format!("{}{}", dialect.name(), if is_open { " open" } else { "" });
         assert_eq!(verdict, expected, "{method} {params}");
         // A version in the header decides, and the body of a 1.0 request is not looked at.
-        assert_eq!(super::dialect(&clues(Some("0.3"), None, door)), Ok(Verdict { dialect: V0_3, is_open: false }));
-        assert!(super::dialect(&clues(Some("1.0"), None, door)).is_err());
+        assert_eq!(super::dialect(&clues(Some("0.3"), None, ingress)), Ok(Detected { dialect: V0_3, is_open: false }));
+        assert!(super::dialect(&clues(Some("1.0"), None, ingress)).is_err());
     }
 }
 
 #[test]
 fn a_default_decides_only_what_nothing_else_does() {
-    let open = Door::JsonRpc { method: "tasks/get", params: Some(r#"{"id":"t"}"#) };
-    let plain = Door::JsonRpc { method: "message/send", params: Some(r#"{"message":{"parts":[{"kind":"text"}]}}"#) };
-    let told = Door::JsonRpc {
+    let open = Ingress::JsonRpc { method: "tasks/get", params: Some(r#"{"id":"t"}"#) };
+    let plain = Ingress::JsonRpc { method: "message/send", params: Some(r#"{"message":{"parts":[{"kind":"text"}]}}"#) };
+    let told = Ingress::JsonRpc {
         method: "message/send",
         params: Some(r#"{"message":{"role":"user","parts":[{"type":"text","text":"x"}]}}"#),
     };
-    for (header, door, expected) in [
+    for (header, ingress, expected) in [
         (None, open, Ok(Selectools)),
         (None, ODD, Ok(Selectools)),
         (None, plain, Ok(V0_3)),
@@ -282,7 +282,7 @@ fn a_default_decides_only_what_nothing_else_does() {
         (Some("0.3"), open, Ok(V0_3)),
         (Some("1.0"), NEW, Ok(V1_0)),
     ] {
-        assert_eq!(dialect(&clues(header, Some(Selectools), door)), expected, "{header:?} {door:?}");
+        assert_eq!(dialect(&clues(header, Some(Selectools), ingress)), expected, "{header:?} {ingress:?}");
     }
     assert!(dialect(&clues(None, Some(Selectools), NEW)).is_err());
 }
@@ -291,7 +291,7 @@ fn a_default_decides_only_what_nothing_else_does() {
 fn a_mount_outranks_the_version_and_the_version_outranks_a_claim() {
     let own = Mount::Own(Selectools);
     let claim = Mount::Shared { claim: Some(Selectools) };
-    for (mount, header, door, expected) in [
+    for (mount, header, ingress, expected) in [
         (own, None, OLD, "selectools"),
         (own, None, NEW, "selectools"),
         (own, Some("1.0"), NEW, "selectools"),
@@ -305,8 +305,8 @@ fn a_mount_outranks_the_version_and_the_version_outranks_a_claim() {
         (claim, Some("9.9"), OLD, "version in 0.3"),
         (Mount::Shared { claim: Some(AgentNative) }, None, OLD, "agent-native"),
     ] {
-        let clues = Clues { mount, ..clues(header, None, door) };
-        assert_eq!(verdict(clues), expected, "{mount:?} {header:?} {door:?}");
+        let clues = Clues { mount, ..clues(header, None, ingress) };
+        assert_eq!(verdict(clues), expected, "{mount:?} {header:?} {ingress:?}");
         let is_claimed = ["selectools", "agent-native"].contains(&expected);
         assert_eq!(claimed(&clues).map(Dialect::name), is_claimed.then_some(expected));
         if is_claimed {

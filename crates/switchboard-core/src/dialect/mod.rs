@@ -200,7 +200,7 @@ impl Package {
     }
 }
 
-/// How a task is shown to a client whose request could be of several dialects (`detect::Verdict::is_open`): in 0.3,
+/// How a task is shown to a client whose request could be of several dialects (`detect::Detected::is_open`): in 0.3,
 /// with what clients of the dialect it was begun in look for. Where 0.3 cannot hold that, such as a status that is a
 /// word, the task is shown in the dialect it was begun in.
 #[must_use]

@@ -53,7 +53,7 @@ pub struct Forms {
     /// The HTTP status of a refusal.
     pub http_status: fn(&ProtocolError) -> u16,
     /// How a task that was begun in the dialect is shown to a client whose request could be of several dialects
-    /// (`detect::Verdict::is_open`): the dialect to write it in, and the view with what clients of this dialect look
+    /// (`detect::Detected::is_open`): the dialect to write it in, and the view with what clients of this dialect look
     /// for.
     pub for_open_reader: fn(TaskView) -> (Dialect, TaskView),
     /// A call to an agent that speaks the dialect. One that the dialect does not have, or that it cannot say, is

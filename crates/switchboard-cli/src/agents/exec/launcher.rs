@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::TERM_GRACE;
 use super::group::Group;
-use crate::process::die_with_us;
+use crate::process::kill_with_parent;
 
 /// How often a command that was asked to end is looked at.
 const LOOK: Duration = Duration::from_millis(20);
@@ -39,7 +39,7 @@ struct StoppingCommand {
 /// Starts a command that dies with this process. The value that `make` returns must end the command when it is dropped,
 /// because the run that asked for it may be gone by then.
 pub(super) async fn start<T: Send + 'static>(mut command: Command, make: fn(Child) -> T) -> io::Result<T> {
-    die_with_us(&mut command);
+    kill_with_parent(&mut command);
     let (started, answer) = oneshot::channel();
     let runtime = Handle::current();
     let launch = move || {

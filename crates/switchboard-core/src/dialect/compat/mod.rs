@@ -23,7 +23,7 @@ mod streamed_task;
 use crate::call::SendMessage;
 use crate::error::ProtocolError;
 
-pub use streamed_task::Told;
+pub use streamed_task::StreamEvent;
 
 /// Refuses a send with a webhook, which none of them has.
 fn without_webhook(send: &SendMessage, dialect: &str) -> Result<(), ProtocolError> {

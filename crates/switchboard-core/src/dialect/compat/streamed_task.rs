@@ -1,5 +1,5 @@
 //! Turns a stream of updates into whole tasks, for dialects whose streams carry nothing else. Each dialect decides what
-//! it sends, and when: [`super::agent_native::Narrator`], [`super::nexus::Narrator`].
+//! it sends, and when: [`super::agent_native::WholeTaskStream`], [`super::nexus::WholeTaskStream`].
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::model::{Part, Task, TaskState, TaskView, Update};
 
 /// What a stream sends after an update.
 #[derive(Debug, PartialEq)]
-pub enum Told {
+pub enum StreamEvent {
     Nothing,
     /// The task as it stands.
     Task,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
-use switchboard_core::dialect::detect::Door;
+use switchboard_core::dialect::detect::Ingress;
 use switchboard_core::dialect::json::Text;
 use switchboard_core::error::ProtocolError;
 
@@ -41,8 +41,8 @@ impl<'a> Envelope<'a> {
     pub(crate) const NONE: Envelope<'static> = Envelope { id: "null", method: Cow::Borrowed(""), params: None };
 
     /// What the method and its parameters tell about the dialect.
-    pub(crate) fn door(&self) -> Door<'_> {
-        Door::JsonRpc { method: &self.method, params: self.params }
+    pub(crate) fn ingress(&self) -> Ingress<'_> {
+        Ingress::JsonRpc { method: &self.method, params: self.params }
     }
 
     /// Reads the envelope; a refusal comes with the id to answer it under.

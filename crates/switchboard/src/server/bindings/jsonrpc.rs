@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use http::Response;
 use switchboard_core::call::{Caller, Reply, UpdateStream};
-use switchboard_core::dialect::detect::Verdict;
+use switchboard_core::dialect::detect::Detected;
 use switchboard_core::dialect::json::Decoded;
 use switchboard_core::dialect::{Dialect, for_open_reader, v0_3, v1_0};
 use switchboard_core::error::ProtocolError;
@@ -20,7 +20,7 @@ use crate::server::edge::shared::{Incoming, Mounted, Shared};
 pub(crate) struct JsonRpc {
     /// The id of the request, as it was written.
     id: String,
-    verdict: Verdict,
+    verdict: Detected,
     /// Whether the client reads nothing but events.
     only_events: bool,
     /// The call, if it is in a compat dialect. Boxed, so that others do not carry its size.
@@ -29,13 +29,13 @@ pub(crate) struct JsonRpc {
 
 impl JsonRpc {
     pub(crate) fn new() -> Self {
-        let verdict = Verdict { dialect: Dialect::V1_0, is_open: false };
+        let verdict = Detected { dialect: Dialect::V1_0, is_open: false };
         Self { id: String::new(), verdict, only_events: false, compat: None }
     }
 }
 
 impl Binding for JsonRpc {
-    fn learn(&mut self, request: &Incoming<'_, '_>, verdict: Verdict, envelope: &Envelope<'_>) {
+    fn learn(&mut self, request: &Incoming<'_, '_>, verdict: Detected, envelope: &Envelope<'_>) {
         // A request that is refused before its method is known is answered as JSON-RPC has it, whatever the default dialect is.
         let is_read = !envelope.method.is_empty();
         if let Some(dialect) = compat::over_rpc(verdict.dialect).filter(|_| is_read) {
@@ -101,7 +101,7 @@ impl Binding for JsonRpc {
         if let Some(compat) = &mut self.compat {
             return compat.reply(agent, reply);
         }
-        let Verdict { dialect, is_open } = self.verdict;
+        let Detected { dialect, is_open } = self.verdict;
         let (dialect, reply) = match reply {
             Reply::Task(view) if is_open => {
                 let (dialect, view) = for_open_reader(view);

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
 use http_body::Body;
 use switchboard_core::call::{BoxFuture, Caller, Reply, Request, UpdateStream};
-use switchboard_core::dialect::detect::{DetectError, Door, Verdict};
+use switchboard_core::dialect::detect::{DetectError, Detected, Ingress};
 use switchboard_core::dialect::json::Decoded;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Dialect;
@@ -27,8 +27,8 @@ use self::envelope::Envelope;
 use crate::server::edge::authenticate::Identity;
 use crate::server::edge::dialect::{decide, spelling};
 use crate::server::edge::header_names::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, X_A2A_EXTENSIONS};
-use crate::server::edge::note::Note;
 use crate::server::edge::read::read_while;
+use crate::server::edge::request_record::RequestRecord;
 use crate::server::edge::respond::ReplyBody;
 use crate::server::edge::shared::{Incoming, Mounted, Shared};
 use crate::server::operator::metrics::Operation;
@@ -37,13 +37,13 @@ use crate::server::operator::metrics::Operation;
 /// request itself is gone while the agent answers.
 pub(crate) trait Binding: Send + Sync {
     /// What the path tells about the version; none where only the body does.
-    fn door(&self) -> Option<Door<'static>> {
+    fn ingress(&self) -> Option<Ingress<'static>> {
         None
     }
 
     /// Keeps what the answer to this request depends on. Called before anything can answer the request, with what is
     /// known by then.
-    fn learn(&mut self, request: &Incoming<'_, '_>, verdict: Verdict, envelope: &Envelope<'_>);
+    fn learn(&mut self, request: &Incoming<'_, '_>, verdict: Detected, envelope: &Envelope<'_>);
 
     /// Checks verb and headers, once it is known who calls and before the body is read.
     fn check(&mut self, request: &Incoming<'_, '_>) -> Result<(), Rejection>;
@@ -165,8 +165,8 @@ pub(crate) fn refuse(
 
 /// Before it is known what is asked for, refusals are in the dialect that path and headers tell.
 fn learn_spelling(binding: &mut impl Binding, request: &Incoming<'_, '_>, id: &str) {
-    let dialect = spelling(request, binding.door());
-    binding.learn(request, Verdict { dialect, is_open: false }, &Envelope { id, ..Envelope::NONE });
+    let dialect = spelling(request, binding.ingress());
+    binding.learn(request, Detected { dialect, is_open: false }, &Envelope { id, ..Envelope::NONE });
 }
 
 /// Takes a request in: checks its head, reads and decodes its body, and calls the agent. The dialect is decided here, once: before
@@ -185,18 +185,18 @@ where
 {
     async move {
         let mut dialect = None;
-        let decide = |binding: &mut P, door: Door<'_>, envelope: &Envelope<'_>| match decide(request, door) {
+        let decide = |binding: &mut P, ingress: Ingress<'_>, envelope: &Envelope<'_>| match decide(request, ingress) {
             Ok(verdict) => {
                 binding.learn(request, verdict, envelope);
                 Ok(verdict.dialect)
             }
             Err(DetectError { dialect, error }) => {
-                binding.learn(request, Verdict { dialect, is_open: false }, envelope);
+                binding.learn(request, Detected { dialect, is_open: false }, envelope);
                 Err(Box::new(binding.error(&error)))
             }
         };
-        if let Some(door) = binding.door() {
-            dialect = Some(decide(binding, door, &Envelope::NONE)?);
+        if let Some(ingress) = binding.ingress() {
+            dialect = Some(decide(binding, ingress, &Envelope::NONE)?);
         }
         let refuse = |binding: &mut P, rejection: Rejection| {
             if dialect.is_none() {
@@ -230,7 +230,7 @@ where
         };
         let dialect = match dialect {
             Some(dialect) => dialect,
-            None => decide(binding, envelope.door(), &envelope)?,
+            None => decide(binding, envelope.ingress(), &envelope)?,
         };
         let called = binding.decode(request, &envelope, &body).and_then(|decoded| {
             let mut caller = request.caller(identity, decoded.tenant.as_deref(), dialect)?;
@@ -280,7 +280,13 @@ pub(crate) struct PendingCall<'a> {
 }
 
 impl<'a> PendingCall<'a> {
-    fn begin(binding: &mut impl Binding, note: &Note, agent: &'a Mounted, caller: Caller, request: Request) -> Self {
+    fn begin(
+        binding: &mut impl Binding,
+        note: &RequestRecord,
+        agent: &'a Mounted,
+        caller: Caller,
+        request: Request,
+    ) -> Self {
         let (operation, extensions) = (Operation::of(&request), caller.extensions.clone());
         note.operation(operation);
         let dialect = caller.dialect;

@@ -5,22 +5,22 @@ use std::borrow::Cow;
 
 use http::HeaderMap;
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::detect::{self, Clues, DetectError, Door, Mount, Verdict};
+use switchboard_core::dialect::detect::{self, Clues, DetectError, Detected, Ingress, Mount};
 
 use crate::server::edge::header_names::A2A_VERSION;
 use crate::server::edge::shared::{Head, Incoming};
 
 /// A call whose method is not known yet.
-const NO_METHOD: Door<'static> = Door::JsonRpc { method: "", params: None };
+const NO_METHOD: Ingress<'static> = Ingress::JsonRpc { method: "", params: None };
 
 /// Which dialect a request is in.
-pub(crate) fn decide(request: &Incoming<'_, '_>, door: Door<'_>) -> Result<Verdict, DetectError> {
-    with_clues(&request.head, door, request.mount, default_of(request), detect::dialect)
+pub(crate) fn decide(request: &Incoming<'_, '_>, ingress: Ingress<'_>) -> Result<Detected, DetectError> {
+    with_clues(&request.head, ingress, request.mount, default_of(request), detect::dialect)
 }
 
 /// The dialect to refuse a request in before it is known what it asks for.
-pub(crate) fn spelling(request: &Incoming<'_, '_>, door: Option<Door<'_>>) -> Dialect {
-    with_clues(&request.head, door.unwrap_or(NO_METHOD), request.mount, default_of(request), detect::spelling)
+pub(crate) fn spelling(request: &Incoming<'_, '_>, ingress: Option<Ingress<'_>>) -> Dialect {
+    with_clues(&request.head, ingress.unwrap_or(NO_METHOD), request.mount, default_of(request), detect::spelling)
 }
 
 fn default_of(request: &Incoming<'_, '_>) -> Option<Dialect> {
@@ -42,14 +42,14 @@ pub(crate) fn card_dialect(head: &Head<'_>) -> Dialect {
 
 fn with_clues<T>(
     head: &Head<'_>,
-    door: Door<'_>,
+    ingress: Ingress<'_>,
     mount: Mount,
     default: Option<Dialect>,
     decide: impl FnOnce(&Clues<'_>) -> T,
 ) -> T {
     let header = named_version(head.headers);
     let query = if header.is_some() { None } else { head.query("A2A-Version") };
-    decide(&Clues { header: header.as_deref(), query: query.as_deref(), default, mount, door })
+    decide(&Clues { header: header.as_deref(), query: query.as_deref(), default, mount, ingress })
 }
 
 /// The version that the headers name. A proxy or a client may send the line twice: lines that say the same count once,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use switchboard_core::dialect::{Dialect, Package};
 use switchboard_core::model::{ArtifactId, ConfigId, TaskId};
 
-use crate::server::bindings::compat::{self, CompatPlace};
+use crate::server::bindings::compat::{self, CompatPath};
 use crate::server::edge::percent::decode;
 
 /// First path segments that are ours and therefore neither tenants nor agents.
@@ -75,10 +75,10 @@ pub(crate) enum AgentPath {
     Card,
     Rest {
         tenant: Option<String>,
-        place: RestPlace,
+        place: RestPath,
     },
     /// HTTP+JSON as 0.3 has it.
-    RestV1(RestPlace),
+    RestV1(RestPath),
     /// A method of this service of gRPC; its name is the last segment of the path.
     Grpc(Package),
     /// A path of a compat dialect.
@@ -86,7 +86,7 @@ pub(crate) enum AgentPath {
         dialect: Dialect,
         /// Whether the path is on the mount of the dialect, where a version in the request is ignored.
         is_own: bool,
-        place: CompatPlace,
+        place: CompatPath,
     },
     Artifact(ArtifactPath),
 }
@@ -101,7 +101,7 @@ pub(crate) struct ArtifactPath {
 
 /// The paths of the HTTP+JSON binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RestPlace {
+pub(crate) enum RestPath {
     SendMessage,
     StreamMessage,
     Tasks,
@@ -217,9 +217,9 @@ fn place(segments: &[&str]) -> Option<AgentPath> {
         ["rpc" | "a2a"] => Some(AgentPath::JsonRpc),
         // The second is where 0.2 has it.
         [".well-known", "agent-card.json" | "agent.json"] => Some(AgentPath::Card),
-        ["v1", "card"] => Some(AgentPath::RestV1(RestPlace::ExtendedCard)),
+        ["v1", "card"] => Some(AgentPath::RestV1(RestPath::ExtendedCard)),
         // 0.2 has this one plain path beside its JSON-RPC, `../agent/authenticatedExtendedCard` from its endpoint.
-        ["agent", "authenticatedExtendedCard"] => Some(AgentPath::RestV1(RestPlace::ExtendedCard)),
+        ["agent", "authenticatedExtendedCard"] => Some(AgentPath::RestV1(RestPath::ExtendedCard)),
         ["v1", "extendedAgentCard"] => None,
         ["v1", rest @ ..] => rest_place(rest).map(AgentPath::RestV1),
         ["dialects", name, rest @ ..] => {
@@ -268,13 +268,13 @@ fn outbox_place(segments: &[&str]) -> Option<OutboxPath> {
     }
 }
 
-fn rest_place(segments: &[&str]) -> Option<RestPlace> {
+fn rest_place(segments: &[&str]) -> Option<RestPath> {
     let task = |id: &str| Some(TaskId::from(decode(id)?.as_ref()));
     match segments {
-        ["message:send"] => Some(RestPlace::SendMessage),
-        ["message:stream"] => Some(RestPlace::StreamMessage),
-        ["extendedAgentCard"] => Some(RestPlace::ExtendedCard),
-        ["tasks"] => Some(RestPlace::Tasks),
+        ["message:send"] => Some(RestPath::SendMessage),
+        ["message:stream"] => Some(RestPath::StreamMessage),
+        ["extendedAgentCard"] => Some(RestPath::ExtendedCard),
+        ["tasks"] => Some(RestPath::Tasks),
         ["tasks", last] => {
             // The verb is what follows the last colon, if it is one we know: an id may hold colons of its own.
             let (id, verb) = match last.rsplit_once(':') {
@@ -282,11 +282,11 @@ fn rest_place(segments: &[&str]) -> Option<RestPlace> {
                 Some((id, "subscribe")) => (id, Some(TaskVerb::Subscribe)),
                 _ => (*last, None),
             };
-            Some(RestPlace::Task { id: task(id)?, verb })
+            Some(RestPath::Task { id: task(id)?, verb })
         }
-        ["tasks", id, "pushNotificationConfigs"] => Some(RestPlace::PushConfigs { task_id: task(id)? }),
+        ["tasks", id, "pushNotificationConfigs"] => Some(RestPath::PushConfigs { task_id: task(id)? }),
         ["tasks", id, "pushNotificationConfigs", config] => {
-            Some(RestPlace::PushConfig { task_id: task(id)?, id: decode(config)?.as_ref().into() })
+            Some(RestPath::PushConfig { task_id: task(id)?, id: decode(config)?.as_ref().into() })
         }
         _ => None,
     }

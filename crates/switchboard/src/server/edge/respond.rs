@@ -18,7 +18,7 @@ use crate::server::downloads::DownloadBody;
 use crate::server::edge::access_log::FollowedBody;
 use crate::server::edge::authenticate::BEARER_CHALLENGE;
 use crate::server::edge::header_names::X_ACCEL_BUFFERING;
-use crate::server::edge::note::Refused;
+use crate::server::edge::request_record::Refused;
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");

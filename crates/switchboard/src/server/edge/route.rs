@@ -8,12 +8,12 @@ use axum::extract::OriginalUri;
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::detect::{Door, Mount};
+use switchboard_core::dialect::detect::{Ingress, Mount};
 use switchboard_core::dialect::json::excerpt;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::nearest::nearest;
 
-use crate::server::bindings::compat::{self, Addressee, CompatBinding, CompatDialect, CompatPlace};
+use crate::server::bindings::compat::{self, Addressee, CompatBinding, CompatDialect, CompatPath};
 #[cfg(feature = "grpc")]
 use crate::server::bindings::grpc::{self, Grpc};
 use crate::server::bindings::http_json::HttpJson;
@@ -22,8 +22,8 @@ use crate::server::downloads::Downloads;
 use crate::server::edge::admit::preflight;
 use crate::server::edge::authenticate::{Authentication, unauthenticated};
 use crate::server::edge::dialect::{card_dialect, claimed};
-use crate::server::edge::note::BindingKind;
 use crate::server::edge::paths::{AgentPath, ArtifactPath, NamedPath, OutboxPath, name_grpc_path, name_path};
+use crate::server::edge::request_record::BindingKind;
 use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, takes};
 use crate::server::edge::shared::{Head, Mounted, Shared, Site};
 use crate::server::operator::health;
@@ -132,7 +132,7 @@ fn grpc_target(
 fn agent_target(shared: &Shared, site: &Site, head: &Head<'_>, name: Option<&str>, place: AgentPath) -> Target {
     let place = match place {
         AgentPath::Compat { dialect, is_own, place } => match (place, compat::of(dialect)) {
-            (place @ (CompatPlace::Endpoint | CompatPlace::Card), _) => AgentPath::Compat { dialect, is_own, place },
+            (place @ (CompatPath::Endpoint | CompatPath::Card), _) => AgentPath::Compat { dialect, is_own, place },
             // It need not be an agent of this name that is meant.
             (place, Some(compat)) => return compat_target(compat, site, head, name, place),
             (_, None) => return not_found(shared, head),
@@ -148,7 +148,7 @@ fn agent_target(shared: &Shared, site: &Site, head: &Head<'_>, name: Option<&str
         AgentPath::Root | AgentPath::JsonRpc => {
             rpc_target(shared, agent, head, Mount::Shared { claim: agent.compat.claim() })
         }
-        AgentPath::Compat { dialect, place: CompatPlace::Card, .. } => {
+        AgentPath::Compat { dialect, place: CompatPath::Card, .. } => {
             head.note.operation(Operation::GetAgentCard);
             Target::Answered(match reads {
                 true => agent.cards.on_mount(dialect).answer(head.headers, is_head),
@@ -175,11 +175,11 @@ fn agent_target(shared: &Shared, site: &Site, head: &Head<'_>, name: Option<&str
         },
         AgentPath::Rest { tenant, place } => {
             head.note.binding(BindingKind::HttpJson);
-            Target::HttpJson(agent.clone(), HttpJson::new(Door::Http, tenant, place))
+            Target::HttpJson(agent.clone(), HttpJson::new(Ingress::Http, tenant, place))
         }
         AgentPath::RestV1(place) => {
             head.note.binding(BindingKind::HttpJson);
-            Target::HttpJson(agent.clone(), HttpJson::new(Door::HttpV1, None, place))
+            Target::HttpJson(agent.clone(), HttpJson::new(Ingress::HttpV1, None, place))
         }
         // Only a call of gRPC has such a path.
         AgentPath::Grpc(_) => not_found(shared, head),
@@ -198,7 +198,7 @@ fn rpc_target(shared: &Shared, agent: &Arc<Mounted>, head: &Head<'_>, mount: Mou
     };
     head.note.binding(BindingKind::JsonRpc);
     if !posts {
-        return Target::Answered(compat.refuse_verb(&CompatPlace::Endpoint));
+        return Target::Answered(compat.refuse_verb(&CompatPath::Endpoint));
     }
     if matches!(shared.authentication, Authentication::Tokens(_)) && !compat.takes_credential(head.headers) {
         return Target::Answered(compat.refuse(&unauthenticated(), "null"));
@@ -212,16 +212,16 @@ fn compat_target(
     site: &Site,
     head: &Head<'_>,
     name: Option<&str>,
-    place: CompatPlace,
+    place: CompatPath,
 ) -> Target {
     let is_head = *head.method == Method::HEAD && place.is_public();
     if head.method.as_str() != place.verb() && !is_head {
         return Target::Answered(compat.refuse_verb(&place));
     }
     head.note.operation(match &place {
-        CompatPlace::Send => Operation::SendMessage,
-        CompatPlace::Task { .. } => Operation::GetTask,
-        CompatPlace::ListedCard | CompatPlace::Card | CompatPlace::Endpoint => Operation::GetAgentCard,
+        CompatPath::Send => Operation::SendMessage,
+        CompatPath::Task { .. } => Operation::GetTask,
+        CompatPath::ListedCard | CompatPath::Card | CompatPath::Endpoint => Operation::GetAgentCard,
     });
     head.note.binding(BindingKind::HttpJson);
     let agent = compat.agent(site, name);

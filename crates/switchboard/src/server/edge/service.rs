@@ -22,8 +22,8 @@ use crate::server::bindings::{self, Binding};
 use crate::server::downloads;
 use crate::server::edge::admit::{CommonHeaders, admit};
 use crate::server::edge::authenticate::{self, Authenticated, Identified, check_operator};
-use crate::server::edge::note::{InFlight, Note};
 use crate::server::edge::origins::named_authority;
+use crate::server::edge::request_record::{InFlight, RequestRecord};
 use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, http_error};
 use crate::server::edge::route::{Target, named, route};
 use crate::server::edge::shared::{Head, Incoming, Mounted, Shared};
@@ -71,7 +71,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let shared = self.shared.clone();
-        let mut note = Note::new(self.peer);
+        let mut note = RequestRecord::new(self.peer);
         let (parts, body) = request.into_parts();
         // The path is read first, because every page may read a card. Nothing is looked up before the request is admitted.
         let named = named(&shared, &parts);
@@ -94,7 +94,7 @@ where
     }
 }
 
-fn head<'a>(parts: &'a Parts, note: &'a Note) -> Head<'a> {
+fn head<'a>(parts: &'a Parts, note: &'a RequestRecord) -> Head<'a> {
     Head { method: &parts.method, uri: &parts.uri, headers: &parts.headers, note }
 }
 

@@ -21,9 +21,9 @@ use crate::server::edge::header_names::{
     A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS,
 };
 use crate::server::edge::line_budget::LineBudget;
-use crate::server::edge::note::Note;
 use crate::server::edge::origins::Origins;
 use crate::server::edge::percent::query_pairs;
+use crate::server::edge::request_record::RequestRecord;
 use crate::server::edge::route::MountPath;
 use crate::server::limits::ServerLimits;
 use crate::server::operator::Operations;
@@ -104,7 +104,7 @@ pub(crate) struct Head<'a> {
     pub(crate) method: &'a Method,
     pub(crate) uri: &'a Uri,
     pub(crate) headers: &'a HeaderMap,
-    pub(crate) note: &'a Note,
+    pub(crate) note: &'a RequestRecord,
 }
 
 impl Head<'_> {

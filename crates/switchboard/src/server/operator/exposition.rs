@@ -8,7 +8,7 @@ use switchboard_engine::Readiness;
 use switchboard_engine::histogram::{Histogram, MICROS_BOUNDS};
 
 use super::metrics::{Handshake, Operation, Outcome, REASONS};
-use crate::server::edge::note::BindingKind;
+use crate::server::edge::request_record::BindingKind;
 use crate::server::edge::shared::Shared;
 
 /// Everything that is counted; webhook endpoints by name only if asked for.

@@ -9,7 +9,7 @@ use switchboard_core::call::Request;
 use switchboard_core::model::Timestamp;
 use switchboard_engine::histogram::Histogram;
 
-use crate::server::edge::note::BindingKind;
+use crate::server::edge::request_record::BindingKind;
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,7 +229,7 @@ fn add(counter: &AtomicU64) {
 #[cfg(test)]
 mod tests {
     use super::{Operation, REASONS};
-    use crate::server::edge::note::BindingKind;
+    use crate::server::edge::request_record::BindingKind;
 
     #[test]
     fn every_label_has_a_place_of_its_own() {

@@ -12,8 +12,8 @@ use switchboard_engine::Engine;
 use switchboard_engine::system::SystemClock;
 use switchboard_stores::sqlite::{SqliteOptions, SqliteStore};
 
-use crate::server::edge::note::Note;
 use crate::server::edge::paths::{NamedPath, name_path};
+use crate::server::edge::request_record::RequestRecord;
 use crate::server::edge::respond::{JSON, http_error};
 use crate::server::edge::shared::Head;
 use crate::server::operator::outbox;
@@ -40,7 +40,7 @@ impl OfflineOutbox {
     /// Answers a request to `/api/outbox` as a running server would.
     pub async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
-        let note = Note::new(None);
+        let note = RequestRecord::new(None);
         let head = Head { method: &parts.method, uri: &parts.uri, headers: &parts.headers, note: &note };
         let response = match name_path(parts.uri.path(), "") {
             NamedPath::Outbox(place) => outbox::serve(Some(&self.engine.outbox()), &head, place, Full::new(body)).await,

@@ -2,9 +2,9 @@
 
 use switchboard_core::dialect::{Dialect, Package};
 
-use crate::server::bindings::compat::CompatPlace;
+use crate::server::bindings::compat::CompatPath;
 use crate::server::edge::paths::{
-    AgentPath, ArtifactPath, NamedPath, OutboxChange, OutboxPath, RESERVED, RestPlace, TaskVerb, name_grpc_path,
+    AgentPath, ArtifactPath, NamedPath, OutboxChange, OutboxPath, RESERVED, RestPath, TaskVerb, name_grpc_path,
     name_path,
 };
 use crate::server::edge::percent::{decode, encode, query_pairs};
@@ -13,28 +13,28 @@ fn agent(agent: Option<&str>, place: AgentPath) -> NamedPath<'_> {
     NamedPath::Agent { agent: agent.map(Into::into), place }
 }
 
-fn rest(place: RestPlace) -> NamedPath<'static> {
+fn rest(place: RestPath) -> NamedPath<'static> {
     agent(None, AgentPath::Rest { tenant: None, place })
 }
 
-fn old(place: RestPlace) -> NamedPath<'static> {
+fn old(place: RestPath) -> NamedPath<'static> {
     agent(None, AgentPath::RestV1(place))
 }
 
-fn rest_of(tenant: &str, place: RestPlace) -> NamedPath<'static> {
+fn rest_of(tenant: &str, place: RestPath) -> NamedPath<'static> {
     agent(None, AgentPath::Rest { tenant: Some(tenant.into()), place })
 }
 
-fn compat(dialect: Dialect, is_own: bool, place: CompatPlace) -> AgentPath {
+fn compat(dialect: Dialect, is_own: bool, place: CompatPath) -> AgentPath {
     AgentPath::Compat { dialect, is_own, place }
 }
 
-fn corvid(name: Option<&str>, is_own: bool, place: CompatPlace) -> NamedPath<'_> {
+fn corvid(name: Option<&str>, is_own: bool, place: CompatPath) -> NamedPath<'_> {
     agent(name, compat(Dialect::Corvid, is_own, place))
 }
 
-fn task(id: &str, verb: Option<TaskVerb>) -> RestPlace {
-    RestPlace::Task { id: id.into(), verb }
+fn task(id: &str, verb: Option<TaskVerb>) -> RestPath {
+    RestPath::Task { id: id.into(), verb }
 }
 
 fn artifact(tenant: Option<&str>, task: &str, artifact: &str) -> AgentPath {
@@ -60,55 +60,55 @@ fn each_path_names_its_place() {
         ("/a2a/", agent(None, AgentPath::JsonRpc)),
         ("/.well-known/agent-card.json", agent(None, AgentPath::Card)),
         ("/.well-known/agent.json", agent(None, AgentPath::Card)),
-        ("/v1/message:send", old(RestPlace::SendMessage)),
-        ("/v1/message:stream", old(RestPlace::StreamMessage)),
-        ("/v1/tasks", old(RestPlace::Tasks)),
+        ("/v1/message:send", old(RestPath::SendMessage)),
+        ("/v1/message:stream", old(RestPath::StreamMessage)),
+        ("/v1/tasks", old(RestPath::Tasks)),
         ("/v1/tasks/1:cancel", old(task("1", Some(TaskVerb::Cancel)))),
-        ("/v1/tasks/1/pushNotificationConfigs", old(RestPlace::PushConfigs { task_id: "1".into() })),
-        ("/v1/card", old(RestPlace::ExtendedCard)),
-        ("/agent/authenticatedExtendedCard", old(RestPlace::ExtendedCard)),
+        ("/v1/tasks/1/pushNotificationConfigs", old(RestPath::PushConfigs { task_id: "1".into() })),
+        ("/v1/card", old(RestPath::ExtendedCard)),
+        ("/agent/authenticatedExtendedCard", old(RestPath::ExtendedCard)),
         ("/agents/echo/v1/tasks/1", agent(Some("echo"), AgentPath::RestV1(task("1", None)))),
         (
             "/agents/echo/agent/authenticatedExtendedCard",
-            agent(Some("echo"), AgentPath::RestV1(RestPlace::ExtendedCard)),
+            agent(Some("echo"), AgentPath::RestV1(RestPath::ExtendedCard)),
         ),
-        ("/_agent-native/a2a", agent(None, compat(Dialect::AgentNative, false, CompatPlace::Endpoint))),
+        ("/_agent-native/a2a", agent(None, compat(Dialect::AgentNative, false, CompatPath::Endpoint))),
         (
             "/agents/echo/_agent-native/a2a/",
-            agent(Some("echo"), compat(Dialect::AgentNative, false, CompatPlace::Endpoint)),
+            agent(Some("echo"), compat(Dialect::AgentNative, false, CompatPath::Endpoint)),
         ),
-        ("/dialects/selectools", agent(None, compat(Dialect::Selectools, true, CompatPlace::Endpoint))),
-        ("/dialects/selectools/a2a", agent(None, compat(Dialect::Selectools, true, CompatPlace::Endpoint))),
+        ("/dialects/selectools", agent(None, compat(Dialect::Selectools, true, CompatPath::Endpoint))),
+        ("/dialects/selectools/a2a", agent(None, compat(Dialect::Selectools, true, CompatPath::Endpoint))),
         (
             "/agents/echo/dialects/selectools/a2a",
-            agent(Some("echo"), compat(Dialect::Selectools, true, CompatPlace::Endpoint)),
+            agent(Some("echo"), compat(Dialect::Selectools, true, CompatPath::Endpoint)),
         ),
         (
             "/dialects/selectools/.well-known/agent.json",
-            agent(None, compat(Dialect::Selectools, true, CompatPlace::Card)),
+            agent(None, compat(Dialect::Selectools, true, CompatPath::Card)),
         ),
         (
             "/dialects/agent-native/_agent-native/a2a",
-            agent(None, compat(Dialect::AgentNative, true, CompatPlace::Endpoint)),
+            agent(None, compat(Dialect::AgentNative, true, CompatPath::Endpoint)),
         ),
-        ("/dialects/agent-native/a2a", agent(None, compat(Dialect::AgentNative, true, CompatPlace::Endpoint))),
+        ("/dialects/agent-native/a2a", agent(None, compat(Dialect::AgentNative, true, CompatPath::Endpoint))),
         (
             "/dialects/agent-native/.well-known/agent-card.json",
-            agent(None, compat(Dialect::AgentNative, true, CompatPlace::Card)),
+            agent(None, compat(Dialect::AgentNative, true, CompatPath::Card)),
         ),
-        ("/dialects/nexus", agent(None, compat(Dialect::Nexus, true, CompatPlace::Endpoint))),
-        ("/dialects/nexus/rpc", agent(None, compat(Dialect::Nexus, true, CompatPlace::Endpoint))),
+        ("/dialects/nexus", agent(None, compat(Dialect::Nexus, true, CompatPath::Endpoint))),
+        ("/dialects/nexus/rpc", agent(None, compat(Dialect::Nexus, true, CompatPath::Endpoint))),
         ("/dialects/selectools/rpc", NamedPath::Unknown),
-        ("/a2a/tasks/send", corvid(None, false, CompatPlace::Send)),
-        ("/dialects/corvid/a2a/tasks/send/", corvid(None, true, CompatPlace::Send)),
-        ("/agents/echo/a2a/tasks/send", corvid(Some("echo"), false, CompatPlace::Send)),
-        ("/a2a/tasks/a%20b", corvid(None, false, CompatPlace::Task { id: "a b".into() })),
-        ("/a2a/tasks/t:cancel", corvid(None, false, CompatPlace::Task { id: "t:cancel".into() })),
+        ("/a2a/tasks/send", corvid(None, false, CompatPath::Send)),
+        ("/dialects/corvid/a2a/tasks/send/", corvid(None, true, CompatPath::Send)),
+        ("/agents/echo/a2a/tasks/send", corvid(Some("echo"), false, CompatPath::Send)),
+        ("/a2a/tasks/a%20b", corvid(None, false, CompatPath::Task { id: "a b".into() })),
+        ("/a2a/tasks/t:cancel", corvid(None, false, CompatPath::Task { id: "t:cancel".into() })),
         ("/a2a/tasks", NamedPath::Unknown),
         ("/a2a/tasks/t/pushNotificationConfigs", NamedPath::Unknown),
-        ("/api/agents/echo/agent-card", corvid(Some("echo"), false, CompatPlace::ListedCard)),
+        ("/api/agents/echo/agent-card", corvid(Some("echo"), false, CompatPath::ListedCard)),
         ("/api/agents/echo", NamedPath::Unknown),
-        ("/dialects/corvid/.well-known/agent-card.json", agent(None, compat(Dialect::Corvid, true, CompatPlace::Card))),
+        ("/dialects/corvid/.well-known/agent-card.json", agent(None, compat(Dialect::Corvid, true, CompatPath::Card))),
         ("/dialects/corvid", NamedPath::Unknown),
         ("/dialects/corvid/a2a", NamedPath::Unknown),
         ("/dialects", NamedPath::Unknown),
@@ -127,10 +127,10 @@ fn each_path_names_its_place() {
         ("/api/outbox/7", NamedPath::Outbox(OutboxPath::One("7".into()))),
         ("/api/outbox/7:redrive", NamedPath::Outbox(OutboxPath::ChangeOne("7".into(), OutboxChange::Redrive))),
         ("/api/outbox:purge", NamedPath::Outbox(OutboxPath::Change(OutboxChange::Purge))),
-        ("/message:send", rest(RestPlace::SendMessage)),
-        ("/message:stream", rest(RestPlace::StreamMessage)),
-        ("/tasks", rest(RestPlace::Tasks)),
-        ("/tasks/", rest(RestPlace::Tasks)),
+        ("/message:send", rest(RestPath::SendMessage)),
+        ("/message:stream", rest(RestPath::StreamMessage)),
+        ("/tasks", rest(RestPath::Tasks)),
+        ("/tasks/", rest(RestPath::Tasks)),
         ("/tasks/1", rest(task("1", None))),
         ("/tasks/1:cancel", rest(task("1", Some(TaskVerb::Cancel)))),
         ("/tasks/1:subscribe", rest(task("1", Some(TaskVerb::Subscribe)))),
@@ -138,16 +138,16 @@ fn each_path_names_its_place() {
         ("/tasks/a:b", rest(task("a:b", None))),
         ("/tasks/a%3Acancel", rest(task("a:cancel", None))),
         ("/tasks/a%2Fb", rest(task("a/b", None))),
-        ("/tasks/1/pushNotificationConfigs", rest(RestPlace::PushConfigs { task_id: "1".into() })),
+        ("/tasks/1/pushNotificationConfigs", rest(RestPath::PushConfigs { task_id: "1".into() })),
         (
             "/tasks/1/pushNotificationConfigs/a%20b",
-            rest(RestPlace::PushConfig { task_id: "1".into(), id: "a b".into() }),
+            rest(RestPath::PushConfig { task_id: "1".into(), id: "a b".into() }),
         ),
         ("/tasks/1/artifacts/a%2Fb", agent(None, artifact(None, "1", "a/b"))),
         ("/acme/tasks/1:cancel/artifacts/a", agent(None, artifact(Some("acme"), "1:cancel", "a"))),
         ("/agents/echo/tasks/1/artifacts/a/", agent(Some("echo"), artifact(None, "1", "a"))),
-        ("/extendedAgentCard", rest(RestPlace::ExtendedCard)),
-        ("/acme/tasks", rest_of("acme", RestPlace::Tasks)),
+        ("/extendedAgentCard", rest(RestPath::ExtendedCard)),
+        ("/acme/tasks", rest_of("acme", RestPath::Tasks)),
         ("/a%2Fb/tasks/1:cancel", rest_of("a/b", task("1", Some(TaskVerb::Cancel)))),
         ("/agents/echo", agent(Some("echo"), AgentPath::Root)),
         ("/agents/echo/", agent(Some("echo"), AgentPath::Root)),
@@ -155,7 +155,7 @@ fn each_path_names_its_place() {
         ("/agents/e%63ho/.well-known/agent-card.json", agent(Some("echo"), AgentPath::Card)),
         (
             "/agents/echo/acme/message:send",
-            agent(Some("echo"), AgentPath::Rest { tenant: Some("acme".into()), place: RestPlace::SendMessage }),
+            agent(Some("echo"), AgentPath::Rest { tenant: Some("acme".into()), place: RestPath::SendMessage }),
         ),
     ] {
         assert_eq!(name_path(path, ""), expected, "{path}");
@@ -208,11 +208,11 @@ fn what_names_no_place_is_unknown() {
 #[test]
 fn the_path_of_the_public_url_may_be_there_or_not() {
     for path in ["/base/tasks", "/tasks"] {
-        assert_eq!(name_path(path, "/base"), rest(RestPlace::Tasks), "{path}");
+        assert_eq!(name_path(path, "/base"), rest(RestPath::Tasks), "{path}");
     }
     assert_eq!(name_path("/base", "/base"), agent(None, AgentPath::Root));
-    assert_eq!(name_path("/based/tasks", "/base"), rest_of("based", RestPlace::Tasks));
-    assert_eq!(name_path("/base/base/tasks", "/base"), rest_of("base", RestPlace::Tasks));
+    assert_eq!(name_path("/based/tasks", "/base"), rest_of("based", RestPath::Tasks));
+    assert_eq!(name_path("/base/base/tasks", "/base"), rest_of("base", RestPath::Tasks));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What apps of the agent-native framework speak among themselves, which is close to A2A 0.3. Parts name their `type`,
 //! nothing has a `kind`, messages have no ids, and clients read the answer in the message of the status.
 //! - For a server: requests are read by [`decode_call`], and a send may be `async` and name an `idempotencyKey`; replies are written
-//!   by [`encode_reply`] and [`encode_task`], and a stream tells whole tasks ([`Narrator`]); cards by [`encode_card`], refusals by
+//!   by [`encode_reply`] and [`encode_task`], and a stream tells whole tasks ([`WholeTaskStream`]); cards by [`encode_card`], refusals by
 //!   [`encode_rpc_error`].
 //! - For a client: [`write_call`], [`read_reply`], [`read_update`], [`read_error`], [`read_card`].
 //! - [`with_answer_in_status`]: for readers whose request does not tell that it is of this dialect.
@@ -27,16 +27,16 @@ mod card;
 mod error;
 mod file;
 mod message;
-mod narrator;
 mod task;
+mod whole_task_stream;
 
 pub use call::{Call, decode_call, write_call};
 pub use card::{encode_card, read_card};
 pub use error::{encode_http_error, encode_rpc_error, no_streaming, read_error};
 pub use file::KEY as FILE_KEY;
 pub use message::encode_message;
-pub use narrator::{Narrator, failed, is_failure};
 pub use task::{encode_reply, encode_task, encode_update, read_reply, read_task, read_update, with_answer_in_status};
+pub use whole_task_stream::{WholeTaskStream, failed, is_failure};
 
 use crate::model::{Dialect, Rules, TaskState, Update, Vocabulary};
 

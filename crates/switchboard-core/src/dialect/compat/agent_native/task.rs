@@ -33,7 +33,7 @@ pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
 }
 
 /// Writes an update as a task. One that is not a task itself is told without what came before it, so a stream goes through
-/// a [`super::Narrator`] first.
+/// a [`super::WholeTaskStream`] first.
 pub fn encode_update(update: &Update, out: &mut Vec<u8>) {
     match update {
         Update::Task(view) => encode_task(view, out),
@@ -45,7 +45,7 @@ pub fn encode_update(update: &Update, out: &mut Vec<u8>) {
             encode_status(status, status.message.as_deref(), object.key("status"));
             object.close();
         }
-        Update::Artifact(_) => debug_assert!(false, "a stream of agent-native goes through a narrator"),
+        Update::Artifact(_) => debug_assert!(false, "a stream of agent-native goes through a whole_task_stream"),
     }
 }
 

@@ -10,7 +10,7 @@
 //! - ids, metadata and extensions of artifacts; what they say in words is also the last message of a completed task;
 //! - metadata of parts, and file name and media type of text and data;
 //! - a direct reply is shown as a completed task, which cannot be read again;
-//! - lists and webhooks; a stream tells whole tasks ([`Narrator`]), not what has changed;
+//! - lists and webhooks; a stream tells whole tasks ([`WholeTaskStream`]), not what has changed;
 //! - of a send: output modes, the length of the history, whether to wait, metadata; of a read the length of the history, of a
 //!   cancel the metadata;
 //! - of a refusal all but its code and its text;
@@ -25,16 +25,16 @@
 mod call;
 mod card;
 mod error;
-mod narrator;
 mod part;
 mod task;
+mod whole_task_stream;
 
 pub use call::{Call, decode_call, write_call};
 pub use card::{encode_card, read_card};
 pub use error::{encode_http_error, encode_rpc_error, read_error};
-pub use narrator::{Narrator, ends_stream};
 pub use part::TYPE_KEY;
 pub use task::{encode_message, encode_reply, encode_task, encode_update, read_reply, read_task, read_update};
+pub use whole_task_stream::{WholeTaskStream, ends_stream};
 
 use crate::model::{Dialect, Rules, Vocabulary};
 

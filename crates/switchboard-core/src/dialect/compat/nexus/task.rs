@@ -61,12 +61,14 @@ pub fn encode_reply(reply: &Reply, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes an update, which a [`super::Narrator`] has made a task of.
+/// Writes an update, which a [`super::WholeTaskStream`] has made a task of.
 pub fn encode_update(update: &Update, out: &mut Vec<u8>) {
     match update {
         Update::Task(view) => encode_task(view, out),
         Update::Message(message) => encode_direct_reply(message, out),
-        Update::Status(_) | Update::Artifact(_) => debug_assert!(false, "a stream of NEXUS goes through a narrator"),
+        Update::Status(_) | Update::Artifact(_) => {
+            debug_assert!(false, "a stream of NEXUS goes through a whole_task_stream")
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use crate::error::ProtocolError;
 use crate::model::{JsonLimits, PartContent};
 
-use crate::dialect::detect::{self, Clues, Door, Mount};
+use crate::dialect::detect::{self, Clues, Ingress, Mount};
 use crate::dialect::json::DecodeLimits;
 use crate::dialect::testing::{Dice, mutate};
 
@@ -142,11 +142,11 @@ fn knock(bytes: &[u8]) {
     let _ = decode_list_query(&pairs, &limits);
     let _ = decode_push_list_query(&pairs, &limits);
     let _ = decode_history_length(&text);
-    let door = Door::JsonRpc { method: &text, params: Some(&text) };
-    let clues = Clues { header: Some(&text), query: Some(&text), default: None, mount: Mount::FREE, door };
+    let ingress = Ingress::JsonRpc { method: &text, params: Some(&text) };
+    let clues = Clues { header: Some(&text), query: Some(&text), default: None, mount: Mount::FREE, ingress };
     let _ = detect::dialect(&clues);
-    let door = Door::JsonRpc { method: "message/send", params: Some(&text) };
-    let _ = detect::dialect(&Clues { header: None, query: None, door, ..clues });
+    let ingress = Ingress::JsonRpc { method: "message/send", params: Some(&text) };
+    let _ = detect::dialect(&Clues { header: None, query: None, ingress, ..clues });
 }
 
 #[test]

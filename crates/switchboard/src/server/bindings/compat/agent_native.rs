@@ -3,13 +3,13 @@
 use http::{HeaderValue, Response, StatusCode, header};
 use switchboard_core::call::{Caller, Reply, Request};
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::compat::Told;
+use switchboard_core::dialect::compat::StreamEvent;
 use switchboard_core::dialect::compat::agent_native::{self, STREAM_ID, decode_call, failed, is_failure, no_streaming};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Task, TaskState, TaskView, Update};
 
-use super::tale::Narrator;
-use super::{CompatCall, CompatDialect, CompatPlace, Sent, refusal_status};
+use super::tale::WholeTaskStream;
+use super::{CompatCall, CompatDialect, CompatPath, Sent, refusal_status};
 use crate::server::bindings::Rejection;
 use crate::server::cards::Subject;
 use crate::server::edge::respond::{JSON, ReplyBody, json};
@@ -22,13 +22,13 @@ impl CompatDialect for AgentNative {
         Dialect::AgentNative
     }
 
-    fn own_place(&self, segments: &[&str]) -> Option<CompatPlace> {
-        matches!(segments, [] | ["a2a"] | ["_agent-native", "a2a"]).then_some(CompatPlace::Endpoint)
+    fn own_place(&self, segments: &[&str]) -> Option<CompatPath> {
+        matches!(segments, [] | ["a2a"] | ["_agent-native", "a2a"]).then_some(CompatPath::Endpoint)
     }
 
     /// Nobody else has this path, so those who name no version mean its owner's dialect.
-    fn shared_place(&self, segments: &[&str]) -> Option<CompatPlace> {
-        matches!(segments, ["_agent-native", "a2a"]).then_some(CompatPlace::Endpoint)
+    fn shared_place(&self, segments: &[&str]) -> Option<CompatPath> {
+        matches!(segments, ["_agent-native", "a2a"]).then_some(CompatPath::Endpoint)
     }
 
     fn encode_card(&self, subject: &Subject<'_>, base: &str, out: &mut Vec<u8>) {
@@ -46,12 +46,12 @@ impl CompatDialect for AgentNative {
     }
 
     /// Whatever the id of the request was, that of its events is the same.
-    fn narrate<'a>(&self, _id: &'a str) -> Option<(Box<dyn Narrator>, &'a str)> {
-        Some((Box::new(agent_native::Narrator::default()), STREAM_ID))
+    fn narrate<'a>(&self, _id: &'a str) -> Option<(Box<dyn WholeTaskStream>, &'a str)> {
+        Some((Box::new(agent_native::WholeTaskStream::default()), STREAM_ID))
     }
 
     /// That there is an endpoint is told by this: elsewhere a verb finds nothing.
-    fn refuse_verb(&self, _: &CompatPlace) -> Response<ReplyBody> {
+    fn refuse_verb(&self, _: &CompatPath) -> Response<ReplyBody> {
         let mut response = json(StatusCode::METHOD_NOT_ALLOWED, JSON, br#"{"error":"Method not allowed"}"#.to_vec());
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
         response
@@ -69,13 +69,13 @@ impl CompatDialect for AgentNative {
     }
 }
 
-impl Narrator for agent_native::Narrator {
-    fn take(&mut self, update: &Update) -> Told {
-        agent_native::Narrator::take(self, update)
+impl WholeTaskStream for agent_native::WholeTaskStream {
+    fn take(&mut self, update: &Update) -> StreamEvent {
+        agent_native::WholeTaskStream::take(self, update)
     }
 
     fn view(&self) -> Option<TaskView> {
-        agent_native::Narrator::view(self)
+        agent_native::WholeTaskStream::view(self)
     }
 }
 

@@ -13,7 +13,7 @@ use switchboard_core::dialect::compat::corvid::{
 use switchboard_core::error::ProtocolError;
 use tokio::time::Instant;
 
-use super::{Addressee, CompatCall, CompatDialect, CompatPlace, PlainCall, Sent};
+use super::{Addressee, CompatCall, CompatDialect, CompatPath, PlainCall, Sent};
 use crate::server::bindings::Rejection;
 use crate::server::cards::Subject;
 use crate::server::edge::header_names::X_SOURCE_AGENT;
@@ -29,21 +29,21 @@ impl CompatDialect for Corvid {
     }
 
     /// All that corvid has beside its card is found without a mount, too.
-    fn own_place(&self, segments: &[&str]) -> Option<CompatPlace> {
+    fn own_place(&self, segments: &[&str]) -> Option<CompatPath> {
         self.shared_place(segments)
     }
 
-    fn shared_place(&self, segments: &[&str]) -> Option<CompatPlace> {
+    fn shared_place(&self, segments: &[&str]) -> Option<CompatPath> {
         match segments {
-            ["a2a", "tasks", "send"] => Some(CompatPlace::Send),
-            ["a2a", "tasks", id] => Some(CompatPlace::Task { id: decode(id)?.as_ref().into() }),
+            ["a2a", "tasks", "send"] => Some(CompatPath::Send),
+            ["a2a", "tasks", id] => Some(CompatPath::Task { id: decode(id)?.as_ref().into() }),
             _ => None,
         }
     }
 
-    fn api_place<'a>(&self, segments: &[&'a str]) -> Option<(Cow<'a, str>, CompatPlace)> {
+    fn api_place<'a>(&self, segments: &[&'a str]) -> Option<(Cow<'a, str>, CompatPath)> {
         match segments {
-            ["agents", name, "agent-card"] => Some((decode(name)?, CompatPlace::ListedCard)),
+            ["agents", name, "agent-card"] => Some((decode(name)?, CompatPath::ListedCard)),
             _ => None,
         }
     }
@@ -70,10 +70,10 @@ impl CompatDialect for Corvid {
 
     fn decode(&self, sent: Sent<'_>) -> Result<(Request, Box<dyn CompatCall>), Rejection> {
         let request = match sent.place {
-            CompatPlace::Task { id } if sent.addressee != Addressee::Found => {
+            CompatPath::Task { id } if sent.addressee != Addressee::Found => {
                 return Err(ProtocolError::task_not_found(id).into());
             }
-            CompatPlace::Task { id } => Request::GetTask { id: id.clone(), history_length: None },
+            CompatPath::Task { id } => Request::GetTask { id: id.clone(), history_length: None },
             _ => send(&sent)?,
         };
         Ok((request, Box::new(PlainCall)))
@@ -93,7 +93,7 @@ impl CompatDialect for Corvid {
         text(StatusCode::NOT_FOUND, "Agent not found")
     }
 
-    fn refuse_verb(&self, place: &CompatPlace) -> Response<ReplyBody> {
+    fn refuse_verb(&self, place: &CompatPath) -> Response<ReplyBody> {
         let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed");
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(place.verb()));
         response

@@ -24,7 +24,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode};
 use switchboard_core::call::{Caller, Owner, Reply, Request, UpdateStream};
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::detect::Verdict;
+use switchboard_core::dialect::detect::Detected;
 use switchboard_core::dialect::json::Decoded;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::TaskId;
@@ -33,13 +33,13 @@ use super::envelope::Envelope;
 use super::sse::{Framing, SseBody};
 use super::{Binding, CallAgent, Rejection, check_content_type};
 use crate::server::cards::Subject;
-use crate::server::edge::note::Refused;
+use crate::server::edge::request_record::Refused;
 use crate::server::edge::respond::{JSON, ReplyBody, events, json, not_allowed, rpc_result, with_hints};
 use crate::server::edge::shared::{Incoming, Mounted, Shared, Site};
 
 pub(crate) use settings::AgentCompat;
 pub use settings::{Compat, CorvidOptions, SelectoolsOptions};
-use tale::Narrator;
+use tale::WholeTaskStream;
 #[cfg(test)]
 pub(crate) use window::Window;
 
@@ -49,16 +49,16 @@ pub(crate) trait CompatDialect: Sync {
 
     /// The place that a path names below the dialect's own mount, which a client may take for the root of a server. Its card is
     /// there in any case.
-    fn own_place(&self, segments: &[&str]) -> Option<CompatPlace>;
+    fn own_place(&self, segments: &[&str]) -> Option<CompatPath>;
 
     /// The place that a path names below an agent, if it is one that nobody else has.
-    fn shared_place(&self, segments: &[&str]) -> Option<CompatPlace> {
+    fn shared_place(&self, segments: &[&str]) -> Option<CompatPath> {
         let _ = segments;
         None
     }
 
     /// The agent and the place that a path below `/api` names.
-    fn api_place<'a>(&self, segments: &[&'a str]) -> Option<(Cow<'a, str>, CompatPlace)> {
+    fn api_place<'a>(&self, segments: &[&'a str]) -> Option<(Cow<'a, str>, CompatPath)> {
         let _ = segments;
         None
     }
@@ -103,7 +103,7 @@ pub(crate) trait CompatDialect: Sync {
     fn decode(&self, sent: Sent<'_>) -> Result<(Request, Box<dyn CompatCall>), Rejection>;
 
     /// How a stream that is asked for under `id` is told, and under which id; none in a dialect without streams.
-    fn narrate<'a>(&self, id: &'a str) -> Option<(Box<dyn Narrator>, &'a str)> {
+    fn narrate<'a>(&self, id: &'a str) -> Option<(Box<dyn WholeTaskStream>, &'a str)> {
         let _ = id;
         None
     }
@@ -128,7 +128,7 @@ pub(crate) trait CompatDialect: Sync {
     }
 
     /// The refusal of a verb at a place, which takes another one.
-    fn refuse_verb(&self, place: &CompatPlace) -> Response<ReplyBody> {
+    fn refuse_verb(&self, place: &CompatPath) -> Response<ReplyBody> {
         let allowed = place.verb();
         let error = ProtocolError::InvalidRequest { reason: format!("this path takes {allowed}") };
         not_allowed(self.dialect(), &error, allowed, JSON)
@@ -189,7 +189,7 @@ impl CompatCall for PlainCall {}
 /// What was sent.
 pub(crate) struct Sent<'a> {
     pub(crate) request: &'a Incoming<'a, 'a>,
-    pub(crate) place: &'a CompatPlace,
+    pub(crate) place: &'a CompatPath,
     pub(crate) envelope: &'a Envelope<'a>,
     pub(crate) body: &'a [u8],
     pub(crate) addressee: Addressee,
@@ -221,7 +221,7 @@ pub(crate) fn over_rpc(dialect: Dialect) -> Option<&'static dyn CompatDialect> {
 
 /// What compat dialects have at their paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CompatPlace {
+pub(crate) enum CompatPath {
     /// Where calls over JSON-RPC go.
     Endpoint,
     /// The card of the agent that the path leads to.
@@ -234,7 +234,7 @@ pub(crate) enum CompatPlace {
     ListedCard,
 }
 
-impl CompatPlace {
+impl CompatPath {
     /// Whether everybody may read it.
     pub(crate) fn is_public(&self) -> bool {
         matches!(self, Self::Card | Self::ListedCard)
@@ -250,9 +250,9 @@ impl CompatPlace {
 }
 
 /// The place below the own mount of a dialect.
-pub(crate) fn own_place(compat: &dyn CompatDialect, segments: &[&str]) -> Option<CompatPlace> {
+pub(crate) fn own_place(compat: &dyn CompatDialect, segments: &[&str]) -> Option<CompatPath> {
     match segments {
-        [".well-known", "agent-card.json" | "agent.json"] => Some(CompatPlace::Card),
+        [".well-known", "agent-card.json" | "agent.json"] => Some(CompatPath::Card),
         _ => compat.own_place(segments),
     }
 }
@@ -266,7 +266,7 @@ pub(crate) fn is_probe(dialect: Dialect, headers: &HeaderMap) -> bool {
 /// The binding of a request in a compat dialect.
 pub(crate) struct CompatBinding {
     compat: &'static dyn CompatDialect,
-    place: CompatPlace,
+    place: CompatPath,
     addressee: Addressee,
     /// The id of the request, as it was written; `null` without an envelope.
     id: String,
@@ -278,11 +278,11 @@ pub(crate) struct CompatBinding {
 impl CompatBinding {
     /// A request over JSON-RPC.
     pub(crate) fn call(compat: &'static dyn CompatDialect) -> Self {
-        Self::at(compat, CompatPlace::Endpoint, Addressee::Found)
+        Self::at(compat, CompatPath::Endpoint, Addressee::Found)
     }
 
     /// A request at a place.
-    pub(crate) fn at(compat: &'static dyn CompatDialect, place: CompatPlace, addressee: Addressee) -> Self {
+    pub(crate) fn at(compat: &'static dyn CompatDialect, place: CompatPath, addressee: Addressee) -> Self {
         Self { compat, place, addressee, id: String::new(), call: Box::new(PlainCall), owner: Owner::default() }
     }
 
@@ -293,17 +293,17 @@ impl CompatBinding {
         agent: &Mounted,
         updates: UpdateStream,
     ) -> Result<Response<ReplyBody>, Rejection> {
-        let Some((narrator, id)) = self.compat.narrate(&self.id) else {
+        let Some((whole_task_stream, id)) = self.compat.narrate(&self.id) else {
             return Err(ProtocolError::unsupported("there are no streams here").into());
         };
-        let told = tale::told(updates, narrator, agent.downloads.clone(), self.owner.clone());
+        let told = tale::told(updates, whole_task_stream, agent.downloads.clone(), self.owner.clone());
         let framing = Framing::JsonRpc { id: id.to_owned() };
         Ok(events(SseBody::new(shared, told, framing, self.compat.dialect())))
     }
 }
 
 impl Binding for CompatBinding {
-    fn learn(&mut self, _: &Incoming<'_, '_>, _: Verdict, envelope: &Envelope<'_>) {
+    fn learn(&mut self, _: &Incoming<'_, '_>, _: Detected, envelope: &Envelope<'_>) {
         self.id = envelope.id.to_owned();
     }
 
@@ -321,7 +321,7 @@ impl Binding for CompatBinding {
 
     fn open<'b>(&self, body: &'b [u8]) -> Result<Envelope<'b>, (ProtocolError, String)> {
         match self.place {
-            CompatPlace::Endpoint => self.compat.open(body),
+            CompatPath::Endpoint => self.compat.open(body),
             _ => Ok(Envelope::NONE),
         }
     }

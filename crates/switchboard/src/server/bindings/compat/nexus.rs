@@ -2,13 +2,13 @@
 
 use switchboard_core::call::{Caller, Reply, Request, SendMessage};
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::compat::Told;
+use switchboard_core::dialect::compat::StreamEvent;
 use switchboard_core::dialect::compat::nexus::{self, Call, decode_call};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Message, Task, TaskId, TaskView, Update};
 
-use super::tale::Narrator;
-use super::{CompatCall, CompatDialect, CompatPlace, PlainCall, Sent};
+use super::tale::WholeTaskStream;
+use super::{CompatCall, CompatDialect, CompatPath, PlainCall, Sent};
 use crate::server::bindings::{CallAgent, Rejection};
 use crate::server::cards::Subject;
 use crate::server::edge::shared::Mounted;
@@ -20,8 +20,8 @@ impl CompatDialect for Nexus {
         Dialect::Nexus
     }
 
-    fn own_place(&self, segments: &[&str]) -> Option<CompatPlace> {
-        matches!(segments, [] | ["a2a" | "rpc"]).then_some(CompatPlace::Endpoint)
+    fn own_place(&self, segments: &[&str]) -> Option<CompatPath> {
+        matches!(segments, [] | ["a2a" | "rpc"]).then_some(CompatPath::Endpoint)
     }
 
     fn encode_card(&self, subject: &Subject<'_>, base: &str, out: &mut Vec<u8>) {
@@ -47,18 +47,18 @@ impl CompatDialect for Nexus {
         Ok((request, Box::new(PlainCall)))
     }
 
-    fn narrate<'a>(&self, id: &'a str) -> Option<(Box<dyn Narrator>, &'a str)> {
-        Some((Box::new(nexus::Narrator::default()), id))
+    fn narrate<'a>(&self, id: &'a str) -> Option<(Box<dyn WholeTaskStream>, &'a str)> {
+        Some((Box::new(nexus::WholeTaskStream::default()), id))
     }
 }
 
-impl Narrator for nexus::Narrator {
-    fn take(&mut self, update: &Update) -> Told {
-        nexus::Narrator::take(self, update)
+impl WholeTaskStream for nexus::WholeTaskStream {
+    fn take(&mut self, update: &Update) -> StreamEvent {
+        nexus::WholeTaskStream::take(self, update)
     }
 
     fn view(&self) -> Option<TaskView> {
-        nexus::Narrator::view(self)
+        nexus::WholeTaskStream::view(self)
     }
 }
 

@@ -8,7 +8,7 @@ use switchboard_core::dialect::compat::selectools::{self, Call, decode_call};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::TaskId;
 
-use super::{CompatCall, CompatDialect, CompatPlace, Sent};
+use super::{CompatCall, CompatDialect, CompatPath, Sent};
 use crate::server::bindings::Rejection;
 use crate::server::bindings::envelope::Envelope;
 use crate::server::cards::Subject;
@@ -21,8 +21,8 @@ impl CompatDialect for Selectools {
         Dialect::Selectools
     }
 
-    fn own_place(&self, segments: &[&str]) -> Option<CompatPlace> {
-        matches!(segments, [] | ["a2a"]).then_some(CompatPlace::Endpoint)
+    fn own_place(&self, segments: &[&str]) -> Option<CompatPath> {
+        matches!(segments, [] | ["a2a"]).then_some(CompatPath::Endpoint)
     }
 
     fn encode_card(&self, subject: &Subject<'_>, _base: &str, out: &mut Vec<u8>) {

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use switchboard_core::call::{Frame, Owner, SharedUpdate, UpdateStream};
-use switchboard_core::dialect::compat::Told;
+use switchboard_core::dialect::compat::StreamEvent;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{TaskView, Update};
 
@@ -15,36 +15,36 @@ use crate::server::downloads::Downloads;
 /// Updates, told as tasks. `downloads` makes a task fit one event: it holds all that was written so far.
 pub(super) fn told(
     updates: UpdateStream,
-    narrator: Box<dyn Narrator>,
+    whole_task_stream: Box<dyn WholeTaskStream>,
     downloads: Option<Arc<dyn Downloads>>,
     owner: Owner,
 ) -> UpdateStream {
-    Box::pin(Tale { updates, narrator, untold: None, downloads, owner })
+    Box::pin(WholeTaskFrames { updates, whole_task_stream, untold: None, downloads, owner })
 }
 
 /// What a dialect tells of a task, and when.
-pub(crate) trait Narrator: Send {
+pub(crate) trait WholeTaskStream: Send {
     /// Takes an update in and says what is to be told of it.
-    fn take(&mut self, update: &Update) -> Told;
+    fn take(&mut self, update: &Update) -> StreamEvent;
 
     /// The task as it stands, once there is one.
     fn view(&self) -> Option<TaskView>;
 }
 
 /// A stream of updates, told as tasks.
-struct Tale {
+struct WholeTaskFrames {
     updates: UpdateStream,
-    narrator: Box<dyn Narrator>,
+    whole_task_stream: Box<dyn WholeTaskStream>,
     /// The number of an update that is told unless something follows at once.
     untold: Option<Option<u64>>,
     downloads: Option<Arc<dyn Downloads>>,
     owner: Owner,
 }
 
-impl Tale {
+impl WholeTaskFrames {
     fn tell(&mut self, seq: Option<u64>) -> Option<Result<Frame, ProtocolError>> {
         self.untold = None;
-        let view = self.narrator.view()?;
+        let view = self.whole_task_stream.view()?;
         let view = match &self.downloads {
             Some(downloads) => downloads.fitted_to_frame(&self.owner, view),
             None => view,
@@ -53,7 +53,7 @@ impl Tale {
     }
 }
 
-impl Stream for Tale {
+impl Stream for WholeTaskFrames {
     type Item = Result<Frame, ProtocolError>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -71,11 +71,11 @@ impl Stream for Tale {
                     if matches!(frame.update.update, Update::Message(_)) {
                         return Poll::Ready(Some(Ok(frame)));
                     }
-                    match this.narrator.take(&frame.update.update) {
-                        Told::Nothing => {}
-                        Told::TaskIfNothingFollows => this.untold = Some(frame.seq),
-                        Told::Task => return Poll::Ready(this.tell(frame.seq)),
-                        Told::Failed(error) => return Poll::Ready(Some(Err(error))),
+                    match this.whole_task_stream.take(&frame.update.update) {
+                        StreamEvent::Nothing => {}
+                        StreamEvent::TaskIfNothingFollows => this.untold = Some(frame.seq),
+                        StreamEvent::Task => return Poll::Ready(this.tell(frame.seq)),
+                        StreamEvent::Failed(error) => return Poll::Ready(Some(Err(error))),
                     }
                 }
             }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
 use switchboard_core::call::{Caller, Reply, UpdateStream};
-use switchboard_core::dialect::detect::{Door, Verdict};
+use switchboard_core::dialect::detect::{Detected, Ingress};
 use switchboard_core::dialect::json::Decoded;
 use switchboard_core::dialect::{Dialect, Package};
 use switchboard_core::error::ProtocolError;
@@ -24,7 +24,7 @@ use self::stream::GrpcBody;
 use super::envelope::Envelope;
 use super::{Binding, Rejection};
 use crate::server::edge::header_names::grpc::{ENCODING, FIRST_EVENT_ID, TIMEOUT};
-use crate::server::edge::note::Refused;
+use crate::server::edge::request_record::Refused;
 use crate::server::edge::respond::{ReplyBody, text};
 use crate::server::edge::shared::{Incoming, Mounted, Shared};
 use crate::server::operator::metrics::Outcome;
@@ -93,11 +93,11 @@ impl Grpc {
 }
 
 impl Binding for Grpc {
-    fn door(&self) -> Option<Door<'static>> {
-        Some(Door::Grpc(self.package))
+    fn ingress(&self) -> Option<Ingress<'static>> {
+        Some(Ingress::Grpc(self.package))
     }
 
-    fn learn(&mut self, _: &Incoming<'_, '_>, verdict: Verdict, _: &Envelope<'_>) {
+    fn learn(&mut self, _: &Incoming<'_, '_>, verdict: Detected, _: &Envelope<'_>) {
         self.dialect = verdict.dialect;
     }
 

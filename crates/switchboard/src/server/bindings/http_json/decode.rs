@@ -10,13 +10,13 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{PushConfig, TaskId};
 
 use super::Pairs;
-use crate::server::edge::paths::{RestPlace, TaskVerb};
+use crate::server::edge::paths::{RestPath, TaskVerb};
 
 /// A request, and the tenant it names outside its path.
 pub(super) fn decode(
     dialect: Dialect,
     method: &Method,
-    place: RestPlace,
+    place: RestPath,
     pairs: &Pairs<'_>,
     body: &[u8],
     limits: &DecodeLimits,
@@ -33,21 +33,21 @@ pub(super) fn decode(
     let decode_send = if is_v1_0 { v1_0::decode_send_body } else { rest::decode_send_body };
     let decode_cancel = if is_v1_0 { v1_0::decode_cancel_body } else { rest::decode_cancel_body };
     let (tenant, request) = match place {
-        RestPlace::SendMessage => {
+        RestPath::SendMessage => {
             let (tenant, send) = decode_send(body, limits)?;
             (tenant, Request::SendMessage(send.into()))
         }
-        RestPlace::StreamMessage => {
+        RestPath::StreamMessage => {
             let (tenant, send) = decode_send(body, limits)?;
             (tenant, Request::SendStreamingMessage(send.into()))
         }
-        RestPlace::Tasks if is_v1_0 => (query_tenant(), Request::ListTasks(v1_0::decode_list_query(pairs, limits)?)),
-        RestPlace::Tasks => {
+        RestPath::Tasks if is_v1_0 => (query_tenant(), Request::ListTasks(v1_0::decode_list_query(pairs, limits)?)),
+        RestPath::Tasks => {
             let hint = "A2A 0.3 has no way to list tasks; 1.0 has: GET /tasks with header A2A-Version: 1.0";
             let method = "GET /v1/tasks".to_owned();
             return Err(ProtocolError::MethodNotFound { method, hint: Some(hint.to_owned()) });
         }
-        RestPlace::Task { id, verb: None } => {
+        RestPath::Task { id, verb: None } => {
             let history_length = if is_v1_0 {
                 query(&["historyLength"]).map(v1_0::decode_history_length).transpose()?
             } else {
@@ -55,16 +55,16 @@ pub(super) fn decode(
             };
             (query_tenant(), Request::GetTask { id: task_id(id)?, history_length })
         }
-        RestPlace::Task { id, verb: Some(TaskVerb::Cancel) } => {
+        RestPath::Task { id, verb: Some(TaskVerb::Cancel) } => {
             let (tenant, metadata) = decode_cancel(body, limits)?;
             (tenant, Request::CancelTask { id: task_id(id)?, metadata })
         }
-        RestPlace::Task { id, verb: Some(TaskVerb::Subscribe) } => {
+        RestPath::Task { id, verb: Some(TaskVerb::Subscribe) } => {
             // 0.3 has the same body here as for a cancel.
             let tenant = if is_v1_0 { query_tenant() } else { decode_cancel(body, limits)?.0 };
             (tenant, Request::SubscribeToTask { id: task_id(id)? })
         }
-        RestPlace::PushConfigs { task_id: id } if *method == Method::POST => {
+        RestPath::PushConfigs { task_id: id } if *method == Method::POST => {
             let (tenant, config) = if is_v1_0 {
                 let (tenant, config) = v1_0::decode_push_config_body(body, limits)?;
                 // The path outranks the body.
@@ -74,12 +74,12 @@ pub(super) fn decode(
             };
             (tenant, Request::CreatePushConfig(config.into()))
         }
-        RestPlace::PushConfigs { task_id: id } => {
+        RestPath::PushConfigs { task_id: id } => {
             let (page_size, page_token) =
                 if is_v1_0 { v1_0::decode_push_list_query(pairs, limits)? } else { (None, None) };
             (query_tenant(), Request::ListPushConfigs { task_id: task_id(id)?, page_size, page_token })
         }
-        RestPlace::PushConfig { task_id: id, id: config } => {
+        RestPath::PushConfig { task_id: id, id: config } => {
             check_id("id", config.as_str(), limits)?;
             let (task_id, id) = (task_id(id)?, config);
             let request = match *method == Method::DELETE {
@@ -88,7 +88,7 @@ pub(super) fn decode(
             };
             (query_tenant(), request)
         }
-        RestPlace::ExtendedCard => (query_tenant(), Request::GetExtendedAgentCard),
+        RestPath::ExtendedCard => (query_tenant(), Request::GetExtendedAgentCard),
     };
     Ok(Decoded { tenant, request })
 }

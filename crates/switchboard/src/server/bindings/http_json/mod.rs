@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use switchboard_core::call::{Reply, UpdateStream};
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::detect::{Door, Verdict};
+use switchboard_core::dialect::detect::{Detected, Ingress};
 use switchboard_core::dialect::json::Decoded;
 use switchboard_core::error::ProtocolError;
 
@@ -17,33 +17,33 @@ use super::envelope::Envelope;
 use super::sse::{Framing, SseBody};
 use super::{Binding, Rejection, check_content_type};
 use crate::server::cards;
-use crate::server::edge::paths::{RestPlace, TaskVerb};
+use crate::server::edge::paths::{RestPath, TaskVerb};
 use crate::server::edge::percent::query_pairs;
 use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, events, http_error, json, not_allowed};
 use crate::server::edge::shared::{Incoming, Mounted, Shared};
 
 pub(crate) struct HttpJson {
-    door: Door<'static>,
+    ingress: Ingress<'static>,
     /// The tenant in the path.
     tenant: Option<String>,
-    place: RestPlace,
+    place: RestPath,
     dialect: Dialect,
     content_type: HeaderValue,
 }
 
 impl HttpJson {
     /// A place of the binding as 1.0 has it, or 0.3, and the tenant in its path.
-    pub(crate) fn new(door: Door<'static>, tenant: Option<String>, place: RestPlace) -> Self {
-        Self { door, tenant, place, dialect: Dialect::V1_0, content_type: A2A_JSON }
+    pub(crate) fn new(ingress: Ingress<'static>, tenant: Option<String>, place: RestPath) -> Self {
+        Self { ingress, tenant, place, dialect: Dialect::V1_0, content_type: A2A_JSON }
     }
 }
 
 impl Binding for HttpJson {
-    fn door(&self) -> Option<Door<'static>> {
-        Some(self.door)
+    fn ingress(&self) -> Option<Ingress<'static>> {
+        Some(self.ingress)
     }
 
-    fn learn(&mut self, request: &Incoming<'_, '_>, verdict: Verdict, _: &Envelope<'_>) {
+    fn learn(&mut self, request: &Incoming<'_, '_>, verdict: Detected, _: &Envelope<'_>) {
         self.dialect = verdict.dialect;
         self.content_type = content_type(verdict.dialect, request.head.headers);
     }
@@ -68,7 +68,7 @@ impl Binding for HttpJson {
     fn decode(&mut self, request: &Incoming<'_, '_>, _: &Envelope<'_>, body: &Bytes) -> Result<Decoded, Rejection> {
         let query = request.head.uri.query().unwrap_or_default();
         let pairs = query_pairs(query).ok_or_else(|| ProtocolError::invalid("query", "is not valid UTF-8"))?;
-        let place = std::mem::replace(&mut self.place, RestPlace::Tasks);
+        let place = std::mem::replace(&mut self.place, RestPath::Tasks);
         let limits = &request.shared.decode_limits;
         let decoded = decode::decode(self.dialect, request.head.method, place, &pairs, body, limits)?;
         Ok(Decoded { tenant: self.tenant.take().or(decoded.tenant), ..decoded })
@@ -125,16 +125,14 @@ fn content_type(dialect: Dialect, headers: &HeaderMap) -> HeaderValue {
 }
 
 /// The verbs a place takes, if this is not one of them.
-fn wrong_verb(method: &Method, place: &RestPlace) -> Option<&'static str> {
+fn wrong_verb(method: &Method, place: &RestPath) -> Option<&'static str> {
     let allowed = match place {
-        RestPlace::SendMessage | RestPlace::StreamMessage | RestPlace::Task { verb: Some(TaskVerb::Cancel), .. } => {
-            "POST"
-        }
+        RestPath::SendMessage | RestPath::StreamMessage | RestPath::Task { verb: Some(TaskVerb::Cancel), .. } => "POST",
         // The proto says GET, the text of the spec says POST; clients send either.
-        RestPlace::Task { verb: Some(TaskVerb::Subscribe), .. } => "GET, POST",
-        RestPlace::Tasks | RestPlace::Task { verb: None, .. } | RestPlace::ExtendedCard => "GET",
-        RestPlace::PushConfigs { .. } => "GET, POST",
-        RestPlace::PushConfig { .. } => "GET, DELETE",
+        RestPath::Task { verb: Some(TaskVerb::Subscribe), .. } => "GET, POST",
+        RestPath::Tasks | RestPath::Task { verb: None, .. } | RestPath::ExtendedCard => "GET",
+        RestPath::PushConfigs { .. } => "GET, POST",
+        RestPath::PushConfig { .. } => "GET, DELETE",
     };
     let fits = allowed.split(", ").any(|verb| verb == method.as_str());
     (!fits).then_some(allowed)

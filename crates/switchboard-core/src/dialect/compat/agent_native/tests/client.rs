@@ -184,7 +184,7 @@ proptest! {
                     status.message.map(|said| Arc::new(message_without_losses(Message::clone(&said), name)));
                 Update::Status(StatusUpdate { status, metadata: None, ..update })
             }
-            // A stream goes through a narrator, which makes tasks of artifacts; a direct reply is a task.
+            // A stream goes through a whole_task_stream, which makes tasks of artifacts; a direct reply is a task.
             Update::Artifact(_) | Update::Message(_) => return Ok(()),
         };
         let text = encoded(|out| encode_update(&update, out));

@@ -7,9 +7,9 @@ use crate::model::{
     Artifact, ArtifactUpdate, Part, Role, StatusUpdate, TaskState, TaskStatus, TaskView, Timestamp, Update,
 };
 
-use super::super::{Narrator, ends_stream, with_answer_in_status};
+use super::super::{WholeTaskStream, ends_stream, with_answer_in_status};
 use super::{says, task, written};
-use crate::dialect::compat::Told;
+use crate::dialect::compat::StreamEvent;
 
 fn opened() -> Update {
     Update::Task(TaskView::whole(Arc::new(task(TaskState::Submitted))))
@@ -45,19 +45,19 @@ fn piece(text: &str, append: bool, last_chunk: bool) -> Update {
 
 /// What is told of some updates, one after the other: state and text of the status.
 fn told(updates: &[Update]) -> Vec<String> {
-    let mut narrator = Narrator::default();
-    let tell = |narrator: &Narrator, mark: &str| {
-        let task = written(&narrator.view().unwrap().task);
+    let mut whole_task_stream = WholeTaskStream::default();
+    let tell = |whole_task_stream: &WholeTaskStream, mark: &str| {
+        let task = written(&whole_task_stream.view().unwrap().task);
         let text = task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or("-").to_owned();
         format!("{}{mark} {text}", task["status"]["state"].as_str().unwrap())
     };
     updates
         .iter()
-        .map(|update| match narrator.take(update) {
-            Told::Nothing => "nothing".to_owned(),
-            Told::Task => tell(&narrator, ""),
-            Told::TaskIfNothingFollows => tell(&narrator, "?"),
-            Told::Failed(error) => format!("error {error}"),
+        .map(|update| match whole_task_stream.take(update) {
+            StreamEvent::Nothing => "nothing".to_owned(),
+            StreamEvent::Task => tell(&whole_task_stream, ""),
+            StreamEvent::TaskIfNothingFollows => tell(&whole_task_stream, "?"),
+            StreamEvent::Failed(error) => format!("error {error}"),
         })
         .collect()
 }
@@ -118,21 +118,21 @@ fn a_failure_is_an_error_and_a_question_is_a_task() {
 #[test]
 fn a_large_artifact_is_told_once_at_its_end() {
     let large = "x".repeat(300 << 10);
-    let mut narrator = Narrator::default();
-    narrator.take(&opened());
-    assert_eq!(narrator.take(&chunk(&large, false)), Told::Nothing);
-    assert_eq!(narrator.take(&chunk("y", true)), Told::Nothing);
-    assert_eq!(narrator.take(&status(TaskState::Completed, None)), Told::Task);
-    let task = written(&narrator.view().unwrap().task);
+    let mut whole_task_stream = WholeTaskStream::default();
+    whole_task_stream.take(&opened());
+    assert_eq!(whole_task_stream.take(&chunk(&large, false)), StreamEvent::Nothing);
+    assert_eq!(whole_task_stream.take(&chunk("y", true)), StreamEvent::Nothing);
+    assert_eq!(whole_task_stream.take(&status(TaskState::Completed, None)), StreamEvent::Task);
+    let task = written(&whole_task_stream.view().unwrap().task);
     assert_eq!(task["status"]["message"]["parts"][0]["text"].as_str().unwrap().len(), large.len() + 1);
 }
 
 #[test]
 fn what_comes_without_a_task_is_not_told() {
     assert_eq!(told(&[]), Vec::<String>::new());
-    let mut narrator = Narrator::default();
-    assert_eq!(narrator.take(&status(TaskState::Completed, None)), Told::Nothing);
-    assert_eq!(narrator.view(), None);
+    let mut whole_task_stream = WholeTaskStream::default();
+    assert_eq!(whole_task_stream.take(&status(TaskState::Completed, None)), StreamEvent::Nothing);
+    assert_eq!(whole_task_stream.view(), None);
 }
 
 #[test]

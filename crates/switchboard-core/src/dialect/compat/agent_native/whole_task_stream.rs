@@ -1,7 +1,7 @@
 //! The streams of agent-native: each event is a whole task, or an error if the agent failed. No event is sent before
 //! the agent has written something, so a task that is done at once is one event, and no event repeats the one before.
 
-use crate::dialect::compat::streamed_task::{StreamedTask, TaskChange, Told};
+use crate::dialect::compat::streamed_task::{StreamEvent, StreamedTask, TaskChange};
 use crate::error::ProtocolError;
 use crate::model::{FAILED_UNTOLD, Task, TaskState, TaskView, Update};
 
@@ -9,23 +9,23 @@ use super::task::answer;
 
 /// Keeps the task that a stream is about, as far as it has come.
 #[derive(Default)]
-pub struct Narrator {
+pub struct WholeTaskStream {
     streamed_task: StreamedTask,
 }
 
-impl Narrator {
+impl WholeTaskStream {
     /// Applies an update and returns what to send for it.
-    pub fn take(&mut self, update: &Update) -> Told {
+    pub fn take(&mut self, update: &Update) -> StreamEvent {
         match self.streamed_task.take(update) {
-            TaskChange::None => Told::Nothing,
+            TaskChange::None => StreamEvent::Nothing,
             TaskChange::Task => {
                 let is_news = self.streamed_task.task().is_some_and(|task| task.state() != TaskState::Submitted);
-                if is_news { self.tell() } else { Told::Nothing }
+                if is_news { self.tell() } else { StreamEvent::Nothing }
             }
             TaskChange::Status => self.tell(),
             // The status that follows a finished artifact sends it as well: in the original one message is one event.
             TaskChange::Artifact { is_whole: true, .. } | TaskChange::Artifact { is_too_much: true, .. } => {
-                Told::Nothing
+                StreamEvent::Nothing
             }
             TaskChange::Artifact { .. } => {
                 // The note was sent already. If it stayed in the status, the next event would show it in place of the
@@ -33,7 +33,7 @@ impl Narrator {
                 if let Some(task) = self.streamed_task.task_mut().filter(|task| task.state() == TaskState::Working) {
                     task.status.message = None;
                 }
-                Told::TaskIfNothingFollows
+                StreamEvent::TaskIfNothingFollows
             }
         }
     }
@@ -44,11 +44,11 @@ impl Narrator {
         self.streamed_task.view()
     }
 
-    fn tell(&self) -> Told {
+    fn tell(&self) -> StreamEvent {
         match self.streamed_task.task() {
-            Some(task) if is_failure(task.state()) => Told::Failed(failed(task)),
-            Some(_) => Told::Task,
-            None => Told::Nothing,
+            Some(task) if is_failure(task.state()) => StreamEvent::Failed(failed(task)),
+            Some(_) => StreamEvent::Task,
+            None => StreamEvent::Nothing,
         }
     }
 }

@@ -46,7 +46,7 @@ impl BindingKind {
 }
 
 /// Written through a shared reference, because the head of a request is handed on by reference.
-pub(crate) struct Note {
+pub(crate) struct RequestRecord {
     began: Instant,
     peer: Option<SocketAddr>,
     operation: AtomicU8,
@@ -58,7 +58,7 @@ pub(crate) struct Note {
     line: Option<Box<AccessLine>>,
 }
 
-impl Note {
+impl RequestRecord {
     pub(crate) fn new(peer: Option<SocketAddr>) -> Self {
         Self {
             began: Instant::now(),
@@ -146,12 +146,12 @@ impl Refused {
 /// logged.
 pub(crate) struct InFlight {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) note: Note,
+    pub(crate) note: RequestRecord,
     is_answered: bool,
 }
 
 impl InFlight {
-    pub(crate) fn new(shared: Arc<Shared>, note: Note) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, note: RequestRecord) -> Self {
         Self { shared, note, is_answered: false }
     }
 

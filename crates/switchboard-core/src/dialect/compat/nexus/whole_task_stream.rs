@@ -1,22 +1,22 @@
 //! The streams of NEXUS: the whole task, first as it was accepted and then after each change, until it waits for the
 //! user or ends.
 
-use crate::dialect::compat::streamed_task::{StreamedTask, TaskChange, Told};
+use crate::dialect::compat::streamed_task::{StreamEvent, StreamedTask, TaskChange};
 use crate::model::{TaskView, Update};
 
 /// Keeps the task that a stream is about, as far as it has come.
 #[derive(Default)]
-pub struct Narrator {
+pub struct WholeTaskStream {
     streamed_task: StreamedTask,
 }
 
-impl Narrator {
+impl WholeTaskStream {
     /// Applies an update and returns what to send for it.
-    pub fn take(&mut self, update: &Update) -> Told {
+    pub fn take(&mut self, update: &Update) -> StreamEvent {
         match self.streamed_task.take(update) {
-            TaskChange::None | TaskChange::Artifact { is_too_much: true, .. } => Told::Nothing,
-            TaskChange::Task | TaskChange::Status => Told::Task,
-            TaskChange::Artifact { .. } => Told::TaskIfNothingFollows,
+            TaskChange::None | TaskChange::Artifact { is_too_much: true, .. } => StreamEvent::Nothing,
+            TaskChange::Task | TaskChange::Status => StreamEvent::Task,
+            TaskChange::Artifact { .. } => StreamEvent::TaskIfNothingFollows,
         }
     }
 
