@@ -67,7 +67,7 @@ pub fn encode_update(update: &Update, out: &mut Vec<u8>) {
         Update::Task(view) => encode_task(view, out),
         Update::Message(message) => encode_direct_reply(message, out),
         Update::Status(_) | Update::Artifact(_) => {
-            debug_assert!(false, "a stream of NEXUS goes through a whole_task_stream")
+            debug_assert!(false, "a stream of NEXUS goes through a whole-task stream");
         }
     }
 }
