@@ -8,7 +8,7 @@ use std::time::Duration;
 use switchboard_core::model::Timestamp;
 use tokio::time::Instant;
 
-use crate::ports::clock::ClockRecord;
+use crate::ports::system::ClockRecord;
 
 /// A jump, or a gap between two processes, of more than this is suspicious.
 const JUMP_MS_MAX: i64 = 86_400_000;

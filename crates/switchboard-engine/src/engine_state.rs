@@ -14,7 +14,7 @@ use crate::clock_guard::ClockGuard;
 use crate::commit::WriteError;
 use crate::health::Health;
 use crate::limits::Limits;
-use crate::ports::links::NoLinks;
+use crate::ports::download::NoLinks;
 use crate::ports::store::{AcceptedTask, Scope, StoreError, StoredTask};
 use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook};
 use crate::push::SharedLanes;

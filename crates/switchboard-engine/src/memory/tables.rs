@@ -8,11 +8,11 @@ use switchboard_core::lifecycle::{Folded, Head, Phase};
 use switchboard_core::model::{ArtifactId, Dialect, PushConfig, TaskId, TaskState, Timestamp};
 
 use crate::id_hash::{IdHash, SeededHash};
-use crate::ports::clock::SET_BACK_MS_MIN;
 use crate::ports::store::{
     Accept, Accepted, Commit, CommitError, DeliveryKey, LogPage, LoggedCommit, Scope, StoreError, StoreStats,
     StoredHead, StoredTask, Target, TaskKey,
 };
+use crate::ports::system::SET_BACK_MS_MIN;
 
 pub(super) struct Tables {
     pub(super) tasks_max: usize,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use switchboard_core::lifecycle::{Event, Folded, Head};
 use switchboard_core::model::{ConfigId, Dialect, PushConfig, TaskId, TaskState, TaskStatus, Timestamp};
 
-use super::keys::{Scope, TaskKey};
-use super::store_error::StoreError;
+use super::store_types::StoreError;
+use super::store_types::{Scope, TaskKey};
 
 /// One step of one task.
 pub struct Commit {

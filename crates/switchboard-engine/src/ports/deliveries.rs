@@ -4,8 +4,8 @@ use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ContextId, Dialect, PushConfig, TaskId, Timestamp};
 
 use super::Outbox;
-use super::keys::{DeliveryKey, Scope, TaskKey};
-use super::store_error::StoreError;
+use super::store_types::StoreError;
+use super::store_types::{DeliveryKey, Scope, TaskKey};
 
 /// The third of the four ports of a store.
 pub trait Deliveries: Send + Sync {

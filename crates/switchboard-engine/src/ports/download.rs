@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use switchboard_core::model::{Artifact, ArtifactId, Part, PartContent};
+use switchboard_core::model::{Artifact, ArtifactId, Part, PartContent, TaskId};
 
-use super::keys::TaskKey;
 use super::outline::PartKind;
+use super::store_types::{Scope, TaskKey};
 
 /// An artifact, or one part of it, as a reader found it.
 #[derive(Clone, Debug)]
@@ -115,4 +115,27 @@ impl ArtifactCursor {
 pub struct ArtifactPiece {
     pub bytes: Bytes,
     pub next: ArtifactCursor,
+}
+
+/// Where the bytes of an artifact can be had.
+pub trait Links: Send + Sync {
+    /// The address of a whole artifact, or of one of its parts.
+    fn artifact(&self, scope: &Scope, task: &TaskId, artifact: &ArtifactId, part: Option<u64>) -> String;
+
+    /// The address of what one update of the task wrote to an artifact, or of one part of that.
+    fn update(&self, scope: &Scope, task: &TaskId, artifact: &ArtifactId, seq: u64, part: Option<u64>) -> String {
+        let url = self.artifact(scope, task, artifact, part);
+        let mark = if url.contains('?') { '&' } else { '?' };
+        format!("{url}{mark}update={seq}")
+    }
+}
+
+/// Addresses relative to the agent's own, for an engine that nobody serves.
+pub struct NoLinks;
+
+impl Links for NoLinks {
+    fn artifact(&self, _: &Scope, task: &TaskId, artifact: &ArtifactId, part: Option<u64>) -> String {
+        let part = part.map(|part| format!("?part={part}")).unwrap_or_default();
+        format!("tasks/{task}/artifacts/{artifact}{part}")
+    }
 }

@@ -4,8 +4,8 @@
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ConfigId, Dialect, TaskId, Timestamp};
 
-use super::keys::{DeliveryKey, Scope, TaskKey};
-use super::store_error::StoreError;
+use super::store_types::StoreError;
+use super::store_types::{DeliveryKey, Scope, TaskKey};
 
 pub trait Outbox: Send + Sync {
     /// Deliveries that wait, are under way or were given up on, in the order of their keys.

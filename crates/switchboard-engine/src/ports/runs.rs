@@ -5,8 +5,8 @@
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::AgentName;
 
-use super::keys::TaskKey;
-use super::store_error::StoreError;
+use super::store_types::StoreError;
+use super::store_types::TaskKey;
 use super::task_log::StoredHead;
 
 /// The second of the four ports of a store.

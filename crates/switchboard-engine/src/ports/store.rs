@@ -3,9 +3,9 @@
 
 pub use super::commit::{Accept, Accepted, Commit, CommitError, LeaseChange, PushChange, Target, newest_status};
 pub use super::deliveries::{Deliveries, Delivery, DeliveryClaim, DeliveryOutcome};
-pub use super::keys::{DeliveryKey, Scope, TaskKey};
 pub use super::runs::{DueRun, Release, Runs};
-pub use super::store_error::StoreError;
+pub use super::store_types::StoreError;
+pub use super::store_types::{DeliveryKey, Scope, TaskKey};
 pub use super::task_log::{
     AcceptedTask, ListCursor, ListPage, ListQuery, LogPage, LoggedCommit, StoredHead, StoredTask, TaskLog,
 };

@@ -10,9 +10,9 @@ use switchboard_core::model::{ArtifactId, ContextId, Task, TaskId, TaskState, Ti
 
 use super::commit::{Accepted, Commit, CommitError};
 use super::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
-use super::keys::{Scope, TaskKey};
 use super::outline::Outline;
-use super::store_error::StoreError;
+use super::store_types::StoreError;
+use super::store_types::{Scope, TaskKey};
 
 /// The first of the four ports of a store.
 pub trait TaskLog: Send + Sync {

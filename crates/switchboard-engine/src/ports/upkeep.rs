@@ -1,11 +1,10 @@
 //! Looking after a store: what it removes, whether it works, and what it says about itself.
 
 use switchboard_core::call::BoxFuture;
-use switchboard_core::model::{TaskState, Timestamp};
+use switchboard_core::model::{ConfigId, TaskId, TaskState, Timestamp};
 
-use super::Quarantine;
-use super::clock::ClockRecord;
-use super::store_error::StoreError;
+use super::store_types::StoreError;
+use super::system::ClockRecord;
 
 /// The last of the four ports of a store.
 pub trait Upkeep: Send + Sync {
@@ -85,3 +84,37 @@ pub struct StoreStats {
 
 /// Upper bounds, in microseconds, of the commit latency histogram.
 pub const COMMIT_MICROS_BOUNDS: [u64; 9] = [100, 250, 500, 1_000, 2_500, 10_000, 50_000, 250_000, 1_000_000];
+
+/// What a store has passed over since it was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quarantine {
+    /// How many rows there are, named below or not.
+    pub rows: u64,
+    /// The first of them, at most [`NAMED_MAX`].
+    pub named: Vec<DamagedRow>,
+}
+
+/// Rows that a [`Quarantine`] names; more are only counted.
+pub const NAMED_MAX: usize = 20;
+
+/// A row that cannot be read. Why is in the log: the reason may quote what is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DamagedRow {
+    Task {
+        id: TaskId,
+    },
+    /// A webhook, whose task is read as ever.
+    Webhook {
+        task_id: TaskId,
+        config_id: ConfigId,
+    },
+}
+
+impl std::fmt::Display for DamagedRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Task { id } => write!(f, "task {id}"),
+            Self::Webhook { task_id, config_id } => write!(f, "webhook {config_id} of task {task_id}"),
+        }
+    }
+}

@@ -5,24 +5,47 @@ use std::time::Duration;
 
 use switchboard_core::lifecycle::updates;
 use switchboard_core::model::PushBody;
+use tokio::time::Instant;
 
 use super::backoff::backoff_ms;
-use super::claimed::Claimed;
-use super::coalesce::newest_state;
 use super::lanes::Finding;
-use super::payload::{Payload, delivery_id, encode, headers};
-use super::whole_task::whole_task;
+use super::payload::{Payload, delivery_id, encode, headers, newest_state, whole_task};
 use crate::engine_state::{Counters, EngineState};
+use crate::limits::Limits;
 use crate::ports::store::{Delivery, DeliveryOutcome, StoreError};
 use crate::ports::{WebhookAnswer, WebhookCall, WebhookError};
 
 /// Commits read for one delivery before its cursor is moved.
 const PAGE_COMMITS: usize = 32;
 
+/// A delivery that is ours for a while.
+pub(crate) struct ClaimedDelivery {
+    pub(super) delivery: Delivery,
+    pub(super) at: Instant,
+}
+
+impl ClaimedDelivery {
+    /// How long a claim is asked for. It outlasts every post that begins while it is fresh, so nobody else delivers
+    /// meanwhile.
+    pub(super) fn lasts_ms(limits: &Limits) -> u32 {
+        limits.delivery_timeout_ms.saturating_mul(4)
+    }
+
+    /// Whether it has waited too long to begin; the claim is then better given back.
+    pub(super) fn is_stale(&self, limits: &Limits) -> bool {
+        self.at.elapsed() > Duration::from_millis(limits.delivery_timeout_ms.into())
+    }
+
+    /// Whether one more post can end within the claim.
+    pub(super) fn is_fresh(&self, limits: &Limits) -> bool {
+        self.at.elapsed() < 2 * Duration::from_millis(limits.delivery_timeout_ms.into())
+    }
+}
+
 /// Posts what is due; a probe posts one update only, since others wait for what it finds out.
 pub(super) async fn deliver(
     engine: &EngineState,
-    claimed: &Claimed,
+    claimed: &ClaimedDelivery,
     probe: bool,
     dice: u64,
 ) -> (DeliveryOutcome, Finding) {
@@ -45,7 +68,7 @@ pub(super) async fn deliver(
 
 struct Trip<'a> {
     engine: &'a EngineState,
-    claimed: &'a Claimed,
+    claimed: &'a ClaimedDelivery,
     delivered_seq: u64,
     posts_left: usize,
     finding: Finding,
@@ -96,7 +119,7 @@ impl Trip<'_> {
     }
 
     async fn post(&mut self, payload: Payload) -> Result<(), Stop> {
-        let Claimed { delivery, .. } = self.claimed;
+        let ClaimedDelivery { delivery, .. } = self.claimed;
         // The failures on record are those of the first update; the ones behind it have not been tried.
         let first = self.delivered_seq == delivery.delivered_seq;
         let attempt = if first { delivery.failures + 1 } else { 1 };

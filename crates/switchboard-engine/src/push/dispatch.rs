@@ -11,8 +11,7 @@ use switchboard_core::model::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::claimed::Claimed;
-use super::deliver::{deliver, parked};
+use super::deliver::{ClaimedDelivery, deliver, parked};
 use super::endpoint::WebhookEndpoint;
 use super::lanes::{Disposition, Finding, Lanes};
 use crate::engine_state::{Counters, EngineState};
@@ -125,7 +124,7 @@ impl Dispatcher {
         }
     }
 
-    fn lanes(&self) -> MutexGuard<'_, Lanes<Claimed>> {
+    fn lanes(&self) -> MutexGuard<'_, Lanes<ClaimedDelivery>> {
         self.engine.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -143,7 +142,7 @@ impl Dispatcher {
             if limit == 0 {
                 return Ok(Vec::new());
             }
-            self.engine.store.claim_deliveries(limit, Claimed::lasts_ms(limits)).await
+            self.engine.store.claim_deliveries(limit, ClaimedDelivery::lasts_ms(limits)).await
         };
         let (settling, claiming) = tokio::join!(settling, claiming);
         if let Err(error) = &settling {
@@ -175,14 +174,14 @@ impl Dispatcher {
             Entry::Vacant(place) => drop(place.insert(Held::of(&delivery))),
         }
         let endpoint = WebhookEndpoint::of(&delivery.config.url);
-        let claimed = Claimed { delivery, at: Instant::now() };
+        let claimed = ClaimedDelivery { delivery, at: Instant::now() };
         let place = self.lanes().offer(&endpoint, claimed, self.engine.steady_now());
         if let Some(place) = place {
             self.act(endpoint, place);
         }
     }
 
-    fn act(&mut self, endpoint: WebhookEndpoint, place: Disposition<Claimed>) {
+    fn act(&mut self, endpoint: WebhookEndpoint, place: Disposition<ClaimedDelivery>) {
         match place {
             Disposition::Start { item, probe } => self.start(endpoint, item, probe),
             Disposition::Hold { item, due } => {
@@ -203,7 +202,7 @@ impl Dispatcher {
         }
     }
 
-    fn start(&mut self, endpoint: WebhookEndpoint, claimed: Claimed, probe: bool) {
+    fn start(&mut self, endpoint: WebhookEndpoint, claimed: ClaimedDelivery, probe: bool) {
         let key = claimed.delivery.key;
         let finished =
             Finished { key, endpoint, probe, began: Instant::now(), outcome: None, finding: Finding::default() };

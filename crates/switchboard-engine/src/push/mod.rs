@@ -4,8 +4,6 @@
 //! run, a stream or another receiver. `outbox` is what an operator sees of it.
 
 mod backoff;
-mod claimed;
-mod coalesce;
 mod deliver;
 mod dispatch;
 mod endpoint;
@@ -14,7 +12,6 @@ mod lanes;
 mod outbox;
 mod payload;
 mod registering;
-mod whole_task;
 
 use std::sync::Mutex;
 
@@ -28,7 +25,7 @@ pub(crate) use dispatch::deliver_forever;
 pub(crate) use registering::put_config;
 
 /// Who may be called now; shared by the loop and those who look at it.
-pub(crate) type SharedLanes = Mutex<lanes::Lanes<claimed::Claimed>>;
+pub(crate) type SharedLanes = Mutex<lanes::Lanes<deliver::ClaimedDelivery>>;
 
 pub(crate) fn lanes_within(limits: &Limits) -> SharedLanes {
     let rules = health::Rules {

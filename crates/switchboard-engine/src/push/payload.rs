@@ -1,10 +1,11 @@
-//! What a receiver is sent of one update: the body, and what the headers say about it.
+//! What a receiver is sent: the body for one update, or for the whole task as it stands, and the headers.
 
 use bytes::Bytes;
-use switchboard_core::model::redact::redact_update;
-use switchboard_core::model::{AuthenticationInfo, Dialect, Update};
+use switchboard_core::model::redact::{redact_update, redact_view};
+use switchboard_core::model::{AuthenticationInfo, Dialect, TaskView, Update};
 
-use crate::ports::store::Delivery;
+use crate::engine_state::EngineState;
+use crate::ports::store::{Delivery, StoreError};
 
 /// One numbered update on its way.
 pub(super) struct Payload {
@@ -55,4 +56,39 @@ pub(super) fn headers(
         headers.push(("a2a-notification-token", token.clone()));
     }
     headers
+}
+
+/// A task larger than this is delivered update by update: its newest state is no less work than its backlog.
+const STATE_BYTES_MAX: u64 = 1 << 20;
+
+/// The whole task as it is now, under the number of its newest update; none if the receiver is not that far behind, the
+/// setting is off, or the task is too large.
+pub(super) async fn newest_state(engine: &EngineState, delivery: &Delivery) -> Result<Option<Payload>, StoreError> {
+    let after = u64::from(engine.limits.delivery_coalesce_after);
+    if after == 0 || delivery.task_seq.saturating_sub(delivery.delivered_seq) <= after {
+        return Ok(None);
+    }
+    let Some(stored) = engine.store.head(&delivery.scope, &delivery.task_id).await? else { return Ok(None) };
+    // Asked of the head first, so that a large task is not even read.
+    if stored.head.artifacts.iter().map(|artifact| artifact.bytes).sum::<u64>() > STATE_BYTES_MAX {
+        return Ok(None);
+    }
+    let Some(stored) = engine.stored_task(&delivery.scope, &delivery.task_id).await? else { return Ok(None) };
+    let seq = stored.head.seq;
+    let body = encode(delivery.dialect, &Update::Task(TaskView::whole(stored.folded.task.clone())));
+    if seq <= delivery.delivered_seq || body.len() as u64 > 2 * STATE_BYTES_MAX {
+        return Ok(None);
+    }
+    let skipped = seq - delivery.delivered_seq - 1;
+    Ok(Some(Payload { seq, skipped, body }))
+}
+
+/// The task as it stands and the number of its newest update; none if it is no longer kept.
+pub(super) async fn whole_task(engine: &EngineState, delivery: &Delivery) -> Result<Option<(u64, Bytes)>, StoreError> {
+    let Some(stored) = engine.stored_task(&delivery.scope, &delivery.task_id).await? else { return Ok(None) };
+    let mut body = Vec::with_capacity(1024);
+    let view =
+        engine.fitted(&delivery.scope, TaskView::whole(stored.folded.task.clone()), engine.limits.reply_bytes_max);
+    delivery.dialect.write_pushed_task(&redact_view(view), &mut body);
+    Ok(Some((stored.head.seq, body.into())))
 }

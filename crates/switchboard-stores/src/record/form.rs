@@ -15,7 +15,7 @@ use switchboard_core::model::{Artifact, Dialect, Json, Message, Part, PartConten
 use switchboard_engine::ports::store::StoreError;
 
 use super::chunks::{ChunkSource, Chunker};
-use super::decode::corrupt;
+use super::codec::corrupt;
 
 #[derive(Deserialize, Serialize)]
 pub(super) struct StoredCommit<'a> {

@@ -3,15 +3,13 @@
 //! cut into chunks that the record refers to, so that a large file is written once and never copied.
 
 mod chunks;
-mod decode;
-mod encode;
+mod codec;
 mod form;
 mod head;
 mod writes;
 
 pub(crate) use chunks::ChunkSource;
-pub(crate) use decode::{Want, decode, is_checkpoint_apart_from_artifacts, sets_status};
-pub(crate) use encode::{Encoded, encode};
+pub(crate) use codec::{Encoded, Want, decode, encode, is_checkpoint_apart_from_artifacts, sets_status};
 pub(crate) use form::StoredPart;
 pub(crate) use head::{
     decode_artifacts, encode_artifacts, phase_from_number, phase_number, state_from_number, state_number,

@@ -7,8 +7,7 @@ use switchboard_engine::contract::given::{chunk, inbound};
 use switchboard_engine::ports::store::StoreError;
 
 use super::chunks::ChunkSource;
-use super::decode::{Want, decode, is_checkpoint_apart_from_artifacts};
-use super::encode::encode;
+use super::codec::{Want, decode, encode, is_checkpoint_apart_from_artifacts};
 use super::head::{decode_artifacts, encode_artifacts};
 
 struct NoChunks;

@@ -11,7 +11,7 @@ use switchboard_engine::ports::store::StoreError;
 
 use super::CHUNK_BYTES_MAX;
 use super::chunks::ChunkSource;
-use super::decode::{corrupt, parse_commit};
+use super::codec::{corrupt, parse_commit};
 use super::form::{StoredArtifact, StoredCommit, StoredEvent, StoredKind, StoredPart, bytes_of};
 
 /// One write to an artifact.

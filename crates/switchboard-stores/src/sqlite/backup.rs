@@ -8,10 +8,9 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::FileError;
+use super::copy::{UnfinishedCopy, copy_pages};
 use super::files::folder_of;
 use super::open::open_to_read;
-use super::pages::copy_pages;
-use super::part::Part;
 
 /// Copies a database to a file that does not exist yet, readable by its owner alone, and says how many bytes it has.
 ///
@@ -22,7 +21,7 @@ pub fn backup(database: &Path, to: &Path) -> Result<u64, FileError> {
     refuse_existing(to)?;
     let folder = folder_of(to);
     std::fs::metadata(folder).map_err(|source| FileError::Io { path: folder.to_owned(), source })?;
-    let part = Part::begin(to)?;
+    let part = UnfinishedCopy::begin(to)?;
     // Another copy may have got the name since it was looked for: it was whole, and stays.
     let copied = refuse_existing(to)
         .and_then(|()| copy_in_one_state(&source, database, part.path()))

@@ -10,10 +10,10 @@ use switchboard_engine::ports::store::{
     Accept, Accepted, Commit, CommitError, LeaseChange, Scope, StoreError, Target, TaskKey,
 };
 
-use super::accepted::{day_of, find_accepted, known_as_of};
 use super::checksums::{AcceptedColumns, ChunkColumns, LogColumns, TaskColumns};
 use super::error::Failure;
 use super::fold::commit_sql;
+use super::idempotency::{day_of, find_accepted, known_as_of};
 use super::leases::Lease;
 use super::ledger::Ledger;
 use super::recent::is_chunk;

@@ -3,11 +3,11 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::accepted::{ACCEPTED_COLUMNS, accepted_columns_unchecked};
 use super::checksums::{mistyped, of_meta, of_push_times, of_scope};
 use super::deliveries::{PUSH_COLUMNS, push_columns_unchecked};
 use super::error::Failure;
 use super::fold::{CHUNK_COLUMNS, ChunkRow};
+use super::idempotency::{ACCEPTED_COLUMNS, accepted_columns_unchecked};
 use super::rows::{LOG_COLUMNS, LogRow, TASK_COLUMNS, task_columns_unchecked};
 use crate::checksum::ContentHash;
 

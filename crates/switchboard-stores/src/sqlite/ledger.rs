@@ -12,10 +12,10 @@ use switchboard_engine::id_hash::IdHash;
 use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::Scope;
 
-use super::accepted::last_accepted_day;
 use super::checksums::{damaged_owner, of_meta, of_scope};
 use super::commit::StepRow;
 use super::error::Failure;
+use super::idempotency::last_accepted_day;
 use super::leases::Leases;
 use super::open::{NO_EPOCH, begin_epoch};
 use super::quarantine::Quarantined;

@@ -7,9 +7,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use tracing::info;
 
 use super::FileError;
+use super::copy::{UnfinishedCopy, copy_pages};
 use super::files::migration_copy_path;
-use super::pages::copy_pages;
-use super::part::Part;
 use super::schema::{APPLICATION_ID, Migration};
 
 /// Migrates, and gives the path of the copy if one was taken.
@@ -59,7 +58,7 @@ pub(super) fn schema_version(connection: &Connection, path: &Path, known: usize)
 /// Copies the file durably. A copy of an attempt that was cut off after it is replaced by the same again.
 fn copy_before_migration(connection: &Connection, path: &Path, version: usize) -> Result<PathBuf, FileError> {
     let copy = migration_copy_path(path, version);
-    let part = Part::begin(&copy)?;
+    let part = UnfinishedCopy::begin(&copy)?;
     match copy_pages(connection, part.path()) {
         Ok(()) => part.finish(&copy)?,
         Err(error) => {

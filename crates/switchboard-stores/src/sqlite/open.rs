@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use switchboard_core::model::Timestamp;
-use switchboard_engine::ports::clock::ClockRecord;
+use switchboard_engine::ports::system::ClockRecord;
 
 use super::FileError;
 use super::checksums::of_push_times;

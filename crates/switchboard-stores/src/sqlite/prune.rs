@@ -7,9 +7,9 @@ use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::{TaskId, Timestamp};
 use switchboard_engine::ports::store::Retention;
 
-use super::accepted::forget_accepted;
 use super::checksums::TaskColumns;
 use super::error::Failure;
+use super::idempotency::forget_accepted;
 use super::ledger::{Effect, LAST_TASK_NO, Ledger, write_meta};
 use super::quarantine::Quarantined;
 use super::rows::{AFTER_TASK, TASK_COLUMNS, log_no, signed, task_columns, version_of};

@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use switchboard_core::model::TaskId;
-use switchboard_engine::ports::quarantine::{DamagedRow, NAMED_MAX, Quarantine};
 use switchboard_engine::ports::store::StoreError;
+use switchboard_engine::ports::upkeep::{DamagedRow, NAMED_MAX, Quarantine};
 
 use super::error::Failure;
 

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use rusqlite::Connection;
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{AgentName, ArtifactId, PushConfig, TaskId, Timestamp};
-use switchboard_engine::ports::clock::ClockRecord;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use switchboard_engine::ports::outline::too_large;
@@ -16,16 +15,17 @@ use switchboard_engine::ports::store::{
     Accepted, AcceptedTask, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, DueRun,
     ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
+use switchboard_engine::ports::system::ClockRecord;
 use switchboard_engine::ports::{Clock, Deliveries, Outbox, Quarantine, Runs, TaskLog, Upkeep};
 
 use super::FileError;
-use super::accepted::{find_accepted, known_as_of, last_accepted_day};
 use super::accepted_task::task_as_accepted;
 use super::answers::answer;
 use super::cache::Cache;
 use super::census::{AT_ONCE_MAX, Census};
 use super::download;
 use super::error::Failure;
+use super::idempotency::{find_accepted, known_as_of, last_accepted_day};
 use super::list;
 use super::lock::FileLock;
 use super::open::{Opened, SqliteOptions, open};

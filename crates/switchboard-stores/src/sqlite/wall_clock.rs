@@ -4,7 +4,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 use switchboard_core::model::Timestamp;
-use switchboard_engine::ports::clock::{ClockRecord, SET_BACK_MS_MIN};
+use switchboard_engine::ports::system::{ClockRecord, SET_BACK_MS_MIN};
 
 use super::checksums::{TaskColumns, of_push_times};
 use super::ledger::{read_meta, write_meta};

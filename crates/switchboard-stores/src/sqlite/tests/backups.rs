@@ -8,8 +8,8 @@ use switchboard_core::model::TaskState;
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{Pen, status};
 
+use super::super::copy::UnfinishedCopy;
 use super::super::files::open_private;
-use super::super::part::Part;
 use super::super::{Checked, FileError, SqliteOptions, SqliteStore, backup, verify};
 use super::{BEGIN, OnFile, faults_of, make, story};
 
@@ -144,7 +144,7 @@ fn a_finished_backup_is_not_emptied_by_one_that_comes_late() {
     let (copy, part) = (folder.path().join("copy.db"), folder.path().join("copy.db.part"));
     let late = open_private(&part).unwrap();
     let bytes = backup(&subject.path(), &copy).unwrap();
-    assert!(Part::hold(late, &part).unwrap().is_none(), "the file it opened has become the backup");
+    assert!(UnfinishedCopy::hold(late, &part).unwrap().is_none(), "the file it opened has become the backup");
     assert_eq!(copy.metadata().unwrap().len(), bytes);
     assert_eq!(faults_of(&copy), [] as [String; 0]);
     assert_eq!(names_in(folder.path()), ["copy.db"]);

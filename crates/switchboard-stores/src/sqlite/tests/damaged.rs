@@ -7,10 +7,10 @@ use switchboard_core::model::{Dialect, TaskState};
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{Pen, anyone, chunk, claim, now, status, webhook};
 use switchboard_engine::ports::outbox::OutboxQuery;
-use switchboard_engine::ports::quarantine::{DamagedRow, Quarantine};
 use switchboard_engine::ports::store::{
     Accept, CommitError, DeliveryOutcome, ListCursor, ListQuery, PushChange, Release, Retention, StoreError, TaskKey,
 };
+use switchboard_engine::ports::upkeep::{DamagedRow, Quarantine};
 
 use super::{OnFile, faults_of, make};
 

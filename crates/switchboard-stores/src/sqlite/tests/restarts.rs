@@ -3,8 +3,8 @@
 use switchboard_core::model::TaskState;
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{self, Pen, chunk, claim, status};
-use switchboard_engine::ports::clock::ClockRecord;
 use switchboard_engine::ports::store::Retention;
+use switchboard_engine::ports::system::ClockRecord;
 
 use super::super::SqliteOptions;
 use super::{OnFile, make, quick, story};

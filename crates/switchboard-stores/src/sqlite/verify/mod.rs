@@ -16,9 +16,9 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::StoreError;
 
 use super::FileError;
-use super::accepted::FORGOTTEN_DAY;
 use super::checksums::{mistyped, of_meta, of_scope};
 use super::error::Failure;
+use super::idempotency::FORGOTTEN_DAY;
 use super::ledger::LAST_TASK_NO;
 use super::open::{EPOCH, open_to_read};
 use super::recent::{FIRST_RECENT, LAST_RECENT};

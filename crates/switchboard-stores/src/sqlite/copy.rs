@@ -1,22 +1,29 @@
-//! A copy in the making, beside the place it is for. It gets its name when it is whole and on disk, so a file of that
-//! name is a good one; what a copy that was cut off has left is used for the next.
+//! Copies a database, for a backup or before a migration. The copy is written to an unfinished file beside its target and
+//! renamed when it is complete and on disk, so a file with the target's name is always a complete copy. A copy that was
+//! interrupted leaves its unfinished file behind, and the next copy to the same target uses that file.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rusqlite::backup::Backup;
 
 use super::FileError;
 use super::files::{beside, folder_of, open_private, sync_folder};
 
 /// How often the file is opened anew because another copy has just been finished with it.
 const ATTEMPTS_MAX: u32 = 100;
+/// Pages copied between two looks at whether the file is still there to be read.
+const PAGES_PER_STEP: i32 = 1024;
 
 /// The unfinished copy, which nobody else works on while this lives.
-pub(super) struct Part {
+pub(super) struct UnfinishedCopy {
     path: PathBuf,
     file: File,
 }
 
-impl Part {
+impl UnfinishedCopy {
     /// Begins a copy for a place, with an empty file.
     pub(super) fn begin(target: &Path) -> Result<Self, FileError> {
         let path = beside(target, ".part");
@@ -83,4 +90,18 @@ fn is_named(file: &File, path: &Path) -> std::io::Result<bool> {
 #[cfg(not(unix))]
 fn is_named(_: &File, _: &Path) -> std::io::Result<bool> {
     Ok(true)
+}
+
+/// Copies a database into an empty file. Nothing is durable until the file is synced.
+pub(super) fn copy_pages(source: &Connection, to: &Path) -> Result<(), FileError> {
+    let sql = |source| FileError::Sqlite { path: to.to_owned(), source };
+    let mut copy = Connection::open(to).map_err(sql)?;
+    // A copy that was cut off is thrown away, so nothing is done to undo it, and it is made durable once, at its end.
+    copy.execute_batch("PRAGMA synchronous = off; PRAGMA journal_mode = off").map_err(sql)?;
+    let pages = Backup::new(source, &mut copy).map_err(sql)?;
+    pages.run_to_completion(PAGES_PER_STEP, Duration::ZERO, None).map_err(sql)?;
+    drop(pages);
+    // One file, whoever opens it: without this, even reading it would put a write-ahead log beside it.
+    copy.execute_batch("PRAGMA journal_mode = delete").map_err(sql)?;
+    copy.close().map_err(|(_, source)| sql(source))
 }

@@ -1,7 +1,11 @@
-//! What time it is. The store decides leases by its own clock; this one stamps events.
+//! What the engine takes from the operating system: the time, and randomness for ids. Both are ports, so that a simulation
+//! can repeat a run exactly.
+
+use std::sync::Arc;
 
 use switchboard_core::model::Timestamp;
 
+/// The wall clock that stamps events. A store decides about leases by its own clock.
 pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 }
@@ -17,3 +21,10 @@ pub struct ClockRecord {
 
 /// A clock that goes back by less than this between two looks was corrected, not set: nothing that waits is touched.
 pub const SET_BACK_MS_MIN: i64 = 1_000;
+
+/// The source of new task, context and message ids.
+pub trait Ids: Send + Sync {
+    /// A new UUID of version 7 (it begins with the time) as text. Task and context ids must not be guessable, so an
+    /// adapter for production fills the rest from the system's random number generator.
+    fn uuid(&self, now: Timestamp) -> Arc<str>;
+}
