@@ -80,7 +80,7 @@ pub(crate) fn sets_status(record: &str) -> Result<bool, StoreError> {
 /// Whether a commit that wrote a checkpoint did nothing else, except to artifacts. Told without parsing it, since this is asked
 /// while a commit waits: as `encode` spells them, every other event begins with one of these. A content that looks like one
 /// makes the answer no, which costs a reader one more commit to fold.
-pub(crate) fn is_checkpoint_apart_from_artifacts(record: &str) -> bool {
+pub(crate) fn is_only_checkpoint_and_artifacts(record: &str) -> bool {
     const OTHERS: [&str; 9] = [
         "{\"received\":{",
         "{\"opened\":{",

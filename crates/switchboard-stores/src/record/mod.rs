@@ -9,7 +9,7 @@ mod head;
 mod writes;
 
 pub(crate) use chunks::ChunkSource;
-pub(crate) use codec::{Encoded, Want, decode, encode, is_checkpoint_apart_from_artifacts, sets_status};
+pub(crate) use codec::{Encoded, Want, decode, encode, is_only_checkpoint_and_artifacts, sets_status};
 pub(crate) use form::StoredPart;
 pub(crate) use head::{
     decode_artifacts, encode_artifacts, phase_from_number, phase_number, state_from_number, state_number,

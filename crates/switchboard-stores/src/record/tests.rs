@@ -7,7 +7,7 @@ use switchboard_engine::contract::given::{chunk, inbound};
 use switchboard_engine::ports::store::StoreError;
 
 use super::chunks::ChunkSource;
-use super::codec::{Want, decode, encode, is_checkpoint_apart_from_artifacts};
+use super::codec::{Want, decode, encode, is_only_checkpoint_and_artifacts};
 use super::head::{decode_artifacts, encode_artifacts};
 
 struct NoChunks;
@@ -95,7 +95,7 @@ fn heads_of_artifacts_come_back_as_they_were_written() {
 #[test]
 fn a_commit_of_a_checkpoint_is_told_from_all_others() {
     let (at, head) = (Timestamp::from_ms(0), Head::unopened("t".into(), "c".into(), "a".into()));
-    let is_checkpoint = |events: &[Event]| is_checkpoint_apart_from_artifacts(&encode(events, &head, &|_| 1).record);
+    let is_checkpoint = |events: &[Event]| is_only_checkpoint_and_artifacts(&encode(events, &head, &|_| 1).record);
     let checkpoint = || Event::Checkpoint { value: Json::from_trusted("1") };
     let artifact = || chunk("a", "{\"status\":{", false);
     assert!(is_checkpoint(&[checkpoint()]) && is_checkpoint(&[artifact(), checkpoint(), artifact()]));

@@ -34,14 +34,14 @@ pub(super) struct Reply<T> {
 
 impl<T> Reply<T> {
     /// Leaves the answer. Whoever waits for it is woken with the others.
-    pub(super) fn leave(mut self, value: T, sleepers: &mut Sleepers) {
+    pub(super) fn leave(mut self, value: T, wake_list: &mut WakeList) {
         let mut slot = lock(&self.slot);
         slot.value = Some(value);
         slot.closed = true;
         let waker = slot.waker.take();
         drop(slot);
         if let Some(waker) = waker {
-            sleepers.add(self.runtime.take(), waker);
+            wake_list.add(self.runtime.take(), waker);
         }
     }
 }
@@ -78,24 +78,24 @@ impl<T> Future for Answer<T> {
 
 /// Whom to wake when a batch is answered, by runtime: nearly always there is one.
 #[derive(Default)]
-pub(super) struct Sleepers(Vec<Asleep>);
+pub(super) struct WakeList(Vec<RuntimeWakers>);
 
-struct Asleep {
+struct RuntimeWakers {
     runtime: Option<Handle>,
     wakers: Vec<Waker>,
 }
 
-impl Sleepers {
+impl WakeList {
     fn add(&mut self, runtime: Option<Handle>, waker: Waker) {
         let id = |runtime: &Option<Handle>| runtime.as_ref().map(Handle::id);
         match self.0.iter_mut().find(|asleep| id(&asleep.runtime) == id(&runtime)) {
             Some(asleep) => asleep.wakers.push(waker),
-            None => self.0.push(Asleep { runtime, wakers: vec![waker] }),
+            None => self.0.push(RuntimeWakers { runtime, wakers: vec![waker] }),
         }
     }
 
     pub(super) fn wake(self) {
-        for Asleep { runtime, wakers } in self.0 {
+        for RuntimeWakers { runtime, wakers } in self.0 {
             let wakers = Wakers(wakers);
             match runtime {
                 #[expect(clippy::disallowed_methods, reason = "it only wakes; dropped unrun, it still does")]

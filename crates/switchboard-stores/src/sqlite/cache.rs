@@ -42,7 +42,7 @@ struct Entry {
 
 /// Proof of when a reader began.
 #[derive(Clone, Copy)]
-pub(super) struct Since(u64);
+pub(super) struct CacheGeneration(u64);
 
 /// One durable commit, as the cache needs it.
 pub(super) struct Committed<'a> {
@@ -94,15 +94,15 @@ impl Cache {
         }))
     }
 
-    pub(super) fn since(&self) -> Since {
-        Since(self.lock().batch)
+    pub(super) fn generation(&self) -> CacheGeneration {
+        CacheGeneration(self.lock().batch)
     }
 
     /// Keeps what a reader found, unless something was committed since it looked.
-    pub(super) fn fill(&self, since: Since, scope: &Scope, stored: &StoredTask) {
+    pub(super) fn fill(&self, generation: CacheGeneration, scope: &Scope, stored: &StoredTask) {
         let bytes = RECORD_BYTES_BASE + folded_bytes(&stored.folded);
         let mut state = self.lock();
-        if state.batch == since.0 && !state.records.contains_key(&stored.head.id) {
+        if state.batch == generation.0 && !state.records.contains_key(&stored.head.id) {
             let StoredTask { key, head, folded, .. } = stored.clone();
             state.insert(key, scope.clone(), head, folded, bytes);
         }

@@ -20,13 +20,13 @@ use super::recent::is_chunk;
 use super::rows::{Chains, LogRow, log_no, signed, task_columns, unsigned};
 use super::runs::is_interrupted;
 use super::schema::VERSION_MAX;
-use super::totals::Move;
-use crate::record::{Encoded, encode_artifacts, is_checkpoint_apart_from_artifacts, phase_number, state_number};
+use super::totals::CountChange;
+use crate::record::{Encoded, encode_artifacts, is_only_checkpoint_and_artifacts, phase_number, state_number};
 
 /// What the writer needs to know of a task to take it one step on.
 #[derive(Clone, Copy)]
 pub(super) struct StepRow {
-    pub(super) kept: Kept,
+    pub(super) unchanged: UnchangedColumns,
     pub(super) version: u64,
     pub(super) fence: u64,
     pub(super) listing: Listing,
@@ -44,7 +44,7 @@ impl StepRow {
         let time = |ms: Option<i64>| ms.map(Timestamp::from_ms);
         let TaskColumns { scope_no, floor_seq, floor_version, created_at, .. } = *columns;
         Self {
-            kept: Kept { scope_no, floor_seq, floor_version, created_at },
+            unchanged: UnchangedColumns { scope_no, floor_seq, floor_version, created_at },
             version: unsigned(columns.version),
             fence: unsigned(columns.fence),
             listing: Listing { phase: columns.phase, state: columns.state, status_at: columns.status_at },
@@ -63,7 +63,7 @@ impl StepRow {
 
 /// The columns that a step leaves as they are.
 #[derive(Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct UnchangedColumns {
     scope_no: i64,
     floor_seq: i64,
     floor_version: i64,
@@ -262,8 +262,8 @@ impl Ledger<'_> {
         let scope_no = self.scope_no(scope)?;
         let task_no = self.last_task_no + 1;
         let (head, listing) = (step.head, step.listing());
-        let kept = Kept { scope_no, floor_seq: 0, floor_version: 0, created_at: step.at.as_ms() };
-        let columns = step.columns(task_no, kept, Chains::default(), None);
+        let unchanged = UnchangedColumns { scope_no, floor_seq: 0, floor_version: 0, created_at: step.at.as_ms() };
+        let columns = step.columns(task_no, unchanged, Chains::default(), None);
         let row = StepRow::of(&columns);
         let inserted = self.statements.insert_task.execute(params![
             task_no,
@@ -298,7 +298,7 @@ impl Ledger<'_> {
             return Ok(None);
         }
         self.last_task_no = task_no;
-        self.moves.push(Move { scope_no, from: None, to: listing.listed_under(), records: 1 });
+        self.count_changes.push(CountChange { scope_no, from: None, to: listing.listed_under(), records: 1 });
         self.count_rows(1, head.id.as_str().len() + head.context_id.as_str().len() + step.artifacts.len());
         self.append_log(task_no, Chains::default(), step)?;
         self.remember_lease(task_no, step);
@@ -310,7 +310,7 @@ impl Ledger<'_> {
     pub(super) fn extend(&mut self, task_no: i64, old: &StepRow, step: &Step<'_>) -> Result<(), Failure> {
         self.file_log(task_no)?;
         let (head, run, listing) = (step.head, step.run, step.listing());
-        let columns = step.columns(task_no, old.kept, old.chains, old.closed_at);
+        let columns = step.columns(task_no, old.unchanged, old.chains, old.closed_at);
         let row = StepRow::of(&columns);
         let listing_changes = listing != old.listing;
         let run_changes = head.cancel_requested != old.cancel_requested
@@ -347,7 +347,7 @@ impl Ledger<'_> {
         update.raw_execute()?;
         if listing_changes {
             let (from, to) = (old.listing.listed_under(), listing.listed_under());
-            self.moves.push(Move { scope_no: old.kept.scope_no, from, to, records: 0 });
+            self.count_changes.push(CountChange { scope_no: old.unchanged.scope_no, from, to, records: 0 });
         }
         self.count_rows(1, step.artifacts.len());
         self.append_log(task_no, old.chains, step)?;
@@ -420,7 +420,7 @@ impl Ledger<'_> {
         let mut rows = select.query([log_no(task_no, story)])?;
         let Some(row) = rows.next()? else { return Ok(story) };
         let LogRow { columns, record } = LogRow::read(row)?;
-        Ok(if is_checkpoint_apart_from_artifacts(record) { columns.prev_story } else { story })
+        Ok(if is_only_checkpoint_and_artifacts(record) { columns.prev_story } else { story })
     }
 
     /// Most keys are new, and that is found out without reading more than the table of keys.
@@ -479,9 +479,15 @@ pub(super) fn replaces_checkpoint(events: &[Event]) -> bool {
 
 impl Step<'_> {
     /// The row after this step, given what it was before.
-    fn columns(&self, task_no: i64, kept: Kept, chains: Chains, closed_at: Option<i64>) -> TaskColumns<'_> {
+    fn columns(
+        &self,
+        task_no: i64,
+        unchanged: UnchangedColumns,
+        chains: Chains,
+        closed_at: Option<i64>,
+    ) -> TaskColumns<'_> {
         let Self { head, run, .. } = *self;
-        let Kept { scope_no, floor_seq, floor_version, created_at } = kept;
+        let UnchangedColumns { scope_no, floor_seq, floor_version, created_at } = unchanged;
         let Listing { phase, state, status_at } = self.listing();
         let Chains { story, artifact, status } = chains.after(signed(head.version), self.events, self.folds);
         TaskColumns {

@@ -70,7 +70,7 @@ fn prune(connection: &Connection, clock: Arc<dyn Clock>, epoch: i64, retention: 
             ledger.begin()?;
             let done = ledger.prune(retention, &found, BATCH)?;
             ledger.commit()?;
-            totals.update(&ledger.moves);
+            totals.update(&ledger.count_changes);
             done_this_round += done;
             if found.at_end {
                 if done_this_round == 0 {

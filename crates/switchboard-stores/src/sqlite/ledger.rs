@@ -20,10 +20,10 @@ use super::leases::Leases;
 use super::open::{NO_EPOCH, begin_epoch};
 use super::quarantine::Quarantined;
 use super::recent::{Recent, UnfiledTasks};
-use super::runs::PassedOver;
+use super::runs::OtherAgentsRuns;
 use super::statements::Statements;
 use super::stats::Stats;
-use super::totals::Move;
+use super::totals::CountChange;
 use super::wall_clock::{self, SEEN_EVERY_MS};
 
 pub(super) struct Ledger<'c> {
@@ -44,7 +44,7 @@ pub(super) struct Ledger<'c> {
     pub(super) held_until: Option<Timestamp>,
     pub(super) leases: Leases,
     /// What due runs need not be looked at again.
-    pub(super) passed_over: PassedOver,
+    pub(super) other_agents_runs: OtherAgentsRuns,
     /// The rows of running tasks as this writer left them, so that the next step need not read them again. A statement
     /// that changes a row in another way removes it here.
     pub(super) steps: HashMap<i64, StepRow, IdHash>,
@@ -56,7 +56,7 @@ pub(super) struct Ledger<'c> {
     /// What the cache is to be told once the batch is durable, in order.
     pub(super) effects: Vec<Effect>,
     /// What the batch does to the counts.
-    pub(super) moves: Vec<Move>,
+    pub(super) count_changes: Vec<CountChange>,
 }
 
 pub(super) enum Effect {
@@ -97,7 +97,7 @@ impl<'c> Ledger<'c> {
             seen: now,
             held_until: wall_clock::read(connection)?.held_until,
             leases: Leases::default(),
-            passed_over: PassedOver::default(),
+            other_agents_runs: OtherAgentsRuns::default(),
             steps: HashMap::default(),
             recent: Recent::read(connection, unfiled)?,
             scopes: HashMap::new(),
@@ -106,7 +106,7 @@ impl<'c> Ledger<'c> {
             last_push_no: number("SELECT coalesce(max(push_no), 0) FROM push")?,
             last_accepted_day: last_accepted_day(connection)?,
             effects: Vec::new(),
-            moves: Vec::new(),
+            count_changes: Vec::new(),
         })
     }
 
@@ -123,11 +123,11 @@ impl<'c> Ledger<'c> {
             self.steps.clear();
         }
         if now < self.now {
-            self.passed_over = PassedOver::default();
+            self.other_agents_runs = OtherAgentsRuns::default();
         }
         self.now = now;
         self.effects.clear();
-        self.moves.clear();
+        self.count_changes.clear();
         self.begin.raw_execute()?;
         self.shorten_recent()
     }
@@ -149,25 +149,25 @@ impl<'c> Ledger<'c> {
 
     /// Does one of many things of a batch. If what is stored does not let it be done, it alone is taken back, and the
     /// reason comes back for whoever goes on with the others.
-    pub(super) fn apart<T>(
+    pub(super) fn in_savepoint<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, Failure>,
     ) -> Result<Result<T, String>, Failure> {
-        let (effects, moves) = (self.effects.len(), self.moves.len());
+        let (effects, count_changes) = (self.effects.len(), self.count_changes.len());
         let (leases, recent) = (self.leases.mark(), self.recent.mark());
-        self.connection.prepare_cached("SAVEPOINT apart")?.execute([])?;
+        self.connection.prepare_cached("SAVEPOINT one_of_many")?.execute([])?;
         let done = work(self);
         let damage = done.as_ref().err().and_then(Failure::damage).map(str::to_owned);
         if damage.is_some() {
-            self.connection.prepare_cached("ROLLBACK TO apart")?.execute([])?;
+            self.connection.prepare_cached("ROLLBACK TO one_of_many")?.execute([])?;
             self.effects.truncate(effects);
-            self.moves.truncate(moves);
+            self.count_changes.truncate(count_changes);
             self.leases.undo_to(leases);
             self.recent.undo_to(recent);
             self.steps.clear();
         }
         if done.is_ok() || damage.is_some() {
-            self.connection.prepare_cached("RELEASE apart")?.execute([])?;
+            self.connection.prepare_cached("RELEASE one_of_many")?.execute([])?;
         }
         match damage {
             Some(reason) => Ok(Err(reason)),
@@ -207,11 +207,11 @@ impl<'c> Ledger<'c> {
         }
         self.leases.undo();
         self.recent.undo();
-        self.passed_over = PassedOver::default();
+        self.other_agents_runs = OtherAgentsRuns::default();
         self.steps.clear();
         self.scopes.clear();
         self.effects.clear();
-        self.moves.clear();
+        self.count_changes.clear();
     }
 
     /// The number of a scope, which is given one if it is new.

@@ -12,10 +12,10 @@ use super::error::Failure;
 use super::fold::fold;
 use super::ledger::find_scope_no;
 use super::outlined::fold_within;
-use super::quarantine::{Of, Quarantined};
+use super::quarantine::{Quarantined, TaskRef};
 use super::read::at_once;
 use super::rows::{TASK_COLUMNS, signed, task_columns, task_row, unsigned};
-use super::totals::{ByState, Since, Totals, place_of};
+use super::totals::{ByState, CountGeneration, Totals, place_of};
 use crate::record::{Want, phase_number, state_number};
 
 pub(super) fn list(
@@ -40,7 +40,7 @@ fn one_page(
     scope: &Scope,
     query: &ListQuery,
 ) -> Result<ListPage, Failure> {
-    let since = totals.since();
+    let generation = totals.generation();
     at_once(connection, || {
         let mut page = ListPage { tasks: Vec::new(), next: None, total: 0 };
         let names = [scope.owner.tenant.as_str(), scope.owner.principal.as_str(), scope.agent.as_str()];
@@ -51,7 +51,7 @@ fn one_page(
         }
         page.total = match (&query.context_id, query.status_since) {
             (None, None) => {
-                let counts = counts(connection, totals, since, scope_no)?;
+                let counts = counts(connection, totals, generation, scope_no)?;
                 query.state.map_or_else(|| counts.iter().sum(), |state| counts[place_of(state)])
             }
             _ => ranges(query).iter().map(|range| range.count(connection, scope_no, query)).sum::<Result<u64, _>>()?,
@@ -81,12 +81,13 @@ fn one_page(
                     false => fold(connection, row, Want::NoArtifacts),
                 }
             };
-            let stored = match read().map_err(|failure| quarantine.blame(connection, &Of::No(cursor.key.0), failure)) {
-                Ok(stored) => stored,
-                // The others are listed all the same.
-                Err(Failure(StoreError::Damaged(_))) => continue,
-                Err(failure) => return Err(failure),
-            };
+            let stored =
+                match read().map_err(|failure| quarantine.blame(connection, &TaskRef::No(cursor.key.0), failure)) {
+                    Ok(stored) => stored,
+                    // The others are listed all the same.
+                    Err(Failure(StoreError::Damaged(_))) => continue,
+                    Err(failure) => return Err(failure),
+                };
             let bytes = Measure::ABOUT.task(&stored.folded.task, query.artifacts);
             if bytes > left && last.is_some() {
                 page.next = last;
@@ -108,7 +109,12 @@ fn is_asked_for(query: &ListQuery, columns: &TaskColumns<'_>) -> bool {
 }
 
 /// The tasks of a scope by state, counted if nobody has yet.
-fn counts(connection: &Connection, totals: &Totals, since: Since, scope_no: i64) -> Result<ByState, Failure> {
+fn counts(
+    connection: &Connection,
+    totals: &Totals,
+    generation: CountGeneration,
+    scope_no: i64,
+) -> Result<ByState, Failure> {
     if let Some(known) = totals.listed(scope_no) {
         return Ok(known);
     }
@@ -119,7 +125,7 @@ fn counts(connection: &Connection, totals: &Totals, since: Since, scope_no: i64)
         let count = select.query_row([scope_no, state_number(state)], |row| row.get(0))?;
         counts[place_of(state)] = unsigned(count);
     }
-    totals.counted_listed(since, scope_no, counts);
+    totals.counted_listed(generation, scope_no, counts);
     Ok(counts)
 }
 

@@ -23,19 +23,19 @@ pub(super) struct FileLock {
     /// file drops all locks that SQLite has on it.
     database: Option<File>,
     /// What the holder before has left behind.
-    pub(super) note: Note,
+    pub(super) note: LockNote,
 }
 
 /// What a lock file says: who had the database open, and whether there was anything in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Note {
+pub(super) struct LockNote {
     pub(super) pid: Option<u32>,
     pub(super) had_data: bool,
 }
 
 const HAD_DATA: &str = "has data";
 
-impl Note {
+impl LockNote {
     fn parse(text: &str) -> Self {
         let mut lines = text.lines();
         let pid = lines.next().and_then(|line| line.trim().parse().ok());
@@ -54,8 +54,8 @@ impl FileLock {
         let io = |source| FileError::of_writing(path.clone(), source);
         let mut file = open_private(&path).map_err(io)?;
         wait_for(&file, database, patience, || read_note(&mut &file)).map_err(|error| match error {
-            Denied::Held(pid) => FileError::InUse { path: database.to_owned(), pid },
-            Denied::Failed(source) => io(source),
+            LockError::Held(pid) => FileError::InUse { path: database.to_owned(), pid },
+            LockError::Failed(source) => io(source),
         })?;
         let note = read_note(&mut &file);
         // That a full disk does not take it is no reason not to start: the lock counts, the text is for people.
@@ -72,11 +72,11 @@ impl FileLock {
     fn take_database(&mut self, database: &Path, patience: Duration) -> Result<(), FileError> {
         let file = File::open(database).map_err(|source| FileError::Io { path: database.to_owned(), source })?;
         let pid = self.note.pid;
-        match wait_for(&file, database, patience, || Note { pid, had_data: true }) {
+        match wait_for(&file, database, patience, || LockNote { pid, had_data: true }) {
             Ok(()) => {}
-            Err(Denied::Held(_)) => return Err(FileError::InUse { path: database.to_owned(), pid: None }),
+            Err(LockError::Held(_)) => return Err(FileError::InUse { path: database.to_owned(), pid: None }),
             // A file system without such locks. The lock beside the database has to do.
-            Err(Denied::Failed(error)) => tracing::debug!(%error, "the database itself cannot be locked"),
+            Err(LockError::Failed(error)) => tracing::debug!(%error, "the database itself cannot be locked"),
         }
         self.database = Some(file);
         Ok(())
@@ -112,24 +112,24 @@ impl Drop for FileLock {
     }
 }
 
-enum Denied {
+enum LockError {
     /// By the process of this number, if it is known.
     Held(Option<u32>),
     Failed(std::io::Error),
 }
 
 /// Takes a lock, waiting a while if the process that had it is gone.
-fn wait_for(file: &File, database: &Path, patience: Duration, note: impl Fn() -> Note) -> Result<(), Denied> {
+fn wait_for(file: &File, database: &Path, patience: Duration, note: impl Fn() -> LockNote) -> Result<(), LockError> {
     let mut waited = Duration::ZERO;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(()),
-            Err(TryLockError::Error(source)) => return Err(Denied::Failed(source)),
+            Err(TryLockError::Error(source)) => return Err(LockError::Failed(source)),
             Err(TryLockError::WouldBlock) => {}
         }
         let pid = note().pid;
         if waited >= patience || pid.is_some_and(is_alive) {
-            return Err(Denied::Held(pid));
+            return Err(LockError::Held(pid));
         }
         if waited.is_zero() {
             tracing::info!(path = %database.display(), pid, "the database is locked by a process that is gone; waiting");
@@ -150,10 +150,10 @@ fn is_alive(pid: u32) -> bool {
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
-fn read_note(file: &mut &File) -> Note {
+fn read_note(file: &mut &File) -> LockNote {
     let mut text = String::new();
     let read = file.rewind().and_then(|()| file.read_to_string(&mut text));
-    read.map(|_| Note::parse(&text)).unwrap_or_default()
+    read.map(|_| LockNote::parse(&text)).unwrap_or_default()
 }
 
 /// Written over what is there and then cut: a full disk has room for that.

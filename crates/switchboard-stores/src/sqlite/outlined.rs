@@ -115,14 +115,14 @@ enum Writes {
     Whole(Vec<Arc<Artifact>>),
     Outlined {
         /// Whether there are so few parts that each may count.
-        apart: bool,
+        show_parts: bool,
         writes: Vec<(Artifact, Vec<OutlinedPart>)>,
     },
 }
 
 impl Writes {
     fn outlined(head: &ArtifactHead) -> Self {
-        Self::Outlined { apart: head.parts <= PARTS_APART_MAX, writes: Vec::new() }
+        Self::Outlined { show_parts: head.parts <= PARTS_APART_MAX, writes: Vec::new() }
     }
 }
 
@@ -144,9 +144,9 @@ impl Gathered {
         self.parts_left = self.parts_left.saturating_sub(write.parts().len() as u64);
         match &mut self.writes {
             Writes::Whole(writes) => writes.push(write.into_artifact(&Chunks(connection))?),
-            Writes::Outlined { apart, writes } => {
+            Writes::Outlined { show_parts, writes } => {
                 let (bare, mut parts) = write.into_outline()?;
-                if !*apart {
+                if !*show_parts {
                     parts.truncate(1);
                     // Of a long row of pieces only the first matters, and those that said something.
                     if writes.last().is_some_and(|(bare, _)| !is_named(bare)) {
@@ -164,7 +164,7 @@ impl Gathered {
 
     fn finish(self, connection: &Connection, row: &TaskRow) -> Result<Found, Failure> {
         let Self { head, parts_left, writes } = self;
-        let (apart, mut writes) = match writes {
+        let (show_parts, mut writes) = match writes {
             Writes::Whole(writes) if parts_left == 0 => {
                 let mut oldest_first = writes.into_iter().rev();
                 let first =
@@ -178,7 +178,7 @@ impl Gathered {
                 let bare = |artifact: Arc<Artifact>| Artifact { parts: Vec::new(), ..Arc::unwrap_or_clone(artifact) };
                 (false, writes.into_iter().map(|artifact| (bare(artifact), Vec::new())).collect())
             }
-            Writes::Outlined { apart, writes } => (apart, writes),
+            Writes::Outlined { show_parts, writes } => (show_parts, writes),
         };
         if parts_left > 0
             && let Some(begin) = begin(connection, row, &head)?
@@ -193,7 +193,7 @@ impl Gathered {
             outline.append(&bare);
             parts.into_iter().for_each(|part| outline.add(part));
         }
-        if !apart || parts_left > 0 {
+        if !show_parts || parts_left > 0 {
             outline.leave_out_the_rest();
         }
         Ok(Found::Outlined(outline))

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::FileError;
 use super::files::{beside, files, folder_of};
-use super::lock::Note;
+use super::lock::LockNote;
 
 /// The path of a database with its links resolved, so that one database has one name.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf, FileError> {
@@ -26,7 +26,7 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, FileError> {
 }
 
 /// Refuses a database that has lost what was in it. `note` is what the process before has left.
-pub(super) fn check_not_lost(database: &Path, note: Note) -> Result<(), FileError> {
+pub(super) fn check_not_lost(database: &Path, note: LockNote) -> Result<(), FileError> {
     let bytes = |path: &Path| path.metadata().map_or(0, |metadata| metadata.len());
     if bytes(database) > 0 {
         return Ok(());

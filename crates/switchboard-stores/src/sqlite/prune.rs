@@ -14,7 +14,7 @@ use super::ledger::{Effect, LAST_TASK_NO, Ledger, write_meta};
 use super::quarantine::Quarantined;
 use super::rows::{AFTER_TASK, TASK_COLUMNS, log_no, signed, task_columns, version_of};
 use super::schema::VERSION_MAX;
-use super::totals::{Move, Totals};
+use super::totals::{CountChange, Totals};
 use crate::record::{phase_from_number, phase_number, state_from_number};
 
 /// Tasks looked at in one go.
@@ -96,9 +96,9 @@ fn above_max(
     let count = match totals.records() {
         Some(count) => count,
         None => {
-            let since = totals.since();
+            let generation = totals.generation();
             let count = connection.prepare_cached("SELECT count(*) FROM task")?.query_row([], |row| row.get(0))?;
-            totals.counted_records(since, count);
+            totals.counted_records(generation, count);
             count
         }
     };
@@ -158,7 +158,7 @@ impl Ledger<'_> {
             if self.quarantine.has_task(task_no) {
                 continue;
             }
-            match self.apart(|ledger| ledger.prune_one(task_no, too_many, retention))? {
+            match self.in_savepoint(|ledger| ledger.prune_one(task_no, too_many, retention))? {
                 Ok(pruned) => done += usize::from(pruned),
                 Err(reason) => self.quarantine_task(task_no, &reason),
             }
@@ -224,7 +224,7 @@ impl Ledger<'_> {
             write_meta(self.connection, LAST_TASK_NO, task_no)?;
         }
         let from = (closed.phase == phase_number(Phase::Live)).then_some(closed.state);
-        self.moves.push(Move { scope_no: closed.scope_no, from, to: None, records: -1 });
+        self.count_changes.push(CountChange { scope_no: closed.scope_no, from, to: None, records: -1 });
         self.effects.push(Effect::Removed(TaskId::from(closed.id)));
         if !self.remove_slice(task_no)? {
             self.connection.prepare_cached("INSERT INTO removal (task_no) VALUES (?1)")?.execute([task_no])?;

@@ -30,7 +30,7 @@ struct Numbers {
 }
 
 /// The task that a read is about.
-pub(super) enum Of {
+pub(super) enum TaskRef {
     Id(TaskId),
     No(i64),
 }
@@ -62,14 +62,14 @@ impl Quarantined {
     }
 
     /// A read of one task failed. If that is because of what is stored, it is this task's own trouble.
-    pub(super) fn blame(&self, connection: &Connection, of: &Of, failure: Failure) -> Failure {
+    pub(super) fn blame(&self, connection: &Connection, of: &TaskRef, failure: Failure) -> Failure {
         let Failure(StoreError::Corrupt(reason)) = failure else { return failure };
         let found = match of {
-            Of::Id(id) => connection
+            TaskRef::Id(id) => connection
                 .query_row("SELECT task_no FROM task WHERE id = ?1", [id.as_str()], |row| row.get(0))
                 .optional()
                 .map(|task_no| task_no.map(|task_no| (task_no, id.clone()))),
-            Of::No(task_no) => connection
+            TaskRef::No(task_no) => connection
                 .query_row("SELECT id FROM task WHERE task_no = ?1", [task_no], |row| row.get::<_, String>(0))
                 .optional()
                 .map(|id| id.map(|id| (*task_no, TaskId::from(id)))),

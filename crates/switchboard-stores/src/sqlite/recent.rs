@@ -25,7 +25,7 @@ use super::commit::StepRow;
 use super::error::Failure;
 use super::fold::Chunks;
 use super::ledger::{Ledger, read_meta, write_meta};
-use super::quarantine::Of;
+use super::quarantine::TaskRef;
 use super::rows::{LogRow, RECENT_COLUMNS, log_no, signed, task_columns, task_row, version_of};
 use super::schema::VERSION_BITS;
 use crate::record::{Encoded, Want, decode, encode_artifacts};
@@ -316,11 +316,11 @@ impl Ledger<'_> {
     }
 
     /// As [`Ledger::file`]. If what is stored does not let it be done, the task goes into quarantine.
-    pub(super) fn file_apart(&mut self, task_no: i64) -> Result<(), Failure> {
+    pub(super) fn file_or_quarantine(&mut self, task_no: i64) -> Result<(), Failure> {
         if !self.recent.unfiled.contains_key(&task_no) {
             return Ok(());
         }
-        match self.apart(|ledger| ledger.file(task_no))? {
+        match self.in_savepoint(|ledger| ledger.file(task_no))? {
             Ok(()) => Ok(()),
             Err(reason) => {
                 self.quarantine_task(task_no, &reason);
@@ -402,7 +402,7 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// As [`Ledger::file_apart`], for one of many tasks: says whether the task is undamaged.
+    /// As [`Ledger::file_or_quarantine`], for one of many tasks: says whether the task is undamaged.
     pub(super) fn file_unless_damaged(&mut self, task_no: i64) -> Result<bool, Failure> {
         if !self.recent.unfiled.contains_key(&task_no) {
             return Ok(true);
@@ -410,7 +410,7 @@ impl Ledger<'_> {
         if self.quarantine.has_task(task_no) {
             return Ok(false);
         }
-        match self.file_apart(task_no) {
+        match self.file_or_quarantine(task_no) {
             Ok(()) => Ok(true),
             Err(Failure(StoreError::Damaged(_))) => Ok(false),
             Err(failure) => Err(failure),
@@ -458,14 +458,14 @@ impl UnfiledTasks {
     }
 
     /// The number of a task that has chunks in `recent`.
-    pub(super) fn find(&self, of: &Of) -> Option<i64> {
+    pub(super) fn find(&self, of: &TaskRef) -> Option<i64> {
         if self.is_empty() {
             return None;
         }
         let numbers = self.lock();
         match of {
-            Of::Id(id) => numbers.by_id.get(id).copied(),
-            Of::No(task_no) => numbers.ids.contains_key(task_no).then_some(*task_no),
+            TaskRef::Id(id) => numbers.by_id.get(id).copied(),
+            TaskRef::No(task_no) => numbers.ids.contains_key(task_no).then_some(*task_no),
         }
     }
 

@@ -17,7 +17,7 @@ use super::rows::{AFTER_TASK, TASK_COLUMNS, signed, task_columns, task_row};
 /// What is due of other agents than those that are asked for, and need not be looked at again: a server that is started
 /// without one of its agents may find a hundred thousand runs that wait for it.
 #[derive(Default)]
-pub(super) struct PassedOver {
+pub(super) struct OtherAgentsRuns {
     agents: Vec<AgentName>,
     /// None of the runs that dead processes held is of these agents. No run becomes one of theirs later.
     of_the_dead: bool,
@@ -30,24 +30,24 @@ impl Ledger<'_> {
     /// Runs of these agents that nobody holds: those of dead processes first, then what was released and is due, then what
     /// this process itself has let expire. A run whose task is damaged goes into quarantine.
     pub(super) fn due_runs(&mut self, agents: &[AgentName], limit: usize) -> Result<Vec<DueRun>, Failure> {
-        if self.passed_over.agents != agents {
-            self.passed_over = PassedOver { agents: agents.to_vec(), ..PassedOver::default() };
+        if self.other_agents_runs.agents != agents {
+            self.other_agents_runs = OtherAgentsRuns { agents: agents.to_vec(), ..OtherAgentsRuns::default() };
         }
         let mut due = Vec::new();
         if limit == 0 {
             return Ok(due);
         }
-        if !self.passed_over.of_the_dead {
+        if !self.other_agents_runs.of_the_dead {
             let found = self.numbers("holder < ?1 AND holder > ?2", [self.epoch, 0], agents, limit)?;
-            self.passed_over.of_the_dead = found.is_empty();
+            self.other_agents_runs.of_the_dead = found.is_empty();
             self.list(found, agents, limit, &mut due)?;
         }
         if due.len() < limit {
-            let from = self.passed_over.released_before.map_or(i64::MIN, Timestamp::as_ms);
+            let from = self.other_agents_runs.released_before.map_or(i64::MIN, Timestamp::as_ms);
             let bounds = [self.now.as_ms(), from];
             let found = self.numbers("holder = 0 AND run_at <= ?1 AND run_at >= ?2", bounds, agents, limit)?;
             if found.is_empty() {
-                self.passed_over.released_before = Some(self.now);
+                self.other_agents_runs.released_before = Some(self.now);
             }
             self.list(found, agents, limit, &mut due)?;
         }
@@ -119,7 +119,7 @@ impl Ledger<'_> {
                 lost.push(key);
                 continue;
             }
-            match self.apart(|ledger| ledger.begin_run(key.0))? {
+            match self.in_savepoint(|ledger| ledger.begin_run(key.0))? {
                 Ok(()) => {}
                 Err(reason) => {
                     self.quarantine_task(key.0, &reason);
@@ -137,7 +137,7 @@ impl Ledger<'_> {
             if self.leases.get(key.0).is_none_or(|lease| lease.fence != fence) {
                 continue;
             }
-            if let Err(reason) = self.apart(|ledger| ledger.release_run(key.0, pause_ms))? {
+            if let Err(reason) = self.in_savepoint(|ledger| ledger.release_run(key.0, pause_ms))? {
                 self.quarantine_task(key.0, &reason);
             }
             self.leases.set(key.0, None);
@@ -173,7 +173,7 @@ impl Ledger<'_> {
 }
 
 /// Whose turn it is to look for due runs: which epoch this is, what time, and which leases of it have run out.
-pub(super) struct Present {
+pub(super) struct DueQuery {
     pub(super) epoch: i64,
     pub(super) now: Timestamp,
     pub(super) expired: Vec<i64>,
@@ -184,7 +184,7 @@ pub(super) struct Present {
 pub(super) fn due_runs_of_others(
     connection: &Connection,
     quarantine: &Quarantined,
-    present: &Present,
+    query: &DueQuery,
     agents: &[AgentName],
     after: Option<TaskKey>,
     limit: usize,
@@ -198,10 +198,10 @@ pub(super) fn due_runs_of_others(
               ORDER BY task.task_no LIMIT ?5",
         )?;
         let examined = limit.saturating_add(quarantine.tasks());
-        let bound = params![present.epoch, present.now.as_ms(), after, names_in_json(agents), signed(examined as u64)];
+        let bound = params![query.epoch, query.now.as_ms(), after, names_in_json(agents), signed(examined as u64)];
         let numbers = select.query_map(bound, |row| row.get(0))?;
         let mut numbers: Vec<i64> = numbers.collect::<rusqlite::Result<_>>()?;
-        numbers.extend(present.expired.iter().filter(|task_no| **task_no > after));
+        numbers.extend(query.expired.iter().filter(|task_no| **task_no > after));
         numbers.sort_unstable();
         let mut due: Vec<DueRun> = Vec::new();
         for task_no in numbers {

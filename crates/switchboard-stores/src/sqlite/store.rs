@@ -32,15 +32,15 @@ use super::open::{Opened, SqliteOptions, open};
 use super::outbox;
 use super::presence::Presence;
 use super::prune::candidates;
-use super::quarantine::{Of, Quarantined};
+use super::quarantine::{Quarantined, TaskRef};
 use super::read;
 use super::readers::Readers;
 use super::recent::{UnfiledTasks, is_chunk};
-use super::runs::{self, Present};
+use super::runs::{self, DueQuery};
 use super::stats::Stats;
 use super::totals::Totals;
 use super::wall_clock;
-use super::writer::{CommitRequest, Memory, StartError, Writer};
+use super::writer::{CommitRequest, SharedCaches, StartError, Writer};
 use crate::record::{encode, encode_artifacts};
 
 /// Tasks in one SQLite file.
@@ -86,14 +86,14 @@ impl SqliteStore {
         let readers = Readers::start(readers).map_err(io)?;
         let quarantine = Arc::new(Quarantined::default());
         let unfiled = Arc::new(UnfiledTasks::default());
-        let memory = Memory {
+        let caches = SharedCaches {
             stats: stats.clone(),
             cache: cache.clone(),
             totals: totals.clone(),
             quarantine: quarantine.clone(),
             unfiled: unfiled.clone(),
         };
-        let started = Writer::start(writer, memory, clock.clone(), epoch, presence, &options);
+        let started = Writer::start(writer, caches, clock.clone(), epoch, presence, &options);
         let writer = started.map_err(|error| match error {
             StartError::Thread(source) => io(source),
             StartError::Sqlite(source) => sql(source),
@@ -122,14 +122,14 @@ impl SqliteStore {
     }
 
     async fn read_task(&self, scope: Scope, id: TaskId, bytes_max: u64) -> Result<Option<StoredTask>, StoreError> {
-        let since = self.cache.since();
+        let generation = self.cache.generation();
         let of = scope.clone();
-        let named = Of::Id(id.clone());
+        let named = TaskRef::Id(id.clone());
         let stored = self.read_of(named, move |connection| read::task(connection, &of, &id, bytes_max)).await?;
         if let Some(stored) = &stored
             && too_large(&stored.head, bytes_max).is_empty()
         {
-            self.cache.fill(since, &scope, stored);
+            self.cache.fill(generation, &scope, stored);
         }
         Ok(stored)
     }
@@ -140,14 +140,14 @@ impl SqliteStore {
         after: Option<TaskKey>,
         limit: usize,
     ) -> Result<Vec<DueRun>, StoreError> {
-        let present = self.writer.run(|ledger| {
+        let query = self.writer.run(|ledger| {
             ledger.file_all()?;
             let expired = ledger.leases.expired(ledger.now);
-            Ok(Present { epoch: ledger.epoch, now: ledger.now, expired })
+            Ok(DueQuery { epoch: ledger.epoch, now: ledger.now, expired })
         });
-        let (present, quarantine) = (present.await?, self.quarantine.clone());
+        let (query, quarantine) = (query.await?, self.quarantine.clone());
         let read = move |connection: &Connection| {
-            runs::due_runs_of_others(connection, &quarantine, &present, &agents, after, limit)
+            runs::due_runs_of_others(connection, &quarantine, &query, &agents, after, limit)
         };
         self.readers.run(read).await
     }
@@ -155,11 +155,11 @@ impl SqliteStore {
     /// Runs a read of one task. If what is stored does not let it be read, that is its own trouble and no other's.
     async fn read_of<T: Send + 'static>(
         &self,
-        of: Of,
+        of: TaskRef,
         read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         if let Some(task_no) = self.unfiled.find(&of) {
-            self.writer.run(move |ledger| ledger.file_apart(task_no)).await?;
+            self.writer.run(move |ledger| ledger.file_or_quarantine(task_no)).await?;
         }
         let quarantine = self.quarantine.clone();
         let read = move |connection: &Connection| {
@@ -202,7 +202,7 @@ impl TaskLog for SqliteStore {
             Some(found) => Box::pin(ready(Ok(found))),
             None => {
                 let (scope, id) = (scope.clone(), id.clone());
-                let named = Of::Id(id.clone());
+                let named = TaskRef::Id(id.clone());
                 Box::pin(self.read_of(named, move |connection| read::head(connection, &scope, &id)))
             }
         }
@@ -230,7 +230,7 @@ impl TaskLog for SqliteStore {
         bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>> {
         let (scope, accepted) = (scope.clone(), accepted.clone());
-        let named = Of::Id(accepted.task_id.clone());
+        let named = TaskRef::Id(accepted.task_id.clone());
         Box::pin(self.read_of(named, move |connection| task_as_accepted(connection, &scope, &accepted, bytes_max)))
     }
 
@@ -242,7 +242,7 @@ impl TaskLog for SqliteStore {
         part: Option<u64>,
     ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>> {
         let (scope, id, artifact) = (scope.clone(), id.clone(), artifact.clone());
-        let named = Of::Id(id.clone());
+        let named = TaskRef::Id(id.clone());
         Box::pin(self.read_of(named, move |connection| download::open(connection, &scope, &id, &artifact, part)))
     }
 
@@ -251,12 +251,12 @@ impl TaskLog for SqliteStore {
         cursor: ArtifactCursor,
         bytes_max: usize,
     ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>> {
-        let named = Of::No(cursor.key.0);
+        let named = TaskRef::No(cursor.key.0);
         Box::pin(self.read_of(named, move |connection| download::read(connection, cursor, bytes_max)))
     }
 
     fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {
-        Box::pin(self.read_of(Of::No(key.0), move |connection| read::log(connection, key, after_seq, limit)))
+        Box::pin(self.read_of(TaskRef::No(key.0), move |connection| read::log(connection, key, after_seq, limit)))
     }
 
     fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>> {
@@ -320,7 +320,7 @@ impl Runs for SqliteStore {
 
 impl Deliveries for SqliteStore {
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
-        Box::pin(self.read_of(Of::No(key.0), move |connection| read::push_configs(connection, key)))
+        Box::pin(self.read_of(TaskRef::No(key.0), move |connection| read::push_configs(connection, key)))
     }
 
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {

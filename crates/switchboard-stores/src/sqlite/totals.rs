@@ -31,11 +31,11 @@ struct State {
 
 /// Proof of when somebody began to count.
 #[derive(Clone, Copy)]
-pub(super) struct Since(u64);
+pub(super) struct CountGeneration(u64);
 
 /// What one commit or removal does to the counts.
 #[derive(Clone, Copy)]
-pub(super) struct Move {
+pub(super) struct CountChange {
     pub(super) scope_no: i64,
     /// The state the task was listed under, and is listed under now.
     pub(super) from: Option<i64>,
@@ -61,8 +61,8 @@ impl Totals {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn since(&self) -> Since {
-        Since(self.lock().batch)
+    pub(super) fn generation(&self) -> CountGeneration {
+        CountGeneration(self.lock().batch)
     }
 
     /// The listed tasks of a scope, if they are counted.
@@ -70,9 +70,9 @@ impl Totals {
         self.lock().listed.get(&scope_no).copied()
     }
 
-    pub(super) fn counted_listed(&self, since: Since, scope_no: i64, counts: ByState) {
+    pub(super) fn counted_listed(&self, generation: CountGeneration, scope_no: i64, counts: ByState) {
         let mut state = self.lock();
-        if state.batch == since.0 {
+        if state.batch == generation.0 {
             if state.listed.len() >= SCOPES_MAX {
                 state.listed.clear();
             }
@@ -85,18 +85,18 @@ impl Totals {
         self.lock().records
     }
 
-    pub(super) fn counted_records(&self, since: Since, count: i64) {
+    pub(super) fn counted_records(&self, generation: CountGeneration, count: i64) {
         let mut state = self.lock();
-        if state.batch == since.0 {
+        if state.batch == generation.0 {
             state.records = Some(count);
         }
     }
 
     /// Takes a durable batch in.
-    pub(super) fn update(&self, moves: &[Move]) {
+    pub(super) fn update(&self, count_changes: &[CountChange]) {
         let mut state = self.lock();
         state.batch += 1;
-        for moved in moves {
+        for moved in count_changes {
             if let Some(records) = &mut state.records {
                 *records += moved.records;
             }

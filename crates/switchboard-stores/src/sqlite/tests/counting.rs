@@ -8,7 +8,7 @@ use switchboard_engine::contract::given::Pen;
 use tokio::time::Instant;
 
 use super::super::census::Census;
-use super::super::totals::{Move, Totals, place_of};
+use super::super::totals::{CountChange, Totals, place_of};
 use super::make;
 use crate::record::state_number;
 
@@ -34,7 +34,7 @@ async fn a_large_file_is_counted_beside_the_writer_and_nothing_is_counted_twice(
     // Written after the count began: the file shows it now, and the count must not have seen it.
     Pen::completed(&subject, "t3").await;
     let completed = Some(state_number(TaskState::Completed));
-    totals.update(&[Move { scope_no: 1, from: None, to: completed, records: 1 }]);
+    totals.update(&[CountChange { scope_no: 1, from: None, to: completed, records: 1 }]);
     let counts = counted(&totals);
     assert_eq!(counts.iter().sum::<u64>(), 3, "{counts:?}");
     assert_eq!(counts[place_of(TaskState::Completed)], 2);

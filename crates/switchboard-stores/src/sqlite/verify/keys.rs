@@ -11,7 +11,7 @@ use super::Inspection;
 use switchboard_core::model::Timestamp;
 
 /// What is known of the task and the commit that a key names.
-struct Filed {
+struct KeyOrigin {
     id: String,
     turns: i64,
     seq: i64,
@@ -78,11 +78,11 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    fn filed(&self, key: &AcceptedColumns<'_>) -> Result<Option<Filed>, Failure> {
+    fn filed(&self, key: &AcceptedColumns<'_>) -> Result<Option<KeyOrigin>, Failure> {
         let mut select =
             self.connection.prepare_cached("SELECT id, turns, seq, floor_version FROM task WHERE task_no = ?1")?;
         let found = select.query_row([key.task_no], |row| {
-            Ok(Filed {
+            Ok(KeyOrigin {
                 id: row.get(0)?,
                 turns: row.get(1)?,
                 seq: row.get(2)?,
@@ -93,7 +93,7 @@ impl Inspection<'_> {
         let Some(filed) = found.optional()? else { return Ok(None) };
         let mut select = self.connection.prepare_cached("SELECT accept_expires FROM log WHERE log_no = ?1")?;
         let expires = select.query_row([log_no(key.task_no, key.version)], |row| row.get(0)).optional()?;
-        Ok(Some(Filed { expires, ..filed }))
+        Ok(Some(KeyOrigin { expires, ..filed }))
     }
 
     /// Names the commits whose keys are gone. Only asked for when some are, so it may take room and time.

@@ -15,7 +15,7 @@ use crate::checksum::ContentHash;
 use crate::record::{Want, decode};
 
 /// Where a task stands after those of its chunks that were looked at.
-struct Standing {
+struct TaskAfterChunks {
     id: String,
     version: i64,
     seq: i64,
@@ -28,7 +28,7 @@ struct Standing {
 impl Inspection<'_> {
     pub(super) fn recent(&mut self) -> Result<(), Failure> {
         let connection = self.connection;
-        let mut tasks: HashMap<i64, Option<Standing>> = HashMap::new();
+        let mut tasks: HashMap<i64, Option<TaskAfterChunks>> = HashMap::new();
         let sql = format!("SELECT {RECENT_COLUMNS}, recent_no FROM recent ORDER BY recent_no");
         let mut select = connection.prepare(&sql)?;
         let mut rows = select.query([])?;
@@ -77,12 +77,12 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    fn standing(&self, task_no: i64) -> Result<Option<Standing>, Failure> {
+    fn standing(&self, task_no: i64) -> Result<Option<TaskAfterChunks>, Failure> {
         let mut select = self
             .connection
             .prepare_cached("SELECT id, version, seq, story_version, artifact_version FROM task WHERE task_no = ?1")?;
         let standing = select.query_row([task_no], |row| {
-            Ok(Standing {
+            Ok(TaskAfterChunks {
                 id: row.get(0)?,
                 version: row.get(1)?,
                 seq: row.get(2)?,
@@ -96,7 +96,7 @@ impl Inspection<'_> {
 }
 
 /// Takes a task over one chunk, and gives the number of its events; or says why it does not follow.
-fn continues(task: &mut Standing, found: &LogRow<'_>, chunks: &Chunks<'_>) -> Result<u64, String> {
+fn continues(task: &mut TaskAfterChunks, found: &LogRow<'_>, chunks: &Chunks<'_>) -> Result<u64, String> {
     let events = decode(found.record, Want::Everything, chunks).map_err(|error| told(&error))?;
     let (version, columns) = (found.version(), &found.columns);
     if !events.iter().all(|event| matches!(event, Event::ArtifactWritten { .. })) {
