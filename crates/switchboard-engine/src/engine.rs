@@ -20,7 +20,7 @@ use crate::operations::{cancel_task, card, download, get_task, list_tasks, push_
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use crate::ports::store::{Scope, StoreStats};
 use crate::ports::{Clock, Hints, Ids, Links, Quarantine, Store, Webhook, WebhookAnswer, WebhookCall, WebhookError};
-use crate::push::{OutboxDesk, deliver_forever, lanes_within};
+use crate::push::{OutboxAdmin, deliver_forever, lanes_within};
 use crate::runs::{RunRegistry, give_back, sweep};
 use crate::supervisor::{Kind, Supervisor};
 use crate::system::{RandomIds, SystemClock};
@@ -300,8 +300,8 @@ impl Engine {
 
     /// Deliveries to webhooks, of everybody: for operators only.
     #[must_use]
-    pub fn outbox(&self) -> OutboxDesk {
-        OutboxDesk::new(self.engine.clone())
+    pub fn outbox(&self) -> OutboxAdmin {
+        OutboxAdmin::new(self.engine.clone())
     }
 
     /// Runs at work now.

@@ -19,7 +19,7 @@ use crate::limits::Limits;
 
 pub use endpoint::WebhookEndpoint;
 pub use lanes::EndpointHealth;
-pub use outbox::{Changed, NextUpdate, OutboxDesk, OutboxDetail, OutboxFilter, OutboxList};
+pub use outbox::{Changed, NextUpdate, OutboxAdmin, OutboxDetail, OutboxFilter, OutboxList};
 
 pub(crate) use dispatch::deliver_forever;
 pub(crate) use registering::put_config;

@@ -21,7 +21,7 @@ const ENDPOINTS_SHOWN_MAX: usize = 100;
 
 /// See [`Engine::outbox`](crate::Engine::outbox).
 #[derive(Clone)]
-pub struct OutboxDesk {
+pub struct OutboxAdmin {
     engine: Arc<EngineState>,
 }
 
@@ -69,7 +69,7 @@ pub struct Changed {
     pub next: Option<DeliveryKey>,
 }
 
-impl OutboxDesk {
+impl OutboxAdmin {
     pub(crate) fn new(engine: Arc<EngineState>) -> Self {
         Self { engine }
     }
@@ -131,7 +131,7 @@ impl OutboxDesk {
         Ok(redriven == 1)
     }
 
-    /// As [`OutboxDesk::redrive`], for the dead letters of one endpoint or of all.
+    /// As [`OutboxAdmin::redrive`], for the dead letters of one endpoint or of all.
     pub async fn redrive_dead(
         &self,
         endpoint: Option<WebhookEndpoint>,
@@ -149,7 +149,7 @@ impl OutboxDesk {
         Ok(self.purge_keys(vec![key]).await? == 1)
     }
 
-    /// As [`OutboxDesk::purge`], for the dead letters of one endpoint or of all.
+    /// As [`OutboxAdmin::purge`], for the dead letters of one endpoint or of all.
     pub async fn purge_dead(
         &self,
         endpoint: Option<WebhookEndpoint>,

@@ -13,7 +13,7 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxState};
 use switchboard_engine::ports::store::DeliveryKey;
 use switchboard_engine::push::{
-    Changed, EndpointHealth, OutboxDesk, OutboxDetail, OutboxFilter, OutboxList, WebhookEndpoint,
+    Changed, EndpointHealth, OutboxAdmin, OutboxDetail, OutboxFilter, OutboxList, WebhookEndpoint,
 };
 
 use crate::server::bindings::check_content_type;
@@ -30,7 +30,7 @@ const BODY_READ: Duration = Duration::from_secs(10);
 
 /// Answers an operator.
 pub(crate) async fn serve<B>(
-    outbox: Option<&OutboxDesk>,
+    outbox: Option<&OutboxAdmin>,
     head: &Head<'_>,
     place: OutboxPlace,
     body: B,
@@ -83,7 +83,7 @@ fn no_such(id: &str) -> Refusal {
     Refusal { status: Some(StatusCode::NOT_FOUND), error: ProtocolError::invalid("id", why) }
 }
 
-async fn list(outbox: Option<&OutboxDesk>, head: &Head<'_>) -> Result<Value, Refusal> {
+async fn list(outbox: Option<&OutboxAdmin>, head: &Head<'_>) -> Result<Value, Refusal> {
     let query = head.uri.query().unwrap_or_default();
     let pairs = query_pairs(query).ok_or_else(|| ProtocolError::invalid("query", "is not valid UTF-8"))?;
     let mut filter = OutboxFilter::default();
@@ -147,7 +147,7 @@ fn key_from(id: &str) -> Result<DeliveryKey, Refusal> {
     id.parse().map(DeliveryKey).map_err(|_| no_such(id))
 }
 
-async fn show(outbox: Option<&OutboxDesk>, id: &str) -> Result<Value, Refusal> {
+async fn show(outbox: Option<&OutboxAdmin>, id: &str) -> Result<Value, Refusal> {
     let (key, Some(outbox)) = (key_from(id)?, outbox) else { return Err(no_such(id)) };
     let Some(OutboxDetail { entry, next }) = outbox.show(key).await? else { return Err(no_such(id)) };
     let mut value = entry_json(&entry);
@@ -156,7 +156,7 @@ async fn show(outbox: Option<&OutboxDesk>, id: &str) -> Result<Value, Refusal> {
     Ok(value)
 }
 
-async fn change_one(outbox: Option<&OutboxDesk>, id: &str, change: Change) -> Result<Value, Refusal> {
+async fn change_one(outbox: Option<&OutboxAdmin>, id: &str, change: Change) -> Result<Value, Refusal> {
     let (key, Some(outbox)) = (key_from(id)?, outbox) else { return Err(no_such(id)) };
     let changed = match change {
         Change::Redrive => outbox.redrive(key).await?,
@@ -213,7 +213,7 @@ where
     Ok(bulk)
 }
 
-async fn change_many(outbox: Option<&OutboxDesk>, bulk: Bulk, change: Change) -> Result<Value, Refusal> {
+async fn change_many(outbox: Option<&OutboxAdmin>, bulk: Bulk, change: Change) -> Result<Value, Refusal> {
     let Bulk { endpoint, after } = bulk;
     let changed = match (outbox, change) {
         (Some(outbox), Change::Redrive) => outbox.redrive_dead(endpoint, after).await?,
@@ -223,8 +223,8 @@ async fn change_many(outbox: Option<&OutboxDesk>, bulk: Bulk, change: Change) ->
     Ok(json!({"changed": changed.changed, "nextPageToken": next_token(changed.next)}))
 }
 
-fn endpoints(outbox: Option<&OutboxDesk>) -> Value {
-    let endpoints = outbox.map(OutboxDesk::endpoints).unwrap_or_default();
+fn endpoints(outbox: Option<&OutboxAdmin>) -> Value {
+    let endpoints = outbox.map(OutboxAdmin::endpoints).unwrap_or_default();
     let endpoints: Vec<Value> = endpoints.iter().map(endpoint_json).collect();
     json!({"endpoints": endpoints})
 }
