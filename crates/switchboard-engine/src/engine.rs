@@ -20,7 +20,7 @@ use crate::operations::{cancel_task, card, download, get_task, list_tasks, push_
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use crate::ports::store::{Scope, StoreStats};
 use crate::ports::{Clock, Hints, Ids, Links, Quarantine, Store, Webhook, WebhookAnswer, WebhookCall, WebhookError};
-use crate::push::{OutboxAdmin, deliver_forever, lanes_within};
+use crate::push::{OutboxAdmin, deliver_forever, endpoint_queues};
 use crate::runs::{RunRegistry, give_back, sweep};
 use crate::supervisor::{Kind, Supervisor};
 use crate::system::{RandomIds, SystemClock};
@@ -127,7 +127,7 @@ impl EngineBuilder {
             tails,
             runs: RunRegistry::default(),
             run_slots: Arc::new(Semaphore::new(limits.runs_max.min(Semaphore::MAX_PERMITS))),
-            lanes: lanes_within(&limits),
+            endpoint_queues: endpoint_queues(&limits),
             limits,
             supervisor: Supervisor::new(),
             counters: Counters::default(),

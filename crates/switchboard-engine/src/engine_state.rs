@@ -17,7 +17,7 @@ use crate::limits::Limits;
 use crate::ports::download::NoLinks;
 use crate::ports::store::{AcceptedTask, Scope, StoreError, StoredTask};
 use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook};
-use crate::push::SharedLanes;
+use crate::push::SharedEndpointQueues;
 use crate::reply_size::{ReplyBudget, fit, fit_update, is_surely_light, is_surely_light_update, put_links};
 use crate::runs::{AgentSource, RunCounters, RunRegistry};
 use crate::supervisor::Supervisor;
@@ -77,7 +77,7 @@ pub(crate) struct EngineState {
     /// Where contents that no reply has room for can be had; known once somebody serves them.
     pub(crate) links: OnceLock<Arc<dyn Links>>,
     /// Which endpoints may be called now.
-    pub(crate) lanes: SharedLanes,
+    pub(crate) endpoint_queues: SharedEndpointQueues,
     /// Wakes the delivery loop.
     pub(crate) deliveries_due: Notify,
     /// Wakes the sweeper.

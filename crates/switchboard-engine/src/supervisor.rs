@@ -28,9 +28,9 @@ pub enum Kind {
 
 /// Owns every background task of a process. Cheap to clone.
 #[derive(Clone)]
-pub struct Supervisor(Arc<Watch>);
+pub struct Supervisor(Arc<Shared>);
 
-struct Watch {
+struct Shared {
     /// Told first: stop starting things.
     draining: CancellationToken,
     /// Told last: stop now.
@@ -49,7 +49,7 @@ impl Default for Supervisor {
 impl Supervisor {
     #[must_use]
     pub fn new() -> Self {
-        Self(Arc::new(Watch {
+        Self(Arc::new(Shared {
             draining: CancellationToken::new(),
             stopping: CancellationToken::new(),
             connections: TaskTracker::new(),

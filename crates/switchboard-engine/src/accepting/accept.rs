@@ -106,7 +106,7 @@ impl Acceptor<'_> {
                 self.commit_asked(asked, slot, is_chosen).await
             }
             false => {
-                let Prepared { record, before, events, extras, .. } = self.prepare(send)?;
+                let NewRecord { record, before, events, extras, .. } = self.prepare(send)?;
                 let mut folded = Folded::empty(record.id.clone(), record.context_id.clone());
                 folded.apply_all(&events);
                 let id = record.id.clone();
@@ -118,12 +118,12 @@ impl Acceptor<'_> {
         }
     }
 
-    async fn background(&self, opening: &Prepared) -> Background {
+    async fn background(&self, opening: &NewRecord) -> Background {
         self.engine.background_of(self.agent, &self.scope, &opening.record.id, &opening.inbound.message).await
     }
 
     /// Everything about a new record that needs no waiting.
-    fn prepare(&self, send: Box<SendMessage>) -> Result<Prepared, ProtocolError> {
+    fn prepare(&self, send: Box<SendMessage>) -> Result<NewRecord, ProtocolError> {
         let (engine, now) = (self.engine, self.engine.now());
         let fresh = || self.caller.dialect.rules().own_id(engine.ids.uuid(now));
         let id = send.open_as.clone().unwrap_or_else(|| TaskId::from(fresh()));
@@ -143,13 +143,13 @@ impl Acceptor<'_> {
         let mut events = Vec::with_capacity(4);
         decide_onto(&mut events, &before, command, &engine.bounds(), now).map_err(refused)?;
         let extras = Extras { push, accept: self.accept(now, 1, 0), ..Extras::default() };
-        Ok(Prepared { record, inbound, before, events, extras, now })
+        Ok(NewRecord { record, inbound, before, events, extras, now })
     }
 
     /// Asks an agent without effects before anything is stored. If it answers at once, question and answer will be one
     /// commit; if it has to wait, what it has said so far will.
-    fn ask(&self, opening: Prepared, background: Background) -> Result<AskedFirst, ProtocolError> {
-        let Prepared { record, inbound, before, events, mut extras, now } = opening;
+    fn ask(&self, opening: NewRecord, background: Background) -> Result<StagedRecord, ProtocolError> {
+        let NewRecord { record, inbound, before, events, mut extras, now } = opening;
         let engine = self.engine;
         let folded = Folded::empty(record.id.clone(), record.context_id.clone());
         let stage = Stage::begin(&before, folded, events);
@@ -174,17 +174,17 @@ impl Acceptor<'_> {
         extras.folded = Some(folded.clone());
         let run = head.running.then_some(future);
         let step = Step::of(before, head, events.into());
-        Ok(AskedFirst { record, step, folded, extras: Box::new(extras), turn, run, ended })
+        Ok(StagedRecord { record, step, folded, extras: Box::new(extras), turn, run, ended })
     }
 
     /// Commits what an agent without effects was asked and has answered so far.
     async fn commit_asked(
         &self,
-        asked: AskedFirst,
+        asked: StagedRecord,
         slot: Option<RunSlot>,
         is_chosen: bool,
     ) -> Result<Acceptance, ProtocolError> {
-        let AskedFirst { record, step, folded, extras, turn, run, ended } = asked;
+        let StagedRecord { record, step, folded, extras, turn, run, ended } = asked;
         let events = step.events.clone();
         let run = run.map(|future| (future, self.engine.now()));
         if let Err(error) = self.engine.append(&record, step, None, *extras).await {
@@ -346,7 +346,7 @@ impl Acceptor<'_> {
 }
 
 /// A record about to be opened.
-struct Prepared {
+struct NewRecord {
     record: Arc<Record>,
     inbound: Arc<Inbound>,
     before: Arc<Head>,
@@ -356,7 +356,7 @@ struct Prepared {
 }
 
 /// A record whose agent has been asked already.
-struct AskedFirst {
+struct StagedRecord {
     record: Arc<Record>,
     step: Step,
     folded: Arc<Folded>,

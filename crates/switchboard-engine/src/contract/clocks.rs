@@ -7,7 +7,7 @@ use switchboard_core::lifecycle::Head;
 use switchboard_core::model::Dialect;
 
 use super::Subject;
-use super::given::{self, LEASE_MS, Pen, anyone, now, webhook};
+use super::given::{self, LEASE_MS, RecordWriter, anyone, now, webhook};
 use crate::ports::store::{Accept, CommitError, Delivery, DeliveryOutcome, PushChange, Release};
 
 const DAY_MS: i64 = 86_400_000;
@@ -35,31 +35,31 @@ async fn set_back(subject: &mut dyn Subject, is_open: bool) {
 }
 
 /// A record with a webhook that has something to deliver.
-async fn with_webhook(subject: &dyn Subject, id: &str) -> Pen {
-    let mut pen = Pen::opened(subject, id).await;
-    let mut commit = pen.commit(subject, Vec::new());
-    let config = webhook(&pen, "p1");
+async fn with_webhook(subject: &dyn Subject, id: &str) -> RecordWriter {
+    let mut writer = RecordWriter::opened(subject, id).await;
+    let mut commit = writer.commit(subject, Vec::new());
+    let config = webhook(&writer, "p1");
     commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
     commit.head = Arc::new(Head { push_configs: 1, ..Head::clone(&commit.head) });
-    pen.write(subject, commit).await;
-    pen
+    writer.write(subject, commit).await;
+    writer
 }
 
 pub async fn a_lease_lasts_as_long_as_it_would_have_when_the_clock_is_set_back(subject: &mut dyn Subject) {
-    let pen = Pen::opened(subject, "t1").await;
+    let writer = RecordWriter::opened(subject, "t1").await;
     subject.clock().advance_ms(10_000);
     set_back(subject, true).await;
     subject.clock().advance_ms(i64::from(LEASE_MS) - 10_000 - 1);
     assert_eq!(claimed(subject).await, 0);
     subject.clock().advance_ms(1);
     assert_eq!(claimed(subject).await, 1);
-    drop(pen);
+    drop(writer);
 }
 
 pub async fn a_pause_lasts_as_long_as_it_would_have_when_the_clock_is_set_back(subject: &mut dyn Subject) {
     for (id, is_open) in [("t1", true), ("t2", false)] {
-        let pen = Pen::opened(subject, id).await;
-        let released = Release { key: pen.key(), fence: pen.head.fence, pause_ms: 300_000 };
+        let writer = RecordWriter::opened(subject, id).await;
+        let released = Release { key: writer.key(), fence: writer.head.fence, pause_ms: 300_000 };
         subject.store().release_leases(vec![released]).await.expect("leases are given back");
         set_back(subject, is_open).await;
         subject.clock().advance_ms(299_999);
@@ -67,18 +67,18 @@ pub async fn a_pause_lasts_as_long_as_it_would_have_when_the_clock_is_set_back(s
         subject.clock().advance_ms(1);
         assert_eq!(claimed(subject).await, 1, "open: {is_open}");
         // Out of the way of the next one.
-        let released = Release { key: pen.key(), fence: pen.head.fence + 1, pause_ms: 100 * DAY_MS };
+        let released = Release { key: writer.key(), fence: writer.head.fence + 1, pause_ms: 100 * DAY_MS };
         subject.store().release_leases(vec![released]).await.expect("leases are given back");
     }
 }
 
 pub async fn a_delivery_waits_as_long_as_it_would_have_when_the_clock_is_set_back(subject: &mut dyn Subject) {
     for (id, is_open) in [("t1", true), ("t2", false)] {
-        let pen = with_webhook(subject, id).await;
+        let writer = with_webhook(subject, id).await;
         let delivery = deliveries(subject).await.remove(0);
         let outcome = DeliveryOutcome::Retry { delivered_seq: 0, wait_ms: 20_000, error: "500".to_owned() };
         subject.store().settle_deliveries(vec![(delivery.claim(), outcome)]).await.expect("deliveries are settled");
-        let released = Release { key: pen.key(), fence: pen.head.fence, pause_ms: 100 * DAY_MS };
+        let released = Release { key: writer.key(), fence: writer.head.fence, pause_ms: 100 * DAY_MS };
         subject.store().release_leases(vec![released]).await.expect("leases are given back");
         set_back(subject, is_open).await;
         subject.clock().advance_ms(19_999);
@@ -92,7 +92,7 @@ pub async fn a_delivery_waits_as_long_as_it_would_have_when_the_clock_is_set_bac
 }
 
 pub async fn a_claim_of_a_delivery_is_known_after_the_clock_was_set_back(subject: &mut dyn Subject) {
-    let pen = with_webhook(subject, "t1").await;
+    let writer = with_webhook(subject, "t1").await;
     let delivery = deliveries(subject).await.remove(0);
     set_back(subject, true).await;
     assert_eq!(deliveries(subject).await.len(), 0, "it is under way");
@@ -101,7 +101,7 @@ pub async fn a_claim_of_a_delivery_is_known_after_the_clock_was_set_back(subject
     assert_eq!(subject.store().outbox().find(delivery.key).await.expect("answers"), None, "its outcome was taken");
 
     // And if nobody settles it, it runs out like any other.
-    let released = Release { key: pen.key(), fence: pen.head.fence, pause_ms: 100 * DAY_MS };
+    let released = Release { key: writer.key(), fence: writer.head.fence, pause_ms: 100 * DAY_MS };
     subject.store().release_leases(vec![released]).await.expect("leases are given back");
     with_webhook(subject, "t2").await;
     assert_eq!(deliveries(subject).await.len(), 1);
@@ -115,12 +115,12 @@ pub async fn a_claim_of_a_delivery_is_known_after_the_clock_was_set_back(subject
 pub async fn a_key_is_known_while_ages_do_not_count(subject: &mut dyn Subject) {
     let accept = Accept { key: [1; 32], digest: [2; 32], turn: 1, after_seq: 0, expires: now(subject).plus_ms(DAY_MS) };
     let open = async |subject: &dyn Subject, id: &str| {
-        let mut pen = Pen::new(anyone(), id, "ctx");
-        let opening = pen.opening(subject, "hello");
-        let mut commit = pen.commit(subject, vec![opening]);
+        let mut writer = RecordWriter::new(anyone(), id, "ctx");
+        let opening = writer.opening(subject, "hello");
+        let mut commit = writer.commit(subject, vec![opening]);
         let expires = now(subject).plus_ms(DAY_MS);
         (commit.lease, commit.accept) = (given::TAKEN, Some(Accept { expires, ..accept.clone() }));
-        pen.try_write(subject, commit).await
+        writer.try_write(subject, commit).await
     };
     open(subject, "t1").await.expect("it is new");
     subject.clock().advance_ms(31 * DAY_MS);

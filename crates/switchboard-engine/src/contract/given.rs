@@ -1,4 +1,4 @@
-//! What behaviours are written with: a pen that commits to one record and knows what must then be stored, and short
+//! What behaviours are written with: a writer that commits to one record and knows what must then be stored, and short
 //! words for events.
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub fn anyone() -> Scope {
 
 /// Writes one record, and remembers what it wrote.
 #[derive(Clone)]
-pub struct Pen {
+pub struct RecordWriter {
     pub scope: Scope,
     pub key: Option<TaskKey>,
     pub head: Arc<Head>,
@@ -41,7 +41,7 @@ pub struct Pen {
     pub hints: bool,
 }
 
-impl Pen {
+impl RecordWriter {
     #[must_use]
     pub fn new(scope: Scope, id: &str, context: &str) -> Self {
         let head = Arc::new(Head::unopened(id.into(), context.into(), scope.agent.clone()));
@@ -51,20 +51,20 @@ impl Pen {
 
     /// A record whose task is opened and being worked on under a lease.
     pub async fn opened(subject: &dyn Subject, id: &str) -> Self {
-        let mut pen = Self::new(anyone(), id, "ctx");
-        let opened = pen.opening(subject, "hello");
-        let mut commit = pen.commit(subject, vec![opened]);
+        let mut writer = Self::new(anyone(), id, "ctx");
+        let opened = writer.opening(subject, "hello");
+        let mut commit = writer.commit(subject, vec![opened]);
         commit.lease = TAKEN;
-        pen.write(subject, commit).await;
-        pen
+        writer.write(subject, commit).await;
+        writer
     }
 
     /// A task that is completed in its first commit.
     pub async fn completed(subject: &dyn Subject, id: &str) -> Self {
-        let mut pen = Self::new(anyone(), id, "ctx");
-        let events = vec![pen.opening(subject, "hello"), status(subject, TaskState::Completed, None)];
-        pen.append(subject, events).await;
-        pen
+        let mut writer = Self::new(anyone(), id, "ctx");
+        let events = vec![writer.opening(subject, "hello"), status(subject, TaskState::Completed, None)];
+        writer.append(subject, events).await;
+        writer
     }
 
     #[must_use]
@@ -73,7 +73,7 @@ impl Pen {
         Event::Opened { inbound: inbound(1, text), context_id, at: now(subject) }
     }
 
-    /// The commit that these events make of the record as the pen knows it.
+    /// The commit that these events make of the record as the writer knows it.
     #[must_use]
     pub fn commit(&self, subject: &dyn Subject, events: Vec<Event>) -> Commit {
         let mut head = Head::clone(&self.head);
@@ -273,10 +273,10 @@ pub fn write_parts(id: &str, parts: Vec<Part>, append: bool) -> Event {
 }
 
 #[must_use]
-pub fn webhook(pen: &Pen, id: &str) -> PushConfig {
+pub fn webhook(writer: &RecordWriter, id: &str) -> PushConfig {
     PushConfig {
         id: id.into(),
-        task_id: pen.head.id.clone(),
+        task_id: writer.head.id.clone(),
         url: format!("https://example.com/{id}"),
         token: Some("token".to_owned()),
         authentication: Some(AuthenticationInfo { scheme: "Bearer".to_owned(), credentials: Some("c".to_owned()) }),

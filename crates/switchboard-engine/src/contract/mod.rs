@@ -5,7 +5,7 @@
 //! A store that several processes share also implements [`SharedSubject`], which gives two handles on the same data, and
 //! writes `switchboard_engine::shared_store_contract!(make);`.
 //!
-//! Behaviours write through a [`given::Pen`], which knows what the store must then answer: after whatever a behaviour
+//! Behaviours write through a [`given::RecordWriter`], which knows what the store must then answer: after whatever a behaviour
 //! does, the stored task equals the fold of the stored log.
 
 pub mod accepted_tasks;

@@ -8,7 +8,7 @@ use switchboard_core::model::PushBody;
 use tokio::time::Instant;
 
 use super::backoff::backoff_ms;
-use super::lanes::Finding;
+use super::endpoint_queues::CallResult;
 use super::payload::{Payload, delivery_id, encode, headers, newest_state, whole_task};
 use crate::engine_state::{Counters, EngineState};
 use crate::limits::Limits;
@@ -48,30 +48,32 @@ pub(super) async fn deliver(
     claimed: &ClaimedDelivery,
     probe: bool,
     dice: u64,
-) -> (DeliveryOutcome, Finding) {
-    let mut trip = Trip {
+) -> (DeliveryOutcome, CallResult) {
+    let mut posting = Posting {
         engine,
         claimed,
         delivered_seq: claimed.delivery.delivered_seq,
         posts_left: if probe { 1 } else { usize::MAX },
-        finding: Finding::default(),
+        call_result: CallResult::default(),
     };
-    let outcome = match trip.go().await {
-        Ok(()) => DeliveryOutcome::Delivered { seq: trip.delivered_seq },
-        Err(Stop::Store(error)) => unreadable(engine, &claimed.delivery, trip.delivered_seq, &error, dice),
-        Err(Stop::Post(WebhookError::Failed(error))) => failed(&trip, error, dice),
+    let outcome = match posting.go().await {
+        Ok(()) => DeliveryOutcome::Delivered { seq: posting.delivered_seq },
+        Err(Stop::Store(error)) => unreadable(engine, &claimed.delivery, posting.delivered_seq, &error, dice),
+        Err(Stop::Post(WebhookError::Failed(error))) => failed(&posting, error, dice),
         // The address will not become allowed by waiting.
-        Err(Stop::Post(WebhookError::Refused(error))) => parked(engine, &claimed.delivery, trip.delivered_seq, error),
+        Err(Stop::Post(WebhookError::Refused(error))) => {
+            parked(engine, &claimed.delivery, posting.delivered_seq, error)
+        }
     };
-    (outcome, trip.finding)
+    (outcome, posting.call_result)
 }
 
-struct Trip<'a> {
+struct Posting<'a> {
     engine: &'a EngineState,
     claimed: &'a ClaimedDelivery,
     delivered_seq: u64,
     posts_left: usize,
-    finding: Finding,
+    call_result: CallResult,
 }
 
 enum Stop {
@@ -79,7 +81,7 @@ enum Stop {
     Post(WebhookError),
 }
 
-impl Trip<'_> {
+impl Posting<'_> {
     async fn go(&mut self) -> Result<(), Stop> {
         match self.claimed.delivery.dialect.rules().push_body {
             PushBody::Update => self.post_updates().await,
@@ -136,7 +138,7 @@ impl Trip<'_> {
         let error = match tokio::time::timeout(patience, self.engine.webhook.post(call)).await {
             Ok(Ok(WebhookAnswer { status: status @ 200..=299, .. })) => {
                 tracing::trace!(status, "a webhook took an update");
-                self.finding = Finding { answered: true, ..Finding::default() };
+                self.call_result = CallResult { answered: true, ..CallResult::default() };
                 Counters::add(&self.engine.counters.deliveries_made);
                 Counters::add_many(
                     &self.engine.counters.deliveries_skipped,
@@ -146,27 +148,27 @@ impl Trip<'_> {
                 return Ok(());
             }
             Ok(Ok(WebhookAnswer { status, retry_after_ms })) => {
-                if says_when_to_come_back(status) {
+                if may_carry_retry_after(status) {
                     // A receiver may ask for a longer pause than ours, and not for one that has no end.
                     let most_ms = self.engine.limits.delivery_backoff_ms_max.into();
-                    self.finding.retry_after_ms = retry_after_ms.unwrap_or(0).min(most_ms);
+                    self.call_result.retry_after_ms = retry_after_ms.unwrap_or(0).min(most_ms);
                 }
                 let error = format!("the receiver answered {status}");
-                if speaks_of_trouble(status) {
-                    self.finding.failed = Some(error.clone());
+                if is_receiver_failure(status) {
+                    self.call_result.failed = Some(error.clone());
                 } else {
-                    self.finding.answered = true;
+                    self.call_result.answered = true;
                 }
                 WebhookError::Failed(error)
             }
             Ok(Err(WebhookError::Refused(error))) => WebhookError::Refused(error),
             Ok(Err(WebhookError::Failed(error))) => {
-                self.finding.failed = Some(error.clone());
+                self.call_result.failed = Some(error.clone());
                 WebhookError::Failed(error)
             }
             Err(_) => {
                 let error = "the receiver did not answer in time".to_owned();
-                self.finding.failed = Some(error.clone());
+                self.call_result.failed = Some(error.clone());
                 WebhookError::Failed(error)
             }
         };
@@ -176,12 +178,12 @@ impl Trip<'_> {
 
 /// Whether a status is about the whole receiver. Others are about this one webhook: a path that is gone or a token that
 /// is refused says nothing about its neighbours.
-fn speaks_of_trouble(status: u16) -> bool {
+fn is_receiver_failure(status: u16) -> bool {
     status >= 500 || matches!(status, 408 | 429)
 }
 
 /// With other statuses `Retry-After` means something else, or nothing.
-fn says_when_to_come_back(status: u16) -> bool {
+fn may_carry_retry_after(status: u16) -> bool {
     matches!(status, 429 | 503)
 }
 
@@ -204,9 +206,9 @@ fn unreadable(
     DeliveryOutcome::Postponed { delivered_seq, wait_ms: backoff_ms(4, 500, 60_000, dice) }
 }
 
-fn failed(trip: &Trip<'_>, error: String, dice: u64) -> DeliveryOutcome {
-    let Trip { engine, delivered_seq, .. } = *trip;
-    let (delivery, limits) = (&trip.claimed.delivery, &engine.limits);
+fn failed(posting: &Posting<'_>, error: String, dice: u64) -> DeliveryOutcome {
+    let Posting { engine, delivered_seq, .. } = *posting;
+    let (delivery, limits) = (&posting.claimed.delivery, &engine.limits);
     Counters::add(&engine.counters.deliveries_failed);
     // Whatever was delivered on the way starts the count anew.
     let failures = if delivered_seq > delivery.delivered_seq { 1 } else { delivery.failures + 1 };
@@ -217,7 +219,7 @@ fn failed(trip: &Trip<'_>, error: String, dice: u64) -> DeliveryOutcome {
     }
     tracing::info!(%task, %config, failures, error, "a webhook failed and will be tried again");
     let wait_ms = backoff_ms(failures, limits.delivery_backoff_ms_min, limits.delivery_backoff_ms_max, dice);
-    let wait_ms = wait_ms.max(i64::try_from(trip.finding.retry_after_ms).unwrap_or(i64::MAX));
+    let wait_ms = wait_ms.max(i64::try_from(posting.call_result.retry_after_ms).unwrap_or(i64::MAX));
     DeliveryOutcome::Retry { delivered_seq, wait_ms, error }
 }
 

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::deliver::{ClaimedDelivery, deliver, parked};
 use super::endpoint::WebhookEndpoint;
-use super::lanes::{Disposition, Finding, Lanes};
+use super::endpoint_queues::{CallResult, Disposition, EndpointQueues};
 use crate::engine_state::{Counters, EngineState};
 use crate::id_hash::IdHash;
 use crate::ports::store::{Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome};
@@ -47,7 +47,7 @@ struct Dispatcher {
     engine: Arc<EngineState>,
     /// Claimed by this process: under way, or waiting for a place.
     in_hand: HashMap<DeliveryKey, Held, IdHash>,
-    /// What has ended or was put back, and is not recorded yet.
+    /// What has ended or was put report, and is not recorded yet.
     settled: Vec<(DeliveryClaim, DeliveryOutcome)>,
     done: mpsc::Sender<Finished>,
     finished: mpsc::Receiver<Finished>,
@@ -86,16 +86,16 @@ struct Finished {
     began: Instant,
     /// None if it was lost on the way; its claim then runs out.
     outcome: Option<DeliveryOutcome>,
-    finding: Finding,
+    call_result: CallResult,
 }
 
 /// Sends a delivery's end whatever becomes of it, so that no place is lost to a panic.
-struct Return {
+struct ReportOnDrop {
     done: mpsc::Sender<Finished>,
     finished: Option<Finished>,
 }
 
-impl Drop for Return {
+impl Drop for ReportOnDrop {
     fn drop(&mut self) {
         if let Some(finished) = self.finished.take() {
             // There is room for as many as may be under way.
@@ -110,7 +110,7 @@ impl Dispatcher {
             while let Ok(finished) = self.finished.try_recv() {
                 self.take_in(finished);
             }
-            let moved = self.lanes().advance(self.engine.steady_now());
+            let moved = self.endpoint_queues().advance(self.engine.steady_now());
             for (endpoint, place) in moved {
                 self.act(endpoint, place);
             }
@@ -124,8 +124,8 @@ impl Dispatcher {
         }
     }
 
-    fn lanes(&self) -> MutexGuard<'_, Lanes<ClaimedDelivery>> {
-        self.engine.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn endpoint_queues(&self) -> MutexGuard<'_, EndpointQueues<ClaimedDelivery>> {
+        self.engine.endpoint_queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records what has ended and takes what is due, both in one go; says whether the store did its part.
@@ -135,7 +135,7 @@ impl Dispatcher {
         let dues = settled.iter().filter_map(|(_, outcome)| wait_ms_of(outcome)).map(|wait_ms| now.plus_ms(wait_ms));
         self.soonest = self.soonest.into_iter().chain(dues).min();
         let limits = &self.engine.limits;
-        let limit = if self.lanes().has_room() { CLAIM_BATCH } else { 0 };
+        let limit = if self.endpoint_queues().has_free_slot() { CLAIM_BATCH } else { 0 };
         let settling =
             async { if settled.is_empty() { Ok(()) } else { self.engine.store.settle_deliveries(settled).await } };
         let claiming = async {
@@ -175,7 +175,7 @@ impl Dispatcher {
         }
         let endpoint = WebhookEndpoint::of(&delivery.config.url);
         let claimed = ClaimedDelivery { delivery, at: Instant::now() };
-        let place = self.lanes().offer(&endpoint, claimed, self.engine.steady_now());
+        let place = self.endpoint_queues().offer(&endpoint, claimed, self.engine.steady_now());
         if let Some(place) = place {
             self.act(endpoint, place);
         }
@@ -205,28 +205,28 @@ impl Dispatcher {
     fn start(&mut self, endpoint: WebhookEndpoint, claimed: ClaimedDelivery, probe: bool) {
         let key = claimed.delivery.key;
         let finished =
-            Finished { key, endpoint, probe, began: Instant::now(), outcome: None, finding: Finding::default() };
-        let mut back = Return { done: self.done.clone(), finished: Some(finished) };
+            Finished { key, endpoint, probe, began: Instant::now(), outcome: None, call_result: CallResult::default() };
+        let mut report = ReportOnDrop { done: self.done.clone(), finished: Some(finished) };
         let dice = dice((key, claimed.delivery.failures));
-        let courier = self.engine.clone();
+        let engine = self.engine.clone();
         self.engine.supervisor.spawn(Kind::Delivery, async move {
-            let (outcome, finding) = if claimed.is_stale(&courier.limits) {
+            let (outcome, call_result) = if claimed.is_stale(&engine.limits) {
                 let delivered_seq = claimed.delivery.delivered_seq;
-                (DeliveryOutcome::Postponed { delivered_seq, wait_ms: 0 }, Finding::default())
+                (DeliveryOutcome::Postponed { delivered_seq, wait_ms: 0 }, CallResult::default())
             } else {
-                deliver(&courier, &claimed, probe, dice).await
+                deliver(&engine, &claimed, probe, dice).await
             };
-            if let Some(finished) = &mut back.finished {
+            if let Some(finished) = &mut report.finished {
                 finished.outcome = Some(outcome);
-                finished.finding = finding;
+                finished.call_result = call_result;
             }
         });
     }
 
     fn take_in(&mut self, finished: Finished) {
-        let Finished { key, endpoint, probe, began, outcome, finding } = finished;
+        let Finished { key, endpoint, probe, began, outcome, call_result } = finished;
         let dice = dice((key, began.elapsed().subsec_nanos()));
-        self.lanes().finished(&endpoint, probe, finding, began.elapsed(), self.engine.steady_now(), dice);
+        self.endpoint_queues().finished(&endpoint, probe, call_result, began.elapsed(), self.engine.steady_now(), dice);
         match outcome {
             Some(outcome) => self.settle(key, outcome),
             None => drop(self.in_hand.remove(&key)),
@@ -246,7 +246,7 @@ impl Dispatcher {
     fn tidy(&mut self) {
         if self.tidied.elapsed() >= TIDY {
             self.tidied = Instant::now();
-            self.lanes().tidy(self.engine.steady_now());
+            self.endpoint_queues().tidy(self.engine.steady_now());
             self.engine.webhook.tidy();
         }
     }
@@ -257,7 +257,7 @@ impl Dispatcher {
             Some(due) => Duration::from_millis(due.ms_since(self.engine.now()).max(5).unsigned_abs()).min(IDLE),
             None => IDLE,
         };
-        let has_room = self.lanes().has_room();
+        let has_free_slot = self.endpoint_queues().has_free_slot();
         tokio::select! {
             biased;
             finished = self.finished.recv() => {
@@ -265,8 +265,8 @@ impl Dispatcher {
                     self.take_in(finished);
                 }
             }
-            () = self.engine.deliveries_due.notified(), if has_room => {}
-            () = tokio::time::sleep(if has_room { wait } else { IDLE }) => self.timer_fired = true,
+            () = self.engine.deliveries_due.notified(), if has_free_slot => {}
+            () = tokio::time::sleep(if has_free_slot { wait } else { IDLE }) => self.timer_fired = true,
         }
     }
 }

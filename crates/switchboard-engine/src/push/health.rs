@@ -108,7 +108,7 @@ impl Health {
     }
 
     /// Whether there is nothing to remember.
-    pub(super) fn is_spotless(&self) -> bool {
+    pub(super) fn is_healthy(&self) -> bool {
         self.failures == 0
     }
 
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(health.admission(at(due), &RULES), Admission::NotBefore(at(due + 500)));
         health.answered();
         assert_eq!(health.admission(at(due), &RULES), Admission::Free);
-        assert!(health.is_spotless());
+        assert!(health.is_healthy());
     }
 
     #[test]

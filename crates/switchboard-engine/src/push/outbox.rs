@@ -8,7 +8,7 @@ use switchboard_core::lifecycle::updates;
 use switchboard_core::model::{PushBody, Update};
 
 use super::endpoint::WebhookEndpoint;
-use super::lanes::EndpointHealth;
+use super::endpoint_queues::EndpointHealth;
 use super::payload::delivery_id;
 use crate::engine_state::{Counters, EngineState};
 use crate::ports::outbox::{OutboxEntry, OutboxQuery, OutboxState};
@@ -162,14 +162,14 @@ impl OutboxAdmin {
     /// How endpoints do that are called now or have failed lately; those that are down first.
     #[must_use]
     pub fn endpoints(&self) -> Vec<EndpointHealth> {
-        self.engine.lanes.lock().unwrap_or_else(PoisonError::into_inner).report(ENDPOINTS_SHOWN_MAX)
+        self.engine.endpoint_queues.lock().unwrap_or_else(PoisonError::into_inner).report(ENDPOINTS_SHOWN_MAX)
     }
 
     /// Deliveries under way, and endpoints that are down.
     #[must_use]
     pub fn gauges(&self) -> (usize, usize) {
-        let lanes = self.engine.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        (lanes.under_way(), lanes.open_circuits())
+        let endpoint_queues = self.engine.endpoint_queues.lock().unwrap_or_else(PoisonError::into_inner);
+        (endpoint_queues.under_way(), endpoint_queues.open_circuits())
     }
 
     async fn dead(
@@ -196,7 +196,7 @@ impl OutboxAdmin {
 
     fn probe_now(&self, endpoint: Option<&WebhookEndpoint>) {
         let now = self.engine.steady_now();
-        self.engine.lanes.lock().unwrap_or_else(PoisonError::into_inner).probe_now(endpoint, now);
+        self.engine.endpoint_queues.lock().unwrap_or_else(PoisonError::into_inner).probe_now(endpoint, now);
         self.engine.deliveries_due.notify_one();
     }
 

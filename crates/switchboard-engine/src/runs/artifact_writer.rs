@@ -5,7 +5,7 @@ use serde::Serialize;
 use switchboard_core::lifecycle::WriteMode;
 use switchboard_core::model::{Artifact, ArtifactId, Json, Part, PartContent};
 
-use super::restore::Found;
+use super::restore::ResumePoint;
 use super::turn::checkpoint_json;
 use super::{Turn, TurnError};
 
@@ -85,7 +85,7 @@ impl ArtifactWriter {
     /// recorded this artifact. If not, the next chunk begins it.
     #[must_use]
     pub fn resumes(&self) -> bool {
-        self.begun || (self.resume && !matches!(self.turn.find_artifact(self.id()), Found::Nothing))
+        self.begun || (self.resume && !matches!(self.turn.find_artifact(self.id()), ResumePoint::Nothing))
     }
 
     /// The id of the artifact: yours, or one that is the same in every attempt.

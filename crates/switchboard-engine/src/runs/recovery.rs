@@ -15,7 +15,7 @@ use crate::limits::Limits;
 use crate::ports::store::{Release, StoreError};
 
 /// A run that this process has claimed.
-pub(super) struct Claimed {
+pub(super) struct ClaimedRun {
     pub(super) record: Arc<Record>,
     /// Whether it had begun, and its holder died or fell silent.
     pub(super) interrupted: bool,
@@ -24,10 +24,10 @@ pub(super) struct Claimed {
 /// Takes up a run that this process has claimed, at `claimed_at` or later; a lease comes back if its time has not come.
 pub(super) async fn take_up(
     engine: &Arc<EngineState>,
-    claimed: Claimed,
+    claimed: ClaimedRun,
     claimed_at: Timestamp,
 ) -> Result<Option<Release>, StoreError> {
-    let Claimed { record, interrupted } = claimed;
+    let ClaimedRun { record, interrupted } = claimed;
     let (fence, attempt) = record.with_head(|head| (head.fence, head.attempt));
     let Some(key) = record.key().filter(|key| !engine.runs.is_at_work(*key, fence)) else { return Ok(None) };
     let Some(agent) = engine.agents.get(&record.scope.agent).cloned() else { return Ok(None) };

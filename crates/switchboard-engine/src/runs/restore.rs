@@ -18,7 +18,7 @@ const COMMITS_PER_PAGE: usize = 256;
 const PIECE_BYTES_MAX: u64 = 1 << 20;
 
 /// What a run finds of an artifact that it wants to go on with.
-pub(super) enum Found {
+pub(super) enum ResumePoint {
     /// Nothing that a checkpoint of this turn recorded: it is begun anew.
     Nothing,
     /// What this run has written itself.
@@ -26,7 +26,7 @@ pub(super) enum Found {
     AtCheckpoint(AtCheckpoint),
 }
 
-impl Found {
+impl ResumePoint {
     pub(super) fn of(head: &Head, id: &ArtifactId, fence: u64) -> Self {
         match head.artifact(id.as_str()) {
             Some(known) if known.turn == head.turn && known.fence == fence => Self::Own,
@@ -40,10 +40,10 @@ impl Turn {
     /// Makes sure that an artifact holds what the last checkpoint recorded, and says how to write to it next.
     pub(super) async fn resume_artifact(&self, id: &ArtifactId) -> Result<WriteMode, TurnError> {
         match self.find_artifact(id) {
-            Found::Nothing => Ok(WriteMode::Replace),
-            Found::Own => Ok(WriteMode::Append),
-            Found::AtCheckpoint(recorded) if recorded.unchanged => Ok(WriteMode::Resume),
-            Found::AtCheckpoint(recorded) => {
+            ResumePoint::Nothing => Ok(WriteMode::Replace),
+            ResumePoint::Own => Ok(WriteMode::Append),
+            ResumePoint::AtCheckpoint(recorded) if recorded.unchanged => Ok(WriteMode::Resume),
+            ResumePoint::AtCheckpoint(recorded) => {
                 self.restore_artifact(id, recorded).await?;
                 Ok(WriteMode::Append)
             }
@@ -81,8 +81,8 @@ impl Turn {
         Err(TurnError::Refused(ProtocolError::InvalidAgentResponse { reason }))
     }
 
-    pub(super) fn find_artifact(&self, id: &ArtifactId) -> Found {
-        self.with_head(|head| Found::of(head, id, self.fence()))
+    pub(super) fn find_artifact(&self, id: &ArtifactId) -> ResumePoint {
+        self.with_head(|head| ResumePoint::of(head, id, self.fence()))
     }
 
     /// Commits with visible events above `after_seq`, at most so many.

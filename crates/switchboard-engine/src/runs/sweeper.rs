@@ -13,8 +13,8 @@ use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::Timestamp;
 use tokio::time::Instant;
 
-use super::recovery::{Claimed, take_up};
-use super::unserved::Unserved;
+use super::recovery::{ClaimedRun, take_up};
+use super::unserved::UnservedAgents;
 use crate::commit::Record;
 use crate::engine_state::EngineState;
 use crate::ports::store::{DueRun, StoreError};
@@ -32,13 +32,13 @@ pub(crate) async fn sweep(engine: Arc<EngineState>) {
     let poll_pause = Duration::from_millis(u64::from(engine.limits.follow_poll_ms));
     let (mut renewed, mut polled) = (None, Instant::now());
     let mut start_pause = START_PAUSE;
-    let mut unserved = Unserved::default();
+    let mut unserved = UnservedAgents::default();
     loop {
         engine.watch_clock().await;
         let next = match tend(&engine, &mut renewed, pause).await {
-            Ok(Found::More) => Duration::ZERO,
-            Ok(Found::Taken) => START_PAUSE,
-            Ok(Found::All) => pause,
+            Ok(SweepResult::More) => Duration::ZERO,
+            Ok(SweepResult::Taken) => START_PAUSE,
+            Ok(SweepResult::All) => pause,
             Err(error) => {
                 let _ = engine.store_failed(&error);
                 start_pause = (start_pause * 2).min(pause);
@@ -58,21 +58,25 @@ pub(crate) async fn sweep(engine: Arc<EngineState>) {
 }
 
 /// Whether a look has claimed all there was.
-enum Found {
+enum SweepResult {
     All,
     More,
     /// More, and others were faster to claim all that were seen.
     Taken,
 }
 
-async fn tend(engine: &Arc<EngineState>, renewed: &mut Option<Instant>, pause: Duration) -> Result<Found, StoreError> {
+async fn tend(
+    engine: &Arc<EngineState>,
+    renewed: &mut Option<Instant>,
+    pause: Duration,
+) -> Result<SweepResult, StoreError> {
     // While there is much to take up, looks follow each other at once; leases need it less often.
     if renewed.is_none_or(|renewed| renewed.elapsed() >= pause) {
         renew(engine).await?;
         *renewed = Some(Instant::now());
     }
     if engine.supervisor.is_draining() {
-        return Ok(Found::All);
+        return Ok(SweepResult::All);
     }
     let listed_at = engine.now();
     let due = engine.store.due_runs(&engine.served, CLAIM_BATCH).await?;
@@ -80,9 +84,9 @@ async fn tend(engine: &Arc<EngineState>, renewed: &mut Option<Instant>, pause: D
     let (due, renewed) = renew_own(engine, due).await?;
     let Claims { claimed, failed } = claim_all(engine, due).await;
     let found = match is_all {
-        true => Found::All,
-        false if claimed.is_empty() && !renewed => Found::Taken,
-        false => Found::More,
+        true => SweepResult::All,
+        false if claimed.is_empty() && !renewed => SweepResult::Taken,
+        false => SweepResult::More,
     };
     if failed.is_none() {
         // Whoever held a lease before this process is gone or will be seen to be: new work need not wait for the old.
@@ -107,7 +111,7 @@ async fn renew_own(engine: &EngineState, mut due: Vec<DueRun>) -> Result<(Vec<Du
 
 /// What came of claiming.
 struct Claims {
-    claimed: Vec<Claimed>,
+    claimed: Vec<ClaimedRun>,
     /// Why some could not be claimed, if that was for the store.
     failed: Option<StoreError>,
 }
@@ -122,7 +126,7 @@ async fn claim_all(engine: &EngineState, due: Vec<DueRun>) -> Claims {
         }
         let record = Record::stored(stored);
         match engine.claim(&record, interrupted).await {
-            Ok(true) => Ok(Some(Claimed { record: Arc::new(record), interrupted })),
+            Ok(true) => Ok(Some(ClaimedRun { record: Arc::new(record), interrupted })),
             // The store has named it and put it into quarantine: it is not listed again.
             Ok(false) | Err(StoreError::Damaged(_)) => Ok(None),
             Err(error) => Err(error),
@@ -140,7 +144,11 @@ async fn claim_all(engine: &EngineState, due: Vec<DueRun>) -> Claims {
 
 /// Takes up what was claimed, many at a time, because each is read and most wait for the disk meanwhile. One that fails
 /// keeps its lease until that runs out, and the others do not suffer for it.
-async fn take_up_all(engine: &Arc<EngineState>, claimed: Vec<Claimed>, listed_at: Timestamp) -> Result<(), StoreError> {
+async fn take_up_all(
+    engine: &Arc<EngineState>,
+    claimed: Vec<ClaimedRun>,
+    listed_at: Timestamp,
+) -> Result<(), StoreError> {
     if claimed.is_empty() {
         return Ok(());
     }

@@ -23,7 +23,7 @@ const UNSERVED_LOOK_RUNS: usize = 256;
 
 /// How far the looks have come.
 #[derive(Default)]
-pub(super) struct Unserved {
+pub(super) struct UnservedAgents {
     looked: Option<Instant>,
     /// Where the page begins that is looked at.
     after: Option<TaskKey>,
@@ -33,7 +33,7 @@ pub(super) struct Unserved {
     told: BTreeSet<AgentName>,
 }
 
-impl Unserved {
+impl UnservedAgents {
     /// Looks at some of the runs, if it is time.
     pub(super) async fn look(&mut self, engine: &EngineState) -> Result<(), StoreError> {
         if self.looked.is_some_and(|looked| looked.elapsed() < UNSERVED_LOOK) || engine.supervisor.is_draining() {

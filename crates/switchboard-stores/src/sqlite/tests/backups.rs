@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use switchboard_core::model::TaskState;
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, status};
+use switchboard_engine::contract::given::{RecordWriter, status};
 
 use super::super::copy::UnfinishedCopy;
 use super::super::files::open_private;
 use super::super::{Checked, FileError, SqliteOptions, SqliteStore, backup, verify};
-use super::{BEGIN, OnFile, faults_of, make, story};
+use super::{BEGIN, OnFile, faults_of, make, sample};
 
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
@@ -35,7 +35,7 @@ fn restore(subject: &mut OnFile, copy: &Path) {
 #[tokio::test]
 async fn a_backup_holds_everything_and_is_one_private_file() {
     let mut subject = make();
-    let mut story = story::write(&subject).await;
+    let mut sample = sample::write(&subject).await;
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.db");
     let bytes = backup(&subject.path(), &copy).unwrap();
@@ -44,17 +44,17 @@ async fn a_backup_holds_everything_and_is_one_private_file() {
     assert_eq!(checked(&copy), checked(&subject.path()));
     assert_eq!(names_in(folder.path()), ["copy.db"], "neither taking nor reading it leaves anything beside it");
     restore(&mut subject, &copy);
-    story::check(&subject, &mut story).await;
+    sample::check(&subject, &mut sample).await;
 }
 
 #[tokio::test]
 async fn what_is_committed_after_the_backup_is_not_in_it() {
     let mut subject = make();
-    let before = Pen::completed(&subject, "before").await;
+    let before = RecordWriter::completed(&subject, "before").await;
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.db");
     backup(&subject.path(), &copy).unwrap();
-    let after = Pen::completed(&subject, "after").await;
+    let after = RecordWriter::completed(&subject, "after").await;
     restore(&mut subject, &copy);
     before.check(&subject).await;
     assert!(subject.store().head(&after.scope, &after.head.id).await.unwrap().is_none());
@@ -74,9 +74,9 @@ fn a_backup_of_a_busy_file_is_one_moment_of_it() {
             threads.spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
                 runtime.block_on(async {
-                    let mut pen = Pen::opened(subject, &format!("t{number}")).await;
+                    let mut writer = RecordWriter::opened(subject, &format!("t{number}")).await;
                     while !done.load(Relaxed) {
-                        pen.append(subject, vec![status(subject, TaskState::Working, Some("busy"))]).await;
+                        writer.append(subject, vec![status(subject, TaskState::Working, Some("busy"))]).await;
                     }
                 });
             });

@@ -9,7 +9,7 @@ use switchboard_engine::contract::Subject as _;
 use tempfile::TempDir;
 
 use super::verifying::compacted;
-use super::{OnFile, faults_at, make, story};
+use super::{OnFile, faults_at, make, sample};
 
 /// Year 3000, in milliseconds.
 const YEAR_3000: i64 = 32_503_680_000_000;
@@ -28,7 +28,7 @@ impl Populated {
     async fn new() -> Self {
         let subject = make();
         compacted(&subject).await;
-        story::write(&subject).await;
+        sample::write(&subject).await;
         let folder = tempfile::tempdir().unwrap();
         let copy = folder.path().join("whole.db");
         super::super::backup(&subject.path(), &copy).unwrap();
@@ -345,12 +345,12 @@ async fn a_removal_that_is_forgotten_or_mistaken_is_found() {
 #[tokio::test]
 async fn a_damaged_row_is_neither_served_nor_written_on() {
     use switchboard_core::model::TaskState;
-    use switchboard_engine::contract::given::{Pen, status};
+    use switchboard_engine::contract::given::{RecordWriter, status};
     use switchboard_engine::ports::store::{CommitError, StoreError};
 
     let mut subject = make();
-    let mut damaged = Pen::opened(&subject, "damaged").await;
-    let mut whole = Pen::opened(&subject, "whole").await;
+    let mut damaged = RecordWriter::opened(&subject, "damaged").await;
+    let mut whole = RecordWriter::opened(&subject, "whole").await;
     subject.close();
     let repaired = damage(&subject.path());
     subject.restart();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use switchboard_core::lifecycle::Head;
 use switchboard_core::model::{Dialect, TaskState};
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, anyone, chunk, claim, now, status, webhook};
+use switchboard_engine::contract::given::{RecordWriter, anyone, chunk, claim, now, status, webhook};
 use switchboard_engine::ports::outbox::OutboxQuery;
 use switchboard_engine::ports::store::{
     Accept, CommitError, DeliveryOutcome, ListCursor, ListQuery, PushChange, Release, Retention, StoreError, TaskKey,
@@ -23,8 +23,8 @@ const DAMAGES: [&str; 4] = ["artifacts = 'x'", "state = 99", "phase = 7", "attem
 async fn at_work(damage: &str) -> OnFile {
     let mut subject = make();
     for id in ["t1", "t2", "t3"] {
-        let mut pen = Pen::opened(&subject, id).await;
-        pen.append(&subject, vec![chunk("a", "x", false)]).await;
+        let mut writer = RecordWriter::opened(&subject, id).await;
+        writer.append(&subject, vec![chunk("a", "x", false)]).await;
     }
     subject.damage(&format!("UPDATE task SET {damage} WHERE id = 't2'"));
     subject
@@ -69,7 +69,7 @@ async fn a_damaged_task_is_passed_over_by_the_claim_of_the_others() {
 async fn a_claim_of_few_is_not_taken_up_by_damaged_ones() {
     let mut subject = make();
     for number in 0..9 {
-        Pen::opened(&subject, &format!("t{number}")).await;
+        RecordWriter::opened(&subject, &format!("t{number}")).await;
     }
     subject.damage("UPDATE task SET state = 99 WHERE task_no <= 6");
     let mut ids = Vec::new();
@@ -105,8 +105,8 @@ async fn the_reader_of_a_damaged_task_is_told_and_the_list_goes_on() {
 async fn a_damaged_log_costs_its_own_task() {
     let mut subject = make();
     for id in ["t1", "t2"] {
-        let mut pen = Pen::opened(&subject, id).await;
-        pen.append(&subject, vec![status(&subject, TaskState::Working, Some("busy"))]).await;
+        let mut writer = RecordWriter::opened(&subject, id).await;
+        writer.append(&subject, vec![status(&subject, TaskState::Working, Some("busy"))]).await;
     }
     subject.damage("UPDATE log SET record = '{' WHERE log_no >> 24 = 1");
     let read = subject.store().log(TaskKey(1), 0, 10).await;
@@ -118,12 +118,12 @@ async fn a_damaged_log_costs_its_own_task() {
 
 /// A webhook of this record, due now.
 async fn with_webhook(subject: &OnFile, id: &str) {
-    let mut pen = Pen::opened(subject, id).await;
-    let mut commit = pen.commit(subject, Vec::new());
-    let config = webhook(&pen, "p");
+    let mut writer = RecordWriter::opened(subject, id).await;
+    let mut commit = writer.commit(subject, Vec::new());
+    let config = webhook(&writer, "p");
     commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
     commit.head = Arc::new(Head { push_configs: 1, ..Head::clone(&commit.head) });
-    pen.write(subject, commit).await;
+    writer.write(subject, commit).await;
 }
 
 /// A rollback to an older build leaves such rows by itself.
@@ -175,7 +175,7 @@ async fn the_operators_list_passes_over_what_it_cannot_read() {
 async fn a_damaged_task_is_not_removed_and_keeps_no_other_from_going() {
     let mut subject = make();
     for id in ["t1", "t2", "t3"] {
-        Pen::completed(&subject, id).await;
+        RecordWriter::completed(&subject, id).await;
     }
     subject.damage("UPDATE task SET state = 99 WHERE id = 't1'");
     subject.clock().advance_ms(40 * DAY_MS);
@@ -209,7 +209,7 @@ async fn a_damaged_task_is_not_removed_and_keeps_no_other_from_going() {
 async fn runs_begin_and_are_given_back_beside_a_damaged_one() {
     let mut subject = make();
     for id in ["t1", "t2", "t3"] {
-        Pen::opened(&subject, id).await;
+        RecordWriter::opened(&subject, id).await;
     }
     subject.restart();
     let claimed = claim(&subject, 10).await;
@@ -228,17 +228,17 @@ async fn runs_begin_and_are_given_back_beside_a_damaged_one() {
 #[tokio::test]
 async fn a_key_of_a_damaged_task_costs_its_own_sender() {
     let mut subject = make();
-    let mut pen = Pen::new(anyone(), "t1", "ctx");
-    let opening = pen.opening(&subject, "hello");
-    let mut commit = pen.commit(&subject, vec![opening, status(&subject, TaskState::Completed, None)]);
+    let mut writer = RecordWriter::new(anyone(), "t1", "ctx");
+    let opening = writer.opening(&subject, "hello");
+    let mut commit = writer.commit(&subject, vec![opening, status(&subject, TaskState::Completed, None)]);
     let accept =
         Accept { key: [1; 32], digest: [2; 32], turn: 1, after_seq: 0, expires: now(&subject).plus_ms(DAY_MS) };
     commit.accept = Some(accept.clone());
-    pen.write(&subject, commit).await;
+    writer.write(&subject, commit).await;
     subject.damage("UPDATE task SET turns = 9");
     let known = subject.store().find_accepted([1; 32]).await;
     assert!(matches!(known, Err(StoreError::Damaged(_))), "{known:?}");
-    let mut again = Pen::new(anyone(), "t2", "ctx");
+    let mut again = RecordWriter::new(anyone(), "t2", "ctx");
     let opening = again.opening(&subject, "hello");
     let mut commit = again.commit(&subject, vec![opening]);
     commit.accept = Some(accept);
@@ -251,7 +251,7 @@ async fn a_key_of_a_damaged_task_costs_its_own_sender() {
 #[tokio::test]
 async fn a_damaged_time_is_as_good_as_none() {
     let mut subject = make();
-    Pen::completed(&subject, "t1").await;
+    RecordWriter::completed(&subject, "t1").await;
     let updated = now(&subject);
     subject.clock().advance_ms(5_000);
     subject.damage("UPDATE meta SET value = 1 WHERE name = 'clock_seen'");

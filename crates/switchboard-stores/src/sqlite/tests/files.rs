@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::Pen;
+use switchboard_engine::contract::given::RecordWriter;
 use switchboard_engine::memory::ManualClock;
 use switchboard_engine::ports::store::StoreError;
 
@@ -26,7 +26,7 @@ fn open(path: &Path) -> Result<SqliteStore, FileError> {
 #[tokio::test]
 async fn only_the_owner_may_read_what_is_stored() {
     let subject = make();
-    Pen::completed(&subject, "t1").await;
+    RecordWriter::completed(&subject, "t1").await;
     let path = subject.path();
     assert_eq!(mode(path.parent().unwrap()), 0o700);
     for end in ["", "-wal", "-shm", ".lock"] {
@@ -147,7 +147,7 @@ fn neither_another_name_nor_a_removed_lock_file_lets_a_second_process_in() {
 #[tokio::test]
 async fn a_link_to_a_database_is_that_database() {
     let mut subject = make();
-    Pen::completed(&subject, "t1").await;
+    RecordWriter::completed(&subject, "t1").await;
     subject.close();
     let folder = tempfile::tempdir().unwrap();
     let link = folder.path().join("link.db");
@@ -164,7 +164,7 @@ async fn a_link_to_a_database_is_that_database() {
 #[tokio::test]
 async fn a_database_that_has_lost_its_content_is_not_replaced_by_an_empty_one() {
     let mut subject = make();
-    Pen::completed(&subject, "t1").await;
+    RecordWriter::completed(&subject, "t1").await;
     // Copied while it is open, as a careless backup does it.
     let (path, away) = (subject.path(), subject.path().with_extension("away"));
     let wal = std::fs::read(beside(&path, "-wal")).unwrap();
@@ -193,7 +193,7 @@ async fn a_database_that_has_lost_its_content_is_not_replaced_by_an_empty_one() 
 #[tokio::test]
 async fn a_database_that_is_deleted_under_a_server_takes_no_more_commits_until_it_is_back() {
     let subject = OnFile::new(quick());
-    let mut pen = Pen::opened(&subject, "t1").await;
+    let mut writer = RecordWriter::opened(&subject, "t1").await;
     let (path, away) = (subject.path(), subject.path().with_extension("away"));
     for missing in [path.clone(), beside(&path, "-wal")] {
         std::fs::rename(&missing, &away).unwrap();
@@ -210,12 +210,12 @@ async fn a_database_that_is_deleted_under_a_server_takes_no_more_commits_until_i
         let expected =
             StoreError::Unavailable("the database was deleted or replaced while the server has it open".to_owned());
         assert_eq!(refused, expected);
-        let commit = pen.commit(&subject, Vec::new());
-        assert!(pen.try_write(&subject, commit).await.is_err());
-        pen.check(&subject).await;
+        let commit = writer.commit(&subject, Vec::new());
+        assert!(writer.try_write(&subject, commit).await.is_err());
+        writer.check(&subject).await;
         std::fs::rename(&away, &missing).unwrap();
         subject.store().probe().await.unwrap();
     }
-    pen.append(&subject, Vec::new()).await;
-    pen.check(&subject).await;
+    writer.append(&subject, Vec::new()).await;
+    writer.check(&subject).await;
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use switchboard_core::model::{Part, TaskState};
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, chunk, status, write_parts};
+use switchboard_engine::contract::given::{RecordWriter, chunk, status, write_parts};
 use tempfile::TempDir;
 
 use super::super::files::beside;
@@ -21,7 +21,7 @@ use super::{OnFile, faults_of};
 /// What was known when an answer was given: the length of the log, and every record as its writer saw it.
 struct Answered {
     wal_bytes: usize,
-    pens: Vec<Pen>,
+    writers: Vec<RecordWriter>,
 }
 
 /// A file with its log, as bytes, and the answers that were given while it grew.
@@ -67,15 +67,15 @@ async fn write(dice: &mut Dice) -> Written {
     looker.execute_batch("BEGIN; SELECT * FROM task").unwrap();
     let database = std::fs::read(&path).unwrap();
 
-    let mut pens: Vec<Pen> = Vec::new();
+    let mut writers: Vec<RecordWriter> = Vec::new();
     let mut answered = Vec::new();
     for step in 0..40 {
         match dice.below(4) {
-            0 => pens.push(Pen::completed(&subject, &format!("done-{step}")).await),
-            1 => pens.push(Pen::opened(&subject, &format!("open-{step}")).await),
+            0 => writers.push(RecordWriter::completed(&subject, &format!("done-{step}")).await),
+            1 => writers.push(RecordWriter::opened(&subject, &format!("open-{step}")).await),
             _ => {}
         }
-        let mut open: Vec<&mut Pen> = pens.iter_mut().filter(|pen| !pen.head.is_closed()).collect();
+        let mut open: Vec<&mut RecordWriter> = writers.iter_mut().filter(|writer| !writer.head.is_closed()).collect();
         if !open.is_empty() {
             let place = dice.below(open.len());
             let event = match dice.below(4) {
@@ -87,7 +87,7 @@ async fn write(dice: &mut Dice) -> Written {
             open[place].append(&subject, vec![event]).await;
         }
         let wal_bytes = usize::try_from(beside(&path, "-wal").metadata().unwrap().len()).unwrap();
-        answered.push(Answered { wal_bytes, pens: pens.clone() });
+        answered.push(Answered { wal_bytes, writers: writers.clone() });
     }
     assert_eq!(std::fs::read(&path).unwrap(), database, "nothing was moved into the file");
     let wal = std::fs::read(beside(&path, "-wal")).unwrap();
@@ -161,12 +161,13 @@ fn lay_out(folder: &TempDir, database: &[u8], wal: &[u8]) -> PathBuf {
 async fn check(path: &Path, written: &Written, answered: &Answered) {
     let store = SqliteStore::open(path, written.clock.clone(), SqliteOptions::default()).unwrap();
     let subject = AfterTheCut { store, clock: written.clock.clone() };
-    for pen in &answered.pens {
-        let stored = subject.store().head(&pen.scope, &pen.head.id).await.unwrap().expect("it was answered");
-        assert!(stored.head.version >= pen.head.version, "{}", pen.head.id);
+    for writer in &answered.writers {
+        let stored = subject.store().head(&writer.scope, &writer.head.id).await.unwrap().expect("it was answered");
+        assert!(stored.head.version >= writer.head.version, "{}", writer.head.id);
         // What came later may be there too, but whole: it is one of the states its writer saw.
-        let states = written.answered.iter().flat_map(|answered| &answered.pens);
-        let state = states.rev().find(|seen| seen.head.id == pen.head.id && seen.head.version == stored.head.version);
+        let states = written.answered.iter().flat_map(|answered| &answered.writers);
+        let state =
+            states.rev().find(|seen| seen.head.id == writer.head.id && seen.head.version == stored.head.version);
         state.expect("somebody wrote it").check(&subject).await;
     }
     drop(subject);

@@ -7,14 +7,14 @@ use rusqlite::Connection;
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Json, Timestamp};
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, chunk};
+use switchboard_engine::contract::given::{RecordWriter, chunk};
 use switchboard_engine::memory::{ManualClock, MemoryStore};
 use switchboard_engine::ports::{Clock, Store};
 
 use super::super::migrate::migrate;
 use super::super::schema::{APPLICATION_ID, MIGRATIONS, Migration};
 use super::super::{FileError, SqliteOptions, SqliteStore, verify};
-use super::{BEGIN, OnFile, faults_of, make, story};
+use super::{BEGIN, OnFile, faults_of, make, sample};
 
 fn fixture(version: usize) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(format!("schema-v{version}.db"))
@@ -28,7 +28,7 @@ async fn write_the_fixture_of_the_newest_schema() {
     let target = fixture(MIGRATIONS.len());
     assert!(!target.exists(), "{} has landed and stays as it is", target.display());
     let mut subject = make();
-    story::write(&subject).await;
+    sample::write(&subject).await;
     subject.close();
     Connection::open(subject.path()).unwrap().execute_batch("PRAGMA journal_mode = delete; VACUUM").unwrap();
     std::fs::copy(subject.path(), target).unwrap();
@@ -40,17 +40,17 @@ async fn every_schema_that_landed_is_migrated_and_read() {
         let mut subject = make();
         subject.close();
         std::fs::copy(fixture(version), subject.path()).unwrap();
-        // What the fixture holds is known from telling the same story to another store.
+        // What the fixture holds is known from telling the same sample to another store.
         let told = InMemory::new();
-        let mut story = story::write(&told).await;
+        let mut sample = sample::write(&told).await;
         subject.clock.set(switchboard_engine::contract::given::now(&told));
         subject.restart();
-        for pen in &mut story.pens {
-            as_stored(&subject, pen).await;
+        for writer in &mut sample.writers {
+            as_stored(&subject, writer).await;
         }
-        story::check(&subject, &mut story).await;
+        sample::check(&subject, &mut sample).await;
         // What the file does not record of a run is no fault, also after a new build has written to it.
-        let running = &mut story.pens[story.running];
+        let running = &mut sample.writers[sample.running];
         let stored = subject.store().head(&running.scope, &running.head.id).await.unwrap().expect("it is there");
         let (fence, attempt, at) = (stored.head.fence, stored.head.attempt, subject.clock.now());
         running.saw(stored.head, [Event::Claimed { fence, attempt, at }].into(), running.head.seq + 1);
@@ -64,10 +64,10 @@ async fn every_schema_that_landed_is_migrated_and_read() {
 }
 
 /// Files of old do not say which run wrote to an artifact last.
-async fn as_stored(subject: &OnFile, pen: &mut Pen) {
-    let stored = subject.store().head(&pen.scope, &pen.head.id).await.unwrap().expect("the record is there");
+async fn as_stored(subject: &OnFile, writer: &mut RecordWriter) {
+    let stored = subject.store().head(&writer.scope, &writer.head.id).await.unwrap().expect("the record is there");
     if stored.head.artifacts.iter().any(|artifact| artifact.fence == 0) {
-        let head = Arc::make_mut(&mut pen.head);
+        let head = Arc::make_mut(&mut writer.head);
         Arc::make_mut(&mut head.artifacts).iter_mut().for_each(|artifact| artifact.fence = 0);
     }
 }
@@ -195,7 +195,7 @@ fn a_newer_schema_is_refused_with_both_versions() {
 #[tokio::test]
 async fn a_migration_copies_the_file_first() {
     let mut subject: OnFile = make();
-    let pen = Pen::completed(&subject, "t1").await;
+    let writer = RecordWriter::completed(&subject, "t1").await;
     subject.close();
     let mut next = MIGRATIONS.to_vec();
     next.push(Migration {
@@ -216,7 +216,7 @@ async fn a_migration_copies_the_file_first() {
     std::fs::copy(&copy, subject.path()).unwrap();
     assert_eq!(version(&subject.look()), MIGRATIONS.len());
     subject.restart();
-    pen.check(&subject).await;
+    writer.check(&subject).await;
 }
 
 #[test]

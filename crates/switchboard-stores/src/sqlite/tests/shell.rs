@@ -3,14 +3,14 @@
 use rusqlite::types::Value;
 use switchboard_core::model::Part;
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, chunk, write_parts};
+use switchboard_engine::contract::given::{RecordWriter, chunk, write_parts};
 
-use super::{make, story};
+use super::{make, sample};
 
 #[tokio::test]
 async fn the_view_shows_tasks_in_plain_words() {
     let mut subject = make();
-    story::write(&subject).await;
+    sample::write(&subject).await;
     // The chunk of the running task is filed when the store is closed.
     subject.restart();
     let connection = subject.look();
@@ -56,7 +56,7 @@ async fn the_view_shows_tasks_in_plain_words() {
 #[tokio::test]
 async fn a_log_row_is_json_with_a_format_number() {
     let subject = make();
-    story::write(&subject).await;
+    sample::write(&subject).await;
     let record: String = subject
         .look()
         .query_row("SELECT record FROM log ORDER BY log_no LIMIT 1 OFFSET 1", [], |row| row.get(0))
@@ -70,15 +70,16 @@ async fn a_log_row_is_json_with_a_format_number() {
 #[tokio::test]
 async fn pieces_of_a_file_say_where_they_belong() {
     let subject = make();
-    let mut pen = Pen::opened(&subject, "t1").await;
+    let mut writer = RecordWriter::opened(&subject, "t1").await;
     let large = |bytes| Part::raw(vec![1; bytes]);
-    pen.append(&subject, vec![write_parts("a", vec![Part::text("abc"), large(300_000)], false)]).await;
-    pen.append(
-        &subject,
-        vec![write_parts("a", vec![large(33_000)], true), write_parts("a", vec![large(34_000)], true)],
-    )
-    .await;
-    pen.append(&subject, vec![write_parts("a", vec![large(35_000)], false), chunk("a", "x", true)]).await;
+    writer.append(&subject, vec![write_parts("a", vec![Part::text("abc"), large(300_000)], false)]).await;
+    writer
+        .append(
+            &subject,
+            vec![write_parts("a", vec![large(33_000)], true), write_parts("a", vec![large(34_000)], true)],
+        )
+        .await;
+    writer.append(&subject, vec![write_parts("a", vec![large(35_000)], false), chunk("a", "x", true)]).await;
     let connection = subject.look();
     let mut select = connection
         .prepare("SELECT version, part, start, length(bytes) FROM chunk WHERE artifact_id = 'a' ORDER BY chunk_no")
@@ -96,5 +97,5 @@ async fn pieces_of_a_file_say_where_they_belong() {
         [4, 0, 0, 35_000],
     ];
     assert_eq!(rows, expected);
-    pen.check(&subject).await;
+    writer.check(&subject).await;
 }

@@ -5,11 +5,11 @@ use std::path::Path;
 use rusqlite::Connection;
 use switchboard_core::model::{Part, TaskState};
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, chunk, now, status, write_parts};
+use switchboard_engine::contract::given::{RecordWriter, chunk, now, status, write_parts};
 use switchboard_engine::ports::store::Retention;
 
 use super::super::{Checked, FileError, backup, verify};
-use super::{BEGIN, OnFile, faults_of, make, story};
+use super::{BEGIN, OnFile, faults_of, make, sample};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -36,15 +36,15 @@ impl Copy {
 }
 
 /// A log of which retention has left the part that readers fold.
-pub(super) async fn compacted(subject: &OnFile) -> Pen {
-    let mut pen = Pen::opened(subject, "task-compacted").await;
+pub(super) async fn compacted(subject: &OnFile) -> RecordWriter {
+    let mut writer = RecordWriter::opened(subject, "task-compacted").await;
     for step in 0..10 {
-        pen.append(subject, vec![status(subject, TaskState::Working, Some("busy"))]).await;
-        pen.append(subject, vec![chunk("a", "x", step > 0)]).await;
+        writer.append(subject, vec![status(subject, TaskState::Working, Some("busy"))]).await;
+        writer.append(subject, vec![chunk("a", "x", step > 0)]).await;
     }
-    pen.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
+    writer.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
     compact_logs(subject).await;
-    pen
+    writer
 }
 
 async fn compact_logs(subject: &OnFile) {
@@ -63,7 +63,7 @@ async fn compact_logs(subject: &OnFile) {
 #[tokio::test]
 async fn a_file_in_use_is_counted_and_in_order() {
     let mut subject = make();
-    let _story = story::write(&subject).await;
+    let _sample = sample::write(&subject).await;
     for _ in 0..2 {
         let mut faults = Vec::new();
         let checked = verify(&subject.path(), BEGIN, &mut |fault| faults.push(fault)).unwrap();
@@ -89,7 +89,7 @@ async fn a_file_in_use_is_counted_and_in_order() {
 async fn every_kind_of_damage_is_found_and_names_its_task() {
     let subject = make();
     compacted(&subject).await;
-    story::write(&subject).await;
+    sample::write(&subject).await;
     let done = "(SELECT task_no FROM task WHERE id = 'task-done')";
     let pushing = "(SELECT task_no FROM task WHERE id = 'task-pushing')";
     let packed = "(SELECT task_no FROM task WHERE id = 'task-compacted')";
@@ -203,7 +203,7 @@ async fn every_kind_of_damage_is_found_and_names_its_task() {
 #[tokio::test]
 async fn a_task_that_is_being_removed_may_be_half_gone() {
     let subject = make();
-    story::write(&subject).await;
+    sample::write(&subject).await;
     let removed = "INSERT INTO removal SELECT task_no FROM task WHERE id = 'task-done';
                    DELETE FROM log WHERE log_no = (SELECT task_no FROM removal) << 24 | 2;
                    DELETE FROM task WHERE id = 'task-done'";
@@ -218,24 +218,24 @@ async fn a_task_that_is_being_removed_may_be_half_gone() {
 #[tokio::test]
 async fn a_compacted_task_is_in_order_and_its_message_pieces_go_with_it() {
     let subject = make();
-    let mut pen = Pen::opened(&subject, "t1").await;
+    let mut writer = RecordWriter::opened(&subject, "t1").await;
     // A progress note too long for a record: nobody folds it, so compaction takes it, pieces and all.
     let note = "x".repeat(100_000);
-    pen.append(&subject, vec![status(&subject, TaskState::Working, Some(&note))]).await;
-    pen.append(&subject, vec![write_parts("a", vec![Part::raw(vec![1; 600_000])], false)]).await;
-    pen.append(&subject, vec![status(&subject, TaskState::Completed, Some("done"))]).await;
+    writer.append(&subject, vec![status(&subject, TaskState::Working, Some(&note))]).await;
+    writer.append(&subject, vec![write_parts("a", vec![Part::raw(vec![1; 600_000])], false)]).await;
+    writer.append(&subject, vec![status(&subject, TaskState::Completed, Some("done"))]).await;
     let pieces = || verify(&subject.path(), BEGIN, &mut |fault| panic!("{fault}")).unwrap().chunks;
     assert_eq!(pieces(), 4);
     compact_logs(&subject).await;
     assert_eq!(pieces(), 3);
-    pen.check_whole(&subject).await;
+    writer.check_whole(&subject).await;
 }
 
 #[tokio::test]
 async fn a_damaged_page_is_a_fault_and_the_rest_is_still_looked_at() {
     let subject = make();
     for number in 0..200 {
-        Pen::completed(&subject, &format!("t{number}")).await;
+        RecordWriter::completed(&subject, &format!("t{number}")).await;
     }
     let copy = Copy::of(&subject);
     let mut bytes = std::fs::read(copy.path()).unwrap();

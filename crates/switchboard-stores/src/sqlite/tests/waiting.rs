@@ -2,7 +2,7 @@
 
 use switchboard_core::model::{AgentName, TaskState};
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{LEASE_MS, Pen, TAKEN, claim, due, now, scope, status};
+use switchboard_engine::contract::given::{LEASE_MS, RecordWriter, TAKEN, claim, due, now, scope, status};
 use switchboard_engine::ports::store::{Release, TaskKey};
 
 use super::{OnFile, make};
@@ -11,11 +11,11 @@ use super::{OnFile, make};
 async fn others(subject: &OnFile, count: usize) -> Vec<TaskKey> {
     let mut keys = Vec::new();
     for number in 0..count {
-        let mut pen = Pen::new(scope("", "", "other"), &format!("o{number}"), "ctx");
-        let opening = pen.opening(subject, "hello");
-        let mut commit = pen.commit(subject, vec![opening]);
+        let mut writer = RecordWriter::new(scope("", "", "other"), &format!("o{number}"), "ctx");
+        let opening = writer.opening(subject, "hello");
+        let mut commit = writer.commit(subject, vec![opening]);
         commit.lease = TAKEN;
-        keys.push(pen.write(subject, commit).await);
+        keys.push(writer.write(subject, commit).await);
     }
     release(subject, keys.iter().copied().step_by(2), 1).await;
     keys
@@ -34,7 +34,7 @@ async fn due_keys(subject: &OnFile) -> Vec<TaskKey> {
 async fn a_run_that_falls_due_behind_those_of_others_is_found() {
     let mut subject = make();
     let others = others(&subject, 40).await;
-    let mut own = Pen::opened(&subject, "t1").await;
+    let mut own = RecordWriter::opened(&subject, "t1").await;
     subject.restart();
     assert_eq!(due_keys(&subject).await, [own.key()]);
     own.head = claim(&subject, 10).await.remove(0).stored.head;

@@ -1,7 +1,7 @@
-//! Who may start: deliveries sorted by endpoint, so that a sick or slow one never takes the places of the others. Pure:
+//! Who may start: deliveries sorted by endpoint, so that a sick or slow one never takes the slots of the others. Pure:
 //! decides and counts; the loop in `dispatch` acts.
 //!
-//! - Half of the places are shared: an endpoint may have as many deliveries under way as there are of those left. The
+//! - Half of the slots are shared: an endpoint may have as many deliveries under way as there are of those left. The
 //!   other half is for endpoints that have hardly any under way: however many are slow, the next one is served.
 //! - A few more wait here, under the same rule, so that an endpoint that is merely busy never stands idle.
 //! - Whatever is beyond that, or belongs to an endpoint whose circuit is open, is held: put back into the store, to come
@@ -26,19 +26,19 @@ const PACE_MICROS_MIN: i64 = 1_000;
 /// A row is held for so long at most; then it asks again.
 const HOLD_MS_MAX: i64 = 60_000;
 
-pub(crate) struct Lanes<T> {
+pub(crate) struct EndpointQueues<T> {
     /// Deliveries that may be under way in all; half as many may wait.
-    places: usize,
+    slots: usize,
     rules: Rules,
     down_ms_max: i64,
-    lanes: BTreeMap<WebhookEndpoint, Lane<T>>,
+    queues: BTreeMap<WebhookEndpoint, EndpointQueue<T>>,
     under_way: usize,
     waiting: usize,
-    /// The lanes in which somebody waits.
+    /// The queues in which somebody waits.
     queued: BTreeSet<WebhookEndpoint>,
 }
 
-struct Lane<T> {
+struct EndpointQueue<T> {
     under_way: usize,
     waiting: VecDeque<T>,
     health: Health,
@@ -48,7 +48,7 @@ struct Lane<T> {
     held_until_micros: i64,
 }
 
-impl<T> Default for Lane<T> {
+impl<T> Default for EndpointQueue<T> {
     fn default() -> Self {
         let health = Health::default();
         Self { under_way: 0, waiting: VecDeque::new(), health, took_micros: 0, held_until_micros: 0 }
@@ -76,7 +76,7 @@ pub(super) enum Disposition<T> {
 
 /// What a delivery found out about its endpoint.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Finding {
+pub(super) struct CallResult {
     /// Whether somebody answered there, whatever the answer.
     pub(super) answered: bool,
     /// How it ended, if not with an answer.
@@ -99,19 +99,19 @@ pub struct EndpointHealth {
     pub waiting: usize,
 }
 
-impl<T> Lanes<T> {
-    pub(super) fn new(places: usize, rules: Rules, down_ms_max: i64) -> Self {
-        let (lanes, queued) = (BTreeMap::new(), BTreeSet::new());
-        Self { places: places.max(1), rules, down_ms_max, lanes, under_way: 0, waiting: 0, queued }
+impl<T> EndpointQueues<T> {
+    pub(super) fn new(slots: usize, rules: Rules, down_ms_max: i64) -> Self {
+        let (queues, queued) = (BTreeMap::new(), BTreeSet::new());
+        Self { slots: slots.max(1), rules, down_ms_max, queues, under_way: 0, waiting: 0, queued }
     }
 
     /// Whether anything could start at all.
-    pub(super) fn has_room(&self) -> bool {
-        self.under_way < self.places
+    pub(super) fn has_free_slot(&self) -> bool {
+        self.under_way < self.slots
     }
 
-    fn free(&self) -> Free {
-        Free::of(self.places, self.under_way)
+    fn free(&self) -> FreeSlots {
+        FreeSlots::of(self.slots, self.under_way)
     }
 
     pub(super) fn under_way(&self) -> usize {
@@ -120,21 +120,21 @@ impl<T> Lanes<T> {
 
     /// Takes a claimed delivery in; nothing comes back if it waits here.
     pub(super) fn offer(&mut self, endpoint: &WebhookEndpoint, item: T, now: Timestamp) -> Option<Disposition<T>> {
-        let (free, room) = (self.free(), self.places.div_ceil(2).saturating_sub(self.waiting));
-        let lane = self.lanes.entry(endpoint.clone()).or_default();
-        match lane.admit(free, now, &self.rules) {
+        let (free, room) = (self.free(), self.slots.div_ceil(2).saturating_sub(self.waiting));
+        let queue = self.queues.entry(endpoint.clone()).or_default();
+        match queue.admit(free, now, &self.rules) {
             Some(probe) => {
-                lane.under_way += 1;
+                queue.under_way += 1;
                 self.under_way += 1;
                 Some(Disposition::Start { item, probe })
             }
-            None if !lane.health.is_open() && lane.waiting.len() < room => {
-                lane.waiting.push_back(item);
+            None if !queue.health.is_open() && queue.waiting.len() < room => {
+                queue.waiting.push_back(item);
                 self.waiting += 1;
                 self.queued.insert(endpoint.clone());
                 None
             }
-            None => Some(lane.turn_away(item, now, &self.rules, self.down_ms_max)),
+            None => Some(queue.hold_or_give_up(item, now, &self.rules, self.down_ms_max)),
         }
     }
 
@@ -143,27 +143,27 @@ impl<T> Lanes<T> {
         &mut self,
         endpoint: &WebhookEndpoint,
         probe: bool,
-        finding: Finding,
+        call_result: CallResult,
         took: Duration,
         now: Timestamp,
         dice: u64,
     ) {
-        let Some(lane) = self.lanes.get_mut(endpoint) else { return };
-        lane.under_way = lane.under_way.saturating_sub(1);
+        let Some(queue) = self.queues.get_mut(endpoint) else { return };
+        queue.under_way = queue.under_way.saturating_sub(1);
         self.under_way = self.under_way.saturating_sub(1);
         let took = i64::try_from(took.as_micros()).unwrap_or(i64::MAX / 8);
-        lane.took_micros = if lane.took_micros == 0 { took } else { (lane.took_micros * 7 + took) / 8 };
-        let Finding { answered, failed, retry_after_ms } = finding;
+        queue.took_micros = if queue.took_micros == 0 { took } else { (queue.took_micros * 7 + took) / 8 };
+        let CallResult { answered, failed, retry_after_ms } = call_result;
         if answered {
-            if lane.health.is_open() {
+            if queue.health.is_open() {
                 // What was held for its sake is no reason to hold what comes now.
-                lane.held_until_micros = 0;
+                queue.held_until_micros = 0;
             }
-            lane.health.answered();
+            queue.health.answered();
         }
         match failed {
-            Some(error) => lane.health.failed(probe, Failure { error, retry_after_ms }, now, &self.rules, dice),
-            None if probe && !answered => lane.health.probe_lost(),
+            Some(error) => queue.health.failed(probe, Failure { error, retry_after_ms }, now, &self.rules, dice),
+            None if probe && !answered => queue.health.probe_lost(),
             None => {}
         }
     }
@@ -173,22 +173,22 @@ impl<T> Lanes<T> {
         let mut moved = Vec::new();
         let mut queued = std::mem::take(&mut self.queued);
         queued.retain(|endpoint| {
-            let Some(lane) = self.lanes.get_mut(endpoint) else { return false };
-            while !lane.waiting.is_empty() {
-                let free = Free::of(self.places, self.under_way);
-                let admitted = lane.admit(free, now, &self.rules);
-                if admitted.is_none() && !lane.health.is_open() {
+            let Some(queue) = self.queues.get_mut(endpoint) else { return false };
+            while !queue.waiting.is_empty() {
+                let free = FreeSlots::of(self.slots, self.under_way);
+                let admitted = queue.admit(free, now, &self.rules);
+                if admitted.is_none() && !queue.health.is_open() {
                     return true;
                 }
-                let Some(item) = lane.waiting.pop_front() else { break };
+                let Some(item) = queue.waiting.pop_front() else { break };
                 self.waiting -= 1;
                 let place = match admitted {
                     Some(probe) => {
-                        lane.under_way += 1;
+                        queue.under_way += 1;
                         self.under_way += 1;
                         Disposition::Start { item, probe }
                     }
-                    None => lane.turn_away(item, now, &self.rules, self.down_ms_max),
+                    None => queue.hold_or_give_up(item, now, &self.rules, self.down_ms_max),
                 };
                 moved.push((endpoint.clone(), place));
             }
@@ -200,45 +200,45 @@ impl<T> Lanes<T> {
 
     /// Forgets endpoints that there is nothing to say about, and sick ones that nobody calls any more.
     pub(super) fn tidy(&mut self, now: Timestamp) {
-        let too_many = self.lanes.len() > SICK_MAX;
-        self.lanes.retain(|_, lane| {
-            let idle = lane.under_way == 0 && lane.waiting.is_empty();
-            let forgotten = lane.health.probe_at().or(lane.health.down_since());
+        let too_many = self.queues.len() > SICK_MAX;
+        self.queues.retain(|_, queue| {
+            let idle = queue.under_way == 0 && queue.waiting.is_empty();
+            let forgotten = queue.health.probe_at().or(queue.health.down_since());
             let old = forgotten.is_none_or(|at| now.ms_since(at) > SICK_KEPT_MS);
-            !(idle && (lane.health.is_spotless() || old || too_many))
+            !(idle && (queue.health.is_healthy() || old || too_many))
         });
     }
 
     /// The next delivery to an endpoint is let through at once; to all of them, if none is named.
     pub(super) fn probe_now(&mut self, endpoint: Option<&WebhookEndpoint>, now: Timestamp) {
-        for (_, lane) in self.lanes.iter_mut().filter(|(known, _)| endpoint.is_none_or(|one| one == *known)) {
-            lane.health.probe_now(now);
-            lane.held_until_micros = 0;
+        for (_, queue) in self.queues.iter_mut().filter(|(known, _)| endpoint.is_none_or(|one| one == *known)) {
+            queue.health.probe_now(now);
+            queue.held_until_micros = 0;
         }
     }
 
     /// How the endpoints do that something is to be said about: open ones first, at most `limit`.
     pub(super) fn report(&self, limit: usize) -> Vec<EndpointHealth> {
-        let (open, others): (Vec<_>, Vec<_>) = self.lanes.iter().partition(|(_, lane)| lane.health.is_open());
-        let others = others.into_iter().filter(|(_, lane)| !lane.health.is_spotless() || lane.under_way > 0);
-        open.into_iter().chain(others).take(limit).map(|(endpoint, lane)| lane.report(endpoint)).collect()
+        let (open, others): (Vec<_>, Vec<_>) = self.queues.iter().partition(|(_, queue)| queue.health.is_open());
+        let others = others.into_iter().filter(|(_, queue)| !queue.health.is_healthy() || queue.under_way > 0);
+        open.into_iter().chain(others).take(limit).map(|(endpoint, queue)| queue.report(endpoint)).collect()
     }
 
     pub(super) fn open_circuits(&self) -> usize {
-        self.lanes.values().filter(|lane| lane.health.is_open()).count()
+        self.queues.values().filter(|queue| queue.health.is_open()).count()
     }
 }
 
-/// The places that are left.
+/// The slots that are left.
 #[derive(Clone, Copy)]
-struct Free {
+struct FreeSlots {
     shared: usize,
     any: usize,
 }
 
-impl Free {
-    fn of(places: usize, under_way: usize) -> Self {
-        Self { shared: (places / 2).saturating_sub(under_way), any: places.saturating_sub(under_way) }
+impl FreeSlots {
+    fn of(slots: usize, under_way: usize) -> Self {
+        Self { shared: (slots / 2).saturating_sub(under_way), any: slots.saturating_sub(under_way) }
     }
 
     /// Whether an endpoint that has so many under way may have one more.
@@ -247,9 +247,9 @@ impl Free {
     }
 }
 
-impl<T> Lane<T> {
+impl<T> EndpointQueue<T> {
     /// Whether one more may start here now, and if so, whether it is the probe.
-    fn admit(&mut self, free: Free, now: Timestamp, rules: &Rules) -> Option<bool> {
+    fn admit(&mut self, free: FreeSlots, now: Timestamp, rules: &Rules) -> Option<bool> {
         match self.health.admission(now, rules) {
             Admission::Free => free.admits(self.under_way).then_some(false),
             Admission::Probe if free.any > 0 => {
@@ -260,7 +260,7 @@ impl<T> Lane<T> {
         }
     }
 
-    fn turn_away(&mut self, item: T, now: Timestamp, rules: &Rules, down_ms_max: i64) -> Disposition<T> {
+    fn hold_or_give_up(&mut self, item: T, now: Timestamp, rules: &Rules, down_ms_max: i64) -> Disposition<T> {
         let down_since = self.health.down_since().filter(|_| self.health.is_open());
         if let Some(down_since) = down_since.filter(|since| now.ms_since(*since) > down_ms_max) {
             return Disposition::GiveUp { item, down_since };
@@ -298,5 +298,5 @@ impl<T> Lane<T> {
 }
 
 #[cfg(test)]
-#[path = "lanes_tests.rs"]
+#[path = "endpoint_queues_tests.rs"]
 mod tests;
