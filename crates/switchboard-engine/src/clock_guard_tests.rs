@@ -9,7 +9,7 @@ use super::{ClockGuard, ClockRecord};
 const BEGAN: Timestamp = Timestamp::from_ms(1_767_225_600_000);
 const HOUR_MS: i64 = 3_600_000;
 
-/// Lets time pass, and looks when the wall clock has gone on by so much.
+/// Advances the monotonic clock by `passed_s`, and compares it with the wall time `wall`.
 async fn look_after(guard: &ClockGuard, passed_s: u64, wall: Timestamp) {
     tokio::time::advance(Duration::from_secs(passed_s)).await;
     guard.look(wall);
@@ -21,7 +21,7 @@ async fn a_clock_that_goes_with_time_is_trusted_however_long_nobody_looked() {
     guard.look(BEGAN);
     look_after(&guard, 40 * 86_400, BEGAN.plus_ms(40 * 24 * HOUR_MS)).await;
     assert_eq!((guard.is_held(), guard.notice()), (false, None));
-    // Nor is a jump of a day or less.
+    // A jump of a day or less is not suspicious either.
     look_after(&guard, 5, BEGAN.plus_ms(41 * 24 * HOUR_MS)).await;
     assert!(!guard.is_held());
 }
@@ -67,7 +67,7 @@ async fn a_hold_outlasts_its_process_and_is_not_begun_anew() {
     assert!(guard.is_held());
     look_after(&guard, 3_600, BEGAN.plus_ms(HOUR_MS)).await;
     assert!(!guard.is_held(), "an hour was left of it");
-    // A clock that was set back meanwhile does not make it longer than it is.
+    // A clock that was set back meanwhile does not prolong the hold.
     let guard = ClockGuard::default();
     guard.begin(ClockRecord { last_seen: Some(BEGAN), held_until: Some(BEGAN.plus_ms(90 * 24 * HOUR_MS)) }, BEGAN);
     look_after(&guard, 86_400, BEGAN.plus_ms(24 * HOUR_MS)).await;

@@ -1,9 +1,9 @@
-//! Durations by size, counted without a lock: one bucket and the sum are added to per observation.
+//! A histogram of durations without a lock: each observation adds to one bucket and to the sum.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Upper bounds of the buckets, in microseconds. From an answer out of memory to a run of ten minutes.
+/// Upper bounds of the buckets, in microseconds, from an answer from memory to a run of ten minutes.
 pub const MICROS_BOUNDS: [u64; 17] = [
     100,
     250,

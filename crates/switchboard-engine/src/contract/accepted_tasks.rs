@@ -1,4 +1,4 @@
-//! Behaviours of tasks as they stood when a message was accepted.
+//! Behaviours of tasks as they were when a message was accepted.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::given::{RecordWriter, chunk, inbound, scope, status, write_parts};
 use super::retention::{DAY_MS, prune, retention};
 use crate::ports::store::{Accepted, AcceptedTask, StoreError};
 
-/// A message taken in, and the task at that moment.
+/// An accepted message, and the task at that moment.
 struct Moment {
     accepted: Accepted,
     then: AcceptedTask,
@@ -23,7 +23,7 @@ async fn waits(subject: &dyn Subject, writer: &mut RecordWriter, text: &str) -> 
     accept(subject, writer, turn, vec![Event::MessageAdded { inbound: inbound(turn, text) }], true).await
 }
 
-/// A message to a task that waits for one.
+/// A message to a task that waits for input.
 async fn ends_pause(subject: &dyn Subject, writer: &mut RecordWriter, text: &str) -> Moment {
     let turn = writer.head.turns + 1;
     let began = Event::TurnBegan { turn, fence: writer.head.fence + 1 };

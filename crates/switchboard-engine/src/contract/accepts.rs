@@ -37,7 +37,8 @@ pub async fn a_used_key_is_a_duplicate_and_says_of_what(subject: &mut dyn Subjec
         assert_eq!(store.find_accepted([3; 32]).await.expect("answers"), None);
         let refused = accepted_task(subject, "t2", 1).await.map(|_| ());
         assert!(matches!(&refused, Err(CommitError::Duplicate(known)) if *known == first), "{refused:?}");
-        // Also where the id is known, too: in some dialects a client sends it again with the message.
+        // This also holds if the task's id exists already: in some dialects a client sends the id again with the
+        // message.
         let refused = accepted_task(subject, "t1", 1).await.map(|_| ());
         assert!(matches!(&refused, Err(CommitError::Duplicate(known)) if *known == first), "{refused:?}");
         let refused = accepted_task(subject, "t1", 3).await.map(|_| ());

@@ -1,4 +1,4 @@
-//! Behaviours of large artifacts: they are left out of tasks that there is no room for, and their bytes are read in pieces.
+//! Behaviours of large artifacts: contents that do not fit are left out of tasks, and their bytes are read in pieces.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::ports::download::StoredArtifact;
 use crate::ports::outline::Outline;
 use crate::ports::store::{ListQuery, Retention, Scope, Store, StoreError};
 
-/// What an artifact becomes for a reader, with made-up addresses.
+/// The artifact with links, as a reader gets it, with made-up addresses.
 pub(super) fn linked(outlines: &[Outline], id: &str) -> Artifact {
     let outline = outlines.iter().find(|outline| outline.bare().artifact_id.as_str() == id);
     let outline = outline.expect("it was left out").clone();
@@ -47,7 +47,7 @@ async fn read(
     Ok(all)
 }
 
-/// What the parts of an artifact come to.
+/// All bytes of the parts of an artifact.
 fn content(artifact: &Artifact) -> Vec<u8> {
     let of = |part: &Part| match &part.content {
         PartContent::Text(text) | PartContent::Url(text) => text.as_bytes().to_vec(),
@@ -57,11 +57,12 @@ fn content(artifact: &Artifact) -> Vec<u8> {
     artifact.parts.iter().flat_map(of).collect()
 }
 
-/// A task with an artifact in pieces of all sizes, written around other things.
+/// A task with an artifact in pieces of all sizes, written between other events.
 async fn pieces(subject: &dyn Subject, id: &str) -> RecordWriter {
     let mut writer = RecordWriter::opened(subject, id).await;
     writer.append(subject, vec![write_parts("big", vec![Part::raw(bytes(50_000, 9)); 2], false)]).await;
-    // Replaced, so that what was there before must not be found again; and twice in the same commit.
+    // The artifact is replaced, so that its earlier content must not be found again, and written twice in the same
+    // commit.
     let begin = vec![
         chunk("big", "never seen", true),
         write_parts("big", vec![Part::text("nor this")], false),
@@ -173,7 +174,7 @@ pub async fn a_reader_sees_the_artifact_as_it_was_when_it_came(subject: &mut dyn
     writer.append(subject, vec![write_parts("big", vec![Part::raw(bytes(2_000_000, 4))], false)]).await;
     let replaced = opened(subject, &writer, "big", None).await;
     assert_ne!(replaced.begun, before.begun);
-    // The old content, or none: never some of each.
+    // A reader gets the old content or an error, never a mixture.
     match read(subject.store(), &before, 0..u64::MAX, 1 << 20).await {
         Ok(bytes) => assert!(bytes == early, "a mixture"),
         Err(error) => assert_eq!(error, StoreError::Pruned),
@@ -228,7 +229,7 @@ pub async fn what_there_is_no_room_for_is_outlined(subject: &mut dyn Subject) {
         let expected = vec![Part::text("look:"), Part::url("here:page#1").with_media_type("image/png")];
         assert_eq!(linked(&stored.outlined, "page").parts, expected);
         assert_eq!(stored.outlined.len(), 2);
-        // With room for it, everything is there.
+        // If everything fits, nothing is left out.
         writer.check(subject).await;
     }
 }

@@ -1,5 +1,5 @@
-//! Behaviours under a wall clock that is set back: whatever waits by the store's clock has a length, and keeps it. Each is
-//! tried with a store that stays open and with one that is opened after the clock was set.
+//! Behaviours when the wall clock is set back: each waiting time by the store's clock keeps its length. Each behaviour
+//! runs with a store that stays open and with one that is opened after the clock was set.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ async fn deliveries(subject: &dyn Subject) -> Vec<Delivery> {
 
 /// Sets the clock back by a day while the store is open, or while it is closed.
 async fn set_back(subject: &mut dyn Subject, is_open: bool) {
-    // A server asks all the time, so its store knows what time it was.
+    // A server calls its store all the time, so the store has seen this time.
     assert_eq!(claimed(subject).await, 0);
     let then = now(subject).plus_ms(-DAY_MS);
     subject.clock().set(then);
     if !is_open {
         subject.restart();
     }
-    // A store learns what time it is when it is asked for something.
+    // A store reads the time when it is called.
     assert_eq!(claimed(subject).await, 0);
 }
 
@@ -66,7 +66,7 @@ pub async fn a_pause_lasts_as_long_as_it_would_have_when_the_clock_is_set_back(s
         assert_eq!(claimed(subject).await, 0, "open: {is_open}");
         subject.clock().advance_ms(1);
         assert_eq!(claimed(subject).await, 1, "open: {is_open}");
-        // Out of the way of the next one.
+        // The run is released for long, so that the next claim does not find it.
         let released = Release { key: writer.key(), fence: writer.head.fence + 1, pause_ms: 100 * DAY_MS };
         subject.store().release_leases(vec![released]).await.expect("leases are given back");
     }
@@ -100,7 +100,7 @@ pub async fn a_claim_of_a_delivery_is_known_after_the_clock_was_set_back(subject
     subject.store().settle_deliveries(vec![(delivery.claim(), outcome)]).await.expect("deliveries are settled");
     assert_eq!(subject.store().outbox().find(delivery.key).await.expect("answers"), None, "its outcome was taken");
 
-    // And if nobody settles it, it runs out like any other.
+    // If it is not settled, the claim runs out like any other.
     let released = Release { key: writer.key(), fence: writer.head.fence, pause_ms: 100 * DAY_MS };
     subject.store().release_leases(vec![released]).await.expect("leases are given back");
     with_webhook(subject, "t2").await;
@@ -111,7 +111,7 @@ pub async fn a_claim_of_a_delivery_is_known_after_the_clock_was_set_back(subject
     assert_eq!(deliveries(subject).await.len(), 1);
 }
 
-/// A clock that is set ahead by a month must not make a message new that was accepted a minute ago.
+/// A message that was accepted a minute ago must still be recognised when the clock is set ahead by a month.
 pub async fn a_key_is_known_while_ages_do_not_count(subject: &mut dyn Subject) {
     let accept = Accept { key: [1; 32], digest: [2; 32], turn: 1, after_seq: 0, expires: now(subject).plus_ms(DAY_MS) };
     let open = async |subject: &dyn Subject, id: &str| {

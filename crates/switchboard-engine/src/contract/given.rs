@@ -1,5 +1,5 @@
-//! What behaviours are written with: a writer that commits to one record and knows what must then be stored, and short
-//! words for events.
+//! Helpers for behaviours: a writer that commits to one record and computes what must then be stored, and short
+//! constructors for events.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub fn anyone() -> Scope {
     scope("", "", AGENT)
 }
 
-/// Writes one record, and remembers what it wrote.
+/// Writes to one record, and remembers what it wrote.
 #[derive(Clone)]
 pub struct RecordWriter {
     pub scope: Scope,
@@ -37,7 +37,7 @@ pub struct RecordWriter {
     pub head: Arc<Head>,
     pub folded: Folded,
     pub log: Vec<LoggedCommit>,
-    /// Whether commits bring their fold along, as a committer that has it does.
+    /// Whether commits carry their fold, as the engine's commits do when the fold is known.
     pub hints: bool,
 }
 
@@ -73,7 +73,7 @@ impl RecordWriter {
         Event::Opened { inbound: inbound(1, text), context_id, at: now(subject) }
     }
 
-    /// The commit that these events make of the record as the writer knows it.
+    /// The commit of these events on the record as the writer knows it.
     #[must_use]
     pub fn commit(&self, subject: &dyn Subject, events: Vec<Event>) -> Commit {
         let mut head = Head::clone(&self.head);
@@ -98,10 +98,10 @@ impl RecordWriter {
         }
     }
 
-    /// Commits, and takes note if the store agreed.
+    /// Commits, and remembers the events if the store accepted them.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub async fn try_write(&mut self, subject: &dyn Subject, commit: Commit) -> Result<TaskKey, CommitError> {
         let (head, events, first_seq) = (commit.head.clone(), commit.events.clone(), commit.first_seq());
         let key = subject.store().commit(commit).await?;
@@ -120,7 +120,7 @@ impl RecordWriter {
         self.write(subject, commit).await
     }
 
-    /// Takes note of a commit that the store made by itself.
+    /// Remembers a commit that was not made through this writer.
     pub fn saw(&mut self, head: Arc<Head>, events: Arc<[Event]>, first_seq: u64) {
         self.folded.apply_all(&events);
         self.log.push(LoggedCommit { version: head.version, first_seq, events });
@@ -191,7 +191,7 @@ pub async fn due(store: &dyn Store, limit: usize) -> Vec<DueRun> {
     store.due_runs(&[AgentName::from(AGENT)], limit).await.expect("due runs are listed")
 }
 
-/// Takes a run over as the engine does, and gives back its head after that.
+/// Takes a run over as the engine does, and returns its head after that.
 ///
 /// # Errors
 /// What the store says.
@@ -219,7 +219,7 @@ pub async fn try_claim(store: &dyn Store, at: Timestamp, run: &DueRun) -> Result
     Ok(StoredHead { key: *key, scope: scope.clone(), head })
 }
 
-/// Claims every run that is due, at most `limit`; those that cannot be read are left out. Gives them back as they are then.
+/// Claims every run that is due, at most `limit`, and returns them. Runs that cannot be read are left out.
 pub async fn claim(subject: &dyn Subject, limit: usize) -> Vec<DueRun> {
     let mut claimed = Vec::new();
     for run in due(subject.store(), limit).await {

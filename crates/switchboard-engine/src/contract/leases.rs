@@ -1,4 +1,4 @@
-//! Behaviours of leases: a run has one owner, and an owner that is gone is replaced.
+//! Behaviours of leases: a run has one holder, and a holder that died is replaced.
 
 use std::sync::Arc;
 
@@ -9,17 +9,18 @@ use super::Subject;
 use super::given::{self, LEASE_MS, RecordWriter, anyone, chunk, due, inbound, now, scope, status, try_claim};
 use crate::ports::store::{CommitError, DueRun, LeaseChange, Release, StoredHead, TaskKey};
 
-/// Claims what there is.
+/// Claims all runs that are due.
 async fn claim(subject: &dyn Subject) -> Vec<DueRun> {
     given::claim(subject, 10).await
 }
 
-/// Claims what there is, which must be this record, left by somebody who died, and tells the writer.
+/// Claims the only due run, which must be this record's and interrupted by the death of its holder, and tells the
+/// writer.
 async fn claim_only(subject: &dyn Subject, writer: &mut RecordWriter) {
     claimed_only(subject, writer, true).await;
 }
 
-/// The same for a record that was given back.
+/// The same for a run that was released.
 async fn claim_released(subject: &dyn Subject, writer: &mut RecordWriter) {
     claimed_only(subject, writer, false).await;
 }
@@ -38,7 +39,7 @@ async fn claimed_only(subject: &dyn Subject, writer: &mut RecordWriter, interrup
     assert_eq!(begin(subject, writer).await, []);
 }
 
-/// Says that the run of a record begins; what comes back is lost.
+/// Records that the run of a record begins; returns the runs that are lost.
 async fn begin(subject: &dyn Subject, writer: &RecordWriter) -> Vec<TaskKey> {
     subject.store().begin_runs(vec![(writer.key(), writer.head.fence)]).await.expect("runs begin")
 }
@@ -140,7 +141,7 @@ pub async fn a_lease_that_was_claimed_is_lost_to_its_holder(subject: &mut dyn Su
     let held = [(writer.key(), old_fence), (other.key(), 1), (TaskKey(writer.key().0 + 1000), 1)];
     assert_eq!(renew(subject, &held).await, [writer.key(), TaskKey(writer.key().0 + 1000)]);
     assert_eq!(renew(subject, &[(writer.key(), writer.head.fence)]).await, []);
-    // Nor can the old holder give away what is no longer its own.
+    // The old holder cannot release the lease either.
     release(subject, &[(writer.key(), old_fence)], 0).await;
     assert_eq!(claim(subject).await.len(), 0);
     other.append(subject, vec![status(subject, TaskState::Working, None)]).await;
@@ -185,7 +186,7 @@ pub async fn a_released_run_keeps_its_due_time_over_a_restart(subject: &mut dyn 
 
 pub async fn a_run_that_waits_and_is_canceled_is_due_at_once(subject: &mut dyn Subject) {
     let asks = |subject: &dyn Subject| Event::CancelRequested { metadata: None, at: now(subject) };
-    // Asked while it waits, and asked before it was given back.
+    // Cancellation is requested while the run waits, and before it is released.
     for asked_first in [false, true] {
         let mut writer = RecordWriter::opened(subject, if asked_first { "t1" } else { "t2" }).await;
         if asked_first {
@@ -202,7 +203,7 @@ pub async fn a_run_that_waits_and_is_canceled_is_due_at_once(subject: &mut dyn S
     }
 }
 
-/// However often it is given back and taken again; a death counts, before and after.
+/// Releases and claims do not count as attempts, however many there are; a death counts, before and after them.
 pub async fn a_run_given_back_in_order_has_not_been_tried_once_more(subject: &mut dyn Subject) {
     let mut writer = RecordWriter::opened(subject, "t1").await;
     for _ in 0..3 {
@@ -221,7 +222,7 @@ pub async fn a_run_given_back_in_order_has_not_been_tried_once_more(subject: &mu
     writer.check(subject).await;
 }
 
-/// A run begins when it has its place, and only then can a death interrupt it.
+/// A run begins when it has its slot, and only then can a death interrupt it.
 pub async fn a_run_that_has_not_begun_was_not_interrupted(subject: &mut dyn Subject) {
     let mut writer = RecordWriter::new(anyone(), "t1", "ctx");
     let opening = writer.opening(subject, "hello");
@@ -238,14 +239,14 @@ pub async fn a_run_that_has_not_begun_was_not_interrupted(subject: &mut dyn Subj
         let event = Event::Claimed { fence, attempt, at: now(subject) };
         writer.saw(stored.head.clone(), [event].into(), stored.head.seq + 1);
     };
-    // However often the process dies, or falls silent, while the run waits.
+    // The process may die or stop renewing many times while the run waits.
     for _ in 0..3 {
         subject.restart();
         claim_unbegun(subject, &mut writer).await;
         subject.clock().advance_ms(LEASE_MS.into());
         claim_unbegun(subject, &mut writer).await;
     }
-    // Something that a caller does meanwhile does not begin it either.
+    // A caller's commit meanwhile does not begin the run either.
     writer.append(subject, vec![Event::MessageAdded { inbound: inbound(2, "x") }]).await;
     subject.restart();
     claim_unbegun(subject, &mut writer).await;
@@ -275,7 +276,7 @@ pub async fn a_run_whose_holder_came_back_after_it_was_listed_is_not_claimed(sub
     assert_eq!(claim(subject).await.len(), 0);
     subject.clock().advance_ms(i64::from(LEASE_MS));
     claim_only(subject, &mut writer).await;
-    // Claimed once, it is not to be had again, by a list of before nor by one of its own.
+    // A claimed run cannot be claimed again, neither from an earlier list nor from a new one.
     let refused = try_claim(subject.store(), now(subject), &listed).await;
     assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
     let unlisted = DueRun { stored: subject_head(subject, &writer).await, interrupted: true };
@@ -288,7 +289,7 @@ async fn subject_head(subject: &dyn Subject, writer: &RecordWriter) -> StoredHea
     subject.store().head(&writer.scope, &writer.head.id).await.expect("heads are read").expect("it is there")
 }
 
-/// That a run begins is no new version either, and decides whether the claim is another attempt.
+/// The beginning of a run is no new version either, and it decides whether the claim is another attempt.
 pub async fn a_run_that_began_after_it_was_listed_is_not_claimed_as_one_that_had_not(subject: &mut dyn Subject) {
     let mut writer = RecordWriter::new(anyone(), "t1", "ctx");
     let opening = writer.opening(subject, "hello");
@@ -306,7 +307,7 @@ pub async fn a_run_that_began_after_it_was_listed_is_not_claimed_as_one_that_had
     writer.check(subject).await;
 }
 
-/// A process must not take, or put off, what only others can work on.
+/// A process must not claim or postpone runs of agents that only other processes serve.
 pub async fn runs_of_agents_that_are_not_asked_for_are_not_listed(subject: &mut dyn Subject) {
     let mut others = Vec::new();
     for number in 0..5 {
@@ -326,7 +327,7 @@ pub async fn runs_of_agents_that_are_not_asked_for_are_not_listed(subject: &mut 
         } else {
             subject.clock().advance_ms(LEASE_MS.into());
         }
-        // However many wait, they do not take the places of others.
+        // Many waiting runs of other agents do not crowd out the runs that are asked for.
         let listed = due(subject.store(), 1).await;
         assert_eq!(listed.iter().map(|run| run.stored.key).collect::<Vec<_>>(), [own.key()]);
         let store = subject.store();

@@ -43,7 +43,7 @@ pub async fn a_scope_lists_its_own_tasks_newest_status_first(subject: &mut dyn S
     open(subject, scope("other", "", "echo"), "t2", "c1", TaskState::Working).await;
     let third = open(subject, anyone(), "t3", "c2", TaskState::Completed).await;
     assert_eq!(ids(subject, &anyone(), &everything(10)).await, ["t3", "t1"]);
-    // A new status brings a task to the front; a chunk does not.
+    // A new status moves a task to the front; a chunk does not.
     first.append(subject, vec![status(subject, TaskState::Working, Some("again"))]).await;
     assert_eq!(ids(subject, &anyone(), &everything(10)).await, ["t1", "t3"]);
     subject.clock().advance_ms(10);
@@ -142,7 +142,7 @@ pub async fn a_task_that_moves_between_pages_shifts_nothing(subject: &mut dyn Su
     writers[1].append(subject, vec![status(subject, TaskState::Completed, None)]).await;
     writers[5].append(subject, vec![status(subject, TaskState::Completed, None)]).await;
     let rest = ListQuery { after: first.next, ..everything(10) };
-    // What has a newer status than the first page is not repeated; it is at the front of a new listing.
+    // A task with a newer status than the first page is not repeated; it is at the front of a new listing.
     assert_eq!(ids(subject, &anyone(), &rest).await, ["t3", "t2", "t0"]);
     assert_eq!(ids(subject, &anyone(), &everything(2)).await, ["t5", "t1"]);
 }
@@ -156,7 +156,7 @@ pub async fn a_list_without_artifacts_has_the_rest(subject: &mut dyn Subject) {
     let mut folded = page.tasks[0].folded.as_ref().clone();
     std::sync::Arc::make_mut(&mut folded.task).artifacts.clone_from(&writer.folded.task.artifacts);
     assert_eq!((&page.tasks[0].head, &folded), (&writer.head, &writer.folded));
-    // Nor does such a list harm later reads.
+    // Such a list does not affect later reads.
     writer.check(subject).await;
 }
 

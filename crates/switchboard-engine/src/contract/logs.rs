@@ -54,7 +54,7 @@ pub async fn a_cursor_at_the_end_gets_an_empty_page(subject: &mut dyn Subject) {
     }
 }
 
-/// A hundred thousand events, most of them written many at a time; a million, one at a time, if there is time for it.
+/// A hundred thousand events, most of them many per commit; with `SWITCHBOARD_TEST_LONG` a million, one per commit.
 pub async fn an_event_costs_the_same_early_and_late(subject: &mut dyn Subject) {
     let long = std::env::var_os("SWITCHBOARD_TEST_LONG").is_some();
     let (events, together) = if long { (1_000_000, 1) } else { (100_000, 50) };
@@ -87,14 +87,15 @@ pub async fn an_event_costs_the_same_early_and_late(subject: &mut dyn Subject) {
     }
 }
 
-/// Writes without the writer's own memory of the log, which grows with the task; what is measured is the store's.
+/// Commits without keeping the log in the writer, because that would grow with the task, and only the store is
+/// measured.
 async fn write_lightly(subject: &dyn Subject, writer: &mut RecordWriter, events: Vec<Event>) {
     let commit = writer.commit(subject, events);
     writer.head = commit.head.clone();
     subject.store().commit(commit).await.expect("the store takes the commit");
 }
 
-/// Rows and bytes written since.
+/// The rows and bytes written since.
 fn cost_since(before: &StoreStats, subject: &dyn Subject) -> (u64, u64) {
     let after = subject.store().stats();
     (after.rows_written - before.rows_written, after.bytes_written - before.bytes_written)

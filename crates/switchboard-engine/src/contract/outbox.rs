@@ -24,7 +24,7 @@ async fn claim(subject: &dyn Subject) -> Vec<Delivery> {
     subject.store().claim_deliveries(100, 20_000).await.expect("deliveries are claimed")
 }
 
-/// A task whose only delivery was given up on.
+/// A task whose only delivery became a dead letter.
 async fn dead(subject: &dyn Subject, id: &str) -> (RecordWriter, DeliveryKey) {
     let writer = due(subject, id).await;
     let delivery = claim(subject).await.remove(0);
@@ -138,12 +138,12 @@ pub async fn a_redriven_delivery_is_due_and_counts_anew(subject: &mut dyn Subjec
     assert_eq!(redrive(subject, vec![key, DeliveryKey(9_999)]).await, 1);
     let delivery = claim(subject).await.remove(0);
     assert_eq!((delivery.key, delivery.delivered_seq, delivery.failures), (key, 0, 0));
-    // One under way is left alone.
+    // A delivery under way is not changed.
     assert_eq!(redrive(subject, vec![key]).await, 0);
     let outcome = DeliveryOutcome::Retry { delivered_seq: 1, wait_ms: 60_000, error: "500".to_owned() };
     settle(subject, &delivery, outcome).await;
     assert_eq!(claim(subject).await.len(), 0);
-    // One that waits need not wait any longer.
+    // A delivery that waits becomes due.
     assert_eq!(redrive(subject, vec![key]).await, 1);
     let delivery = claim(subject).await.remove(0);
     assert_eq!((delivery.delivered_seq, delivery.failures), (1, 0));
@@ -201,7 +201,7 @@ pub async fn many_deliveries_are_settled_at_once(subject: &mut dyn Subject) {
         };
         (delivery.claim(), outcome)
     });
-    // One whose config has gone meanwhile is no trouble for the others.
+    // A delivery whose config was deleted meanwhile does not affect the others.
     let gone = (DeliveryClaim { key: DeliveryKey(9_999), until: now(subject) }, DeliveryOutcome::Delivered { seq: 1 });
     let settled = std::iter::once(gone).chain(settled).collect();
     subject.store().settle_deliveries(settled).await.expect("deliveries are settled");

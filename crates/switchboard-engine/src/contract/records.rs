@@ -1,4 +1,5 @@
-//! Behaviours of single records: what is written is what is read, by its owner alone, and only in order.
+//! Behaviours of single records: what was written is read back, only by its owner, and commits are applied only in
+//! order.
 
 use std::sync::Arc;
 
@@ -63,7 +64,7 @@ pub async fn a_fence_that_was_replaced_is_refused_inside_the_commit(subject: &mu
     commit.fence = Some(old_run.head.fence);
     let refused = old_run.try_write(subject, commit).await;
     assert!(matches!(refused, Err(CommitError::Fenced)), "{refused:?}");
-    // With both wrong, the fence is the answer that stops the run.
+    // If both are wrong, the store must report the fence, because that error stops the run.
     let mut commit = old_run.commit(subject, vec![status(subject, TaskState::Completed, None)]);
     commit.fence = Some(old_run.head.fence);
     let refused = old_run.try_write(subject, commit).await;
@@ -131,7 +132,7 @@ pub async fn many_turns_fold_to_the_same_task_with_and_without_the_hint(subject:
             writer
                 .append(subject, vec![Event::Checkpoint { value: Json::from_trusted(format!("{{\"at\":{turn}}}")) }])
                 .await;
-            // A reader in between must not disturb what comes after, nor be disturbed by it.
+            // A reader in between must not affect later commits, nor be affected by them.
             let before = subject.store().task(&writer.scope, &writer.head.id, u64::MAX).await.expect("answers");
             let seen = before.as_ref().map(|stored| stored.folded.as_ref().clone());
             writer.append(subject, vec![status(subject, TaskState::InputRequired, Some("and then?"))]).await;
@@ -160,13 +161,13 @@ pub async fn progress_that_leaves_no_trace_is_not_needed_to_read_the_task(subjec
             writer.append(subject, vec![chunk("a", &text, step > 3)]).await;
         }
     }
-    // The last status is one of those that may be skipped, and is still the task's status.
+    // The last status is one that readers may skip in the fold, and it is still the task's status.
     writer.check(subject).await;
     subject.restart();
     writer.check(subject).await;
 }
 
-/// The last one of a turn, whatever else is written between and around them.
+/// Only the last checkpoint of a turn counts, whatever else is written between them.
 pub async fn the_last_checkpoint_is_read_back(subject: &mut dyn Subject) {
     let mut writer = RecordWriter::opened(subject, "t1").await;
     let checkpoint = |n: u32| Event::Checkpoint { value: Json::from_trusted(format!("{{\"page\":{n}}}")) };
@@ -180,7 +181,7 @@ pub async fn the_last_checkpoint_is_read_back(subject: &mut dyn Subject) {
         }
         writer.check(subject).await;
     }
-    // With the checkpoint, the head keeps how far each artifact had come.
+    // With the checkpoint, the head keeps the length of each artifact.
     let recorded = |id: &str| writer.head.artifact(id).and_then(|artifact| artifact.checkpoint);
     let unchanged = |id| recorded(id).map(|recorded| (recorded.parts, recorded.unchanged));
     assert_eq!((unchanged("a"), unchanged("b"), unchanged("c")), (Some((3, true)), Some((2, false)), Some((3, true))));

@@ -1,4 +1,4 @@
-//! Behaviours of pruning: what is over goes, what is needed stays.
+//! Behaviours of pruning: old ended tasks are removed, and everything that is still needed is kept.
 
 use std::sync::Arc;
 
@@ -98,12 +98,12 @@ pub async fn a_closed_task_goes_when_its_time_is_over(subject: &mut dyn Subject)
     assert!(!is_there(subject, &writer).await);
     let gone = subject.store().log(writer.key(), 0, 10).await;
     assert!(matches!(gone, Err(StoreError::Pruned)), "{gone:?}");
-    // It is the end that counts, not the beginning.
+    // The age counts from the end of a task, not from its beginning.
     slow.check(subject).await;
     late.check(subject).await;
     let page = subject.store().list(&anyone(), &everything(10)).await.expect("lists are read");
     assert_eq!(page.total, 2);
-    // An id that is gone can be used again.
+    // The id of a removed task can be used again.
     RecordWriter::completed(subject, "t1").await.check(subject).await;
 }
 
@@ -164,7 +164,7 @@ pub async fn a_compacted_log_is_pruned_for_old_cursors_and_the_task_is_whole(sub
             read_log(subject.store(), writer.key(), writer.head.seq, 10).await.expect("nothing is missing at the end");
         assert_eq!(end.len(), 0);
     }
-    // It can still be written to, as a push config on an ended task is.
+    // A compacted task can still be written to, for example by a push config.
     writer.append(subject, Vec::new()).await;
     writer.check_whole(subject).await;
     assert!(prune(subject, retention(subject)).await <= 1);
@@ -186,7 +186,7 @@ pub async fn an_unfinished_delivery_keeps_the_task_and_its_log(subject: &mut dyn
     let delivery = store.claim_deliveries(1, 1000).await.expect("answers").remove(0);
     assert_eq!(prune(subject, strict(subject)).await, 0, "nor while it is under way");
 
-    // Given up on, it can still be redriven: the log stays until the task itself goes.
+    // A dead letter can be redriven, so the log is kept until the task itself is removed.
     let parked = DeliveryOutcome::Parked { delivered_seq: 1, error: "no".to_owned() };
     store.settle_deliveries(vec![(delivery.claim(), parked)]).await.expect("answers");
     let keep_tasks = Retention { tasks_ms: i64::MAX, ..retention(subject) };

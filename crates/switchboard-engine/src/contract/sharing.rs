@@ -1,5 +1,5 @@
-//! Behaviours of a store that two processes share, each through its own handle. What one has written and been answered, the
-//! other reads; of two that want the same thing, one gets it.
+//! Behaviours of a store that two processes share, each through its own handle. A commit that one handle has been told
+//! of is visible to the other; of two handles that compete, one wins.
 
 use std::sync::Arc;
 
@@ -224,7 +224,8 @@ pub async fn a_delivery_is_claimed_through_one_handle_only(subject: &mut dyn Sha
     let mut claimed = claim(subject.store()).await;
     assert_eq!((claimed.len(), claim(subject.second()).await.len()), (1, 0));
     let lost = claimed.remove(0);
-    // The claim runs out, and the other takes it: then the first one's outcome counts only for what was taken.
+    // The claim runs out, and the other process claims the delivery. Then the first outcome counts only for what the
+    // receiver accepted.
     subject.clock().advance_ms(CLAIM_MS.into());
     let mut claimed = claim(subject.second()).await;
     let taken = claimed.remove(0);

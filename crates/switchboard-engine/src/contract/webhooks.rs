@@ -16,7 +16,7 @@ async fn put(subject: &dyn Subject, writer: &mut RecordWriter, id: &str, after_s
     replace(subject, writer, id, after_seq).await;
 }
 
-/// Puts a config in the place of one with the same id.
+/// Replaces the config with the same id.
 async fn replace(subject: &dyn Subject, writer: &mut RecordWriter, id: &str, after_seq: u64) {
     let config = webhook(writer, id);
     let mut commit = writer.commit(subject, Vec::new());
@@ -94,7 +94,7 @@ pub async fn a_commit_makes_a_webhook_due_and_a_delivery_settles_it(subject: &mu
     settle(subject, delivery, DeliveryOutcome::Delivered { seq: 2 }).await;
     assert_eq!(next_at(subject).await, None);
 
-    // Internal steps give it nothing to do.
+    // Commits without visible events give it nothing to deliver.
     writer.append(subject, Vec::new()).await;
     assert_eq!(next_at(subject).await, None);
     writer.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
@@ -157,14 +157,14 @@ pub async fn a_failed_delivery_waits_and_counts(subject: &mut dyn Subject) {
         assert_eq!((delivery.delivered_seq, delivery.failures), (0, failures));
         let outcome = DeliveryOutcome::Retry { delivered_seq: 0, wait_ms: 5000, error: "500".to_owned() };
         settle(subject, &delivery, outcome).await;
-        // News do not bring the attempt forward.
+        // New updates do not bring the next attempt forward.
         progress(subject, &mut writer).await;
         assert_eq!(next_at(subject).await, Some(5000));
         subject.clock().advance_ms(4999);
         assert_eq!(claim(subject, 1).await.len(), 0);
         subject.clock().advance_ms(1);
     }
-    // What was taken counts, and the count of failures begins anew.
+    // Accepted updates count, and the count of failures is reset.
     let delivery = claim(subject, 1).await.remove(0);
     let outcome = DeliveryOutcome::Retry { delivered_seq: 2, wait_ms: 0, error: "reset".to_owned() };
     settle(subject, &delivery, outcome).await;
@@ -229,7 +229,7 @@ pub async fn a_late_outcome_of_a_lost_claim_tells_only_what_was_taken(subject: &
     settle(subject, &lost, DeliveryOutcome::Delivered { seq: 1 }).await;
     assert_eq!(found(subject).await, OutboxEntry { delivered_seq: 1, ..under_way.clone() });
 
-    // Whoever holds the claim settles it as if nothing had been said.
+    // The holder of the claim settles it as before.
     let due = now(subject).plus_ms(60_000);
     let outcome = DeliveryOutcome::Retry { delivered_seq: 0, wait_ms: 60_000, error: "reset".to_owned() };
     settle(subject, &held, outcome).await;

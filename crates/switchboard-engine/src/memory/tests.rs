@@ -1,4 +1,4 @@
-//! The memory store under the contract, and what is its own: the bound.
+//! Runs the store contract on the memory store, and tests its bound on the number of records.
 
 use switchboard_core::model::Timestamp;
 

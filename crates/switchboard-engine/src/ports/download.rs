@@ -1,5 +1,6 @@
-//! The bytes of one artifact, read a piece at a time. What a reader sees is the artifact as it was when the reader came:
-//! later writes do not change it, and a reader that is slow holds nothing but a cursor.
+//! Reading the bytes of one artifact piece by piece, and the addresses under which clients download them. A reader sees
+//! the artifact as it was when the reader opened it. Later writes do not change that, and a slow reader holds only a
+//! cursor.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,22 +11,22 @@ use switchboard_core::model::{Artifact, ArtifactId, Part, PartContent, TaskId};
 use super::outline::PartKind;
 use super::store_types::{Scope, TaskKey};
 
-/// An artifact, or one part of it, as a reader found it.
+/// An artifact, or one part of it, as it was when a reader opened it.
 #[derive(Clone, Debug)]
 pub struct StoredArtifact {
     pub key: TaskKey,
     pub artifact: ArtifactId,
     /// The commit that began what the artifact holds; a later one means that it was replaced.
     pub begun: u64,
-    /// The task's version when the reader came.
+    /// The task's version when the reader opened the artifact.
     pub version: u64,
-    /// Where the content lies among all the bytes of the artifact.
+    /// The range of the content within all bytes of the artifact.
     pub range: Range<u64>,
-    /// As the first part that was asked for says them.
+    /// Taken from the first part that was requested.
     pub filename: Option<String>,
     pub media_type: String,
-    /// Commits to read from, by where their bytes begin: sorted, the first at the start. How fine they are is the
-    /// store's choice.
+    /// Commits to read from, sorted by the offset at which their bytes begin; the first is at the start. The store
+    /// chooses how many there are.
     pub positions: Arc<[ReadPosition]>,
 }
 
@@ -63,7 +64,7 @@ impl WrittenUpdate {
     }
 }
 
-/// Where to go on reading. What the numbers mean is the store's own affair, but `start` never is beyond what is read next.
+/// Where reading continues. Only the store interprets the other numbers; `start` is never beyond the next byte to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadPosition {
     pub at: u64,
@@ -89,7 +90,7 @@ impl StoredArtifact {
     }
 }
 
-/// How far a reader has come.
+/// The progress of a reader.
 #[derive(Clone, Debug)]
 pub struct ArtifactCursor {
     pub key: TaskKey,
@@ -109,15 +110,16 @@ impl ArtifactCursor {
     }
 }
 
-/// Some bytes, and where it goes on. There may be none although the end is not reached: then the store has looked for a
-/// while, and wants to be asked again.
+/// Some bytes, and where reading continues. There may be no bytes although the end is not reached: the store limits how
+/// much it searches per call, so the caller asks again.
 #[derive(Clone, Debug)]
 pub struct ArtifactPiece {
     pub bytes: Bytes,
     pub next: ArtifactCursor,
 }
 
-/// Where the bytes of an artifact can be had.
+/// Makes the addresses under which clients download the bytes of artifacts. The server provides it; stores know no
+/// addresses.
 pub trait Links: Send + Sync {
     /// The address of a whole artifact, or of one of its parts.
     fn artifact(&self, scope: &Scope, task: &TaskId, artifact: &ArtifactId, part: Option<u64>) -> String;
@@ -130,7 +132,7 @@ pub trait Links: Send + Sync {
     }
 }
 
-/// Addresses relative to the agent's own, for an engine that nobody serves.
+/// Addresses relative to the agent's own, for an engine without a server.
 pub struct NoLinks;
 
 impl Links for NoLinks {

@@ -13,13 +13,14 @@ pub trait Clock: Send + Sync {
 /// What a store remembers of the wall clock, so that a process can tell whether the clock was set while none ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockRecord {
-    /// A moment shortly before the last process ended.
+    /// A time shortly before the last process ended.
     pub last_seen: Option<Timestamp>,
-    /// Until when an earlier process would remove nothing by its age, see [`Upkeep::hold_until`](super::Upkeep::hold_until).
+    /// Until when an earlier process ignored ages, see [`Upkeep::hold_until`](super::Upkeep::hold_until).
     pub held_until: Option<Timestamp>,
 }
 
-/// A clock that goes back by less than this between two looks was corrected, not set: nothing that waits is touched.
+/// A clock that goes back by less than this between two readings was corrected, not set. Waiting times are not shifted
+/// then.
 pub const SET_BACK_MS_MIN: i64 = 1_000;
 
 /// The source of new task, context and message ids.

@@ -1,5 +1,5 @@
-//! One delivery: reads what the receiver has not taken yet and posts it, one update after another, or the task as it
-//! stands, as the receiver's dialect has it.
+//! One delivery: reads what the receiver has not accepted yet and posts it. The receiver's dialect decides whether that
+//! is one update after another or the whole task.
 
 use std::time::Duration;
 
@@ -15,23 +15,23 @@ use crate::limits::Limits;
 use crate::ports::store::{Delivery, DeliveryOutcome, StoreError};
 use crate::ports::{WebhookAnswer, WebhookCall, WebhookError};
 
-/// Commits read for one delivery before its cursor is moved.
+/// How many commits are read for one delivery before its cursor advances.
 const PAGE_COMMITS: usize = 32;
 
-/// A delivery that is ours for a while.
+/// A delivery that this process has claimed for a limited time.
 pub(crate) struct ClaimedDelivery {
     pub(super) delivery: Delivery,
     pub(super) at: Instant,
 }
 
 impl ClaimedDelivery {
-    /// How long a claim is asked for. It outlasts every post that begins while it is fresh, so nobody else delivers
+    /// How long a claim lasts. It outlasts every post that begins while it is fresh, so no other process delivers
     /// meanwhile.
     pub(super) fn lasts_ms(limits: &Limits) -> u32 {
         limits.delivery_timeout_ms.saturating_mul(4)
     }
 
-    /// Whether it has waited too long to begin; the claim is then better given back.
+    /// Whether the delivery has waited too long to begin, so that the claim should be released.
     pub(super) fn is_stale(&self, limits: &Limits) -> bool {
         self.at.elapsed() > Duration::from_millis(limits.delivery_timeout_ms.into())
     }
@@ -42,7 +42,7 @@ impl ClaimedDelivery {
     }
 }
 
-/// Posts what is due; a probe posts one update only, since others wait for what it finds out.
+/// Posts what is due. A probe posts only one update, because other deliveries wait for its result.
 pub(super) async fn deliver(
     engine: &EngineState,
     claimed: &ClaimedDelivery,
@@ -60,7 +60,7 @@ pub(super) async fn deliver(
         Ok(()) => DeliveryOutcome::Delivered { seq: posting.delivered_seq },
         Err(Stop::Store(error)) => unreadable(engine, &claimed.delivery, posting.delivered_seq, &error, dice),
         Err(Stop::Post(WebhookError::Failed(error))) => failed(&posting, error, dice),
-        // The address will not become allowed by waiting.
+        // Waiting will not make the address allowed.
         Err(Stop::Post(WebhookError::Refused(error))) => {
             parked(engine, &claimed.delivery, posting.delivered_seq, error)
         }
@@ -89,12 +89,12 @@ impl Posting<'_> {
         }
     }
 
-    /// Posts the task as it stands: changes that come together are one call.
+    /// Posts the whole task in its present state, so several changes may be one call.
     async fn post_task(&mut self) -> Result<(), Stop> {
         let whole = whole_task(self.engine, &self.claimed.delivery).await.map_err(Stop::Store)?;
         match whole {
             Some((seq, body)) if seq > self.delivered_seq => self.post(Payload { seq, skipped: 0, body }).await,
-            // It is gone, and with it the reason to say anything; or all has been said.
+            // The task was removed, or the receiver already has its newest state.
             Some(_) | None => Ok(()),
         }
     }
@@ -122,7 +122,7 @@ impl Posting<'_> {
 
     async fn post(&mut self, payload: Payload) -> Result<(), Stop> {
         let ClaimedDelivery { delivery, .. } = self.claimed;
-        // The failures on record are those of the first update; the ones behind it have not been tried.
+        // The recorded failures belong to the first update; later updates have not been tried.
         let first = self.delivered_seq == delivery.delivered_seq;
         let attempt = if first { delivery.failures + 1 } else { 1 };
         self.posts_left -= 1;
@@ -149,7 +149,7 @@ impl Posting<'_> {
             }
             Ok(Ok(WebhookAnswer { status, retry_after_ms })) => {
                 if may_carry_retry_after(status) {
-                    // A receiver may ask for a longer pause than ours, and not for one that has no end.
+                    // A receiver may ask for a longer pause than ours, up to the configured maximum.
                     let most_ms = self.engine.limits.delivery_backoff_ms_max.into();
                     self.call_result.retry_after_ms = retry_after_ms.unwrap_or(0).min(most_ms);
                 }
@@ -176,13 +176,13 @@ impl Posting<'_> {
     }
 }
 
-/// Whether a status is about the whole receiver. Others are about this one webhook: a path that is gone or a token that
-/// is refused says nothing about its neighbours.
+/// Whether a status means that the whole receiver has a problem. Other statuses concern this one webhook: a missing
+/// path or a refused token says nothing about other webhooks of the endpoint.
 fn is_receiver_failure(status: u16) -> bool {
     status >= 500 || matches!(status, 408 | 429)
 }
 
-/// With other statuses `Retry-After` means something else, or nothing.
+/// Whether `Retry-After` asks for a pause with this status. With others it means something else, or nothing.
 fn may_carry_retry_after(status: u16) -> bool {
     matches!(status, 429 | 503)
 }
@@ -199,7 +199,8 @@ fn unreadable(
         return parked(engine, delivery, delivered_seq, error);
     }
     if let StoreError::Damaged(_) = error {
-        // Waiting does not mend it. As a dead payload it is in the list, and can be redriven when the task is mended.
+        // Waiting does not repair the task. As a dead letter the delivery is listed, and an operator can redrive it
+        // when the task is repaired.
         return parked(engine, delivery, delivered_seq, "what is stored of the task is damaged".to_owned());
     }
     tracing::error!(task = %delivery.task_id, config = %delivery.config.id, ?error, "a delivery could not be read");
@@ -210,10 +211,11 @@ fn failed(posting: &Posting<'_>, error: String, dice: u64) -> DeliveryOutcome {
     let Posting { engine, delivered_seq, .. } = *posting;
     let (delivery, limits) = (&posting.claimed.delivery, &engine.limits);
     Counters::add(&engine.counters.deliveries_failed);
-    // Whatever was delivered on the way starts the count anew.
+    // A delivered update resets the count of failures.
     let failures = if delivered_seq > delivery.delivered_seq { 1 } else { delivery.failures + 1 };
     let (task, config) = (&delivery.task_id, &delivery.config.id);
-    // After a jump of the wall clock the pauses between the attempts may have been none.
+    // After a jump of the wall clock there may have been no pauses between the attempts, so the delivery is not given
+    // up.
     if failures >= limits.delivery_failures_max && !engine.clock_is_held() {
         return parked(engine, delivery, delivered_seq, error);
     }

@@ -1,5 +1,5 @@
-//! The delivery loop. It takes what is due in batches, starts what may start, and records how deliveries ended, as many
-//! as have ended by then in one write. While nothing is due and nothing ends, it sleeps.
+//! The delivery loop. It claims due deliveries in batches, starts those that may start, and records all outcomes since
+//! the last round in one write. It sleeps while nothing is due and nothing ends.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,13 +19,13 @@ use crate::id_hash::IdHash;
 use crate::ports::store::{Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome};
 use crate::supervisor::Kind;
 
-/// Deliveries taken in one go.
+/// How many deliveries are claimed at once.
 const CLAIM_BATCH: usize = 256;
-/// How long the loop sleeps although nobody woke it.
+/// The longest time that the loop sleeps without being woken.
 const IDLE: Duration = Duration::from_secs(2);
 /// How long it sleeps when the store fails.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
-/// How often endpoints that need no remembering are forgotten.
+/// How often endpoints without recent failures or deliveries are removed from memory.
 const TIDY: Duration = Duration::from_secs(1);
 
 pub(crate) async fn deliver_forever(engine: Arc<EngineState>) {
@@ -45,9 +45,9 @@ pub(crate) async fn deliver_forever(engine: Arc<EngineState>) {
 
 struct Dispatcher {
     engine: Arc<EngineState>,
-    /// Claimed by this process: under way, or waiting for a place.
+    /// Deliveries that this process has claimed: under way, or waiting for a slot.
     in_hand: HashMap<DeliveryKey, Held, IdHash>,
-    /// What has ended or was put report, and is not recorded yet.
+    /// Deliveries that have ended or were put back, and are not recorded yet.
     settled: Vec<(DeliveryClaim, DeliveryOutcome)>,
     done: mpsc::Sender<Finished>,
     finished: mpsc::Receiver<Finished>,
@@ -57,7 +57,7 @@ struct Dispatcher {
     tidied: Instant,
 }
 
-/// What a delivery's end is recorded under.
+/// The claim under which the outcome of a delivery is recorded.
 struct Held {
     claim: DeliveryClaim,
     delivered_seq: u64,
@@ -70,7 +70,8 @@ impl Held {
     }
 
     /// The claim ran out while the delivery was under way (a frozen process), and this process has taken it again: the
-    /// delivery goes on under the new claim. If others have moved the cursor in between, its end is not for them.
+    /// delivery goes on under the new claim. If another process has moved the cursor in between, the outcome is
+    /// recorded under the old claim.
     fn renew(&mut self, claimed: &Delivery) {
         if (self.delivered_seq, self.failures) == (claimed.delivered_seq, claimed.failures) {
             self.claim = claimed.claim();
@@ -78,18 +79,18 @@ impl Held {
     }
 }
 
-/// A delivery that has ended, somehow.
+/// A delivery that has ended, also by a panic.
 struct Finished {
     key: DeliveryKey,
     endpoint: WebhookEndpoint,
     probe: bool,
     began: Instant,
-    /// None if it was lost on the way; its claim then runs out.
+    /// None if the delivery panicked; its claim then runs out.
     outcome: Option<DeliveryOutcome>,
     call_result: CallResult,
 }
 
-/// Sends a delivery's end whatever becomes of it, so that no place is lost to a panic.
+/// Reports the end of a delivery when it is dropped, so that a panic does not lose its slot.
 struct ReportOnDrop {
     done: mpsc::Sender<Finished>,
     finished: Option<Finished>,
@@ -98,7 +99,7 @@ struct ReportOnDrop {
 impl Drop for ReportOnDrop {
     fn drop(&mut self) {
         if let Some(finished) = self.finished.take() {
-            // There is room for as many as may be under way.
+            // The channel has capacity for as many deliveries as may be under way.
             let _ = self.done.try_send(finished);
         }
     }
@@ -128,7 +129,7 @@ impl Dispatcher {
         self.engine.endpoint_queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records what has ended and takes what is due, both in one go; says whether the store did its part.
+    /// Records what has ended and claims what is due, both at the same time. Returns whether the store succeeded.
     async fn settle_and_claim(&mut self) -> bool {
         let settled = std::mem::take(&mut self.settled);
         let now = self.engine.now();
@@ -146,7 +147,7 @@ impl Dispatcher {
         };
         let (settling, claiming) = tokio::join!(settling, claiming);
         if let Err(error) = &settling {
-            // The claims run out and the updates are posted again: at least once, as promised.
+            // The claims run out, and the updates are posted again. Delivery is at least once.
             tracing::error!(?error, "ended deliveries could not be recorded");
         }
         let claimed = match claiming {
@@ -251,7 +252,7 @@ impl Dispatcher {
         }
     }
 
-    /// Until something has ended, somebody says that something is due, or the next one is.
+    /// Waits until a delivery has ended, a commit has made one due, or the next one becomes due.
     async fn wait(&mut self) {
         let wait = match self.soonest {
             Some(due) => Duration::from_millis(due.ms_since(self.engine.now()).max(5).unsigned_abs()).min(IDLE),
@@ -271,7 +272,7 @@ impl Dispatcher {
     }
 }
 
-/// Different for each delivery, and the same each time: a simulation must be able to repeat it.
+/// A number that differs between deliveries but is the same each time, so that a simulation can repeat it.
 fn dice(what: impl Hash) -> u64 {
     IdHash::default().hash_one(what)
 }

@@ -1,11 +1,12 @@
-//! Who may start: deliveries sorted by endpoint, so that a sick or slow one never takes the slots of the others. Pure:
-//! decides and counts; the loop in `dispatch` acts.
+//! Decides which deliveries may start. They are queued by endpoint, so that a failing or slow endpoint never takes the
+//! slots of the others. This module only decides and counts; the loop in `dispatch` acts.
 //!
-//! - Half of the slots are shared: an endpoint may have as many deliveries under way as there are of those left. The
-//!   other half is for endpoints that have hardly any under way: however many are slow, the next one is served.
-//! - A few more wait here, under the same rule, so that an endpoint that is merely busy never stands idle.
-//! - Whatever is beyond that, or belongs to an endpoint whose circuit is open, is held: put back into the store, to come
-//!   up again when there may be room, a row after the other and not all at once.
+//! - Half of the slots are shared: an endpoint may have as many deliveries under way as shared slots are left. The
+//!   other half is for endpoints with few deliveries under way, so that another endpoint is served however many are
+//!   slow.
+//! - Some more deliveries wait here, so that a busy endpoint always has a next one.
+//! - All others, and those to an endpoint whose circuit is open, are held: they are put back into the store and become
+//!   due again when a slot may be free, one after the other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -15,15 +16,15 @@ use switchboard_core::model::Timestamp;
 use super::endpoint::WebhookEndpoint;
 use super::health::{Admission, Failure, Health, Rules};
 
-/// What an endpoint gets whatever the others take.
+/// How many slots an endpoint can get while the others use the shared half.
 const SHARE_MIN: usize = 2;
-/// Endpoints remembered because they failed. With more, those that nobody calls are forgotten.
+/// Endpoints remembered because they failed. With more, those without deliveries are forgotten.
 const SICK_MAX: usize = 10_000;
-/// How long a sick endpoint is remembered without anything to deliver there.
+/// How long a failed endpoint without deliveries is remembered.
 const SICK_KEPT_MS: i64 = 3_600_000;
-/// Rows that are held come up again one by one, no quicker than this.
+/// Held deliveries become due again one by one, at least this far apart.
 const PACE_MICROS_MIN: i64 = 1_000;
-/// A row is held for so long at most; then it asks again.
+/// A delivery is held at most this long; then it is offered again.
 const HOLD_MS_MAX: i64 = 60_000;
 
 pub(crate) struct EndpointQueues<T> {
@@ -34,7 +35,7 @@ pub(crate) struct EndpointQueues<T> {
     queues: BTreeMap<WebhookEndpoint, EndpointQueue<T>>,
     under_way: usize,
     waiting: usize,
-    /// The queues in which somebody waits.
+    /// The endpoints for which a delivery waits.
     queued: BTreeSet<WebhookEndpoint>,
 }
 
@@ -42,9 +43,9 @@ struct EndpointQueue<T> {
     under_way: usize,
     waiting: VecDeque<T>,
     health: Health,
-    /// How long a delivery takes there, smoothed.
+    /// The smoothed duration of a delivery to this endpoint.
     took_micros: i64,
-    /// Up to when rows are held: the next one comes up after it.
+    /// The time until which deliveries are held; the next held one becomes due after it.
     held_until_micros: i64,
 }
 
@@ -55,37 +56,37 @@ impl<T> Default for EndpointQueue<T> {
     }
 }
 
-/// What becomes of a delivery.
+/// What to do with a delivery.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Disposition<T> {
     Start {
         item: T,
         probe: bool,
     },
-    /// Back into the store until then.
+    /// Put it back into the store until this time.
     Hold {
         item: T,
         due: Timestamp,
     },
-    /// The endpoint has been down for so long that nobody waits for it any more.
+    /// Make it a dead letter, because the endpoint has been down for too long.
     GiveUp {
         item: T,
         down_since: Timestamp,
     },
 }
 
-/// What a delivery found out about its endpoint.
+/// What a delivery showed about its endpoint.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct CallResult {
-    /// Whether somebody answered there, whatever the answer.
+    /// Whether the endpoint answered, with whatever status.
     pub(super) answered: bool,
-    /// How it ended, if not with an answer.
+    /// The error, if the endpoint did not answer or answered that it has a problem.
     pub(super) failed: Option<String>,
-    /// How long the receiver wants to be left alone.
+    /// How long the receiver wants no further calls.
     pub(super) retry_after_ms: u64,
 }
 
-/// How an endpoint does, for operators.
+/// The health of an endpoint, for operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointHealth {
     pub endpoint: WebhookEndpoint,
@@ -105,7 +106,7 @@ impl<T> EndpointQueues<T> {
         Self { slots: slots.max(1), rules, down_ms_max, queues, under_way: 0, waiting: 0, queued }
     }
 
-    /// Whether anything could start at all.
+    /// Whether any slot is free.
     pub(super) fn has_free_slot(&self) -> bool {
         self.under_way < self.slots
     }
@@ -118,7 +119,7 @@ impl<T> EndpointQueues<T> {
         self.under_way
     }
 
-    /// Takes a claimed delivery in; nothing comes back if it waits here.
+    /// Adds a claimed delivery. Returns none if it waits here.
     pub(super) fn offer(&mut self, endpoint: &WebhookEndpoint, item: T, now: Timestamp) -> Option<Disposition<T>> {
         let (free, room) = (self.free(), self.slots.div_ceil(2).saturating_sub(self.waiting));
         let queue = self.queues.entry(endpoint.clone()).or_default();
@@ -138,7 +139,7 @@ impl<T> EndpointQueues<T> {
         }
     }
 
-    /// A delivery has ended.
+    /// Records that a delivery has ended.
     pub(super) fn finished(
         &mut self,
         endpoint: &WebhookEndpoint,
@@ -156,7 +157,7 @@ impl<T> EndpointQueues<T> {
         let CallResult { answered, failed, retry_after_ms } = call_result;
         if answered {
             if queue.health.is_open() {
-                // What was held for its sake is no reason to hold what comes now.
+                // Deliveries that were held while the circuit was open do not delay those that come now.
                 queue.held_until_micros = 0;
             }
             queue.health.answered();
@@ -168,7 +169,8 @@ impl<T> EndpointQueues<T> {
         }
     }
 
-    /// Those that waited and need not any more, because there is room, or because their circuit has opened.
+    /// Takes out the deliveries that need not wait any more, because a slot is free or because their circuit has
+    /// opened.
     pub(super) fn advance(&mut self, now: Timestamp) -> Vec<(WebhookEndpoint, Disposition<T>)> {
         let mut moved = Vec::new();
         let mut queued = std::mem::take(&mut self.queued);
@@ -198,7 +200,7 @@ impl<T> EndpointQueues<T> {
         moved
     }
 
-    /// Forgets endpoints that there is nothing to say about, and sick ones that nobody calls any more.
+    /// Forgets healthy endpoints, and failed ones that have had no deliveries for long.
     pub(super) fn tidy(&mut self, now: Timestamp) {
         let too_many = self.queues.len() > SICK_MAX;
         self.queues.retain(|_, queue| {
@@ -209,7 +211,7 @@ impl<T> EndpointQueues<T> {
         });
     }
 
-    /// The next delivery to an endpoint is let through at once; to all of them, if none is named.
+    /// Lets the next delivery to an endpoint through at once; to every endpoint, if none is named.
     pub(super) fn probe_now(&mut self, endpoint: Option<&WebhookEndpoint>, now: Timestamp) {
         for (_, queue) in self.queues.iter_mut().filter(|(known, _)| endpoint.is_none_or(|one| one == *known)) {
             queue.health.probe_now(now);
@@ -217,7 +219,7 @@ impl<T> EndpointQueues<T> {
         }
     }
 
-    /// How the endpoints do that something is to be said about: open ones first, at most `limit`.
+    /// The health of endpoints that have failed or have deliveries under way: open circuits first, at most `limit`.
     pub(super) fn report(&self, limit: usize) -> Vec<EndpointHealth> {
         let (open, others): (Vec<_>, Vec<_>) = self.queues.iter().partition(|(_, queue)| queue.health.is_open());
         let others = others.into_iter().filter(|(_, queue)| !queue.health.is_healthy() || queue.under_way > 0);
@@ -229,7 +231,7 @@ impl<T> EndpointQueues<T> {
     }
 }
 
-/// The slots that are left.
+/// The slots that are free.
 #[derive(Clone, Copy)]
 struct FreeSlots {
     shared: usize,
@@ -241,14 +243,14 @@ impl FreeSlots {
         Self { shared: (slots / 2).saturating_sub(under_way), any: slots.saturating_sub(under_way) }
     }
 
-    /// Whether an endpoint that has so many under way may have one more.
+    /// Whether an endpoint with this many deliveries under way may have one more.
     fn admits(self, under_way: usize) -> bool {
         self.any > 0 && (under_way < self.shared || under_way < SHARE_MIN)
     }
 }
 
 impl<T> EndpointQueue<T> {
-    /// Whether one more may start here now, and if so, whether it is the probe.
+    /// Whether one more delivery may start now, and if so, whether it is the probe.
     fn admit(&mut self, free: FreeSlots, now: Timestamp, rules: &Rules) -> Option<bool> {
         match self.health.admission(now, rules) {
             Admission::Free => free.admits(self.under_way).then_some(false),
@@ -268,14 +270,14 @@ impl<T> EndpointQueue<T> {
         let now_micros = now.as_ms().saturating_mul(1_000);
         let (earliest, pace) = match self.health.admission(now, rules) {
             Admission::NotBefore(at) => (at.as_ms().saturating_mul(1_000), PACE_MICROS_MIN),
-            // As fast as it takes them, as far as can be told.
+            // Held deliveries become due at the rate at which the endpoint completes them, as far as that is known.
             Admission::Free | Admission::Probe => {
                 let under_way = i64::try_from(self.under_way.max(1)).unwrap_or(i64::MAX);
                 (now_micros + self.took_micros, (self.took_micros / under_way).max(PACE_MICROS_MIN / 10))
             }
         };
         self.held_until_micros = self.held_until_micros.max(earliest).saturating_add(pace);
-        // Whoever is beyond the longest wait begins at the end of the line again, so the line stays in step.
+        // Beyond the longest wait the schedule starts again at the earliest time.
         if self.held_until_micros > now_micros.max(earliest) + HOLD_MS_MAX * 1_000 {
             self.held_until_micros = earliest;
         }

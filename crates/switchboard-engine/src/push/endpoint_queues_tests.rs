@@ -1,4 +1,4 @@
-//! Endpoints that are slow, busy or down, and what becomes of deliveries to them and to others.
+//! Deliveries to endpoints that are slow, busy or down, and to the others beside them.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn end(queues: &mut EndpointQueues<u32>, name: &str, probe: bool, call_result: C
     queues.finished(&endpoint(name), probe, call_result, Duration::from_millis(10), at(ms), 0);
 }
 
-/// Offers so many and says how many started, how many wait here, and how many were held.
+/// Offers this many deliveries and returns how many started, how many wait, and how many were held.
 fn offer_many(queues: &mut EndpointQueues<u32>, name: &str, count: u32, ms: i64) -> (usize, usize, usize) {
     let mut sums = (0, 0, 0);
     for item in 0..count {

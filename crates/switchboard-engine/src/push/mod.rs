@@ -1,7 +1,7 @@
-//! Posting updates to webhooks. Each (task, config) has a cursor in the store, marked due by the commit itself. A loop
-//! (`dispatch`) takes what is due, `endpoint_queues` says which endpoint may be called now (`health` whether it is up), `deliver`
-//! posts each `payload` in order, and the cursor moves. A receiver that fails is tried again later and never holds up a
-//! run, a stream or another receiver. `outbox` is what an operator sees of it.
+//! Posts updates to webhooks. Each pair of task and config has a cursor in the store, and a commit marks it due. The
+//! loop in `dispatch` claims what is due, `endpoint_queues` decides which endpoint may be called now (`health` knows
+//! whether it is up), and `deliver` posts each `payload` in order and advances the cursor. A receiver that fails is
+//! tried again later and never delays a run, a stream or another receiver. `outbox` shows deliveries to operators.
 
 mod backoff;
 mod deliver;
@@ -24,7 +24,7 @@ pub use outbox::{Changed, NextUpdate, OutboxAdmin, OutboxDetail, OutboxFilter, O
 pub(crate) use dispatch::deliver_forever;
 pub(crate) use registering::put_config;
 
-/// Who may be called now; shared by the loop and those who look at it.
+/// The queues that decide which endpoint may be called now; shared by the delivery loop and the operator's view.
 pub(crate) type SharedEndpointQueues = Mutex<endpoint_queues::EndpointQueues<deliver::ClaimedDelivery>>;
 
 pub(crate) fn endpoint_queues(limits: &Limits) -> SharedEndpointQueues {

@@ -1,5 +1,5 @@
-//! Writes one artifact in chunks. Each chunk is its own event, durable and on its way to followers when the call
-//! returns.
+//! Writes one artifact in chunks. Each chunk is an event of its own; when the call returns, it is durable and followers
+//! have been notified.
 
 use serde::Serialize;
 use switchboard_core::lifecycle::WriteMode;
@@ -11,11 +11,11 @@ use super::{Turn, TurnError};
 
 /// An artifact being written. The first chunk begins it, the others are appended.
 ///
-/// [`ArtifactWriter::finish`] marks its chunk as the last one; an agent that learns too late which one was the last just
-/// stops writing.
+/// [`ArtifactWriter::finish`] marks its chunk as the last one. An agent that does not know in advance which chunk is
+/// the last can simply stop writing.
 ///
-/// Should the run die, the first chunk of the next attempt replaces what the dead one has written. An agent that would
-/// rather go on writes checkpoints along with its chunks, and begins with [`ArtifactWriter::resume`].
+/// If the run dies, the first chunk of the next attempt replaces what the dead run has written. An agent that wants to
+/// continue instead writes checkpoints along with its chunks, and begins with [`ArtifactWriter::resume`].
 #[derive(Debug)]
 pub struct ArtifactWriter {
     turn: Turn,
@@ -29,29 +29,29 @@ impl ArtifactWriter {
         Self { turn, artifact: Artifact::new(id, Vec::new()), begun: false, resume: false }
     }
 
-    /// An id of your own. Use one artifact per turn: should a later turn die and be tried again without a checkpoint, its
-    /// first write replaces the artifact, including what earlier turns wrote to it.
+    /// Sets an id of your own. Use one artifact per turn: should a later turn die and be tried again without a
+    /// checkpoint, its first write replaces the artifact, including what earlier turns wrote to it.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<ArtifactId>) -> Self {
         self.artifact.artifact_id = id.into();
         self
     }
 
-    /// A name for people. Sent with the first chunk.
+    /// Sets a name for people. It is sent with the first chunk.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.artifact.name = Some(name.into());
         self
     }
 
-    /// What the artifact is, for people. Sent with the first chunk.
+    /// Sets a description for people. It is sent with the first chunk.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.artifact.description = Some(description.into());
         self
     }
 
-    /// Free-form JSON about the artifact, which has to be an object. Sent with the first chunk.
+    /// Sets metadata about the artifact, which must be a JSON object. It is sent with the first chunk.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Json) -> Self {
         self.artifact.metadata = Some(metadata);
@@ -157,7 +157,8 @@ impl ArtifactWriter {
     async fn chunk(&mut self, mut parts: Vec<Part>, last: bool, checkpoint: Option<Json>) -> Result<(), TurnError> {
         let mode = match (self.begun, self.resume) {
             (true, _) => WriteMode::Append,
-            // Boxed: few writers ever wait for it, and agents carry the futures of all that they may write.
+            // Boxed, because few writers need it, and an agent's future reserves memory for everything that it may
+            // await.
             (false, true) => Box::pin(self.turn.resume_artifact(&self.artifact.artifact_id)).await?,
             (false, false) => WriteMode::Replace,
         };

@@ -1,4 +1,4 @@
-//! Verdicts over claimed runs.
+//! What `judge` decides about claimed runs.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::limits::Limits;
 
 const NOW: Timestamp = Timestamp::from_ms(1_000_000_000);
 
-/// A head at this attempt whose status is so old.
+/// A head at this attempt whose status is this old.
 fn head(attempt: u32, age_ms: i64) -> Head {
     let mut head = Head::unopened("task".into(), "context".into(), "agent".into());
     (head.attempt, head.running, head.status_at) = (attempt, true, NOW.plus_ms(-age_ms));

@@ -17,7 +17,7 @@ pub(crate) struct Encoded {
     pub(crate) chunks: Vec<Chunk>,
 }
 
-/// Encodes a commit. `take_numbers` gives the first of so many fresh chunk numbers.
+/// Encodes a commit. `take_numbers` reserves new chunk numbers and returns the first.
 pub(crate) fn encode(events: &[Event], head: &Head, take_numbers: &dyn Fn(usize) -> i64) -> Encoded {
     let mut chunker = Chunker { chunks: Vec::new(), take_numbers };
     let stored = events
@@ -44,7 +44,7 @@ fn written_before(events: &[Event], at: usize, head: &Head) -> (u64, u64) {
             continue;
         }
         if !append {
-            // Whatever came before a replacing write, that write and its part of the content begin at nothing.
+            // A replacing write begins the content again, so nothing precedes it.
             (parts, bytes) = (artifact.parts.len() as u64, content_bytes(&artifact.parts));
         }
         parts = parts.saturating_sub(artifact.parts.len() as u64);
@@ -53,11 +53,11 @@ fn written_before(events: &[Event], at: usize, head: &Head) -> (u64, u64) {
     (parts, bytes)
 }
 
-/// How much of a record is wanted.
+/// Which events of a record to decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
     Everything,
-    /// All but artifact writes, whose contents are then not read either.
+    /// All events but artifact writes; the contents of those are not read.
     NoArtifacts,
 }
 
@@ -67,9 +67,9 @@ pub(crate) fn decode(record: &str, want: Want, chunks: &dyn ChunkSource) -> Resu
     stored.events.into_iter().filter(wanted).map(|event| event.into_event(chunks)).collect()
 }
 
-/// Whether a commit set the task's status, told without reading any contents.
+/// Whether a commit set the task's status. No contents are read.
 pub(crate) fn sets_status(record: &str) -> Result<bool, StoreError> {
-    // Most do not, and that can be seen without parsing them.
+    // Most commits do not, and a text search shows that without parsing.
     if !record.contains("\"status\"") && !record.contains("\"opened\"") {
         return Ok(false);
     }
@@ -77,9 +77,9 @@ pub(crate) fn sets_status(record: &str) -> Result<bool, StoreError> {
     Ok(parse_commit(record)?.events.iter().any(sets))
 }
 
-/// Whether a commit that wrote a checkpoint did nothing else, except to artifacts. Told without parsing it, since this is asked
-/// while a commit waits: as `encode` spells them, every other event begins with one of these. A content that looks like one
-/// makes the answer no, which costs a reader one more commit to fold.
+/// Whether a commit contains only a checkpoint and artifact writes. The record is searched and not parsed, because a
+/// commit waits for the answer. Every other event begins with one of these texts, as `encode` writes them. If a content
+/// looks like one of them, the answer is no, and readers fold one more commit than necessary.
 pub(crate) fn is_only_checkpoint_and_artifacts(record: &str) -> bool {
     const OTHERS: [&str; 9] = [
         "{\"received\":{",

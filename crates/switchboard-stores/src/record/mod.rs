@@ -1,5 +1,5 @@
-//! The stored form of a commit: JSON with a format number, readable in a database shell. It is nobody's wire form, so a
-//! dialect can change without touching what is stored. Contents over [`INLINE_BYTES_MAX`] are not in the JSON: they are
+//! The stored form of a commit: JSON with a format number, readable in a database shell. No client sees this form, so a
+//! dialect can change without changing what is stored. Contents over [`INLINE_BYTES_MAX`] are not in the JSON: they are
 //! cut into chunks that the record refers to, so that a large file is written once and never copied.
 
 mod chunks;
@@ -16,7 +16,7 @@ pub(crate) use head::{
 };
 pub(crate) use writes::{Write, decode_writes, is_named};
 
-/// The form written today. A reader refuses numbers it does not know.
+/// The number of the form that is written. A reader refuses numbers it does not know.
 pub(crate) const FORMAT: u32 = 1;
 
 /// Content above this size is stored in chunks beside the record.

@@ -1,5 +1,5 @@
-//! The stored form: what it refuses, and that it is JSON by anybody's reading. That everything comes back as it went in
-//! is in the contract that every store passes.
+//! Tests of the stored form: what is refused, and that the records are valid JSON. The store contract tests that every
+//! event is read as it was written.
 
 use switchboard_core::lifecycle::{ArtifactHead, AtCheckpoint, Event, Head};
 use switchboard_core::model::{Json, TaskState, Timestamp};
@@ -79,7 +79,7 @@ fn heads_of_artifacts_come_back_as_they_were_written() {
     let recorded = AtCheckpoint { parts: 6, bytes: 7, seq: 8, unchanged: true };
     let after = AtCheckpoint { unchanged: false, ..recorded };
     let with = |checkpoint| ArtifactHead { checkpoint: Some(checkpoint), ..plain.clone() };
-    // Written before the fence was recorded, and not touched since but by a checkpoint.
+    // This row was written before the fence was recorded, and only a checkpoint has changed it since.
     let old = ArtifactHead { fence: 0, ..plain.clone() };
     let old_with = ArtifactHead { checkpoint: Some(recorded), ..old.clone() };
     let heads = [plain.clone(), with(recorded), with(after), old, old_with];

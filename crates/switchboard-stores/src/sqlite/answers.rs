@@ -1,6 +1,6 @@
-//! The answers to a batch. All of them are left before anybody is woken, and each runtime is woken once: one task there
-//! wakes the waiters, where waking is cheap. Waking each of them from the writer would be a system call, and often a
-//! switch of threads, for every commit of a batch.
+//! The answers to a batch. All answers are stored before any waiter is woken, and each runtime is woken once: one task
+//! in the runtime wakes its waiters, where waking is cheap. If the writer thread woke each waiter, that would be a
+//! system call, and often a thread switch, for every commit of a batch.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 
 use super::error::stopped;
 
-/// Where one answer is left, and where it is waited for.
+/// The slot that holds one answer, shared by the writer and the waiter.
 pub(super) fn answer<T>() -> (Reply<T>, Answer<T>) {
     let slot = Arc::new(Mutex::new(Slot { value: None, waker: None, closed: false }));
     (Reply { slot: slot.clone(), runtime: Handle::try_current().ok() }, Answer(slot))
@@ -21,7 +21,7 @@ pub(super) fn answer<T>() -> (Reply<T>, Answer<T>) {
 struct Slot<T> {
     value: Option<T>,
     waker: Option<Waker>,
-    /// There will be no more than what is here.
+    /// The writer is done with this slot, with or without an answer.
     closed: bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Reply<T> {
 }
 
 impl<T> Reply<T> {
-    /// Leaves the answer. Whoever waits for it is woken with the others.
+    /// Stores the answer. Its waiter is woken with the others of the batch.
     pub(super) fn leave(mut self, value: T, wake_list: &mut WakeList) {
         let mut slot = lock(&self.slot);
         slot.value = Some(value);
@@ -47,7 +47,7 @@ impl<T> Reply<T> {
 }
 
 impl<T> Drop for Reply<T> {
-    /// A writer that stops without an answer leaves nobody waiting.
+    /// If the writer stops without an answer, the waiter gets an error.
     fn drop(&mut self) {
         let mut slot = lock(&self.slot);
         slot.closed = true;
@@ -76,7 +76,7 @@ impl<T> Future for Answer<T> {
     }
 }
 
-/// Whom to wake when a batch is answered, by runtime: nearly always there is one.
+/// The wakers of a batch, by runtime; nearly always there is one runtime.
 #[derive(Default)]
 pub(super) struct WakeList(Vec<RuntimeWakers>);
 
@@ -106,7 +106,7 @@ impl WakeList {
     }
 }
 
-/// Wakers that are woken when this is dropped, also by a runtime that ends.
+/// Wakes its wakers when it is dropped, also if the runtime ends before the task ran.
 struct Wakers(Vec<Waker>);
 
 impl Drop for Wakers {

@@ -1,4 +1,4 @@
-//! Every waiter of a batch hears, whatever became of the others and of its runtime.
+//! Every waiter of a batch is woken, also if another waiter or the runtime has gone.
 
 use std::future::Future;
 use std::pin::pin;
@@ -25,7 +25,7 @@ fn poll((answer, bell): &mut Waiter) -> Poll<Option<usize>> {
     pin!(answer).poll(&mut Context::from_waker(&waker)).map(Result::ok)
 }
 
-/// So many waiters, all of them asleep.
+/// This many waiters, each polled once and pending.
 fn asleep(count: usize) -> (Vec<Reply<usize>>, Vec<Waiter>) {
     let (replies, answers): (Vec<_>, Vec<_>) = (0..count).map(|_| answer()).unzip();
     let mut waiters: Vec<Waiter> = answers.into_iter().map(|answer| (answer, Arc::default())).collect();

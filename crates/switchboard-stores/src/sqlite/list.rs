@@ -1,6 +1,6 @@
-//! Listing: born tasks of a scope, newest status first. The index is kept per state, so a list of all states merges
-//! eight ranges; a list of one context has an index of its own. A cursor names the last task shown, so commits between
-//! two pages move tasks to the front and shift nothing.
+//! Lists the tasks of a scope, newest status first. The index is ordered by state, so a list of all states merges eight
+//! ranges. A list of one context has its own index. A cursor names the last task shown, so commits between two pages
+//! move tasks to the front and shift nothing.
 
 use rusqlite::{Connection, params_from_iter};
 use switchboard_core::lifecycle::Phase;
@@ -26,7 +26,7 @@ pub(super) fn list(
     query: &ListQuery,
 ) -> Result<ListPage, Failure> {
     let mut page = one_page(connection, totals, quarantine, scope, query)?;
-    // A page of nothing but damaged tasks is no page.
+    // A page must not be empty because all of its tasks are damaged.
     while let (true, Some(after)) = (page.tasks.is_empty(), page.next) {
         page = one_page(connection, totals, quarantine, scope, &ListQuery { after: Some(after), ..query.clone() })?;
     }
@@ -69,7 +69,7 @@ fn one_page(
                 let mut rows = select.query([cursor.key.0])?;
                 let gone = || StoreError::Corrupt(format!("task number {} is listed but missing", cursor.key.0));
                 let columns = task_columns(rows.next()?.ok_or_else(gone)?)?;
-                // What the index says of it must be what the row says: the index has no checksum.
+                // The index has no checksum, so its values must equal those of the row.
                 if (columns.scope_no, columns.status_at) != (scope_no, cursor.status_at.as_ms())
                     || !is_asked_for(query, &columns)
                 {
@@ -84,7 +84,7 @@ fn one_page(
             let stored =
                 match read().map_err(|failure| quarantine.blame(connection, &TaskRef::No(cursor.key.0), failure)) {
                     Ok(stored) => stored,
-                    // The others are listed all the same.
+                    // The other tasks are still listed.
                     Err(Failure(StoreError::Damaged(_))) => continue,
                     Err(failure) => return Err(failure),
                 };
@@ -101,14 +101,14 @@ fn one_page(
     })
 }
 
-/// Whether a task is one of those that were asked for.
+/// Whether a task matches the query.
 fn is_asked_for(query: &ListQuery, columns: &TaskColumns<'_>) -> bool {
     columns.phase == phase_number(Phase::Live)
         && query.state.is_none_or(|state| columns.state == state_number(state))
         && query.context_id.as_ref().is_none_or(|context_id| columns.context_id == context_id.as_str())
 }
 
-/// The tasks of a scope by state, counted if nobody has yet.
+/// The tasks of a scope by state. They are counted if they have not been counted yet.
 fn counts(
     connection: &Connection,
     totals: &Totals,
@@ -129,7 +129,7 @@ fn counts(
     Ok(counts)
 }
 
-/// One stretch of an index that is in order by itself.
+/// One range of an index, which is sorted.
 enum Range<'a> {
     State(TaskState),
     Context(&'a str, Option<TaskState>),
@@ -143,7 +143,7 @@ fn ranges(query: &ListQuery) -> Vec<Range<'_>> {
     }
 }
 
-/// A value to bind; the statements differ in which they have.
+/// A value to bind; the statements have different parameters.
 type Bound<'a> = Box<dyn rusqlite::ToSql + 'a>;
 
 impl Range<'_> {
@@ -179,7 +179,7 @@ impl Range<'_> {
         Ok(unsigned(count))
     }
 
-    /// Adds one more than a page, to know whether another follows.
+    /// Adds a limit of one more than a page, to know whether another page follows.
     fn page(
         &self,
         connection: &Connection,

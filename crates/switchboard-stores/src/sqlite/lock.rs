@@ -1,7 +1,7 @@
-//! One process per file, held by two advisory locks: one on a file beside the database, which also names the process that
-//! holds it, and on Linux one on the database itself, which a second name for it (a link) or a removed lock file cannot
-//! get around. (SQLite's own locks are of another kind there, and the two do not meet. Elsewhere they would.) Locks go
-//! with the process, however it ends.
+//! Ensures that only one process uses a file, by two advisory locks. One is on a lock file beside the database, which
+//! also names the process. The other, on Linux, is on the database itself, so that a second path (a link) or a removed
+//! lock file does not defeat the lock. (On Linux, SQLite uses locks of another kind, which do not conflict with it;
+//! elsewhere they would.) The system releases the locks when the process ends.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -11,22 +11,22 @@ use std::time::Duration;
 use super::FileError;
 use super::files::{lock_path, open_private};
 
-/// How long a lock is waited for whose holder is gone: a child that it was about to start has the lock, too, from its
-/// fork to its exec.
+/// How long to wait for a lock whose holder is dead. A child process that the holder was starting also has the lock
+/// between fork and exec.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Holds a database until it is dropped.
 pub(super) struct FileLock {
     file: File,
-    /// Set as soon as there is a database to lock. Closed only after SQLite has closed its own: closing any handle of a
-    /// file drops all locks that SQLite has on it.
+    /// Set as soon as the database exists. It is closed only after SQLite has closed the file, because closing any
+    /// handle of a file drops all of SQLite's locks on it.
     database: Option<File>,
-    /// What the holder before has left behind.
+    /// What the previous holder has left in the lock file.
     pub(super) note: LockNote,
 }
 
-/// What a lock file says: who had the database open, and whether there was anything in it.
+/// The content of a lock file: which process had the database open, and whether the database contained data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LockNote {
     pub(super) pid: Option<u32>,
@@ -44,7 +44,7 @@ impl LockNote {
 }
 
 impl FileLock {
-    /// Takes the database of this path, whose links are resolved.
+    /// Locks the database of this path, whose links are resolved.
     pub(super) fn take(database: &Path) -> Result<Self, FileError> {
         Self::take_within(database, PATIENCE)
     }
@@ -58,7 +58,7 @@ impl FileLock {
             LockError::Failed(source) => io(source),
         })?;
         let note = read_note(&mut &file);
-        // That a full disk does not take it is no reason not to start: the lock counts, the text is for people.
+        // A full disk must not prevent the start: only the lock matters, the text is for people.
         let _ = write_note(&mut file, note.had_data);
         let mut lock = Self { file, database: None, note };
         if database.exists() {
@@ -67,7 +67,7 @@ impl FileLock {
         Ok(lock)
     }
 
-    /// Locks the database itself, once it is there.
+    /// Locks the database itself, once it exists.
     #[cfg(target_os = "linux")]
     fn take_database(&mut self, database: &Path, patience: Duration) -> Result<(), FileError> {
         let file = File::open(database).map_err(|source| FileError::Io { path: database.to_owned(), source })?;
@@ -75,7 +75,7 @@ impl FileLock {
         match wait_for(&file, database, patience, || LockNote { pid, had_data: true }) {
             Ok(()) => {}
             Err(LockError::Held(_)) => return Err(FileError::InUse { path: database.to_owned(), pid: None }),
-            // A file system without such locks. The lock beside the database has to do.
+            // The file system has no such locks, so the lock file must suffice.
             Err(LockError::Failed(error)) => tracing::debug!(%error, "the database itself cannot be locked"),
         }
         self.database = Some(file);
@@ -87,7 +87,7 @@ impl FileLock {
         Ok(())
     }
 
-    /// Notes that there is something in the database now, so that it is missed if it is gone at the next start.
+    /// Records that the database contains data, so that the next start reports an error if the data is missing.
     pub(super) fn note_data(&mut self, database: &Path) -> Result<(), FileError> {
         if self.database.is_none() {
             self.take_database(database, PATIENCE)?;
@@ -96,7 +96,7 @@ impl FileLock {
         Ok(())
     }
 
-    /// Notes that the database was removed on purpose.
+    /// Records that the database was removed on purpose.
     pub(super) fn forget_data(&mut self) {
         let _ = write_note(&mut self.file, false);
     }
@@ -104,7 +104,8 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Closing the files is not enough while a command is being started: between fork and exec it has them, too.
+        // Closing the files does not release the locks while a child process is between fork and exec, so they are
+        // unlocked explicitly.
         if let Some(database) = &self.database {
             let _ = database.unlock();
         }
@@ -113,12 +114,12 @@ impl Drop for FileLock {
 }
 
 enum LockError {
-    /// By the process of this number, if it is known.
+    /// Another process holds the lock; its pid, if known.
     Held(Option<u32>),
     Failed(std::io::Error),
 }
 
-/// Takes a lock, waiting a while if the process that had it is gone.
+/// Takes a lock, and waits a while if the process that held it is dead.
 fn wait_for(file: &File, database: &Path, patience: Duration, note: impl Fn() -> LockNote) -> Result<(), LockError> {
     let mut waited = Duration::ZERO;
     loop {
@@ -139,7 +140,7 @@ fn wait_for(file: &File, database: &Path, patience: Duration, note: impl Fn() ->
     }
 }
 
-/// Whether a process is there and has not ended. Where that cannot be told, it may be gone.
+/// Whether a process exists and has not ended. False where that cannot be determined.
 fn is_alive(pid: u32) -> bool {
     if pid == std::process::id() {
         return true;
@@ -156,7 +157,7 @@ fn read_note(file: &mut &File) -> LockNote {
     read.map(|_| LockNote::parse(&text)).unwrap_or_default()
 }
 
-/// Written over what is there and then cut: a full disk has room for that.
+/// The new text overwrites the old one before the file is truncated, because that works on a full disk, too.
 fn write_note(file: &mut File, had_data: bool) -> std::io::Result<()> {
     let mut text = format!("{}\n", std::process::id());
     if had_data {

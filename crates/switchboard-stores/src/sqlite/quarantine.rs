@@ -1,6 +1,5 @@
-//! Rows that cannot be read. Each costs its own task or webhook: it is named in the log once, passed over from then on,
-//! and told to whoever asks how the store does. It is kept in memory only, so a row that was mended is tried again by the
-//! next process.
+//! Rows that cannot be read. Each affects only its own task or webhook: it is logged once, skipped from then on, and
+//! shown by the readiness check. The list is kept in memory only, so the next process tries a repaired row again.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,12 +12,12 @@ use switchboard_engine::ports::upkeep::{DamagedRow, NAMED_MAX, Quarantine};
 
 use super::error::Failure;
 
-/// Rows remembered. Of a file with more damage than this the rest is tried, and named in the log, again and again.
+/// How many rows are remembered. Further damaged rows are tried and logged again each time.
 const ROWS_MAX: usize = 100_000;
 
 #[derive(Default)]
 pub(super) struct Quarantined {
-    /// How many rows there are in all, so that a store without any asks no further.
+    /// How many rows there are in all, so that a store without any need not take the lock.
     rows: AtomicU64,
     numbers: Mutex<Numbers>,
 }
@@ -52,7 +51,7 @@ impl Quarantined {
         !self.is_empty() && self.lock().webhooks.contains_key(&push_no)
     }
 
-    /// How many rows a query must be asked for beyond those wanted, so that what is passed over takes nobody's place.
+    /// How many more rows a query must return, so that skipped rows do not use up its limit.
     pub(super) fn tasks(&self) -> usize {
         if self.is_empty() { 0 } else { self.lock().tasks.len() }
     }
@@ -61,7 +60,7 @@ impl Quarantined {
         if self.is_empty() { 0 } else { self.lock().webhooks.len() }
     }
 
-    /// A read of one task failed. If that is because of what is stored, it is this task's own trouble.
+    /// Handles a failed read of one task. If stored data is damaged, the task is put into quarantine.
     pub(super) fn blame(&self, connection: &Connection, of: &TaskRef, failure: Failure) -> Failure {
         let Failure(StoreError::Corrupt(reason)) = failure else { return failure };
         let found = match of {
@@ -76,12 +75,12 @@ impl Quarantined {
         };
         match found {
             Ok(Some((task_no, id))) => Failure(self.put_task(task_no, id, &reason)),
-            // Not even its name can be read: then it is the file that is damaged.
+            // Even the task's id cannot be read, so the file itself is damaged.
             Ok(None) | Err(_) => Failure(StoreError::Corrupt(reason)),
         }
     }
 
-    /// Puts a task into quarantine, and gives what its reader is told.
+    /// Puts a task into quarantine, and returns the error for its reader.
     pub(super) fn put_task(&self, task_no: i64, id: TaskId, reason: &str) -> StoreError {
         let damaged = StoreError::Damaged(format!("task {id}: {reason}"));
         let mut numbers = self.lock();
@@ -95,7 +94,7 @@ impl Quarantined {
         damaged
     }
 
-    /// The same for a task that is known by its number.
+    /// The same for a task that is given by its number.
     pub(super) fn put_task_no(&self, connection: &Connection, task_no: i64, reason: &str) {
         let id = connection.query_row("SELECT id FROM task WHERE task_no = ?1", [task_no], |row| row.get(0));
         let id = id.unwrap_or_else(|_| format!("number {task_no}"));
@@ -127,7 +126,7 @@ impl Quarantined {
 }
 
 impl Failure {
-    /// Damage that costs those alone who come across it.
+    /// Logs damage that affects only the callers that read it.
     pub(super) fn into_damage(self) -> Self {
         match self.0 {
             StoreError::Corrupt(reason) => Self(StoreError::Damaged(reason)),
@@ -135,7 +134,7 @@ impl Failure {
         }
     }
 
-    /// What is wrong with what is stored, if that is what failed.
+    /// The description of the damage, if the failure is due to damaged data.
     pub(super) fn damage(&self) -> Option<&str> {
         match &self.0 {
             StoreError::Corrupt(reason) | StoreError::Damaged(reason) => Some(reason),

@@ -1,4 +1,4 @@
-//! The port, and nothing but: reads go to the cache or the readers, everything else to the writer.
+//! Implements the store's ports: reads go to the cache or the reader threads, everything else to the writer.
 
 use std::future::ready;
 use std::path::Path;
@@ -51,15 +51,15 @@ pub struct SqliteStore {
     totals: Arc<Totals>,
     quarantine: Arc<Quarantined>,
     unfiled: Arc<UnfiledTasks>,
-    /// What was known of the wall clock when the file was opened.
+    /// What was recorded about the wall clock when the file was opened.
     clock_record: ClockRecord,
-    /// Until then ages do not count.
+    /// Ages are ignored until this time.
     held_until_ms: AtomicI64,
     last_chunk_no: AtomicI64,
-    /// Where the next look for outlived tasks begins.
+    /// Where the next search for tasks to prune begins.
     prune_after: AtomicI64,
-    // Let go in this order: the connection that closes last tidies the file up, which a reader may not do; and only
-    // then may another process have it.
+    // Dropped in this order: the last connection to close runs a checkpoint, which a reader cannot do, and the lock is
+    // released after that.
     readers: Readers,
     writer: Writer,
     _census: Census,
@@ -67,7 +67,7 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens a file, creating it and its folder if need be, and takes it for this process alone.
+    /// Opens a file, creating it and its folder if necessary, and locks it for this process.
     ///
     /// # Errors
     /// When another process has it, a newer build wrote it, or it cannot be read or written.
@@ -152,7 +152,7 @@ impl SqliteStore {
         self.readers.run(read).await
     }
 
-    /// Runs a read of one task. If what is stored does not let it be read, that is its own trouble and no other's.
+    /// Runs a read of one task. If stored data is damaged, only this task is put into quarantine.
     async fn read_of<T: Send + 'static>(
         &self,
         of: TaskRef,
@@ -180,7 +180,7 @@ impl SqliteStore {
 }
 
 impl TaskLog for SqliteStore {
-    /// A caller that goes away after asking takes nothing back: the commit happens all the same.
+    /// If the caller drops the future after the request was sent, the commit is still written.
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
         let take_numbers = |count: usize| {
             let count = i64::try_from(count).unwrap_or(i64::MAX);
@@ -189,7 +189,7 @@ impl TaskLog for SqliteStore {
         let encoded = encode(&commit.events, &commit.head, &take_numbers);
         let artifacts = (!is_chunk(&commit, &encoded)).then(|| encode_artifacts(&commit.head.artifacts));
         let (reply, answer) = answer();
-        // What is large lives in the request, not in the future that waits for its answer.
+        // Large values are in the request and not in the future that waits for the answer.
         let request = Box::new(CommitRequest::new(commit, encoded, artifacts, reply));
         Box::pin(async move {
             self.writer.commit(request).await?;

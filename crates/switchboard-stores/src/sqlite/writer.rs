@@ -1,7 +1,7 @@
-//! The one thread that writes. It waits for a request, takes whatever else has come meanwhile, does all of it in one
-//! transaction, and answers when that is durable: the more wait, the more share a disk write. There is no delay to
-//! collect more. If one request of a batch fails for an unforeseen reason, the batch is rolled back and each is done
-//! alone, so that only the guilty one fails. If making a batch durable fails, nobody in it is told that it succeeded.
+//! The only thread that writes. It waits for a request, takes all others that have arrived meanwhile, runs them in one
+//! transaction, and answers when that is durable. So the more requests wait, the more share a disk write; there is no
+//! delay to collect more. If one request of a batch fails unexpectedly, the batch is rolled back and each request is
+//! run alone, so that only the faulty one fails. If making a batch durable fails, all its requests fail.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::record::Encoded;
 
 /// The most requests that share a transaction.
 const BATCH_MAX: usize = 512;
-/// How often the writer looks whether its files are still there.
+/// How often the writer checks that its files still exist.
 const PRESENCE_LOOK: Duration = Duration::from_secs(1);
 const FILE_GONE: &str = "the database was deleted or replaced while the server has it open";
 
@@ -53,7 +53,7 @@ pub(super) struct CommitRequest {
     pub(super) artifacts: Option<String>,
     asked_at: Instant,
     outcome: Option<Result<TaskKey, CommitError>>,
-    /// The request itself goes back, so that what its asker allocated is freed where it was allocated.
+    /// The request itself is returned, so that its memory is freed by the thread that allocated it.
     reply: Option<Reply<Box<Self>>>,
 }
 
@@ -73,7 +73,7 @@ impl CommitRequest {
     }
 }
 
-/// What is kept in memory beside the file, and follows every batch once it is durable.
+/// The state in memory that is updated after every durable batch.
 pub(super) struct SharedCaches {
     pub(super) stats: Arc<Stats>,
     pub(super) cache: Arc<Cache>,
@@ -112,7 +112,7 @@ impl<T: Send, F: FnMut(&mut Ledger<'_>) -> Result<T, Failure> + Send> Work for J
             (Some(failure), _) => Err(failure),
             (None, None) => Err(stopped()),
         };
-        // Nobody waits any more if the caller has gone; the work is done all the same.
+        // Sending fails if the caller has disconnected; the work is done anyway.
         let _ = self.reply.send(answer);
     }
 }
@@ -211,15 +211,16 @@ fn serve(
                 Err(_) => break,
             }
         };
-        // Whoever else is about to ask and shares our core gets to, and then shares our transaction. Where nobody waits
-        // for the core this is no wait at all.
+        // Yields, so that other threads on this core can send their requests and share the transaction. If no thread
+        // waits for the core, this costs nothing.
         std::thread::yield_now();
         let mut batch = vec![first];
         batch.extend(requests.try_iter().take(BATCH_MAX - 1));
         caches.stats.queue_depth.fetch_sub(batch.len() as u64, Relaxed);
         if looked_at.is_none_or(|at: Instant| at.elapsed() >= PRESENCE_LOOK) {
             if !presence.look() {
-                // Looked for again with the next batch: what is answered before the file is back would be lost.
+                // Checked again with the next batch, because a commit that is answered before the file is back would be
+                // lost.
                 fail(batch, &Failure(StoreError::Unavailable(FILE_GONE.to_owned())), &caches.stats);
                 continue;
             }
@@ -266,7 +267,7 @@ fn process(ledger: &mut Ledger<'_>, mut batch: Vec<Request>, caches: &SharedCach
     }
 }
 
-/// What went wrong with a batch: one of its requests, or making it durable.
+/// Why a batch failed: one of its requests, or making it durable.
 enum BatchError {
     OneRequest(Failure),
     WholeBatch(Failure),
@@ -280,7 +281,7 @@ fn attempt(ledger: &mut Ledger<'_>, batch: &mut [Request]) -> Result<(), BatchEr
         }
         ledger.commit().map_err(BatchError::WholeBatch)
     });
-    // A panic is a bug, but not one that every later request has to pay for.
+    // A panic is a bug, but later requests must not fail because of it.
     let panicked = || Failure(StoreError::Unavailable("the writer panicked".to_owned()));
     let result = catch_unwind(work).unwrap_or_else(|_| Err(BatchError::OneRequest(panicked())));
     if result.is_err() {
@@ -303,13 +304,14 @@ fn run(ledger: &mut Ledger<'_>, place: usize, request: &mut Request) -> Result<(
     }
 }
 
-/// What the cache is told of a commit; the parts nobody needs afterwards are moved out.
+/// The cache's update for a commit; parts that are not needed afterwards are moved out.
 fn committed(request: &mut Request) -> Option<Committed<'_>> {
     let Request::Commit(request) = request else { return None };
     let Some(Ok(key)) = request.outcome else { return None };
     let commit = &mut request.commit;
     let scope = match &mut commit.target {
-        // Begun and over in one commit: its caller is given all of it now, and few ask again. Who does brings it in.
+        // A task that begins and ends in one commit is not cached: its caller gets all of it now, and it is rarely read
+        // again. The first read puts it into the cache.
         Target::New { .. } if commit.head.is_closed() => return None,
         Target::New { scope } => Some(scope.clone()),
         Target::Existing { .. } => None,

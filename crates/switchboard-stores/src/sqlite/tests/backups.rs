@@ -1,4 +1,4 @@
-//! A backup is the whole file at one moment, taken while it is written, or nothing at all.
+//! A backup is the complete file at one moment, even while it is written, or there is none.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -60,14 +60,14 @@ async fn what_is_committed_after_the_backup_is_not_in_it() {
     assert!(subject.store().head(&after.scope, &after.head.id).await.unwrap().is_none());
 }
 
-/// Commits land all the while; each copy is one moment of the file, and nothing is refused meanwhile.
+/// Commits go on during the backups; each copy is one state of the file, and no commit is refused.
 #[test]
 fn a_backup_of_a_busy_file_is_one_moment_of_it() {
     let subject = make();
     let folder = tempfile::tempdir().unwrap();
     let done = AtomicBool::new(false);
     std::thread::scope(|threads| {
-        // Also when something here fails: the writers would go on for ever.
+        // The writers must stop also if an assertion here fails.
         let _stop = StopOnDrop(&done);
         for number in 0..3 {
             let (subject, done) = (&subject, &done);
@@ -136,7 +136,7 @@ fn a_backup_that_was_cut_off_is_no_hindrance_and_one_under_way_is() {
     assert_eq!(names_in(folder.path()), ["copy.db"]);
 }
 
-/// Another backup to the same place opened the unfinished file, and comes to lock it when it has got its name.
+/// Another backup to the same target has opened the unfinished file, but locks it only after it was renamed.
 #[test]
 fn a_finished_backup_is_not_emptied_by_one_that_comes_late() {
     let subject = make();
@@ -150,7 +150,7 @@ fn a_finished_backup_is_not_emptied_by_one_that_comes_late() {
     assert_eq!(names_in(folder.path()), ["copy.db"]);
 }
 
-/// Many backups to one place at once: one of them makes it, and what it made is whole at once and stays.
+/// Many backups to one target at once: one succeeds, and its copy is complete from the beginning and stays.
 #[test]
 fn of_many_backups_to_one_place_one_is_taken() {
     let subject = make();

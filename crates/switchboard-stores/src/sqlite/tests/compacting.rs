@@ -1,4 +1,4 @@
-//! Compacting a file that nobody uses gives back the room that retention made, and loses nothing else.
+//! Compacting a file that is not in use frees the space that retention left, and loses nothing else.
 
 use switchboard_core::model::{Part, TaskState};
 use switchboard_engine::contract::Subject;

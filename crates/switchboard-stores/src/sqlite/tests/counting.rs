@@ -12,7 +12,7 @@ use super::super::totals::{CountChange, Totals, place_of};
 use super::make;
 use crate::record::state_number;
 
-/// Waits for a count that is under way.
+/// Waits for a running count.
 fn counted(totals: &Totals) -> [u64; 8] {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
@@ -31,7 +31,7 @@ async fn a_large_file_is_counted_beside_the_writer_and_nothing_is_counted_twice(
     RecordWriter::completed(&subject, "t2").await;
     let totals = Arc::new(Totals::default());
     let census = Census::begin(&subject.path(), &subject.look(), &totals, 0);
-    // Written after the count began: the file shows it now, and the count must not have seen it.
+    // This task was written after the count began, so the count must not include it.
     RecordWriter::completed(&subject, "t3").await;
     let completed = Some(state_number(TaskState::Completed));
     totals.update(&[CountChange { scope_no: 1, from: None, to: completed, records: 1 }]);

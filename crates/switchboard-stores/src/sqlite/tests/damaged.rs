@@ -1,4 +1,4 @@
-//! One bad row costs one task: it is named, and everything else goes on.
+//! One bad row affects one task: it is reported, and everything else works.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::{OnFile, faults_of, make};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// What a row of an open task may suffer.
+/// Ways to damage a row of an open task.
 const DAMAGES: [&str; 4] = ["artifacts = 'x'", "state = 99", "phase = 7", "attempt = -1"];
 
 /// Three tasks at work; the one in the middle is damaged while no server runs.
@@ -56,7 +56,7 @@ async fn a_damaged_task_is_passed_over_by_the_claim_of_the_others() {
         let ids: Vec<_> = claimed.iter().map(|run| run.stored.head.id.as_str()).collect();
         assert_eq!(ids, ["t1", "t3"], "{damage}");
         assert_eq!(subject.store().quarantine(), named("t2"), "{damage}");
-        // Nor does it take the place of others later.
+        // The damaged task does not use up the limit of later queries either.
         assert_eq!(claim(&subject, 10).await.len(), 0, "{damage}");
         let held = claimed.iter().map(|run| (run.stored.key, run.stored.head.fence)).collect();
         assert_eq!(subject.store().renew_leases(held, 1000).await.unwrap(), [], "{damage}");
@@ -94,7 +94,7 @@ async fn the_reader_of_a_damaged_task_is_told_and_the_list_goes_on() {
             assert!(subject.store().task(&anyone(), &id.into(), u64::MAX).await.unwrap().is_some());
         }
         assert_eq!(listed(&subject, 10, None).await, (vec!["t3".to_owned(), "t1".to_owned()], None), "{damage}");
-        // Page by page as well: none is empty before the last.
+        // The same holds page by page: no page but the last is empty.
         let (first, next) = listed(&subject, 1, None).await;
         let (second, next) = listed(&subject, 1, next).await;
         assert_eq!((first, second, next), (vec!["t3".to_owned()], vec!["t1".to_owned()], None), "{damage}");
@@ -126,7 +126,7 @@ async fn with_webhook(subject: &OnFile, id: &str) {
     writer.write(subject, commit).await;
 }
 
-/// A rollback to an older build leaves such rows by itself.
+/// A rollback to an older build leaves such rows.
 #[tokio::test]
 async fn a_webhook_of_an_unknown_dialect_stops_no_other() {
     let mut subject = make();
@@ -179,7 +179,7 @@ async fn a_damaged_task_is_not_removed_and_keeps_no_other_from_going() {
     }
     subject.damage("UPDATE task SET state = 99 WHERE id = 't1'");
     subject.clock().advance_ms(40 * DAY_MS);
-    // Both by age and because there are too many.
+    // Pruning by age and by number.
     for tasks_max in [1, 1_000] {
         let retention = Retention {
             now: now(&subject),
@@ -204,7 +204,7 @@ async fn a_damaged_task_is_not_removed_and_keeps_no_other_from_going() {
     assert_eq!(subject.store().quarantine(), named("t1"));
 }
 
-/// What is damaged is not written on, and its neighbours do not suffer for it.
+/// A damaged row is not written again, and other rows of the batch are not affected.
 #[tokio::test]
 async fn runs_begin_and_are_given_back_beside_a_damaged_one() {
     let mut subject = make();
@@ -224,7 +224,7 @@ async fn runs_begin_and_are_given_back_beside_a_damaged_one() {
     assert_eq!(subject.store().quarantine(), named("t2"));
 }
 
-/// A message that is sent again to a damaged task is told so; nobody else is.
+/// A repeated message to a damaged task gets an error; other messages do not.
 #[tokio::test]
 async fn a_key_of_a_damaged_task_costs_its_own_sender() {
     let mut subject = make();
@@ -247,7 +247,7 @@ async fn a_key_of_a_damaged_task_costs_its_own_sender() {
     assert_eq!(subject.store().find_accepted([9; 32]).await.unwrap(), None);
 }
 
-/// A damaged time is no reason not to start.
+/// A damaged time does not prevent the start.
 #[tokio::test]
 async fn a_damaged_time_is_as_good_as_none() {
     let mut subject = make();

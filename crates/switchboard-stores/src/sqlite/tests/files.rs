@@ -1,4 +1,4 @@
-//! The file itself: who may read it, and that one process at a time has it.
+//! The file itself: its permissions, and that only one process at a time can use it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn a_second_opening_is_refused_and_names_file_and_process() {
     let expected = format!("{} is in use by process {}", subject.path().display(), std::process::id());
     assert!(refused.to_string().starts_with(&expected), "{refused}");
 
-    // Without a pid to tell, the file is named all the same.
+    // The error names the file even if the pid is not known.
     std::fs::write(lock_path(&subject.path()), "").unwrap();
     let refused = FileLock::take_within(&subject.path(), Duration::ZERO).err().expect("one opening at a time");
     let expected = format!("{} is in use by another process", subject.path().display());
@@ -86,14 +86,14 @@ fn a_folder_that_cannot_be_made_is_named() {
     assert!(refused.to_string().contains("file"), "{refused}");
 }
 
-/// A process that ended: its number names nobody any more.
+/// The pid of a process that has ended.
 fn gone() -> u32 {
     let mut child = std::process::Command::new("true").spawn().unwrap();
     child.wait().unwrap();
     child.id()
 }
 
-/// A server that is killed while it starts a command leaves its lock to a child that is between fork and exec.
+/// If a server is killed while it starts a command, a child between fork and exec still holds the lock.
 #[test]
 fn a_lock_whose_holder_is_gone_is_waited_for() {
     let mut subject = make();
@@ -104,7 +104,7 @@ fn a_lock_whose_holder_is_gone_is_waited_for() {
     let path = subject.path();
     #[expect(clippy::disallowed_methods, reason = "it is joined below")]
     let opening = std::thread::spawn(move || open(&path).map(drop));
-    // The child is gone as well, a moment later. If nobody waited, the other has been refused by now.
+    // The child ends a moment later. Without the wait, the second open would have been refused by now.
     std::thread::sleep(Duration::from_millis(50));
     assert!(!opening.is_finished(), "it waits");
     drop(holding);
@@ -117,7 +117,7 @@ fn a_lock_whose_holder_is_alive_is_refused_at_once() {
     subject.close();
     let holding = std::fs::File::open(lock_path(&subject.path())).unwrap();
     holding.lock().unwrap();
-    // The first process of the machine is always there.
+    // The first process of the machine always exists.
     std::fs::write(lock_path(&subject.path()), "1\n").unwrap();
     let refused = FileLock::take_within(&subject.path(), Duration::MAX).err().expect("it would wait for ever");
     assert!(matches!(refused, FileError::InUse { pid: Some(1), .. }), "{refused}");
@@ -165,7 +165,7 @@ async fn a_link_to_a_database_is_that_database() {
 async fn a_database_that_has_lost_its_content_is_not_replaced_by_an_empty_one() {
     let mut subject = make();
     RecordWriter::completed(&subject, "t1").await;
-    // Copied while it is open, as a careless backup does it.
+    // Copied while it is open, as a careless backup would.
     let (path, away) = (subject.path(), subject.path().with_extension("away"));
     let wal = std::fs::read(beside(&path, "-wal")).unwrap();
     subject.close();
@@ -183,7 +183,7 @@ async fn a_database_that_has_lost_its_content_is_not_replaced_by_an_empty_one() 
     assert!(refused.to_string().contains("restore a backup"), "{refused}");
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "nothing was written");
 
-    // Whoever means it says so.
+    // An operator who wants an empty database resets it explicitly.
     reset(&path).unwrap();
     drop(open(&path).unwrap());
     reset(&path).unwrap();
@@ -197,7 +197,7 @@ async fn a_database_that_is_deleted_under_a_server_takes_no_more_commits_until_i
     let (path, away) = (subject.path(), subject.path().with_extension("away"));
     for missing in [path.clone(), beside(&path, "-wal")] {
         std::fs::rename(&missing, &away).unwrap();
-        // It is looked for every second.
+        // The writer checks this every second.
         let mut answers = 0;
         let refused = loop {
             match subject.store().probe().await {

@@ -1,5 +1,5 @@
-//! A bit of the file flips. Whatever is asked then is answered as before, or not at all: never with other contents. And
-//! `verify` says that something is wrong whenever a stored value is another one.
+//! Flips single bits of the file. Every read then returns the same as before or an error, but never other contents. And
+//! `verify` reports a fault whenever a stored value has changed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::verifying::compacted;
 use super::{make, quick, sample};
 use crate::sqlite::{SqliteOptions, SqliteStore, backup, verify};
 
-/// Everything that can be read of some tasks, as text: a question, and its answer.
+/// Everything that can be read of some tasks, as text: each query and its result.
 async fn answers(store: &dyn Store, writers: &[RecordWriter]) -> Vec<(String, Result<String, StoreError>)> {
     let mut answers = Vec::new();
     let mut note = |question: String, answer: Result<String, StoreError>| answers.push((question, answer));
@@ -40,7 +40,7 @@ async fn answers(store: &dyn Store, writers: &[RecordWriter]) -> Vec<(String, Re
     scopes.dedup();
     for scope in scopes {
         let page = store.list(scope, &everything()).await;
-        // Each task is an answer of its own.
+        // Each task is a separate result.
         match page {
             Ok(page) => {
                 for stored in page.tasks {
@@ -80,7 +80,7 @@ async fn read_artifact(store: &dyn Store, writer: &RecordWriter, artifact: &Arti
     Ok(format!("{bytes:?}"))
 }
 
-/// Every value that is stored; none if that cannot be read.
+/// Every stored value; none if the file cannot be read.
 fn dump(path: &Path) -> Option<Vec<String>> {
     let connection = Connection::open(path).ok()?;
     let mut dump = Vec::new();
@@ -153,7 +153,7 @@ async fn a_flipped_bit_never_makes_another_answer() {
                     assert!(!in_order, "{what}: {question} is not answered, and verify finds nothing");
                 }
                 Ok(answer) => {
-                    // A task that is not found any more is refused, too: an index has no checksum.
+                    // A task that is no longer found counts as an error, too, because an index has no checksum.
                     let is_missing = answer == "None" || answer == "none";
                     assert!(is_missing && !in_order, "{what}: {question} is answered otherwise: {answer}");
                 }

@@ -1,4 +1,4 @@
-//! Long tasks: what is read of them does not grow with what leaves no trace.
+//! Long tasks: the cost of reading them does not grow with commits that readers need not fold.
 
 use rusqlite::Connection;
 use switchboard_core::model::TaskState;
@@ -25,7 +25,7 @@ async fn a_task_of_very_many_notes_is_read_by_a_few_records() {
     writer.append(&subject, vec![chunk("a", "x", false)]).await;
     let connection = subject.look();
     for note in 0..notes / 100 {
-        // A hundred notes in a commit, so that the log gets long quickly; the last one is a commit of its own.
+        // A hundred progress notes in one commit, so that the log gets long quickly; the last one is a separate commit.
         let many = if note + 1 == notes / 100 { 1 } else { 100 };
         let events = (0..many).map(|_| status(&subject, TaskState::Working, Some("busy"))).collect();
         let commit = writer.commit(&subject, events);

@@ -1,4 +1,5 @@
-//! Chunks that wait to be filed: they are read like all others, outlive their process, and cost one task when damaged.
+//! Chunks that wait to be filed: they are read like all others, survive their process, and affect only one task when
+//! damaged.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use switchboard_engine::ports::store::{ListQuery, StoreError};
 use super::super::{SqliteOptions, backup};
 use super::{OnFile, faults_of, make, quick};
 
-/// How many rows wait in a file.
+/// How many rows wait to be filed in a file.
 fn waiting(subject: &OnFile) -> i64 {
     count(subject, "SELECT count(*) FROM recent")
 }
@@ -19,7 +20,7 @@ fn count(subject: &OnFile, sql: &str) -> i64 {
     subject.look().query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
-/// Opens a file as its process leaves it when it dies now, after `damage` was done to it.
+/// Opens a copy of the file as if its process had died now, after `damage` was applied to it.
 fn after_death(subject: &OnFile, damage: &str) -> OnFile {
     let mut next = make();
     next.close();
@@ -48,7 +49,7 @@ async fn chunks_wait_and_are_read_as_if_they_did_not() {
     for writer in &writers {
         writer.check(&subject).await;
     }
-    // The log of a task was asked for, so its chunks are where they belong.
+    // The log of the task was read, so its chunks are filed.
     assert_eq!(count(&subject, "SELECT count(*) FROM log"), 33);
     assert_eq!(faults_of(&subject.path()), [] as [String; 0]);
     for writer in &mut writers {
@@ -93,12 +94,12 @@ async fn chunks_of_a_dead_process_are_found() {
     assert_eq!(waiting(&next), 6);
     running.check(&next).await;
     asking.check(&next).await;
-    // Taken up as it was left.
+    // The run is resumed in the state in which it was left.
     let due = claim(&next, 10).await;
     assert_eq!(due.len(), 1);
     assert_eq!((due[0].stored.head.seq, due[0].stored.head.artifacts[0].bytes), (6, 25));
 
-    // A run that nobody has read before is taken up no less.
+    // A run that was not read before is resumed, too.
     let next = after_death(&subject, "");
     let due = claim(&next, 10).await;
     assert_eq!((due[0].stored.head.seq, due[0].stored.head.artifacts[0].bytes), (6, 25));

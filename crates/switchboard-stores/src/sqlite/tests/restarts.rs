@@ -66,7 +66,7 @@ fn a_reader_sees_what_was_answered_before() {
                         };
                         writer.append(subject, vec![event]).await;
                         writer.check_whole(subject).await;
-                        // Another's task is read in whatever state it is, but never behind what was seen of it.
+                        // A task of another writer may be in any state, but never older than one that was seen before.
                         let other = format!("t{}", (number + 1) % 6).as_str().into();
                         let first = subject.store().task(&writer.scope, &other, u64::MAX).await.unwrap();
                         let second = subject.store().head(&writer.scope, &other).await.unwrap();
@@ -81,7 +81,7 @@ fn a_reader_sees_what_was_answered_before() {
     });
 }
 
-/// The wall clock of a machine may be set at any time, also while nobody watches.
+/// The wall clock of a machine may be set at any time, also while no process runs.
 #[tokio::test]
 async fn a_clock_that_jumps_loses_nothing_and_gives_no_run_away() {
     const JUMP_MS: i64 = 600_000;
@@ -90,7 +90,7 @@ async fn a_clock_that_jumps_loses_nothing_and_gives_no_run_away() {
     let began = given::now(&subject);
     for jump in [JUMP_MS, -JUMP_MS, -JUMP_MS, JUMP_MS] {
         subject.clock.set(given::now(&subject).plus_ms(jump));
-        // Whoever holds a run renews before anything is claimed, as the engine does: then nobody else gets it.
+        // The holder of a run renews before anything is claimed, as the engine does, so no other claim gets it.
         let lost =
             subject.store().renew_leases(vec![(writer.key(), writer.head.fence)], given::LEASE_MS).await.unwrap();
         assert_eq!(lost, [], "jumped by {jump} ms");
@@ -108,7 +108,7 @@ async fn a_clock_that_jumps_loses_nothing_and_gives_no_run_away() {
     assert_eq!(claim(&subject, 10).await.len(), 0);
 }
 
-/// The next process can tell how long nobody was there, or that the clock was set meanwhile.
+/// The next process can tell how long none was running, or that the clock was set meanwhile.
 #[tokio::test]
 async fn the_time_of_the_last_commit_is_remembered_and_so_is_a_hold() {
     let mut subject = make();
@@ -116,7 +116,7 @@ async fn the_time_of_the_last_commit_is_remembered_and_so_is_a_hold() {
     let began = given::now(&subject);
     subject.restart();
     assert_eq!(subject.store().clock_record(), ClockRecord { last_seen: Some(began), held_until: None });
-    // It is written down once a minute, with whatever is committed then.
+    // The time is stored once a minute, with the next commit.
     subject.clock().advance_ms(59_999);
     RecordWriter::completed(&subject, "t1").await;
     subject.clock().advance_ms(1);
@@ -131,7 +131,7 @@ async fn the_time_of_the_last_commit_is_remembered_and_so_is_a_hold() {
     assert_eq!(subject.store().clock_record(), ClockRecord { last_seen, held_until: Some(seen.plus_ms(7)) });
 }
 
-/// A file of a build that wrote no time down: its tasks say how old it is.
+/// A file of a build that stored no time: its tasks show how old it is.
 #[tokio::test]
 async fn a_file_without_a_time_is_as_old_as_its_last_task() {
     let mut subject = make();

@@ -13,7 +13,7 @@ use switchboard_engine::ports::store::{Accept, DeliveryOutcome, PushChange, Rele
 
 pub(super) struct Sample {
     pub(super) writers: Vec<RecordWriter>,
-    /// The task whose run was under way when the sample ended.
+    /// The index of the task whose run is at work at the end.
     pub(super) running: usize,
     /// The task with two webhooks: one has delivered up to event 2, one was given up on.
     pub(super) pushing: usize,
@@ -71,7 +71,7 @@ pub(super) async fn write(subject: &dyn Subject) -> Sample {
     Sample { writers: vec![done, running, paused, pushing, unborn, replied], running: 1, pushing: 3, accept }
 }
 
-/// Checks that a store holds the sample, whoever wrote it.
+/// Checks that a store holds the sample.
 pub(super) async fn check(subject: &dyn Subject, sample: &mut Sample) {
     for writer in &sample.writers {
         writer.check(subject).await;
@@ -87,7 +87,7 @@ pub(super) async fn check(subject: &dyn Subject, sample: &mut Sample) {
     let found: Vec<_> = due.iter().map(|d| (d.config.id.as_str(), d.delivered_seq, d.dialect)).collect();
     assert_eq!(found, [("good", 2, Dialect::V1_0)]);
 
-    // The run in flight is claimed at once; the one that was put off waits for its time.
+    // The run at work can be claimed at once; the released run waits until it is due.
     let running = &mut sample.writers[sample.running];
     let mut claimed = claim(subject, 10).await;
     assert_eq!(claimed.len(), 1);

@@ -40,7 +40,7 @@ async fn every_schema_that_landed_is_migrated_and_read() {
         let mut subject = make();
         subject.close();
         std::fs::copy(fixture(version), subject.path()).unwrap();
-        // What the fixture holds is known from telling the same sample to another store.
+        // The expected content of the fixture comes from writing the same sample to another store.
         let told = InMemory::new();
         let mut sample = sample::write(&told).await;
         subject.clock.set(switchboard_engine::contract::given::now(&told));
@@ -49,7 +49,7 @@ async fn every_schema_that_landed_is_migrated_and_read() {
             as_stored(&subject, writer).await;
         }
         sample::check(&subject, &mut sample).await;
-        // What the file does not record of a run is no fault, also after a new build has written to it.
+        // Values that the old file does not record about a run are no fault, also after a new build has written to it.
         let running = &mut sample.writers[sample.running];
         let stored = subject.store().head(&running.scope, &running.head.id).await.unwrap().expect("it is there");
         let (fence, attempt, at) = (stored.head.fence, stored.head.attempt, subject.clock.now());
@@ -63,7 +63,7 @@ async fn every_schema_that_landed_is_migrated_and_read() {
     }
 }
 
-/// Files of old do not say which run wrote to an artifact last.
+/// Old files do not record which run wrote to an artifact last.
 async fn as_stored(subject: &OnFile, writer: &mut RecordWriter) {
     let stored = subject.store().head(&writer.scope, &writer.head.id).await.unwrap().expect("the record is there");
     if stored.head.artifacts.iter().any(|artifact| artifact.fence == 0) {
@@ -112,7 +112,7 @@ async fn a_file_without_checksums_is_copied_and_given_them() {
         Connection::open(&copy).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     assert_eq!(version, 1, "the copy is what the older build wrote, and can open");
 
-    // What is changed from now on is found, also in what was there before.
+    // Later changes are found, also in rows from before the migration.
     let damaged = subject.path().with_file_name("damaged.db");
     std::fs::copy(subject.path(), &damaged).unwrap();
     let sql = "UPDATE log SET record = replace(record, 'half way', 'half gay')";
@@ -120,7 +120,7 @@ async fn a_file_without_checksums_is_copied_and_given_them() {
     assert_eq!(faults_of(&damaged), ["task task-done: commit 2 does not match its checksum"]);
 }
 
-/// An older build knows the first versions only, and leaves a file of this one as it is.
+/// An older build knows only the first versions, and does not change a file of this version.
 #[test]
 fn an_older_build_refuses_the_newer_file_untouched() {
     let mut subject = make();
@@ -212,7 +212,7 @@ async fn a_migration_copies_the_file_first() {
     assert_eq!(migrate(&mut connection, &subject.path(), &next).unwrap(), None, "once is enough");
     drop(connection);
 
-    // The copy is the file as it was, and opens as such.
+    // The copy is the old file and can be opened as such.
     std::fs::copy(&copy, subject.path()).unwrap();
     assert_eq!(version(&subject.look()), MIGRATIONS.len());
     subject.restart();

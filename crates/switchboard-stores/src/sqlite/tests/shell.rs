@@ -1,4 +1,4 @@
-//! What somebody with a database shell finds.
+//! What an operator sees with a database shell.
 
 use rusqlite::types::Value;
 use switchboard_core::model::Part;

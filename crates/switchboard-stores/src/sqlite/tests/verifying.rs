@@ -1,4 +1,4 @@
-//! A file that is in order passes, whatever state it is in; one that is not is told apart, with the task.
+//! A valid file passes in whatever state it is; a fault is reported with its task.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ impl Copy {
     }
 }
 
-/// A log of which retention has left the part that readers fold.
+/// A log that retention has compacted to the commits that readers fold.
 pub(super) async fn compacted(subject: &OnFile) -> RecordWriter {
     let mut writer = RecordWriter::opened(subject, "task-compacted").await;
     for step in 0..10 {
@@ -80,7 +80,7 @@ async fn a_file_in_use_is_counted_and_in_order() {
             faults: 0,
         };
         assert_eq!(checked, expected);
-        // Closed, it is the same file.
+        // The result is the same after the store was closed.
         subject.close();
     }
 }
@@ -208,7 +208,7 @@ async fn a_task_that_is_being_removed_may_be_half_gone() {
                    DELETE FROM log WHERE log_no = (SELECT task_no FROM removal) << 24 | 2;
                    DELETE FROM task WHERE id = 'task-done'";
     assert_eq!(Copy::of(&subject).faults_after(removed), [] as [String; 0]);
-    // Without the note that it is, what is left of it belongs to nobody.
+    // Without the record of the removal, its remaining rows belong to no task.
     let faults = Copy::of(&subject).faults_after(&format!("{removed}; DELETE FROM removal"));
     let expected =
         ["commits of task number 1, which is not there", "pieces of content of task number 1, which is not there"];
@@ -219,7 +219,7 @@ async fn a_task_that_is_being_removed_may_be_half_gone() {
 async fn a_compacted_task_is_in_order_and_its_message_pieces_go_with_it() {
     let subject = make();
     let mut writer = RecordWriter::opened(&subject, "t1").await;
-    // A progress note too long for a record: nobody folds it, so compaction takes it, pieces and all.
+    // A progress note too long for a record: readers do not fold it, so compaction removes it with its chunks.
     let note = "x".repeat(100_000);
     writer.append(&subject, vec![status(&subject, TaskState::Working, Some(&note))]).await;
     writer.append(&subject, vec![write_parts("a", vec![Part::raw(vec![1; 600_000])], false)]).await;

@@ -1,4 +1,5 @@
-//! The writer: what waits shares a transaction, what fails fails alone, and nothing is answered that is not durable.
+//! The writer: waiting requests share a transaction, a failing request fails alone, and only durable commits are
+//! answered.
 
 use std::future::Future;
 use std::pin::pin;
@@ -25,7 +26,7 @@ fn store(subject: &OnFile) -> &SqliteStore {
     subject.store.as_ref().unwrap()
 }
 
-/// Keeps the writer busy until everything given is in its queue.
+/// Keeps the writer busy until all given requests are in its queue.
 async fn together<T>(subject: &OnFile, mut asked: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     let (go, wait) = channel::<()>();
     let wait = Mutex::new(wait);
@@ -42,7 +43,7 @@ async fn together<T>(subject: &OnFile, mut asked: Vec<BoxFuture<'_, T>>) -> Vec<
             Poll::Pending => None,
         });
     }
-    // If it shares a batch that is done again, it need not wait a second time.
+    // If this request shares a batch that is run again, it need not wait a second time.
     drop(go);
     holding.await.unwrap();
     let mut all = Vec::new();
@@ -70,7 +71,7 @@ async fn commits_that_wait_share_a_transaction() {
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
     let after = store(&subject).stats();
     assert_eq!((after.commits - before.commits, after.queue_depth), (100, 0));
-    // One for the work that held the writer, and as few as can be for the rest.
+    // One transaction for the work that kept the writer busy, and as few as possible for the rest.
     assert!(after.batches - before.batches <= 3, "{} transactions", after.batches - before.batches);
     assert_eq!(after.commit_seconds.iter().sum::<u64>(), after.commits);
 }
@@ -159,7 +160,7 @@ async fn a_full_disk_fails_closed_and_is_got_over() {
     let refused = writer.try_write(&subject, commit).await;
     assert!(matches!(refused, Err(CommitError::Store(StoreError::Unavailable(_)))), "{refused:?}");
     assert_eq!(subject.store().stats().failures, 1);
-    // Nothing of it is seen, and the run that it would have ended still has its lease.
+    // Nothing of it is visible, and the run that it would have ended still has its lease.
     writer.check(&subject).await;
     assert_eq!(subject.store().renew_leases(vec![(writer.key(), 1)], 1000).await.unwrap(), []);
 
@@ -169,7 +170,7 @@ async fn a_full_disk_fails_closed_and_is_got_over() {
     writer.check(&subject).await;
 }
 
-/// Puts webhooks in the way of the next ones, so that a commit that registers one fails after it has written the rest.
+/// Inserts webhooks under the next numbers, so that a commit that registers one fails after it has written the rest.
 fn block_webhooks(subject: &OnFile) {
     for number in 1..=2 {
         let blocker = format!(
@@ -180,7 +181,7 @@ fn block_webhooks(subject: &OnFile) {
     }
 }
 
-/// Leases are kept in memory: what is rolled back in the file is rolled back there, too.
+/// Leases are kept in memory: a rollback of the file must also roll them back.
 #[tokio::test]
 async fn a_commit_that_is_rolled_back_leaves_the_lease_as_it_was() {
     let subject = make();
@@ -194,7 +195,7 @@ async fn a_commit_that_is_rolled_back_leaves_the_lease_as_it_was() {
     assert_eq!(subject.store().renew_leases(vec![(writer.key(), 1)], 1000).await.unwrap(), [], "the run goes on");
     writer.check(&subject).await;
 
-    // The same the other way round: a lease that was taken in a commit that did not happen is nobody's.
+    // The same in the other direction: a lease that was taken by a commit that was rolled back is not held.
     let mut new = RecordWriter::new(anyone(), "t2", "ctx");
     let opening = new.opening(&subject, "hello");
     let mut commit = new.commit(&subject, vec![opening]);
@@ -226,7 +227,7 @@ async fn a_step_that_is_rolled_back_is_not_remembered() {
     writer.check(&subject).await;
 }
 
-/// A run that was given back has no holder, and a commit after that does not bring the old one back.
+/// A released run has no holder, and a later commit does not restore the old one.
 #[tokio::test]
 async fn a_run_that_was_given_back_is_not_remembered_as_held() {
     let subject = make();
@@ -245,7 +246,7 @@ async fn a_caller_that_goes_away_takes_nothing_back() {
     let subject = make();
     let mut commit = subject.store().commit(opening(&subject, "t1"));
     let mut context = Context::from_waker(Waker::noop());
-    // Asked for, and most likely not answered yet.
+    // The request is sent, and most likely not answered yet.
     let _ = commit.as_mut().poll(&mut context);
     drop(commit);
     subject.store().probe().await.unwrap();
@@ -258,7 +259,7 @@ async fn readers_pass_over_all_checkpoints_but_the_last() {
     let mut writer = RecordWriter::opened(&subject, "t1").await;
     for n in 0..100 {
         let checkpoint = Event::Checkpoint { value: Json::from_trusted(n.to_string()) };
-        // Some come with a chunk of an artifact, which readers find on another way.
+        // Some come with a chunk of an artifact, which readers find by the other chain.
         let events = if n % 3 == 0 { vec![chunk("a", "x", n > 0), checkpoint] } else { vec![checkpoint] };
         writer.append(&subject, events).await;
     }

@@ -1,5 +1,5 @@
-//! The log of one task: no commit is missing, each is what its row says, and together they make the task's row. Where
-//! retention has removed commits, those that readers still need must be there.
+//! Checks the log of one task: no commit is missing, each matches its row, and together they produce the task's row.
+//! Where retention has removed commits, those that readers still need must exist.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -19,11 +19,11 @@ use super::{Inspection, told};
 use crate::checksum::ContentHash;
 use crate::record::{ChunkSource, Want, decode, encode};
 
-/// What the commits seen so far make.
+/// The state that the commits checked so far produce.
 struct LogCheck {
     head: Head,
     chains: Chains,
-    /// The last commit that was nothing but a checkpoint, artifacts aside, and the one it points back to.
+    /// The last commit with only a checkpoint and artifact writes, and the commit it points back to.
     checkpoint: Option<(i64, i64)>,
     version: i64,
     chunks: u64,
@@ -62,7 +62,7 @@ impl Inspection<'_> {
             }
             self.keys_filed += u64::from(columns.accept_expires.is_some_and(|expires| self.is_kept(expires)));
             if commit.version > check.version.max(task.floor_version) + 1 {
-                // What the missing ones would have made is not known, so nothing that follows can be judged.
+                // The effect of the missing commits is not known, so the later ones cannot be checked.
                 let (first, last) = (check.version.max(task.floor_version) + 1, commit.version - 1);
                 self.fault(Some(id), format!("commits {first} to {last} are missing"));
                 return Ok(());
@@ -79,7 +79,7 @@ impl Inspection<'_> {
         self.task_is_its_log(task, &check)
     }
 
-    /// Takes one commit in, or says what is wrong with it.
+    /// Applies one commit, or returns what is wrong with it.
     fn commit(
         &mut self,
         task: &Inspected,
@@ -106,7 +106,7 @@ impl Inspection<'_> {
         }
     }
 
-    /// A commit of a log that has all its commits: everything about it follows from those before.
+    /// Checks a commit of a complete log: everything about it follows from the commits before it.
     fn whole(
         &mut self,
         check: &mut LogCheck,
@@ -116,7 +116,7 @@ impl Inspection<'_> {
     ) -> Result<(), String> {
         let Chains { mut story, artifact, .. } = check.chains;
         if replaces_checkpoint(events) {
-            // A checkpoint points past the one it replaces.
+            // A checkpoint points to the commit before the checkpoint that it replaces.
             if let Some((replaced, below)) = check.checkpoint.filter(|(replaced, _)| *replaced == story) {
                 story = if commit.prev_story == replaced { replaced } else { below };
             }
@@ -139,7 +139,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// A commit of a compacted log: what it points back to must have been kept.
+    /// Checks a commit of a compacted log: the commits it points back to must exist.
     fn kept(&mut self, task: &Inspected, check: &mut LogCheck, commit: &CommitRow) -> Result<(), String> {
         let known = check.chains;
         check.chains = Chains { story: commit.prev_story, artifact: commit.prev_artifact, ..known };
@@ -156,11 +156,11 @@ impl Inspection<'_> {
         Ok(version == 0 || select.exists([log_no(task_no, version)])?)
     }
 
-    /// The row must be what its log makes of it.
+    /// The task's row must be what its log produces.
     fn task_is_its_log(&mut self, task: &Inspected, check: &LogCheck) -> Result<(), Failure> {
         let (stored, id) = (&task.row.head, task.row.head.id.as_str());
         if task.floor_version == 0 {
-            // These two are not made by events: webhooks are counted elsewhere, a deadline is the engine's.
+            // These two do not come from events: webhooks are counted elsewhere, and the engine sets the deadline.
             let artifacts = as_recorded(stored, &check.head);
             let made =
                 Head { push_configs: stored.push_configs, deadline: stored.deadline, artifacts, ..check.head.clone() };
@@ -195,7 +195,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// The pieces a commit refers to must be its own, and lie where a reader of a range looks for them.
+    /// The chunks that a commit refers to must belong to it and have the positions that a range read expects.
     fn chunks(
         &mut self,
         task_no: i64,
@@ -206,7 +206,8 @@ impl Inspection<'_> {
         if read.is_empty() {
             return Ok(());
         }
-        // Writing the commit again says where each piece belongs; it asks for numbers in the order they were read in.
+        // Encoding the commit again gives the position of each chunk; it takes numbers in the order in which they were
+        // read.
         let numbers = RefCell::new(read);
         let again = encode(events, &check.head, &|_| numbers.borrow_mut().pop_front().map_or(0, |(first, _)| first));
         for chunk in &again.chunks {
@@ -224,7 +225,7 @@ impl Inspection<'_> {
     }
 }
 
-/// Whose a piece is (task, commit, artifact), and where in it (part, start, length).
+/// Where a chunk belongs (task, commit, artifact) and its position there (part, start, length).
 type ChunkPosition = ((i64, i64, Option<String>), (i64, i64, i64));
 
 fn stored_position(connection: &Connection, chunk_no: i64) -> Result<Option<ChunkPosition>, Failure> {
@@ -237,7 +238,7 @@ fn stored_position(connection: &Connection, chunk_no: i64) -> Result<Option<Chun
     Ok(place.optional()?)
 }
 
-/// Reads pieces, and remembers which.
+/// Reads chunks, and remembers which.
 struct OwnChunks<'c> {
     connection: &'c Connection,
     read: RefCell<VecDeque<(i64, i64)>>,
@@ -250,7 +251,7 @@ impl ChunkSource for OwnChunks<'_> {
     }
 }
 
-/// The artifacts that a log makes, without what the row was written too early to record of them.
+/// The artifacts that a log produces, without the values that were not recorded yet when the row was written.
 fn as_recorded(stored: &Head, made: &Head) -> Arc<[ArtifactHead]> {
     let recorded = |made: &ArtifactHead| match stored.artifact(made.id.as_str()) {
         Some(ArtifactHead { fence: 0, checkpoint, .. }) => {
@@ -261,9 +262,9 @@ fn as_recorded(stored: &Head, made: &Head) -> Arc<[ArtifactHead]> {
     made.artifacts.iter().map(recorded).collect()
 }
 
-/// The fields in which a row differs from what its log makes of it.
+/// The fields in which a row differs from what its log produces.
 fn differences(stored: &Head, made: &Head) -> Vec<String> {
-    // Taken apart so that a field somebody adds cannot be forgotten here.
+    // All fields are named here, so that the compiler reports an added field.
     let Head {
         id: _,
         context_id: _,

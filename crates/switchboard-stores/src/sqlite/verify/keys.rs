@@ -1,5 +1,5 @@
-//! Idempotency keys against the commits that filed them. A commit says when the key expires that it filed, and a key
-//! says which commit filed it: so there are as many of the one as of the other, until a key has expired.
+//! Checks idempotency keys against the commits that stored them. A commit records when its key expires, and a key
+//! records its commit. So their numbers must be equal, apart from expired keys.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -10,18 +10,18 @@ use super::super::rows::log_no;
 use super::Inspection;
 use switchboard_core::model::Timestamp;
 
-/// What is known of the task and the commit that a key names.
+/// The task and the commit that a key refers to.
 struct KeyOrigin {
     id: String,
     turns: i64,
     seq: i64,
     floor_version: i64,
-    /// The commit's own word on when its key expires; none if the commit is not there.
+    /// When the key expires according to the commit; none if the commit does not exist.
     expires: Option<Option<i64>>,
 }
 
 impl Inspection<'_> {
-    /// Whether a key must still be there.
+    /// Whether a key must still exist.
     pub(super) fn is_kept(&self, expires: i64) -> bool {
         expires > self.now.as_ms() && day_of(Timestamp::from_ms(expires)) >= self.forgotten_day
     }
@@ -47,7 +47,7 @@ impl Inspection<'_> {
                 self.fault(id.as_deref(), what);
                 continue;
             }
-            // Of a task that is gone nothing can be said, and nothing is asked any more.
+            // The task was removed, so the key cannot be checked and is never used.
             let Some(filed) = filed else { continue };
             let AcceptedColumns { turn, after_seq, expires, version, .. } = columns;
             if !(1..=filed.turns).contains(&turn) || !(0..=filed.seq).contains(&after_seq) {
@@ -96,7 +96,7 @@ impl Inspection<'_> {
         Ok(Some(KeyOrigin { expires, ..filed }))
     }
 
-    /// Names the commits whose keys are gone. Only asked for when some are, so it may take room and time.
+    /// Reports the commits whose keys are missing. It is called only when some are, so it may need time and memory.
     fn missing_keys(&mut self) -> Result<(), Failure> {
         let connection = self.connection;
         connection.execute_batch("CREATE TEMP TABLE kept_key (log_no INTEGER NOT NULL PRIMARY KEY) STRICT")?;

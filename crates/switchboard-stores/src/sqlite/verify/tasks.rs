@@ -1,4 +1,4 @@
-//! One task after the other: its row against its log, and its webhooks against both.
+//! Checks one task after the other: its row against its log, and its webhooks against both.
 
 use rusqlite::Row;
 use switchboard_core::model::AgentName;
@@ -9,7 +9,7 @@ use super::super::error::Failure;
 use super::super::rows::{AFTER_TASK, TASK_COLUMNS, TaskRow, signed, task_columns_unchecked, task_row};
 use super::{Inspection, told};
 
-/// A task's row, and what else it says.
+/// A task's row, and further columns of it.
 pub(super) struct Inspected {
     pub(super) row: TaskRow,
     pub(super) floor_seq: i64,
@@ -74,7 +74,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// What a row must say whatever its log says.
+    /// Checks of a row that do not depend on its log.
     fn row_alone(&mut self, task: &Inspected) {
         let head = &task.row.head;
         let (holder, epoch) = (task.holder, self.epoch);
