@@ -66,7 +66,7 @@ async fn a_hold_outlasts_its_process_and_is_not_begun_anew() {
     guard.begin(ClockRecord { last_seen: Some(BEGAN.plus_ms(-30 * 24 * HOUR_MS)), held_until }, BEGAN);
     assert!(guard.is_held());
     look_after(&guard, 3_600, BEGAN.plus_ms(HOUR_MS)).await;
-    assert!(!guard.is_held(), "an hour was left of it");
+    assert!(!guard.is_held(), "the stored hold had an hour left");
     // A clock that was set back meanwhile does not prolong the hold.
     let guard = ClockGuard::default();
     guard.begin(ClockRecord { last_seen: Some(BEGAN), held_until: Some(BEGAN.plus_ms(90 * 24 * HOUR_MS)) }, BEGAN);

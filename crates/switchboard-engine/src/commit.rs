@@ -57,7 +57,7 @@ impl Record {
         Self { scope, id, context_id, key, head, seen_at, failed_by: OnceLock::new(), settled: Notify::new() }
     }
 
-    /// When this process first dealt with the record, or its newest status then.
+    /// When this process first handled the record, or the time of its newest status then.
     pub(crate) fn seen_at(&self) -> Timestamp {
         self.seen_at
     }
@@ -154,11 +154,11 @@ impl Basis {
 pub(crate) struct Extras {
     pub(crate) push: Vec<PushChange>,
     pub(crate) accept: Option<Accept>,
-    /// The fold after this commit, if at hand.
+    /// The fold after this commit, if it is known.
     pub(crate) folded: Option<Arc<Folded>>,
     /// The run that starts with this commit has no slot yet. That it has begun is recorded when it gets one.
     pub(crate) waits: bool,
-    /// Set if the step takes over a run whose lease is free; says whether the run before it was interrupted.
+    /// Set if the step takes over a run whose lease is free; the value says whether the earlier run was interrupted.
     pub(crate) claims: Option<Claim>,
 }
 
@@ -177,7 +177,7 @@ pub(crate) enum WriteError {
 }
 
 impl WriteError {
-    /// What a caller is told.
+    /// The error that a caller gets.
     pub(crate) fn into_protocol(self) -> ProtocolError {
         match self {
             Self::Refused(Refusal::Protocol(error)) | Self::Failed(error) => error,
@@ -222,8 +222,8 @@ impl EngineState {
         Err(WriteError::Failed(contended(&record.id)))
     }
 
-    /// Takes over a run whose lease is free, by a commit like every other. False if the lease is no longer free: another process
-    /// has claimed the run, its holder has renewed the lease, or the task has changed.
+    /// Takes over a run whose lease is free, by a commit. False if the lease is no longer free: another process has
+    /// claimed the run, its holder has renewed the lease, or the task has changed.
     pub(crate) async fn claim(&self, record: &Record, interrupted: bool) -> Result<bool, StoreError> {
         let head = record.head();
         let Ok(events) = decide(&head, Command::Claim { interrupted }, &self.bounds(), self.now()) else {

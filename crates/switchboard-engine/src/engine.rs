@@ -32,7 +32,7 @@ pub struct Engine {
     engine: Arc<EngineState>,
 }
 
-/// What an engine is made of. Only the store has no default.
+/// Builds an engine. Only the store has no default.
 pub struct EngineBuilder {
     store: Arc<dyn Store>,
     hints: Arc<dyn Hints>,
@@ -102,7 +102,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Whether a line is logged for each completed task. Tasks that end otherwise always have one.
+    /// Whether a line is logged for each completed task. Tasks that end in another state are always logged.
     #[must_use]
     pub fn log_completed_tasks(mut self, on: bool) -> Self {
         self.logs_completed = on;
@@ -188,7 +188,8 @@ impl Engine {
     /// Opens an artifact of a task, or one part of it, for download.
     ///
     /// # Errors
-    /// When there is no such agent, task, artifact or part, or the task is not the caller's; all look the same.
+    /// When there is no such agent, task, artifact or part, or the task is not the caller's. The error is the same in
+    /// all cases.
     pub async fn artifact(
         &self,
         agent: &str,
@@ -224,10 +225,10 @@ impl Engine {
         self.engine.fitted(&scope, view, self.engine.frame_bytes_max())
     }
 
-    /// The bytes at a cursor, about `bytes_max` of them at most and at least one before the end.
+    /// The bytes at a cursor: at most about `bytes_max`, and at least one before the end.
     ///
     /// # Errors
-    /// When they are no longer there, or the store does not answer.
+    /// When the bytes are no longer kept, or the store does not answer.
     pub async fn read_artifact(
         &self,
         cursor: ArtifactCursor,

@@ -30,7 +30,7 @@ pub struct Registered {
     pub source: AgentSource,
     pub card: Arc<AgentCard>,
     pub extended_card: Option<Arc<AgentCard>>,
-    /// Spec 13.3 wants the extended card behind authentication; a server without any can opt out.
+    /// Spec 13.3 requires authentication for the extended card; a server without authentication can opt out.
     pub extended_card_for_anyone: bool,
 }
 
@@ -67,12 +67,12 @@ pub(crate) struct EngineState {
     pub(crate) served: Arc<[AgentName]>,
     pub(crate) tails: Arc<Tails>,
     pub(crate) runs: RunRegistry,
-    /// One for each run that may be at work at once.
+    /// One permit for each run that may be at work at once.
     pub(crate) run_slots: Arc<Semaphore>,
     pub(crate) supervisor: Supervisor,
     pub(crate) counters: Counters,
     pub(crate) health: Health,
-    /// Whether a line is logged for each completed task. Those that end otherwise always have one.
+    /// Whether a line is logged for each completed task. Tasks that end in another state are always logged.
     pub(crate) logs_completed: bool,
     pub(crate) clock_guard: ClockGuard,
     /// Where contents that do not fit into a reply can be downloaded; set once the server serves downloads.
@@ -176,7 +176,7 @@ impl EngineState {
         then
     }
 
-    /// A view of a task that takes at most so many bytes in a reply or a frame.
+    /// A view of a task that takes at most `bytes_max` bytes in a reply or a frame.
     pub(crate) fn fitted(&self, scope: &Scope, view: TaskView, bytes_max: u64) -> TaskView {
         match is_surely_light(&view, bytes_max) {
             true => view,
@@ -221,7 +221,7 @@ impl EngineState {
         }
     }
 
-    /// What a client is told when the store fails: an incident id that the log has too, and nothing else.
+    /// The error for a client when the store fails. It contains only an incident id, under which the log has the cause.
     pub(crate) fn store_failed(&self, error: &StoreError) -> ProtocolError {
         let incident = self.uuid().to_string();
         tracing::error!(incident, ?error, "store failed");

@@ -19,7 +19,7 @@ impl<'a> Escaped<'a> {
         Self { text, bytes_max: BYTES_MAX }
     }
 
-    /// The same, with another bound.
+    /// The same, with another limit.
     #[must_use]
     pub fn at_most(text: &'a str, bytes_max: usize) -> Self {
         Self { text, bytes_max }

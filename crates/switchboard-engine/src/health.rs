@@ -26,7 +26,7 @@ pub(crate) struct Health {
     pub(crate) recovering: AtomicBool,
     pub(crate) commit_failed: AtomicBool,
     reason: Mutex<String>,
-    /// Wakes the loop that asks a failed store again.
+    /// Wakes the loop that probes a failed store.
     failed: Notify,
 }
 
@@ -64,7 +64,7 @@ impl Health {
         self.failed.notify_one();
     }
 
-    /// Asks a store that failed whether it works again, until it does.
+    /// Probes a failed store until it works again.
     pub(crate) async fn watch(&self, store: &dyn Store, pause: Duration) {
         loop {
             self.failed.notified().await;

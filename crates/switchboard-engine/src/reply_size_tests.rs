@@ -1,4 +1,4 @@
-//! What does not fit a reply becomes a link, the largest first, and nothing else is touched.
+//! Contents that do not fit into a reply become links, the largest first, and nothing else is changed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The real clock and real randomness: the two adapters that make a process differ from a simulation.
+//! The adapters for the system's clock and random number generator. A simulation replaces both.
 
 use std::cell::RefCell;
 use std::sync::Arc;

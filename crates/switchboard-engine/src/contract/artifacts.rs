@@ -169,7 +169,7 @@ pub async fn a_reader_sees_the_artifact_as_it_was_when_it_came(subject: &mut dyn
     let grown = opened(subject, &writer, "big", None).await;
     assert_eq!((grown.begun, grown.bytes()), (before.begun, before.bytes() + 80_000));
     let read_early = read(subject.store(), &before, 0..u64::MAX, 1 << 20).await.expect("it is kept");
-    assert!(read_early == early, "what came later is not in it");
+    assert!(read_early == early, "later events are not part of it");
 
     writer.append(subject, vec![write_parts("big", vec![Part::raw(bytes(2_000_000, 4))], false)]).await;
     let replaced = opened(subject, &writer, "big", None).await;

@@ -98,7 +98,7 @@ pub async fn a_claim_of_a_delivery_is_known_after_the_clock_was_set_back(subject
     assert_eq!(deliveries(subject).await.len(), 0, "it is under way");
     let outcome = DeliveryOutcome::Delivered { seq: 1 };
     subject.store().settle_deliveries(vec![(delivery.claim(), outcome)]).await.expect("deliveries are settled");
-    assert_eq!(subject.store().outbox().find(delivery.key).await.expect("answers"), None, "its outcome was taken");
+    assert_eq!(subject.store().outbox().find(delivery.key).await.expect("answers"), None, "the outcome was recorded");
 
     // If it is not settled, the claim runs out like any other.
     let released = Release { key: writer.key(), fence: writer.head.fence, pause_ms: 100 * DAY_MS };
@@ -137,5 +137,5 @@ pub async fn a_key_is_known_while_ages_do_not_count(subject: &mut dyn Subject) {
     // A day later the window has passed.
     subject.clock().advance_ms(DAY_MS);
     assert_eq!(subject.store().find_accepted([1; 32]).await.expect("answers"), None);
-    open(subject, "t2").await.expect("it is new again");
+    open(subject, "t2").await.expect("the key can be used again");
 }

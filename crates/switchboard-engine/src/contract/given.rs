@@ -146,14 +146,14 @@ impl RecordWriter {
         assert_eq!(read.iter().map(flat).collect::<Vec<_>>(), expected);
     }
 
-    /// Checks head and task alone, for a record whose log is no longer whole.
+    /// Checks only head and task, for a record whose log is no longer complete.
     pub async fn check_whole(&self, subject: &dyn Subject) {
         let (store, id) = (subject.store(), &self.head.id);
         let stored = store.head(&self.scope, id).await.expect("heads are read").expect("the record is there");
         assert_eq!((stored.key, &stored.scope, &stored.head), (self.key(), &self.scope, &self.head));
         let stored = store.task(&self.scope, id, u64::MAX).await.expect("tasks are read").expect("the record is there");
         assert_eq!((stored.key, &stored.head, &*stored.folded), (self.key(), &self.head, &self.folded));
-        assert_eq!(stored.outlined, [], "there is room for everything");
+        assert_eq!(stored.outlined, [], "everything fits");
     }
 }
 
@@ -164,7 +164,7 @@ fn flat(commit: &LoggedCommit) -> (u64, u64, Vec<Event>) {
 /// Everything above a cursor, read in pages.
 ///
 /// # Errors
-/// What the store says.
+/// The store's error.
 pub async fn read_log(
     store: &dyn Store,
     key: TaskKey,
@@ -194,7 +194,7 @@ pub async fn due(store: &dyn Store, limit: usize) -> Vec<DueRun> {
 /// Takes a run over as the engine does, and returns its head after that.
 ///
 /// # Errors
-/// What the store says.
+/// The store's error.
 pub async fn try_claim(store: &dyn Store, at: Timestamp, run: &DueRun) -> Result<StoredHead, CommitError> {
     let StoredHead { key, scope, head: before } = &run.stored;
     let bounds = Bounds { inbox_messages_max: 1, artifacts_max: 1, artifact_bytes_max: 1, write_bytes_max: 1 };

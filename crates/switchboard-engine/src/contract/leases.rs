@@ -55,7 +55,7 @@ pub async fn a_lease_taken_in_a_commit_holds_until_it_runs_out(subject: &mut dyn
     assert_eq!(claim(subject).await.len(), 0);
     subject.clock().advance_ms(1);
     claim_only(subject, &mut writer).await;
-    assert_eq!(claim(subject).await.len(), 0, "a claim is a lease too");
+    assert_eq!(claim(subject).await.len(), 0, "a claim is a lease, too");
     subject.clock().advance_ms(i64::from(LEASE_MS));
     claim_only(subject, &mut writer).await;
     writer.check(subject).await;
@@ -153,7 +153,7 @@ pub async fn a_released_run_is_claimed_when_it_is_due(subject: &mut dyn Subject)
     let mut writer = RecordWriter::opened(subject, "t1").await;
     let held = vec![(writer.key(), writer.head.fence)];
     release(subject, &held, 5000).await;
-    assert_eq!(renew(subject, &held).await, [writer.key()], "released is given up");
+    assert_eq!(renew(subject, &held).await, [writer.key()], "a released lease is no longer held");
     subject.clock().advance_ms(4999);
     assert_eq!(claim(subject).await.len(), 0);
     subject.clock().advance_ms(1);
@@ -229,7 +229,7 @@ pub async fn a_run_that_has_not_begun_was_not_interrupted(subject: &mut dyn Subj
     let mut commit = writer.commit(subject, vec![opening]);
     commit.lease = LeaseChange::Take { lease_ms: LEASE_MS, waits: true };
     writer.write(subject, commit).await;
-    assert_eq!(claim(subject).await.len(), 0, "one that waits is held like one at work");
+    assert_eq!(claim(subject).await.len(), 0, "a waiting run holds a lease like a run at work");
     let claim_unbegun = async |subject: &mut dyn Subject, writer: &mut RecordWriter| {
         let mut claimed = claim(subject).await;
         let DueRun { stored, interrupted } = claimed.remove(0);
@@ -264,7 +264,7 @@ pub async fn a_run_that_has_not_begun_was_not_interrupted(subject: &mut dyn Subj
     writer.check(subject).await;
 }
 
-/// A renewal is no new version, so the claim itself must look at the lease.
+/// A renewal does not change the version, so the claim itself must check the lease.
 pub async fn a_run_whose_holder_came_back_after_it_was_listed_is_not_claimed(subject: &mut dyn Subject) {
     let mut writer = RecordWriter::opened(subject, "t1").await;
     subject.clock().advance_ms(i64::from(LEASE_MS) * 3);
@@ -360,7 +360,7 @@ pub async fn a_commit_of_the_run_leaves_its_lease_alone(subject: &mut dyn Subjec
     writer.append(subject, vec![status(subject, TaskState::Working, None)]).await;
     subject.clock().advance_ms(i64::from(LEASE_MS) - 1);
     assert_eq!(claim(subject).await.len(), 0, "a renewal outlives a commit");
-    // A turn that follows at once has a new fence, and the lease goes with it.
+    // A turn that follows at once has a new fence and keeps the lease.
     let fence = writer.head.fence + 1;
     writer
         .append(subject, vec![Event::MessageAdded { inbound: inbound(2, "x") }, Event::TurnBegan { turn: 2, fence }])

@@ -182,7 +182,7 @@ pub async fn the_total_follows_every_change(subject: &mut dyn Subject) {
     let mut unborn = RecordWriter::new(anyone(), "unborn", "c1");
     unborn.append(subject, vec![Event::Received { inbound: inbound(1, "x"), context_id: "c1".into() }]).await;
     open(subject, scope("other", "", "echo"), "foreign", "c1", Working).await;
-    assert_eq!(totals(subject).await.0, 4, "what is not born, or not ours, does not count");
+    assert_eq!(totals(subject).await.0, 4, "records that are not tasks, and other owners' tasks, are not counted");
     let opening = unborn.opening(subject, "x");
     unborn.append(subject, vec![opening, status(subject, Working, None)]).await;
     writers[0].append(subject, vec![status(subject, Failed, None)]).await;

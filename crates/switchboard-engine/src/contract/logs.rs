@@ -1,4 +1,4 @@
-//! Behaviours of the log: a reader is a cursor, and misses nothing.
+//! Behaviours of the log: a reader with a cursor gets every event.
 
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Json, TaskState};

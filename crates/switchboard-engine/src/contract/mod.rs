@@ -153,12 +153,12 @@ macro_rules! store_contract {
             retention: keys_whose_window_has_passed_are_forgotten,
         }
     };
-    (@each $make:path: $($room:ident: $behaviour:ident,)*) => {
+    (@each $make:path: $($module:ident: $behaviour:ident,)*) => {
         $(
             #[tokio::test]
             async fn $behaviour() {
                 let mut subject = $make();
-                $crate::contract::within_limit($crate::contract::$room::$behaviour(&mut subject)).await;
+                $crate::contract::within_limit($crate::contract::$module::$behaviour(&mut subject)).await;
             }
         )*
     };

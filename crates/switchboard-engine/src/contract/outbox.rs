@@ -1,4 +1,4 @@
-//! Behaviours of deliveries as an operator sees them.
+//! Behaviours of the operator's view of deliveries.
 
 use std::sync::Arc;
 
@@ -186,7 +186,7 @@ pub async fn a_postponed_delivery_has_not_failed(subject: &mut dyn Subject) {
     assert_eq!((delivery.delivered_seq, delivery.failures), (0, 1));
     settle(subject, &delivery, DeliveryOutcome::Postponed { delivered_seq: 1, wait_ms: 0 }).await;
     let delivery = claim(subject).await.remove(0);
-    assert_eq!((delivery.delivered_seq, delivery.failures), (1, 0), "what was taken starts the count anew");
+    assert_eq!((delivery.delivered_seq, delivery.failures), (1, 0), "an accepted update resets the count of failures");
 }
 
 pub async fn many_deliveries_are_settled_at_once(subject: &mut dyn Subject) {

@@ -143,7 +143,11 @@ pub async fn many_turns_fold_to_the_same_task_with_and_without_the_hint(subject:
                 status(subject, TaskState::Submitted, None),
             ];
             writer.append(subject, answer).await;
-            assert_eq!(before.map(|stored| stored.folded.as_ref().clone()), seen, "what was read stays as it was");
+            assert_eq!(
+                before.map(|stored| stored.folded.as_ref().clone()),
+                seen,
+                "a value that was read does not change later"
+            );
             writer.check(subject).await;
         }
         writer.append(subject, vec![Event::CancelRequested { metadata: None, at: now(subject) }]).await;
@@ -203,7 +207,7 @@ pub async fn the_last_checkpoint_is_read_back(subject: &mut dyn Subject) {
 pub async fn a_question_moves_to_history_when_the_task_goes_on(subject: &mut dyn Subject) {
     let mut writer = RecordWriter::opened(subject, "t1").await;
     writer.append(subject, vec![status(subject, TaskState::AuthRequired, Some("who are you?"))]).await;
-    // The run goes on, so the answer comes without a new status; the progress after it could be skipped otherwise.
+    // The run continues, so the message is added without a new status. A status after it must be folded, too.
     writer.append(subject, vec![Event::MessageAdded { inbound: inbound(2, "ann") }]).await;
     writer.check(subject).await;
     for text in ["thank you", "nearly there"] {

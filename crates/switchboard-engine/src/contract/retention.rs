@@ -184,7 +184,7 @@ pub async fn an_unfinished_delivery_keeps_the_task_and_its_log(subject: &mut dyn
     writer.check(subject).await;
     let store = subject.store();
     let delivery = store.claim_deliveries(1, 1000).await.expect("answers").remove(0);
-    assert_eq!(prune(subject, strict(subject)).await, 0, "nor while it is under way");
+    assert_eq!(prune(subject, strict(subject)).await, 0, "not while the delivery is under way either");
 
     // A dead letter can be redriven, so the log is kept until the task itself is removed.
     let parked = DeliveryOutcome::Parked { delivered_seq: 1, error: "no".to_owned() };

@@ -62,7 +62,7 @@ pub async fn each_handle_reads_what_the_other_wrote(subject: &mut dyn SharedSubj
     writer.append(&second, vec![status(subject, TaskState::Completed, None)]).await;
     for store in [subject.store(), subject.second()] {
         let rest = read_log(store, writer.key(), after, 10).await.expect("the log is kept");
-        assert_eq!(rest.len(), 2, "the rest of one commit, and the next");
+        assert_eq!(rest.len(), 2, "the remaining events of one commit, and the next commit");
         let page = store.list(&anyone(), &everything(10)).await.expect("lists are read");
         assert_eq!((page.total, &page.tasks[0].head), (1, &writer.head));
     }
@@ -138,7 +138,7 @@ pub async fn a_run_released_through_one_handle_is_claimed_through_the_other(subj
     subject.clock().advance_ms(5_000);
     let listed = the_due_run(subject.second()).await;
     assert!(!listed.interrupted);
-    let claimed = try_claim(subject.second(), now(subject), &listed).await.expect("nobody holds it");
+    let claimed = try_claim(subject.second(), now(subject), &listed).await.expect("no process holds the run");
     assert_eq!((claimed.head.fence, claimed.head.attempt), (2, 1));
 }
 
@@ -148,7 +148,7 @@ pub async fn a_run_taken_over_is_fenced_off_and_lost_to_the_first_handle(subject
     let held = vec![(old_run.key(), old_run.head.fence)];
     let_leases_run_out(subject);
     let claimed = try_claim(subject.second(), now(subject), &the_due_run(subject.second()).await).await;
-    let fence = claimed.expect("nobody holds it").head.fence;
+    let fence = claimed.expect("no process holds the run").head.fence;
     let mut commit = old_run.commit(subject, vec![chunk("a", "late", false)]);
     commit.fence = Some(old_run.head.fence);
     let refused = old_run.try_write(subject, commit).await;
@@ -158,7 +158,7 @@ pub async fn a_run_taken_over_is_fenced_off_and_lost_to_the_first_handle(subject
     assert_eq!(store.begin_runs(held).await.expect("runs begin"), [old_run.key()]);
     let released = Release { key: old_run.key(), fence: old_run.head.fence, pause_ms: 0 };
     store.release_leases(vec![released]).await.expect("leases are released");
-    assert_eq!(due(store, 10).await.len(), 0, "what is not its own cannot be given away");
+    assert_eq!(due(store, 10).await.len(), 0, "a process can release only its own lease");
     let held = vec![(old_run.key(), fence)];
     assert_eq!(subject.second().begin_runs(held).await.expect("runs begin"), []);
 }
@@ -169,7 +169,7 @@ pub async fn a_run_that_begins_through_one_handle_is_interrupted_for_the_other(s
     let released = Release { key: writer.key(), fence: writer.head.fence, pause_ms: 0 };
     subject.store().release_leases(vec![released]).await.expect("leases are released");
     let claimed = try_claim(subject.store(), now(subject), &the_due_run(subject.store()).await).await;
-    let fence = claimed.expect("nobody holds it").head.fence;
+    let fence = claimed.expect("no process holds the run").head.fence;
     let_leases_run_out(subject);
     let listed = the_due_run(subject.second()).await;
     assert!(!listed.interrupted, "it was claimed and has not begun");
@@ -178,7 +178,7 @@ pub async fn a_run_that_begins_through_one_handle_is_interrupted_for_the_other(s
     assert!(is_conflict(&try_claim(subject.second(), now(subject), &listed).await), "it has begun meanwhile");
     let listed = the_due_run(subject.second()).await;
     assert!(listed.interrupted);
-    let claimed = try_claim(subject.second(), now(subject), &listed).await.expect("nobody holds it");
+    let claimed = try_claim(subject.second(), now(subject), &listed).await.expect("no process holds the run");
     assert_eq!((claimed.head.fence, claimed.head.attempt), (3, 2));
 }
 

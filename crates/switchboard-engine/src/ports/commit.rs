@@ -12,7 +12,7 @@ use super::store_types::{Scope, TaskKey};
 /// One write to one task.
 pub struct Commit {
     pub target: Target,
-    /// The fence of the run that writes; none for writes by callers. Compared inside the transaction.
+    /// The fence of the run that writes; none for writes by callers. It is compared inside the transaction.
     pub fence: Option<u64>,
     pub events: Arc<[Event]>,
     /// The head after this commit. Heads are shared by `Arc`, because many places hold one and few change it.
@@ -132,7 +132,7 @@ pub enum CommitError {
     Fenced,
     /// The idempotency key is taken.
     Duplicate(Accepted),
-    /// The store holds as much as it may and nothing can be removed.
+    /// The store is full, and nothing can be removed.
     Full,
     Store(StoreError),
 }

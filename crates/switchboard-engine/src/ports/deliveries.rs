@@ -13,7 +13,7 @@ pub trait Deliveries: Send + Sync {
     /// The webhooks of a task.
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>>;
 
-    /// Takes deliveries that are due, hiding them from others for `claim_ms`.
+    /// Claims deliveries that are due; other processes do not get them for `claim_ms`.
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>>;
 
     /// Records the outcomes of deliveries in one transaction. If a claim ran out and another process has claimed the
@@ -30,7 +30,7 @@ pub trait Deliveries: Send + Sync {
     fn outbox(&self) -> &dyn Outbox;
 }
 
-/// One webhook that is behind its task.
+/// One webhook that has updates to deliver.
 #[derive(Clone, Debug)]
 pub struct Delivery {
     pub key: DeliveryKey,
@@ -79,7 +79,7 @@ pub enum DeliveryOutcome {
 }
 
 impl DeliveryOutcome {
-    /// The number of the last update the receiver has taken.
+    /// The number of the last update that the receiver has accepted.
     #[must_use]
     pub fn delivered_seq(&self) -> u64 {
         match self {

@@ -16,7 +16,7 @@ use super::store_types::{Scope, TaskKey};
 pub struct StoredArtifact {
     pub key: TaskKey,
     pub artifact: ArtifactId,
-    /// The commit that began what the artifact holds; a later one means that it was replaced.
+    /// The commit that began the artifact's content; a later number means that the artifact was replaced.
     pub begun: u64,
     /// The task's version when the reader opened the artifact.
     pub version: u64,
@@ -36,7 +36,7 @@ pub struct WrittenUpdate {
     /// The number of the update.
     pub seq: u64,
     pub bytes: Bytes,
-    /// As the first part that was asked for says them.
+    /// Taken from the first part that was requested.
     pub filename: Option<String>,
     pub media_type: String,
 }
@@ -77,7 +77,7 @@ impl StoredArtifact {
         self.range.end - self.range.start
     }
 
-    /// A cursor over some of the content, counted from its own start.
+    /// A cursor over a range of the content, counted from the start of the content.
     #[must_use]
     pub fn cursor(&self, wanted: Range<u64>) -> ArtifactCursor {
         let from = self.range.start.saturating_add(wanted.start).min(self.range.end);
@@ -98,7 +98,7 @@ pub struct ArtifactCursor {
     pub begun: u64,
     pub version: u64,
     pub position: ReadPosition,
-    /// The next byte, and the one after the last, among all the bytes of the artifact.
+    /// The next byte to read and the end, as offsets within all bytes of the artifact.
     pub from: u64,
     pub until: u64,
 }

@@ -25,7 +25,7 @@ pub trait Outbox: Send + Sync {
 
 #[derive(Clone, Copy, Debug)]
 pub struct OutboxQuery {
-    /// Only these; none is all of them.
+    /// Only deliveries in this state; none means all.
     pub state: Option<OutboxState>,
     pub after: Option<DeliveryKey>,
     pub limit: usize,

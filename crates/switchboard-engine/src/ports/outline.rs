@@ -42,14 +42,15 @@ fn weight(artifact: &ArtifactHead) -> u64 {
     (artifact.bytes / 3 * 4).saturating_add(artifact.parts.saturating_mul(PART_BYTES)).saturating_add(PART_BYTES)
 }
 
-/// An artifact without the contents that do not fit, made of its writes from the oldest on.
+/// An artifact without the contents that do not fit. It is built from the artifact's writes, oldest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outline {
     /// Everything but its parts.
     artifact: Artifact,
     parts: Vec<OutlinedPart>,
     count: u64,
-    /// Whether all parts are pieces of one content: of one kind, and none calls itself something else than the first.
+    /// Whether all parts are pieces of one content: they have the same kind, and no part has another name or media type
+    /// than the first.
     alike: bool,
 }
 
@@ -131,7 +132,7 @@ impl Outline {
         Self { artifact, parts: Vec::new(), count: 0, alike: true }
     }
 
-    /// The outline of an artifact at hand.
+    /// The outline of an artifact whose contents are in memory.
     #[must_use]
     pub fn of(artifact: &Artifact) -> Self {
         let bare = Artifact { parts: Vec::new(), ..artifact.clone() };

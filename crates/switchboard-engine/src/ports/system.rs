@@ -10,7 +10,8 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 }
 
-/// What a store remembers of the wall clock, so that a process can tell whether the clock was set while none ran.
+/// What a store records about the wall clock, so that a process can tell whether the clock was set while no process
+/// ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockRecord {
     /// A time shortly before the last process ended.

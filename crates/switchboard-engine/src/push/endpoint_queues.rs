@@ -121,7 +121,7 @@ impl<T> EndpointQueues<T> {
 
     /// Adds a claimed delivery. Returns none if it waits here.
     pub(super) fn offer(&mut self, endpoint: &WebhookEndpoint, item: T, now: Timestamp) -> Option<Disposition<T>> {
-        let (free, room) = (self.free(), self.slots.div_ceil(2).saturating_sub(self.waiting));
+        let (free, capacity) = (self.free(), self.slots.div_ceil(2).saturating_sub(self.waiting));
         let queue = self.queues.entry(endpoint.clone()).or_default();
         match queue.admit(free, now, &self.rules) {
             Some(probe) => {
@@ -129,7 +129,7 @@ impl<T> EndpointQueues<T> {
                 self.under_way += 1;
                 Some(Disposition::Start { item, probe })
             }
-            None if !queue.health.is_open() && queue.waiting.len() < room => {
+            None if !queue.health.is_open() && queue.waiting.len() < capacity => {
                 queue.waiting.push_back(item);
                 self.waiting += 1;
                 self.queued.insert(endpoint.clone());

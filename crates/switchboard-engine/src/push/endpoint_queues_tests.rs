@@ -87,7 +87,7 @@ fn a_delivery_to_an_endpoint_that_is_down_waits_for_the_probe_and_one_probe_goes
     break_down(&mut queues, "sick", 0);
     let Some(Disposition::Hold { due, .. }) = queues.offer(&endpoint("sick"), 1, at(0)) else { panic!("it is down") };
     assert!((500..=1_100).contains(&due.ms_since(at(0))), "{due:?}");
-    assert_eq!(offer_many(&mut queues, "healthy", 1, 0), (1, 0, 0), "others are not concerned");
+    assert_eq!(offer_many(&mut queues, "healthy", 1, 0), (1, 0, 0), "other endpoints are not affected");
     assert_eq!(queues.offer(&endpoint("sick"), 7, due), Some(Disposition::Start { item: 7, probe: true }));
     assert!(matches!(queues.offer(&endpoint("sick"), 8, due), Some(Disposition::Hold { .. })), "one at a time");
     queues.finished(&endpoint("sick"), true, answered(), Duration::from_millis(1), due, 0);

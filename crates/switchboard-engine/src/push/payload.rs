@@ -1,4 +1,4 @@
-//! What a receiver is sent: the body for one update, or for the whole task as it stands, and the headers.
+//! What a receiver is sent: the body for one update, or for the whole task in its present state, and the headers.
 
 use bytes::Bytes;
 use switchboard_core::model::redact::{redact_update, redact_view};

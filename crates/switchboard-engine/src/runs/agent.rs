@@ -14,10 +14,10 @@ use super::{AgentError, RunCounters, Turn};
 
 /// An agent: it is given one message at a time and works on it.
 ///
-/// Returning `Ok(())` completes the task unless the turn said otherwise (asked, rejected, replied directly). Returning
-/// an error, or panicking, fails it. The work does not depend on the client's connection: a client that disconnects
-/// changes nothing. After a crash the same message is given again, with [`Turn::attempt`] one higher; after an orderly
-/// restart that cut it off, too, and then the attempt stays the same.
+/// Returning `Ok(())` completes the task unless the turn has set another outcome (asked, rejected, replied directly).
+/// Returning an error, or panicking, fails it. The work does not depend on the client's connection: a client that
+/// disconnects changes nothing. After a crash the same message is given again, with [`Turn::attempt`] one higher; after
+/// an orderly restart that cut it off, too, and then the attempt stays the same.
 pub trait Agent: Send + Sync + 'static {
     /// Works on one message. The trait's documentation says what returning, failing and being called again mean.
     fn run(&self, turn: Turn) -> impl Future<Output = Result<(), AgentError>> + Send;
@@ -57,8 +57,8 @@ pub struct Traits {
     pub wind_down: Duration,
     /// How much of an error the client reads.
     pub error_details: ErrorDetails,
-    /// How many messages of earlier tasks in the same context the agent is given ([`Turn::context`]). 0, the default, is
-    /// none: each task stands by itself.
+    /// How many messages of earlier tasks in the same context the agent is given ([`Turn::context`]). 0, the default,
+    /// gives none.
     pub context_messages_max: usize,
     /// How many runs of this agent may be at work in this process at once; none means no limit but the engine's. A run
     /// that waits for its slot has not begun: its time does not count, and a crash does not interrupt it.
@@ -267,7 +267,7 @@ pub struct AgentSource {
     clean_up: CleanUp,
     traits: Traits,
     runs: Arc<RunCounters>,
-    /// One for each run that may be at work at once, if that is limited.
+    /// One permit for each run that may be at work at once, if that is limited.
     slots: Option<Arc<Semaphore>>,
 }
 

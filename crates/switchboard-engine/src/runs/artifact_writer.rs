@@ -58,11 +58,11 @@ impl ArtifactWriter {
         self
     }
 
-    /// Goes on with the artifact where the last checkpoint of this turn left it, instead of replacing it: the first chunk is
-    /// appended to what the artifact held at the checkpoint. What a dead attempt wrote after the checkpoint is taken back
-    /// first; followers see that as an update that replaces the artifact. There is nothing to take back if every chunk is
-    /// written [with a checkpoint](ArtifactWriter::text_with_checkpoint). Without a checkpoint, or if it was written before
-    /// the artifact was begun, this changes nothing.
+    /// Continues the artifact from the last checkpoint of this turn instead of replacing it: the first chunk is
+    /// appended to what the artifact held at the checkpoint. What a dead attempt wrote after the checkpoint is undone
+    /// first; followers see that as an update that replaces the artifact. There is nothing to undo if every chunk is
+    /// written [with a checkpoint](ArtifactWriter::text_with_checkpoint). Without a checkpoint, or if it was written
+    /// before the artifact was begun, this changes nothing.
     ///
     /// ```no_run
     /// # use switchboard_engine::runs::{AgentError, Turn};
@@ -81,8 +81,8 @@ impl ArtifactWriter {
         self
     }
 
-    /// Whether the next chunk goes on with what was written before: by this writer, or by an earlier attempt whose checkpoint
-    /// recorded this artifact. If not, the next chunk begins it.
+    /// Whether the next chunk continues what was written before: by this writer, or by an earlier attempt whose
+    /// checkpoint recorded this artifact. If not, the next chunk begins it.
     #[must_use]
     pub fn resumes(&self) -> bool {
         self.begun || (self.resume && !matches!(self.turn.find_artifact(self.id()), ResumePoint::Nothing))

@@ -19,7 +19,7 @@ pub enum RunEnd {
     Replied,
     /// The task waits for input or for an authorization.
     Paused,
-    /// The next message had arrived already, so the task goes on with that one.
+    /// The next message had arrived already, so the task continues with that one.
     Continued,
     /// The agent declined the task.
     Rejected,
@@ -45,7 +45,7 @@ pub enum RunEnd {
     Superseded,
     /// The store did not take what the run wrote. The run is tried again when its lease has run out.
     StoreFailed,
-    /// The server stopped while the run was at work. The next server goes on with it.
+    /// The server stopped while the run was at work. The next process resumes it.
     Stopped,
 }
 

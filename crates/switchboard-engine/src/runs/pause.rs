@@ -34,7 +34,7 @@ impl EngineState {
                 .is_some_and(|agent| self.ends_at(agent, task).is_some_and(|ends_at| ends_at <= self.now()))
     }
 
-    /// Fails a task that waits for an answer, unless it goes on or ends meanwhile.
+    /// Fails a task that waits for an answer, unless it continues or ends meanwhile.
     pub(crate) async fn end_pause(&self, scope: &Scope, stored: &StoredTask) -> Result<(), WriteError> {
         let head = StoredHead { key: stored.key, scope: scope.clone(), head: stored.head.clone() };
         let record = Record::stored(head);
@@ -49,7 +49,7 @@ impl EngineState {
     }
 }
 
-/// Waits until the time of a paused task is over and fails it, unless it goes on or ends meanwhile.
+/// Waits until the time of a paused task is over and fails it, unless it continues or ends meanwhile.
 pub(super) async fn end_pause_in_time(engine: Arc<EngineState>, agent: Arc<Registered>, record: Arc<Record>) {
     let Ok(Some(stored)) = engine.stored_task(&record.scope, &record.id).await else { return };
     let Some(ends_at) = engine.ends_at(&agent, &stored.folded.task) else { return };

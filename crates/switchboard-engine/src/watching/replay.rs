@@ -14,7 +14,7 @@ use super::{Following, follow, frames, snapshot_at};
 use crate::engine_state::EngineState;
 use crate::ports::store::{Accepted, AcceptedTask, Scope, StoreError, StoredTask};
 
-/// Shows the task as it stood when the message was accepted, then everything that came after.
+/// Shows the task as it was when the message was accepted, then everything that came after.
 pub(crate) async fn replay(
     engine: &Arc<EngineState>,
     scope: Scope,

@@ -2,8 +2,8 @@
 //! many readers there are. A tail exists while the task is followed and costs nothing otherwise. An update stays in the ring
 //! until every reader has it, so the tail of a task with one reader that keeps up is empty.
 //!
-//! What this process commits is fed into the ring, which saves its followers a read. A hint from another process brings no
-//! events: it says how far the task has come, and followers that are behind read the store.
+//! What this process commits is fed into the ring, which saves its followers a read. A hint from another process brings
+//! no events: it carries the number of the newest event, and followers that are behind read the store.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::BuildHasher;
@@ -205,15 +205,16 @@ impl Tail {
         self.update(|ring| ring.closing = true);
     }
 
-    /// The task has come this far: readers that are behind must look into the store. Does nothing if the ring already
-    /// has that update.
+    /// Called with the number of the task's newest event: readers that are behind must read the store. Does nothing if
+    /// the ring already has that update.
     pub(crate) fn overtaken(&self, seq: u64) {
         if self.update_quietly(|ring| seq > ring.last) {
             self.update(|ring| ring.skip_to(seq));
         }
     }
 
-    /// The record was closed by a direct reply, which is no update: readers that wait for it must look into the store.
+    /// Called when the record was closed by a direct reply, which is no update: readers that wait for it must read the
+    /// store.
     pub(crate) fn replied(&self) {
         self.update(|ring| ring.replies += 1);
     }

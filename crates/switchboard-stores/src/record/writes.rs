@@ -103,7 +103,7 @@ impl StoredPart<'_> {
         self.media_type.as_ref().map(|media_type| &*media_type.0)
     }
 
-    /// Adds a stretch of the content to `out`, reading no chunk that it does not touch.
+    /// Adds a range of the content to `out`; only the chunks of that range are read.
     pub(crate) fn read(
         &self,
         wanted: Range<usize>,

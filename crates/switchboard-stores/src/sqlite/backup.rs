@@ -11,7 +11,7 @@ use super::copy::{UnfinishedCopy, copy_pages};
 use super::files::folder_of;
 use super::open::open_to_read;
 
-/// Copies a database to a file that does not exist yet, readable by its owner alone, and says how many bytes it has.
+/// Copies a database to a file that does not exist yet, readable by its owner alone, and returns its size in bytes.
 ///
 /// # Errors
 /// When there is no database, the target exists, or one cannot be read or the other written. Nothing is left behind then.

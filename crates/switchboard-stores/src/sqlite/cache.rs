@@ -44,7 +44,7 @@ struct Entry {
 #[derive(Clone, Copy)]
 pub(super) struct CacheGeneration(u64);
 
-/// One durable commit, as the cache needs it.
+/// One durable commit, for the cache.
 pub(super) struct Committed<'a> {
     pub(super) key: TaskKey,
     /// Given for the first commit of a record.

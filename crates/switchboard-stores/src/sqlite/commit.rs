@@ -85,7 +85,7 @@ impl Listing {
     }
 }
 
-/// Whether a run is under way, and whose it is.
+/// Whether a run is at work, and which epoch holds it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) running: bool,

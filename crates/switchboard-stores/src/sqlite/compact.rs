@@ -38,8 +38,8 @@ pub struct Contents {
 /// Compacts a database that no process has open.
 ///
 /// # Errors
-/// When there is none, a process has it, or it cannot be read or written. What was removed until then stays removed, and
-/// nothing else is lost: each step is a transaction.
+/// When there is no database, a process has it open, or it cannot be read or written. Each step is a transaction, so
+/// what was removed before an error stays removed, and nothing else is lost.
 pub fn compact(database: &Path, clock: Arc<dyn Clock>, retention: &Retention) -> Result<Compacted, FileError> {
     if !database.exists() {
         return Err(FileError::Missing { path: database.to_owned() });

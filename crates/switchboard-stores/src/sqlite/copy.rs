@@ -86,7 +86,7 @@ fn is_named(file: &File, path: &Path) -> std::io::Result<bool> {
     }
 }
 
-/// Elsewhere a file that is open cannot be renamed by another process.
+/// On other systems another process cannot rename an open file.
 #[cfg(not(unix))]
 fn is_named(_: &File, _: &Path) -> std::io::Result<bool> {
     Ok(true)

@@ -27,7 +27,7 @@ pub enum FileError {
         found: usize,
         known: usize,
     },
-    /// A SQLite file, but not one of ours.
+    /// A SQLite file of another application.
     NotOurs {
         path: PathBuf,
     },

@@ -30,7 +30,7 @@ pub(super) fn migration_copy_path(database: &Path, version: usize) -> PathBuf {
 /// The database, what SQLite keeps beside it, and the copies that migrations left: all that [`reset`](super::reset) deletes.
 ///
 /// # Errors
-/// When the folder cannot be read. One that is missing holds nothing.
+/// When the folder cannot be read. A missing folder is no error: it contains no files.
 pub fn files(database: &Path) -> Result<Vec<PathBuf>, FileError> {
     let (folder, database_name) = (folder_of(database), database.file_name().unwrap_or_default());
     let io = |source| FileError::Io { path: folder.to_owned(), source };

@@ -257,7 +257,7 @@ pub(super) fn find_scope_no(connection: &Connection, names: [&str; 3]) -> Result
     }
 }
 
-/// A number that the file keeps under a name.
+/// A number that the table `meta` holds under a name.
 pub(super) fn read_meta(connection: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {
     let mut select = connection.prepare_cached("SELECT value, checksum FROM meta WHERE name = ?1")?;
     let found = select.query_row([name], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).optional()?;

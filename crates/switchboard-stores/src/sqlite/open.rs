@@ -58,11 +58,11 @@ impl Default for SqliteOptions {
 /// An open file, before anything runs on it.
 pub(super) struct Opened {
     pub(super) lock: FileLock,
-    /// Its links resolved.
+    /// The path with its links resolved.
     pub(super) path: PathBuf,
     pub(super) writer: Connection,
     pub(super) readers: Vec<Connection>,
-    /// [`NO_EPOCH`] if the disk had no room for one.
+    /// [`NO_EPOCH`] if the disk had no space to record one.
     pub(super) epoch: i64,
     /// What the file had recorded about the wall clock.
     pub(super) clock: ClockRecord,

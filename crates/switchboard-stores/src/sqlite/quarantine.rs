@@ -143,7 +143,7 @@ impl Failure {
     }
 }
 
-/// A text of a row that may be damaged elsewhere.
+/// A text column of a row whose other columns may be damaged.
 pub(super) fn text_of(row: &Row<'_>, column: usize) -> String {
     row.get_ref(column).ok().and_then(|value| value.as_str().ok()).unwrap_or("?").to_owned()
 }

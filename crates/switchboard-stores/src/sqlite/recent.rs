@@ -1,9 +1,9 @@
 //! Chunks of running tasks that wait to be moved into the log.
 //!
-//! A commit that only writes to an artifact is one row of the table `recent`, which grows at its end: a page of it holds the
-//! chunks of many tasks, so a batch of a hundred such commits writes a few pages. In `log`, where the commits of a task lie
-//! side by side, the same batch would write a hundred pages of log and as many rows of `task`. Later the chunks of a task are
-//! *filed*: moved into `log` all at once, and the task's row brought up to them.
+//! A commit that only writes to an artifact is one row of the table `recent`, to which rows are only appended. A page
+//! of it holds the chunks of many tasks, so a batch of a hundred such commits writes a few pages. In `log`, where the
+//! commits of a task are adjacent, the same batch would write a hundred pages of log and as many rows of `task`. Later
+//! the chunks of a task are *filed*: moved into `log` all at once, and the task's row is updated.
 //!
 //! Until then the row of the task is out of date. So the chunks are filed before anything else is done with the task:
 //! before a commit of another kind, and before the file is read for it. They are also filed when there are many of
@@ -56,7 +56,7 @@ pub(super) struct Recent {
     deleted: usize,
     /// The first row of each damaged task, of which no row was filed.
     first_damaged: Option<i64>,
-    /// The number of the last row as `meta` has it.
+    /// The number of the last row according to `meta`.
     noted_no: i64,
     undo: Vec<Undo>,
     shared: Arc<UnfiledTasks>,
@@ -206,7 +206,7 @@ pub(super) fn is_chunk(commit: &Commit, encoded: &Encoded) -> bool {
 }
 
 impl Ledger<'_> {
-    /// Writes a commit that [`is_chunk`]. Gives the row of the task as it will be when the commit is filed.
+    /// Writes a commit that [`is_chunk`]. Returns the row of the task as it will be when the commit is filed.
     pub(super) fn append_chunk(
         &mut self,
         task_no: i64,
@@ -339,7 +339,8 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Keeps the table short: files what is oldest if it is too long, and deletes what was filed by earlier batches.
+    /// Keeps the table short: files the oldest rows if there are too many, and deletes rows that earlier batches have
+    /// filed.
     pub(super) fn shorten_recent(&mut self) -> Result<(), Failure> {
         while let Some(&(no, task_no)) = self.recent.order.front() {
             let is_filed = self.recent.unfiled.get(&task_no).is_none_or(|unfiled| unfiled.rows.first() > Some(&no));
@@ -426,7 +427,7 @@ fn gone(task_no: i64) -> Failure {
     Failure(StoreError::Corrupt(format!("task number {task_no} is not there")))
 }
 
-/// The table is empty.
+/// Records that the table is empty.
 pub(super) fn begin_recent(connection: &Connection) -> Result<(), Failure> {
     write_meta(connection, FIRST_RECENT, 1)?;
     write_meta(connection, LAST_RECENT, 0)?;

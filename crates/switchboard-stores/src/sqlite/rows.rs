@@ -104,7 +104,7 @@ impl Chains {
     }
 }
 
-/// A task whose agent is known from elsewhere.
+/// Reads a task whose agent is already known.
 pub(super) fn task_row(columns: &TaskColumns<'_>, agent: &AgentName) -> Result<TaskRow, Failure> {
     let small = |number: i64| {
         u32::try_from(number).map_err(|_| StoreError::Corrupt(format!("{number} where a small count was written")))

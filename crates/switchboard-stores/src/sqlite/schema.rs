@@ -10,7 +10,7 @@ use super::error::Failure;
 use super::fill::add_checksums;
 use super::recent::begin_recent;
 
-/// Marks the file as ours, in the header where `file` and SQLite look: "SWBD".
+/// The application id in SQLite's header, which also `file` shows: "SWBD".
 pub(super) const APPLICATION_ID: i32 = 0x5357_4244;
 
 /// The log's key is `task_no << VERSION_BITS | version`.
@@ -30,7 +30,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
 #[derive(Clone, Copy)]
 pub(super) struct Migration {
     pub(super) sql: &'static str,
-    /// What SQL alone cannot do to the rows that are there. It runs in the same transaction, after the SQL.
+    /// Changes to existing rows that SQL alone cannot make. They run in the same transaction, after the SQL.
     pub(super) fill: Option<Fill>,
 }
 

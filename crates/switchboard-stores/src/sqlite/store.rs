@@ -70,7 +70,7 @@ impl SqliteStore {
     /// Opens a file, creating it and its folder if necessary, and locks it for this process.
     ///
     /// # Errors
-    /// When another process has it, a newer build wrote it, or it cannot be read or written.
+    /// When another process has the file open, a newer build wrote it, or it cannot be read or written.
     pub fn open(path: &Path, clock: Arc<dyn Clock>, options: SqliteOptions) -> Result<Self, FileError> {
         let Opened { lock, path, writer, readers, epoch, clock: clock_record } = open(path, &options, clock.now())?;
         let path = &*path;

@@ -46,7 +46,7 @@ pub(super) fn write_held_until(connection: &Connection, until: Timestamp) -> rus
     write_meta(connection, HELD_UNTIL, until.as_ms())
 }
 
-/// By how much the clock was set back between two moments, at least.
+/// By how much at least the clock was set back between two readings.
 pub(super) fn set_back_ms(before: Timestamp, now: Timestamp) -> Option<i64> {
     Some(before.ms_since(now)).filter(|back_ms| *back_ms >= SET_BACK_MS_MIN)
 }

@@ -49,7 +49,7 @@ pub(super) enum Request {
 pub(super) struct CommitRequest {
     pub(super) commit: Commit,
     pub(super) encoded: Encoded,
-    /// The artifacts of the head as the task's row has them. None for a commit whose task's row is not written with it.
+    /// The head's artifacts as the task's row stores them. None if the commit does not write the task's row.
     pub(super) artifacts: Option<String>,
     asked_at: Instant,
     outcome: Option<Result<TaskKey, CommitError>>,

@@ -42,7 +42,7 @@ async fn a_backup_holds_everything_and_is_one_private_file() {
     assert_eq!(bytes, copy.metadata().unwrap().len());
     assert_eq!(copy.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(checked(&copy), checked(&subject.path()));
-    assert_eq!(names_in(folder.path()), ["copy.db"], "neither taking nor reading it leaves anything beside it");
+    assert_eq!(names_in(folder.path()), ["copy.db"], "neither making nor reading the backup leaves a file beside it");
     restore(&mut subject, &copy);
     sample::check(&subject, &mut sample).await;
 }
@@ -86,7 +86,7 @@ fn a_backup_of_a_busy_file_is_one_moment_of_it() {
             let copy = folder.path().join(format!("{number}.db"));
             backup(&subject.path(), &copy).unwrap();
             let found = checked(&copy);
-            assert!(found.commits >= commits, "time does not run backwards");
+            assert!(found.commits >= commits, "a later backup has at least the commits of an earlier one");
             commits = found.commits;
         }
     });

@@ -140,7 +140,7 @@ fn others(value: &Value) -> Vec<Value> {
 #[tokio::test]
 async fn every_value_that_is_changed_is_found() {
     let populated = Populated::new().await;
-    assert_eq!(populated.faults_after(""), [] as [String; 0], "undamaged, it is in order");
+    assert_eq!(populated.faults_after(""), [] as [String; 0], "the undamaged file has no faults");
     let mut tried = std::collections::BTreeMap::<String, usize>::new();
     // Each value of some rows is changed in one way, in rotation; all ways for all values take minutes.
     let is_long = std::env::var_os("SWITCHBOARD_TEST_LONG").is_some();
@@ -169,7 +169,7 @@ async fn every_value_that_is_changed_is_found() {
             }
         }
     }
-    // Each column of each table was tried: none was passed over because the file holds no row of it.
+    // Each column of each table was changed: no table was skipped because the file has no row of it.
     let names = |table: &Table| -> Vec<String> {
         table.columns.iter().map(|column| format!("{}.{column}", table.name)).collect()
     };
@@ -371,7 +371,7 @@ async fn a_damaged_row_is_neither_served_nor_written_on() {
     damaged.check(&subject).await;
 }
 
-/// Changes the context of a task to one of equal length, and says how to undo it.
+/// Changes the context of a task to one of equal length, and returns the SQL to undo it.
 fn damage(path: &Path) -> String {
     let connection = Connection::open(path).unwrap();
     let context: String =

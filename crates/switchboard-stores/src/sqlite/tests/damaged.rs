@@ -145,10 +145,10 @@ async fn a_webhook_of_an_unknown_dialect_stops_no_other() {
     assert_eq!(ids, ["t2", "t3"]);
     let webhook = DamagedRow::Webhook { task_id: "t1".into(), config_id: "p".into() };
     assert_eq!(store.quarantine(), Quarantine { rows: 1, named: vec![webhook] });
-    assert_eq!(store.next_delivery_at().await.unwrap(), None, "nobody wakes up for what is passed over");
+    assert_eq!(store.next_delivery_at().await.unwrap(), None, "a damaged delivery is not scheduled");
     let page = store.outbox().page(OutboxQuery { state: None, after: None, limit: 10 }).await.unwrap();
     assert_eq!(page.entries, []);
-    assert_eq!(store.push_configs(TaskKey(1)).await.unwrap().len(), 1, "its owner sees it as ever");
+    assert_eq!(store.push_configs(TaskKey(1)).await.unwrap().len(), 1, "the config can still be read");
     let faults = faults_of(&subject.path());
     let expected = "task t1: webhook p is for the dialect 9.9, which this build does not know";
     assert!(faults.iter().any(|fault| fault == expected), "{faults:?}");

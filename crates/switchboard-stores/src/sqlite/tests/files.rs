@@ -59,7 +59,7 @@ fn a_second_opening_is_refused_and_names_file_and_process() {
     assert!(refused.to_string().starts_with(&expected), "{refused}");
 
     subject.close();
-    open(&subject.path()).expect("a lock goes with its holder");
+    open(&subject.path()).expect("a lock is released when its holder ends");
 }
 
 #[test]
@@ -68,13 +68,13 @@ fn somebody_elses_file_is_left_alone() {
     let path = folder.path().join("notes.db");
     rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE notes (text TEXT)").unwrap();
     let before = std::fs::read(&path).unwrap();
-    let refused = open(&path).err().expect("it is not ours");
+    let refused = open(&path).err().expect("the file belongs to another application");
     assert!(matches!(refused, FileError::NotOurs { .. }), "{refused}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
 
     let path = folder.path().join("text.db");
     std::fs::write(&path, "no database at all, but long enough to look like the header of one .........").unwrap();
-    let refused = open(&path).err().expect("it is no database");
+    let refused = open(&path).err().expect("the file is not a database");
     assert!(refused.to_string().contains("text.db"), "{refused}");
 }
 
@@ -119,7 +119,7 @@ fn a_lock_whose_holder_is_alive_is_refused_at_once() {
     holding.lock().unwrap();
     // The first process of the machine always exists.
     std::fs::write(lock_path(&subject.path()), "1\n").unwrap();
-    let refused = FileLock::take_within(&subject.path(), Duration::MAX).err().expect("it would wait for ever");
+    let refused = FileLock::take_within(&subject.path(), Duration::MAX).err().expect("a live holder is not waited for");
     assert!(matches!(refused, FileError::InUse { pid: Some(1), .. }), "{refused}");
 }
 
@@ -154,7 +154,7 @@ async fn a_link_to_a_database_is_that_database() {
     std::os::unix::fs::symlink(subject.path(), &link).unwrap();
     drop(open(&link).unwrap());
     let beside: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
-    assert_eq!(beside.len(), 1, "nothing is put beside a link");
+    assert_eq!(beside.len(), 1, "no file is created beside a link");
     std::fs::rename(subject.path(), subject.path().with_extension("away")).unwrap();
     let refused = open(&link).err().expect("the database is gone");
     assert!(refused.to_string().contains("is a link to"), "{refused}");
@@ -174,7 +174,7 @@ async fn a_database_that_has_lost_its_content_is_not_replaced_by_an_empty_one() 
     std::fs::write(beside(&path, "-wal"), &wal).unwrap();
     let refused = open(&path).err().expect("it is gone, and its write-ahead log is not");
     assert!(matches!(refused, FileError::Lost { .. }), "{refused}");
-    assert!(!path.exists(), "nothing was made");
+    assert!(!path.exists(), "no file was created");
     std::fs::remove_file(beside(&path, "-wal")).unwrap();
 
     std::fs::write(&path, "").unwrap();
@@ -204,7 +204,7 @@ async fn a_database_that_is_deleted_under_a_server_takes_no_more_commits_until_i
                 Ok(()) => answers += 1,
                 Err(refused) => break refused,
             }
-            assert!(answers < 1_000, "nobody has noticed");
+            assert!(answers < 1_000, "the deleted file was not noticed");
             std::thread::sleep(Duration::from_millis(5));
         };
         let expected =

@@ -113,7 +113,7 @@ impl Drop for OnFile {
     fn drop(&mut self) {
         if !self.is_damaged && !std::thread::panicking() {
             let faults = faults_at(&self.path(), self.clock.now());
-            assert_eq!(faults, [] as [String; 0], "the file is left in order");
+            assert_eq!(faults, [] as [String; 0], "the file has no faults at the end");
         }
     }
 }

@@ -169,7 +169,7 @@ async fn check(path: &Path, written: &Written, answered: &Answered) {
         let states = written.answered.iter().flat_map(|answered| &answered.writers);
         let state =
             states.rev().find(|seen| seen.head.id == writer.head.id && seen.head.version == stored.head.version);
-        state.expect("somebody wrote it").check(&subject).await;
+        state.expect("the record was written").check(&subject).await;
     }
     drop(subject);
     assert_eq!(faults_of(path), [] as [String; 0]);

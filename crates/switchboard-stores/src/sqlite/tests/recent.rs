@@ -154,13 +154,13 @@ async fn a_damaged_chunk_costs_its_own_task() {
     let damage = "UPDATE recent SET record = replace(record, 'two', 'owt') WHERE recent_no = 4";
     let mut next = after_death(&subject, damage);
     for runs in [1, 1] {
-        assert_eq!(claim(&next, 10).await.len(), runs, "the good one is taken up");
+        assert_eq!(claim(&next, 10).await.len(), runs, "the undamaged run is claimed");
         let found = next.store().head(&anyone(), &bad.head.id).await;
         assert!(matches!(found, Err(StoreError::Damaged(_))), "{found:?}");
         assert_eq!(next.store().head(&anyone(), &good.head.id).await.unwrap().unwrap().head.seq, good.head.seq);
         assert_eq!(next.store().quarantine().rows, 1);
         next.close();
-        assert_eq!(waiting(&next), 2, "what is damaged stays for the next process to try");
+        assert_eq!(waiting(&next), 2, "damaged rows stay for the next process to try");
         assert_eq!(faults_of(&next.path()), ["task bad: commit 3, a new one, does not match its checksum"]);
         next.restart();
     }

@@ -45,7 +45,7 @@ async fn keys_are_not_given_twice() {
     assert_eq!(subject.store().prune(later, 10).await.unwrap(), 1);
     subject.restart();
     let third = RecordWriter::completed(&subject, "t3").await;
-    assert!(![first.key(), second.key()].contains(&third.key()), "what pointed to them would point to this one");
+    assert!(![first.key(), second.key()].contains(&third.key()), "keys of removed tasks would refer to this task");
 }
 
 /// Readers see every commit that was answered before they asked, with the cache too small to hold the tasks at work.
@@ -98,7 +98,7 @@ async fn a_clock_that_jumps_loses_nothing_and_gives_no_run_away() {
         writer.append(&subject, vec![status(&subject, TaskState::Working, Some("busy"))]).await;
         writer.check(&subject).await;
     }
-    // The clock was set back while the process was dead: the run is taken up at once all the same, once.
+    // The clock was set back while the process was dead: the run is still claimed at once, and only once.
     subject.close();
     subject.clock.set(began.plus_ms(-JUMP_MS));
     subject.restart();
@@ -112,7 +112,7 @@ async fn a_clock_that_jumps_loses_nothing_and_gives_no_run_away() {
 #[tokio::test]
 async fn the_time_of_the_last_commit_is_remembered_and_so_is_a_hold() {
     let mut subject = make();
-    assert_eq!(subject.store().clock_record(), ClockRecord::default(), "nobody was here before");
+    assert_eq!(subject.store().clock_record(), ClockRecord::default(), "no process has used the file before");
     let began = given::now(&subject);
     subject.restart();
     assert_eq!(subject.store().clock_record(), ClockRecord { last_seen: Some(began), held_until: None });

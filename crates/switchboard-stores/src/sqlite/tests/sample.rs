@@ -1,5 +1,5 @@
-//! One of everything that can be stored, written the same way each time: the fixtures hold it, and tests that reopen a
-//! file expect it.
+//! A sample with one of everything that can be stored, written the same way each time. The fixtures contain it, and
+//! tests that reopen a file expect it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) struct Sample {
     pub(super) writers: Vec<RecordWriter>,
     /// The index of the task whose run is at work at the end.
     pub(super) running: usize,
-    /// The task with two webhooks: one has delivered up to event 2, one was given up on.
+    /// The task with two webhooks: one has delivered up to event 2, one is a dead letter.
     pub(super) pushing: usize,
     pub(super) accept: Accept,
 }

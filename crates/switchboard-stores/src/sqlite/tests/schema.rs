@@ -1,4 +1,4 @@
-//! Schema versions: every one that ever landed can be opened, and a newer one is refused.
+//! Schema versions: every released version can be opened, and a newer one is refused.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,7 +72,7 @@ async fn as_stored(subject: &OnFile, writer: &mut RecordWriter) {
     }
 }
 
-/// A migration that has landed is never edited: files written by it are out there.
+/// A released migration is never edited, because files that it has written exist.
 #[test]
 fn the_newest_schema_is_still_the_one_that_landed() {
     let tables = |path: &Path| -> Vec<(String, Option<String>)> {
@@ -110,7 +110,7 @@ async fn a_file_without_checksums_is_copied_and_given_them() {
     assert_eq!(rows(&copy), before);
     let version: usize =
         Connection::open(&copy).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!(version, 1, "the copy is what the older build wrote, and can open");
+    assert_eq!(version, 1, "the copy is the older build's file and can be opened");
 
     // Later changes are found, also in rows from before the migration.
     let damaged = subject.path().with_file_name("damaged.db");
@@ -133,7 +133,7 @@ fn an_older_build_refuses_the_newer_file_untouched() {
     assert_eq!(std::fs::read(subject.path()).unwrap(), before);
 }
 
-/// One bad row of an older file costs that row its checksum, and not the others the migration.
+/// One bad row of an older file gets no checksum, and the other rows are migrated.
 #[tokio::test]
 async fn a_damaged_row_does_not_stop_a_migration() {
     let mut subject = make();
@@ -209,7 +209,11 @@ async fn a_migration_copies_the_file_first() {
         connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
     };
     assert_eq!(version(&connection), MIGRATIONS.len() + 1);
-    assert_eq!(migrate(&mut connection, &subject.path(), &next).unwrap(), None, "once is enough");
+    assert_eq!(
+        migrate(&mut connection, &subject.path(), &next).unwrap(),
+        None,
+        "a migrated file is not migrated again"
+    );
     drop(connection);
 
     // The copy is the old file and can be opened as such.

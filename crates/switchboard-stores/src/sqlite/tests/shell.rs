@@ -50,7 +50,7 @@ async fn the_view_shows_tasks_in_plain_words() {
         ]
     );
     drop(select);
-    subject.store().probe().await.expect("looking does not disturb");
+    subject.store().probe().await.expect("reading by another connection does not block the store");
 }
 
 #[tokio::test]

@@ -150,7 +150,7 @@ async fn every_kind_of_damage_is_found_and_names_its_task() {
             "task task-running: commit 2, a new one, does not match its checksum",
         ),
         ("DELETE FROM recent".to_owned(), "the chunks that wait to be filed end before number"),
-        ("DELETE FROM scope".to_owned(), "nobody owns it: its scope is missing"),
+        ("DELETE FROM scope".to_owned(), "it has no owner: its scope is missing"),
         (
             format!("UPDATE push SET delivered_seq = 9 WHERE task_no = {pushing} AND config_id = 'good'"),
             "task task-pushing: webhook good has delivered event 9 of 3",
@@ -166,7 +166,7 @@ async fn every_kind_of_damage_is_found_and_names_its_task() {
         ),
         (
             "UPDATE task SET holder = 0, run_at = NULL WHERE id = 'task-running'".to_owned(),
-            "task task-running: nobody holds its run, and it is never due",
+            "task task-running: no process holds its run, and it is never due",
         ),
         (
             "UPDATE task SET holder = 77 WHERE id = 'task-running'".to_owned(),
@@ -256,7 +256,7 @@ fn what_is_no_database_of_ours_is_refused() {
     let refused = |path: &Path| verify(path, BEGIN, &mut |fault| panic!("{fault}")).unwrap_err();
     let missing = folder.path().join("missing.db");
     assert_eq!(refused(&missing).to_string(), format!("{} does not exist", missing.display()));
-    assert!(!missing.exists(), "looking for it does not make it");
+    assert!(!missing.exists(), "checking for the file does not create it");
 
     let empty = folder.path().join("empty.db");
     std::fs::write(&empty, "").unwrap();

@@ -33,7 +33,7 @@ pub struct Checked {
     pub tasks_compacted: u64,
     pub commits: u64,
     pub events: u64,
-    /// Pieces of contents too large for a commit's record, and their bytes.
+    /// Chunks of contents that are too large for a commit's record, and their bytes.
     pub chunks: u64,
     pub chunk_bytes: u64,
     pub webhooks: u64,
@@ -45,7 +45,7 @@ pub struct Checked {
 /// An error that was found in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The task it is about, if it is about one.
+    /// The task that the fault concerns, if any.
     pub task: Option<String>,
     pub what: String,
 }

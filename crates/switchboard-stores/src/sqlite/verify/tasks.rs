@@ -80,9 +80,9 @@ impl Inspection<'_> {
         let (holder, epoch) = (task.holder, self.epoch);
         let faults = [
             (!task.is_as_written, "its row does not match its checksum".to_owned()),
-            (!task.scope_known, "nobody owns it: its scope is missing".to_owned()),
+            (!task.scope_known, "it has no owner: its scope is missing".to_owned()),
             (task.being_removed, "it is there, and is being removed".to_owned()),
-            (head.running && holder == 0 && !task.due, "nobody holds its run, and it is never due".to_owned()),
+            (head.running && holder == 0 && !task.due, "no process holds its run, and it is never due".to_owned()),
             (!head.running && (holder != 0 || task.due), "a run is held or due, and none is at work".to_owned()),
             ((holder != 0) != task.leased, "whether its run is held is told in two ways".to_owned()),
             (holder > epoch, format!("its run is held by epoch {holder}, and the file is in epoch {epoch}")),
