@@ -80,7 +80,7 @@ impl ClockGuard {
     }
 
     /// Compares both clocks.
-    pub(crate) fn look(&self, wall: Timestamp) {
+    pub(crate) fn compare(&self, wall: Timestamp) {
         let mut state = self.lock();
         let state = state.get_or_insert_with(|| State::new(wall));
         let reading = Reading::now(wall);

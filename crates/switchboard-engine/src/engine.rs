@@ -269,7 +269,7 @@ impl Engine {
             names.extend((more > 0).then(|| format!("and {more} more")));
             notices.push(format!("{rows} damaged and passed over: {}", names.join(", ")));
         }
-        self.engine.clock_guard.look(self.engine.now());
+        self.engine.clock_guard.compare(self.engine.now());
         notices.extend(self.engine.clock_guard.notice());
         notices
     }

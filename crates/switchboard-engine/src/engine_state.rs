@@ -100,13 +100,13 @@ impl EngineState {
 
     /// Whether the wall clock has jumped lately, so that nothing may be ended or removed because of its age.
     pub(crate) fn clock_is_held(&self) -> bool {
-        self.clock_guard.look(self.now());
+        self.clock_guard.compare(self.now());
         self.clock_guard.is_held()
     }
 
     /// Compares the wall clock with the monotonic one, and stores a hold when one begins.
     pub(crate) async fn watch_clock(&self) {
-        self.clock_guard.look(self.now());
+        self.clock_guard.compare(self.now());
         if let Some(until) = self.clock_guard.unrecorded() {
             match self.store.hold_until(until).await {
                 Ok(()) => self.clock_guard.recorded(until),

@@ -107,7 +107,7 @@ impl RecordWriter {
         let key = subject.store().commit(commit).await?;
         assert!(self.key.is_none_or(|known| known == key), "a record keeps its key");
         self.key = Some(key);
-        self.saw(head, events, first_seq);
+        self.remember(head, events, first_seq);
         Ok(key)
     }
 
@@ -121,7 +121,7 @@ impl RecordWriter {
     }
 
     /// Remembers a commit that was not made through this writer.
-    pub fn saw(&mut self, head: Arc<Head>, events: Arc<[Event]>, first_seq: u64) {
+    pub fn remember(&mut self, head: Arc<Head>, events: Arc<[Event]>, first_seq: u64) {
         self.folded.apply_all(&events);
         self.log.push(LoggedCommit { version: head.version, first_seq, events });
         self.head = head;

@@ -35,7 +35,7 @@ async fn claimed_only(subject: &dyn Subject, writer: &mut RecordWriter, interrup
     let mut expected = writer.head.clone();
     Arc::make_mut(&mut expected).apply_commit(std::slice::from_ref(&event));
     assert_eq!(stored.head, expected);
-    writer.saw(expected, [event].into(), stored.head.seq + 1);
+    writer.remember(expected, [event].into(), stored.head.seq + 1);
     assert_eq!(begin(subject, writer).await, []);
 }
 
@@ -237,7 +237,7 @@ pub async fn a_run_that_has_not_begun_was_not_interrupted(subject: &mut dyn Subj
         assert_eq!((stored.head.fence, stored.head.attempt), (writer.head.fence + 1, writer.head.attempt));
         let (fence, attempt) = (stored.head.fence, stored.head.attempt);
         let event = Event::Claimed { fence, attempt, at: now(subject) };
-        writer.saw(stored.head.clone(), [event].into(), stored.head.seq + 1);
+        writer.remember(stored.head.clone(), [event].into(), stored.head.seq + 1);
     };
     // The process may die or stop renewing many times while the run waits.
     for _ in 0..3 {

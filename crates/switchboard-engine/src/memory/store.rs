@@ -51,7 +51,7 @@ impl MemoryStore {
     fn at_present(&self) -> (MutexGuard<'_, Tables>, Timestamp) {
         let mut tables = self.lock();
         let now = self.clock.now();
-        tables.saw(now);
+        tables.record_time(now);
         (tables, now)
     }
 

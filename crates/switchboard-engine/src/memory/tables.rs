@@ -121,7 +121,7 @@ impl Tables {
 
     /// Records the time of a call. If the clock was set back, all waiting times are shifted, so that each keeps its
     /// length.
-    pub(super) fn saw(&mut self, now: Timestamp) {
+    pub(super) fn record_time(&mut self, now: Timestamp) {
         let back_ms = self.seen.ms_since(now);
         self.seen = now;
         if back_ms >= SET_BACK_MS_MIN {

@@ -109,7 +109,7 @@ impl Dispatcher {
     async fn run(mut self) {
         loop {
             while let Ok(finished) = self.finished.try_recv() {
-                self.take_in(finished);
+                self.handle_finished(finished);
             }
             let moved = self.endpoint_queues().advance(self.engine.steady_now());
             for (endpoint, place) in moved {
@@ -224,7 +224,7 @@ impl Dispatcher {
         });
     }
 
-    fn take_in(&mut self, finished: Finished) {
+    fn handle_finished(&mut self, finished: Finished) {
         let Finished { key, endpoint, probe, began, outcome, call_result } = finished;
         let dice = dice((key, began.elapsed().subsec_nanos()));
         self.endpoint_queues().finished(&endpoint, probe, call_result, began.elapsed(), self.engine.steady_now(), dice);
@@ -263,7 +263,7 @@ impl Dispatcher {
             biased;
             finished = self.finished.recv() => {
                 if let Some(finished) = finished {
-                    self.take_in(finished);
+                    self.handle_finished(finished);
                 }
             }
             () = self.engine.deliveries_due.notified(), if has_free_slot => {}

@@ -24,7 +24,7 @@ pub(super) struct ClaimedRun {
 
 /// Resumes a run that this process has claimed, at `claimed_at` or later. Returns a lease to release if the run is not
 /// due yet.
-pub(super) async fn take_up(
+pub(super) async fn resume_claimed(
     engine: &Arc<EngineState>,
     claimed: ClaimedRun,
     claimed_at: Timestamp,

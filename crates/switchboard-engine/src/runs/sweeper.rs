@@ -13,7 +13,7 @@ use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::Timestamp;
 use tokio::time::Instant;
 
-use super::recovery::{ClaimedRun, take_up};
+use super::recovery::{ClaimedRun, resume_claimed};
 use super::unserved::UnservedAgents;
 use crate::commit::Record;
 use crate::engine_state::EngineState;
@@ -45,7 +45,7 @@ pub(crate) async fn sweep(engine: Arc<EngineState>) {
                 if engine.health.recovering.load(Ordering::Relaxed) { start_pause } else { pause }
             }
         };
-        if let Err(error) = unserved.look(&engine).await {
+        if let Err(error) = unserved.check(&engine).await {
             let _ = engine.store_failed(&error);
         }
         if polled.elapsed() >= poll_pause {
@@ -92,7 +92,7 @@ async fn tend(
         // New work need not wait until all old runs are claimed: leases of dead processes are void or will run out.
         engine.health.recovering.store(false, Ordering::Relaxed);
     }
-    take_up_all(engine, claimed, listed_at).await?;
+    resume_all(engine, claimed, listed_at).await?;
     failed.map_or(Ok(found), Err)
 }
 
@@ -144,7 +144,7 @@ async fn claim_all(engine: &EngineState, due: Vec<DueRun>) -> Claims {
 
 /// Resumes claimed runs, several at a time, because each is read from the store first. A run that fails here keeps its
 /// lease until it runs out; the others are not affected.
-async fn take_up_all(
+async fn resume_all(
     engine: &Arc<EngineState>,
     claimed: Vec<ClaimedRun>,
     listed_at: Timestamp,
@@ -153,7 +153,7 @@ async fn take_up_all(
         return Ok(());
     }
     let runs = claimed.len();
-    let mut taken = stream::iter(claimed).map(|run| take_up(engine, run, listed_at)).buffered(TAKEN_UP_AT_ONCE);
+    let mut taken = stream::iter(claimed).map(|run| resume_claimed(engine, run, listed_at)).buffered(TAKEN_UP_AT_ONCE);
     let (mut released, mut failed) = (Vec::new(), None);
     while let Some(taken) = taken.next().await {
         match taken {

@@ -36,7 +36,7 @@ pub(super) struct UnservedAgents {
 
 impl UnservedAgents {
     /// Checks some of the runs, if the interval has passed.
-    pub(super) async fn look(&mut self, engine: &EngineState) -> Result<(), StoreError> {
+    pub(super) async fn check(&mut self, engine: &EngineState) -> Result<(), StoreError> {
         if self.looked.is_some_and(|looked| looked.elapsed() < UNSERVED_LOOK) || engine.supervisor.is_draining() {
             return Ok(());
         }

@@ -81,13 +81,14 @@ fn one_page(
                     false => fold(connection, row, Want::NoArtifacts),
                 }
             };
-            let stored =
-                match read().map_err(|failure| quarantine.blame(connection, &TaskRef::No(cursor.key.0), failure)) {
-                    Ok(stored) => stored,
-                    // The other tasks are still listed.
-                    Err(Failure(StoreError::Damaged(_))) => continue,
-                    Err(failure) => return Err(failure),
-                };
+            let stored = match read()
+                .map_err(|failure| quarantine.quarantine_if_damaged(connection, &TaskRef::No(cursor.key.0), failure))
+            {
+                Ok(stored) => stored,
+                // The other tasks are still listed.
+                Err(Failure(StoreError::Damaged(_))) => continue,
+                Err(failure) => return Err(failure),
+            };
             let bytes = Measure::ABOUT.task(&stored.folded.task, query.artifacts);
             if bytes > left && last.is_some() {
                 page.next = last;

@@ -74,7 +74,7 @@ impl Presence {
     }
 
     /// Whether the paths still name the open files. Each change is logged with its path.
-    pub(super) fn look(&mut self) -> bool {
+    pub(super) fn files_exist(&mut self) -> bool {
         // A file that did not exist at first may be created later.
         let changed = self.files.iter().find(|(path, id)| id.is_some() && id_of(path) != *id);
         match changed {

@@ -61,7 +61,7 @@ impl Quarantined {
     }
 
     /// Handles a failed read of one task. If stored data is damaged, the task is put into quarantine.
-    pub(super) fn blame(&self, connection: &Connection, of: &TaskRef, failure: Failure) -> Failure {
+    pub(super) fn quarantine_if_damaged(&self, connection: &Connection, of: &TaskRef, failure: Failure) -> Failure {
         let Failure(StoreError::Corrupt(reason)) = failure else { return failure };
         let found = match of {
             TaskRef::Id(id) => connection

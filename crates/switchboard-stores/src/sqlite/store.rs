@@ -163,7 +163,7 @@ impl SqliteStore {
         }
         let quarantine = self.quarantine.clone();
         let read = move |connection: &Connection| {
-            read(connection).map_err(|failure| quarantine.blame(connection, &of, failure))
+            read(connection).map_err(|failure| quarantine.quarantine_if_damaged(connection, &of, failure))
         };
         self.readers.run(read).await
     }

@@ -218,7 +218,7 @@ fn serve(
         batch.extend(requests.try_iter().take(BATCH_MAX - 1));
         caches.stats.queue_depth.fetch_sub(batch.len() as u64, Relaxed);
         if looked_at.is_none_or(|at: Instant| at.elapsed() >= PRESENCE_LOOK) {
-            if !presence.look() {
+            if !presence.files_exist() {
                 // Checked again with the next batch, because a commit that is answered before the file is back would be
                 // lost.
                 fail(batch, &Failure(StoreError::Unavailable(FILE_GONE.to_owned())), &caches.stats);

@@ -194,8 +194,8 @@ async fn a_damaged_task_is_not_removed_and_keeps_no_other_from_going() {
         }
     }
     let mut left = Vec::new();
-    let look = subject.look();
-    let mut select = look.prepare("SELECT id FROM task").unwrap();
+    let connection = subject.connect();
+    let mut select = connection.prepare("SELECT id FROM task").unwrap();
     let mut rows = select.query([]).unwrap();
     while let Some(row) = rows.next().unwrap() {
         left.push(row.get::<_, String>(0).unwrap());
@@ -215,7 +215,7 @@ async fn runs_begin_and_are_given_back_beside_a_damaged_one() {
     let claimed = claim(&subject, 10).await;
     let held: Vec<_> = claimed.iter().map(|run| (run.stored.key, run.stored.head.fence)).collect();
     subject.is_damaged = true;
-    subject.look().execute("UPDATE task SET turns = 9 WHERE id = 't2'", []).unwrap();
+    subject.connect().execute("UPDATE task SET turns = 9 WHERE id = 't2'", []).unwrap();
     assert_eq!(subject.store().begin_runs(held.clone()).await.unwrap(), [TaskKey(2)]);
     let released = held.iter().map(|&(key, fence)| Release { key, fence, pause_ms: 0 }).collect();
     subject.store().release_leases(released).await.unwrap();

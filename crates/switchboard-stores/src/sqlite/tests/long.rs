@@ -23,7 +23,7 @@ async fn a_task_of_very_many_notes_is_read_by_a_few_records() {
     let subject = make();
     let mut writer = RecordWriter::opened(&subject, "t1").await;
     writer.append(&subject, vec![chunk("a", "x", false)]).await;
-    let connection = subject.look();
+    let connection = subject.connect();
     for note in 0..notes / 100 {
         // A hundred progress notes in one commit, so that the log gets long quickly; the last one is a separate commit.
         let many = if note + 1 == notes / 100 { 1 } else { 100 };

@@ -82,7 +82,7 @@ impl OnFile {
     }
 
     /// Another connection to the file, which may read while the store uses it.
-    fn look(&self) -> rusqlite::Connection {
+    fn connect(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.path()).unwrap()
     }
 
@@ -95,7 +95,7 @@ impl OnFile {
     fn write_as_another_build(&mut self, sql: &str) {
         self.damage(sql);
         self.close();
-        super::fill::add_checksums(&self.look()).unwrap();
+        super::fill::add_checksums(&self.connect()).unwrap();
         self.restart();
     }
 
@@ -103,7 +103,7 @@ impl OnFile {
     fn damage(&mut self, sql: &str) {
         self.close();
         self.is_damaged = true;
-        self.look().execute_batch(sql).unwrap();
+        self.connect().execute_batch(sql).unwrap();
         self.restart();
     }
 }

@@ -17,7 +17,7 @@ fn waiting(subject: &OnFile) -> i64 {
 }
 
 fn count(subject: &OnFile, sql: &str) -> i64 {
-    subject.look().query_row(sql, [], |row| row.get(0)).unwrap()
+    subject.connect().query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
 /// Opens a copy of the file as if its process had died now, after `damage` was applied to it.
@@ -26,7 +26,7 @@ fn after_death(subject: &OnFile, damage: &str) -> OnFile {
     next.close();
     std::fs::remove_file(next.path()).unwrap();
     backup(&subject.path(), &next.path()).unwrap();
-    next.look().execute_batch(damage).unwrap();
+    next.connect().execute_batch(damage).unwrap();
     next.is_damaged = !damage.is_empty();
     next.restart();
     next

@@ -139,7 +139,7 @@ async fn a_file_without_a_time_is_as_old_as_its_last_task() {
     let updated = given::now(&subject);
     subject.clock().advance_ms(5_000);
     subject.close();
-    subject.look().execute("DELETE FROM meta WHERE name = 'clock_seen'", []).unwrap();
+    subject.connect().execute("DELETE FROM meta WHERE name = 'clock_seen'", []).unwrap();
     subject.restart();
     assert_eq!(subject.store().clock_record().last_seen, Some(updated));
 }

@@ -94,7 +94,7 @@ pub(super) async fn check(subject: &dyn Subject, sample: &mut Sample) {
     let head = claimed.remove(0).stored.head;
     assert_eq!((&head.id, head.fence, head.attempt), (&running.head.id, 2, 2));
     let event = Event::Claimed { fence: 2, attempt: 2, at: now(subject) };
-    running.saw(head, [event].into(), running.head.seq + 1);
+    running.remember(head, [event].into(), running.head.seq + 1);
     running.check(subject).await;
     subject.clock().advance_ms(60_000);
     assert_eq!(claim(subject, 10).await.len(), 2);

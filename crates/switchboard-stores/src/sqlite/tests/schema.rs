@@ -53,7 +53,7 @@ async fn every_schema_that_landed_is_migrated_and_read() {
         let running = &mut sample.writers[sample.running];
         let stored = subject.store().head(&running.scope, &running.head.id).await.unwrap().expect("it is there");
         let (fence, attempt, at) = (stored.head.fence, stored.head.attempt, subject.clock.now());
-        running.saw(stored.head, [Event::Claimed { fence, attempt, at }].into(), running.head.seq + 1);
+        running.remember(stored.head, [Event::Claimed { fence, attempt, at }].into(), running.head.seq + 1);
         let checkpoint = Event::Checkpoint { value: Json::from_trusted("1") };
         running.append(&subject, vec![checkpoint.clone()]).await;
         assert_eq!(faults_of(&subject.path()), [""; 0]);
@@ -127,7 +127,7 @@ fn an_older_build_refuses_the_newer_file_untouched() {
     subject.close();
     let before = std::fs::read(subject.path()).unwrap();
     for known in 0..MIGRATIONS.len() {
-        let refused = migrate(&mut subject.look(), &subject.path(), &MIGRATIONS[..known]).unwrap_err();
+        let refused = migrate(&mut subject.connect(), &subject.path(), &MIGRATIONS[..known]).unwrap_err();
         assert!(matches!(refused, FileError::Newer { found, .. } if found == MIGRATIONS.len()), "{refused}");
     }
     assert_eq!(std::fs::read(subject.path()).unwrap(), before);
@@ -140,7 +140,7 @@ async fn a_damaged_row_does_not_stop_a_migration() {
     subject.close();
     std::fs::copy(fixture(1), subject.path()).unwrap();
     let sql = "UPDATE log SET record = CAST(x'7b22ff22' AS TEXT) WHERE record LIKE '%half way%'";
-    assert_eq!(subject.look().execute(sql, []).unwrap(), 1);
+    assert_eq!(subject.connect().execute(sql, []).unwrap(), 1);
     subject.restart();
     subject.close();
     let faults = faults_of(&subject.path());
@@ -180,7 +180,7 @@ impl Subject for InMemory {
 fn a_newer_schema_is_refused_with_both_versions() {
     let mut subject = make();
     subject.close();
-    subject.look().pragma_update(None, "user_version", 99).unwrap();
+    subject.connect().pragma_update(None, "user_version", 99).unwrap();
     let clock = subject.clock.clone();
     let refused = SqliteStore::open(&subject.path(), clock, SqliteOptions::default()).err().expect("it is newer");
     let expected = format!(
@@ -189,7 +189,7 @@ fn a_newer_schema_is_refused_with_both_versions() {
         MIGRATIONS.len()
     );
     assert_eq!(refused.to_string(), expected);
-    subject.look().pragma_update(None, "user_version", MIGRATIONS.len()).unwrap();
+    subject.connect().pragma_update(None, "user_version", MIGRATIONS.len()).unwrap();
 }
 
 #[tokio::test]
@@ -202,7 +202,7 @@ async fn a_migration_copies_the_file_first() {
         sql: "CREATE TABLE later (number INTEGER NOT NULL) STRICT; ALTER TABLE task ADD COLUMN later TEXT;",
         fill: None,
     });
-    let mut connection = subject.look();
+    let mut connection = subject.connect();
     let copy = migrate(&mut connection, &subject.path(), &next).unwrap().expect("there was something to copy");
     assert_eq!(copy, subject.path().with_file_name(format!("tasks.db.v{}-backup", MIGRATIONS.len())));
     let version = |connection: &Connection| -> usize {
@@ -218,7 +218,7 @@ async fn a_migration_copies_the_file_first() {
 
     // The copy is the old file and can be opened as such.
     std::fs::copy(&copy, subject.path()).unwrap();
-    assert_eq!(version(&subject.look()), MIGRATIONS.len());
+    assert_eq!(version(&subject.connect()), MIGRATIONS.len());
     subject.restart();
     writer.check(&subject).await;
 }
@@ -230,7 +230,7 @@ fn a_migration_that_fails_leaves_the_file_as_it_was() {
     let mut next = MIGRATIONS.to_vec();
     let steps = ["CREATE TABLE later (number INTEGER NOT NULL) STRICT", "CREATE NONSENSE"];
     next.extend(steps.map(|sql| Migration { sql, fill: None }));
-    let mut connection = subject.look();
+    let mut connection = subject.connect();
     let refused = migrate(&mut connection, &subject.path(), &next).unwrap_err();
     assert!(matches!(refused, FileError::Sqlite { .. }), "{refused}");
     drop(connection);
@@ -240,7 +240,7 @@ fn a_migration_that_fails_leaves_the_file_as_it_was() {
 #[test]
 fn the_header_says_whose_file_it_is() {
     let subject = make();
-    let id: i32 = subject.look().pragma_query_value(None, "application_id", |row| row.get(0)).unwrap();
+    let id: i32 = subject.connect().pragma_query_value(None, "application_id", |row| row.get(0)).unwrap();
     assert_eq!(id, APPLICATION_ID);
     assert_eq!(id.to_be_bytes(), *b"SWBD");
 }

@@ -13,7 +13,7 @@ async fn the_view_shows_tasks_in_plain_words() {
     sample::write(&subject).await;
     // The chunk of the running task is filed when the store is closed.
     subject.restart();
-    let connection = subject.look();
+    let connection = subject.connect();
     let mut select = connection
         .prepare(
             "SELECT id, context, agent, state, status_text, status_at, created_at, tenant, principal, messages, events,
@@ -58,7 +58,7 @@ async fn a_log_row_is_json_with_a_format_number() {
     let subject = make();
     sample::write(&subject).await;
     let record: String = subject
-        .look()
+        .connect()
         .query_row("SELECT record FROM log ORDER BY log_no LIMIT 1 OFFSET 1", [], |row| row.get(0))
         .unwrap();
     assert_eq!(
@@ -80,7 +80,7 @@ async fn pieces_of_a_file_say_where_they_belong() {
         )
         .await;
     writer.append(&subject, vec![write_parts("a", vec![large(35_000)], false), chunk("a", "x", true)]).await;
-    let connection = subject.look();
+    let connection = subject.connect();
     let mut select = connection
         .prepare("SELECT version, part, start, length(bytes) FROM chunk WHERE artifact_id = 'a' ORDER BY chunk_no")
         .unwrap();

@@ -177,7 +177,7 @@ fn block_webhooks(subject: &OnFile) {
             "INSERT INTO push (push_no, task_no, config_id, url, dialect, delivered_seq, failures, parked, created_at)
              VALUES ({number}, 999, '{number}', 'x', '1.0', 0, 0, 0, 0)"
         );
-        subject.look().execute(&blocker, []).unwrap();
+        subject.connect().execute(&blocker, []).unwrap();
     }
 }
 
@@ -205,7 +205,7 @@ async fn a_commit_that_is_rolled_back_leaves_the_lease_as_it_was() {
     assert!(new.try_write(&subject, commit).await.is_err());
     subject.clock().advance_ms(1_000_000);
     assert_eq!(subject.store().renew_leases(vec![(TaskKey(2), 1)], 1000).await.unwrap(), [TaskKey(2)]);
-    subject.look().execute("DELETE FROM push", []).unwrap();
+    subject.connect().execute("DELETE FROM push", []).unwrap();
 }
 
 /// The writer remembers the rows of running tasks as it wrote them, and forgets those that were rolled back.
@@ -216,13 +216,13 @@ async fn a_step_that_is_rolled_back_is_not_remembered() {
     let blocker =
         "INSERT INTO push (push_no, task_no, config_id, url, dialect, delivered_seq, failures, parked, created_at)
                    VALUES (1, 999, '1', 'x', '1.0', 0, 0, 0, 0)";
-    subject.look().execute(blocker, []).unwrap();
+    subject.connect().execute(blocker, []).unwrap();
     let mut commit = writer.commit(&subject, vec![chunk("a", "x", false)]);
     let config = webhook(&writer, "p1");
     commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
     let refused = writer.try_write(&subject, commit).await;
     assert!(matches!(refused, Err(CommitError::Store(_))), "{refused:?}");
-    subject.look().execute("DELETE FROM push", []).unwrap();
+    subject.connect().execute("DELETE FROM push", []).unwrap();
     writer.append(&subject, vec![chunk("a", "y", false)]).await;
     writer.check(&subject).await;
 }
@@ -236,7 +236,7 @@ async fn a_run_that_was_given_back_is_not_remembered_as_held() {
     subject.store().release_leases(vec![release]).await.unwrap();
     writer.append(&subject, vec![chunk("a", "x", false)]).await;
     let row = "SELECT holder, run_at IS NOT NULL, lease_until FROM task";
-    let row = subject.look().query_row(row, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    let row = subject.connect().query_row(row, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
     assert_eq!(row.unwrap(), (0_i64, true, None::<i64>));
     writer.check(&subject).await;
 }
@@ -270,6 +270,6 @@ async fn readers_pass_over_all_checkpoints_but_the_last() {
                      SELECT log.prev_story FROM story, task
                        JOIN log ON log.log_no = (task.task_no << 24 | story.version) WHERE log.prev_story > 0)
                  SELECT count(*) FROM story";
-    let steps: i64 = subject.look().query_row(steps, [], |row| row.get(0)).unwrap();
+    let steps: i64 = subject.connect().query_row(steps, [], |row| row.get(0)).unwrap();
     assert_eq!(steps, 2, "the opening and the last checkpoint");
 }
