@@ -22,6 +22,7 @@ use super::{AgentError, AgentFuture, Background, RunEnd, Turn};
 use crate::commit::{Record, WriteError};
 use crate::engine_state::{EngineState, Registered};
 use crate::escaped::Escaped;
+use crate::poll_when_woken::poll_when_woken;
 use crate::ports::store::StoredTask;
 use crate::supervisor::{Kind, Unbroken};
 
@@ -304,13 +305,23 @@ impl Run {
             cancel.cancelled().await;
             tokio::time::sleep(grace).await;
         };
+        let must_end = std::pin::pin!(async {
+            tokio::select! {
+                biased;
+                () = lost.cancelled() => Ended::LetGo,
+                () = canceled_too_long => Ended::CancelTimedOut,
+                // An agent that has ended its turn may tidy up for as long as it might have worked. Then it is dropped.
+                () = out_of_time => {
+                    if turn.record().with_head(|head| head.running) { Ended::TimedOut } else { Ended::LetGo }
+                }
+            }
+        });
         tokio::select! {
             biased;
-            () = lost.cancelled() => Ended::LetGo,
+            // The agent comes first, because an agent that ends at its first poll needs no timers. What a run writes that no
+            // longer counts is refused by its fence.
             outcome = &mut agent => Ended::By(outcome),
-            () = canceled_too_long => Ended::CancelTimedOut,
-            // An agent that has ended its turn may clean up for as long as it might have worked; then it is dropped.
-            () = out_of_time => if turn.record().with_head(|head| head.running) { Ended::TimedOut } else { Ended::LetGo },
+            ended = poll_when_woken(must_end) => ended,
         }
     }
 }
