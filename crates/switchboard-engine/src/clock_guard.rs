@@ -1,6 +1,7 @@
-//! Holds the wall clock against the monotonic one. The wall clock can be set by anybody at any time; the monotonic one
-//! only counts. When the two disagree by more than a day, or a day is missing between two processes, ages cannot be
-//! trusted: for a day nothing is removed or given up on because of its age, so that there is time to set the clock right.
+//! Compares the wall clock with the monotonic clock. The wall clock can be set at any time; the monotonic clock only
+//! advances. When the two differ by more than a day, or more than a day lies between two processes, ages cannot be
+//! trusted. Then nothing is removed or given up because of its age for one day, which gives operators time to correct
+//! the clock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,11 +9,11 @@ use std::time::Duration;
 use switchboard_core::model::Timestamp;
 use tokio::time::Instant;
 
-use crate::ports::clock::ClockRecord;
+use crate::ports::system::ClockRecord;
 
 /// A jump, or a gap between two processes, of more than this is suspicious.
 const JUMP_MS_MAX: i64 = 86_400_000;
-/// How long ages do not count after it.
+/// How long ages are ignored after that.
 const HOLD_MS: i64 = 86_400_000;
 
 #[derive(Default)]
@@ -38,7 +39,8 @@ impl Reading {
         Self { wall, at: Instant::now() }
     }
 
-    /// How much further the wall clock has gone since `earlier` than time has passed; negative if it was set back.
+    /// How many milliseconds more the wall clock has advanced since `earlier` than the monotonic clock; negative if it
+    /// was set back.
     fn jump_ms(self, earlier: Self) -> i64 {
         let passed = i64::try_from((self.at - earlier.at).as_millis()).unwrap_or(i64::MAX);
         self.wall.as_ms().saturating_sub(earlier.wall.as_ms()).saturating_sub(passed)
@@ -47,9 +49,9 @@ impl Reading {
 
 struct Hold {
     until: Instant,
-    /// The same as wall time, for people and for the next process.
+    /// The same moment as wall time, for log lines and for the next process.
     until_wall: Timestamp,
-    /// What is wrong with the clock, as a sentence without its end.
+    /// What is wrong with the clock, as the beginning of a sentence.
     reason: String,
     is_recorded: bool,
 }
@@ -59,7 +61,7 @@ impl ClockGuard {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What an earlier process knew of the clock, for the first look of this one.
+    /// What an earlier process recorded about the clock; used by the first comparison of this process.
     pub(crate) fn begin(&self, record: ClockRecord, wall: Timestamp) {
         let mut state = self.lock();
         let state = state.get_or_insert_with(|| State::new(wall));
@@ -77,8 +79,8 @@ impl ClockGuard {
         }
     }
 
-    /// Looks at both clocks.
-    pub(crate) fn look(&self, wall: Timestamp) {
+    /// Compares both clocks.
+    pub(crate) fn compare(&self, wall: Timestamp) {
         let mut state = self.lock();
         let state = state.get_or_insert_with(|| State::new(wall));
         let reading = Reading::now(wall);
@@ -94,12 +96,12 @@ impl ClockGuard {
         }
     }
 
-    /// Whether ages do not count now, as of the last look.
+    /// Whether ages are ignored now, as of the last comparison.
     pub(crate) fn is_held(&self) -> bool {
         self.lock().as_ref().is_some_and(|state| state.hold.is_some())
     }
 
-    /// What an operator is told while ages do not count.
+    /// The message for operators while ages are ignored.
     pub(crate) fn notice(&self) -> Option<String> {
         let state = self.lock();
         let hold = state.as_ref()?.hold.as_ref()?;
@@ -110,7 +112,7 @@ impl ClockGuard {
         ))
     }
 
-    /// The end of a hold that no store knows of yet.
+    /// The end of a hold that is not stored yet.
     pub(crate) fn unrecorded(&self) -> Option<Timestamp> {
         let state = self.lock();
         let hold = state.as_ref()?.hold.as_ref()?;
@@ -125,7 +127,7 @@ impl ClockGuard {
         }
     }
 
-    /// The first wall time that was seen, and what has passed since then.
+    /// The first wall time that was seen, and the monotonic time since then.
     pub(crate) fn steady(&self, wall: Timestamp) -> Timestamp {
         let mut state = self.lock();
         let first = state.get_or_insert_with(|| State::new(wall)).first;

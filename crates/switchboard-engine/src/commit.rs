@@ -1,6 +1,7 @@
-//! The only writer. A command is decided on the head at hand and appended if the task has not moved meanwhile; if it
-//! has, the head is loaded again and the command decided again, a bounded number of times. Then the followers in this
-//! process are given the events, and other processes a hint.
+//! The only writer of task logs. A command is decided on the head that this process holds, and its events are appended
+//! if the task's version has not changed meanwhile. If it has, the head is loaded again and the command is decided
+//! again, a limited number of times. After that the followers in this process get the events, and other processes get a
+//! hint.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -18,18 +19,18 @@ use crate::ports::store::{
     Accept, Accepted, Commit, CommitError, LeaseChange, PushChange, Scope, StoreError, StoredHead, Target, TaskKey,
 };
 
-/// One record as this process last saw it. The head is a guess that every commit checks.
+/// One record as this process last saw it. The head may be out of date; every commit checks its version.
 pub(crate) struct Record {
     pub(crate) scope: Scope,
     pub(crate) id: TaskId,
     pub(crate) context_id: ContextId,
     key: SetOnce<TaskKey>,
     head: Mutex<Arc<Head>>,
-    /// When this process first dealt with the record.
+    /// When this process first handled the record.
     seen_at: Timestamp,
-    /// Why its run failed, in a word for the log.
+    /// Why its run failed, as one word for the log.
     failed_by: OnceLock<&'static str>,
-    /// Told when a commit of this process has settled the record.
+    /// Notified when a commit of this process has settled the record.
     settled: Notify,
 }
 
@@ -56,17 +57,17 @@ impl Record {
         Self { scope, id, context_id, key, head, seen_at, failed_by: OnceLock::new(), settled: Notify::new() }
     }
 
-    /// When this process first dealt with the record, or its newest status then.
+    /// When this process first handled the record, or the time of its newest status then.
     pub(crate) fn seen_at(&self) -> Timestamp {
         self.seen_at
     }
 
-    /// Notes why its run is about to fail it, in a word for the log.
+    /// Notes why the run is about to fail the task, as one word for the log.
     pub(crate) fn fails_by(&self, reason: &'static str) {
         let _ = self.failed_by.set(reason);
     }
 
-    /// Why it failed. An agent that said so itself left no other word.
+    /// Why the task failed. No reason is noted if the agent itself set the failed status.
     pub(crate) fn failed_by(&self) -> &'static str {
         self.failed_by.get().copied().unwrap_or("failed")
     }
@@ -89,7 +90,7 @@ impl Record {
         self.key.wait().await;
     }
 
-    /// Keeps the newer of two heads, whichever commit's answer came first.
+    /// Keeps the newer of two heads, because the answers to two commits may arrive in either order.
     fn saw(&self, head: Arc<Head>) {
         let is_settled = head.is_settled();
         let mut known = self.head.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,13 +103,13 @@ impl Record {
         }
     }
 
-    /// Done when the next commit of this process settles the record. What was committed before the first poll does not count.
+    /// Resolves when the next commit of this process settles the record. Commits before the first poll are not noticed.
     pub(crate) fn settles(&self) -> Notified<'_> {
         self.settled.notified()
     }
 }
 
-/// Events that were decided together, where the record was then, and where they lead.
+/// Events that were decided together, with the head they were decided on and the head after them.
 pub(crate) struct Step {
     before: Basis,
     after: Arc<Head>,
@@ -124,14 +125,14 @@ impl Step {
         Self::of(Basis::of(before), after, events)
     }
 
-    /// Of a head that has taken the events in already.
+    /// The step to a head that already contains the events.
     pub(crate) fn of(before: Basis, mut after: Head, events: Arc<[Event]>) -> Self {
         after.version = before.version + 1;
         Self { before, after: Arc::new(after), events }
     }
 }
 
-/// What a commit needs to know of the head it was decided on.
+/// What a commit needs from the head it was decided on.
 #[derive(Clone, Copy)]
 pub(crate) struct Basis {
     version: u64,
@@ -153,11 +154,11 @@ impl Basis {
 pub(crate) struct Extras {
     pub(crate) push: Vec<PushChange>,
     pub(crate) accept: Option<Accept>,
-    /// The fold after this commit, if at hand.
+    /// The fold after this commit, if it is known.
     pub(crate) folded: Option<Arc<Folded>>,
-    /// The run that begins with this commit has no place yet: that it begins is recorded when it does.
+    /// The run that starts with this commit has no slot yet. That it has begun is recorded when it gets one.
     pub(crate) waits: bool,
-    /// Set if the step takes over a run whose lease is free; says whether the run before it was interrupted.
+    /// Set if the step takes over a run whose lease is free; the value says whether the earlier run was interrupted.
     pub(crate) claims: Option<Claim>,
 }
 
@@ -171,12 +172,12 @@ pub(crate) struct Claim {
 pub(crate) enum WriteError {
     Refused(Refusal),
     Duplicate(Accepted),
-    /// Said by the store; the client has been given an incident id.
+    /// The store failed, and the client was given an incident id.
     Failed(ProtocolError),
 }
 
 impl WriteError {
-    /// What a caller is told.
+    /// The error that a caller gets.
     pub(crate) fn into_protocol(self) -> ProtocolError {
         match self {
             Self::Refused(Refusal::Protocol(error)) | Self::Failed(error) => error,
@@ -188,12 +189,12 @@ impl WriteError {
 }
 
 impl EngineState {
-    /// Carries a command out, and gives back the events it caused.
+    /// Carries out a command and returns the events it caused.
     pub(crate) async fn write(&self, record: &Record, command: Command) -> Result<Arc<[Event]>, WriteError> {
         self.write_before_run(record, command, false).await
     }
 
-    /// The same for a command that may begin another turn: `waits` says that its run has no place yet.
+    /// The same for a command that may begin another turn; `waits` means that its run has no slot yet.
     pub(crate) async fn write_before_run(
         &self,
         record: &Record,
@@ -221,8 +222,8 @@ impl EngineState {
         Err(WriteError::Failed(contended(&record.id)))
     }
 
-    /// Takes over a run whose lease is free, by a commit like every other. False if the lease is no longer free: another process
-    /// has claimed the run, its holder has renewed the lease, or the task has changed.
+    /// Takes over a run whose lease is free, by a commit. False if the lease is no longer free: another process has
+    /// claimed the run, its holder has renewed the lease, or the task has changed.
     pub(crate) async fn claim(&self, record: &Record, interrupted: bool) -> Result<bool, StoreError> {
         let head = record.head();
         let Ok(events) = decide(&head, Command::Claim { interrupted }, &self.bounds(), self.now()) else {
@@ -243,8 +244,8 @@ impl EngineState {
         }
     }
 
-    /// Appends a decided step, if the record is still where the step was decided. The store is asked at once; what comes
-    /// back waits for its answer, and holds no more than that takes.
+    /// Appends a decided step, if the record is still where the step was decided. The request goes to the store at
+    /// once. The returned future waits for the answer and holds only what that needs.
     pub(crate) fn append<'a>(
         &'a self,
         record: &'a Record,
@@ -264,8 +265,8 @@ impl EngineState {
         }
     }
 
-    /// Hands a commit to the store. Gives back its answer to come, the head after it, and the number of its first visible
-    /// event.
+    /// Hands a commit to the store. Returns the pending answer, the head after the commit, and the number of its first
+    /// visible event.
     fn ask_store(
         &self,
         record: &Record,
@@ -320,7 +321,7 @@ impl EngineState {
         (self.store.commit(commit), after, first_seq)
     }
 
-    /// Takes the store's answer in, and tells followers.
+    /// Applies the store's answer, and tells followers.
     fn appended(
         &self,
         record: &Record,
@@ -356,7 +357,7 @@ impl EngineState {
         }
     }
 
-    /// Reads the head again after somebody else was faster.
+    /// Reads the head again after another commit came first.
     pub(crate) async fn reload(&self, record: &Record) -> Result<(), WriteError> {
         match self.store.head(&record.scope, &record.id).await {
             Ok(Some(stored)) => {
@@ -374,7 +375,7 @@ pub(crate) enum AppendError {
     Write(WriteError),
 }
 
-/// So many writers at once that this one never got through.
+/// Every attempt conflicted with the commit of another writer.
 pub(crate) fn contended(id: &TaskId) -> ProtocolError {
     let reason = format!("task {id} is being changed by many writers at once");
     ProtocolError::Unavailable { reason, retry_after_s: 1 }

@@ -1,4 +1,4 @@
-//! The line that is logged for each task that has ended, whoever ended it.
+//! Logs one line for each task that has ended, whether its run, a caller or the sweeper ended it.
 
 use switchboard_core::lifecycle::{Head, Phase};
 use switchboard_core::model::{TaskState, Timestamp};
@@ -8,7 +8,7 @@ use crate::engine_state::EngineState;
 use crate::escaped::Escaped;
 
 impl EngineState {
-    /// Logs the end of a task that a commit has just closed. Nothing of what was said is in the line.
+    /// Logs the end of a task that a commit has just closed. The line contains no text of messages or artifacts.
     pub(crate) fn log_ended(&self, record: &Record, head: &Head) {
         let (state, reason) = match (head.phase, head.state) {
             (Phase::Replied, _) => ("replied", "replied"),
@@ -28,8 +28,8 @@ impl EngineState {
     }
 }
 
-/// The moment in an id of our own making: a version 7 UUID, which some dialects write without dashes. Ids that clients
-/// chose have none.
+/// The time in an id that this server made: a version 7 UUID, which some dialects write without dashes. An id that a
+/// client chose has no time.
 fn minted_at(id: &str) -> Option<Timestamp> {
     let bytes = id.as_bytes();
     let (rest, version_at) = match bytes.len() {

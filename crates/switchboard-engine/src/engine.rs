@@ -1,4 +1,4 @@
-//! The front desk: takes a call, hands it to the operation it names, and keeps the engine running around it.
+//! The engine's public interface: it passes each call to its operation, and starts and stops the background loops.
 #![warn(missing_docs, missing_debug_implementations)]
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use crate::operations::{cancel_task, card, download, get_task, list_tasks, push_
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use crate::ports::store::{Scope, StoreStats};
 use crate::ports::{Clock, Hints, Ids, Links, Quarantine, Store, Webhook, WebhookAnswer, WebhookCall, WebhookError};
-use crate::push::{OutboxDesk, deliver_forever, lanes_within};
+use crate::push::{OutboxAdmin, deliver_forever, endpoint_queues};
 use crate::runs::{RunRegistry, give_back, sweep};
 use crate::supervisor::{Kind, Supervisor};
 use crate::system::{RandomIds, SystemClock};
@@ -32,7 +32,7 @@ pub struct Engine {
     engine: Arc<EngineState>,
 }
 
-/// What an engine is made of. Only the store has no default.
+/// Builds an engine. Only the store has no default.
 pub struct EngineBuilder {
     store: Arc<dyn Store>,
     hints: Arc<dyn Hints>,
@@ -44,7 +44,7 @@ pub struct EngineBuilder {
     logs_completed: bool,
 }
 
-// What they are made of is behind ports, which have nothing to show but the agents' names.
+// The fields are trait objects without a useful `Debug`, so only the agents' names are shown.
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine").field("agents", &self.engine.agents.keys()).finish_non_exhaustive()
@@ -58,7 +58,8 @@ impl fmt::Debug for EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// Through which processes that share the store tell each other that a task has moved. By default there is one process.
+    /// The channel by which processes that share the store tell each other that a task has changed. The default is for
+    /// one process and sends nothing.
     #[must_use]
     pub fn hints(mut self, hints: Arc<dyn Hints>) -> Self {
         self.hints = hints;
@@ -72,14 +73,14 @@ impl EngineBuilder {
         self
     }
 
-    /// Where ids and chance come from; the system's dice by default.
+    /// Where ids and random numbers come from; the system's random number generator by default.
     #[must_use]
     pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
         self.ids = ids;
         self
     }
 
-    /// What posts updates to webhooks. By default there is nothing, and webhooks are refused.
+    /// The client that posts updates to webhooks. Without one, webhooks are refused.
     #[must_use]
     pub fn webhook(mut self, webhook: Arc<dyn Webhook>) -> Self {
         self.webhook = webhook;
@@ -101,14 +102,14 @@ impl EngineBuilder {
         self
     }
 
-    /// Whether a line is logged for each completed task. Tasks that end otherwise always have one.
+    /// Whether a line is logged for each completed task. Tasks that end in another state are always logged.
     #[must_use]
     pub fn log_completed_tasks(mut self, on: bool) -> Self {
         self.logs_completed = on;
         self
     }
 
-    /// The engine, which answers calls at once. [`Engine::start`] begins what it does by itself.
+    /// Builds the engine. It answers calls at once; [`Engine::start`] starts its background loops.
     #[must_use]
     pub fn build(self) -> Engine {
         let Self { store, hints, clock, ids, webhook, limits, agents, logs_completed } = self;
@@ -127,7 +128,7 @@ impl EngineBuilder {
             tails,
             runs: RunRegistry::default(),
             run_slots: Arc::new(Semaphore::new(limits.runs_max.min(Semaphore::MAX_PERMITS))),
-            lanes: lanes_within(&limits),
+            endpoint_queues: endpoint_queues(&limits),
             limits,
             supervisor: Supervisor::new(),
             counters: Counters::default(),
@@ -159,8 +160,8 @@ impl Engine {
         }
     }
 
-    /// Takes up what an earlier process left, and starts the loops. Calls are answered before this, too; only nobody
-    /// looks after runs that were interrupted.
+    /// Resumes the runs that an earlier process left, and starts the background loops. Calls are answered before this,
+    /// too, but interrupted runs are not resumed until it is called.
     pub fn start(&self) {
         self.engine.clock_guard.begin(self.engine.store.clock_record(), self.engine.now());
         self.engine.supervisor.spawn(Kind::Sweep, sweep(self.engine.clone()));
@@ -178,16 +179,17 @@ impl Engine {
         Some(Arc::new(AgentEndpoint { engine: self.engine.clone(), agent }))
     }
 
-    /// Says where contents that are too large for a reply can be had. The first who says so is believed: a process serves
-    /// them in one place.
+    /// Sets where clients can download contents that are too large for a reply. Only the first call has an effect,
+    /// because a process serves downloads under one address.
     pub fn serve_artifacts_at(&self, links: Arc<dyn Links>) {
         let _ = self.engine.links.set(links);
     }
 
-    /// An artifact of a task, or one part of it, for somebody who wants its bytes.
+    /// Opens an artifact of a task, or one part of it, for download.
     ///
     /// # Errors
-    /// When there is no such agent, task, artifact or part, or the task is not the caller's; all look the same.
+    /// When there is no such agent, task, artifact or part, or the task is not the caller's. The error is the same in
+    /// all cases.
     pub async fn artifact(
         &self,
         agent: &str,
@@ -199,7 +201,8 @@ impl Engine {
         download::artifact(&self.engine, agent, owner, task, artifact, part).await
     }
 
-    /// What one update of a task wrote to an artifact, or one part of that, for a client whose stream had no room for it.
+    /// What one update of a task wrote to an artifact, or one part of that, for a client whose stream carried a link in
+    /// its place.
     ///
     /// # Errors
     /// As [`Engine::artifact`], and when the single updates of the task are no longer kept.
@@ -215,17 +218,17 @@ impl Engine {
         download::update(&self.engine, agent, owner, task, artifact, seq, part).await
     }
 
-    /// A task as far as one frame of a stream has room for it: for dialects whose streams hold whole tasks.
+    /// A view of a task that fits into one frame of a stream, for dialects whose streams carry whole tasks.
     #[must_use]
     pub fn fitted_to_frame(&self, agent: &str, owner: &Owner, view: TaskView) -> TaskView {
         let scope = Scope { owner: owner.clone(), agent: AgentName::from(agent) };
         self.engine.fitted(&scope, view, self.engine.frame_bytes_max())
     }
 
-    /// The bytes at a cursor, about `bytes_max` of them at most and at least one before the end.
+    /// The bytes at a cursor: at most about `bytes_max`, and at least one before the end.
     ///
     /// # Errors
-    /// When they are no longer there, or the store does not answer.
+    /// When the bytes are no longer kept, or the store does not answer.
     pub async fn read_artifact(
         &self,
         cursor: ArtifactCursor,
@@ -242,7 +245,7 @@ impl Engine {
         agents
     }
 
-    /// Who starts and stops everything that runs by itself.
+    /// The supervisor, which starts and stops all background tasks.
     #[must_use]
     pub fn supervisor(&self) -> &Supervisor {
         &self.engine.supervisor
@@ -254,8 +257,8 @@ impl Engine {
         self.engine.health.readiness(self.engine.supervisor.is_draining())
     }
 
-    /// What an operator should know although the process is ready: rows that cannot be read, and a wall clock that has
-    /// jumped. One line each, fit for anybody to read.
+    /// Warnings for operators while the process is ready: rows that cannot be read, and a wall clock that has jumped.
+    /// One line each; they contain nothing confidential.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
         let Quarantine { rows, named } = self.engine.store.quarantine();
@@ -266,7 +269,7 @@ impl Engine {
             names.extend((more > 0).then(|| format!("and {more} more")));
             notices.push(format!("{rows} damaged and passed over: {}", names.join(", ")));
         }
-        self.engine.clock_guard.look(self.engine.now());
+        self.engine.clock_guard.compare(self.engine.now());
         notices.extend(self.engine.clock_guard.notice());
         notices
     }
@@ -277,13 +280,13 @@ impl Engine {
         &self.engine.counters
     }
 
-    /// What the store says about itself: tasks by state, sizes.
+    /// The store's own statistics: tasks by state, sizes.
     #[must_use]
     pub fn store_stats(&self) -> StoreStats {
         self.engine.store.stats()
     }
 
-    /// How long things have waited. The store is asked for the oldest delivery, which it finds by an index.
+    /// How long runs and deliveries have waited. The store finds the oldest delivery by an index.
     pub async fn queue_ages(&self) -> QueueAges {
         let (runs_waiting, oldest_run) = self.engine.runs.waiting();
         let due = tokio::time::timeout(QUEUE_LOOK_MAX, self.engine.store.next_delivery_at()).await;
@@ -298,25 +301,26 @@ impl Engine {
         QueueAges { runs_waiting, oldest_run, oldest_delivery }
     }
 
-    /// Deliveries to webhooks, of everybody: for operators only.
+    /// The webhook deliveries of all owners, for operators only.
     #[must_use]
-    pub fn outbox(&self) -> OutboxDesk {
-        OutboxDesk::new(self.engine.clone())
+    pub fn outbox(&self) -> OutboxAdmin {
+        OutboxAdmin::new(self.engine.clone())
     }
 
-    /// Runs at work now.
+    /// How many runs are at work now.
     #[must_use]
     pub fn runs_alive(&self) -> usize {
         self.engine.runs.len()
     }
 
-    /// Ends streams cleanly and stops starting things. Streams resume elsewhere or later.
+    /// Ends streams cleanly and starts no more runs or deliveries. Clients can resume their streams at another process,
+    /// or later at this one.
     pub fn begin_drain(&self) {
         self.engine.supervisor.begin_drain();
         self.engine.tails.close_all();
     }
 
-    /// Stops for good: waits for runs until `grace` is over, gives their leases back, and drops what is left.
+    /// Shuts down: waits for runs until `grace` is over, releases their leases, and drops what is left.
     pub async fn shutdown(&self, grace: Duration) {
         self.begin_drain();
         if !self.engine.supervisor.wait_runs(grace).await {
@@ -331,17 +335,17 @@ impl Engine {
     }
 }
 
-/// How long the store has to say how old its queue is.
+/// How long the store may take to tell the age of its oldest delivery.
 const QUEUE_LOOK_MAX: Duration = Duration::from_secs(1);
 
-/// How long things have waited, for `/metrics`.
+/// How long runs and deliveries have waited, for `/metrics`.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueAges {
     /// Runs that wait to be started, and how long the oldest of them has waited.
     pub runs_waiting: usize,
     /// How long the oldest run that waits to be started has waited.
     pub oldest_run: Duration,
-    /// How long the delivery that is most overdue has been due; none if the store did not say.
+    /// How long the most overdue delivery has been due; none if the store did not answer in time.
     pub oldest_delivery: Option<Duration>,
 }
 
@@ -351,7 +355,8 @@ struct AgentEndpoint {
 }
 
 impl Endpoint for AgentEndpoint {
-    // Each operation is boxed by itself: one box for all would be as large as the largest of them at every call.
+    // Each operation is boxed separately, because one box for all of them would have the size of the largest at every
+    // call.
     fn call(&self, caller: Caller, request: Request) -> BoxFuture<'_, Result<Reply, ProtocolError>> {
         let (engine, agent) = (&self.engine, &self.agent);
         match request {
@@ -396,11 +401,11 @@ impl Endpoint for AgentEndpoint {
     }
 }
 
-/// Records removed in one go.
+/// How many records are removed in one transaction.
 const PRUNED_AT_ONCE: usize = 500;
 const PRUNE_PAUSE: Duration = Duration::from_secs(60);
-/// The first look comes this soon after the start: a server that is restarted every minute removes something, too. It is
-/// one go and no more, because a server that starts has other work.
+/// The first pruning comes this soon after the start, so that a server that is restarted every minute prunes, too. It
+/// is a single batch, because a server that starts has other work.
 const FIRST_PRUNE: Duration = Duration::from_secs(1);
 
 /// Removes what is no longer kept, a little at a time.
@@ -413,8 +418,8 @@ async fn prune_forever(engine: Arc<EngineState>) {
     }
 }
 
-/// Removes what is no longer kept, at most so many times [`PRUNED_AT_ONCE`]. After a jump of the wall clock nobody knows
-/// how old anything is, and nothing is removed.
+/// Removes what is no longer kept, in at most `times` batches of [`PRUNED_AT_ONCE`]. After a jump of the wall clock
+/// ages are not known, so nothing is removed.
 async fn prune(engine: &EngineState, times: usize) {
     engine.watch_clock().await;
     if engine.clock_is_held() {

@@ -1,4 +1,5 @@
-//! What every room of the engine shares: the ports, the limits, and the registers of live things.
+//! The state that all modules of the engine share: the ports, the limits, the counters, and the registries of runs and
+//! streams.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +15,10 @@ use crate::clock_guard::ClockGuard;
 use crate::commit::WriteError;
 use crate::health::Health;
 use crate::limits::Limits;
-use crate::ports::links::NoLinks;
+use crate::ports::download::NoLinks;
 use crate::ports::store::{AcceptedTask, Scope, StoreError, StoredTask};
 use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook};
-use crate::push::SharedLanes;
+use crate::push::SharedEndpointQueues;
 use crate::reply_size::{ReplyBudget, fit, fit_update, is_surely_light, is_surely_light_update, put_links};
 use crate::runs::{AgentSource, RunCounters, RunRegistry};
 use crate::supervisor::Supervisor;
@@ -29,12 +30,12 @@ pub struct Registered {
     pub source: AgentSource,
     pub card: Arc<AgentCard>,
     pub extended_card: Option<Arc<AgentCard>>,
-    /// Spec 13.3 wants the extended card behind authentication; a server without any can opt out.
+    /// Spec 13.3 requires authentication for the extended card; a server without authentication can opt out.
     pub extended_card_for_anyone: bool,
 }
 
 impl Registered {
-    /// Asked before anything is looked up: an agent without push says so whatever the task.
+    /// Checked before the task is looked up, so that an agent without push gives the same error for every task.
     pub(crate) fn require_push(&self) -> Result<(), ProtocolError> {
         match self.card.capabilities.push_notifications {
             Some(true) => Ok(()),
@@ -62,22 +63,22 @@ pub(crate) struct EngineState {
     pub(crate) webhook: Arc<dyn Webhook>,
     pub(crate) limits: Limits,
     pub(crate) agents: HashMap<AgentName, Arc<Registered>>,
-    /// Their names in order: whose runs this process takes up.
+    /// The agents' names in order. This process resumes the runs of these agents.
     pub(crate) served: Arc<[AgentName]>,
     pub(crate) tails: Arc<Tails>,
     pub(crate) runs: RunRegistry,
-    /// One for each run that may be at work at once.
+    /// One permit for each run that may be at work at once.
     pub(crate) run_slots: Arc<Semaphore>,
     pub(crate) supervisor: Supervisor,
     pub(crate) counters: Counters,
     pub(crate) health: Health,
-    /// Whether a line is logged for each completed task. Those that end otherwise always have one.
+    /// Whether a line is logged for each completed task. Tasks that end in another state are always logged.
     pub(crate) logs_completed: bool,
     pub(crate) clock_guard: ClockGuard,
-    /// Where contents that no reply has room for can be had; known once somebody serves them.
+    /// Where contents that do not fit into a reply can be downloaded; set once the server serves downloads.
     pub(crate) links: OnceLock<Arc<dyn Links>>,
-    /// Which endpoints may be called now.
-    pub(crate) lanes: SharedLanes,
+    /// The queues that decide which endpoint may be called now.
+    pub(crate) endpoint_queues: SharedEndpointQueues,
     /// Wakes the delivery loop.
     pub(crate) deliveries_due: Notify,
     /// Wakes the sweeper.
@@ -91,20 +92,21 @@ impl EngineState {
         self.clock.now()
     }
 
-    /// Wall time as it would be if nobody had set the clock since the first call: for what this process alone measures.
+    /// The wall time without changes that were made to the clock since the first call. Use it for durations that only
+    /// this process measures.
     pub(crate) fn steady_now(&self) -> Timestamp {
         self.clock_guard.steady(self.now())
     }
 
     /// Whether the wall clock has jumped lately, so that nothing may be ended or removed because of its age.
     pub(crate) fn clock_is_held(&self) -> bool {
-        self.clock_guard.look(self.now());
+        self.clock_guard.compare(self.now());
         self.clock_guard.is_held()
     }
 
-    /// Holds the wall clock against the monotonic one, and has the store remember a hold that begins.
+    /// Compares the wall clock with the monotonic one, and stores a hold when one begins.
     pub(crate) async fn watch_clock(&self) {
-        self.clock_guard.look(self.now());
+        self.clock_guard.compare(self.now());
         if let Some(until) = self.clock_guard.unrecorded() {
             match self.store.hold_until(until).await {
                 Ok(()) => self.clock_guard.recorded(until),
@@ -149,13 +151,13 @@ impl EngineState {
         if caller.takes_frames { self.frame_bytes_max() } else { self.limits.reply_bytes_max }
     }
 
-    /// A record as far as a reply has room for it.
+    /// A stored record that fits into a reply.
     pub(crate) async fn stored_task(&self, scope: &Scope, id: &TaskId) -> Result<Option<StoredTask>, StoreError> {
         let stored = self.store.task(scope, id, self.limits.reply_bytes_max).await?;
         Ok(stored.map(|stored| self.with_links(scope, stored)))
     }
 
-    /// A record with links in the place of the contents that the store has left out.
+    /// Puts links in the place of contents that the store has left out of a record.
     pub(crate) fn with_links(&self, scope: &Scope, mut stored: StoredTask) -> StoredTask {
         if !stored.outlined.is_empty() {
             let outlined = std::mem::take(&mut stored.outlined);
@@ -165,7 +167,7 @@ impl EngineState {
         stored
     }
 
-    /// The same of a task as it stood when a message was accepted.
+    /// The same for a task as it was when a message was accepted.
     pub(crate) fn with_links_then(&self, scope: &Scope, mut then: AcceptedTask) -> AcceptedTask {
         if !then.outlined.is_empty() {
             let outlined = std::mem::take(&mut then.outlined);
@@ -174,7 +176,7 @@ impl EngineState {
         then
     }
 
-    /// A view of a task that takes at most so many bytes in a reply or a frame.
+    /// A view of a task that takes at most `bytes_max` bytes in a reply or a frame.
     pub(crate) fn fitted(&self, scope: &Scope, view: TaskView, bytes_max: u64) -> TaskView {
         match is_surely_light(&view, bytes_max) {
             true => view,
@@ -182,8 +184,8 @@ impl EngineState {
         }
     }
 
-    /// A frame that its client can take. One that is too large gets an encoding of its own, with links instead of
-    /// contents; it is small then, so the followers of a task need not share it.
+    /// A frame that its client can receive. A frame that is too large is encoded again with links in place of contents.
+    /// That encoding is small, so the followers of a task need not share it.
     pub(crate) fn fitted_frame(&self, scope: &Scope, frame: Frame) -> Frame {
         let bytes_max = self.frame_bytes_max();
         if is_surely_light_update(&frame.update.update, bytes_max) {
@@ -195,7 +197,8 @@ impl EngineState {
         }
     }
 
-    /// A task that the outside may see. Unknown, foreign and unborn are the same answer.
+    /// A task that the caller may see. An unknown task, another owner's task and a record that is not a task yet get
+    /// the same error.
     pub(crate) async fn live_task(&self, scope: &Scope, id: &TaskId) -> Result<StoredTask, ProtocolError> {
         match self.stored_task(scope, id).await {
             Ok(Some(stored)) if stored.head.phase == Phase::Live => {
@@ -211,14 +214,14 @@ impl EngineState {
         }
     }
 
-    /// A record was opened. Where tasks are pruned in batches, this may have been one too many.
+    /// Called when a record was created. If tasks are pruned in batches, this one may have exceeded the limit.
     pub(crate) fn note_opened(&self) {
         if self.limits.retention_tasks_batch > 0 {
             self.prune_due.notify_one();
         }
     }
 
-    /// What a client is told when the store fails: an incident id that the log has too, and nothing else.
+    /// The error for a client when the store fails. It contains only an incident id, under which the log has the cause.
     pub(crate) fn store_failed(&self, error: &StoreError) -> ProtocolError {
         let incident = self.uuid().to_string();
         tracing::error!(incident, ?error, "store failed");
@@ -235,19 +238,19 @@ impl EngineState {
     }
 }
 
-/// Counted since start, for `/metrics`.
+/// Counters since the start of the process, for `/metrics`.
 #[derive(Default)]
 pub struct Counters {
-    /// Runs whose agent is not served here. Those of the others are counted by agent.
+    /// Runs whose agent this process does not serve. Runs of served agents are counted per agent.
     pub unserved_runs: RunCounters,
     pub streams_opened: AtomicU64,
     pub streams_closed: AtomicU64,
     pub deliveries_made: AtomicU64,
     pub deliveries_failed: AtomicU64,
     pub deliveries_parked: AtomicU64,
-    /// Put back because their endpoint was down or busy.
+    /// Deliveries that were put back because their endpoint was down or busy.
     pub deliveries_held: AtomicU64,
-    /// Updates that receivers far behind were not sent.
+    /// Updates that were skipped for receivers that were far behind.
     pub deliveries_skipped: AtomicU64,
     pub deliveries_redriven: AtomicU64,
     pub deliveries_purged: AtomicU64,

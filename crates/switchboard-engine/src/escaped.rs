@@ -1,15 +1,16 @@
-//! Text from outside in a log line. A line break in it must not look like a second line, nor may a terminal obey it.
+//! Escapes text from outside for log lines, so that a line break in it cannot imitate a second log line, and control
+//! characters cannot change the terminal.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
-/// Shows a text on one line: control characters, and those that reorder or break what a terminal shows, as escapes, and at
-/// most so many bytes of the text.
+/// Displays a text on one line, cut to a number of bytes. Control characters, and characters that reorder or break the
+/// terminal's output, are written as escapes.
 pub struct Escaped<'a> {
     text: &'a str,
     bytes_max: usize,
 }
 
-/// ReplyBudget for the end of a command's standard error.
+/// Large enough for the end of a command's standard error.
 const BYTES_MAX: usize = 8 * 1024;
 
 impl<'a> Escaped<'a> {
@@ -18,7 +19,7 @@ impl<'a> Escaped<'a> {
         Self { text, bytes_max: BYTES_MAX }
     }
 
-    /// The same, with another bound.
+    /// The same, with another limit.
     #[must_use]
     pub fn at_most(text: &'a str, bytes_max: usize) -> Self {
         Self { text, bytes_max }
@@ -61,7 +62,7 @@ impl Display for Escaped<'_> {
     }
 }
 
-/// Whether this is a letter of ASCII that needs no escape, as nearly all are.
+/// Whether this ASCII character needs no escape. This fast path covers nearly all text.
 fn is_plain(byte: u8) -> bool {
     (0x20..0x7f).contains(&byte) && byte != b'\\'
 }

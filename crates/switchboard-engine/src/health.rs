@@ -1,5 +1,5 @@
-//! Whether this process should be given work, and if not, why. A store that failed may work again at any moment, and
-//! only writing can tell: it is asked at a steady pace until it does.
+//! Whether this process should be given work, and if not, why. Only a write shows whether a store that failed works
+//! again, so the store is probed at a fixed interval until a write succeeds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ pub enum Readiness {
     Ready,
     Recovering,
     Draining,
-    /// The store did not take what was last asked of it; the reason is fit for anybody to read.
+    /// The store's last write failed. The reason contains nothing confidential.
     StoreFailed {
         reason: String,
     },
@@ -26,7 +26,7 @@ pub(crate) struct Health {
     pub(crate) recovering: AtomicBool,
     pub(crate) commit_failed: AtomicBool,
     reason: Mutex<String>,
-    /// Wakes the loop that asks a failed store again.
+    /// Wakes the loop that probes a failed store.
     failed: Notify,
 }
 
@@ -56,7 +56,7 @@ impl Health {
         let reason = match error {
             StoreError::Unavailable(reason) => reason.clone(),
             StoreError::Corrupt(_) => "what is stored is damaged".to_owned(),
-            // It answered, and nothing about it is to be mended: a damaged record costs its own task alone.
+            // The store answered. A damaged record affects only its own task, so the store as a whole is healthy.
             StoreError::Pruned | StoreError::Damaged(_) => return,
         };
         *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = reason;
@@ -64,14 +64,14 @@ impl Health {
         self.failed.notify_one();
     }
 
-    /// Asks a store that failed whether it works again, until it does.
+    /// Probes a failed store until it works again.
     pub(crate) async fn watch(&self, store: &dyn Store, pause: Duration) {
         loop {
             self.failed.notified().await;
             if !self.commit_failed.load(Ordering::Relaxed) {
                 continue;
             }
-            // A commit that succeeds meanwhile is as good an answer.
+            // A commit that succeeds meanwhile proves the same.
             while self.commit_failed.load(Ordering::Relaxed) {
                 tokio::time::sleep(pause).await;
                 match store.probe().await {

@@ -1,9 +1,9 @@
-//! Durations by size, counted without a lock: one bucket and the sum are added to per observation.
+//! A histogram of durations without a lock: each observation adds to one bucket and to the sum.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Upper bounds of the buckets, in microseconds. From an answer out of memory to a run of ten minutes.
+/// Upper bounds of the buckets, in microseconds, from an answer from memory to a run of ten minutes.
 pub const MICROS_BOUNDS: [u64; 17] = [
     100,
     250,
@@ -26,7 +26,7 @@ pub const MICROS_BOUNDS: [u64; 17] = [
 
 #[derive(Debug, Default)]
 pub struct Histogram {
-    /// The last bucket is for what is above all bounds.
+    /// The last bucket counts values above all bounds.
     buckets: [AtomicU64; MICROS_BOUNDS.len() + 1],
     nanos_sum: AtomicU64,
 }
@@ -39,7 +39,7 @@ impl Histogram {
         self.nanos_sum.fetch_add(nanos, Relaxed);
     }
 
-    /// How many observations each bucket holds, not added up.
+    /// The observations in each bucket; the counts are not cumulative.
     #[must_use]
     pub fn buckets(&self) -> [u64; MICROS_BOUNDS.len() + 1] {
         std::array::from_fn(|bucket| self.buckets[bucket].load(Relaxed))

@@ -1,6 +1,6 @@
-//! Quick hashes. [`IdHash`] is for keys that no client can choose: numbers made by this server, digests, configured names.
-//! [`SeededHash`] is for ids that a client may choose: each process hashes them in its own way, so that nobody can make
-//! many that meet in one place.
+//! Fast hashes. [`IdHash`] is for keys that no client can choose: numbers made by this server, digests, configured
+//! names. [`SeededHash`] is for ids that a client may choose: each process has its own seed, so that a client cannot
+//! construct ids that collide.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -11,7 +11,7 @@ pub type IdHash = BuildHasherDefault<IdHasher>;
 #[derive(Default)]
 pub struct IdHasher(u64);
 
-/// Odd, and with bits all over: multiplying by it spreads every bit of a key upwards.
+/// An odd number with bits set throughout, so that multiplication spreads every bit of a key to the higher bits.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Hasher for IdHasher {
@@ -34,7 +34,7 @@ impl Hasher for IdHasher {
     }
 
     fn finish(&self) -> u64 {
-        // A table takes the low bits; the high ones are the well-mixed ones.
+        // Hash tables use the low bits, and multiplication mixes the high bits best.
         self.0 ^ (self.0 >> 32)
     }
 }

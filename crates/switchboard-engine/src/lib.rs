@@ -1,9 +1,9 @@
-//! Durable tasks. A call comes in at the front desk ([`Engine`]), its message is taken in ([`accepting`]), decided and
-//! committed ([`commit`]), worked on by a run ([`runs`]), watched by readers at their own cursor ([`watching`]) and
-//! posted to webhooks ([`push`]).
+//! Durable tasks. A call enters through [`Engine`]. Its message is accepted ([`accepting`]), decided and committed
+//! ([`commit`]), and worked on by a run ([`runs`]). Clients follow the task from their own cursors ([`watching`]), and
+//! webhooks are sent its updates ([`push`]).
 //!
-//! The engine knows neither HTTP nor SQL: what it needs from outside is in [`ports`], and [`memory`] holds reference
-//! adapters for all of them. No semver promise is made here: use the `switchboard` crate.
+//! The engine knows neither HTTP nor SQL: [`ports`] holds the traits for what it needs from outside, and [`memory`] a
+//! reference adapter for each. This crate makes no semver promise; use the `switchboard` crate.
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod accepting;

@@ -1,4 +1,4 @@
-//! Every bound of the engine in one place, with its unit in its name. Nothing here is unlimited.
+//! All limits of the engine, each with its unit in its name.
 #![warn(missing_docs, missing_debug_implementations)]
 
 use switchboard_core::model::Timestamp;
@@ -10,12 +10,12 @@ use crate::ports::store::Retention;
 pub struct Limits {
     /// How long a blocking send waits before it answers with the task as it is.
     pub settle_wait_s_max: u32,
-    /// How long a run may take, unless its agent says otherwise. Paused time does not count.
+    /// How long a run may take, unless its agent declares another limit. Paused time does not count.
     pub run_s_max: u32,
-    /// How long a submitted task may wait to be started, if there is a limit; it is failed then.
+    /// How long a submitted task may wait to be started; after that it is failed. None means no limit.
     pub queued_s_max: Option<u32>,
-    /// How long a turn may take with all its attempts, if there is a limit; its task is failed then. Paused time does not
-    /// count.
+    /// How long a turn may take with all its attempts; after that its task is failed. Paused time does not count. None
+    /// means no limit.
     pub processing_s_max: Option<u32>,
     /// How long a task waits for its agent to be served again.
     pub unserved_s_max: u32,
@@ -25,17 +25,17 @@ pub struct Limits {
     pub cancel_grace_ms: u32,
     /// How long a lease on a run lasts without renewal.
     pub lease_ms: u32,
-    /// How often leases are renewed and orphaned runs looked for.
+    /// How often leases are renewed and runs without a holder are claimed.
     pub sweep_ms: u32,
-    /// How often a store that failed is asked whether it works again.
+    /// How often a store that failed is probed.
     pub store_probe_ms: u32,
-    /// Attempts at one turn before it is given up, unless its agent says otherwise.
+    /// Attempts at one turn before its task is failed, unless its agent declares another number.
     pub attempts_max: u32,
-    /// Pauses between attempts from the third on, unless the agent says otherwise; the second comes at once.
+    /// The pause before the third attempt, unless the agent declares another; the second attempt comes at once.
     pub retry_backoff_ms_min: u32,
     /// The longest of these pauses: each one is twice the one before, up to this.
     pub retry_backoff_ms_max: u32,
-    /// How long an agent may take to clear away what a dead run of its own has left.
+    /// How long an agent may take to clean up after a run of its own that died.
     pub clean_up_ms_max: u32,
     /// The size of one checkpoint.
     pub checkpoint_bytes_max: usize,
@@ -47,13 +47,13 @@ pub struct Limits {
     pub artifacts_max: usize,
     /// The size of one artifact with all its chunks; a write beyond it is refused.
     pub artifact_bytes_max: u64,
-    /// What one reply or webhook body may hold, about. Artifacts that do not fit are shown as links; a write of a run that
-    /// would not fit is refused.
+    /// The approximate size of one reply or webhook body. Artifacts that do not fit are shown as links; a write of a
+    /// run that would not fit is refused.
     pub reply_bytes_max: u64,
-    /// What one frame of a stream or one gRPC reply may hold: clients give up on a longer line or message, most of them at
+    /// The size of one frame of a stream or one gRPC reply. Clients refuse longer lines or messages, most of them above
     /// 4 MiB. Artifacts and chunks that do not fit are shown as links.
     pub frame_bytes_max: u64,
-    /// Attempts to write one commit against others writing the same task.
+    /// Attempts to write one commit when other writers change the same task.
     pub commit_attempts_max: u32,
     /// Updates kept in memory for the followers of one task; readers further behind read the store.
     pub tail_updates_max: usize,
@@ -61,7 +61,7 @@ pub struct Limits {
     pub tail_bytes_max: usize,
     /// Commits read from the store at once.
     pub log_page_commits: usize,
-    /// How often a follower looks at the store although nobody told it to.
+    /// How often a follower reads the store without having been notified.
     pub follow_poll_ms: u32,
     /// Tasks on a page of a list whose request does not say how many.
     pub list_page_size_default: u32,
@@ -79,19 +79,21 @@ pub struct Limits {
     pub delivery_backoff_ms_max: u32,
     /// How long a receiver may take to answer a delivery.
     pub delivery_timeout_ms: u32,
-    /// A receiver that is further behind than so many updates gets the newest state instead of them; 0 is never.
+    /// A receiver that is further behind than this many updates gets the newest state instead of them; 0 turns this
+    /// off.
     pub delivery_coalesce_after: u32,
-    /// Failures in a row after which an endpoint counts as down: its deliveries wait, and one at a time finds out.
+    /// Consecutive failures after which an endpoint counts as down: its deliveries wait, and one probe at a time is
+    /// sent.
     pub endpoint_failures_max: u32,
     /// The pause before the first probe of an endpoint that is down; each later one is twice as long.
     pub endpoint_probe_ms_min: u32,
     /// The longest pause between probes of an endpoint that is down.
     pub endpoint_probe_ms_max: u32,
-    /// How long deliveries wait for an endpoint that is down before they are given up on.
+    /// How long deliveries wait for an endpoint that is down before they become dead letters.
     pub endpoint_down_s_max: u32,
-    /// Tasks a message may refer to that are loaded for the agent.
+    /// How many tasks that a message refers to are loaded for the agent.
     pub referenced_tasks_max: usize,
-    /// How long a message that is sent again is known to be the same.
+    /// How long a repeated message is recognised.
     pub idempotency_window_s: u32,
     /// Tasks that one key may name, one after the other, in dialects where a task that failed frees its key.
     pub tasks_per_key_max: u32,
@@ -104,7 +106,7 @@ pub struct Limits {
     /// How many tasks are kept; the oldest ended ones are removed beyond that.
     pub retention_tasks_max: u64,
     /// How many of the oldest ended tasks are removed at once when a new one makes more than `retention_tasks_max`. 0
-    /// removes just as many as are too many, once a minute.
+    /// removes just the excess, once a minute.
     pub retention_tasks_batch: u64,
     /// Earlier tasks of a context that are read for an agent with a context memory, and the bytes of their messages.
     pub context_tasks_max: usize,
@@ -177,7 +179,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What a store keeps at this moment.
+    /// The retention policy at this time.
     #[must_use]
     pub fn retention(&self, now: Timestamp) -> Retention {
         let kept_ms = |seconds: u32| i64::from(seconds.max(self.resume_window_s)) * 1000;

@@ -1,6 +1,6 @@
-//! A wait beside busy work. `select!` polls all of its branches whenever one of them is woken; if one is woken at every step
-//! and another hardly ever, that one is polled, and its lock taken, for nothing at every step. [`poll_when_woken`] polls it only
-//! after it was woken itself.
+//! Polls a future only when it was woken. `select!` polls all of its branches whenever one of them is woken. If one
+//! branch is woken often and another hardly ever, the second is polled, and its lock taken, each time without need.
+//! [`poll_when_woken`] polls it only after it was woken itself.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ pub struct PollWhenWoken<F> {
     wakers: Option<Wakers>,
 }
 
-/// The flag, and the two wakers that have to do with it.
+/// The flag, and the two wakers that set it or are woken by it.
 struct Wakers {
     flag: Arc<Flag>,
     /// Given to the future: sets the flag and wakes the task.
@@ -67,12 +67,12 @@ impl<F: Future + Unpin> Future for PollWhenWoken<F> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let Self { future, wakers } = &mut *self;
         let wakers = wakers.get_or_insert_with(|| Wakers::new(cx.waker()));
-        // First, so that a wake-up between here and the next line reaches the right task.
+        // The waker is stored first, so that a wake-up between here and the next line reaches the right task.
         wakers.set_task(cx.waker());
         if !wakers.flag.is_woken.load(Ordering::SeqCst) {
             return Poll::Pending;
         }
-        // Before the future is polled, so that a wake-up meanwhile is seen the next time.
+        // The flag is cleared before the future is polled, so that a wake-up during the poll is noticed.
         wakers.flag.is_woken.store(false, Ordering::SeqCst);
         Pin::new(future).poll(&mut Context::from_waker(&wakers.own))
     }

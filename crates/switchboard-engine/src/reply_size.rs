@@ -1,6 +1,7 @@
-//! Makes a task fit a reply, and an update a frame of its stream. The store has left out what cannot fit by its size alone;
-//! here it is weighed as it will be written. Artifacts that are too much become links, the largest first; then history is
-//! shortened to its newest part. A message has no address of its own, so a status stays as it is.
+//! Makes a task fit into a reply, and an update into a frame of its stream. The store has already left out contents
+//! that cannot fit by their size alone; here sizes are measured as they will be written. Artifacts that do not fit
+//! become links, the largest first; then the history is shortened to its newest messages. A status keeps its message,
+//! because a message has no address to link to.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::ports::Links;
 use crate::ports::outline::Outline;
 use crate::ports::store::Scope;
 
-/// How much a reader can take, and where it is sent for the rest.
+/// How many bytes a reader can take, and the addresses for the rest.
 pub(crate) struct ReplyBudget {
     pub(crate) bytes_max: u64,
     pub(crate) links: Arc<dyn Links>,
@@ -38,7 +39,7 @@ pub(crate) fn put_links(budget: &ReplyBudget, scope: &Scope, task: &mut Arc<Task
     }
 }
 
-/// What stands around the contents of a reply or a frame: ids, states, the envelope.
+/// The bytes around the contents of a reply or a frame: ids, states, the envelope.
 const ENVELOPE_BYTES: u64 = 2048;
 
 /// A view of a task that fits.
@@ -48,7 +49,7 @@ pub(crate) fn fit(budget: &ReplyBudget, scope: &Scope, view: TaskView) -> TaskVi
     }
     let base = base_weight(&view.task);
     let history: u64 = view.history().iter().map(|message| message.weight()).sum();
-    // Artifacts leave half the budget to the conversation, if that needs it.
+    // Artifacts leave half of the budget to the history, if the history needs it.
     let for_artifacts = budget.bytes_max.saturating_sub(base + history.min(budget.bytes_max / 2));
     let (task, artifacts) = match view.artifacts {
         ArtifactView::Omitted => (view.task.clone(), 0),
@@ -65,7 +66,7 @@ pub(crate) fn fit(budget: &ReplyBudget, scope: &Scope, view: TaskView) -> TaskVi
     TaskView { task, history_length: Some(u32::try_from(shown).unwrap_or(u32::MAX)), ..view }
 }
 
-/// What a view weighs in a reply.
+/// The size of a view in a reply.
 pub(crate) fn weight(view: &TaskView) -> u64 {
     let artifacts: u64 = match view.artifacts {
         ArtifactView::Omitted => 0,
@@ -74,14 +75,15 @@ pub(crate) fn weight(view: &TaskView) -> u64 {
     base_weight(&view.task) + artifacts + view.history().iter().map(|message| message.weight()).sum::<u64>()
 }
 
-/// Whether a view fits without being weighed, as nearly all do.
+/// A fast estimate whether a view fits, which spares nearly all views the exact measurement.
 pub(crate) fn is_surely_light(view: &TaskView, bytes_max: u64) -> bool {
     let artifacts = view.artifacts != ArtifactView::Omitted;
     Measure::ABOUT.task(&view.task, artifacts).saturating_add(ENVELOPE_BYTES).saturating_mul(WEIGHT_PER_BYTE_MAX)
         <= bytes_max
 }
 
-/// An update that fits a frame; none if it does as it is. `seq` is its number, by which its contents can be fetched.
+/// A replacement for an update that does not fit into a frame; none if it fits as it is. `seq` is its number, by which
+/// its contents can be downloaded.
 pub(crate) fn fit_update(budget: &ReplyBudget, scope: &Scope, seq: Option<u64>, update: &Update) -> Option<Update> {
     match update {
         Update::Task(view) => (weight(view) > budget.bytes_max).then(|| Update::Task(fit(budget, scope, view.clone()))),
@@ -94,7 +96,7 @@ pub(crate) fn fit_update(budget: &ReplyBudget, scope: &Scope, seq: Option<u64>, 
     }
 }
 
-/// Whether an update fits without being weighed, as nearly all do.
+/// A fast estimate whether an update fits, which spares nearly all updates the exact measurement.
 pub(crate) fn is_surely_light_update(update: &Update, bytes_max: u64) -> bool {
     match update {
         Update::Task(view) => is_surely_light(view, bytes_max),
@@ -106,7 +108,7 @@ pub(crate) fn is_surely_light_update(update: &Update, bytes_max: u64) -> bool {
     }
 }
 
-/// What an update takes beside the parts of its artifact.
+/// The size of an update without the parts of its artifact.
 fn around(update: &ArtifactUpdate) -> u64 {
     let ArtifactUpdate { artifact, metadata, .. } = update;
     let texts = [&artifact.name, &artifact.description].into_iter().flatten().map(String::len);
@@ -116,7 +118,8 @@ fn around(update: &ArtifactUpdate) -> u64 {
 }
 
 /// An update with links instead of contents. The first write of an artifact that is complete has the address of the
-/// artifact. Any other leads to what this one update wrote, so that a client which puts the pieces together has none twice.
+/// artifact. Any other has the address of what this one update wrote, so that a client which joins the pieces gets none
+/// twice.
 fn linked(budget: &ReplyBudget, scope: &Scope, seq: Option<u64>, update: &ArtifactUpdate) -> ArtifactUpdate {
     let ArtifactUpdate { task_id, artifact, append, last_chunk, .. } = update;
     let is_whole = !append && *last_chunk;
@@ -136,7 +139,7 @@ fn base_weight(task: &Task) -> u64 {
     ENVELOPE_BYTES + metadata + task.status.message.as_ref().map_or(0, |message| message.weight())
 }
 
-/// The task with as few links as will do, and what its artifacts weigh then.
+/// The task with as few links as possible, and the size of its artifacts then.
 fn fit_artifacts(budget: &ReplyBudget, scope: &Scope, task: &Arc<Task>, bytes_max: u64) -> (Arc<Task>, u64) {
     let mut weighed: Vec<(usize, u64)> = task.artifacts.iter().map(|made| made.weight()).enumerate().collect();
     let mut total: u64 = weighed.iter().map(|(_, weight)| weight).sum();

@@ -1,4 +1,4 @@
-//! What does not fit a reply becomes a link, the largest first, and nothing else is touched.
+//! Contents that do not fit into a reply become links, the largest first, and nothing else is changed.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ fn history_is_shortened_to_its_newest_part() {
     let shown = fitted(22_500, view(vec![text("a", 9_000)], &[4_000, 4_000, 4_000]));
     assert!(!is_linked(&shown.task.artifacts[0]));
     assert_eq!(shown.history().len(), 2);
-    // A caller that does not look at artifacts has the budget for more.
+    // A caller that asks for no artifacts has more of the budget for history.
     let listed = TaskView { artifacts: ArtifactView::Omitted, ..view(vec![text("a", 90_000)], &[4_000, 4_000, 4_000]) };
     assert_eq!(fitted(20_000, listed).history().len(), 3);
     assert_eq!(fitted(4_000, view(Vec::new(), &[4_000])).history().len(), 0);
@@ -105,7 +105,7 @@ fn different_parts_are_linked_one_by_one_and_small_ones_stay() {
     let picture = Part::url("here:t/a#1").with_media_type("image/png").with_filename("p.png");
     assert_eq!(shown.task.artifacts[0].parts, [parts[0].clone(), picture, parts[2].clone()]);
 
-    // Pieces of one content have one link, and so has what is too much to be told apart.
+    // Pieces of one content have one link, and so have parts that are too many to link separately.
     let pieces = Artifact::new("a", vec![Part::raw(vec![0; 5_000]); 20]);
     assert_eq!(fitted(20_000, view(vec![pieces], &[])).task.artifacts[0].parts.len(), 1);
     let mixed = (0..40).map(|n| if n % 2 == 0 { Part::raw(vec![0; 5_000]) } else { Part::text("x") }).collect();

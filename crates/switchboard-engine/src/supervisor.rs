@@ -1,4 +1,4 @@
-//! The only place that spawns. Every background task has a kind, and the kind says what shutdown does with it.
+//! The only place that spawns tasks. Every background task has a kind, and the kind decides what shutdown does with it.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -16,24 +16,24 @@ use crate::poll_when_woken::poll_when_woken;
 /// What a background task is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A client's connection: waited for, so that requests in flight are answered.
+    /// A client's connection. Shutdown waits for it, so that requests in flight are answered.
     Connection,
-    /// An agent at work: waited for during the grace period, then dropped (its lease is released).
+    /// An agent's run. Shutdown waits for it during the grace period, then drops it and releases its lease.
     Run,
-    /// A webhook call: dropped at once; it will be delivered again.
+    /// A webhook call. Shutdown drops it at once; it will be delivered again.
     Delivery,
-    /// EngineState-keeping loops: dropped at once.
+    /// A maintenance loop. Shutdown drops it at once.
     Sweep,
 }
 
 /// Owns every background task of a process. Cheap to clone.
 #[derive(Clone)]
-pub struct Supervisor(Arc<Watch>);
+pub struct Supervisor(Arc<Shared>);
 
-struct Watch {
-    /// Told first: stop starting things.
+struct Shared {
+    /// Cancelled first: nothing new is started.
     draining: CancellationToken,
-    /// Told last: stop now.
+    /// Cancelled last: everything stops.
     stopping: CancellationToken,
     connections: TaskTracker,
     runs: TaskTracker,
@@ -49,7 +49,7 @@ impl Default for Supervisor {
 impl Supervisor {
     #[must_use]
     pub fn new() -> Self {
-        Self(Arc::new(Watch {
+        Self(Arc::new(Shared {
             draining: CancellationToken::new(),
             stopping: CancellationToken::new(),
             connections: TaskTracker::new(),
@@ -76,18 +76,20 @@ impl Supervisor {
         }
     }
 
-    /// Work that must not stop half-way: if whoever waits for it goes away, it goes on by itself, as a run does.
+    /// Work that must be finished once begun: if the caller drops the future, the work continues as a background task
+    /// of the kind [`Kind::Run`].
     pub fn unbroken<T: Send + 'static>(&self, work: BoxFuture<'static, T>) -> Unbroken<T> {
         Unbroken { supervisor: self.clone(), work: Some(work), begun: false, _counted: None }
     }
 
-    /// A run that the one who waits for its outcome drives, which spares it a task of its own and the wake-ups between the two.
-    /// If the one who waits goes away, the run goes on by itself. Shutdown counts it as a run from the beginning.
+    /// A run that is polled by the caller that waits for its outcome, which saves a task of its own and the wake-ups
+    /// between the two. If the caller drops the future, the run continues as a background task. Shutdown counts it as a
+    /// run from the beginning.
     pub(crate) fn attached(&self, run: BoxFuture<'static, ()>) -> Unbroken<()> {
         Unbroken { supervisor: self.clone(), work: Some(run), begun: true, _counted: Some(self.0.runs.token()) }
     }
 
-    /// Done as soon as the process begins to shut down.
+    /// Cancelled as soon as the process begins to shut down.
     #[must_use]
     pub fn draining(&self) -> &CancellationToken {
         &self.0.draining
@@ -102,19 +104,19 @@ impl Supervisor {
         self.0.draining.cancel();
     }
 
-    /// Waits until all connections are done, or the time is up; true if they are.
+    /// Waits until all connections have ended, but not longer than `at_most`; true if they have.
     pub async fn wait_connections(&self, at_most: Duration) -> bool {
         self.0.connections.close();
         tokio::time::timeout(at_most, self.0.connections.wait()).await.is_ok()
     }
 
-    /// Waits until all runs are done, or the time is up; true if they are.
+    /// Waits until all runs have ended, but not longer than `at_most`; true if they have.
     pub async fn wait_runs(&self, at_most: Duration) -> bool {
         self.0.runs.close();
         tokio::time::timeout(at_most, self.0.runs.wait()).await.is_ok()
     }
 
-    /// Drops whatever still runs.
+    /// Stops and drops all remaining tasks.
     pub async fn stop(&self) {
         self.0.stopping.cancel();
         for tracker in [&self.0.connections, &self.0.runs, &self.0.others] {
@@ -138,7 +140,7 @@ impl Supervisor {
 pub struct Unbroken<T: Send + 'static> {
     supervisor: Supervisor,
     work: Option<BoxFuture<'static, T>>,
-    /// Work that has not begun is dropped with whoever was to wait for it.
+    /// Work that was never polled is dropped with the future.
     begun: bool,
     _counted: Option<TaskTrackerToken>,
 }
@@ -160,7 +162,7 @@ impl<T: Send + 'static> Future for Unbroken<T> {
 impl<T: Send + 'static> Drop for Unbroken<T> {
     fn drop(&mut self) {
         let Some(work) = self.work.take().filter(|_| self.begun) else { return };
-        // Without a runtime the process is ending, and what is half done is taken up by the next one.
+        // Without a runtime the process is ending, and the next process resumes unfinished work.
         if tokio::runtime::Handle::try_current().is_ok() {
             self.supervisor.spawn(Kind::Run, async move { drop(work.await) });
         }

@@ -1,4 +1,4 @@
-//! The real clock and real randomness: the two adapters that make a process differ from a simulation.
+//! The adapters for the system's clock and random number generator. A simulation replaces both.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// Version 7 UUIDs: the time in front, 74 bits of the system's randomness behind. As hard to guess as they need to be,
-/// and in order, so that a store appends to its index instead of writing all over it.
+/// Version 7 UUIDs: the time in front, 74 bits of the system's randomness behind. They are hard enough to guess, and
+/// ordered by time, so that a store appends to its index instead of writing all over it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RandomIds;
 
@@ -32,7 +32,7 @@ struct Pool {
 }
 
 thread_local! {
-    // One system call buys 32 ids. The bytes are as good as fresh ones: each is used once.
+    // One system call fetches the random bytes for 32 ids. Each byte is used once.
     static POOL: RefCell<Pool> = const { RefCell::new(Pool { bytes: [0; POOL_BYTES], used: POOL_BYTES }) };
 }
 

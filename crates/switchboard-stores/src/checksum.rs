@@ -1,8 +1,8 @@
-//! Checksums of stored rows. They find what a disk, a memory or a hand changed behind SQLite's back; they are no defence
-//! against a person who means to deceive, because anybody can compute them.
+//! Checksums of stored rows. They find changes by a faulty disk, faulty memory or manual edits. They do not protect
+//! against deliberate manipulation, because they can be computed without a secret.
 //!
-//! The hash is XXH64, which is specified to the bit: a file can be read by every build on every platform. It is written
-//! out here because sixty lines of safe Rust that hash several gigabytes a second need no dependency.
+//! The hash is XXH64, which has an exact specification, so a file can be read by every build on every platform. It is
+//! implemented here because sixty lines of safe Rust that hash several gigabytes a second need no dependency.
 
 /// XXH64 of some bytes.
 pub(crate) fn xxh64(bytes: &[u8], seed: u64) -> u64 {
@@ -48,13 +48,14 @@ pub(crate) fn xxh64(bytes: &[u8], seed: u64) -> u64 {
     avalanche(hash)
 }
 
-/// The checksum of a row in the making: its columns are added in a fixed order. Every step keeps two different states
-/// apart, so a change of one number is found with certainty, and any other change but for one in 2^64.
+/// The checksum of a row, to which the columns are added in a fixed order. Every step maps different states to
+/// different states, so a change of one number is always found, and any other change is missed with probability 2^-64.
 #[derive(Clone, Copy)]
 pub(crate) struct Checksum(u64);
 
 impl Checksum {
-    /// Begins a row. Each table has a number of its own, so that no row can stand for one of another table.
+    /// Begins a row. Each table has its own number, so that a row of one table never matches the checksum of another
+    /// table's row.
     pub(crate) const fn of_table(number: u64) -> Self {
         Self(number.wrapping_add(PRIME_5))
     }
@@ -85,7 +86,7 @@ impl Checksum {
         }
     }
 
-    /// A large content that was hashed on its own, by the thread that had it, so that the one writer need not.
+    /// Adds the hash of a large content that another thread has computed, so that the writer thread need not.
     pub(crate) fn content(self, hash: ContentHash) -> Self {
         self.number(hash.0.cast_signed())
     }
@@ -96,7 +97,7 @@ impl Checksum {
     }
 }
 
-/// The hash of a record's text or of a chunk's bytes, not yet bound to the row they belong to.
+/// The hash of a record's text or of a chunk's bytes, without the other columns of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ContentHash(u64);
 

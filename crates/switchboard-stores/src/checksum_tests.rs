@@ -1,4 +1,4 @@
-//! The hash is the published one, and columns cannot be shifted into one another.
+//! The hash equals the published XXH64, and content that moves from one column to the next changes the checksum.
 
 use super::{Checksum, ContentHash, xxh64};
 

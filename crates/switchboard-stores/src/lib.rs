@@ -1,8 +1,8 @@
-//! Stores behind the ports of the engine. Each is a feature and a folder; none knows another. What they share is the
-//! stored form of a task's log, in `record`: JSON that a person can read, with a format number of its own; and the
-//! checksums of what they store, in `checksum`.
+//! Stores that implement the engine's ports. Each is a feature and a folder, and none imports another. They share the
+//! stored form of a task's log, in `record` (readable JSON with a format number of its own), and the checksums of
+//! stored rows, in `checksum`.
 //!
-//! No semver promise is made here: use the `switchboard` crate.
+//! This crate makes no semver promise; use the `switchboard` crate.
 
 #[cfg(feature = "sqlite")]
 mod checksum;

@@ -1,5 +1,5 @@
-//! The commit that accepts a message. Acceptance is always one commit, and a run starts only after it; an agent without
-//! effects may be asked first, so that its answer is in the same commit.
+//! Commits the acceptance of a message. Acceptance is one commit, and a run starts only after it. An agent that
+//! declares no effects may run before it, so that acceptance and answer are one commit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::runs::{
 };
 use crate::supervisor::Unbroken;
 
-/// What became of a message.
+/// The result of offering a message.
 pub(crate) enum Acceptance {
     /// It was accepted.
     New(AcceptedMessage),
@@ -30,13 +30,14 @@ pub(crate) enum Acceptance {
 /// A message that was just accepted.
 pub(crate) struct AcceptedMessage {
     pub(crate) record: Arc<Record>,
-    /// The record right after the accepting commit.
+    /// The record after the accepting commit.
     pub(crate) stored: StoredTask,
-    /// What the accepting commit holds.
+    /// The events of the accepting commit.
     pub(crate) events: Arc<[Event]>,
     /// Whether the message opened the record.
     pub(crate) opened: bool,
-    /// The run that the message began, for a caller that waits for its outcome. It goes on by itself when this is dropped.
+    /// The run that the message started, for a caller that waits for its outcome. Dropping this does not stop the run:
+    /// it continues in the background.
     pub(crate) run: Option<Unbroken<()>>,
 }
 
@@ -48,7 +49,8 @@ impl AcceptedMessage {
     }
 }
 
-/// Accepts a message. A caller that goes away meanwhile does not leave a message behind that nobody works on.
+/// Accepts a message. If the caller disconnects meanwhile, acceptance is still completed, so that no stored message is
+/// left without a run.
 pub(crate) fn accept(
     engine: &Arc<EngineState>,
     agent: &Arc<Registered>,
@@ -59,7 +61,7 @@ pub(crate) fn accept(
     engine.supervisor.unbroken(Box::pin(async move {
         let (engine, agent, caller) = (&own, &agent, &caller);
         let identity = identify(agent, caller, &send.message);
-        // Older versions let a client leave this out.
+        // Clients of protocol versions before 1.0 may leave the message id out.
         if send.message.message_id.is_empty() {
             send.message.message_id = caller.dialect.rules().own_id(engine.uuid()).into();
         }
@@ -85,16 +87,16 @@ impl Acceptor<'_> {
     async fn open(&self, send: Box<SendMessage>) -> Result<Acceptance, ProtocolError> {
         let is_chosen = send.open_as.is_some();
         let is_told_first = send.return_immediately && self.caller.dialect.rules().answers_before_the_run;
-        // In a context of the caller's choice there may be something to remember; a new one is empty.
+        // Only a context that the caller named can have earlier messages; a new context has none.
         let has_background = !send.message.reference_task_ids.is_empty()
             || (self.agent.source.traits().context_messages_max > 0 && send.message.context_id.is_some());
         let may_ask_first = self.agent.source.traits().effects == Effects::Never && !is_told_first;
-        // An agent that is asked before its message is stored is at work from then on, so it needs its slot first.
+        // An agent that runs before its message is stored occupies a slot from then on, so the slot is taken first.
         let is_limited = self.agent.source.slots().is_some();
         let slot = if may_ask_first && is_limited { self.engine.free_slot(self.agent) } else { None };
         match may_ask_first && (!is_limited || slot.is_some()) {
             true => {
-                // In a block of its own, so that what is prepared is not held while the answer is committed.
+                // This is a block of its own, so that the prepared values are dropped before the answer is committed.
                 let asked = {
                     let opening = self.prepare(send)?;
                     let background = match has_background {
@@ -106,24 +108,25 @@ impl Acceptor<'_> {
                 self.commit_asked(asked, slot, is_chosen).await
             }
             false => {
-                let Prepared { record, before, events, extras, .. } = self.prepare(send)?;
+                let NewRecord { record, before, events, extras, .. } = self.prepare(send)?;
                 let mut folded = Folded::empty(record.id.clone(), record.context_id.clone());
                 folded.apply_all(&events);
                 let id = record.id.clone();
                 let acceptor = self.commit_and_run(record, &before, events, Arc::new(folded), extras, true);
-                // Boxed, so that a message to an agent without effects does not carry the room for this.
+                // Boxed, because the future for a message to an agent without effects would otherwise reserve memory
+                // for this one.
                 let acceptance = Box::pin(acceptor).await?;
                 acceptance.ok_or_else(|| not_opened(&id, is_chosen))
             }
         }
     }
 
-    async fn background(&self, opening: &Prepared) -> Background {
+    async fn background(&self, opening: &NewRecord) -> Background {
         self.engine.background_of(self.agent, &self.scope, &opening.record.id, &opening.inbound.message).await
     }
 
-    /// Everything about a new record that needs no waiting.
-    fn prepare(&self, send: Box<SendMessage>) -> Result<Prepared, ProtocolError> {
+    /// Computes everything about a new record that needs no `await`.
+    fn prepare(&self, send: Box<SendMessage>) -> Result<NewRecord, ProtocolError> {
         let (engine, now) = (self.engine, self.engine.now());
         let fresh = || self.caller.dialect.rules().own_id(engine.ids.uuid(now));
         let id = send.open_as.clone().unwrap_or_else(|| TaskId::from(fresh()));
@@ -139,17 +142,17 @@ impl Acceptor<'_> {
         let inbound = self.inbound(1, message, metadata, accepted_output_modes);
         let command = Command::Open(Opening { inbound: inbound.clone(), context_id, born });
         let before = record.head();
-        // ReplyBudget for what a short answer adds.
+        // Reserves capacity for the events that a short answer adds.
         let mut events = Vec::with_capacity(4);
         decide_onto(&mut events, &before, command, &engine.bounds(), now).map_err(refused)?;
         let extras = Extras { push, accept: self.accept(now, 1, 0), ..Extras::default() };
-        Ok(Prepared { record, inbound, before, events, extras, now })
+        Ok(NewRecord { record, inbound, before, events, extras, now })
     }
 
-    /// Asks an agent without effects before anything is stored. If it answers at once, question and answer will be one
-    /// commit; if it has to wait, what it has said so far will.
-    fn ask(&self, opening: Prepared, background: Background) -> Result<AskedFirst, ProtocolError> {
-        let Prepared { record, inbound, before, events, mut extras, now } = opening;
+    /// Runs an agent without effects before anything is stored. If the agent finishes at its first poll, the message
+    /// and the answer are one commit; if it has to wait, the message and what the agent has written so far are.
+    fn ask(&self, opening: NewRecord, background: Background) -> Result<StagedRecord, ProtocolError> {
+        let NewRecord { record, inbound, before, events, mut extras, now } = opening;
         let engine = self.engine;
         let folded = Folded::empty(record.id.clone(), record.context_id.clone());
         let stage = Stage::begin(&before, folded, events);
@@ -174,17 +177,17 @@ impl Acceptor<'_> {
         extras.folded = Some(folded.clone());
         let run = head.running.then_some(future);
         let step = Step::of(before, head, events.into());
-        Ok(AskedFirst { record, step, folded, extras: Box::new(extras), turn, run, ended })
+        Ok(StagedRecord { record, step, folded, extras: Box::new(extras), turn, run, ended })
     }
 
-    /// Commits what an agent without effects was asked and has answered so far.
+    /// Commits the message to an agent without effects together with what the agent has written so far.
     async fn commit_asked(
         &self,
-        asked: AskedFirst,
+        asked: StagedRecord,
         slot: Option<RunSlot>,
         is_chosen: bool,
     ) -> Result<Acceptance, ProtocolError> {
-        let AskedFirst { record, step, folded, extras, turn, run, ended } = asked;
+        let StagedRecord { record, step, folded, extras, turn, run, ended } = asked;
         let events = step.events.clone();
         let run = run.map(|future| (future, self.engine.now()));
         if let Err(error) = self.engine.append(&record, step, None, *extras).await {
@@ -196,7 +199,7 @@ impl Acceptor<'_> {
             let shown = record.with_head(|head| RunEnd::shown_by(head, turn.number()));
             let runs = self.agent.source.runs();
             runs.start();
-            // The task shows that it failed; only the run knows of what.
+            // The task records only that it failed, so the reason is taken from the run.
             runs.end(if shown == RunEnd::Failed && how != RunEnd::Completed { how } else { shown }, worked);
         }
         if let Some((future, leased_at)) = run {
@@ -206,7 +209,8 @@ impl Acceptor<'_> {
         Ok(Acceptance::New(accepted_message(record, folded, events, true)))
     }
 
-    /// Commits the acceptance, then starts the run if this message begins one; none if somebody else was faster.
+    /// Commits the acceptance, then starts the run if this message begins one. Returns none if another commit to the
+    /// task came first.
     async fn commit_and_run(
         &self,
         record: Arc<Record>,
@@ -217,7 +221,7 @@ impl Acceptor<'_> {
         opened: bool,
     ) -> Result<Option<Acceptance>, ProtocolError> {
         let begins = opened || !before.running;
-        // A run that finds its slot taken has not begun, and the commit says so.
+        // A run that gets no slot now has not begun, and the commit records that.
         let slot = if begins { self.engine.free_slot(self.agent) } else { None };
         extras.waits = begins && slot.is_none();
         extras.folded = Some(folded.clone());
@@ -261,7 +265,7 @@ impl Acceptor<'_> {
     async fn go_on(&self, id: TaskId, send: Box<SendMessage>) -> Result<Acceptance, ProtocolError> {
         let engine = self.engine;
         if let Some(identity) = &self.identity {
-            // A repeat of the message that ended its task must find its answer, not the refusal of a new message.
+            // A repeat of the message that ended its task gets the stored answer, where a new message would be refused.
             let known = engine.store.find_accepted(identity.key).await.map_err(|error| engine.store_failed(&error))?;
             if let Some(accepted) = known {
                 identity.check(&accepted, self.caller.dialect)?;
@@ -319,7 +323,7 @@ impl Acceptor<'_> {
         })
     }
 
-    /// Registers the webhook that came with a message, beside the `configs` that the task has.
+    /// Registers the webhook that came with a message, in addition to the task's `configs`.
     fn push_change(
         &self,
         send: &SendMessage,
@@ -345,8 +349,8 @@ impl Acceptor<'_> {
     }
 }
 
-/// A record about to be opened.
-struct Prepared {
+/// A record that is about to be created.
+struct NewRecord {
     record: Arc<Record>,
     inbound: Arc<Inbound>,
     before: Arc<Head>,
@@ -355,14 +359,14 @@ struct Prepared {
     now: Timestamp,
 }
 
-/// A record whose agent has been asked already.
-struct AskedFirst {
+/// A record whose agent ran before the record was stored.
+struct StagedRecord {
     record: Arc<Record>,
     step: Step,
     folded: Arc<Folded>,
     extras: Box<Extras>,
     turn: Turn,
-    /// The agent, if it has more to say.
+    /// The agent's future, if it has not finished.
     run: Option<AgentFuture>,
     /// How its run ended and how long that took, if it has ended.
     ended: Option<(RunEnd, Duration)>,
@@ -380,7 +384,8 @@ fn accepted_message(record: Arc<Record>, folded: Arc<Folded>, events: Arc<[Event
     }
 }
 
-/// Why a record was not opened: its id was taken. One of ours never is, unless the store is in doubt about its own write.
+/// Why a record was not created: its id is taken. An id made by this server is never taken, unless the store wrote the
+/// record and then failed to report that.
 fn not_opened(id: &TaskId, is_chosen: bool) -> ProtocolError {
     if is_chosen {
         return ProtocolError::invalid("id", "is taken; choose another, or leave it out");

@@ -1,5 +1,5 @@
-//! Whether an agent can take a message at all: extensions, media types, push, the time it asks for. Nothing is looked up
-//! for this.
+//! Checks that need no stored data: whether the agent supports the extensions, media types, push notifications and run
+//! time that a message asks for.
 
 use switchboard_core::call::{Caller, SendMessage};
 use switchboard_core::error::ProtocolError;
@@ -38,7 +38,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Only a media type that a part names is checked: plain text or JSON without one is what everybody sends.
+/// Only media types that a part names are checked, because most clients send plain text or JSON without naming one.
 fn check_input(card: &AgentCard, words: &Vocabulary, send: &SendMessage) -> Result<(), ProtocolError> {
     for (index, part) in send.message.parts.iter().enumerate() {
         let Some(named) = part.media_type.as_deref().filter(|named| !card.reads(named)) else { continue };
@@ -50,8 +50,8 @@ fn check_input(card: &AgentCard, words: &Vocabulary, send: &SendMessage) -> Resu
     Ok(())
 }
 
-/// Only an agent that is strict about it refuses a client whose output modes it does not write: they are a preference
-/// (spec 3.2.2), and some clients name `application/json` whatever they read.
+/// Output modes are a preference (spec 3.2.2), and some clients name `application/json` whatever they read. So only an
+/// agent that is declared strict refuses a client whose output modes it does not write.
 fn check_output(card: &AgentCard, accepted: &[String]) -> Result<(), ProtocolError> {
     if card.writes_any(accepted) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Whether two sends are the same send. The key always holds the caller: another caller's key means nothing here.
+//! Recognises repeated sends. The key includes the caller, so two callers never share a key.
 
 use sha2::{Digest, Sha256};
 use switchboard_core::call::Caller;
@@ -9,21 +9,22 @@ use crate::engine_state::Registered;
 use crate::ports::store::Accepted;
 use crate::runs::Idempotency;
 
-/// What a repeated send is recognised by.
+/// The key by which a repeated send is recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) key: [u8; 32],
     pub(crate) digest: [u8; 32],
-    /// From an `Idempotency-Key` header: the same key with another message is a mistake, not a new message.
+    /// Set if the key came from an `Idempotency-Key` header. The same key with another message is then an error of the
+    /// client, not a new message.
     strict: bool,
 }
 
-/// The identity of a send, if repeats of it are to be recognised.
+/// The identity of a send; none if repeats of it are not recognised.
 pub(crate) fn identify(agent: &Registered, caller: &Caller, message: &Message) -> Option<Identity> {
     let default = if caller.authenticated { Idempotency::MessageId } else { Idempotency::Key };
     let mode = agent.source.traits().idempotency.unwrap_or(default);
     let header = caller.idempotency_key.as_deref().filter(|key| !key.is_empty());
-    // Without a message id there is nothing to recognise a message by.
+    // A message without an id cannot be recognised.
     let by_message = mode == Idempotency::MessageId && !message.message_id.is_empty();
     if header.is_none() && !by_message {
         return None;
@@ -34,12 +35,12 @@ pub(crate) fn identify(agent: &Registered, caller: &Caller, message: &Message) -
     let named = header.unwrap_or(message.message_id.as_str());
     let kind = if header.is_some() { "key" } else { "message" };
     for part in [owner.tenant.as_str(), owner.principal.as_str(), agent.name.as_str(), kind, named] {
-        // Lengths keep the parts apart, whatever they hold.
+        // Each part is preceded by its length, so that different parts cannot hash as the same bytes.
         key.update((part.len() as u64).to_le_bytes());
         key.update(part.as_bytes());
     }
     if header.is_none() {
-        // The same message id with another body is another message: toy clients reuse ids.
+        // The same message id with another body is another message, because simple clients reuse ids.
         key.update(digest);
     }
     Some(Identity { key: key.finalize().into(), digest, strict: header.is_some() })

@@ -1,5 +1,5 @@
-//! Taking a message in: is it one this agent can read, was it sent before, and which task does it open or continue.
-//! The commit that accepts it may already hold the answer.
+//! Accepts messages: whether the agent can read the message, whether it was sent before, and which task it opens or
+//! continues. The commit that accepts a message may already hold the agent's answer.
 
 mod accept;
 mod check;

@@ -4,7 +4,7 @@ use switchboard_core::lifecycle::Event;
 use switchboard_core::model::TaskState;
 
 use super::Subject;
-use super::given::{Pen, anyone, inbound, now, status};
+use super::given::{RecordWriter, anyone, inbound, now, status};
 use crate::ports::store::{Accept, Accepted, CommitError};
 
 const WINDOW_MS: i64 = 86_400_000;
@@ -14,19 +14,19 @@ fn accept(subject: &dyn Subject, key: u8, turn: u32, after_seq: u64) -> Accept {
     Accept { key: [key; 32], digest: [key + 100; 32], turn, after_seq, expires }
 }
 
-async fn accepted_task(subject: &dyn Subject, id: &str, key: u8) -> Result<Pen, CommitError> {
-    let mut pen = Pen::new(anyone(), id, "c1");
-    let opening = pen.opening(subject, "hello");
-    let mut commit = pen.commit(subject, vec![opening]);
+async fn accepted_task(subject: &dyn Subject, id: &str, key: u8) -> Result<RecordWriter, CommitError> {
+    let mut writer = RecordWriter::new(anyone(), id, "c1");
+    let opening = writer.opening(subject, "hello");
+    let mut commit = writer.commit(subject, vec![opening]);
     commit.accept = Some(accept(subject, key, 1, 0));
-    pen.try_write(subject, commit).await.map(|_| pen)
+    writer.try_write(subject, commit).await.map(|_| writer)
 }
 
 pub async fn a_used_key_is_a_duplicate_and_says_of_what(subject: &mut dyn Subject) {
-    let mut pen = accepted_task(subject, "t1", 1).await.expect("the key is free");
-    let mut commit = pen.commit(subject, vec![Event::MessageAdded { inbound: inbound(2, "more") }]);
+    let mut writer = accepted_task(subject, "t1", 1).await.expect("the key is free");
+    let mut commit = writer.commit(subject, vec![Event::MessageAdded { inbound: inbound(2, "more") }]);
     commit.accept = Some(accept(subject, 2, 2, 1));
-    pen.write(subject, commit).await;
+    writer.write(subject, commit).await;
 
     let first = Accepted { task_id: "t1".into(), digest: [101; 32], turn: 1, after_seq: 0 };
     let second = Accepted { task_id: "t1".into(), digest: [102; 32], turn: 2, after_seq: 1 };
@@ -37,7 +37,8 @@ pub async fn a_used_key_is_a_duplicate_and_says_of_what(subject: &mut dyn Subjec
         assert_eq!(store.find_accepted([3; 32]).await.expect("answers"), None);
         let refused = accepted_task(subject, "t2", 1).await.map(|_| ());
         assert!(matches!(&refused, Err(CommitError::Duplicate(known)) if *known == first), "{refused:?}");
-        // Also where the id is known, too: in some dialects a client sends it again with the message.
+        // This also holds if the task's id exists already: in some dialects a client sends the id again with the
+        // message.
         let refused = accepted_task(subject, "t1", 1).await.map(|_| ());
         assert!(matches!(&refused, Err(CommitError::Duplicate(known)) if *known == first), "{refused:?}");
         let refused = accepted_task(subject, "t1", 3).await.map(|_| ());
@@ -47,17 +48,17 @@ pub async fn a_used_key_is_a_duplicate_and_says_of_what(subject: &mut dyn Subjec
 }
 
 pub async fn a_refused_duplicate_changes_nothing(subject: &mut dyn Subject) {
-    let mut pen = accepted_task(subject, "t1", 1).await.expect("the key is free");
-    let mut again = pen.clone();
+    let mut writer = accepted_task(subject, "t1", 1).await.expect("the key is free");
+    let mut again = writer.clone();
     let mut commit = again.commit(subject, vec![Event::MessageAdded { inbound: inbound(2, "again") }]);
     commit.accept = Some(accept(subject, 1, 2, 1));
     let refused = again.try_write(subject, commit).await;
     assert!(matches!(refused, Err(CommitError::Duplicate(_))), "{refused:?}");
     assert!(accepted_task(subject, "t2", 1).await.is_err());
     assert!(subject.store().head(&anyone(), &"t2".into()).await.expect("answers").is_none());
-    pen.check(subject).await;
-    pen.append(subject, vec![status(subject, TaskState::Working, None)]).await;
-    pen.check(subject).await;
+    writer.check(subject).await;
+    writer.append(subject, vec![status(subject, TaskState::Working, None)]).await;
+    writer.check(subject).await;
 }
 
 pub async fn a_key_is_free_again_after_its_window(subject: &mut dyn Subject) {
@@ -72,12 +73,12 @@ pub async fn a_key_is_free_again_after_its_window(subject: &mut dyn Subject) {
 }
 
 pub async fn a_key_far_in_the_future_is_found(subject: &mut dyn Subject) {
-    let mut pen = Pen::new(anyone(), "t1", "c1");
-    let opening = pen.opening(subject, "hello");
-    let mut commit = pen.commit(subject, vec![opening]);
+    let mut writer = RecordWriter::new(anyone(), "t1", "c1");
+    let opening = writer.opening(subject, "hello");
+    let mut commit = writer.commit(subject, vec![opening]);
     let expires = now(subject).plus_ms(30 * WINDOW_MS);
     commit.accept = Some(Accept { expires, ..accept(subject, 9, 1, 0) });
-    pen.write(subject, commit).await;
+    writer.write(subject, commit).await;
     subject.clock().advance_ms(29 * WINDOW_MS);
     assert!(subject.store().find_accepted([9; 32]).await.expect("answers").is_some());
     assert!(accepted_task(subject, "t2", 9).await.is_err());

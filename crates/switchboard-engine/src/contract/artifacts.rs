@@ -1,4 +1,4 @@
-//! Behaviours of large artifacts: they are left out of tasks that there is no room for, and their bytes are read in pieces.
+//! Behaviours of large artifacts: contents that do not fit are left out of tasks, and their bytes are read in pieces.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Artifact, Json, Part, PartContent, TaskState};
 
 use super::Subject;
-use super::given::{Pen, anyone, chunk, now, scope, status, write_parts};
+use super::given::{RecordWriter, anyone, chunk, now, scope, status, write_parts};
 use super::lists::everything;
 use crate::ports::download::StoredArtifact;
 use crate::ports::outline::Outline;
 use crate::ports::store::{ListQuery, Retention, Scope, Store, StoreError};
 
-/// What an artifact becomes for a reader, with made-up addresses.
+/// The artifact with links, as a reader gets it, with made-up addresses.
 pub(super) fn linked(outlines: &[Outline], id: &str) -> Artifact {
     let outline = outlines.iter().find(|outline| outline.bare().artifact_id.as_str() == id);
     let outline = outline.expect("it was left out").clone();
@@ -24,8 +24,8 @@ fn bytes(length: usize, seed: usize) -> Vec<u8> {
     (0..length).map(|at| ((at * 31 + seed * 7) % 251) as u8).collect()
 }
 
-async fn opened(subject: &dyn Subject, pen: &Pen, artifact: &str, part: Option<u64>) -> StoredArtifact {
-    let found = subject.store().artifact(&pen.scope, &pen.head.id, &artifact.into(), part).await;
+async fn opened(subject: &dyn Subject, writer: &RecordWriter, artifact: &str, part: Option<u64>) -> StoredArtifact {
+    let found = subject.store().artifact(&writer.scope, &writer.head.id, &artifact.into(), part).await;
     found.expect("artifacts are read").expect("the artifact is there")
 }
 
@@ -47,7 +47,7 @@ async fn read(
     Ok(all)
 }
 
-/// What the parts of an artifact come to.
+/// All bytes of the parts of an artifact.
 fn content(artifact: &Artifact) -> Vec<u8> {
     let of = |part: &Part| match &part.content {
         PartContent::Text(text) | PartContent::Url(text) => text.as_bytes().to_vec(),
@@ -57,11 +57,12 @@ fn content(artifact: &Artifact) -> Vec<u8> {
     artifact.parts.iter().flat_map(of).collect()
 }
 
-/// A task with an artifact in pieces of all sizes, written around other things.
-async fn pieces(subject: &dyn Subject, id: &str) -> Pen {
-    let mut pen = Pen::opened(subject, id).await;
-    pen.append(subject, vec![write_parts("big", vec![Part::raw(bytes(50_000, 9)); 2], false)]).await;
-    // Replaced, so that what was there before must not be found again; and twice in the same commit.
+/// A task with an artifact in pieces of all sizes, written between other events.
+async fn pieces(subject: &dyn Subject, id: &str) -> RecordWriter {
+    let mut writer = RecordWriter::opened(subject, id).await;
+    writer.append(subject, vec![write_parts("big", vec![Part::raw(bytes(50_000, 9)); 2], false)]).await;
+    // The artifact is replaced, so that its earlier content must not be found again, and written twice in the same
+    // commit.
     let begin = vec![
         chunk("big", "never seen", true),
         write_parts("big", vec![Part::text("nor this")], false),
@@ -70,24 +71,24 @@ async fn pieces(subject: &dyn Subject, id: &str) -> Pen {
         chunk("other", "x", false),
         write_parts("big", vec![Part::text("é漢🦀\0")], true),
     ];
-    pen.append(subject, begin).await;
+    writer.append(subject, begin).await;
     for (number, length) in [40_000, 1, 32_768, 300_000, 5, 600_000, 100].into_iter().enumerate() {
-        pen.append(subject, vec![status(subject, TaskState::Working, Some("busy"))]).await;
-        pen.append(subject, vec![chunk("other", "y", true)]).await;
-        pen.append(subject, vec![write_parts("big", vec![Part::raw(bytes(length, number))], true)]).await;
+        writer.append(subject, vec![status(subject, TaskState::Working, Some("busy"))]).await;
+        writer.append(subject, vec![chunk("other", "y", true)]).await;
+        writer.append(subject, vec![write_parts("big", vec![Part::raw(bytes(length, number))], true)]).await;
     }
-    pen.append(subject, vec![write_parts("big", vec![Part::json(Json::from_trusted("[1]"))], true)]).await;
-    pen
+    writer.append(subject, vec![write_parts("big", vec![Part::json(Json::from_trusted("[1]"))], true)]).await;
+    writer
 }
 
 pub async fn an_artifact_comes_back_whole_and_in_ranges(subject: &mut dyn Subject) {
-    let mut pen = pieces(subject, "t1").await;
-    let expected = content(pen.folded.task.artifact("big").expect("it was written"));
+    let mut writer = pieces(subject, "t1").await;
+    let expected = content(writer.folded.task.artifact("big").expect("it was written"));
     for stage in ["fresh", "restarted", "ended", "compacted"] {
         match stage {
             "restarted" => subject.restart(),
             "ended" => {
-                pen.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
+                writer.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
             }
             "compacted" => {
                 subject.clock().advance_ms(8 * 86_400_000);
@@ -103,7 +104,7 @@ pub async fn an_artifact_comes_back_whole_and_in_ranges(subject: &mut dyn Subjec
             }
             _ => {}
         }
-        let found = opened(subject, &pen, "big", None).await;
+        let found = opened(subject, &writer, "big", None).await;
         assert_eq!((found.bytes(), found.media_type.as_str()), (expected.len() as u64, "application/octet-stream"));
         let all = read(subject.store(), &found, 0..found.bytes(), 100_000).await.expect("it is kept");
         assert!(all == expected, "{stage}: {} bytes differ from {}", all.len(), expected.len());
@@ -122,63 +123,63 @@ pub async fn an_artifact_comes_back_whole_and_in_ranges(subject: &mut dyn Subjec
 }
 
 pub async fn a_part_can_be_had_alone(subject: &mut dyn Subject) {
-    let pen = pieces(subject, "t1").await;
-    let artifact = pen.folded.task.artifact("big").expect("it was written");
+    let writer = pieces(subject, "t1").await;
+    let artifact = writer.folded.task.artifact("big").expect("it was written");
     for (number, part) in (0..).zip(&artifact.parts) {
-        let found = opened(subject, &pen, "big", Some(number)).await;
+        let found = opened(subject, &writer, "big", Some(number)).await;
         let expected = content(&Artifact::new("big", vec![part.clone()]));
         let all = read(subject.store(), &found, 0..u64::MAX, 100_000).await.expect("it is kept");
         assert!(all == expected, "part {number}: {} bytes, not {}", all.len(), expected.len());
     }
-    let mut pen = Pen::opened(subject, "t2").await;
+    let mut writer = RecordWriter::opened(subject, "t2").await;
     let named = Part::text("<p>").with_media_type("text/html").with_filename("a.html");
-    pen.append(subject, vec![write_parts("a", vec![Part::json(Json::from_trusted("1")), named], false)]).await;
+    writer.append(subject, vec![write_parts("a", vec![Part::json(Json::from_trusted("1")), named], false)]).await;
     let types: [(Option<u64>, &str, Option<&str>, u64); 3] = [
         (None, "application/json", None, 4),
         (Some(0), "application/json", None, 1),
         (Some(1), "text/html", Some("a.html"), 3),
     ];
     for (part, media_type, filename, length) in types {
-        let found = opened(subject, &pen, "a", part).await;
+        let found = opened(subject, &writer, "a", part).await;
         let said = (found.media_type.as_str(), found.filename.as_deref(), found.bytes());
         assert_eq!(said, (media_type, filename, length), "{part:?}");
     }
 }
 
 pub async fn only_the_owner_finds_an_artifact(subject: &mut dyn Subject) {
-    let pen = pieces(subject, "t1").await;
+    let writer = pieces(subject, "t1").await;
     let find = async |scope: &Scope, task: &str, artifact: &str, part| {
         let found = subject.store().artifact(scope, &task.into(), &artifact.into(), part).await;
         found.expect("artifacts are read").is_some()
     };
-    assert!(find(&pen.scope, "t1", "big", None).await);
+    assert!(find(&writer.scope, "t1", "big", None).await);
     assert!(!find(&scope("other", "", "echo"), "t1", "big", None).await);
     assert!(!find(&Scope { agent: "another".into(), ..anyone() }, "t1", "big", None).await);
-    assert!(!find(&pen.scope, "t2", "big", None).await);
-    assert!(!find(&pen.scope, "t1", "small", None).await);
-    assert!(!find(&pen.scope, "t1", "", None).await);
-    assert!(!find(&pen.scope, "t1", "other", Some(30)).await);
+    assert!(!find(&writer.scope, "t2", "big", None).await);
+    assert!(!find(&writer.scope, "t1", "small", None).await);
+    assert!(!find(&writer.scope, "t1", "", None).await);
+    assert!(!find(&writer.scope, "t1", "other", Some(30)).await);
 }
 
 pub async fn a_reader_sees_the_artifact_as_it_was_when_it_came(subject: &mut dyn Subject) {
-    let mut pen = pieces(subject, "t1").await;
-    let early = content(pen.folded.task.artifact("big").expect("it was written"));
-    let before = opened(subject, &pen, "big", None).await;
-    pen.append(subject, vec![write_parts("big", vec![Part::raw(bytes(80_000, 3))], true)]).await;
-    let grown = opened(subject, &pen, "big", None).await;
+    let mut writer = pieces(subject, "t1").await;
+    let early = content(writer.folded.task.artifact("big").expect("it was written"));
+    let before = opened(subject, &writer, "big", None).await;
+    writer.append(subject, vec![write_parts("big", vec![Part::raw(bytes(80_000, 3))], true)]).await;
+    let grown = opened(subject, &writer, "big", None).await;
     assert_eq!((grown.begun, grown.bytes()), (before.begun, before.bytes() + 80_000));
     let read_early = read(subject.store(), &before, 0..u64::MAX, 1 << 20).await.expect("it is kept");
-    assert!(read_early == early, "what came later is not in it");
+    assert!(read_early == early, "later events are not part of it");
 
-    pen.append(subject, vec![write_parts("big", vec![Part::raw(bytes(2_000_000, 4))], false)]).await;
-    let replaced = opened(subject, &pen, "big", None).await;
+    writer.append(subject, vec![write_parts("big", vec![Part::raw(bytes(2_000_000, 4))], false)]).await;
+    let replaced = opened(subject, &writer, "big", None).await;
     assert_ne!(replaced.begun, before.begun);
-    // The old content, or none: never some of each.
+    // A reader gets the old content or an error, never a mixture.
     match read(subject.store(), &before, 0..u64::MAX, 1 << 20).await {
         Ok(bytes) => assert!(bytes == early, "a mixture"),
         Err(error) => assert_eq!(error, StoreError::Pruned),
     }
-    pen.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
+    writer.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
     subject.clock().advance_ms(100 * 86_400_000);
     let retention =
         Retention { now: now(subject), events_ms: 0, tasks_ms: 0, replies_ms: 0, tasks_max: 0, tasks_batch: 0 };
@@ -188,7 +189,7 @@ pub async fn a_reader_sees_the_artifact_as_it_was_when_it_came(subject: &mut dyn
 }
 
 pub async fn what_there_is_no_room_for_is_outlined(subject: &mut dyn Subject) {
-    let mut pen = Pen::opened(subject, "t1").await;
+    let mut writer = RecordWriter::opened(subject, "t1").await;
     let mut first = Artifact::new("file", vec![Part::raw(bytes(40_000, 1)).with_media_type("a/b").with_filename("f")]);
     first.name = Some("first".to_owned());
     first.description = Some("a file".to_owned());
@@ -197,25 +198,25 @@ pub async fn what_there_is_no_room_for_is_outlined(subject: &mut dyn Subject) {
         let artifact = Arc::new(artifact);
         Event::ArtifactWritten { artifact, append, last_chunk: false, metadata: None, attempt: 1 }
     };
-    pen.append(subject, vec![chunk("note", "before", false), written(first, false)]).await;
+    writer.append(subject, vec![chunk("note", "before", false), written(first, false)]).await;
     for number in 0..50 {
         let mut more = Artifact::new("file", vec![Part::raw(bytes(if number % 2 == 0 { 40_000 } else { 900 }, 2))]);
         if number == 20 {
             more.name = Some("second".to_owned());
             more.metadata = Some(Json::from_trusted("{\"b\":2}"));
         }
-        pen.append(subject, vec![written(more, true), chunk("note", ".", true)]).await;
+        writer.append(subject, vec![written(more, true), chunk("note", ".", true)]).await;
     }
     let parts = vec![Part::text("look:"), Part::raw(bytes(200_000, 5)).with_media_type("image/png")];
-    pen.append(subject, vec![write_parts("page", parts, false), chunk("last", "after", false)]).await;
+    writer.append(subject, vec![write_parts("page", parts, false), chunk("last", "after", false)]).await;
     for restarted in [false, true] {
         if restarted {
             subject.restart();
         }
         let store = subject.store();
-        let stored = store.task(&pen.scope, &pen.head.id, 64 << 10).await.expect("answers").expect("it is there");
-        assert_eq!((&stored.head, &stored.folded.open_turns), (&pen.head, &pen.folded.open_turns));
-        let (task, whole) = (&stored.folded.task, &pen.folded.task);
+        let stored = store.task(&writer.scope, &writer.head.id, 64 << 10).await.expect("answers").expect("it is there");
+        assert_eq!((&stored.head, &stored.folded.open_turns), (&writer.head, &writer.folded.open_turns));
+        let (task, whole) = (&stored.folded.task, &writer.folded.task);
         assert_eq!((&task.history, &task.status), (&whole.history, &whole.status));
         let shown: Vec<_> = task.artifacts.iter().map(|artifact| artifact.artifact_id.as_str()).collect();
         assert_eq!(shown, ["note", "file", "page", "last"]);
@@ -228,15 +229,15 @@ pub async fn what_there_is_no_room_for_is_outlined(subject: &mut dyn Subject) {
         let expected = vec![Part::text("look:"), Part::url("here:page#1").with_media_type("image/png")];
         assert_eq!(linked(&stored.outlined, "page").parts, expected);
         assert_eq!(stored.outlined.len(), 2);
-        // With room for it, everything is there.
-        pen.check(subject).await;
+        // If everything fits, nothing is left out.
+        writer.check(subject).await;
     }
 }
 
 pub async fn a_page_that_has_no_room_ends_early(subject: &mut dyn Subject) {
     for number in 0..6 {
-        let mut pen = Pen::opened(subject, &format!("t{number}")).await;
-        pen.append(subject, vec![write_parts("a", vec![Part::raw(bytes(20_000, number))], false)]).await;
+        let mut writer = RecordWriter::opened(subject, &format!("t{number}")).await;
+        writer.append(subject, vec![write_parts("a", vec![Part::raw(bytes(20_000, number))], false)]).await;
         subject.clock().advance_ms(10);
     }
     let mut query = ListQuery { bytes_max: 50_000, ..everything(100) };

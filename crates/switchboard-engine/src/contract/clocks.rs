@@ -1,5 +1,5 @@
-//! Behaviours under a wall clock that is set back: whatever waits by the store's clock has a length, and keeps it. Each is
-//! tried with a store that stays open and with one that is opened after the clock was set.
+//! Behaviours when the wall clock is set back: each waiting time by the store's clock keeps its length. Each behaviour
+//! runs with a store that stays open and with one that is opened after the clock was set.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use switchboard_core::lifecycle::Head;
 use switchboard_core::model::Dialect;
 
 use super::Subject;
-use super::given::{self, LEASE_MS, Pen, anyone, now, webhook};
+use super::given::{self, LEASE_MS, RecordWriter, anyone, now, webhook};
 use crate::ports::store::{Accept, CommitError, Delivery, DeliveryOutcome, PushChange, Release};
 
 const DAY_MS: i64 = 86_400_000;
@@ -23,62 +23,62 @@ async fn deliveries(subject: &dyn Subject) -> Vec<Delivery> {
 
 /// Sets the clock back by a day while the store is open, or while it is closed.
 async fn set_back(subject: &mut dyn Subject, is_open: bool) {
-    // A server asks all the time, so its store knows what time it was.
+    // A server calls its store all the time, so the store has seen this time.
     assert_eq!(claimed(subject).await, 0);
     let then = now(subject).plus_ms(-DAY_MS);
     subject.clock().set(then);
     if !is_open {
         subject.restart();
     }
-    // A store learns what time it is when it is asked for something.
+    // A store reads the time when it is called.
     assert_eq!(claimed(subject).await, 0);
 }
 
 /// A record with a webhook that has something to deliver.
-async fn with_webhook(subject: &dyn Subject, id: &str) -> Pen {
-    let mut pen = Pen::opened(subject, id).await;
-    let mut commit = pen.commit(subject, Vec::new());
-    let config = webhook(&pen, "p1");
+async fn with_webhook(subject: &dyn Subject, id: &str) -> RecordWriter {
+    let mut writer = RecordWriter::opened(subject, id).await;
+    let mut commit = writer.commit(subject, Vec::new());
+    let config = webhook(&writer, "p1");
     commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
     commit.head = Arc::new(Head { push_configs: 1, ..Head::clone(&commit.head) });
-    pen.write(subject, commit).await;
-    pen
+    writer.write(subject, commit).await;
+    writer
 }
 
 pub async fn a_lease_lasts_as_long_as_it_would_have_when_the_clock_is_set_back(subject: &mut dyn Subject) {
-    let pen = Pen::opened(subject, "t1").await;
+    let writer = RecordWriter::opened(subject, "t1").await;
     subject.clock().advance_ms(10_000);
     set_back(subject, true).await;
     subject.clock().advance_ms(i64::from(LEASE_MS) - 10_000 - 1);
     assert_eq!(claimed(subject).await, 0);
     subject.clock().advance_ms(1);
     assert_eq!(claimed(subject).await, 1);
-    drop(pen);
+    drop(writer);
 }
 
 pub async fn a_pause_lasts_as_long_as_it_would_have_when_the_clock_is_set_back(subject: &mut dyn Subject) {
     for (id, is_open) in [("t1", true), ("t2", false)] {
-        let pen = Pen::opened(subject, id).await;
-        let released = Release { key: pen.key(), fence: pen.head.fence, pause_ms: 300_000 };
+        let writer = RecordWriter::opened(subject, id).await;
+        let released = Release { key: writer.key(), fence: writer.head.fence, pause_ms: 300_000 };
         subject.store().release_leases(vec![released]).await.expect("leases are given back");
         set_back(subject, is_open).await;
         subject.clock().advance_ms(299_999);
         assert_eq!(claimed(subject).await, 0, "open: {is_open}");
         subject.clock().advance_ms(1);
         assert_eq!(claimed(subject).await, 1, "open: {is_open}");
-        // Out of the way of the next one.
-        let released = Release { key: pen.key(), fence: pen.head.fence + 1, pause_ms: 100 * DAY_MS };
+        // The run is released for long, so that the next claim does not find it.
+        let released = Release { key: writer.key(), fence: writer.head.fence + 1, pause_ms: 100 * DAY_MS };
         subject.store().release_leases(vec![released]).await.expect("leases are given back");
     }
 }
 
 pub async fn a_delivery_waits_as_long_as_it_would_have_when_the_clock_is_set_back(subject: &mut dyn Subject) {
     for (id, is_open) in [("t1", true), ("t2", false)] {
-        let pen = with_webhook(subject, id).await;
+        let writer = with_webhook(subject, id).await;
         let delivery = deliveries(subject).await.remove(0);
         let outcome = DeliveryOutcome::Retry { delivered_seq: 0, wait_ms: 20_000, error: "500".to_owned() };
         subject.store().settle_deliveries(vec![(delivery.claim(), outcome)]).await.expect("deliveries are settled");
-        let released = Release { key: pen.key(), fence: pen.head.fence, pause_ms: 100 * DAY_MS };
+        let released = Release { key: writer.key(), fence: writer.head.fence, pause_ms: 100 * DAY_MS };
         subject.store().release_leases(vec![released]).await.expect("leases are given back");
         set_back(subject, is_open).await;
         subject.clock().advance_ms(19_999);
@@ -92,16 +92,16 @@ pub async fn a_delivery_waits_as_long_as_it_would_have_when_the_clock_is_set_bac
 }
 
 pub async fn a_claim_of_a_delivery_is_known_after_the_clock_was_set_back(subject: &mut dyn Subject) {
-    let pen = with_webhook(subject, "t1").await;
+    let writer = with_webhook(subject, "t1").await;
     let delivery = deliveries(subject).await.remove(0);
     set_back(subject, true).await;
     assert_eq!(deliveries(subject).await.len(), 0, "it is under way");
     let outcome = DeliveryOutcome::Delivered { seq: 1 };
     subject.store().settle_deliveries(vec![(delivery.claim(), outcome)]).await.expect("deliveries are settled");
-    assert_eq!(subject.store().outbox().find(delivery.key).await.expect("answers"), None, "its outcome was taken");
+    assert_eq!(subject.store().outbox().find(delivery.key).await.expect("answers"), None, "the outcome was recorded");
 
-    // And if nobody settles it, it runs out like any other.
-    let released = Release { key: pen.key(), fence: pen.head.fence, pause_ms: 100 * DAY_MS };
+    // If it is not settled, the claim runs out like any other.
+    let released = Release { key: writer.key(), fence: writer.head.fence, pause_ms: 100 * DAY_MS };
     subject.store().release_leases(vec![released]).await.expect("leases are given back");
     with_webhook(subject, "t2").await;
     assert_eq!(deliveries(subject).await.len(), 1);
@@ -111,16 +111,16 @@ pub async fn a_claim_of_a_delivery_is_known_after_the_clock_was_set_back(subject
     assert_eq!(deliveries(subject).await.len(), 1);
 }
 
-/// A clock that is set ahead by a month must not make a message new that was accepted a minute ago.
+/// A message that was accepted a minute ago must still be recognised when the clock is set ahead by a month.
 pub async fn a_key_is_known_while_ages_do_not_count(subject: &mut dyn Subject) {
     let accept = Accept { key: [1; 32], digest: [2; 32], turn: 1, after_seq: 0, expires: now(subject).plus_ms(DAY_MS) };
     let open = async |subject: &dyn Subject, id: &str| {
-        let mut pen = Pen::new(anyone(), id, "ctx");
-        let opening = pen.opening(subject, "hello");
-        let mut commit = pen.commit(subject, vec![opening]);
+        let mut writer = RecordWriter::new(anyone(), id, "ctx");
+        let opening = writer.opening(subject, "hello");
+        let mut commit = writer.commit(subject, vec![opening]);
         let expires = now(subject).plus_ms(DAY_MS);
         (commit.lease, commit.accept) = (given::TAKEN, Some(Accept { expires, ..accept.clone() }));
-        pen.try_write(subject, commit).await
+        writer.try_write(subject, commit).await
     };
     open(subject, "t1").await.expect("it is new");
     subject.clock().advance_ms(31 * DAY_MS);
@@ -137,5 +137,5 @@ pub async fn a_key_is_known_while_ages_do_not_count(subject: &mut dyn Subject) {
     // A day later the window has passed.
     subject.clock().advance_ms(DAY_MS);
     assert_eq!(subject.store().find_accepted([1; 32]).await.expect("answers"), None);
-    open(subject, "t2").await.expect("it is new again");
+    open(subject, "t2").await.expect("the key can be used again");
 }

@@ -1,5 +1,5 @@
-//! What behaviours are written with: a pen that commits to one record and knows what must then be stored, and short
-//! words for events.
+//! Helpers for behaviours: a writer that commits to one record and computes what must then be stored, and short
+//! constructors for events.
 
 use std::sync::Arc;
 
@@ -29,19 +29,19 @@ pub fn anyone() -> Scope {
     scope("", "", AGENT)
 }
 
-/// Writes one record, and remembers what it wrote.
+/// Writes to one record, and remembers what it wrote.
 #[derive(Clone)]
-pub struct Pen {
+pub struct RecordWriter {
     pub scope: Scope,
     pub key: Option<TaskKey>,
     pub head: Arc<Head>,
     pub folded: Folded,
     pub log: Vec<LoggedCommit>,
-    /// Whether commits bring their fold along, as a committer that has it does.
+    /// Whether commits carry their fold, as the engine's commits do when the fold is known.
     pub hints: bool,
 }
 
-impl Pen {
+impl RecordWriter {
     #[must_use]
     pub fn new(scope: Scope, id: &str, context: &str) -> Self {
         let head = Arc::new(Head::unopened(id.into(), context.into(), scope.agent.clone()));
@@ -51,20 +51,20 @@ impl Pen {
 
     /// A record whose task is opened and being worked on under a lease.
     pub async fn opened(subject: &dyn Subject, id: &str) -> Self {
-        let mut pen = Self::new(anyone(), id, "ctx");
-        let opened = pen.opening(subject, "hello");
-        let mut commit = pen.commit(subject, vec![opened]);
+        let mut writer = Self::new(anyone(), id, "ctx");
+        let opened = writer.opening(subject, "hello");
+        let mut commit = writer.commit(subject, vec![opened]);
         commit.lease = TAKEN;
-        pen.write(subject, commit).await;
-        pen
+        writer.write(subject, commit).await;
+        writer
     }
 
     /// A task that is completed in its first commit.
     pub async fn completed(subject: &dyn Subject, id: &str) -> Self {
-        let mut pen = Self::new(anyone(), id, "ctx");
-        let events = vec![pen.opening(subject, "hello"), status(subject, TaskState::Completed, None)];
-        pen.append(subject, events).await;
-        pen
+        let mut writer = Self::new(anyone(), id, "ctx");
+        let events = vec![writer.opening(subject, "hello"), status(subject, TaskState::Completed, None)];
+        writer.append(subject, events).await;
+        writer
     }
 
     #[must_use]
@@ -73,7 +73,7 @@ impl Pen {
         Event::Opened { inbound: inbound(1, text), context_id, at: now(subject) }
     }
 
-    /// The commit that these events make of the record as the pen knows it.
+    /// The commit of these events on the record as the writer knows it.
     #[must_use]
     pub fn commit(&self, subject: &dyn Subject, events: Vec<Event>) -> Commit {
         let mut head = Head::clone(&self.head);
@@ -98,16 +98,16 @@ impl Pen {
         }
     }
 
-    /// Commits, and takes note if the store agreed.
+    /// Commits, and remembers the events if the store accepted them.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub async fn try_write(&mut self, subject: &dyn Subject, commit: Commit) -> Result<TaskKey, CommitError> {
         let (head, events, first_seq) = (commit.head.clone(), commit.events.clone(), commit.first_seq());
         let key = subject.store().commit(commit).await?;
         assert!(self.key.is_none_or(|known| known == key), "a record keeps its key");
         self.key = Some(key);
-        self.saw(head, events, first_seq);
+        self.remember(head, events, first_seq);
         Ok(key)
     }
 
@@ -120,8 +120,8 @@ impl Pen {
         self.write(subject, commit).await
     }
 
-    /// Takes note of a commit that the store made by itself.
-    pub fn saw(&mut self, head: Arc<Head>, events: Arc<[Event]>, first_seq: u64) {
+    /// Remembers a commit that was not made through this writer.
+    pub fn remember(&mut self, head: Arc<Head>, events: Arc<[Event]>, first_seq: u64) {
         self.folded.apply_all(&events);
         self.log.push(LoggedCommit { version: head.version, first_seq, events });
         self.head = head;
@@ -146,14 +146,14 @@ impl Pen {
         assert_eq!(read.iter().map(flat).collect::<Vec<_>>(), expected);
     }
 
-    /// Checks head and task alone, for a record whose log is no longer whole.
+    /// Checks only head and task, for a record whose log is no longer complete.
     pub async fn check_whole(&self, subject: &dyn Subject) {
         let (store, id) = (subject.store(), &self.head.id);
         let stored = store.head(&self.scope, id).await.expect("heads are read").expect("the record is there");
         assert_eq!((stored.key, &stored.scope, &stored.head), (self.key(), &self.scope, &self.head));
         let stored = store.task(&self.scope, id, u64::MAX).await.expect("tasks are read").expect("the record is there");
         assert_eq!((stored.key, &stored.head, &*stored.folded), (self.key(), &self.head, &self.folded));
-        assert_eq!(stored.outlined, [], "there is room for everything");
+        assert_eq!(stored.outlined, [], "everything fits");
     }
 }
 
@@ -164,7 +164,7 @@ fn flat(commit: &LoggedCommit) -> (u64, u64, Vec<Event>) {
 /// Everything above a cursor, read in pages.
 ///
 /// # Errors
-/// What the store says.
+/// The store's error.
 pub async fn read_log(
     store: &dyn Store,
     key: TaskKey,
@@ -191,10 +191,10 @@ pub async fn due(store: &dyn Store, limit: usize) -> Vec<DueRun> {
     store.due_runs(&[AgentName::from(AGENT)], limit).await.expect("due runs are listed")
 }
 
-/// Takes a run over as the engine does, and gives back its head after that.
+/// Takes a run over as the engine does, and returns its head after that.
 ///
 /// # Errors
-/// What the store says.
+/// The store's error.
 pub async fn try_claim(store: &dyn Store, at: Timestamp, run: &DueRun) -> Result<StoredHead, CommitError> {
     let StoredHead { key, scope, head: before } = &run.stored;
     let bounds = Bounds { inbox_messages_max: 1, artifacts_max: 1, artifact_bytes_max: 1, write_bytes_max: 1 };
@@ -219,7 +219,7 @@ pub async fn try_claim(store: &dyn Store, at: Timestamp, run: &DueRun) -> Result
     Ok(StoredHead { key: *key, scope: scope.clone(), head })
 }
 
-/// Claims every run that is due, at most `limit`; those that cannot be read are left out. Gives them back as they are then.
+/// Claims every run that is due, at most `limit`, and returns them. Runs that cannot be read are left out.
 pub async fn claim(subject: &dyn Subject, limit: usize) -> Vec<DueRun> {
     let mut claimed = Vec::new();
     for run in due(subject.store(), limit).await {
@@ -273,10 +273,10 @@ pub fn write_parts(id: &str, parts: Vec<Part>, append: bool) -> Event {
 }
 
 #[must_use]
-pub fn webhook(pen: &Pen, id: &str) -> PushConfig {
+pub fn webhook(writer: &RecordWriter, id: &str) -> PushConfig {
     PushConfig {
         id: id.into(),
-        task_id: pen.head.id.clone(),
+        task_id: writer.head.id.clone(),
         url: format!("https://example.com/{id}"),
         token: Some("token".to_owned()),
         authentication: Some(AuthenticationInfo { scheme: "Bearer".to_owned(), credentials: Some("c".to_owned()) }),

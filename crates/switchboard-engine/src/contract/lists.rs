@@ -4,7 +4,7 @@ use switchboard_core::lifecycle::Event;
 use switchboard_core::model::TaskState;
 
 use super::Subject;
-use super::given::{Pen, anyone, chunk, inbound, now, scope, status};
+use super::given::{RecordWriter, anyone, chunk, inbound, now, scope, status};
 use crate::ports::store::{ListPage, ListQuery, Retention, Scope};
 
 /// No filter at all.
@@ -30,12 +30,12 @@ fn names(page: &ListPage) -> Vec<String> {
     page.tasks.iter().map(|task| task.head.id.to_string()).collect()
 }
 
-async fn open(subject: &dyn Subject, scope: Scope, id: &str, context: &str, state: TaskState) -> Pen {
-    let mut pen = Pen::new(scope, id, context);
-    let events = vec![pen.opening(subject, "hello"), status(subject, state, None)];
-    pen.append(subject, events).await;
+async fn open(subject: &dyn Subject, scope: Scope, id: &str, context: &str, state: TaskState) -> RecordWriter {
+    let mut writer = RecordWriter::new(scope, id, context);
+    let events = vec![writer.opening(subject, "hello"), status(subject, state, None)];
+    writer.append(subject, events).await;
     subject.clock().advance_ms(10);
-    pen
+    writer
 }
 
 pub async fn a_scope_lists_its_own_tasks_newest_status_first(subject: &mut dyn Subject) {
@@ -43,7 +43,7 @@ pub async fn a_scope_lists_its_own_tasks_newest_status_first(subject: &mut dyn S
     open(subject, scope("other", "", "echo"), "t2", "c1", TaskState::Working).await;
     let third = open(subject, anyone(), "t3", "c2", TaskState::Completed).await;
     assert_eq!(ids(subject, &anyone(), &everything(10)).await, ["t3", "t1"]);
-    // A new status brings a task to the front; a chunk does not.
+    // A new status moves a task to the front; a chunk does not.
     first.append(subject, vec![status(subject, TaskState::Working, Some("again"))]).await;
     assert_eq!(ids(subject, &anyone(), &everything(10)).await, ["t1", "t3"]);
     subject.clock().advance_ms(10);
@@ -52,7 +52,7 @@ pub async fn a_scope_lists_its_own_tasks_newest_status_first(subject: &mut dyn S
     assert_eq!(ids(subject, &anyone(), &everything(10)).await, ["t4", "t1", "t3"]);
     let page = subject.store().list(&anyone(), &everything(10)).await.expect("lists are read");
     let listed: Vec<_> = page.tasks.iter().map(|task| (task.key, &task.head, &*task.folded)).collect();
-    assert_eq!(listed, [&fourth, &first, &third].map(|pen| (pen.key(), &pen.head, &pen.folded)));
+    assert_eq!(listed, [&fourth, &first, &third].map(|writer| (writer.key(), &writer.head, &writer.folded)));
 }
 
 pub async fn filters_by_context_state_and_time_combine(subject: &mut dyn Subject) {
@@ -124,7 +124,7 @@ async fn page_through(subject: &dyn Subject, query: &ListQuery) -> Vec<String> {
 
 pub async fn tasks_of_the_same_millisecond_are_each_listed_once(subject: &mut dyn Subject) {
     for number in 0..20 {
-        Pen::completed(subject, &format!("t{number}")).await;
+        RecordWriter::completed(subject, &format!("t{number}")).await;
     }
     let mut listed = page_through(subject, &everything(3)).await;
     listed.sort();
@@ -133,31 +133,31 @@ pub async fn tasks_of_the_same_millisecond_are_each_listed_once(subject: &mut dy
 }
 
 pub async fn a_task_that_moves_between_pages_shifts_nothing(subject: &mut dyn Subject) {
-    let mut pens = Vec::new();
+    let mut writers = Vec::new();
     for number in 0..6 {
-        pens.push(open(subject, anyone(), &format!("t{number}"), "c1", TaskState::Working).await);
+        writers.push(open(subject, anyone(), &format!("t{number}"), "c1", TaskState::Working).await);
     }
     let first = subject.store().list(&anyone(), &everything(2)).await.expect("lists are read");
     assert_eq!(names(&first), ["t5", "t4"]);
-    pens[1].append(subject, vec![status(subject, TaskState::Completed, None)]).await;
-    pens[5].append(subject, vec![status(subject, TaskState::Completed, None)]).await;
+    writers[1].append(subject, vec![status(subject, TaskState::Completed, None)]).await;
+    writers[5].append(subject, vec![status(subject, TaskState::Completed, None)]).await;
     let rest = ListQuery { after: first.next, ..everything(10) };
-    // What has a newer status than the first page is not repeated; it is at the front of a new listing.
+    // A task with a newer status than the first page is not repeated; it is at the front of a new listing.
     assert_eq!(ids(subject, &anyone(), &rest).await, ["t3", "t2", "t0"]);
     assert_eq!(ids(subject, &anyone(), &everything(2)).await, ["t5", "t1"]);
 }
 
 pub async fn a_list_without_artifacts_has_the_rest(subject: &mut dyn Subject) {
-    let mut pen = Pen::opened(subject, "t1").await;
-    pen.append(subject, vec![chunk("a", "x", false)]).await;
-    pen.append(subject, vec![chunk("a", "y", true), status(subject, TaskState::InputRequired, Some("and?"))]).await;
+    let mut writer = RecordWriter::opened(subject, "t1").await;
+    writer.append(subject, vec![chunk("a", "x", false)]).await;
+    writer.append(subject, vec![chunk("a", "y", true), status(subject, TaskState::InputRequired, Some("and?"))]).await;
     let query = ListQuery { artifacts: false, ..everything(10) };
     let page = subject.store().list(&anyone(), &query).await.expect("lists are read");
     let mut folded = page.tasks[0].folded.as_ref().clone();
-    std::sync::Arc::make_mut(&mut folded.task).artifacts.clone_from(&pen.folded.task.artifacts);
-    assert_eq!((&page.tasks[0].head, &folded), (&pen.head, &pen.folded));
-    // Nor does such a list harm later reads.
-    pen.check(subject).await;
+    std::sync::Arc::make_mut(&mut folded.task).artifacts.clone_from(&writer.folded.task.artifacts);
+    assert_eq!((&page.tasks[0].head, &folded), (&writer.head, &writer.folded));
+    // Such a list does not affect later reads.
+    writer.check(subject).await;
 }
 
 /// All tasks, then those of each state that has any.
@@ -173,21 +173,21 @@ async fn totals(subject: &dyn Subject) -> (u64, Vec<(TaskState, u64)>) {
 
 pub async fn the_total_follows_every_change(subject: &mut dyn Subject) {
     use TaskState::{Completed, Failed, InputRequired, Working};
-    let mut pens = Vec::new();
+    let mut writers = Vec::new();
     for state in [Working, Working, Completed, InputRequired] {
-        let id = format!("t{}", pens.len());
-        pens.push(open(subject, anyone(), &id, "c1", state).await);
+        let id = format!("t{}", writers.len());
+        writers.push(open(subject, anyone(), &id, "c1", state).await);
     }
     assert_eq!(totals(subject).await, (4, vec![(Working, 2), (Completed, 1), (InputRequired, 1)]));
-    let mut unborn = Pen::new(anyone(), "unborn", "c1");
+    let mut unborn = RecordWriter::new(anyone(), "unborn", "c1");
     unborn.append(subject, vec![Event::Received { inbound: inbound(1, "x"), context_id: "c1".into() }]).await;
     open(subject, scope("other", "", "echo"), "foreign", "c1", Working).await;
-    assert_eq!(totals(subject).await.0, 4, "what is not born, or not ours, does not count");
+    assert_eq!(totals(subject).await.0, 4, "records that are not tasks, and other owners' tasks, are not counted");
     let opening = unborn.opening(subject, "x");
     unborn.append(subject, vec![opening, status(subject, Working, None)]).await;
-    pens[0].append(subject, vec![status(subject, Failed, None)]).await;
-    pens[1].append(subject, vec![status(subject, Working, Some("again"))]).await;
-    let mut refused = pens[1].clone();
+    writers[0].append(subject, vec![status(subject, Failed, None)]).await;
+    writers[1].append(subject, vec![status(subject, Working, Some("again"))]).await;
+    let mut refused = writers[1].clone();
     std::sync::Arc::make_mut(&mut refused.head).version -= 1;
     let commit = refused.commit(subject, vec![status(subject, Failed, None)]);
     assert!(refused.try_write(subject, commit).await.is_err());

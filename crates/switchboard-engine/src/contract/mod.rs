@@ -1,12 +1,12 @@
-//! What every store must do, as named behaviours. A store crate implements [`Subject`] and writes
+//! The store contract: what every store must do, as named behaviours. A store crate implements [`Subject`] and writes
 //! `switchboard_engine::store_contract!(make);`, which gives one test per behaviour; so two stores that pass behave the
 //! same to the engine.
 //!
 //! A store that several processes share also implements [`SharedSubject`], which gives two handles on the same data, and
 //! writes `switchboard_engine::shared_store_contract!(make);`.
 //!
-//! Behaviours write through a [`given::Pen`], which knows what the store must then answer: after whatever a behaviour
-//! does, the stored task equals the fold of the stored log.
+//! Behaviours write through a [`given::RecordWriter`], which computes what the store must return afterwards: the stored
+//! task always equals the fold of the stored log.
 
 pub mod accepted_tasks;
 pub mod accepts;
@@ -32,21 +32,20 @@ use crate::ports::Store;
 pub trait Subject: Send + Sync {
     fn store(&self) -> &dyn Store;
     fn clock(&self) -> &ManualClock;
-    /// What a restart of the process does: everything durable is still there, and whoever held a lease is gone.
+    /// Simulates a restart of the process: everything durable is still there, and the holders of leases are dead.
     fn restart(&mut self);
 }
 
-/// A store that several processes share, each through a handle of its own that has nothing in common with the others but the
-/// data.
+/// A store that several processes share. Each has a handle of its own that shares only the data with the others.
 pub trait SharedSubject: Subject {
     /// Another handle on the data of [`Subject::store`].
     fn second(&self) -> &dyn Store;
 }
 
-/// Longer than any behaviour takes on the busiest machine.
+/// The limit for one behaviour, longer than any takes on a busy machine.
 const BEHAVIOUR_SECONDS_MAX: u64 = 300;
 
-/// Lets a store that never answers fail its test, which would hang otherwise.
+/// Fails the test of a store that never answers; the test would hang otherwise.
 ///
 /// # Panics
 /// When the behaviour has not ended in time.
@@ -154,12 +153,12 @@ macro_rules! store_contract {
             retention: keys_whose_window_has_passed_are_forgotten,
         }
     };
-    (@each $make:path: $($room:ident: $behaviour:ident,)*) => {
+    (@each $make:path: $($module:ident: $behaviour:ident,)*) => {
         $(
             #[tokio::test]
             async fn $behaviour() {
                 let mut subject = $make();
-                $crate::contract::within_limit($crate::contract::$room::$behaviour(&mut subject)).await;
+                $crate::contract::within_limit($crate::contract::$module::$behaviour(&mut subject)).await;
             }
         )*
     };

@@ -1,36 +1,36 @@
-//! Behaviours of deliveries as an operator sees them.
+//! Behaviours of the operator's view of deliveries.
 
 use std::sync::Arc;
 
 use switchboard_core::model::{Dialect, TaskState};
 
 use super::Subject;
-use super::given::{Pen, now, status, webhook};
+use super::given::{RecordWriter, now, status, webhook};
 use crate::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery, OutboxState};
 use crate::ports::store::{Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange};
 
 /// A task with one webhook that has one update to deliver.
-async fn due(subject: &dyn Subject, id: &str) -> Pen {
-    let mut pen = Pen::opened(subject, id).await;
-    let config = webhook(&pen, "p");
-    let mut commit = pen.commit(subject, Vec::new());
+async fn due(subject: &dyn Subject, id: &str) -> RecordWriter {
+    let mut writer = RecordWriter::opened(subject, id).await;
+    let config = webhook(&writer, "p");
+    let mut commit = writer.commit(subject, Vec::new());
     commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
     Arc::make_mut(&mut commit.head).push_configs += 1;
-    pen.write(subject, commit).await;
-    pen
+    writer.write(subject, commit).await;
+    writer
 }
 
 async fn claim(subject: &dyn Subject) -> Vec<Delivery> {
     subject.store().claim_deliveries(100, 20_000).await.expect("deliveries are claimed")
 }
 
-/// A task whose only delivery was given up on.
-async fn dead(subject: &dyn Subject, id: &str) -> (Pen, DeliveryKey) {
-    let pen = due(subject, id).await;
+/// A task whose only delivery became a dead letter.
+async fn dead(subject: &dyn Subject, id: &str) -> (RecordWriter, DeliveryKey) {
+    let writer = due(subject, id).await;
     let delivery = claim(subject).await.remove(0);
     let outcome = DeliveryOutcome::Parked { delivered_seq: 0, error: "410".to_owned() };
     settle(subject, &delivery, outcome).await;
-    (pen, delivery.key)
+    (writer, delivery.key)
 }
 
 async fn settle(subject: &dyn Subject, delivery: &Delivery, outcome: DeliveryOutcome) {
@@ -59,7 +59,7 @@ async fn purge(subject: &dyn Subject, keys: Vec<DeliveryKey>) -> usize {
 }
 
 pub async fn the_outbox_shows_what_waits_is_under_way_or_was_given_up_on(subject: &mut dyn Subject) {
-    let (pen, key) = dead(subject, "t-dead").await;
+    let (writer, key) = dead(subject, "t-dead").await;
     let under_way = due(subject, "t-under-way").await;
     claim(subject).await;
     let waiting = due(subject, "t-waiting").await;
@@ -77,7 +77,7 @@ pub async fn the_outbox_shows_what_waits_is_under_way_or_was_given_up_on(subject
     let all = page(subject, None, None, 100).await;
     let shown: Vec<_> = all.entries.iter().map(|entry| (entry.task_id.clone(), entry.state)).collect();
     let expected = [
-        (pen.head.id.clone(), OutboxState::Dead),
+        (writer.head.id.clone(), OutboxState::Dead),
         (under_way.head.id.clone(), OutboxState::UnderWay),
         (waiting.head.id.clone(), OutboxState::Waiting),
     ];
@@ -88,11 +88,11 @@ pub async fn the_outbox_shows_what_waits_is_under_way_or_was_given_up_on(subject
     }
     let expected = OutboxEntry {
         key,
-        scope: pen.scope.clone(),
-        task_key: pen.key(),
-        task_id: pen.head.id.clone(),
+        scope: writer.scope.clone(),
+        task_key: writer.key(),
+        task_id: writer.head.id.clone(),
         config_id: "p".into(),
-        url: webhook(&pen, "p").url,
+        url: webhook(&writer, "p").url,
         dialect: Dialect::V1_0,
         state: OutboxState::Dead,
         delivered_seq: 0,
@@ -133,17 +133,17 @@ pub async fn outbox_pages_join_up(subject: &mut dyn Subject) {
 }
 
 pub async fn a_redriven_delivery_is_due_and_counts_anew(subject: &mut dyn Subject) {
-    let (mut pen, key) = dead(subject, "t1").await;
-    pen.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
+    let (mut writer, key) = dead(subject, "t1").await;
+    writer.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
     assert_eq!(redrive(subject, vec![key, DeliveryKey(9_999)]).await, 1);
     let delivery = claim(subject).await.remove(0);
     assert_eq!((delivery.key, delivery.delivered_seq, delivery.failures), (key, 0, 0));
-    // One under way is left alone.
+    // A delivery under way is not changed.
     assert_eq!(redrive(subject, vec![key]).await, 0);
     let outcome = DeliveryOutcome::Retry { delivered_seq: 1, wait_ms: 60_000, error: "500".to_owned() };
     settle(subject, &delivery, outcome).await;
     assert_eq!(claim(subject).await.len(), 0);
-    // One that waits need not wait any longer.
+    // A delivery that waits becomes due.
     assert_eq!(redrive(subject, vec![key]).await, 1);
     let delivery = claim(subject).await.remove(0);
     assert_eq!((delivery.delivered_seq, delivery.failures), (1, 0));
@@ -153,14 +153,14 @@ pub async fn a_redriven_delivery_is_due_and_counts_anew(subject: &mut dyn Subjec
 }
 
 pub async fn a_purged_delivery_drops_its_backlog_and_keeps_its_webhook(subject: &mut dyn Subject) {
-    let (mut pen, key) = dead(subject, "t1").await;
-    pen.append(subject, vec![status(subject, TaskState::Working, None)]).await;
+    let (mut writer, key) = dead(subject, "t1").await;
+    writer.append(subject, vec![status(subject, TaskState::Working, None)]).await;
     assert_eq!(purge(subject, vec![key, DeliveryKey(9_999)]).await, 1);
     assert_eq!(find(subject, key).await, None);
     assert_eq!(claim(subject).await.len(), 0);
-    assert_eq!(subject.store().push_configs(pen.key()).await.expect("answers").len(), 1);
+    assert_eq!(subject.store().push_configs(writer.key()).await.expect("answers").len(), 1);
     subject.restart();
-    pen.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
+    writer.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
     let delivery = claim(subject).await.remove(0);
     assert_eq!((delivery.delivered_seq, delivery.task_seq, delivery.failures), (2, 3, 0));
     // Only dead letters can be dropped.
@@ -168,8 +168,8 @@ pub async fn a_purged_delivery_drops_its_backlog_and_keeps_its_webhook(subject: 
 }
 
 pub async fn a_postponed_delivery_has_not_failed(subject: &mut dyn Subject) {
-    let mut pen = due(subject, "t1").await;
-    pen.append(subject, vec![status(subject, TaskState::Working, None)]).await;
+    let mut writer = due(subject, "t1").await;
+    writer.append(subject, vec![status(subject, TaskState::Working, None)]).await;
     let delivery = claim(subject).await.remove(0);
     let outcome = DeliveryOutcome::Retry { delivered_seq: 0, wait_ms: 0, error: "500".to_owned() };
     settle(subject, &delivery, outcome).await;
@@ -186,7 +186,7 @@ pub async fn a_postponed_delivery_has_not_failed(subject: &mut dyn Subject) {
     assert_eq!((delivery.delivered_seq, delivery.failures), (0, 1));
     settle(subject, &delivery, DeliveryOutcome::Postponed { delivered_seq: 1, wait_ms: 0 }).await;
     let delivery = claim(subject).await.remove(0);
-    assert_eq!((delivery.delivered_seq, delivery.failures), (1, 0), "what was taken starts the count anew");
+    assert_eq!((delivery.delivered_seq, delivery.failures), (1, 0), "an accepted update resets the count of failures");
 }
 
 pub async fn many_deliveries_are_settled_at_once(subject: &mut dyn Subject) {
@@ -201,7 +201,7 @@ pub async fn many_deliveries_are_settled_at_once(subject: &mut dyn Subject) {
         };
         (delivery.claim(), outcome)
     });
-    // One whose config has gone meanwhile is no trouble for the others.
+    // A delivery whose config was deleted meanwhile does not affect the others.
     let gone = (DeliveryClaim { key: DeliveryKey(9_999), until: now(subject) }, DeliveryOutcome::Delivered { seq: 1 });
     let settled = std::iter::once(gone).chain(settled).collect();
     subject.store().settle_deliveries(settled).await.expect("deliveries are settled");

@@ -5,30 +5,30 @@ use std::sync::Arc;
 use switchboard_core::model::{ConfigId, Dialect, TaskState};
 
 use super::Subject;
-use super::given::{Pen, now, status, webhook};
+use super::given::{RecordWriter, now, status, webhook};
 use crate::ports::outbox::{OutboxEntry, OutboxState};
 use crate::ports::store::{Delivery, DeliveryOutcome, PushChange};
 
 const CLAIM_MS: u32 = 20_000;
 
-async fn put(subject: &dyn Subject, pen: &mut Pen, id: &str, after_seq: u64) {
-    Arc::make_mut(&mut pen.head).push_configs += 1;
-    replace(subject, pen, id, after_seq).await;
+async fn put(subject: &dyn Subject, writer: &mut RecordWriter, id: &str, after_seq: u64) {
+    Arc::make_mut(&mut writer.head).push_configs += 1;
+    replace(subject, writer, id, after_seq).await;
 }
 
-/// Puts a config in the place of one with the same id.
-async fn replace(subject: &dyn Subject, pen: &mut Pen, id: &str, after_seq: u64) {
-    let config = webhook(pen, id);
-    let mut commit = pen.commit(subject, Vec::new());
+/// Replaces the config with the same id.
+async fn replace(subject: &dyn Subject, writer: &mut RecordWriter, id: &str, after_seq: u64) {
+    let config = webhook(writer, id);
+    let mut commit = writer.commit(subject, Vec::new());
     commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq }];
-    pen.write(subject, commit).await;
+    writer.write(subject, commit).await;
 }
 
-async fn delete(subject: &dyn Subject, pen: &mut Pen, id: &str) {
-    let mut commit = pen.commit(subject, Vec::new());
+async fn delete(subject: &dyn Subject, writer: &mut RecordWriter, id: &str) {
+    let mut commit = writer.commit(subject, Vec::new());
     commit.push = vec![PushChange::Delete { id: id.into() }];
     Arc::make_mut(&mut commit.head).push_configs -= 1;
-    pen.write(subject, commit).await;
+    writer.write(subject, commit).await;
 }
 
 async fn claim(subject: &dyn Subject, limit: usize) -> Vec<Delivery> {
@@ -44,89 +44,89 @@ async fn next_at(subject: &dyn Subject) -> Option<i64> {
     next.map(|at| at.as_ms() - now(subject).as_ms())
 }
 
-async fn progress(subject: &dyn Subject, pen: &mut Pen) {
-    pen.append(subject, vec![status(subject, TaskState::Working, Some("busy"))]).await;
+async fn progress(subject: &dyn Subject, writer: &mut RecordWriter) {
+    writer.append(subject, vec![status(subject, TaskState::Working, Some("busy"))]).await;
 }
 
 pub async fn a_config_is_read_back_and_replaced_and_deleted(subject: &mut dyn Subject) {
-    let mut pen = Pen::opened(subject, "t1").await;
-    put(subject, &mut pen, "p1", 1).await;
-    put(subject, &mut pen, "p2", 1).await;
-    pen.check(subject).await;
+    let mut writer = RecordWriter::opened(subject, "t1").await;
+    put(subject, &mut writer, "p1", 1).await;
+    put(subject, &mut writer, "p2", 1).await;
+    writer.check(subject).await;
     let ids =
         |configs: Vec<_>| configs.into_iter().map(|c: switchboard_core::model::PushConfig| c.id).collect::<Vec<_>>();
-    let stored = subject.store().push_configs(pen.key()).await.expect("answers");
-    assert_eq!(stored, [webhook(&pen, "p1"), webhook(&pen, "p2")]);
+    let stored = subject.store().push_configs(writer.key()).await.expect("answers");
+    assert_eq!(stored, [webhook(&writer, "p1"), webhook(&writer, "p2")]);
 
-    let mut other = webhook(&pen, "p1");
+    let mut other = webhook(&writer, "p1");
     other.url = "https://example.com/other".to_owned();
     other.token = None;
     other.authentication = None;
-    let mut commit = pen.commit(subject, Vec::new());
+    let mut commit = writer.commit(subject, Vec::new());
     let change = PushChange::Put { config: other.clone(), dialect: Dialect::V1_0, after_seq: 1 };
     commit.push = vec![change];
-    pen.write(subject, commit).await;
+    writer.write(subject, commit).await;
     subject.restart();
-    let stored = subject.store().push_configs(pen.key()).await.expect("answers");
+    let stored = subject.store().push_configs(writer.key()).await.expect("answers");
     assert_eq!(stored.len(), 2);
     assert!(stored.contains(&other), "{stored:?}");
 
-    delete(subject, &mut pen, "p1").await;
-    let stored = subject.store().push_configs(pen.key()).await.expect("answers");
+    delete(subject, &mut writer, "p1").await;
+    let stored = subject.store().push_configs(writer.key()).await.expect("answers");
     assert_eq!(ids(stored), [ConfigId::from("p2")]);
-    pen.check(subject).await;
+    writer.check(subject).await;
 }
 
 pub async fn a_commit_makes_a_webhook_due_and_a_delivery_settles_it(subject: &mut dyn Subject) {
-    let mut pen = Pen::opened(subject, "t1").await;
-    put(subject, &mut pen, "p1", 1).await;
+    let mut writer = RecordWriter::opened(subject, "t1").await;
+    put(subject, &mut writer, "p1", 1).await;
     assert_eq!(next_at(subject).await, None);
     assert_eq!(claim(subject, 10).await.len(), 0);
 
-    progress(subject, &mut pen).await;
+    progress(subject, &mut writer).await;
     assert_eq!(next_at(subject).await, Some(0));
     let claimed = claim(subject, 10).await;
     let delivery = claimed.first().expect("one is due");
     assert_eq!(claimed.len(), 1);
-    assert_eq!((delivery.task_key, &delivery.task_id), (pen.key(), &pen.head.id));
-    assert_eq!((&delivery.context_id, &delivery.config), (&pen.head.context_id, &webhook(&pen, "p1")));
+    assert_eq!((delivery.task_key, &delivery.task_id), (writer.key(), &writer.head.id));
+    assert_eq!((&delivery.context_id, &delivery.config), (&writer.head.context_id, &webhook(&writer, "p1")));
     assert_eq!((delivery.dialect, delivery.delivered_seq, delivery.failures), (Dialect::V1_0, 1, 0));
     settle(subject, delivery, DeliveryOutcome::Delivered { seq: 2 }).await;
     assert_eq!(next_at(subject).await, None);
 
-    // Internal steps give it nothing to do.
-    pen.append(subject, Vec::new()).await;
+    // Commits without visible events give it nothing to deliver.
+    writer.append(subject, Vec::new()).await;
     assert_eq!(next_at(subject).await, None);
-    pen.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
+    writer.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
     assert_eq!(claim(subject, 10).await[0].delivered_seq, 2);
 }
 
 pub async fn a_cursor_starts_after_what_it_is_told(subject: &mut dyn Subject) {
-    let mut pen = Pen::opened(subject, "t1").await;
-    progress(subject, &mut pen).await;
-    put(subject, &mut pen, "from-the-start", 0).await;
-    put(subject, &mut pen, "from-now", 2).await;
+    let mut writer = RecordWriter::opened(subject, "t1").await;
+    progress(subject, &mut writer).await;
+    put(subject, &mut writer, "from-the-start", 0).await;
+    put(subject, &mut writer, "from-now", 2).await;
     let claimed = claim(subject, 10).await;
     let found: Vec<_> = claimed.iter().map(|d| (d.config.id.as_str(), d.delivered_seq)).collect();
     assert_eq!(found, [("from-the-start", 0)]);
 
     // A config that comes with the message that opens the task.
-    let mut pen = Pen::new(pen.scope, "t2", "c2");
-    let opening = pen.opening(subject, "hello");
-    let mut commit = pen.commit(subject, vec![opening]);
-    let config = webhook(&pen, "inline");
+    let mut writer = RecordWriter::new(writer.scope, "t2", "c2");
+    let opening = writer.opening(subject, "hello");
+    let mut commit = writer.commit(subject, vec![opening]);
+    let config = webhook(&writer, "inline");
     commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
     Arc::make_mut(&mut commit.head).push_configs = 1;
-    pen.write(subject, commit).await;
+    writer.write(subject, commit).await;
     let claimed = claim(subject, 10).await;
     let found: Vec<_> = claimed.iter().map(|d| (d.config.id.as_str(), d.delivered_seq)).collect();
     assert_eq!(found, [("inline", 0)]);
-    pen.check(subject).await;
+    writer.check(subject).await;
 }
 
 pub async fn a_claimed_delivery_is_hidden_until_its_claim_runs_out(subject: &mut dyn Subject) {
-    let mut pen = Pen::opened(subject, "t1").await;
-    put(subject, &mut pen, "p1", 0).await;
+    let mut writer = RecordWriter::opened(subject, "t1").await;
+    put(subject, &mut writer, "p1", 0).await;
     assert_eq!(claim(subject, 10).await.len(), 1);
     assert_eq!(claim(subject, 10).await.len(), 0);
     assert_eq!(next_at(subject).await, Some(i64::from(CLAIM_MS)));
@@ -137,10 +137,10 @@ pub async fn a_claimed_delivery_is_hidden_until_its_claim_runs_out(subject: &mut
 }
 
 pub async fn events_during_a_delivery_make_it_due_again(subject: &mut dyn Subject) {
-    let mut pen = Pen::opened(subject, "t1").await;
-    put(subject, &mut pen, "p1", 0).await;
+    let mut writer = RecordWriter::opened(subject, "t1").await;
+    put(subject, &mut writer, "p1", 0).await;
     let delivery = claim(subject, 1).await.remove(0);
-    progress(subject, &mut pen).await;
+    progress(subject, &mut writer).await;
     assert_eq!(claim(subject, 1).await.len(), 0, "one delivery at a time");
     settle(subject, &delivery, DeliveryOutcome::Delivered { seq: 1 }).await;
     let delivery = claim(subject, 1).await.remove(0);
@@ -150,21 +150,21 @@ pub async fn events_during_a_delivery_make_it_due_again(subject: &mut dyn Subjec
 }
 
 pub async fn a_failed_delivery_waits_and_counts(subject: &mut dyn Subject) {
-    let mut pen = Pen::opened(subject, "t1").await;
-    put(subject, &mut pen, "p1", 0).await;
+    let mut writer = RecordWriter::opened(subject, "t1").await;
+    put(subject, &mut writer, "p1", 0).await;
     for failures in 0..3 {
         let delivery = claim(subject, 1).await.remove(0);
         assert_eq!((delivery.delivered_seq, delivery.failures), (0, failures));
         let outcome = DeliveryOutcome::Retry { delivered_seq: 0, wait_ms: 5000, error: "500".to_owned() };
         settle(subject, &delivery, outcome).await;
-        // News do not bring the attempt forward.
-        progress(subject, &mut pen).await;
+        // New updates do not bring the next attempt forward.
+        progress(subject, &mut writer).await;
         assert_eq!(next_at(subject).await, Some(5000));
         subject.clock().advance_ms(4999);
         assert_eq!(claim(subject, 1).await.len(), 0);
         subject.clock().advance_ms(1);
     }
-    // What was taken counts, and the count of failures begins anew.
+    // Accepted updates count, and the count of failures is reset.
     let delivery = claim(subject, 1).await.remove(0);
     let outcome = DeliveryOutcome::Retry { delivered_seq: 2, wait_ms: 0, error: "reset".to_owned() };
     settle(subject, &delivery, outcome).await;
@@ -176,36 +176,36 @@ pub async fn a_failed_delivery_waits_and_counts(subject: &mut dyn Subject) {
 }
 
 pub async fn a_parked_delivery_waits_for_nobody(subject: &mut dyn Subject) {
-    let mut pen = Pen::opened(subject, "t1").await;
-    put(subject, &mut pen, "p1", 0).await;
+    let mut writer = RecordWriter::opened(subject, "t1").await;
+    put(subject, &mut writer, "p1", 0).await;
     let delivery = claim(subject, 1).await.remove(0);
     settle(subject, &delivery, DeliveryOutcome::Parked { delivered_seq: 0, error: "gone".to_owned() }).await;
-    progress(subject, &mut pen).await;
+    progress(subject, &mut writer).await;
     assert_eq!(next_at(subject).await, None);
     subject.restart();
     assert_eq!(claim(subject, 1).await.len(), 0);
-    assert_eq!(subject.store().push_configs(pen.key()).await.expect("answers").len(), 1);
+    assert_eq!(subject.store().push_configs(writer.key()).await.expect("answers").len(), 1);
 }
 
 pub async fn a_late_outcome_for_a_replaced_config_is_ignored(subject: &mut dyn Subject) {
-    let mut pen = Pen::opened(subject, "t1").await;
-    put(subject, &mut pen, "p1", 0).await;
+    let mut writer = RecordWriter::opened(subject, "t1").await;
+    put(subject, &mut writer, "p1", 0).await;
     let old = claim(subject, 1).await.remove(0);
-    replace(subject, &mut pen, "p1", 0).await;
+    replace(subject, &mut writer, "p1", 0).await;
     settle(subject, &old, DeliveryOutcome::Parked { delivered_seq: 1, error: "gone".to_owned() }).await;
     let new = claim(subject, 1).await.remove(0);
     assert_ne!(new.key, old.key);
     assert_eq!(new.delivered_seq, 0);
-    delete(subject, &mut pen, "p1").await;
+    delete(subject, &mut writer, "p1").await;
     settle(subject, &new, DeliveryOutcome::Delivered { seq: 1 }).await;
     assert_eq!(next_at(subject).await, None);
 }
 
 pub async fn a_late_outcome_of_a_lost_claim_tells_only_what_was_taken(subject: &mut dyn Subject) {
-    let mut pen = Pen::opened(subject, "t1").await;
-    put(subject, &mut pen, "p1", 0).await;
-    progress(subject, &mut pen).await;
-    progress(subject, &mut pen).await;
+    let mut writer = RecordWriter::opened(subject, "t1").await;
+    put(subject, &mut writer, "p1", 0).await;
+    progress(subject, &mut writer).await;
+    progress(subject, &mut writer).await;
     let lost = claim(subject, 1).await.remove(0);
     subject.clock().advance_ms(CLAIM_MS.into());
     let held = claim(subject, 1).await.remove(0);
@@ -229,7 +229,7 @@ pub async fn a_late_outcome_of_a_lost_claim_tells_only_what_was_taken(subject: &
     settle(subject, &lost, DeliveryOutcome::Delivered { seq: 1 }).await;
     assert_eq!(found(subject).await, OutboxEntry { delivered_seq: 1, ..under_way.clone() });
 
-    // Whoever holds the claim settles it as if nothing had been said.
+    // The holder of the claim settles it as before.
     let due = now(subject).plus_ms(60_000);
     let outcome = DeliveryOutcome::Retry { delivered_seq: 0, wait_ms: 60_000, error: "reset".to_owned() };
     settle(subject, &held, outcome).await;
@@ -240,12 +240,12 @@ pub async fn a_late_outcome_of_a_lost_claim_tells_only_what_was_taken(subject: &
         settle(subject, &lost, outcome).await;
         assert_eq!(found(subject).await, OutboxEntry { delivered_seq: 2, ..waiting.clone() });
     }
-    pen.check(subject).await;
+    writer.check(subject).await;
 }
 
 pub async fn a_claim_that_ran_out_and_that_nobody_took_still_settles(subject: &mut dyn Subject) {
-    let mut pen = Pen::opened(subject, "t1").await;
-    put(subject, &mut pen, "p1", 0).await;
+    let mut writer = RecordWriter::opened(subject, "t1").await;
+    put(subject, &mut writer, "p1", 0).await;
     let delivery = claim(subject, 1).await.remove(0);
     subject.clock().advance_ms(10 * i64::from(CLAIM_MS));
     let outcome = DeliveryOutcome::Retry { delivered_seq: 0, wait_ms: 5_000, error: "500".to_owned() };
@@ -257,9 +257,9 @@ pub async fn a_claim_that_ran_out_and_that_nobody_took_still_settles(subject: &m
 
 pub async fn deliveries_come_in_the_order_they_fell_due(subject: &mut dyn Subject) {
     for number in [3, 1, 2] {
-        let mut pen = Pen::opened(subject, &format!("t{number}")).await;
+        let mut writer = RecordWriter::opened(subject, &format!("t{number}")).await;
         subject.clock().advance_ms(5);
-        put(subject, &mut pen, "p", 0).await;
+        put(subject, &mut writer, "p", 0).await;
     }
     let ids = |claimed: Vec<Delivery>| claimed.into_iter().map(|d| d.task_id.to_string()).collect::<Vec<_>>();
     assert_eq!(ids(claim(subject, 2).await), ["t3", "t1"]);
@@ -267,9 +267,9 @@ pub async fn deliveries_come_in_the_order_they_fell_due(subject: &mut dyn Subjec
 }
 
 pub async fn a_delivery_under_way_is_due_again_after_a_restart(subject: &mut dyn Subject) {
-    let mut pen = Pen::opened(subject, "t1").await;
-    put(subject, &mut pen, "p1", 0).await;
-    progress(subject, &mut pen).await;
+    let mut writer = RecordWriter::opened(subject, "t1").await;
+    put(subject, &mut writer, "p1", 0).await;
+    progress(subject, &mut writer).await;
     let delivery = claim(subject, 1).await.remove(0);
     settle(subject, &delivery, DeliveryOutcome::Delivered { seq: 1 }).await;
     assert_eq!(claim(subject, 1).await.len(), 1);

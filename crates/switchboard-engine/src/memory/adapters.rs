@@ -1,4 +1,4 @@
-//! The small adapters: time by hand, ids by counting, and no hints.
+//! The small adapters: a manual clock, counting ids, and no hints.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use switchboard_core::model::Timestamp;
 
 use crate::ports::{Clock, Hint, HintSink, Hints, Ids};
 
-/// A clock that stands still until it is moved.
+/// A clock that stands still until a test moves it.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     now_ms: AtomicI64,
@@ -19,12 +19,12 @@ impl ManualClock {
         Self { now_ms: AtomicI64::new(now.as_ms()) }
     }
 
-    /// Moves the clock to a moment, which may lie in its past.
+    /// Sets the clock to a moment, which may be earlier than its present time.
     pub fn set(&self, now: Timestamp) {
         self.now_ms.store(now.as_ms(), Ordering::SeqCst);
     }
 
-    /// Moves the clock by so much, backwards if negative.
+    /// Moves the clock by this many milliseconds, backwards if negative.
     pub fn advance_ms(&self, ms: i64) {
         self.now_ms.fetch_add(ms, Ordering::SeqCst);
     }
@@ -49,7 +49,7 @@ impl Ids for CountingIds {
     }
 }
 
-/// For a process that has its store to itself: no other process has to be told.
+/// Hints for a process that does not share its store: there is no other process to notify.
 #[derive(Debug, Default)]
 pub struct NoHints;
 

@@ -1,5 +1,5 @@
-//! Artifacts that are not shown with their task, and their bytes for those who ask. All of it is in memory anyway; what is
-//! saved is the copy.
+//! Large artifacts that are left out of a task's view, and their bytes for downloads. Everything is in memory already;
+//! leaving them out saves the copy.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::ports::store::{Scope, StoreError, StoredTask, TaskKey};
 const FIRST_VERSION: u64 = 1;
 
 impl Record {
-    /// The record, without contents that do not fit into so many bytes.
+    /// The record, without artifact contents that do not fit into `bytes_max` bytes.
     pub(super) fn stored_within(&self, key: TaskKey, bytes_max: u64) -> StoredTask {
         let too_large = too_large(&self.head, bytes_max);
         if too_large.is_empty() {
@@ -34,7 +34,7 @@ impl Record {
         StoredTask { key, head: self.head.clone(), folded: Arc::new(folded), outlined }
     }
 
-    /// Notes the artifacts that a commit writes anew.
+    /// Notes the artifacts that a commit begins or replaces.
     pub(super) fn note_begun(&mut self, version: u64, events: &[Event]) {
         for event in events {
             let Event::ArtifactWritten { artifact, append, .. } = event else { continue };
@@ -44,7 +44,7 @@ impl Record {
         }
     }
 
-    /// The commit that last wrote an artifact anew.
+    /// The commit that began the artifact or last replaced it.
     fn begun(&self, artifact: &ArtifactId) -> u64 {
         self.begun.get(artifact).copied().unwrap_or(FIRST_VERSION)
     }
@@ -77,7 +77,7 @@ impl Tables {
         })
     }
 
-    /// A position is a part and where it begins.
+    /// A position is the number of a part and the offset at which it begins.
     pub(super) fn read_artifact(&self, cursor: ArtifactCursor, bytes_max: usize) -> Result<ArtifactPiece, StoreError> {
         let record = self.records.get(&cursor.key).ok_or(StoreError::Pruned)?;
         if record.begun(&cursor.artifact) != cursor.begun {

@@ -1,5 +1,5 @@
-//! Push configs and how far each webhook has come. A cursor is due from the commit that gives it something to deliver
-//! until the receiver has taken everything or it is given up on.
+//! Push configs, and a delivery cursor for each webhook. A cursor is due from the commit that gives it something to
+//! deliver until the receiver has accepted everything, or the delivery becomes a dead letter.
 
 use switchboard_core::model::{ConfigId, Dialect, PushConfig, Timestamp};
 
@@ -112,7 +112,8 @@ impl Tables {
         let seq = record.head.seq;
         let Some(webhook) = record.webhooks.iter_mut().find(|webhook| webhook.key == delivery) else { return };
         if webhook.claimed_until != Some(claim.until) {
-            // Another has claimed it since: what the receiver took it took, the rest is the other's to say.
+            // Another process has claimed the delivery since. Record only what the receiver has accepted; the new claim
+            // decides the rest.
             webhook.delivered_seq = webhook.delivered_seq.max(outcome.delivered_seq());
             self.stats.rows_written += 1;
             return;
@@ -130,7 +131,7 @@ impl Tables {
                 webhook.claimable_at = (webhook.delivered_seq < seq).then_some(now);
             }
             DeliveryOutcome::Retry { delivered_seq, wait_ms, error } => {
-                // A receiver that took something has not failed at what comes next before.
+                // The receiver accepted an update, so the next update has no failed attempts yet.
                 webhook.failures = if delivered_seq > webhook.delivered_seq { 1 } else { webhook.failures + 1 };
                 webhook.delivered_seq = webhook.delivered_seq.max(delivered_seq);
                 webhook.last_error = Some(error);
@@ -154,7 +155,7 @@ impl Tables {
         self.moved(key, delivery, was_due, is_due);
     }
 
-    /// Keeps the ordered sets in step with a cursor that has changed.
+    /// Updates the ordered sets after a cursor has changed.
     pub(super) fn moved(
         &mut self,
         key: TaskKey,
@@ -176,8 +177,8 @@ impl Tables {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// The clock was set back: what waits, and every claim, lasts as long as it would have. The time that names a claim
-    /// stays as it is, since the process that holds it knows it by that.
+    /// Called when the clock was set back: shifts waiting times and claims, so that each keeps its length. The time
+    /// that identifies a claim is not shifted, because the process that holds the claim identifies it by that time.
     pub(super) fn set_back_deliveries(&mut self, by_ms: i64) {
         for (_, delivery) in std::mem::take(&mut self.due) {
             let record = self.webhooks.get(&delivery).and_then(|key| self.records.get_mut(key));
@@ -189,7 +190,7 @@ impl Tables {
         }
     }
 
-    /// Deliveries under way are due again, as if the process that posted them had died.
+    /// Makes deliveries under way due again, as if the process that posted them had died.
     pub(super) fn void_delivery_claims(&mut self, now: Timestamp) {
         for record in self.records.values_mut() {
             for webhook in record.webhooks.iter_mut().filter(|webhook| webhook.claimed_until.is_some()) {

@@ -1,4 +1,4 @@
-//! Listing: one scope's born tasks, newest status first, with a cursor that later commits do not shift.
+//! Lists the tasks of one scope, newest status first, with a cursor that later commits do not shift.
 
 use std::ops::Bound;
 

@@ -1,7 +1,7 @@
-//! Reference adapters for the ports: a bounded store, a clock that only moves when told, ids that count, and hints
-//! that nobody gets. The store serves `--memory` and the tests; the clock and the ids make a run repeatable.
+//! Reference adapters for the ports: a bounded store, a clock that moves only by calls, ids that count up, and hints
+//! that go nowhere. `--memory` and the tests use the store; the clock and the ids make tests repeatable.
 
-mod accepted;
+mod accepted_task;
 mod adapters;
 mod artifacts;
 mod deliveries;

@@ -1,4 +1,4 @@
-//! Deliveries as an operator sees them.
+//! The deliveries of all owners, for operators.
 
 use std::ops::Bound;
 
@@ -8,7 +8,7 @@ use super::tables::{Record, Tables, Webhook};
 use crate::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery, OutboxState};
 use crate::ports::store::{DeliveryKey, TaskKey};
 
-/// Webhooks looked at for one page.
+/// How many webhooks are examined for one page.
 const EXAMINED_MAX: usize = 10_000;
 
 impl Tables {

@@ -1,4 +1,4 @@
-//! What the store no longer keeps. Active records are never touched, nor is anything a delivery still needs.
+//! Prunes the store. Active records are never removed, nor is anything that a delivery still needs.
 
 use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::Timestamp;
@@ -7,7 +7,7 @@ use super::tables::{Record, Tables};
 use crate::ports::store::{Retention, TaskKey};
 
 impl Tables {
-    /// Removes or compacts what the policy says, oldest first, at most `limit` things.
+    /// Removes or compacts records by the retention policy, oldest first, at most `limit` of them.
     pub(super) fn prune(&mut self, retention: Retention, limit: usize) -> usize {
         let mut done = self.forget_accepted(retention.now, limit);
         let mut remove = Vec::new();
@@ -62,7 +62,7 @@ impl Record {
         retention.now.ms_since(closed_at) >= kept_ms
     }
 
-    /// A parked delivery may be redriven, so it keeps the log too.
+    /// A dead letter may be redriven, so it keeps the log, too.
     fn is_compactable(&self, closed_at: Timestamp, retention: &Retention) -> bool {
         self.floor_seq < self.head.seq
             && retention.now.ms_since(closed_at) >= retention.events_ms

@@ -1,4 +1,4 @@
-//! Leases on runs. A record has one while its run is under way or ought to be.
+//! Leases on runs. A record has a lease entry while its run is at work or waits to be resumed.
 
 use switchboard_core::model::{AgentName, Timestamp};
 
@@ -6,7 +6,7 @@ use super::tables::{Hold, Lease, Record, Tables};
 use crate::ports::store::{CommitError, DueRun, LeaseChange, Release, StoredHead, TaskKey};
 
 impl Lease {
-    /// Whether its run has begun, so that it is interrupted if somebody takes it over.
+    /// Whether its run had begun under this lease, so that a takeover counts as an interruption.
     fn is_interrupted(self) -> bool {
         self.hold != Hold::Released && self.begun
     }
@@ -21,7 +21,7 @@ impl Record {
 }
 
 impl Tables {
-    /// Whether a commit may do to the lease of a record what it is to do.
+    /// Checks whether the change that a commit makes to the lease is allowed.
     pub(super) fn check_lease(record: &Record, change: LeaseChange, now: Timestamp) -> Result<(), CommitError> {
         let LeaseChange::Claim { interrupted, .. } = change else { return Ok(()) };
         match record.lease {
@@ -30,8 +30,8 @@ impl Tables {
         }
     }
 
-    /// A commit takes the lease if it says so, leaves it alone if not, and drops it when the run has ended. A run that
-    /// begins without a lease is due at once, and so is one that waits and is canceled.
+    /// Applies a commit's change to the lease, and drops the lease when the run has ended. A run that begins without a
+    /// lease is due at once, and so is a released run that is canceled.
     pub(super) fn lease_after_commit(&mut self, key: TaskKey, change: LeaseChange, now: Timestamp) {
         let Some(record) = self.records.get(&key) else { return };
         let held = |ms: u32, begun| Lease { hold: Hold::Held, begun, claimable_at: now.plus_ms(ms.into()) };
@@ -86,7 +86,7 @@ impl Tables {
         others
     }
 
-    /// Runs that nobody holds, in the order they fell due.
+    /// Runs that no process holds, in the order in which they became due.
     fn due(&self, now: Timestamp) -> impl Iterator<Item = (TaskKey, &Record)> {
         let due = self.runs.iter().take_while(move |(at, _)| *at <= now);
         due.filter_map(|(_, key)| Some((*key, self.records.get(key)?)))
@@ -140,7 +140,7 @@ impl Tables {
         record.lease.filter(|lease| lease.hold == Hold::Held)
     }
 
-    /// The clock was set back: leases and pauses last as long as they would have.
+    /// Called when the clock was set back: shifts leases and pauses, so that each keeps its length.
     pub(super) fn set_back_runs(&mut self, by_ms: i64) {
         let waiting: Vec<TaskKey> = self.runs.iter().map(|(_, key)| *key).collect();
         for key in waiting {
@@ -151,7 +151,7 @@ impl Tables {
         }
     }
 
-    /// Every lease that is held becomes claimable, as if its holder had died and been seen to die.
+    /// Makes every held lease claimable, as if its holder were known to be dead.
     pub(super) fn void_leases(&mut self) {
         let held = self.records.iter().filter(|(_, record)| record.lease.is_some_and(|lease| lease.hold == Hold::Held));
         let held: Vec<(TaskKey, bool)> =

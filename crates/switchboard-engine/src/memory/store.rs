@@ -1,7 +1,8 @@
-//! The store that forgets when the process ends. Every call takes one short lock and answers at once, so the futures
-//! are ready when they are made. It holds a bounded number of records: a new one pushes out the oldest closed one.
+//! A store that loses its data when the process ends. Every call holds one lock for a short time and answers at once,
+//! so its futures are ready when they are returned. The number of records is bounded: a new record evicts the oldest
+//! closed one.
 //!
-//! A second handle on the same tables stands for another process that shares the data, in tests.
+//! In tests, a second handle on the same tables stands for another process that shares the data.
 
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,28 +32,31 @@ impl MemoryStore {
         Self { clock, tables: Arc::new(Mutex::new(Tables::new(tasks_max))) }
     }
 
-    /// Another handle on the same tables, which shares nothing else: as another process has it.
+    /// Another handle on the same tables that shares nothing else, like the handle of another process.
     #[must_use]
     pub fn second_handle(&self) -> Self {
         Self { clock: self.clock.clone(), tables: self.tables.clone() }
     }
 
-    /// What a restart does to a durable store: whoever held a lease or a delivery is gone. For tests of recovery.
+    /// Simulates a restart with a durable store, for tests of recovery: the holders of all leases and deliveries are
+    /// dead.
     pub fn void_leases(&self) {
         let (mut tables, now) = self.at_present();
         tables.void_leases();
         tables.void_delivery_claims(now);
     }
 
-    /// The tables and the time, which is read under the lock so that it goes back only if the clock does.
+    /// Locks the tables and reads the time. The time is read under the lock, so that it goes back only if the clock was
+    /// set back.
     fn at_present(&self) -> (MutexGuard<'_, Tables>, Timestamp) {
         let mut tables = self.lock();
         let now = self.clock.now();
-        tables.saw(now);
+        tables.record_time(now);
         (tables, now)
     }
 
-    // A panic while the lock was held can only be a bug in this module; the tables are still the best answer there is.
+    // Only a bug in this module can panic while the lock is held. Going on with the tables is better than failing every
+    // later call.
     fn lock(&self) -> MutexGuard<'_, Tables> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -206,7 +210,7 @@ impl Upkeep for MemoryStore {
         let tables = self.lock();
         let mut stats = StoreStats { tasks: Some(tables.tasks), ..tables.stats.clone() };
         drop(tables);
-        // Nobody waits for anybody here: each commit is its own transaction and takes microseconds.
+        // Commits do not wait for each other here: each is its own transaction and takes microseconds.
         stats.batches = stats.commits;
         stats.commit_seconds[0] = stats.commits;
         stats

@@ -1,5 +1,5 @@
-//! What the memory store holds, and the one way in: a commit is checked whole before anything is changed. Beside the
-//! records there are ordered sets, so that listing, claiming and evicting look only at what they take.
+//! The tables of the memory store, and its only write path: a commit is checked completely before anything is changed.
+//! Ordered sets beside the records let listing, claiming and evicting read only the entries they return.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use switchboard_core::lifecycle::{Folded, Head, Phase};
 use switchboard_core::model::{ArtifactId, Dialect, PushConfig, TaskId, TaskState, Timestamp};
 
 use crate::id_hash::{IdHash, SeededHash};
-use crate::ports::clock::SET_BACK_MS_MIN;
 use crate::ports::store::{
     Accept, Accepted, Commit, CommitError, DeliveryKey, LogPage, LoggedCommit, Scope, StoreError, StoreStats,
     StoredHead, StoredTask, Target, TaskKey,
 };
+use crate::ports::system::SET_BACK_MS_MIN;
 
 pub(super) struct Tables {
     pub(super) tasks_max: usize,
@@ -20,23 +20,23 @@ pub(super) struct Tables {
     /// Seeded: in some dialects clients choose ids.
     by_id: HashMap<TaskId, TaskKey, SeededHash>,
     accepted: HashMap<[u8; 32], (TaskKey, Accept), IdHash>,
-    /// Born tasks of each scope, by status time.
+    /// The tasks of each scope, by status time, without records that are not tasks yet.
     pub(super) listed: HashMap<Arc<Scope>, BTreeSet<(Timestamp, TaskKey)>, IdHash>,
-    /// Runs that are under way or ought to be, by the moment they may be claimed.
+    /// Runs at work or waiting to be resumed, by the time at which they may be claimed.
     pub(super) runs: BTreeSet<(Timestamp, TaskKey)>,
-    /// Closed records that no delivery needs any more, by the moment they closed.
+    /// Closed records that no delivery needs any more, by the time at which they closed.
     pub(super) evictable: BTreeSet<(Timestamp, TaskKey)>,
     pub(super) webhooks: BTreeMap<DeliveryKey, TaskKey>,
-    /// Deliveries that wait or are under way, by the moment they may be claimed.
+    /// Deliveries that wait or are under way, by the time at which they may be claimed.
     pub(super) due: BTreeSet<(Timestamp, DeliveryKey)>,
     pub(super) stats: StoreStats,
-    /// Born tasks by state, in the order of `TaskState::ALL`.
+    /// Tasks by state, in the order of `TaskState::ALL`.
     pub(super) tasks: [u64; TaskState::ALL.len()],
     last_key: i64,
     pub(super) last_delivery: i64,
     /// The time of the newest call.
     seen: Timestamp,
-    /// Until then ages do not count.
+    /// Ages are ignored until this time.
     pub(super) held_until: Timestamp,
 }
 
@@ -47,23 +47,24 @@ pub(super) struct Record {
     pub(super) log: Vec<LogEntry>,
     /// Visible events up to here are no longer kept one by one.
     pub(super) floor_seq: u64,
-    /// Set while a run is under way or ought to be.
+    /// Set while a run is at work or waits to be resumed.
     pub(super) lease: Option<Lease>,
     pub(super) webhooks: Vec<Webhook>,
     pub(super) accepts: Vec<[u8; 32]>,
-    /// The commit that last wrote an artifact anew, unless that was the first commit, as it mostly is.
+    /// The commit that began or last replaced each artifact. Most artifacts begin in the first commit, and those are
+    /// left out.
     pub(super) begun: BTreeMap<ArtifactId, u64>,
     pub(super) closed_at: Option<Timestamp>,
 }
 
-/// A push config, and how far its receiver has come.
+/// A push config, and the delivery cursor of its receiver.
 pub(super) struct Webhook {
     pub(super) key: DeliveryKey,
     pub(super) config: PushConfig,
     pub(super) dialect: Dialect,
     pub(super) delivered_seq: u64,
     pub(super) failures: u32,
-    /// Set while something waits or is under way: when it may be claimed (again).
+    /// When the delivery may be claimed. Set while something waits or is under way.
     pub(super) claimable_at: Option<Timestamp>,
     /// Set while a delivery is under way.
     pub(super) claimed_until: Option<Timestamp>,
@@ -82,16 +83,16 @@ pub(super) struct LogEntry {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lease {
     pub(super) hold: Hold,
-    /// Whether the run has begun; one that has not was not interrupted if its holder dies.
+    /// Whether the run has begun. If its holder dies before that, the run does not count as interrupted.
     pub(super) begun: bool,
-    /// When it may be claimed: the end of a held lease, or the moment a released run is due.
+    /// When the run may be claimed: the end of a held lease, or the time at which a released run is due.
     pub(super) claimable_at: Timestamp,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hold {
     Held,
-    /// Given back in order, or never taken.
+    /// The lease was released by its holder, or never taken.
     Released,
     /// Its holder is known to be dead.
     Void,
@@ -118,8 +119,9 @@ impl Tables {
         }
     }
 
-    /// Takes the time of a call in. If the clock was set back, whatever waits goes on waiting for as long as it would have.
-    pub(super) fn saw(&mut self, now: Timestamp) {
+    /// Records the time of a call. If the clock was set back, all waiting times are shifted, so that each keeps its
+    /// length.
+    pub(super) fn record_time(&mut self, now: Timestamp) {
         let back_ms = self.seen.ms_since(now);
         self.seen = now;
         if back_ms >= SET_BACK_MS_MIN {
@@ -140,7 +142,7 @@ impl Tables {
         Ok(key)
     }
 
-    /// Finds a reason to refuse. For a new task this also makes room.
+    /// Looks for a reason to refuse the commit. If the store is full, a new record evicts the oldest closed one here.
     fn check(&mut self, commit: &Commit, now: Timestamp) -> Result<TaskKey, CommitError> {
         let existing = match &commit.target {
             Target::New { .. } => None,
@@ -234,7 +236,7 @@ impl Tables {
         self.records.insert(key, record);
     }
 
-    /// Keeps the ordered sets in step with a record that has changed.
+    /// Updates the ordered sets after a record has changed.
     fn index(&mut self, key: TaskKey, before: Option<Before>, at: Timestamp) {
         let Some(record) = self.records.get_mut(&key) else { return };
         let is_live = record.head.phase == Phase::Live;
@@ -267,7 +269,7 @@ impl Tables {
         }
     }
 
-    /// Notes whether a record may be removed: it is closed and nothing of it waits to be delivered.
+    /// Notes whether a record may be evicted: it is closed, and none of its updates waits to be delivered.
     pub(super) fn index_evictable(&mut self, key: TaskKey) {
         let Some(record) = self.records.get(&key) else { return };
         let Some(closed_at) = record.closed_at else { return };
@@ -283,7 +285,7 @@ impl Tables {
         oldest.is_some_and(|(_, key)| self.remove(key))
     }
 
-    /// Removes a record and everything that points to it.
+    /// Removes a record and all index entries that refer to it.
     pub(super) fn remove(&mut self, key: TaskKey) -> bool {
         let Some(record) = self.records.remove(&key) else { return false };
         self.by_id.remove(&record.head.id);
@@ -364,7 +366,7 @@ impl Record {
     }
 }
 
-/// Where the ordered sets have a record before a commit changes it.
+/// The keys under which the ordered sets hold a record before a commit changes it.
 #[derive(Clone, Copy)]
 struct Before {
     listed_at: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! The memory store under the contract, and what is its own: the bound.
+//! Runs the store contract on the memory store, and tests its bound on the number of records.
 
 use switchboard_core::model::Timestamp;
 
@@ -27,7 +27,7 @@ mod contract {
 
     use super::super::MemoryStore;
     use super::{ManualClock, Timestamp};
-    use crate::contract::given::{Pen, anyone};
+    use crate::contract::given::{RecordWriter, anyone};
     use crate::contract::{SharedSubject, Subject};
     use crate::ports::store::CommitError;
     use crate::ports::{Store, TaskLog};
@@ -76,28 +76,28 @@ mod contract {
     #[tokio::test]
     async fn a_full_store_lets_the_oldest_closed_task_go() {
         let subject = InMemory::holding(3);
-        let active = Pen::opened(&subject, "t1").await;
-        let first = Pen::completed(&subject, "t2").await;
+        let active = RecordWriter::opened(&subject, "t1").await;
+        let first = RecordWriter::completed(&subject, "t2").await;
         subject.clock.advance_ms(1);
-        let second = Pen::completed(&subject, "t3").await;
-        let third = Pen::completed(&subject, "t4").await;
+        let second = RecordWriter::completed(&subject, "t3").await;
+        let third = RecordWriter::completed(&subject, "t4").await;
         assert!(subject.store.head(&anyone(), &first.head.id).await.unwrap().is_none());
-        for pen in [&active, &second, &third] {
-            pen.check(&subject).await;
+        for writer in [&active, &second, &third] {
+            writer.check(&subject).await;
         }
     }
 
     #[tokio::test]
     async fn a_store_full_of_active_tasks_takes_no_more() {
         let subject = InMemory::holding(2);
-        let pens = [Pen::opened(&subject, "t1").await, Pen::opened(&subject, "t2").await];
-        let mut third = Pen::new(anyone(), "t3", "c1");
+        let writers = [RecordWriter::opened(&subject, "t1").await, RecordWriter::opened(&subject, "t2").await];
+        let mut third = RecordWriter::new(anyone(), "t3", "c1");
         let opening = third.opening(&subject, "hello");
         let commit = third.commit(&subject, vec![opening]);
         let refused = third.try_write(&subject, commit).await;
         assert!(matches!(refused, Err(CommitError::Full)), "{refused:?}");
-        for pen in &pens {
-            pen.check(&subject).await;
+        for writer in &writers {
+            writer.check(&subject).await;
         }
     }
 }

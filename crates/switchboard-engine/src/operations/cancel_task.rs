@@ -1,5 +1,5 @@
-//! CancelTask: the intent is recorded, the run is told, and the answer is the task once it has stopped. A run that does
-//! not stop in time is fenced off.
+//! CancelTask: records the request, tells the run to stop, and replies with the task once the run has stopped. A run
+//! that does not stop in time is fenced off: its later writes are refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) async fn cancel_task(
             return Err(ProtocolError::TaskNotCancelable { id: id.clone(), state: TaskState::Canceled });
         }
     }
-    // A caller that goes away does not leave an intent behind that nobody was told of.
+    // If the caller disconnects, the work goes on, so that a recorded request always reaches its run.
     let bytes_max = engine.reply_bytes_max(caller);
     let work = cancel(engine.clone(), engine.scope(caller, agent), id.clone(), metadata, bytes_max);
     engine.supervisor.unbroken(Box::pin(work)).await
@@ -60,7 +60,8 @@ async fn cancel(
     }
     let stored = engine.live_task(&scope, id).await?;
     match stored.head.state {
-        // Still submitted or working only when the process is going down: the intent is recorded and will be obeyed.
+        // The task can still be submitted or working only if the process is shutting down. The request is recorded, and
+        // the next process carries it out.
         TaskState::Canceled | TaskState::Submitted | TaskState::Working => {
             Ok(Reply::Task(engine.fitted(&scope, TaskView::whole(stored.folded.task.clone()), bytes_max)))
         }
@@ -68,10 +69,11 @@ async fn cancel(
     }
 }
 
-/// Tells the run to stop and waits until it has; false if it has not in time. A run that is about to begin cannot be told
-/// yet, so it is told again; one that waits for its next attempt is due now, and the sweeper ends it.
+/// Tells the run to stop and waits until it has; false if it has not stopped in time. A run that is about to begin is
+/// not registered yet, so it is told repeatedly. A run that waits for its next attempt is due now, and the sweeper ends
+/// it.
 async fn tell_and_wait(engine: &EngineState, record: &Record) -> Result<bool, ProtocolError> {
-    // The runner cuts a run off after the grace period; a run on a node that does not answer is cut off by the caller.
+    // The runner ends a run after the grace period. A run in a process that does not answer is fenced off here.
     let until = Instant::now() + Duration::from_millis(u64::from(engine.limits.cancel_grace_ms) + 1_000);
     loop {
         let told = record.key().is_some_and(|key| engine.runs.cancel(key));

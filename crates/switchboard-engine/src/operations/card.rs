@@ -1,4 +1,4 @@
-//! GetExtendedAgentCard: what an agent says about itself to callers it knows.
+//! GetExtendedAgentCard: the extended card, for authenticated callers.
 
 use switchboard_core::call::{Caller, Reply};
 use switchboard_core::error::ProtocolError;
@@ -9,7 +9,8 @@ pub(crate) fn get_extended_card(agent: &Registered, caller: &Caller) -> Result<R
     if agent.card.capabilities.extended_agent_card != Some(true) {
         return Err(ProtocolError::unsupported("This agent has no extended card"));
     }
-    // Spec 13.3: the extended card is for authenticated callers. Existence is public already: the card declares it.
+    // Spec 13.3: the extended card is for authenticated callers. That it exists is no secret, because the public card
+    // says so.
     if !caller.authenticated && !agent.extended_card_for_anyone {
         return Err(ProtocolError::Unauthenticated { reason: "the extended card needs a credential".to_owned() });
     }

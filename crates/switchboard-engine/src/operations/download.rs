@@ -1,5 +1,5 @@
-//! Downloads: the bytes of one artifact. Not an operation of A2A, but what a link in a task leads to, under the same
-//! rules: a foreign task is a missing task.
+//! Downloads of one artifact's bytes. This is no A2A operation, but what a link in a task leads to. The same rules
+//! apply: another owner's task is reported as not found.
 
 use switchboard_core::call::Owner;
 use switchboard_core::error::ProtocolError;
@@ -32,8 +32,8 @@ pub(crate) async fn artifact(
     }
 }
 
-/// What one update of a task wrote to an artifact, whole or one part of it. It is in memory while it is sent: a write is
-/// never larger than a reply.
+/// What one update of a task wrote to an artifact, whole or one part of it. The whole write is held in memory while it
+/// is sent; a write is never larger than a reply.
 pub(crate) async fn update(
     engine: &EngineState,
     agent: &str,
@@ -68,7 +68,7 @@ pub(crate) async fn update(
     }
 }
 
-/// Asks until there is something, or nothing more to come.
+/// Reads until there are bytes, or the end is reached.
 pub(crate) async fn read(
     engine: &EngineState,
     mut cursor: ArtifactCursor,

@@ -49,7 +49,7 @@ pub(crate) async fn list_tasks(
         let view = engine.fitted(&scope, view, bytes_max);
         let weight = weight(&view);
         if weight > left && !tasks.is_empty() {
-            // A page of large tasks is a short page.
+            // A page of large tasks holds fewer of them.
             next = last;
             break;
         }
@@ -65,9 +65,9 @@ pub(crate) async fn list_tasks(
     }))
 }
 
-/// A token is a position and a mark of the filters it belongs to, in hexadecimal. It grants nothing: the scope of a list
-/// comes from the caller. The number of a task in the store is in it, which tells roughly how many tasks there have been, of
-/// everybody (SECURITY.md says so).
+/// A token is a position and a hash of the filters it belongs to, in hexadecimal. It grants no access, because the
+/// scope of a list comes from the caller. It contains the store's number of a task, which reveals roughly how many
+/// tasks all owners have had (see SECURITY.md).
 fn encode_token(cursor: ListCursor, list: &ListTasks) -> String {
     let mut token = String::with_capacity(40);
     let _ = write!(token, "{:016x}{:016x}{:08x}", cursor.status_at.as_ms(), cursor.key.0, filter_mark(list));

@@ -1,5 +1,5 @@
-//! The eleven operations, one file for each kind, and downloads. They do not know each other; what they share is the
-//! engine.
+//! The eleven operations of the protocol, one file for each kind, and downloads. No operation imports another; code
+//! that they share is in the engine's other modules.
 
 pub(crate) mod cancel_task;
 pub(crate) mod card;

@@ -43,7 +43,7 @@ pub(crate) async fn get(
 ) -> Result<Reply, ProtocolError> {
     agent.require_push()?;
     let configs = read(engine, agent, caller, task_id).await?;
-    // Older versions may leave open which of the configs is meant; it is then always the same one.
+    // Clients of older protocol versions may leave the config id out. The same config is chosen every time.
     let found = match id.is_empty() {
         true => configs.into_iter().min_by(|a, b| a.id.cmp(&b.id)),
         false => configs.into_iter().find(|config| config.id == *id),
@@ -104,7 +104,7 @@ async fn read(
     engine.store.push_configs(stored.key).await.map_err(|error| engine.store_failed(&error))
 }
 
-/// Changes a task's configs through the one write door: a commit without events.
+/// Changes a task's configs by a commit without events, because commits are the only way to write.
 async fn change(
     engine: &EngineState,
     agent: &Registered,

@@ -46,12 +46,12 @@ pub(crate) async fn send_message(
     if may_answer {
         return told(answer(engine, &record.scope, &stored.folded, history_length, bytes_max), has_waited);
     }
-    // Boxed, because most sends never get here and should not carry the room for it.
+    // Boxed, because most sends never get here, and their futures need not reserve memory for it.
     told(Box::pin(wait_for_answer(engine, record, stored, run, history_length, bytes_max)).await?, has_waited)
 }
 
-/// The reply, unless the agent answered wrongly: then a caller that has waited for it is told so by an error. The task
-/// that failed of it can be read all the same.
+/// The reply, or an error if the agent's answer broke the protocol and the caller waited for it. The task that failed
+/// because of this can still be read.
 fn told(reply: Reply, has_waited: bool) -> Result<Reply, ProtocolError> {
     match &reply {
         Reply::SentTask(view) if has_waited => invalid_response(&view.task).map_or(Ok(reply), Err),
@@ -59,13 +59,13 @@ fn told(reply: Reply, has_waited: bool) -> Result<Reply, ProtocolError> {
     }
 }
 
-/// In some dialects a key whose task did not complete is free again.
+/// In some dialects a key may be used again if its task did not complete.
 fn has_freed_its_key(stored: &StoredTask) -> bool {
     stored.head.state.is_terminal() && stored.head.state != TaskState::Completed
 }
 
-/// Sends under a key that an earlier task had and has freed: under the same key with that task's id behind it, so that it
-/// is again a key which one task has.
+/// Sends under a key that an earlier, uncompleted task has used. The id of that task is appended to the key, so that
+/// each key still belongs to one task.
 async fn send_anew(
     engine: &Arc<EngineState>,
     agent: &Arc<Registered>,
@@ -100,7 +100,7 @@ async fn wait_for_answer(
     let patience = Duration::from_secs(u64::from(engine.limits.settle_wait_s_max));
     let settled = match run {
         Some(run) if stored.head.phase != Phase::Unborn => drive_until_settled(engine, &record, run, patience).await,
-        // A record that is not a task yet becomes one if its run takes long, so the run goes on by itself.
+        // A record that is not a task yet becomes one if its run takes long, so the run is detached from this call.
         run => {
             drop(run);
             false
@@ -122,7 +122,7 @@ pub(crate) async fn send_streaming_message(
     caller: &Caller,
     send: Box<SendMessage>,
 ) -> Result<Reply, ProtocolError> {
-    // What few calls come to is boxed: the others should not carry the room for it.
+    // Boxed, because few calls get here, and the futures of the others need not reserve memory for it.
     agent.require_streaming(caller.dialect)?;
     check(engine, agent, caller, &send)?;
     if let Some(last_event_id) = &caller.last_event_id {
@@ -137,7 +137,7 @@ pub(crate) async fn send_streaming_message(
     };
     let first_seq = message.first_seq();
     let AcceptedMessage { record, stored, events, opened, run } = message;
-    // Whoever reads the stream may be slow, so the run goes on by itself.
+    // The client may read the stream slowly, so the run is detached from it.
     drop(run);
     if stored.head.phase != Phase::Live {
         return Box::pin(stream_unborn(engine, &record, &stored, history_length)).await;
@@ -161,7 +161,7 @@ pub(crate) async fn send_streaming_message(
     Box::pin(follow(engine, following, StreamKind::Send, first, cursor)).await
 }
 
-/// The answer of a settled record, or of a task as it is.
+/// The reply for a settled record, or for a task in its present state.
 fn answer(engine: &EngineState, scope: &Scope, folded: &Folded, history_length: Option<u32>, bytes_max: u64) -> Reply {
     match &folded.reply {
         Some(message) => Reply::SentMessage(message.clone()),
@@ -172,7 +172,7 @@ fn answer(engine: &EngineState, scope: &Scope, folded: &Folded, history_length: 
     }
 }
 
-/// Waits for a direct reply; a record that has none after a while becomes a task.
+/// Waits for a direct reply. A record that has none within the limit becomes a task.
 async fn wait_until_known(engine: &EngineState, record: &Record, stored: &StoredTask) -> Result<(), ProtocolError> {
     let patience = Duration::from_millis(u64::from(engine.limits.birth_wait_ms));
     if wait_until(engine, record, Until::Known, patience).await? {
@@ -184,7 +184,7 @@ async fn wait_until_known(engine: &EngineState, record: &Record, stored: &Stored
     Ok(())
 }
 
-/// Streams a record that may be answered directly: one message, or the task it has become.
+/// Streams a record that may be answered directly: one message, or the task that it has become.
 async fn stream_unborn(
     engine: &Arc<EngineState>,
     record: &Record,
@@ -241,7 +241,7 @@ async fn stream_again(
     }
 }
 
-/// What a repeated message gets that was answered directly, or may be.
+/// The reply to a repeated message that was answered directly, or may still be.
 async fn stream_of_no_task(
     engine: &Arc<EngineState>,
     record: Arc<Record>,

@@ -1,5 +1,5 @@
-//! SubscribeToTask: a snapshot, then every update after it. With `Last-Event-ID` it resumes instead: no snapshot,
-//! exactly the updates after that number, and the tail of a task that has ended.
+//! SubscribeToTask: a snapshot, then every update after it. With `Last-Event-ID` the stream resumes: it has no snapshot
+//! and shows exactly the updates after that number, also for a task that has ended.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is written to a task: one commit, which is one transaction for the log, the head, the lease, webhooks and the
+//! A commit: everything that one transaction writes to a task, namely the log, the head, the lease, webhooks and the
 //! idempotency key.
 
 use std::sync::Arc;
@@ -6,16 +6,16 @@ use std::sync::Arc;
 use switchboard_core::lifecycle::{Event, Folded, Head};
 use switchboard_core::model::{ConfigId, Dialect, PushConfig, TaskId, TaskState, TaskStatus, Timestamp};
 
-use super::keys::{Scope, TaskKey};
-use super::store_error::StoreError;
+use super::store_types::StoreError;
+use super::store_types::{Scope, TaskKey};
 
-/// One step of one task.
+/// One write to one task.
 pub struct Commit {
     pub target: Target,
-    /// The fence of the run that writes; none for writes by callers. Compared inside the transaction.
+    /// The fence of the run that writes; none for writes by callers. It is compared inside the transaction.
     pub fence: Option<u64>,
     pub events: Arc<[Event]>,
-    /// The head after this commit. Heads are shared, here and below: many hold one, and few ever change it.
+    /// The head after this commit. Heads are shared by `Arc`, because many places hold one and few change it.
     pub head: Arc<Head>,
     /// Whether readers must fold this commit (see `lifecycle::is_needed_to_fold`).
     pub folds: bool,
@@ -23,8 +23,8 @@ pub struct Commit {
     pub push: Vec<PushChange>,
     pub accept: Option<Accept>,
     pub at: Timestamp,
-    /// The fold after this commit, if the committer happens to hold it. An adapter that is the only writer may keep it
-    /// to answer reads; none may store it.
+    /// The fold after this commit, if the committer happens to hold it. An adapter that is the only writer may cache it
+    /// for reads. No adapter may store it.
     pub folded: Option<Arc<Folded>>,
 }
 
@@ -32,12 +32,12 @@ pub struct Commit {
 /// that begins without one is due at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseChange {
-    /// Leaves it alone.
+    /// Leaves the lease as it is.
     Keep,
-    /// Takes it for this process, or takes it again, for so long. A run that `waits` has no place yet: it begins with
-    /// [`Runs::begin_runs`](super::Runs::begin_runs).
+    /// Takes the lease for this process, or renews it, for `lease_ms`. A run that `waits` has no slot yet: it begins
+    /// with [`Runs::begin_runs`](super::Runs::begin_runs).
     Take { lease_ms: u32, waits: bool },
-    /// Takes over a run that nobody holds, which begins with [`Runs::begin_runs`](super::Runs::begin_runs). It is a
+    /// Takes over a run that no process holds, which begins with [`Runs::begin_runs`](super::Runs::begin_runs). It is a
     /// [`CommitError::Conflict`] if the run is not due any more, or is not `interrupted` as
     /// [`DueRun::interrupted`](super::runs::DueRun::interrupted) said: its holder may renew the lease or begin the run
     /// without a new version.
@@ -69,7 +69,7 @@ impl Commit {
     }
 }
 
-/// The newest status a run of events sets.
+/// The newest status that a sequence of events sets.
 #[must_use]
 pub fn newest_status(events: &[Event]) -> Option<TaskStatus> {
     events.iter().rev().find_map(|event| match event {
@@ -82,7 +82,7 @@ pub fn newest_status(events: &[Event]) -> Option<TaskStatus> {
 }
 
 pub enum PushChange {
-    /// Insert, or replace the config with the same id. Its cursor starts after `after_seq`.
+    /// Inserts a config, or replaces the one with the same id. Its cursor starts after `after_seq`.
     Put {
         config: PushConfig,
         dialect: Dialect,
@@ -93,7 +93,7 @@ pub enum PushChange {
     },
 }
 
-/// The record that a message was accepted, kept until `expires`.
+/// The idempotency record of an accepted message, kept until `expires`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accept {
     pub key: [u8; 32],
@@ -114,7 +114,7 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// Whether the message had to wait for its turn, if these are the events that accepted it as a further message.
+    /// Whether the message had to wait for its turn; none if these are not the events that accepted it.
     #[must_use]
     pub fn waited_in(&self, events: &[Event]) -> Option<bool> {
         let added = |event: &Event| matches!(event, Event::MessageAdded { inbound } if inbound.turn == self.turn);
@@ -123,16 +123,16 @@ impl Accepted {
     }
 }
 
-/// Why a commit did not happen. Each asks for another reaction.
+/// Why a commit was not written. Callers react differently to each variant.
 #[derive(Debug, Clone)]
 pub enum CommitError {
-    /// Somebody else was faster: load again, decide again.
+    /// Another commit came first: load the head and decide again.
     Conflict,
-    /// The run has been replaced: stop it.
+    /// The run's fence is out of date because another run has replaced it: stop the run.
     Fenced,
     /// The idempotency key is taken.
     Duplicate(Accepted),
-    /// The store holds as much as it may and nothing can be removed.
+    /// The store is full, and nothing can be removed.
     Full,
     Store(StoreError),
 }

@@ -1,22 +1,23 @@
-//! Webhooks of tasks, and how far each has come. A commit marks them due; whoever claims one posts it and says how it ended.
+//! The webhooks of tasks and their delivery cursors. A commit marks webhooks due; the process that claims a delivery
+//! posts it and records the outcome.
 
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ContextId, Dialect, PushConfig, TaskId, Timestamp};
 
 use super::Outbox;
-use super::keys::{DeliveryKey, Scope, TaskKey};
-use super::store_error::StoreError;
+use super::store_types::StoreError;
+use super::store_types::{DeliveryKey, Scope, TaskKey};
 
-/// The third of the four ports of a store.
+/// The port for webhooks and deliveries, one of the four ports of a store.
 pub trait Deliveries: Send + Sync {
     /// The webhooks of a task.
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>>;
 
-    /// Takes deliveries that are due, hiding them from others for `claim_ms`.
+    /// Claims deliveries that are due; other processes do not get them for `claim_ms`.
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>>;
 
-    /// Records how deliveries ended, all of them in one go. Of one whose claim ran out and was taken by another, only
-    /// what the receiver has taken is recorded.
+    /// Records the outcomes of deliveries in one transaction. If a claim ran out and another process has claimed the
+    /// delivery, only what the receiver has accepted is recorded.
     fn settle_deliveries(
         &self,
         settled: Vec<(DeliveryClaim, DeliveryOutcome)>,
@@ -25,26 +26,26 @@ pub trait Deliveries: Send + Sync {
     /// When the next delivery is due, if any waits.
     fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>>;
 
-    /// The same deliveries for operators.
+    /// The view of deliveries for operators.
     fn outbox(&self) -> &dyn Outbox;
 }
 
-/// One webhook that is behind its task.
+/// One webhook that has updates to deliver.
 #[derive(Clone, Debug)]
 pub struct Delivery {
     pub key: DeliveryKey,
-    /// Whose task it is, for receivers that are sent the whole of it.
+    /// The owner and agent of the task, for receivers that are sent whole tasks.
     pub scope: Scope,
     pub task_key: TaskKey,
     pub task_id: TaskId,
     pub context_id: ContextId,
     pub config: PushConfig,
     pub dialect: Dialect,
-    /// The number of the last update the receiver has taken.
+    /// The number of the last update that the receiver has accepted.
     pub delivered_seq: u64,
     /// The number of the task's newest update when this was claimed.
     pub task_seq: u64,
-    /// Failed attempts at the next one.
+    /// Failed attempts at the next update.
     pub failures: u32,
     pub claimed_until: Timestamp,
 }
@@ -56,8 +57,8 @@ impl Delivery {
     }
 }
 
-/// Which claim of which delivery. One that has not been settled is claimed again only when it has run out, so the time
-/// it holds until tells it from every later one.
+/// Identifies one claim of one delivery. A delivery is claimed again only after its claim was settled or has run out,
+/// so the end of the claim distinguishes it from every later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryClaim {
     pub key: DeliveryKey,
@@ -66,19 +67,19 @@ pub struct DeliveryClaim {
 
 #[derive(Clone, Debug)]
 pub enum DeliveryOutcome {
-    /// The receiver has taken everything up to here.
+    /// The receiver has accepted everything up to this number.
     Delivered { seq: u64 },
-    /// Keep what was delivered, try the next again after `wait_ms` by the store's clock.
+    /// The next update failed: keep what was delivered, and try again after `wait_ms` by the store's clock.
     Retry { delivered_seq: u64, wait_ms: i64, error: String },
-    /// Not tried, through no fault of its own: keep what was delivered and the count of failures, take it up after
+    /// The next update was not tried: keep what was delivered and the count of failures, and make it due after
     /// `wait_ms`.
     Postponed { delivered_seq: u64, wait_ms: i64 },
-    /// Given up on; it stays visible until somebody redrives it.
+    /// The delivery became a dead letter. It stays visible until an operator redrives or drops it.
     Parked { delivered_seq: u64, error: String },
 }
 
 impl DeliveryOutcome {
-    /// The number of the last update the receiver has taken.
+    /// The number of the last update that the receiver has accepted.
     #[must_use]
     pub fn delivered_seq(&self) -> u64 {
         match self {

@@ -1,31 +1,32 @@
-//! The bytes of one artifact, read a piece at a time. What a reader sees is the artifact as it was when the reader came:
-//! later writes do not change it, and a reader that is slow holds nothing but a cursor.
+//! Reading the bytes of one artifact piece by piece, and the addresses under which clients download them. A reader sees
+//! the artifact as it was when the reader opened it. Later writes do not change that, and a slow reader holds only a
+//! cursor.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use switchboard_core::model::{Artifact, ArtifactId, Part, PartContent};
+use switchboard_core::model::{Artifact, ArtifactId, Part, PartContent, TaskId};
 
-use super::keys::TaskKey;
 use super::outline::PartKind;
+use super::store_types::{Scope, TaskKey};
 
-/// An artifact, or one part of it, as a reader found it.
+/// An artifact, or one part of it, as it was when a reader opened it.
 #[derive(Clone, Debug)]
 pub struct StoredArtifact {
     pub key: TaskKey,
     pub artifact: ArtifactId,
-    /// The commit that began what the artifact holds; a later one means that it was replaced.
+    /// The commit that began the artifact's content; a later number means that the artifact was replaced.
     pub begun: u64,
-    /// The task's version when the reader came.
+    /// The task's version when the reader opened the artifact.
     pub version: u64,
-    /// Where the content lies among all the bytes of the artifact.
+    /// The range of the content within all bytes of the artifact.
     pub range: Range<u64>,
-    /// As the first part that was asked for says them.
+    /// Taken from the first part that was requested.
     pub filename: Option<String>,
     pub media_type: String,
-    /// Commits to read from, by where their bytes begin: sorted, the first at the start. How fine they are is the
-    /// store's choice.
+    /// Commits to read from, sorted by the offset at which their bytes begin; the first is at the start. The store
+    /// chooses how many there are.
     pub positions: Arc<[ReadPosition]>,
 }
 
@@ -35,7 +36,7 @@ pub struct WrittenUpdate {
     /// The number of the update.
     pub seq: u64,
     pub bytes: Bytes,
-    /// As the first part that was asked for says them.
+    /// Taken from the first part that was requested.
     pub filename: Option<String>,
     pub media_type: String,
 }
@@ -63,7 +64,7 @@ impl WrittenUpdate {
     }
 }
 
-/// Where to go on reading. What the numbers mean is the store's own affair, but `start` never is beyond what is read next.
+/// Where reading continues. Only the store interprets the other numbers; `start` is never beyond the next byte to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadPosition {
     pub at: u64,
@@ -76,7 +77,7 @@ impl StoredArtifact {
         self.range.end - self.range.start
     }
 
-    /// A cursor over some of the content, counted from its own start.
+    /// A cursor over a range of the content, counted from the start of the content.
     #[must_use]
     pub fn cursor(&self, wanted: Range<u64>) -> ArtifactCursor {
         let from = self.range.start.saturating_add(wanted.start).min(self.range.end);
@@ -89,7 +90,7 @@ impl StoredArtifact {
     }
 }
 
-/// How far a reader has come.
+/// The progress of a reader.
 #[derive(Clone, Debug)]
 pub struct ArtifactCursor {
     pub key: TaskKey,
@@ -97,7 +98,7 @@ pub struct ArtifactCursor {
     pub begun: u64,
     pub version: u64,
     pub position: ReadPosition,
-    /// The next byte, and the one after the last, among all the bytes of the artifact.
+    /// The next byte to read and the end, as offsets within all bytes of the artifact.
     pub from: u64,
     pub until: u64,
 }
@@ -109,10 +110,34 @@ impl ArtifactCursor {
     }
 }
 
-/// Some bytes, and where it goes on. There may be none although the end is not reached: then the store has looked for a
-/// while, and wants to be asked again.
+/// Some bytes, and where reading continues. There may be no bytes although the end is not reached: the store limits how
+/// much it searches per call, so the caller asks again.
 #[derive(Clone, Debug)]
 pub struct ArtifactPiece {
     pub bytes: Bytes,
     pub next: ArtifactCursor,
+}
+
+/// Makes the addresses under which clients download the bytes of artifacts. The server provides it; stores know no
+/// addresses.
+pub trait Links: Send + Sync {
+    /// The address of a whole artifact, or of one of its parts.
+    fn artifact(&self, scope: &Scope, task: &TaskId, artifact: &ArtifactId, part: Option<u64>) -> String;
+
+    /// The address of what one update of the task wrote to an artifact, or of one part of that.
+    fn update(&self, scope: &Scope, task: &TaskId, artifact: &ArtifactId, seq: u64, part: Option<u64>) -> String {
+        let url = self.artifact(scope, task, artifact, part);
+        let mark = if url.contains('?') { '&' } else { '?' };
+        format!("{url}{mark}update={seq}")
+    }
+}
+
+/// Addresses relative to the agent's own, for an engine without a server.
+pub struct NoLinks;
+
+impl Links for NoLinks {
+    fn artifact(&self, _: &Scope, task: &TaskId, artifact: &ArtifactId, part: Option<u64>) -> String {
+        let part = part.map(|part| format!("?part={part}")).unwrap_or_default();
+        format!("tasks/{task}/artifacts/{artifact}{part}")
+    }
 }

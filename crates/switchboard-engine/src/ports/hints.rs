@@ -1,13 +1,14 @@
-//! "Look again." A hint tells other processes that a task has come further; it may come twice, late, or never. Losing one
-//! costs latency, never data, because whoever is told reads the log.
+//! Hints tell other processes that a task has changed. A hint may arrive twice, late, or never. A lost hint costs
+//! latency but no data, because the process that gets a hint reads the log.
 //!
-//! What this process commits reaches its own followers without a hint.
+//! Commits of this process reach its own followers without a hint.
 
 use std::sync::Arc;
 
 use switchboard_core::model::TaskId;
 
-/// How far a task has come. A record that was closed by a direct reply, without ever being a task, is hinted at with 0.
+/// The newest event of a task. For a record that was closed by a direct reply, and never became a task, the number is
+/// 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint<'a> {
     pub task: &'a TaskId,
@@ -16,9 +17,9 @@ pub struct Hint<'a> {
 }
 
 pub trait Hints: Send + Sync {
-    /// Tells all processes that share the store. The one that tells may be told, too.
+    /// Tells all processes that share the store. The sender may receive its own hint.
     fn notify(&self, hint: Hint<'_>);
-    /// Where hints are to go; called once, at start.
+    /// Sets the receiver of hints; called once, at start.
     fn listen(&self, sink: Arc<dyn HintSink>);
 }
 

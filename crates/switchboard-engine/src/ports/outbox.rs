@@ -1,38 +1,38 @@
-//! The store's deliveries as an operator sees them: what waits, what was given up on, and the two things that can be
-//! done about it. Not scoped to an owner, so nothing but the operator's door may lead here.
+//! The store's deliveries for operators: what waits, what became a dead letter, and the two ways to change that. The
+//! port covers the deliveries of all owners, so only the operator's interface may use it.
 
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ConfigId, Dialect, TaskId, Timestamp};
 
-use super::keys::{DeliveryKey, Scope, TaskKey};
-use super::store_error::StoreError;
+use super::store_types::StoreError;
+use super::store_types::{DeliveryKey, Scope, TaskKey};
 
 pub trait Outbox: Send + Sync {
-    /// Deliveries that wait, are under way or were given up on, in the order of their keys.
+    /// Deliveries that wait, are under way or became dead letters, in the order of their keys.
     fn page(&self, query: OutboxQuery) -> BoxFuture<'_, Result<OutboxPage, StoreError>>;
 
     /// One delivery, if it has anything left to deliver.
     fn find(&self, key: DeliveryKey) -> BoxFuture<'_, Result<Option<OutboxEntry>, StoreError>>;
 
-    /// Makes deliveries due now and counts their failures anew, be they given up on or waiting. Those under way are left
-    /// alone. Says how many it made due.
+    /// Makes deliveries due now and resets their count of failures, whether they are dead letters or waiting.
+    /// Deliveries under way are not changed. Returns how many it made due.
     fn redrive(&self, keys: Vec<DeliveryKey>) -> BoxFuture<'_, Result<usize, StoreError>>;
 
-    /// Drops what dead letters still had to deliver: their cursors move to the end of their tasks, and the webhooks stay
-    /// for what comes later. Others are left alone. Says how many it dropped.
+    /// Drops what dead letters still had to deliver: their cursors move to the end of their tasks, and the webhooks
+    /// stay for what comes later. Other deliveries are not changed. Returns how many it dropped.
     fn purge(&self, keys: Vec<DeliveryKey>) -> BoxFuture<'_, Result<usize, StoreError>>;
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct OutboxQuery {
-    /// Only these; none is all of them.
+    /// Only deliveries in this state; none means all.
     pub state: Option<OutboxState>,
     pub after: Option<DeliveryKey>,
     pub limit: usize,
 }
 
-/// A part of the list. An adapter looks at a bounded number of rows for it, so a page may be short, even empty, while
-/// more follows.
+/// One page of the list. An adapter examines a bounded number of rows for it, so a page may be short or even empty
+/// although more pages follow.
 #[derive(Clone, Debug)]
 pub struct OutboxPage {
     pub entries: Vec<OutboxEntry>,
@@ -45,7 +45,7 @@ pub enum OutboxState {
     /// Due, or waiting for its next attempt.
     Waiting,
     UnderWay,
-    /// Given up on: a dead letter.
+    /// A dead letter: no more attempts are made.
     Dead,
 }
 
@@ -58,10 +58,10 @@ pub struct OutboxEntry {
     pub task_id: TaskId,
     pub config_id: ConfigId,
     pub url: String,
-    /// What the receiver reads.
+    /// The dialect of the receiver.
     pub dialect: Dialect,
     pub state: OutboxState,
-    /// The number of the last update the receiver has taken, and of the task's newest.
+    /// The number of the last update that the receiver has accepted, and of the task's newest.
     pub delivered_seq: u64,
     pub task_seq: u64,
     /// Failed attempts at the next update.

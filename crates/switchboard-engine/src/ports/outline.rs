@@ -1,11 +1,11 @@
-//! Artifacts that are too large to be shown with their task. A store is told how many bytes its reader can take; it leaves
-//! the contents of what does not fit where they are, and says what it left out, so that nobody ever holds a large file to
-//! show a task.
+//! Outlines of artifacts that are too large to be shown with their task. A caller tells the store how many bytes it can
+//! take. The store does not read the contents that do not fit and reports what it left out, so that showing a task
+//! never loads a large file.
 
 use switchboard_core::lifecycle::{ArtifactHead, Head};
 use switchboard_core::model::{Artifact, Json, Part, PartContent};
 
-/// What one part takes beside its content, in memory or in a reply, whichever is more.
+/// What one part takes in addition to its content, in memory or in a reply, whichever is more.
 const PART_BYTES: u64 = 256;
 
 /// Contents up to this size are kept when an artifact of several different parts is too large as a whole.
@@ -14,7 +14,8 @@ const KEPT_BYTES_MAX: usize = 32 << 10;
 /// An artifact of more parts than this is one long content in pieces.
 pub const PARTS_APART_MAX: u64 = 32;
 
-/// The artifacts of a task that do not fit into so many bytes, told by their heads alone: the largest ones, as few as will do.
+/// The artifacts of a task that do not fit into `bytes_max`, judged by their heads alone. The largest are chosen, and
+/// as few as possible.
 #[must_use]
 pub fn too_large(head: &Head, bytes_max: u64) -> Vec<&ArtifactHead> {
     let mut left = bytes_max;
@@ -36,23 +37,24 @@ fn take(left: &mut u64, weight: u64) -> bool {
     fits
 }
 
-/// What an artifact takes in a reply, as far as its head tells: bytes are written in base64.
+/// The size of an artifact in a reply, estimated from its head: bytes are written in base64.
 fn weight(artifact: &ArtifactHead) -> u64 {
     (artifact.bytes / 3 * 4).saturating_add(artifact.parts.saturating_mul(PART_BYTES)).saturating_add(PART_BYTES)
 }
 
-/// An artifact without the contents that do not fit, made of its writes from the oldest on.
+/// An artifact without the contents that do not fit. It is built from the artifact's writes, oldest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outline {
     /// Everything but its parts.
     artifact: Artifact,
     parts: Vec<OutlinedPart>,
     count: u64,
-    /// Whether all parts are pieces of one content: of one kind, and none calls itself something else than the first.
+    /// Whether all parts are pieces of one content: they have the same kind, and no part has another name or media type
+    /// than the first.
     alike: bool,
 }
 
-/// What is known of a part that is left where it is.
+/// What is known about a part whose content is not read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutlinedPart {
     pub kind: PartKind,
@@ -130,7 +132,7 @@ impl Outline {
         Self { artifact, parts: Vec::new(), count: 0, alike: true }
     }
 
-    /// The outline of an artifact at hand.
+    /// The outline of an artifact whose contents are in memory.
     #[must_use]
     pub fn of(artifact: &Artifact) -> Self {
         let bare = Artifact { parts: Vec::new(), ..artifact.clone() };
@@ -141,7 +143,7 @@ impl Outline {
         outline
     }
 
-    /// Takes a later write in; it comes without its parts.
+    /// Adds a later write, which is given without its parts.
     pub fn append(&mut self, chunk: &Artifact) {
         self.artifact.append(chunk);
     }
@@ -159,7 +161,7 @@ impl Outline {
         }
     }
 
-    /// Some writes are not known, so the parts cannot be counted: there is one link for all of them.
+    /// Called when some writes are not known: the parts cannot be counted then, so there is one link for all of them.
     pub fn leave_out_the_rest(&mut self) {
         self.alike = true;
     }

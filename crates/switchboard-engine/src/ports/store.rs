@@ -1,17 +1,17 @@
-//! Where tasks live, and everything else that outlives a process. A store is four ports in one, each a concern of its own;
-//! whoever implements the four has a store. What is said to them is listed here, so that one path names it all.
+//! The store: tasks and everything else that outlives a process. A store is four ports, one for each concern; a type
+//! that implements all four is a store. Their types are re-exported here under one path.
 
 pub use super::commit::{Accept, Accepted, Commit, CommitError, LeaseChange, PushChange, Target, newest_status};
 pub use super::deliveries::{Deliveries, Delivery, DeliveryClaim, DeliveryOutcome};
-pub use super::keys::{DeliveryKey, Scope, TaskKey};
 pub use super::runs::{DueRun, Release, Runs};
-pub use super::store_error::StoreError;
+pub use super::store_types::StoreError;
+pub use super::store_types::{DeliveryKey, Scope, TaskKey};
 pub use super::task_log::{
     AcceptedTask, ListCursor, ListPage, ListQuery, LogPage, LoggedCommit, StoredHead, StoredTask, TaskLog,
 };
 pub use super::upkeep::{COMMIT_MICROS_BOUNDS, Retention, StoreStats, Upkeep};
 
-/// All four, as the engine holds them.
+/// All four ports of a store, as the engine holds them.
 pub trait Store: TaskLog + Runs + Deliveries + Upkeep {}
 
 impl<T: TaskLog + Runs + Deliveries + Upkeep + ?Sized> Store for T {}

@@ -1,6 +1,7 @@
-//! The log of each task, and what is read from it. There is one write door, [`TaskLog::commit`]: compare and append.
+//! The log of each task, and what is read from it. [`TaskLog::commit`] is the only way to write: it compares the
+//! version and appends.
 //!
-//! Every read names whose task it wants; a foreign task is a missing task, decided here and nowhere else.
+//! Every read names the owner. Another owner's task is reported as missing, and only the store decides that.
 
 use std::sync::Arc;
 
@@ -10,17 +11,17 @@ use switchboard_core::model::{ArtifactId, ContextId, Task, TaskId, TaskState, Ti
 
 use super::commit::{Accepted, Commit, CommitError};
 use super::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
-use super::keys::{Scope, TaskKey};
 use super::outline::Outline;
-use super::store_error::StoreError;
+use super::store_types::StoreError;
+use super::store_types::{Scope, TaskKey};
 
-/// The first of the four ports of a store.
+/// The port for task logs, one of the four ports of a store.
 pub trait TaskLog: Send + Sync {
-    /// Appends one step to one task, if the task is still where the step was decided. All of it happens, or nothing; it is
-    /// durable when this is answered.
+    /// Appends one commit to one task, if the task's version is still the one on which the commit was decided. The
+    /// commit is atomic, and it is durable when this returns.
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>>;
 
-    /// The head of a record, born or not.
+    /// The head of a record, whether it is a task yet or not.
     fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>>;
 
     /// The record: its head, and its log folded. Artifacts that do not fit into `bytes_max` (see
@@ -32,8 +33,8 @@ pub trait TaskLog: Send + Sync {
         bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>>;
 
-    /// The task as it stood right after the commit that accepted a further message: where a replay of its turn begins.
-    /// Reads what a reader would have read then, and nothing that came later. Fails with `Pruned` below what is kept.
+    /// The task as it was right after the commit that accepted a further message, which is where a replay of its turn
+    /// begins. Later commits are not read. Fails with `Pruned` below what is kept.
     fn task_as_accepted<'a>(
         &'a self,
         scope: &'a Scope,
@@ -41,9 +42,9 @@ pub trait TaskLog: Send + Sync {
         bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>>;
 
-    /// Commits that hold visible events numbered above `after_seq`, in order, at most `limit` of them: fewer where they
-    /// are large, none only if there are none. A key is proof that its holder was shown the head. Fails with `Pruned`
-    /// below what is kept.
+    /// Commits with visible events numbered above `after_seq`, in order, at most `limit`. There may be fewer if they
+    /// are large, but none only if there are no more. The owner is not checked again: only a caller that has read the
+    /// head knows its key. Fails with `Pruned` below what is kept.
     fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>>;
 
     /// An artifact of a record, whole or one part of it (counted from 0, below `PARTS_APART_MAX`), for a reader of its
@@ -63,15 +64,15 @@ pub trait TaskLog: Send + Sync {
         bytes_max: usize,
     ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>>;
 
-    /// Born tasks of a scope, newest status first; of the same moment, the one opened last. A page that would hold more
+    /// The tasks of a scope, newest status first; for equal times, the newest task first. A page that would hold more
     /// than [`ListQuery::bytes_max`] ends early, but never without a task.
     fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>>;
 
-    /// What an idempotency key stands for, if it was used inside its window.
+    /// The message that was accepted under an idempotency key, if the key has not expired.
     fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>>;
 }
 
-/// What is decided on, and whose it is.
+/// The head that commands are decided on, and its owner and agent.
 #[derive(Clone, Debug)]
 pub struct StoredHead {
     pub key: TaskKey,
@@ -79,7 +80,7 @@ pub struct StoredHead {
     pub head: Arc<Head>,
 }
 
-/// A task as it stands.
+/// A task in its present state.
 #[derive(Clone, Debug)]
 pub struct StoredTask {
     pub key: TaskKey,
@@ -90,7 +91,7 @@ pub struct StoredTask {
     pub outlined: Vec<Outline>,
 }
 
-/// A task at the moment when a message was accepted.
+/// A task as it was when a message was accepted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AcceptedTask {
     /// Without the parts of the artifacts that are `outlined`.
@@ -103,7 +104,7 @@ pub struct AcceptedTask {
     pub waited: bool,
 }
 
-/// A run of commits.
+/// A sequence of commits.
 #[derive(Clone, Debug)]
 pub struct LogPage {
     pub commits: Vec<LoggedCommit>,
@@ -141,6 +142,6 @@ pub struct ListPage {
     pub tasks: Vec<StoredTask>,
     /// Where the next page begins, if there is one.
     pub next: Option<ListCursor>,
-    /// All that match, on whatever page.
+    /// How many tasks match in all, on every page.
     pub total: u64,
 }

@@ -1,18 +1,17 @@
-//! Looking after a store: what it removes, whether it works, and what it says about itself.
+//! The maintenance of a store: pruning, a probe of its health, statistics, and the rows that cannot be read.
 
 use switchboard_core::call::BoxFuture;
-use switchboard_core::model::{TaskState, Timestamp};
+use switchboard_core::model::{ConfigId, TaskId, TaskState, Timestamp};
 
-use super::Quarantine;
-use super::clock::ClockRecord;
-use super::store_error::StoreError;
+use super::store_types::StoreError;
+use super::system::ClockRecord;
 
-/// The last of the four ports of a store.
+/// The port for maintenance, one of the four ports of a store.
 pub trait Upkeep: Send + Sync {
-    /// Removes what the policy no longer keeps, at most `limit` records, and says how many.
+    /// Removes what the policy no longer keeps, at most `limit` records, and returns how many.
     fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>>;
 
-    /// Writes something harmless: whether a store that failed works again can only be told by writing.
+    /// Writes something harmless, because only a write shows whether a store that failed works again.
     fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(std::future::ready(Ok(())))
     }
@@ -24,13 +23,13 @@ pub trait Upkeep: Send + Sync {
         Quarantine::default()
     }
 
-    /// What was known of the wall clock when the store was opened.
+    /// What was recorded about the wall clock when the store was opened.
     fn clock_record(&self) -> ClockRecord {
         ClockRecord::default()
     }
 
-    /// Remembers that ages do not count until then, also for a process that starts before: idempotency keys are known
-    /// although their window seems to have passed.
+    /// Records that ages are ignored until this time, also by a process that starts before it. Until then idempotency
+    /// keys stay valid although their window seems to have passed.
     fn hold_until(&self, until: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
         let _ = until;
         Box::pin(std::future::ready(Ok(())))
@@ -47,13 +46,13 @@ pub struct Retention {
     /// Records that never became tasks, and idempotency keys.
     pub replies_ms: i64,
     pub tasks_max: u64,
-    /// How many closed records one call removes if there are more than `tasks_max`, the first opened first; 0 is as many as
-    /// are too many.
+    /// How many closed records one call removes if there are more than `tasks_max`, the oldest first; 0 removes just
+    /// the excess.
     pub tasks_batch: u64,
 }
 
 impl Retention {
-    /// How many closed records are to go because of their number, of `records` in all.
+    /// How many closed records exceed the limit, given `records` in all.
     #[must_use]
     pub fn too_many(&self, records: u64) -> u64 {
         match records.saturating_sub(self.tasks_max) {
@@ -78,10 +77,45 @@ pub struct StoreStats {
     /// Commits by the time they took, below each bound of `COMMIT_MICROS_BOUNDS`, and above all of them.
     pub commit_seconds: [u64; 10],
     pub commit_micros_sum: u64,
-    /// Tasks that are kept, in the order of [`TaskState::ALL`]. Kept up to date by every commit, so reading it costs
-    /// nothing; none while a file that was just opened is being counted.
+    /// The number of tasks by state, in the order of [`TaskState::ALL`]. Every commit updates it, so reading it is
+    /// cheap; none while a file that was just opened is being counted.
     pub tasks: Option<[u64; TaskState::ALL.len()]>,
 }
 
 /// Upper bounds, in microseconds, of the commit latency histogram.
 pub const COMMIT_MICROS_BOUNDS: [u64; 9] = [100, 250, 500, 1_000, 2_500, 10_000, 50_000, 250_000, 1_000_000];
+
+/// The rows that a store could not read since it was opened. The store skips them and goes on with the others, and
+/// operators learn of them here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quarantine {
+    /// How many rows there are in all, including those not named below.
+    pub rows: u64,
+    /// The first of them, at most [`NAMED_MAX`].
+    pub named: Vec<DamagedRow>,
+}
+
+/// Rows that a [`Quarantine`] names; more are only counted.
+pub const NAMED_MAX: usize = 20;
+
+/// A row that cannot be read. The reason is only in the log, because it may quote what is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DamagedRow {
+    Task {
+        id: TaskId,
+    },
+    /// A webhook; its task can still be read.
+    Webhook {
+        task_id: TaskId,
+        config_id: ConfigId,
+    },
+}
+
+impl std::fmt::Display for DamagedRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Task { id } => write!(f, "task {id}"),
+            Self::Webhook { task_id, config_id } => write!(f, "webhook {config_id} of task {task_id}"),
+        }
+    }
+}

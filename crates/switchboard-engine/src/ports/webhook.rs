@@ -1,38 +1,39 @@
-//! How an update leaves the engine. The address policy (no private targets) lives in the adapter.
+//! The client that posts updates to webhooks. The adapter also decides which addresses are allowed (no private
+//! networks).
 
 use bytes::Bytes;
 use switchboard_core::call::BoxFuture;
 
 pub trait Webhook: Send + Sync {
-    /// Whether a URL can be posted to at all, as far as that can be told without looking anything up. The reason is
-    /// shown to whoever registers it.
+    /// Checks whether a URL may be posted to, as far as possible without a DNS lookup. The reason is shown to the
+    /// client that registers it.
     fn check(&self, url: &str) -> Result<(), String>;
 
-    /// Posts once. `Ok` is the receiver's answer; whether that counts as delivered is for the caller to say.
+    /// Posts once. `Ok` is the receiver's answer; the caller decides whether it counts as delivered.
     fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<WebhookAnswer, WebhookError>>;
 
-    /// Asked now and then: lets go of what is kept for posts that did not come, such as idle connections.
+    /// Called periodically: frees what is no longer used, such as idle connections.
     fn tidy(&self) {}
 }
 
 pub struct WebhookCall {
     pub url: String,
-    /// The same in every attempt. It stands among the headers, too; here for adapters that sign what they post.
+    /// The same in every attempt. It is in the headers, too, and repeated here for adapters that sign what they post.
     pub delivery_id: String,
-    /// Names and values are free of control characters: they were checked when the config was accepted.
+    /// Names and values contain no control characters, because they were checked when the config was accepted.
     pub headers: Vec<(&'static str, String)>,
     pub body: Bytes,
 }
 
-/// What a receiver said.
+/// The answer of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebhookAnswer {
     pub status: u16,
-    /// How long it wants to be left alone, if it said so.
+    /// How long the receiver wants no further calls, if it said so.
     pub retry_after_ms: Option<u64>,
 }
 
-/// A status and nothing more.
+/// An answer that has only a status.
 impl From<u16> for WebhookAnswer {
     fn from(status: u16) -> Self {
         Self { status, retry_after_ms: None }

@@ -1,7 +1,8 @@
-//! How long to wait before the next attempt: doubling, bounded, and spread so that receivers that failed together are
-//! not tried together.
+//! How long to wait before the next attempt. The pause doubles up to a bound and is randomised, so that receivers that
+//! failed together are not all tried at the same time.
 
-/// Milliseconds until attempt number `failures + 1`. `dice` is any number; it picks a point in the upper half.
+/// Milliseconds until attempt number `failures + 1`. `dice` is any number; it picks a point in the upper half of the
+/// pause.
 #[must_use]
 pub(crate) fn backoff_ms(failures: u32, min_ms: u32, max_ms: u32, dice: u64) -> i64 {
     let doubled = u64::from(min_ms) << failures.saturating_sub(1).min(31);

@@ -1,54 +1,79 @@
-//! One delivery: reads what the receiver has not taken yet and posts it, one update after another, or the task as it
-//! stands, as the receiver's dialect has it.
+//! One delivery: reads what the receiver has not accepted yet and posts it. The receiver's dialect decides whether that
+//! is one update after another or the whole task.
 
 use std::time::Duration;
 
 use switchboard_core::lifecycle::updates;
 use switchboard_core::model::PushBody;
+use tokio::time::Instant;
 
 use super::backoff::backoff_ms;
-use super::claimed::Claimed;
-use super::coalesce::newest_state;
-use super::lanes::Finding;
-use super::payload::{Payload, delivery_id, encode, headers};
-use super::whole_task::whole_task;
+use super::endpoint_queues::CallResult;
+use super::payload::{Payload, delivery_id, encode, headers, newest_state, whole_task};
 use crate::engine_state::{Counters, EngineState};
+use crate::limits::Limits;
 use crate::ports::store::{Delivery, DeliveryOutcome, StoreError};
 use crate::ports::{WebhookAnswer, WebhookCall, WebhookError};
 
-/// Commits read for one delivery before its cursor is moved.
+/// How many commits are read for one delivery before its cursor advances.
 const PAGE_COMMITS: usize = 32;
 
-/// Posts what is due; a probe posts one update only, since others wait for what it finds out.
+/// A delivery that this process has claimed for a limited time.
+pub(crate) struct ClaimedDelivery {
+    pub(super) delivery: Delivery,
+    pub(super) at: Instant,
+}
+
+impl ClaimedDelivery {
+    /// How long a claim lasts. It outlasts every post that begins while it is fresh, so no other process delivers
+    /// meanwhile.
+    pub(super) fn lasts_ms(limits: &Limits) -> u32 {
+        limits.delivery_timeout_ms.saturating_mul(4)
+    }
+
+    /// Whether the delivery has waited too long to begin, so that the claim should be released.
+    pub(super) fn is_stale(&self, limits: &Limits) -> bool {
+        self.at.elapsed() > Duration::from_millis(limits.delivery_timeout_ms.into())
+    }
+
+    /// Whether one more post can end within the claim.
+    pub(super) fn is_fresh(&self, limits: &Limits) -> bool {
+        self.at.elapsed() < 2 * Duration::from_millis(limits.delivery_timeout_ms.into())
+    }
+}
+
+/// Posts what is due. A probe posts only one update, because other deliveries wait for its result.
 pub(super) async fn deliver(
     engine: &EngineState,
-    claimed: &Claimed,
+    claimed: &ClaimedDelivery,
     probe: bool,
     dice: u64,
-) -> (DeliveryOutcome, Finding) {
-    let mut trip = Trip {
+) -> (DeliveryOutcome, CallResult) {
+    let mut posting = Posting {
         engine,
         claimed,
         delivered_seq: claimed.delivery.delivered_seq,
         posts_left: if probe { 1 } else { usize::MAX },
-        finding: Finding::default(),
+        call_result: CallResult::default(),
     };
-    let outcome = match trip.go().await {
-        Ok(()) => DeliveryOutcome::Delivered { seq: trip.delivered_seq },
-        Err(Stop::Store(error)) => unreadable(engine, &claimed.delivery, trip.delivered_seq, &error, dice),
-        Err(Stop::Post(WebhookError::Failed(error))) => failed(&trip, error, dice),
-        // The address will not become allowed by waiting.
-        Err(Stop::Post(WebhookError::Refused(error))) => parked(engine, &claimed.delivery, trip.delivered_seq, error),
+    let outcome = match posting.go().await {
+        Ok(()) => DeliveryOutcome::Delivered { seq: posting.delivered_seq },
+        Err(Stop::Store(error)) => unreadable(engine, &claimed.delivery, posting.delivered_seq, &error, dice),
+        Err(Stop::Post(WebhookError::Failed(error))) => failed(&posting, error, dice),
+        // Waiting will not make the address allowed.
+        Err(Stop::Post(WebhookError::Refused(error))) => {
+            parked(engine, &claimed.delivery, posting.delivered_seq, error)
+        }
     };
-    (outcome, trip.finding)
+    (outcome, posting.call_result)
 }
 
-struct Trip<'a> {
+struct Posting<'a> {
     engine: &'a EngineState,
-    claimed: &'a Claimed,
+    claimed: &'a ClaimedDelivery,
     delivered_seq: u64,
     posts_left: usize,
-    finding: Finding,
+    call_result: CallResult,
 }
 
 enum Stop {
@@ -56,7 +81,7 @@ enum Stop {
     Post(WebhookError),
 }
 
-impl Trip<'_> {
+impl Posting<'_> {
     async fn go(&mut self) -> Result<(), Stop> {
         match self.claimed.delivery.dialect.rules().push_body {
             PushBody::Update => self.post_updates().await,
@@ -64,12 +89,12 @@ impl Trip<'_> {
         }
     }
 
-    /// Posts the task as it stands: changes that come together are one call.
+    /// Posts the whole task in its present state, so several changes may be one call.
     async fn post_task(&mut self) -> Result<(), Stop> {
         let whole = whole_task(self.engine, &self.claimed.delivery).await.map_err(Stop::Store)?;
         match whole {
             Some((seq, body)) if seq > self.delivered_seq => self.post(Payload { seq, skipped: 0, body }).await,
-            // It is gone, and with it the reason to say anything; or all has been said.
+            // The task was removed, or the receiver already has its newest state.
             Some(_) | None => Ok(()),
         }
     }
@@ -96,8 +121,8 @@ impl Trip<'_> {
     }
 
     async fn post(&mut self, payload: Payload) -> Result<(), Stop> {
-        let Claimed { delivery, .. } = self.claimed;
-        // The failures on record are those of the first update; the ones behind it have not been tried.
+        let ClaimedDelivery { delivery, .. } = self.claimed;
+        // The recorded failures belong to the first update; later updates have not been tried.
         let first = self.delivered_seq == delivery.delivered_seq;
         let attempt = if first { delivery.failures + 1 } else { 1 };
         self.posts_left -= 1;
@@ -113,7 +138,7 @@ impl Trip<'_> {
         let error = match tokio::time::timeout(patience, self.engine.webhook.post(call)).await {
             Ok(Ok(WebhookAnswer { status: status @ 200..=299, .. })) => {
                 tracing::trace!(status, "a webhook took an update");
-                self.finding = Finding { answered: true, ..Finding::default() };
+                self.call_result = CallResult { answered: true, ..CallResult::default() };
                 Counters::add(&self.engine.counters.deliveries_made);
                 Counters::add_many(
                     &self.engine.counters.deliveries_skipped,
@@ -123,27 +148,27 @@ impl Trip<'_> {
                 return Ok(());
             }
             Ok(Ok(WebhookAnswer { status, retry_after_ms })) => {
-                if says_when_to_come_back(status) {
-                    // A receiver may ask for a longer pause than ours, and not for one that has no end.
+                if may_carry_retry_after(status) {
+                    // A receiver may ask for a longer pause than ours, up to the configured maximum.
                     let most_ms = self.engine.limits.delivery_backoff_ms_max.into();
-                    self.finding.retry_after_ms = retry_after_ms.unwrap_or(0).min(most_ms);
+                    self.call_result.retry_after_ms = retry_after_ms.unwrap_or(0).min(most_ms);
                 }
                 let error = format!("the receiver answered {status}");
-                if speaks_of_trouble(status) {
-                    self.finding.failed = Some(error.clone());
+                if is_receiver_failure(status) {
+                    self.call_result.failed = Some(error.clone());
                 } else {
-                    self.finding.answered = true;
+                    self.call_result.answered = true;
                 }
                 WebhookError::Failed(error)
             }
             Ok(Err(WebhookError::Refused(error))) => WebhookError::Refused(error),
             Ok(Err(WebhookError::Failed(error))) => {
-                self.finding.failed = Some(error.clone());
+                self.call_result.failed = Some(error.clone());
                 WebhookError::Failed(error)
             }
             Err(_) => {
                 let error = "the receiver did not answer in time".to_owned();
-                self.finding.failed = Some(error.clone());
+                self.call_result.failed = Some(error.clone());
                 WebhookError::Failed(error)
             }
         };
@@ -151,14 +176,14 @@ impl Trip<'_> {
     }
 }
 
-/// Whether a status is about the whole receiver. Others are about this one webhook: a path that is gone or a token that
-/// is refused says nothing about its neighbours.
-fn speaks_of_trouble(status: u16) -> bool {
+/// Whether a status means that the whole receiver has a problem. Other statuses concern this one webhook: a missing
+/// path or a refused token says nothing about other webhooks of the endpoint.
+fn is_receiver_failure(status: u16) -> bool {
     status >= 500 || matches!(status, 408 | 429)
 }
 
-/// With other statuses `Retry-After` means something else, or nothing.
-fn says_when_to_come_back(status: u16) -> bool {
+/// Whether `Retry-After` asks for a pause with this status. With others it means something else, or nothing.
+fn may_carry_retry_after(status: u16) -> bool {
     matches!(status, 429 | 503)
 }
 
@@ -174,27 +199,29 @@ fn unreadable(
         return parked(engine, delivery, delivered_seq, error);
     }
     if let StoreError::Damaged(_) = error {
-        // Waiting does not mend it. As a dead payload it is in the list, and can be redriven when the task is mended.
+        // Waiting does not repair the task. As a dead letter the delivery is listed, and an operator can redrive it
+        // when the task is repaired.
         return parked(engine, delivery, delivered_seq, "what is stored of the task is damaged".to_owned());
     }
     tracing::error!(task = %delivery.task_id, config = %delivery.config.id, ?error, "a delivery could not be read");
     DeliveryOutcome::Postponed { delivered_seq, wait_ms: backoff_ms(4, 500, 60_000, dice) }
 }
 
-fn failed(trip: &Trip<'_>, error: String, dice: u64) -> DeliveryOutcome {
-    let Trip { engine, delivered_seq, .. } = *trip;
-    let (delivery, limits) = (&trip.claimed.delivery, &engine.limits);
+fn failed(posting: &Posting<'_>, error: String, dice: u64) -> DeliveryOutcome {
+    let Posting { engine, delivered_seq, .. } = *posting;
+    let (delivery, limits) = (&posting.claimed.delivery, &engine.limits);
     Counters::add(&engine.counters.deliveries_failed);
-    // Whatever was delivered on the way starts the count anew.
+    // A delivered update resets the count of failures.
     let failures = if delivered_seq > delivery.delivered_seq { 1 } else { delivery.failures + 1 };
     let (task, config) = (&delivery.task_id, &delivery.config.id);
-    // After a jump of the wall clock the pauses between the attempts may have been none.
+    // After a jump of the wall clock there may have been no pauses between the attempts, so the delivery is not given
+    // up.
     if failures >= limits.delivery_failures_max && !engine.clock_is_held() {
         return parked(engine, delivery, delivered_seq, error);
     }
     tracing::info!(%task, %config, failures, error, "a webhook failed and will be tried again");
     let wait_ms = backoff_ms(failures, limits.delivery_backoff_ms_min, limits.delivery_backoff_ms_max, dice);
-    let wait_ms = wait_ms.max(i64::try_from(trip.finding.retry_after_ms).unwrap_or(i64::MAX));
+    let wait_ms = wait_ms.max(i64::try_from(posting.call_result.retry_after_ms).unwrap_or(i64::MAX));
     DeliveryOutcome::Retry { delivered_seq, wait_ms, error }
 }
 

@@ -1,5 +1,5 @@
-//! The delivery loop. It takes what is due in batches, starts what may start, and records how deliveries ended, as many
-//! as have ended by then in one write. While nothing is due and nothing ends, it sleeps.
+//! The delivery loop. It claims due deliveries in batches, starts those that may start, and records all outcomes since
+//! the last round in one write. It sleeps while nothing is due and nothing ends.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,22 +11,21 @@ use switchboard_core::model::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::claimed::Claimed;
-use super::deliver::{deliver, parked};
+use super::deliver::{ClaimedDelivery, deliver, parked};
 use super::endpoint::WebhookEndpoint;
-use super::lanes::{Disposition, Finding, Lanes};
+use super::endpoint_queues::{CallResult, Disposition, EndpointQueues};
 use crate::engine_state::{Counters, EngineState};
 use crate::id_hash::IdHash;
 use crate::ports::store::{Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome};
 use crate::supervisor::Kind;
 
-/// Deliveries taken in one go.
+/// How many deliveries are claimed at once.
 const CLAIM_BATCH: usize = 256;
-/// How long the loop sleeps although nobody woke it.
+/// The longest time that the loop sleeps without being woken.
 const IDLE: Duration = Duration::from_secs(2);
 /// How long it sleeps when the store fails.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
-/// How often endpoints that need no remembering are forgotten.
+/// How often endpoints without recent failures or deliveries are removed from memory.
 const TIDY: Duration = Duration::from_secs(1);
 
 pub(crate) async fn deliver_forever(engine: Arc<EngineState>) {
@@ -46,9 +45,9 @@ pub(crate) async fn deliver_forever(engine: Arc<EngineState>) {
 
 struct Dispatcher {
     engine: Arc<EngineState>,
-    /// Claimed by this process: under way, or waiting for a place.
+    /// Deliveries that this process has claimed: under way, or waiting for a slot.
     in_hand: HashMap<DeliveryKey, Held, IdHash>,
-    /// What has ended or was put back, and is not recorded yet.
+    /// Deliveries that have ended or were put back, and are not recorded yet.
     settled: Vec<(DeliveryClaim, DeliveryOutcome)>,
     done: mpsc::Sender<Finished>,
     finished: mpsc::Receiver<Finished>,
@@ -58,7 +57,7 @@ struct Dispatcher {
     tidied: Instant,
 }
 
-/// What a delivery's end is recorded under.
+/// The claim under which the outcome of a delivery is recorded.
 struct Held {
     claim: DeliveryClaim,
     delivered_seq: u64,
@@ -71,7 +70,8 @@ impl Held {
     }
 
     /// The claim ran out while the delivery was under way (a frozen process), and this process has taken it again: the
-    /// delivery goes on under the new claim. If others have moved the cursor in between, its end is not for them.
+    /// delivery goes on under the new claim. If another process has moved the cursor in between, the outcome is
+    /// recorded under the old claim.
     fn renew(&mut self, claimed: &Delivery) {
         if (self.delivered_seq, self.failures) == (claimed.delivered_seq, claimed.failures) {
             self.claim = claimed.claim();
@@ -79,27 +79,27 @@ impl Held {
     }
 }
 
-/// A delivery that has ended, somehow.
+/// A delivery that has ended, also by a panic.
 struct Finished {
     key: DeliveryKey,
     endpoint: WebhookEndpoint,
     probe: bool,
     began: Instant,
-    /// None if it was lost on the way; its claim then runs out.
+    /// None if the delivery panicked; its claim then runs out.
     outcome: Option<DeliveryOutcome>,
-    finding: Finding,
+    call_result: CallResult,
 }
 
-/// Sends a delivery's end whatever becomes of it, so that no place is lost to a panic.
-struct Return {
+/// Reports the end of a delivery when it is dropped, so that a panic does not lose its slot.
+struct ReportOnDrop {
     done: mpsc::Sender<Finished>,
     finished: Option<Finished>,
 }
 
-impl Drop for Return {
+impl Drop for ReportOnDrop {
     fn drop(&mut self) {
         if let Some(finished) = self.finished.take() {
-            // There is room for as many as may be under way.
+            // The channel has capacity for as many deliveries as may be under way.
             let _ = self.done.try_send(finished);
         }
     }
@@ -109,9 +109,9 @@ impl Dispatcher {
     async fn run(mut self) {
         loop {
             while let Ok(finished) = self.finished.try_recv() {
-                self.take_in(finished);
+                self.handle_finished(finished);
             }
-            let moved = self.lanes().advance(self.engine.steady_now());
+            let moved = self.endpoint_queues().advance(self.engine.steady_now());
             for (endpoint, place) in moved {
                 self.act(endpoint, place);
             }
@@ -125,29 +125,29 @@ impl Dispatcher {
         }
     }
 
-    fn lanes(&self) -> MutexGuard<'_, Lanes<Claimed>> {
-        self.engine.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn endpoint_queues(&self) -> MutexGuard<'_, EndpointQueues<ClaimedDelivery>> {
+        self.engine.endpoint_queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records what has ended and takes what is due, both in one go; says whether the store did its part.
+    /// Records what has ended and claims what is due, both at the same time. Returns whether the store succeeded.
     async fn settle_and_claim(&mut self) -> bool {
         let settled = std::mem::take(&mut self.settled);
         let now = self.engine.now();
         let dues = settled.iter().filter_map(|(_, outcome)| wait_ms_of(outcome)).map(|wait_ms| now.plus_ms(wait_ms));
         self.soonest = self.soonest.into_iter().chain(dues).min();
         let limits = &self.engine.limits;
-        let limit = if self.lanes().has_room() { CLAIM_BATCH } else { 0 };
+        let limit = if self.endpoint_queues().has_free_slot() { CLAIM_BATCH } else { 0 };
         let settling =
             async { if settled.is_empty() { Ok(()) } else { self.engine.store.settle_deliveries(settled).await } };
         let claiming = async {
             if limit == 0 {
                 return Ok(Vec::new());
             }
-            self.engine.store.claim_deliveries(limit, Claimed::lasts_ms(limits)).await
+            self.engine.store.claim_deliveries(limit, ClaimedDelivery::lasts_ms(limits)).await
         };
         let (settling, claiming) = tokio::join!(settling, claiming);
         if let Err(error) = &settling {
-            // The claims run out and the updates are posted again: at least once, as promised.
+            // The claims run out, and the updates are posted again. Delivery is at least once.
             tracing::error!(?error, "ended deliveries could not be recorded");
         }
         let claimed = match claiming {
@@ -175,14 +175,14 @@ impl Dispatcher {
             Entry::Vacant(place) => drop(place.insert(Held::of(&delivery))),
         }
         let endpoint = WebhookEndpoint::of(&delivery.config.url);
-        let claimed = Claimed { delivery, at: Instant::now() };
-        let place = self.lanes().offer(&endpoint, claimed, self.engine.steady_now());
+        let claimed = ClaimedDelivery { delivery, at: Instant::now() };
+        let place = self.endpoint_queues().offer(&endpoint, claimed, self.engine.steady_now());
         if let Some(place) = place {
             self.act(endpoint, place);
         }
     }
 
-    fn act(&mut self, endpoint: WebhookEndpoint, place: Disposition<Claimed>) {
+    fn act(&mut self, endpoint: WebhookEndpoint, place: Disposition<ClaimedDelivery>) {
         match place {
             Disposition::Start { item, probe } => self.start(endpoint, item, probe),
             Disposition::Hold { item, due } => {
@@ -203,31 +203,31 @@ impl Dispatcher {
         }
     }
 
-    fn start(&mut self, endpoint: WebhookEndpoint, claimed: Claimed, probe: bool) {
+    fn start(&mut self, endpoint: WebhookEndpoint, claimed: ClaimedDelivery, probe: bool) {
         let key = claimed.delivery.key;
         let finished =
-            Finished { key, endpoint, probe, began: Instant::now(), outcome: None, finding: Finding::default() };
-        let mut back = Return { done: self.done.clone(), finished: Some(finished) };
+            Finished { key, endpoint, probe, began: Instant::now(), outcome: None, call_result: CallResult::default() };
+        let mut report = ReportOnDrop { done: self.done.clone(), finished: Some(finished) };
         let dice = dice((key, claimed.delivery.failures));
-        let courier = self.engine.clone();
+        let engine = self.engine.clone();
         self.engine.supervisor.spawn(Kind::Delivery, async move {
-            let (outcome, finding) = if claimed.is_stale(&courier.limits) {
+            let (outcome, call_result) = if claimed.is_stale(&engine.limits) {
                 let delivered_seq = claimed.delivery.delivered_seq;
-                (DeliveryOutcome::Postponed { delivered_seq, wait_ms: 0 }, Finding::default())
+                (DeliveryOutcome::Postponed { delivered_seq, wait_ms: 0 }, CallResult::default())
             } else {
-                deliver(&courier, &claimed, probe, dice).await
+                deliver(&engine, &claimed, probe, dice).await
             };
-            if let Some(finished) = &mut back.finished {
+            if let Some(finished) = &mut report.finished {
                 finished.outcome = Some(outcome);
-                finished.finding = finding;
+                finished.call_result = call_result;
             }
         });
     }
 
-    fn take_in(&mut self, finished: Finished) {
-        let Finished { key, endpoint, probe, began, outcome, finding } = finished;
+    fn handle_finished(&mut self, finished: Finished) {
+        let Finished { key, endpoint, probe, began, outcome, call_result } = finished;
         let dice = dice((key, began.elapsed().subsec_nanos()));
-        self.lanes().finished(&endpoint, probe, finding, began.elapsed(), self.engine.steady_now(), dice);
+        self.endpoint_queues().finished(&endpoint, probe, call_result, began.elapsed(), self.engine.steady_now(), dice);
         match outcome {
             Some(outcome) => self.settle(key, outcome),
             None => drop(self.in_hand.remove(&key)),
@@ -247,32 +247,32 @@ impl Dispatcher {
     fn tidy(&mut self) {
         if self.tidied.elapsed() >= TIDY {
             self.tidied = Instant::now();
-            self.lanes().tidy(self.engine.steady_now());
+            self.endpoint_queues().tidy(self.engine.steady_now());
             self.engine.webhook.tidy();
         }
     }
 
-    /// Until something has ended, somebody says that something is due, or the next one is.
+    /// Waits until a delivery has ended, a commit has made one due, or the next one becomes due.
     async fn wait(&mut self) {
         let wait = match self.soonest {
             Some(due) => Duration::from_millis(due.ms_since(self.engine.now()).max(5).unsigned_abs()).min(IDLE),
             None => IDLE,
         };
-        let has_room = self.lanes().has_room();
+        let has_free_slot = self.endpoint_queues().has_free_slot();
         tokio::select! {
             biased;
             finished = self.finished.recv() => {
                 if let Some(finished) = finished {
-                    self.take_in(finished);
+                    self.handle_finished(finished);
                 }
             }
-            () = self.engine.deliveries_due.notified(), if has_room => {}
-            () = tokio::time::sleep(if has_room { wait } else { IDLE }) => self.timer_fired = true,
+            () = self.engine.deliveries_due.notified(), if has_free_slot => {}
+            () = tokio::time::sleep(if has_free_slot { wait } else { IDLE }) => self.timer_fired = true,
         }
     }
 }
 
-/// Different for each delivery, and the same each time: a simulation must be able to repeat it.
+/// A number that differs between deliveries but is the same each time, so that a simulation can repeat it.
 fn dice(what: impl Hash) -> u64 {
     IdHash::default().hash_one(what)
 }

@@ -1,15 +1,15 @@
-//! Where webhooks lead, as far as health is concerned: scheme, host and port of a URL, in one spelling.
+//! The endpoint of a webhook: scheme, host and port of its URL, in one spelling. Health is tracked per endpoint.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// `https://hooks.example:443`. What a URL says behind the port is often a secret, and is not part of it.
+/// `https://hooks.example:443`. The path of a URL is often a secret and is not part of the endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WebhookEndpoint(Arc<str>);
 
 impl WebhookEndpoint {
-    /// The endpoint of a URL. Webhooks were checked when they were registered; of anything else, whatever stands before
-    /// the first slash.
+    /// The endpoint of a URL. URLs of webhooks were checked when they were registered. For any other text, this is what
+    /// precedes the first slash.
     #[must_use]
     pub fn of(url: &str) -> Self {
         let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));

@@ -1,11 +1,11 @@
-//! Whether an endpoint is up, judged by how it answers: a circuit that opens after so many failures in a row, lets one
-//! probe through at a time, and closes with the first answer. Pure: time and chance are arguments.
+//! A circuit breaker for one endpoint. It opens after a number of consecutive failures, lets one probe through at a
+//! time, and closes with the first answer. It has no clock and no randomness of its own: both are arguments.
 
 use switchboard_core::model::Timestamp;
 
 use super::backoff::backoff_ms;
 
-/// When a circuit opens and how often it is tried.
+/// When a circuit opens, and how often it is probed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub(super) failures_max: u32,
@@ -16,7 +16,7 @@ pub(super) struct Rules {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Health {
     failures: u32,
-    /// The first failure after the last answer.
+    /// The time of the first failure after the last answer.
     down_since: Option<Timestamp>,
     last_error: Option<String>,
     open: Option<Open>,
@@ -24,16 +24,16 @@ pub(super) struct Health {
 
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    /// Probes that failed, the failures that opened the circuit counted as one.
+    /// Failed probes; the failures that opened the circuit count as one.
     rounds: u32,
     probe_at: Timestamp,
     probing: bool,
 }
 
-/// How a call to an endpoint went wrong.
+/// Why a call to an endpoint failed.
 pub(super) struct Failure {
     pub(super) error: String,
-    /// How long it wants to be left alone, if it could still say so.
+    /// How long the endpoint wants no further calls, if it said so.
     pub(super) retry_after_ms: u64,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     Free,
-    /// As the one that finds out.
+    /// As the probe that tests whether the endpoint is up again.
     Probe,
     NotBefore(Timestamp),
 }
@@ -50,7 +50,7 @@ impl Health {
     pub(super) fn admission(&self, now: Timestamp, rules: &Rules) -> Admission {
         match self.open {
             None => Admission::Free,
-            // The probe may take as long as it likes; those who wait ask again as often as probes are sent.
+            // A probe is under way. The other deliveries are held for one probe interval and then ask again.
             Some(open) if open.probing => {
                 let wait_ms = backoff_ms(open.rounds, rules.probe_ms_min, rules.probe_ms_max, 0);
                 Admission::NotBefore(now.plus_ms(wait_ms))
@@ -60,27 +60,27 @@ impl Health {
         }
     }
 
-    /// The delivery that was admitted as the probe is on its way.
+    /// The delivery that was admitted as the probe has started.
     pub(super) fn probing(&mut self) {
         if let Some(open) = &mut self.open {
             open.probing = true;
         }
     }
 
-    /// The probe came back without having found out anything.
+    /// The probe ended without a result.
     pub(super) fn probe_lost(&mut self) {
         if let Some(open) = &mut self.open {
             open.probing = false;
         }
     }
 
-    /// Somebody answered there, whatever the answer.
+    /// The endpoint answered, with whatever status.
     pub(super) fn answered(&mut self) {
         *self = Self::default();
     }
 
-    /// Nobody answered, or only to say that the endpoint is in trouble. Failures of deliveries that were on their way
-    /// when the circuit opened are no news; only the probe's is.
+    /// The endpoint did not answer, or answered that it has a problem. While the circuit is open, only the failure of
+    /// the probe counts, because other deliveries had started before it opened.
     pub(super) fn failed(&mut self, probe: bool, failure: Failure, now: Timestamp, rules: &Rules, dice: u64) {
         self.failures = self.failures.saturating_add(1);
         self.down_since.get_or_insert(now);
@@ -96,7 +96,7 @@ impl Health {
         self.open = Some(Open { rounds, probe_at: now.plus_ms(wait_ms), probing: false });
     }
 
-    /// An operator wants to know now.
+    /// An operator asked for a probe now.
     pub(super) fn probe_now(&mut self, now: Timestamp) {
         if let Some(open) = &mut self.open {
             open.probe_at = now;
@@ -107,8 +107,8 @@ impl Health {
         self.open.is_some()
     }
 
-    /// Whether there is nothing to remember.
-    pub(super) fn is_spotless(&self) -> bool {
+    /// Whether there is no failure to remember.
+    pub(super) fn is_healthy(&self) -> bool {
         self.failures == 0
     }
 
@@ -145,11 +145,11 @@ mod tests {
 
     fn fail_busy(health: &mut Health, probe: bool, ms: i64, retry_after_ms: u64) {
         let failure = Failure { error: "no answer".to_owned(), retry_after_ms };
-        // The largest dice make the longest wait.
+        // The largest value of `dice` makes the longest wait.
         health.failed(probe, failure, at(ms), &RULES, u64::from(u32::MAX));
     }
 
-    /// When the circuit can be tried; it must be open.
+    /// When the circuit may be probed; it must be open.
     fn probe_at(health: &Health) -> i64 {
         health.probe_at().unwrap().as_ms()
     }
@@ -182,12 +182,12 @@ mod tests {
         assert_eq!(health.admission(at(due), &RULES), Admission::Probe);
         health.probing();
         assert_eq!(health.admission(at(due), &RULES), Admission::NotBefore(at(due + 500)));
-        // One that was on its way before.
+        // A delivery that had started before the circuit opened.
         fail(&mut health, false, due);
         assert_eq!(health.admission(at(due), &RULES), Admission::NotBefore(at(due + 500)));
         health.answered();
         assert_eq!(health.admission(at(due), &RULES), Admission::Free);
-        assert!(health.is_spotless());
+        assert!(health.is_healthy());
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
             fail_busy(&mut health, false, 0, 90_000);
         }
         assert_eq!(probe_at(&health), 90_000);
-        // A pause shorter than ours changes nothing, and what it said last time is no longer so.
+        // A pause shorter than ours changes nothing, and the pause that it asked for last time no longer counts.
         health.probing();
         fail_busy(&mut health, true, 90_000, 1);
         assert!((91_000..=92_000).contains(&probe_at(&health)), "{}", probe_at(&health));

@@ -1,5 +1,5 @@
-//! The outbox as an operator sees it: what waits and what was given up on, of everybody; try it again, or drop it. Who
-//! is an operator is decided at the door.
+//! The outbox for operators: the waiting deliveries and dead letters of all owners, to redrive or drop. The server
+//! checks that the caller is an operator.
 
 use std::sync::{Arc, PoisonError};
 
@@ -8,20 +8,20 @@ use switchboard_core::lifecycle::updates;
 use switchboard_core::model::{PushBody, Update};
 
 use super::endpoint::WebhookEndpoint;
-use super::lanes::EndpointHealth;
+use super::endpoint_queues::EndpointHealth;
 use super::payload::delivery_id;
 use crate::engine_state::{Counters, EngineState};
 use crate::ports::outbox::{OutboxEntry, OutboxQuery, OutboxState};
 use crate::ports::store::{DeliveryKey, StoreError};
 
-/// Dead letters changed by one call, at most; a caller with more goes on from where it stopped.
+/// How many dead letters one call changes at most; a caller continues with the returned token.
 const BULK_MAX: usize = 500;
-/// Endpoints told about at once.
+/// How many endpoints are listed at most.
 const ENDPOINTS_SHOWN_MAX: usize = 100;
 
 /// See [`Engine::outbox`](crate::Engine::outbox).
 #[derive(Clone)]
-pub struct OutboxDesk {
+pub struct OutboxAdmin {
     engine: Arc<EngineState>,
 }
 
@@ -32,21 +32,22 @@ pub struct OutboxFilter {
     pub endpoint: Option<WebhookEndpoint>,
 }
 
-/// One page. It may be short, even empty, while more follows: a bounded number of deliveries is looked at for it.
+/// One page. It may be short or even empty although more follow, because a bounded number of deliveries is examined for
+/// it.
 #[derive(Clone, Debug)]
 pub struct OutboxList {
     pub entries: Vec<OutboxEntry>,
     pub next: Option<DeliveryKey>,
 }
 
-/// One delivery and the update it is stuck at.
+/// One delivery and the next update that it has to deliver.
 #[derive(Clone, Debug)]
 pub struct OutboxDetail {
     pub entry: OutboxEntry,
     pub next: Option<NextUpdate>,
 }
 
-/// What would be posted next; its contents belong to the task's owner and are not told.
+/// What would be posted next. The contents belong to the task's owner and are not shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextUpdate {
     pub seq: u64,
@@ -61,21 +62,21 @@ impl NextUpdate {
     }
 }
 
-/// What a change of many dead letters came to.
+/// The result of changing many dead letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed {
     pub changed: usize,
-    /// Where to go on, if there may be more.
+    /// The token to continue with, if there may be more.
     pub next: Option<DeliveryKey>,
 }
 
-impl OutboxDesk {
+impl OutboxAdmin {
     pub(crate) fn new(engine: Arc<EngineState>) -> Self {
         Self { engine }
     }
 
     /// # Errors
-    /// When the store does not answer, like the others here.
+    /// When the store does not answer; this holds for all methods here.
     pub async fn list(
         &self,
         filter: &OutboxFilter,
@@ -101,7 +102,7 @@ impl OutboxDesk {
         }
         let next = match self.engine.store.log(entry.task_key, entry.delivered_seq, 1).await {
             Ok(page) => page.commits.into_iter().next().and_then(|commit| {
-                // The context is not shown, so any will do.
+                // The context is not shown, so any value does.
                 let context_id = "".into();
                 let mut numbered = updates(&entry.task_id, &context_id, commit.first_seq, &commit.events);
                 numbered.find(|(seq, _)| *seq > entry.delivered_seq)
@@ -121,8 +122,8 @@ impl OutboxDesk {
         Ok(Some(OutboxDetail { entry, next }))
     }
 
-    /// Makes one delivery due now, be it given up on or waiting for its next attempt, and lets it through even to an
-    /// endpoint that is down. False if there is none like that.
+    /// Makes one delivery due now, whether it is a dead letter or waits for its next attempt, and lets it through even
+    /// to an endpoint that is down. False if there is no such delivery.
     pub async fn redrive(&self, key: DeliveryKey) -> Result<bool, ProtocolError> {
         let found = self.engine.store.outbox().find(key).await.map_err(|error| self.failed(&error))?;
         let Some(entry) = found else { return Ok(false) };
@@ -131,7 +132,7 @@ impl OutboxDesk {
         Ok(redriven == 1)
     }
 
-    /// As [`OutboxDesk::redrive`], for the dead letters of one endpoint or of all.
+    /// As [`OutboxAdmin::redrive`], for the dead letters of one endpoint or of all.
     pub async fn redrive_dead(
         &self,
         endpoint: Option<WebhookEndpoint>,
@@ -143,13 +144,13 @@ impl OutboxDesk {
         Ok(Changed { changed, next })
     }
 
-    /// Drops what a dead payload still had to deliver. The webhook stays, for what its task says later. False if there
-    /// is no dead payload like that.
+    /// Drops what a dead letter still had to deliver. The webhook stays for later updates of its task. False if there
+    /// is no such dead letter.
     pub async fn purge(&self, key: DeliveryKey) -> Result<bool, ProtocolError> {
         Ok(self.purge_keys(vec![key]).await? == 1)
     }
 
-    /// As [`OutboxDesk::purge`], for the dead letters of one endpoint or of all.
+    /// As [`OutboxAdmin::purge`], for the dead letters of one endpoint or of all.
     pub async fn purge_dead(
         &self,
         endpoint: Option<WebhookEndpoint>,
@@ -159,17 +160,17 @@ impl OutboxDesk {
         Ok(Changed { changed: self.purge_keys(keys).await?, next })
     }
 
-    /// How endpoints do that are called now or have failed lately; those that are down first.
+    /// The health of endpoints that are called now or have failed lately; those that are down first.
     #[must_use]
     pub fn endpoints(&self) -> Vec<EndpointHealth> {
-        self.engine.lanes.lock().unwrap_or_else(PoisonError::into_inner).report(ENDPOINTS_SHOWN_MAX)
+        self.engine.endpoint_queues.lock().unwrap_or_else(PoisonError::into_inner).report(ENDPOINTS_SHOWN_MAX)
     }
 
     /// Deliveries under way, and endpoints that are down.
     #[must_use]
     pub fn gauges(&self) -> (usize, usize) {
-        let lanes = self.engine.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        (lanes.under_way(), lanes.open_circuits())
+        let endpoint_queues = self.engine.endpoint_queues.lock().unwrap_or_else(PoisonError::into_inner);
+        (endpoint_queues.under_way(), endpoint_queues.open_circuits())
     }
 
     async fn dead(
@@ -196,7 +197,7 @@ impl OutboxDesk {
 
     fn probe_now(&self, endpoint: Option<&WebhookEndpoint>) {
         let now = self.engine.steady_now();
-        self.engine.lanes.lock().unwrap_or_else(PoisonError::into_inner).probe_now(endpoint, now);
+        self.engine.endpoint_queues.lock().unwrap_or_else(PoisonError::into_inner).probe_now(endpoint, now);
         self.engine.deliveries_due.notify_one();
     }
 

@@ -1,27 +1,28 @@
-//! What a receiver is sent of one update: the body, and what the headers say about it.
+//! What a receiver is sent: the body for one update, or for the whole task in its present state, and the headers.
 
 use bytes::Bytes;
-use switchboard_core::model::redact::redact_update;
-use switchboard_core::model::{AuthenticationInfo, Dialect, Update};
+use switchboard_core::model::redact::{redact_update, redact_view};
+use switchboard_core::model::{AuthenticationInfo, Dialect, TaskView, Update};
 
-use crate::ports::store::Delivery;
+use crate::engine_state::EngineState;
+use crate::ports::store::{Delivery, StoreError};
 
-/// One numbered update on its way.
+/// The body for one numbered update.
 pub(super) struct Payload {
     pub(super) seq: u64,
-    /// Updates before it that the receiver will not be sent.
+    /// How many updates before it the receiver will not be sent.
     pub(super) skipped: u64,
     pub(super) body: Bytes,
 }
 
-/// The body for an update, without what must not leave the server.
+/// Encodes the body for an update, without secrets that must not leave the server.
 pub(super) fn encode(dialect: Dialect, update: &Update) -> Bytes {
     let mut body = Vec::with_capacity(512);
     dialect.write_update(redact_update(update).as_ref().unwrap_or(update), &mut body);
     body.into()
 }
 
-/// What the receiver is told about an update. The same id in every attempt: who has seen it has seen the update.
+/// The id of a delivery, which is the same in every attempt, so that a receiver recognises repeats.
 #[must_use]
 pub(super) fn delivery_id(task_id: &str, config_id: &str, seq: u64) -> String {
     format!("{task_id}:{config_id}:{seq}")
@@ -43,7 +44,7 @@ pub(super) fn headers(
     if payload.skipped > 0 {
         headers.push(("a2a-delivery-skipped", payload.skipped.to_string()));
     }
-    // A scheme alone proves nothing, and receivers take it for a broken credential.
+    // A scheme without credentials is left out, because receivers would take it for a broken credential.
     if let Some(AuthenticationInfo { scheme, credentials: Some(credentials) }) = &config.authentication
         && !credentials.is_empty()
     {
@@ -55,4 +56,40 @@ pub(super) fn headers(
         headers.push(("a2a-notification-token", token.clone()));
     }
     headers
+}
+
+/// A larger task is delivered update by update, because its newest state is no less work than its backlog.
+const STATE_BYTES_MAX: u64 = 1 << 20;
+
+/// The newest state of the task in place of a long backlog, under the number of its newest update. None if the receiver
+/// is not far enough behind, the setting is off, or the task is too large.
+pub(super) async fn newest_state(engine: &EngineState, delivery: &Delivery) -> Result<Option<Payload>, StoreError> {
+    let after = u64::from(engine.limits.delivery_coalesce_after);
+    if after == 0 || delivery.task_seq.saturating_sub(delivery.delivered_seq) <= after {
+        return Ok(None);
+    }
+    let Some(stored) = engine.store.head(&delivery.scope, &delivery.task_id).await? else { return Ok(None) };
+    // The head is checked first, so that a large task is not even read.
+    if stored.head.artifacts.iter().map(|artifact| artifact.bytes).sum::<u64>() > STATE_BYTES_MAX {
+        return Ok(None);
+    }
+    let Some(stored) = engine.stored_task(&delivery.scope, &delivery.task_id).await? else { return Ok(None) };
+    let seq = stored.head.seq;
+    let body = encode(delivery.dialect, &Update::Task(TaskView::whole(stored.folded.task.clone())));
+    if seq <= delivery.delivered_seq || body.len() as u64 > 2 * STATE_BYTES_MAX {
+        return Ok(None);
+    }
+    let skipped = seq - delivery.delivered_seq - 1;
+    Ok(Some(Payload { seq, skipped, body }))
+}
+
+/// The whole task in its present state, for receivers of older dialects, and the number of its newest update. None if
+/// the task is no longer kept.
+pub(super) async fn whole_task(engine: &EngineState, delivery: &Delivery) -> Result<Option<(u64, Bytes)>, StoreError> {
+    let Some(stored) = engine.stored_task(&delivery.scope, &delivery.task_id).await? else { return Ok(None) };
+    let mut body = Vec::with_capacity(1024);
+    let view =
+        engine.fitted(&delivery.scope, TaskView::whole(stored.folded.task.clone()), engine.limits.reply_bytes_max);
+    delivery.dialect.write_pushed_task(&redact_view(view), &mut body);
+    Ok(Some((stored.head.seq, body.into())))
 }

@@ -1,12 +1,13 @@
-//! Registering a webhook, whichever way it is asked for: how many a task may have, and what a new version of one keeps.
+//! Registers a webhook, either with a message or by its own operation: checks how many a task may have, and what a
+//! replaced config keeps.
 
 use switchboard_core::model::{AuthenticationInfo, PushConfig};
 
 use super::WebhookEndpoint;
 use crate::ports::store::PushChange;
 
-/// The changes that put a config beside the ones a task has; one of the same id is replaced. Refused with a sentence if
-/// there are too many.
+/// The change that adds a config to a task, or replaces the one with the same id. Refused with a reason if there are
+/// too many.
 pub(crate) fn put_config(configs: &[PushConfig], mut put: PushChange, max: u32) -> Result<Vec<PushChange>, String> {
     if let PushChange::Put { config, .. } = &mut put
         && let Some(known) = configs.iter().find(|known| known.id == config.id)
@@ -20,9 +21,9 @@ pub(crate) fn put_config(configs: &[PushConfig], mut put: PushChange, max: u32) 
     Ok(vec![put])
 }
 
-/// A client reads its configs without their secrets, so it can only send them back without: what an update leaves out
-/// stays as it was. Secrets were given for one receiver. They do not follow a config that moves to another host, or a
-/// caller who cannot read them could have them sent to an address of its own.
+/// Clients read configs without their secrets, so an update that leaves secrets out keeps the stored ones. Secrets are
+/// meant for one receiver: they are dropped when the config moves to another host. Otherwise a caller who cannot read
+/// them could have them sent to an address of its own.
 fn keep_secrets(known: &PushConfig, update: &mut PushConfig) {
     if WebhookEndpoint::of(&known.url) != WebhookEndpoint::of(&update.url) {
         return;
@@ -32,7 +33,7 @@ fn keep_secrets(known: &PushConfig, update: &mut PushConfig) {
     }
     match (&known.authentication, &mut update.authentication) {
         (Some(known), None) => update.authentication = Some(known.clone()),
-        // The credentials of another scheme prove nothing under this one.
+        // Credentials of another scheme are not valid under this one.
         (Some(AuthenticationInfo { scheme, credentials: Some(secret) }), Some(update))
             if update.credentials.is_none() && scheme.eq_ignore_ascii_case(&update.scheme) =>
         {

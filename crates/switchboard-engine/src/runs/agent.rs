@@ -1,4 +1,4 @@
-//! What an agent's author writes, and what they may declare about it.
+//! The trait that an agent's author implements, and what the agent may declare about itself.
 
 use std::fmt;
 use std::future::Future;
@@ -14,17 +14,17 @@ use super::{AgentError, RunCounters, Turn};
 
 /// An agent: it is given one message at a time and works on it.
 ///
-/// Returning `Ok(())` completes the task unless the turn said otherwise (asked, rejected, replied directly). Returning
-/// an error, or panicking, fails it. The work is not tied to the client's connection: a client that goes away changes
-/// nothing. After a crash the same message is given again, with [`Turn::attempt`] one higher; after an orderly restart
-/// that cut it off, too, and then the attempt stays the same.
+/// Returning `Ok(())` completes the task unless the turn has set another outcome (asked, rejected, replied directly).
+/// Returning an error, or panicking, fails it. The work does not depend on the client's connection: a client that
+/// disconnects changes nothing. After a crash the same message is given again, with [`Turn::attempt`] one higher; after
+/// an orderly restart that cut it off, too, and then the attempt stays the same.
 pub trait Agent: Send + Sync + 'static {
-    /// Works on one message. See the trait for what returning, failing and being called again mean.
+    /// Works on one message. The trait's documentation says what returning, failing and being called again mean.
     fn run(&self, turn: Turn) -> impl Future<Output = Result<(), AgentError>> + Send;
 
-    /// Clears away what a run that died may have left behind in the world, such as a process that still works for it.
-    /// `checkpoint` is the last value that the run kept with [`Turn::checkpoint`]; without one this is not called. It
-    /// comes before the next attempt, and also when there will be none.
+    /// Cleans up what a run that died may have left outside, such as a process that still works for it. `checkpoint` is
+    /// the last value that the run kept with [`Turn::checkpoint`]; without one this is not called. It is called before
+    /// the next attempt, and also when there will be none.
     fn clean_up_after(&self, checkpoint: Json) -> impl Future<Output = ()> + Send {
         drop(checkpoint);
         std::future::ready(())
@@ -46,21 +46,22 @@ pub struct Traits {
     pub replies: Replies,
     /// What happens to a run whose process died.
     pub recovery: Recovery,
-    /// When a repeated message counts as the same; none is as [`Idempotency`] says for each kind of caller.
+    /// When a repeated message counts as the same; none means the default that [`Idempotency`] gives for each kind of
+    /// caller.
     pub idempotency: Option<Idempotency>,
-    /// How long one run may take; none is the engine's default.
+    /// How long one run may take; none means the engine's default.
     pub run_max: Option<Duration>,
-    /// The longest run that a call may ask for; none is `run_max`.
+    /// The longest run that a call may ask for; none means `run_max`.
     pub run_max_per_call: Option<Duration>,
-    /// How much longer a run is waited for that is out of time, for agents that then end by themselves in an orderly way.
+    /// How much longer the engine waits for a run that is out of time, for agents that end by themselves then.
     pub wind_down: Duration,
     /// How much of an error the client reads.
     pub error_details: ErrorDetails,
-    /// How many messages of earlier tasks in the same context the agent is given ([`Turn::context`]). 0, the default, is
-    /// none: each task stands by itself.
+    /// How many messages of earlier tasks in the same context the agent is given ([`Turn::context`]). 0, the default,
+    /// gives none.
     pub context_messages_max: usize,
-    /// How many runs of this agent may be at work in this process at once; none is no limit but the engine's. A run that
-    /// waits for its place has not begun: its time does not count, and a crash does not interrupt it.
+    /// How many runs of this agent may be at work in this process at once; none means no limit but the engine's. A run
+    /// that waits for its slot has not begun: its time does not count, and a crash does not interrupt it.
     pub runs_max: Option<usize>,
     /// Refuses a message whose client accepts none of the media types on the card. Otherwise the agent answers with what
     /// it writes, and the reply says so in a header.
@@ -86,34 +87,34 @@ impl Default for Traits {
 }
 
 impl Traits {
-    /// A pure answer: running it twice, or for nothing, harms nobody.
+    /// Traits for an agent that only computes an answer: running it twice, or in vain, does no harm.
     #[must_use]
     pub fn pure() -> Self {
         Self { effects: Effects::Never, ..Self::default() }
     }
 
-    /// Says whether a run does something outside its task.
+    /// Sets whether a run does something outside its task.
     #[must_use]
     pub fn with_effects(mut self, effects: Effects) -> Self {
         self.effects = effects;
         self
     }
 
-    /// Says what it answers with.
+    /// Sets what the agent answers with.
     #[must_use]
     pub fn with_replies(mut self, replies: Replies) -> Self {
         self.replies = replies;
         self
     }
 
-    /// Says what happens to a run whose process died.
+    /// Sets what happens to a run whose process died.
     #[must_use]
     pub fn with_recovery(mut self, recovery: Recovery) -> Self {
         self.recovery = recovery;
         self
     }
 
-    /// Says when a repeated message counts as the same, for every caller.
+    /// Sets when a repeated message counts as the same, for every caller.
     #[must_use]
     pub fn with_idempotency(mut self, idempotency: Idempotency) -> Self {
         self.idempotency = Some(idempotency);
@@ -134,21 +135,21 @@ impl Traits {
         self
     }
 
-    /// Waits so much longer for a run that is out of time and ends by itself.
+    /// Waits this much longer for a run that is out of time and ends by itself.
     #[must_use]
     pub fn with_wind_down(mut self, wind_down: Duration) -> Self {
         self.wind_down = wind_down;
         self
     }
 
-    /// At least one run may be at work.
+    /// Limits how many runs of this agent may be at work at once; at least one may.
     #[must_use]
     pub fn with_runs_max(mut self, runs_max: usize) -> Self {
         self.runs_max = Some(runs_max.max(1));
         self
     }
 
-    /// Gives the agent so many messages of earlier tasks in the same context.
+    /// Gives the agent at most this many messages of earlier tasks in the same context.
     #[must_use]
     pub fn with_context_messages_max(mut self, messages_max: usize) -> Self {
         self.context_messages_max = messages_max;
@@ -162,7 +163,7 @@ impl Traits {
         self
     }
 
-    /// Says how much of an error the client reads.
+    /// Sets how much of an error the client reads.
     #[must_use]
     pub fn with_error_details(mut self, details: ErrorDetails) -> Self {
         self.error_details = details;
@@ -171,7 +172,8 @@ impl Traits {
 }
 
 /// How much the client reads of a failure that the agent did not choose: an error it returned, a panic, the end of a
-/// command. What an agent says on purpose, with [`Turn::fail`], [`Turn::reject`] or [`AgentError::told`], always goes out.
+/// command. Texts that an agent chose for the client, with [`Turn::fail`], [`Turn::reject`] or [`AgentError::told`],
+/// are always shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ErrorDetails {
     /// A short reason and an incident id. The log has the cause under that id.
@@ -185,10 +187,10 @@ pub enum ErrorDetails {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effects {
-    /// It may have: the engine never starts it before its message is safely accepted.
+    /// It may have effects: the engine never starts it before its message is durably accepted.
     Possible,
     /// It only computes an answer: accepting the message and recording the answer may be one commit, and a run whose
-    /// message turns out to be a duplicate is thrown away.
+    /// message turns out to be a duplicate is discarded.
     Never,
 }
 
@@ -208,11 +210,11 @@ pub enum Replies {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Recovery {
-    /// Run it again, up to this many attempts in all, with pauses between them (none: the engine's defaults).
+    /// Run it again, up to this many attempts in all, with pauses between them.
     Retry {
-        /// Attempts in all; none is the engine's default.
+        /// Attempts in all; none means the engine's default.
         attempts_max: Option<u32>,
-        /// The pauses between them; none is the engine's default.
+        /// The pauses between them; none means the engine's default.
         backoff: Option<Backoff>,
     },
     /// Fail the task, with this reason for the client.
@@ -248,7 +250,7 @@ pub enum Idempotency {
     MessageId,
     /// Only by an `Idempotency-Key` header. The default for anonymous callers, who have no identity to key on.
     Key,
-    /// Only by an `Idempotency-Key` header, for everybody.
+    /// Only by an `Idempotency-Key` header, for all callers.
     Off,
 }
 
@@ -265,11 +267,11 @@ pub struct AgentSource {
     clean_up: CleanUp,
     traits: Traits,
     runs: Arc<RunCounters>,
-    /// One for each run that may be at work at once, if that is limited.
+    /// One permit for each run that may be at work at once, if that is limited.
     slots: Option<Arc<Semaphore>>,
 }
 
-// The agent itself has nothing to show: it is behind closures.
+// The agent itself is behind closures, which have no `Debug`.
 impl fmt::Debug for AgentSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentSource").field("traits", &self.traits).finish_non_exhaustive()
@@ -322,7 +324,7 @@ impl AgentSource {
         &self.runs
     }
 
-    /// The same agent with counters that stand at zero, for one more engine.
+    /// The same agent with new counters, for one more engine.
     pub(crate) fn counted_anew(mut self) -> Self {
         self.runs = Arc::default();
         self

@@ -1,21 +1,21 @@
-//! Writes one artifact in chunks. Each chunk is its own event, durable and on its way to followers when the call
-//! returns.
+//! Writes one artifact in chunks. Each chunk is an event of its own; when the call returns, it is durable and followers
+//! have been notified.
 
 use serde::Serialize;
 use switchboard_core::lifecycle::WriteMode;
 use switchboard_core::model::{Artifact, ArtifactId, Json, Part, PartContent};
 
-use super::restore::Found;
+use super::restore::ResumePoint;
 use super::turn::checkpoint_json;
 use super::{Turn, TurnError};
 
 /// An artifact being written. The first chunk begins it, the others are appended.
 ///
-/// [`ArtifactWriter::finish`] marks its chunk as the last one; an agent that learns too late which one was the last just
-/// stops writing.
+/// [`ArtifactWriter::finish`] marks its chunk as the last one. An agent that does not know in advance which chunk is
+/// the last can simply stop writing.
 ///
-/// Should the run die, the first chunk of the next attempt replaces what the dead one has written. An agent that would
-/// rather go on writes checkpoints along with its chunks, and begins with [`ArtifactWriter::resume`].
+/// If the run dies, the first chunk of the next attempt replaces what the dead run has written. An agent that wants to
+/// continue instead writes checkpoints along with its chunks, and begins with [`ArtifactWriter::resume`].
 #[derive(Debug)]
 pub struct ArtifactWriter {
     turn: Turn,
@@ -29,40 +29,40 @@ impl ArtifactWriter {
         Self { turn, artifact: Artifact::new(id, Vec::new()), begun: false, resume: false }
     }
 
-    /// An id of your own. Use one artifact per turn: should a later turn die and be tried again without a checkpoint, its
-    /// first write replaces the artifact, including what earlier turns wrote to it.
+    /// Sets an id of your own. Use one artifact per turn: should a later turn die and be tried again without a
+    /// checkpoint, its first write replaces the artifact, including what earlier turns wrote to it.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<ArtifactId>) -> Self {
         self.artifact.artifact_id = id.into();
         self
     }
 
-    /// A name for people. Sent with the first chunk.
+    /// Sets a name for people. It is sent with the first chunk.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.artifact.name = Some(name.into());
         self
     }
 
-    /// What the artifact is, for people. Sent with the first chunk.
+    /// Sets a description for people. It is sent with the first chunk.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.artifact.description = Some(description.into());
         self
     }
 
-    /// Free-form JSON about the artifact, which has to be an object. Sent with the first chunk.
+    /// Sets metadata about the artifact, which must be a JSON object. It is sent with the first chunk.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Json) -> Self {
         self.artifact.metadata = Some(metadata);
         self
     }
 
-    /// Goes on with the artifact where the last checkpoint of this turn left it, instead of replacing it: the first chunk is
-    /// appended to what the artifact held at the checkpoint. What a dead attempt wrote after the checkpoint is taken back
-    /// first; followers see that as an update that replaces the artifact. There is nothing to take back if every chunk is
-    /// written [with a checkpoint](ArtifactWriter::text_with_checkpoint). Without a checkpoint, or if it was written before
-    /// the artifact was begun, this changes nothing.
+    /// Continues the artifact from the last checkpoint of this turn instead of replacing it: the first chunk is
+    /// appended to what the artifact held at the checkpoint. What a dead attempt wrote after the checkpoint is undone
+    /// first; followers see that as an update that replaces the artifact. There is nothing to undo if every chunk is
+    /// written [with a checkpoint](ArtifactWriter::text_with_checkpoint). Without a checkpoint, or if it was written
+    /// before the artifact was begun, this changes nothing.
     ///
     /// ```no_run
     /// # use switchboard_engine::runs::{AgentError, Turn};
@@ -81,11 +81,11 @@ impl ArtifactWriter {
         self
     }
 
-    /// Whether the next chunk goes on with what was written before: by this writer, or by an earlier attempt whose checkpoint
-    /// recorded this artifact. If not, the next chunk begins it.
+    /// Whether the next chunk continues what was written before: by this writer, or by an earlier attempt whose
+    /// checkpoint recorded this artifact. If not, the next chunk begins it.
     #[must_use]
     pub fn resumes(&self) -> bool {
-        self.begun || (self.resume && !matches!(self.turn.find_artifact(self.id()), Found::Nothing))
+        self.begun || (self.resume && !matches!(self.turn.find_artifact(self.id()), ResumePoint::Nothing))
     }
 
     /// The id of the artifact: yours, or one that is the same in every attempt.
@@ -157,7 +157,8 @@ impl ArtifactWriter {
     async fn chunk(&mut self, mut parts: Vec<Part>, last: bool, checkpoint: Option<Json>) -> Result<(), TurnError> {
         let mode = match (self.begun, self.resume) {
             (true, _) => WriteMode::Append,
-            // Boxed: few writers ever wait for it, and agents carry the futures of all that they may write.
+            // Boxed, because few writers need it, and an agent's future reserves memory for everything that it may
+            // await.
             (false, true) => Box::pin(self.turn.resume_artifact(&self.artifact.artifact_id)).await?,
             (false, false) => WriteMode::Replace,
         };

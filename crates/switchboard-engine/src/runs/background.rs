@@ -1,5 +1,5 @@
-//! What an agent may read beside its message: the tasks that the message refers to and, for agents that ask for it, what
-//! was said before in the same context. Both belong to the caller; a foreign task is not found here either.
+//! What an agent may read besides its message: the tasks that the message refers to and, for agents that ask for it,
+//! earlier messages of the same context. Only the caller's own tasks are read.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::engine_state::{EngineState, Registered};
 use crate::escaped::Escaped;
 use crate::ports::store::{ListQuery, Scope, StoredTask};
 
-/// What a turn knows beside its message and its task.
+/// What a turn knows besides its message and its task.
 #[derive(Default)]
 pub(crate) struct Background {
     pub(crate) referenced: Vec<Arc<Task>>,
@@ -58,8 +58,8 @@ impl EngineState {
         found
     }
 
-    /// The newest messages of the context's other tasks, oldest first, within the limits for their number and size. An
-    /// agent that cannot be told of them is not held up: it works without.
+    /// The newest messages of the context's other tasks, oldest first, within the limits for their number and size. If
+    /// they cannot be read, the agent works without them.
     async fn context(&self, scope: &Scope, id: &TaskId, message: &Message, messages_max: usize) -> Vec<Arc<Message>> {
         let Some(context_id) = &message.context_id else { return Vec::new() };
         let query = ListQuery {
@@ -87,7 +87,7 @@ impl EngineState {
     }
 }
 
-/// The last messages of a list, at most so many and so large.
+/// The last messages of a list, within limits for their number and size.
 fn newest(mut said: Vec<Arc<Message>>, messages_max: usize, bytes_max: usize) -> Vec<Arc<Message>> {
     let mut left = bytes_max;
     let fits = |message: &&Arc<Message>| {

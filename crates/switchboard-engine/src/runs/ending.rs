@@ -1,5 +1,5 @@
-//! How runs end, and how often. The ways are a closed set, because they are a label of `/metrics` and the reason in the
-//! line that is logged for an ended task.
+//! How runs end, and how often. The set of endings is closed, because they are a label in `/metrics` and the reason in
+//! the log line of an ended task.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub enum RunEnd {
     Replied,
     /// The task waits for input or for an authorization.
     Paused,
-    /// The next message had arrived already, so the task goes on with that one.
+    /// The next message had arrived already, so the task continues with that one.
     Continued,
     /// The agent declined the task.
     Rejected,
@@ -29,7 +29,7 @@ pub enum RunEnd {
     Error,
     /// The agent panicked.
     Panicked,
-    /// The agent wrote something that the protocol or a limit forbids, and gave up over it.
+    /// The agent wrote something that the protocol or a limit forbids, and returned the resulting error.
     InvalidResponse,
     /// The run took longer than it may.
     TimedOut,
@@ -45,12 +45,12 @@ pub enum RunEnd {
     Superseded,
     /// The store did not take what the run wrote. The run is tried again when its lease has run out.
     StoreFailed,
-    /// The server stopped while the run was at work. The next server goes on with it.
+    /// The server stopped while the run was at work. The next process resumes it.
     Stopped,
 }
 
 impl RunEnd {
-    /// Every way to end, each at its place.
+    /// All endings, each at the index of its counter.
     pub const ALL: [Self; 17] = [
         Self::Completed,
         Self::Replied,
@@ -153,13 +153,13 @@ impl RunCounters {
         self.recovered.fetch_add(1, Relaxed);
     }
 
-    /// Counts the end of a run that was at work for so long.
+    /// Counts the end of a run that was at work for this long.
     pub(crate) fn end(&self, how: RunEnd, worked: Duration) {
         self.end_unstarted(how);
         self.seconds.observe(worked);
     }
 
-    /// Counts the end of a run whose agent was not asked in this process.
+    /// Counts the end of a run whose agent was not started in this process.
     pub(crate) fn end_unstarted(&self, how: RunEnd) {
         self.ended[how as usize].fetch_add(1, Relaxed);
     }
@@ -170,7 +170,7 @@ impl RunCounters {
         self.started.load(Relaxed)
     }
 
-    /// Runs taken up after an interruption.
+    /// Runs resumed after an interruption.
     #[must_use]
     pub fn recovered(&self) -> u64 {
         self.recovered.load(Relaxed)

@@ -1,4 +1,5 @@
-//! How a run goes wrong: for the agent's author, and for the client. These are two texts; only the second leaves.
+//! Errors of runs. There are two texts: one for the agent's author, which stays in the log, and one that the client
+//! reads.
 
 use std::error::Error;
 use std::fmt;
@@ -13,9 +14,9 @@ type Cause = Box<dyn Error + Send + Sync>;
 
 /// Why an agent's run failed.
 ///
-/// Whatever a boxed error can be made of converts into one with `?` or `.into()`: any [`std::error::Error`], a boxed one,
-/// an `anyhow::Error`, a text. It goes to the log, and the client is told that the agent failed and an incident id by which
-/// the operator finds the log line. Three constructors say more:
+/// Everything that converts into a boxed error converts into this type with `?` or `.into()`: any
+/// [`std::error::Error`], a boxed one, an `anyhow::Error`, a text. The text goes to the log. The client reads that the
+/// agent failed, and an incident id by which the operator finds the log line. Three constructors say more:
 ///
 /// - [`AgentError::told`]: the client reads the whole text;
 /// - [`AgentError::with_details`]: the client reads a summary and an incident id, the details go to the log;
@@ -26,7 +27,7 @@ pub struct AgentError {
     kind: Kind,
     /// What the client may read.
     told: Option<String>,
-    /// What only the log may have.
+    /// What only the log may contain.
     cause: Option<Cause>,
 }
 
@@ -57,7 +58,7 @@ impl AgentError {
         Self { kind: Kind::TimedOut, told: Some(reason.into()), cause: None }
     }
 
-    /// Adds what only the log may have.
+    /// Adds details that only the log may contain.
     #[must_use]
     pub fn caused_by(mut self, cause: impl Into<Cause>) -> Self {
         self.cause = Some(cause.into());
@@ -70,7 +71,7 @@ impl AgentError {
         self.told.as_deref().unwrap_or(FAILED_UNTOLD)
     }
 
-    /// Whether there is something to log beside what the client reads.
+    /// Whether there is something to log besides what the client reads.
     pub(crate) fn is_incident(&self) -> bool {
         self.kind == Kind::Hidden || self.cause.is_some()
     }
@@ -89,7 +90,7 @@ impl AgentError {
         }
     }
 
-    /// The cause and what caused that, for the log.
+    /// The chain of causes as text, for the log.
     pub(crate) fn cause_text(&self) -> Option<String> {
         let mut text = String::new();
         for cause in self.causes() {
@@ -106,7 +107,7 @@ impl AgentError {
         Some(text).filter(|text| !text.is_empty())
     }
 
-    /// How the run counts that ended with this.
+    /// The ending under which a run with this error is counted.
     pub(crate) fn run_end(&self) -> RunEnd {
         let refused = |cause: &(dyn Error + 'static)| matches!(cause.downcast_ref(), Some(TurnError::Refused(_)));
         match self.kind {
@@ -117,7 +118,7 @@ impl AgentError {
         }
     }
 
-    /// The cause, what caused that, and so on.
+    /// The chain of causes, outermost first.
     fn causes(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
         let mut next = self.cause.as_deref().map(|cause| -> &(dyn Error + 'static) { cause });
         let one = move || {
@@ -155,7 +156,7 @@ pub enum TurnError {
     Refused(ProtocolError),
     /// The checkpoint cannot be written as JSON, such as a map whose keys are not texts; nothing was written.
     Checkpoint(JsonError),
-    /// The store did not take it; it is not known to be recorded.
+    /// The store failed; whether the write was recorded is not known.
     Unavailable,
 }
 
@@ -180,10 +181,10 @@ impl Error for TurnError {
     }
 }
 
-/// The name in the metadata of a failure's message that tells how the agent answered wrongly.
+/// The key in the metadata of a failure's message that says how the agent's answer broke the protocol.
 const INVALID_RESPONSE: &str = "switchboard.invalidAgentResponse";
 
-/// Marks the message of a failure whose cause is that the agent did what the protocol forbids.
+/// Marks the message of a failure whose cause is that the agent broke the protocol.
 pub(super) fn mark_invalid_response(mut message: Arc<Message>, error: &AgentError) -> Arc<Message> {
     let cause = error.cause.as_ref().and_then(|cause| cause.downcast_ref::<TurnError>());
     if let Some(TurnError::Refused(ProtocolError::InvalidAgentResponse { reason })) = cause {
@@ -193,7 +194,7 @@ pub(super) fn mark_invalid_response(mut message: Arc<Message>, error: &AgentErro
     message
 }
 
-/// How the agent of a failed task answered wrongly, if that is why it failed.
+/// How the agent of a failed task broke the protocol, if that is why the task failed.
 pub(crate) fn invalid_response(task: &Task) -> Option<ProtocolError> {
     let metadata = task.status.message.as_ref().filter(|_| task.state() == TaskState::Failed)?.metadata.as_ref()?;
     if !metadata.as_str().contains(INVALID_RESPONSE) {

@@ -1,6 +1,6 @@
-//! Working on tasks. An [`Agent`] is what users write; a [`Turn`] is what it holds while it works on one message; the
-//! runner drives it, detached from any socket; the sweeper keeps its lease, and recovery starts it again where a process
-//! died.
+//! Runs agents. Users implement [`Agent`]; a [`Turn`] is the agent's handle while it works on one message. The runner
+//! drives the agent independently of any connection, the sweeper renews its lease, and recovery resumes the runs of
+//! processes that died.
 #![warn(missing_docs, missing_debug_implementations)]
 
 mod agent;

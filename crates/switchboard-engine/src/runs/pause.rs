@@ -1,6 +1,6 @@
-//! Ends tasks that wait for an answer for longer than they may take at all. Only dialects whose clients cannot answer have
-//! such tasks (`limits_pauses`). A timer ends them at their time; a task whose process was restarted meanwhile is ended by
-//! the next caller that looks at it.
+//! Fails tasks that have waited for an answer for longer than a task may take in all. Only dialects whose clients
+//! cannot answer have such tasks (`limits_pauses`). A timer fails them when their time is over. If the process was
+//! restarted meanwhile, the next caller that reads the task does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::escaped::Escaped;
 use crate::ports::store::{Scope, StoredHead, StoredTask};
 
 impl EngineState {
-    /// When a task must be over, its pauses included; none if it may pause for as long as it likes.
+    /// When a task must have ended, including its pauses; none if pauses are not limited.
     fn ends_at(&self, agent: &Registered, task: &Task) -> Option<Timestamp> {
         if !task.dialect.rules().limits_pauses || !task.state().is_interrupted() {
             return None;
@@ -26,7 +26,7 @@ impl EngineState {
 
     /// Whether a task waits for an answer although its time is over.
     pub(crate) fn has_paused_too_long(&self, scope: &Scope, task: &Task) -> bool {
-        // Most tasks have a dialect that lets them wait.
+        // The dialects of most tasks do not limit pauses.
         task.dialect.rules().limits_pauses
             && self
                 .agents
@@ -34,7 +34,7 @@ impl EngineState {
                 .is_some_and(|agent| self.ends_at(agent, task).is_some_and(|ends_at| ends_at <= self.now()))
     }
 
-    /// Fails a task that waits for an answer, unless it goes on or ends meanwhile.
+    /// Fails a task that waits for an answer, unless it continues or ends meanwhile.
     pub(crate) async fn end_pause(&self, scope: &Scope, stored: &StoredTask) -> Result<(), WriteError> {
         let head = StoredHead { key: stored.key, scope: scope.clone(), head: stored.head.clone() };
         let record = Record::stored(head);
@@ -42,14 +42,14 @@ impl EngineState {
         message.context_id = Some(record.context_id.clone());
         message.task_id = Some(record.id.clone());
         let command = Command::EndPause { turn: stored.head.turn, message: Arc::new(message) };
-        // The run has ended long ago, as paused. Only the line for the ended task tells why there was no answer.
+        // The run ended when the task was paused, so only the log line of the ended task gives this reason.
         record.fails_by(RunEnd::TimedOut.word());
         self.write(&record, command).await?;
         Ok(())
     }
 }
 
-/// Waits until the time of a paused task is over and fails it, unless it goes on or ends meanwhile.
+/// Waits until the time of a paused task is over and fails it, unless it continues or ends meanwhile.
 pub(super) async fn end_pause_in_time(engine: Arc<EngineState>, agent: Arc<Registered>, record: Arc<Record>) {
     let Ok(Some(stored)) = engine.stored_task(&record.scope, &record.id).await else { return };
     let Some(ends_at) = engine.ends_at(&agent, &stored.folded.task) else { return };

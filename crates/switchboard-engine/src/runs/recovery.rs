@@ -1,4 +1,5 @@
-//! What becomes of a claimed run: it is tried again at once or after a pause, or ended. All the thought is in [`judge`].
+//! Decides about a claimed run: it is tried again at once or after a pause, or it is ended. The decision itself is the
+//! pure function [`judge`].
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -15,25 +16,27 @@ use crate::limits::Limits;
 use crate::ports::store::{Release, StoreError};
 
 /// A run that this process has claimed.
-pub(super) struct Claimed {
+pub(super) struct ClaimedRun {
     pub(super) record: Arc<Record>,
-    /// Whether it had begun, and its holder died or fell silent.
+    /// Whether the run had begun when its holder died or stopped renewing.
     pub(super) interrupted: bool,
 }
 
-/// Takes up a run that this process has claimed, at `claimed_at` or later; a lease comes back if its time has not come.
-pub(super) async fn take_up(
+/// Resumes a run that this process has claimed, at `claimed_at` or later. Returns a lease to release if the run is not
+/// due yet.
+pub(super) async fn resume_claimed(
     engine: &Arc<EngineState>,
-    claimed: Claimed,
+    claimed: ClaimedRun,
     claimed_at: Timestamp,
 ) -> Result<Option<Release>, StoreError> {
-    let Claimed { record, interrupted } = claimed;
+    let ClaimedRun { record, interrupted } = claimed;
     let (fence, attempt) = record.with_head(|head| (head.fence, head.attempt));
     let Some(key) = record.key().filter(|key| !engine.runs.is_at_work(*key, fence)) else { return Ok(None) };
     let Some(agent) = engine.agents.get(&record.scope.agent).cloned() else { return Ok(None) };
     let Some(stored) = engine.stored_task(&record.scope, &record.id).await? else { return Ok(None) };
     if stored.head.fence != fence {
-        // Claimed again by somebody else while this process stood still: that fence is not ours to run under.
+        // Another process has claimed the run while this process was frozen, so this process must not run under that
+        // fence.
         return Ok(None);
     }
     let Some(inbound) = stored.folded.open_turns.first().cloned() else { return Ok(None) };
@@ -66,7 +69,8 @@ pub(super) async fn take_up(
     }
 }
 
-/// Ends a run that this process has claimed and that is not to be run. `failed` is how it counts if nothing else is said.
+/// Ends a run that this process has claimed and that is not tried again. `failed` is how it is counted unless another
+/// ending applies.
 pub(super) async fn end_claimed(
     engine: &EngineState,
     record: &Record,
@@ -85,14 +89,15 @@ pub(super) async fn end_claimed(
     }
 }
 
-/// Gives back what this process still held when it was told to stop. A run that may not be started twice and was cut off
-/// has failed; the others go on in the next process, where this is no attempt more.
+/// Releases the leases that this process still held when it was told to stop. An interrupted run that must not be
+/// started twice fails. The others continue in the next process, where this does not count as another attempt.
 pub(crate) async fn give_back(engine: &EngineState, held: Vec<HeldRun>) {
     let mut released = Vec::with_capacity(held.len());
     for HeldRun { key, fence, record, begun } in held {
         let agent = engine.agents.get(&record.scope.agent);
         let how = match agent.map(|agent: &Arc<Registered>| &agent.source.traits().recovery) {
-            // If it cannot be ended now, its lease stays, and whoever finds that void will end it.
+            // If the run cannot be ended now, its lease stays, and the process that finds the expired lease will end
+            // it.
             Some(Recovery::Fail { reason }) if begun => {
                 fail_cut_off(engine, &record, fence, reason).await;
                 RunEnd::Interrupted
@@ -151,7 +156,7 @@ async fn end_turn(
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Run,
-    /// Not yet: look again then.
+    /// Not yet: release the run until this time.
     Wait {
         ms: i64,
     },
@@ -160,14 +165,14 @@ enum Verdict {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// As somebody has asked for.
+    /// Canceled, as requested.
     Canceled,
-    /// With a reason for the client.
+    /// Failed, with a reason for the client.
     Failed(String),
 }
 
 impl End {
-    /// How a run counts that is ended like this.
+    /// The ending under which the run is counted.
     fn how(&self, failed: RunEnd) -> RunEnd {
         match self {
             Self::Canceled => RunEnd::Canceled,
@@ -183,7 +188,7 @@ fn judge(head: &Head, interrupted: bool, policy: &Recovery, limits: &Limits, now
         return Verdict::End(end);
     }
     match policy {
-        // It has not begun, or was given back; a death before that counts, too: then this is a later attempt.
+        // The run has not begun, or was released. If an earlier process died in it, this is already a later attempt.
         Recovery::Fail { .. } if !interrupted && head.attempt <= 1 => Verdict::Run,
         Recovery::Fail { reason } => Verdict::End(End::Failed(reason.clone())),
         Recovery::Retry { attempts_max, backoff } => {
@@ -197,7 +202,7 @@ fn judge(head: &Head, interrupted: bool, policy: &Recovery, limits: &Limits, now
                 |Backoff { min, max }| (whole_ms(min), whole_ms(max)),
             );
             match pause_ms(head, ms) {
-                // One that was given back has had its pause.
+                // A run that was released has had its pause.
                 0 => Verdict::Run,
                 _ if !interrupted => Verdict::Run,
                 ms => Verdict::Wait { ms },
@@ -206,7 +211,7 @@ fn judge(head: &Head, interrupted: bool, policy: &Recovery, limits: &Limits, now
     }
 }
 
-/// How a run that nobody holds is to end whatever its agent: it is canceled, or its time is over.
+/// How a run that no process holds must end, whatever its agent declares: it was canceled, or its time is over.
 pub(super) fn is_over(head: &Head, now: Timestamp) -> Option<End> {
     if head.cancel_requested {
         return Some(End::Canceled);
@@ -216,7 +221,7 @@ pub(super) fn is_over(head: &Head, now: Timestamp) -> Option<End> {
     is_late.then(|| End::Failed(TIMED_OUT.to_owned()))
 }
 
-/// What the client of a task reads that nobody has started in time.
+/// The text for the client of a task that was not started in time.
 pub(super) fn queued_too_long(max_s: u32) -> String {
     format!("{TIMED_OUT}: it was not started within {max_s} s")
 }
@@ -225,8 +230,8 @@ fn whole_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// How long to wait before the attempt that a head is at. Spread over the upper half of the pause by what task it is, so
-/// that tasks that died together are not all tried together.
+/// How long to wait before the attempt that a head is at. The wait is spread over the upper half of the pause by the
+/// task's id, so that tasks that died together are not all tried at the same time.
 fn pause_ms(head: &Head, (min, max): (u64, u64)) -> i64 {
     let Some(doublings) = head.attempt.checked_sub(3) else { return 0 };
     let full = min.saturating_mul(1 << doublings.min(31)).min(max);

@@ -1,4 +1,4 @@
-//! Verdicts over claimed runs.
+//! What `judge` decides about claimed runs.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::limits::Limits;
 
 const NOW: Timestamp = Timestamp::from_ms(1_000_000_000);
 
-/// A head at this attempt whose status is so old.
+/// A head at this attempt whose status is this old.
 fn head(attempt: u32, age_ms: i64) -> Head {
     let mut head = Head::unopened("task".into(), "context".into(), "agent".into());
     (head.attempt, head.running, head.status_at) = (attempt, true, NOW.plus_ms(-age_ms));
@@ -31,11 +31,11 @@ fn a_run_is_tried_again_with_growing_pauses_until_it_has_had_its_attempts() {
     let backoff = Some(Backoff { min: Duration::from_secs(2), max: Duration::from_secs(7) });
     let policy = Recovery::Retry { attempts_max: Some(6), backoff };
     let judge = |attempt, was_released: bool| judge(&head(attempt, 0), !was_released, &policy, &limits(), NOW);
-    assert_eq!(judge(2, false), Verdict::Run, "one death may be anybody's fault");
+    assert_eq!(judge(2, false), Verdict::Run, "a single death is no reason to wait");
     for (attempt, longest) in [(3, 2_000), (4, 4_000), (5, 7_000), (6, 7_000)] {
         let Verdict::Wait { ms } = judge(attempt, false) else { panic!("attempt {attempt}") };
         assert!((longest / 2..=longest).contains(&ms), "attempt {attempt}: {ms}");
-        assert_eq!(judge(attempt, true), Verdict::Run, "it has had its pause");
+        assert_eq!(judge(attempt, true), Verdict::Run, "a released run has had its pause");
     }
     let reason = "The agent was interrupted 6 times and is not tried again";
     assert_eq!(judge(7, false), failed(reason));
@@ -62,7 +62,7 @@ fn an_intended_cancel_comes_before_everything_and_a_lifetime_next() {
     assert_eq!(judge(&late), Verdict::End(End::Canceled));
     let mut paused = head(2, 0);
     (paused.deadline, paused.state) = (Some(NOW), TaskState::AuthRequired);
-    assert_eq!(judge(&paused), Verdict::Run, "waiting for somebody is not the agent's time");
+    assert_eq!(judge(&paused), Verdict::Run, "time spent waiting for authorization does not count");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The runs at work in this process: how cancel finds them, and what the sweeper renews.
+//! The runs at work in this process. Cancel finds them here, and the sweeper renews their leases.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,15 +21,15 @@ struct Entry {
     fence: u64,
     record: Arc<Record>,
     cancel: CancellationToken,
-    /// Drops the run where it stands: its lease is lost.
+    /// Cancelled to drop the run at once, because its lease is lost.
     lost: CancellationToken,
     begun: Arc<AtomicBool>,
     since: Instant,
 }
 
 impl Entry {
-    /// Whether the run has a lease to hold. A run that has said its last word, and is only tidying up after itself, has
-    /// none: it was its own commit that ended the turn, so nobody took anything away from it.
+    /// Whether the run still needs its lease. A run that has ended its turn by its own commit, and only cleans up, has
+    /// no lease; it must not be treated as lost.
     fn holds_lease(&self) -> bool {
         self.record.with_head(|head| head.running && head.fence == self.fence)
     }
@@ -40,12 +40,13 @@ pub(crate) struct HeldRun {
     pub(crate) key: TaskKey,
     pub(crate) fence: u64,
     pub(crate) record: Arc<Record>,
-    /// Whether its agent has been started, or only waits for its place.
+    /// Whether its agent has been started; if not, the run waits for its slot.
     pub(crate) begun: bool,
 }
 
 impl RunRegistry {
-    /// Enters a run until the guard is dropped. One whose task is at work under a later fence has come too late to be found.
+    /// Registers a run until the guard is dropped. If the task is already at work under a later fence, the run is not
+    /// registered.
     pub(crate) fn register(&self, record: Arc<Record>, key: TaskKey, fence: u64, cancel: CancellationToken) -> Guard {
         let (lost, begun) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
         let mut runs = self.lock();
@@ -82,7 +83,7 @@ impl RunRegistry {
         runs.iter().filter(|(_, entry)| entry.holds_lease()).map(|(key, entry)| (*key, entry.fence)).collect()
     }
 
-    /// The same, with what is known of each.
+    /// The same, with the state of each run.
     pub(crate) fn held_runs(&self) -> Vec<HeldRun> {
         let runs = self.lock();
         let held = runs.iter().filter(|(_, entry)| entry.holds_lease()).map(|(key, entry)| HeldRun {
@@ -135,7 +136,7 @@ impl RunRegistry {
     }
 }
 
-/// Keeps a run in the register.
+/// Keeps a run registered until it is dropped.
 pub(crate) struct Guard {
     registry: RunRegistry,
     key: TaskKey,
@@ -158,7 +159,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         let mut runs = self.registry.lock();
-        // A later run of the same task may have since meanwhile.
+        // A later run of the same task may have been registered meanwhile.
         if runs.get(&self.key).is_some_and(|entry| entry.fence == self.fence) {
             runs.remove(&self.key);
         }

@@ -1,4 +1,4 @@
-//! Who is told to stop, and who is left alone.
+//! Which runs are told to stop, and which are not.
 
 use std::sync::Arc;
 

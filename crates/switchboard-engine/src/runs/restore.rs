@@ -1,6 +1,6 @@
-//! Going on with an artifact where the last checkpoint left it: what a run finds, and how it takes back what an earlier run
-//! wrote after the checkpoint. The older content is read from the log, whose commits are all kept while a task is open, and
-//! written again. A run that dies in between leaves the record of the checkpoint as it was, so the next one does the same.
+//! Continues an artifact from the last checkpoint, and undoes what an earlier run wrote to it after that. The content
+//! at the checkpoint is read from the log, which keeps all commits while a task is open, and written again. If a run
+//! dies while doing so, the checkpoint is unchanged, and the next run does the same.
 
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{
@@ -14,19 +14,19 @@ use crate::ports::store::LoggedCommit;
 /// Commits read from the log at once.
 const COMMITS_PER_PAGE: usize = 256;
 
-/// What one update of a restored artifact weighs at most, unless a single write of the agent weighed more.
+/// The largest update of a restored artifact, unless a single write of the agent was larger.
 const PIECE_BYTES_MAX: u64 = 1 << 20;
 
-/// What a run finds of an artifact that it wants to go on with.
-pub(super) enum Found {
-    /// Nothing that a checkpoint of this turn recorded: it is begun anew.
+/// What a run finds of an artifact that it wants to continue.
+pub(super) enum ResumePoint {
+    /// No checkpoint of this turn recorded the artifact: it is begun again.
     Nothing,
-    /// What this run has written itself.
+    /// This run has already written to the artifact.
     Own,
     AtCheckpoint(AtCheckpoint),
 }
 
-impl Found {
+impl ResumePoint {
     pub(super) fn of(head: &Head, id: &ArtifactId, fence: u64) -> Self {
         match head.artifact(id.as_str()) {
             Some(known) if known.turn == head.turn && known.fence == fence => Self::Own,
@@ -37,13 +37,13 @@ impl Found {
 }
 
 impl Turn {
-    /// Makes sure that an artifact holds what the last checkpoint recorded, and says how to write to it next.
+    /// Makes sure that an artifact holds what the last checkpoint recorded, and returns how to write to it next.
     pub(super) async fn resume_artifact(&self, id: &ArtifactId) -> Result<WriteMode, TurnError> {
         match self.find_artifact(id) {
-            Found::Nothing => Ok(WriteMode::Replace),
-            Found::Own => Ok(WriteMode::Append),
-            Found::AtCheckpoint(recorded) if recorded.unchanged => Ok(WriteMode::Resume),
-            Found::AtCheckpoint(recorded) => {
+            ResumePoint::Nothing => Ok(WriteMode::Replace),
+            ResumePoint::Own => Ok(WriteMode::Append),
+            ResumePoint::AtCheckpoint(recorded) if recorded.unchanged => Ok(WriteMode::Resume),
+            ResumePoint::AtCheckpoint(recorded) => {
                 self.restore_artifact(id, recorded).await?;
                 Ok(WriteMode::Append)
             }
@@ -81,11 +81,11 @@ impl Turn {
         Err(TurnError::Refused(ProtocolError::InvalidAgentResponse { reason }))
     }
 
-    pub(super) fn find_artifact(&self, id: &ArtifactId) -> Found {
-        self.with_head(|head| Found::of(head, id, self.fence()))
+    pub(super) fn find_artifact(&self, id: &ArtifactId) -> ResumePoint {
+        self.with_head(|head| ResumePoint::of(head, id, self.fence()))
     }
 
-    /// Commits with visible events above `after_seq`, at most so many.
+    /// Commits with visible events above `after_seq`, at most `commits_max`.
     async fn read_log(&self, after_seq: u64, commits_max: usize) -> Result<Vec<LoggedCommit>, TurnError> {
         let Some(key) = self.record().key() else { return Ok(Vec::new()) };
         match self.engine().store.log(key, after_seq, commits_max).await {

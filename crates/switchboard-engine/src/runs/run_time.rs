@@ -1,5 +1,5 @@
-//! How long a run may take: what its agent declares, less or more if the call asks for it and may, and never longer than
-//! what is left of its turn's lifetime.
+//! How long a run may take: what its agent declares, or what the call asks for within the agent's bounds, and never
+//! longer than what is left of its turn's lifetime.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl EngineState {
         turn_deadline: Option<Timestamp>,
     ) -> Duration {
         let bounds = self.run_bounds(agent.source.traits());
-        // Accepted under these bounds, or under others that a restart has changed.
+        // The request was accepted under these bounds, or under others before a restart, so it is limited again.
         let asked = asked(metadata).ok().flatten().map(Duration::from_secs);
         let run_max = asked.map_or(bounds.own, |asked| asked.min(bounds.per_call));
         let left = turn_deadline.map(|deadline| deadline.ms_since(self.now()));
@@ -29,7 +29,7 @@ impl EngineState {
         left.map_or(run_max, |left| run_max.min(left))
     }
 
-    /// Refuses a request that asks for what it cannot have.
+    /// Refuses a request for a run time outside the agent's bounds.
     pub(crate) fn check_asked_run_time(
         &self,
         agent: &Registered,
@@ -60,9 +60,10 @@ struct Bounds {
     per_call: Duration,
 }
 
-/// The seconds that a request asks for; what stands there instead if it is no such number.
+/// The seconds that a request asks for; the value itself as an error if it is not such a number.
 fn asked(metadata: Option<&Json>) -> Result<Option<u64>, String> {
-    // Most requests have no metadata, and most metadata is not about this: it is parsed only if it may be.
+    // Most requests have no metadata, and most metadata does not contain this key, so it is parsed only if the key
+    // occurs in it.
     let Some(metadata) = metadata.filter(|metadata| metadata.as_str().contains(ASK_KEY)) else { return Ok(None) };
     let Ok(parsed) = serde_json::from_str::<serde_json::Value>(metadata.as_str()) else { return Ok(None) };
     match parsed.get(ASK_KEY) {

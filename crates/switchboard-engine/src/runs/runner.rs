@@ -1,5 +1,5 @@
-//! Drives an agent through its turns, detached from any socket: ends it when it is canceled or out of time, records how
-//! it ended, and goes on with the next waiting message.
+//! Drives an agent through its turns, independently of any connection: ends it when it is canceled or out of time,
+//! records how it ended, and continues with the next waiting message.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -30,13 +30,13 @@ use crate::supervisor::{Kind, Unbroken};
 pub(crate) enum Outcome {
     Returned,
     Failed(AgentError),
-    /// With what the panic said.
+    /// The agent panicked with this message.
     Panicked(String),
 }
 
 impl Outcome {
-    /// What is recorded of it, and how the run counts if that is what ends it. The cause of a failure goes to the log under
-    /// an incident id, and the client gets the text meant for it.
+    /// The command that records this outcome, and the ending under which the run is counted. The cause of a failure is
+    /// logged under an incident id, and the client gets the text meant for it.
     pub(crate) fn into_end(self, engine: &EngineState, agent: &Registered, turn: &Turn) -> (TurnEnd, RunEnd) {
         let (error, how) = match self {
             Self::Returned => return (TurnEnd::Returned, RunEnd::Completed),
@@ -48,8 +48,8 @@ impl Outcome {
         };
         let incident = engine.uuid();
         let record = turn.record();
-        // A run that was told to stop and says so by an error is no incident, nor is a failure that the agent chose: the line
-        // for the ended task tells of both.
+        // An error after a request to stop is no incident, nor is a failure that the agent chose. The log line of the
+        // ended task covers both.
         if error.is_incident() && !turn.is_cancelled() {
             let cause = error.cause_text().unwrap_or_default();
             tracing::warn!(
@@ -68,13 +68,13 @@ impl Outcome {
 /// What the client of an agent that panicked reads.
 const PANICKED: &str = FAILED_UNTOLD;
 
-/// What a panic said. Nearly every one carries a text.
+/// The message of a panic. Nearly every panic has a text.
 fn panic_text(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     format!("panicked: {}", text.unwrap_or("without a text"))
 }
 
-/// Polls an agent once, where a panic is an outcome and not the end of the server.
+/// Polls an agent once, and turns a panic into an outcome.
 pub(crate) fn poll_agent(future: &mut AgentFuture, cx: &mut Context<'_>) -> Poll<Outcome> {
     match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
         Ok(Poll::Pending) => Poll::Pending,
@@ -84,8 +84,8 @@ pub(crate) fn poll_agent(future: &mut AgentFuture, cx: &mut Context<'_>) -> Poll
     }
 }
 
-/// Polls an agent once; none if it has to wait for something. Nobody is woken: an agent that waits is polled again when
-/// its run is spawned, and says then whom to wake.
+/// Polls an agent once; none if it has to wait for something. The poll registers no waker: the agent is polled again
+/// when its run is spawned, and registers the right waker then.
 pub(crate) fn poll_once(future: &mut AgentFuture) -> Option<Outcome> {
     match poll_agent(future, &mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => Some(outcome),
@@ -99,17 +99,17 @@ pub(crate) struct Run {
     agent: Arc<Registered>,
     turn: Turn,
     future: AgentFuture,
-    /// None for a record that was never committed.
+    /// None if the record was never committed.
     guard: Option<Guard>,
     begun: Begun,
-    /// It entered the register so long after its lease was taken that another may have been taken meanwhile.
+    /// The run was registered so long after its lease was taken that another process may have claimed it meanwhile.
     is_late: bool,
 }
 
-/// What a run starts from, beside its turn.
+/// What a run starts from, besides its turn.
 pub(crate) struct RunStart {
     pub(crate) begun: Begun,
-    /// The lease was taken then, or later.
+    /// The earliest time at which the lease was taken.
     pub(crate) leased_at: Timestamp,
     /// Whether the turn may have been worked on before.
     pub(crate) interrupted: bool,
@@ -118,7 +118,7 @@ pub(crate) struct RunStart {
 enum Ended {
     By(Outcome),
     TimedOut,
-    /// It waited for its slot for longer than a task may.
+    /// The run waited for its slot for longer than a task may.
     NotStarted {
         max_s: u32,
     },
@@ -151,7 +151,7 @@ impl Run {
         Some(Self::new(engine, agent, turn, future, begun, leased_at))
     }
 
-    /// A turn whose agent has been started. It is in the register from here on, so that a cancel finds it.
+    /// A run whose agent has been started. It is registered from here on, so that a cancel finds it.
     pub(crate) fn new(
         engine: Arc<EngineState>,
         agent: Arc<Registered>,
@@ -167,13 +167,14 @@ impl Run {
         Self { engine, agent, turn, future, guard, begun, is_late }
     }
 
-    /// Lets the run go on by itself.
+    /// Lets the run continue as a background task.
     pub(crate) fn spawn(self) {
         let engine = self.engine.clone();
         engine.supervisor.spawn(Kind::Run, self.go());
     }
 
-    /// The run, for a caller that waits for its outcome: see [`Supervisor::attached`](crate::supervisor::Supervisor::attached).
+    /// The run as a future, for a caller that waits for its outcome: see
+    /// [`Supervisor::attached`](crate::supervisor::Supervisor::attached).
     pub(crate) fn attach(self) -> Unbroken<()> {
         let engine = self.engine.clone();
         engine.supervisor.attached(Box::pin(self.go()))
@@ -185,7 +186,7 @@ impl Run {
         }
         let (engine, agent, record) = (self.engine.clone(), self.agent.clone(), self.turn.record().clone());
         self.drive().await;
-        // Shutdown waits for runs, and need not wait for this.
+        // Shutdown waits for runs, but need not wait for this timer.
         let ending = end_pause_in_time(engine.clone(), agent, record);
         engine.supervisor.spawn(Kind::Sweep, ending);
     }
@@ -198,7 +199,7 @@ impl Run {
             }
             let is_known = matches!(self.begun, Begun::Already(_));
             let waited = match std::mem::replace(&mut self.begun, Begun::NotYet) {
-                // Canceled before the agent was asked, or before it was asked again.
+                // The run was canceled before the agent was started or resumed.
                 Begun::Already(Some(_)) if self.turn.is_cancelled() => Waited::Canceled,
                 Begun::Already(Some(slot)) => Waited::HasSlot(slot),
                 Begun::Already(None) | Begun::NotYet => {
@@ -226,8 +227,8 @@ impl Run {
                     let shown = RunEnd::shown_by(&self.turn.record().head(), self.turn.number());
                     return self.count(shown, slot.is_some());
                 }
-                // Not the agent's failure: the store did not take what it wrote. Its lease runs out, and then it is as if
-                // its process had died.
+                // The agent did not fail: the store did not take what it wrote. The lease runs out, and then the run is
+                // handled as if its process had died.
                 Ended::By(Outcome::Failed(error)) if self.turn.has_unwritten() => {
                     let (record, error) = (self.turn.record(), format!("{error:?}"));
                     tracing::warn!(
@@ -239,16 +240,16 @@ impl Run {
                 Ended::By(outcome) => outcome.into_end(&self.engine, &self.agent, &self.turn),
                 Ended::TimedOut => self.time_out(TIMED_OUT.to_owned(), RunEnd::TimedOut),
                 Ended::NotStarted { max_s } => self.time_out(queued_too_long(max_s), RunEnd::NotStarted),
-                // The caller asked for the cancel, so that is how the turn ends.
+                // A caller requested the cancellation, so the turn ends as canceled.
                 Ended::CancelTimedOut => (TurnEnd::Returned, RunEnd::Canceled),
             };
-            // Under its fence, like all it writes: a run that stood still for so long may have been replaced, and the one
-            // that replaced it has its own time.
+            // The timeout is written under the run's fence, like all its writes: a process that was frozen may have
+            // been replaced, and the run that replaced this one has its own time.
             let (fence, inbound) = (self.turn.fence(), self.turn.inbound().clone());
             let command = Command::Run { fence, inbound, command: RunCommand::EndTurn(end) };
             let ended_at = self.engine.now();
             let begun = slot.is_some();
-            // The next message of the task goes on in the same slot, unless other runs wait for it.
+            // The next message of the task keeps the slot, unless other runs wait for it.
             let slot = slot.filter(|_| !self.engine.is_crowded(&self.agent));
             let wrote = match record_end(&self.engine, &self.turn, command, slot.is_none()).await {
                 Recorded::Written => true,
@@ -258,7 +259,7 @@ impl Run {
             };
             drop(guard);
             let shown = self.turn.record().with_head(|head| RunEnd::shown_by(head, self.turn.number()));
-            // The task shows that it failed; only this run knows of what.
+            // The task records only that it failed, so the reason is taken from this run.
             self.count(if wrote && shown == RunEnd::Failed { how } else { shown }, begun);
             let (running, turn) = self.turn.record().with_head(|head| (head.running, head.turn));
             if !running || turn <= self.turn.number() {
@@ -276,7 +277,7 @@ impl Run {
         (TurnEnd::Failed { message: Some(self.turn.agent_message(vec![Part::text(text)])) }, how)
     }
 
-    /// Counts the end of the run, whose agent was asked if it has `begun`.
+    /// Counts the end of the run; its agent was started if it has `begun`.
     fn count(&self, how: RunEnd, begun: bool) {
         let runs = self.agent.source.runs();
         match begun {
@@ -325,8 +326,8 @@ impl Run {
     }
 }
 
-/// Whether nobody has claimed the run while this process stood still before it had entered the register. From then on
-/// nobody in this process can.
+/// Whether the run is still held by this process. Another process may have claimed it while this one was frozen before
+/// the run was registered.
 async fn holds_lease(engine: &EngineState, turn: &Turn) -> bool {
     let Some(key) = turn.record().key() else { return false };
     match engine.store.renew_leases(vec![(key, turn.fence())], engine.limits.lease_ms).await {
@@ -339,8 +340,8 @@ async fn holds_lease(engine: &EngineState, turn: &Turn) -> bool {
     }
 }
 
-/// Records that a claimed or waiting run begins; false if it may not, because it is no longer this process's, or because
-/// the store did not take it.
+/// Records that a claimed or waiting run begins; false if it may not, because this process has lost it or the store
+/// failed.
 async fn record_beginning(engine: &EngineState, turn: &Turn) -> bool {
     let Some(key) = turn.record().key() else { return false };
     match engine.store.begin_runs(vec![(key, turn.fence())]).await {
@@ -353,10 +354,10 @@ async fn record_beginning(engine: &EngineState, turn: &Turn) -> bool {
     }
 }
 
-/// What became of the record of how a turn ended.
+/// The result of recording how a turn ended.
 enum Recorded {
     Written,
-    /// The agent's own last word had ended the turn already.
+    /// The agent's own last write had already ended the turn.
     EndedBefore,
     /// The run no longer counts: another process has taken over, or a caller ended the turn.
     Superseded,
@@ -364,7 +365,7 @@ enum Recorded {
     NotTaken,
 }
 
-/// Records how the turn ended, for as long as it takes the store to answer.
+/// Records how the turn ended, and tries again until the store has answered or the server shuts down.
 async fn record_end(engine: &EngineState, turn: &Turn, command: Command, next_waits: bool) -> Recorded {
     let mut pause = Duration::from_millis(50);
     loop {
@@ -389,7 +390,8 @@ async fn next_turn(
     leased_at: Timestamp,
 ) -> Option<Run> {
     let record = turn.record();
-    // The turn was begun under the fence after this one's; if another stands there, somebody else has claimed it.
+    // The next turn begins under the fence after this one. If the fence is another, another process has claimed the
+    // task.
     let fence = turn.fence() + 1;
     match engine.stored_task(&record.scope, &record.id).await {
         Ok(Some(stored)) if stored.head.running && stored.head.fence == fence => {

@@ -1,5 +1,5 @@
-//! Slots for runs. So many runs may be at work in a process, and so many of an agent that limits them; the others wait
-//! in order. A run begins when it has its slot: until then it has done nothing, which the store knows too.
+//! Slots for runs. The number of runs at work is limited per process, and per agent if the agent limits it; the others
+//! wait in order. A run begins when it has a slot. The store also knows whether it has begun.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,28 +19,28 @@ pub(crate) struct RunSlot {
 
 /// Whether the store knows that a run has begun.
 pub(crate) enum Begun {
-    /// Its commit said so. Most such runs had their slot by then; one that was asked before its message was stored, by an
-    /// agent without a limit, may still have to wait for its process.
+    /// Its commit recorded that. Most such runs had a slot then. A run that started before its message was stored, for
+    /// an agent without a limit, may still have to wait for a slot of the process.
     Already(Option<RunSlot>),
-    /// It waits, or was claimed: the store is told when it has its slot.
+    /// The run waits or was claimed. Its beginning is recorded when it has a slot.
     NotYet,
 }
 
-/// What came of waiting for a slot.
+/// The result of waiting for a slot.
 pub(super) enum Waited {
     HasSlot(RunSlot),
     /// The run was canceled before it began.
     Canceled,
-    /// The run was not started for as long as a task may wait.
+    /// The run was not started within the time that a task may wait.
     TooLate {
         max_s: u32,
     },
-    /// The run is not wanted any more.
+    /// The run is no longer needed.
     LetGo,
 }
 
 impl EngineState {
-    /// A slot for a run of this agent, if there is one now. None while others wait: they come first.
+    /// A slot for a run of this agent, if one is free now. None while other runs wait, because they come first.
     pub(crate) fn free_slot(&self, agent: &Registered) -> Option<RunSlot> {
         let of_agent = match agent.source.slots() {
             Some(slots) => Some(slots.clone().try_acquire_owned().ok()?),

@@ -1,4 +1,5 @@
-//! What a turn has written before it had to wait: kept in memory, and committed together with the acceptance of its message.
+//! The writes of a turn before it first had to wait. They are kept in memory and committed together with the acceptance
+//! of its message.
 
 use switchboard_core::lifecycle::{Event, Folded, Head};
 
@@ -8,7 +9,7 @@ use crate::commit::Basis;
 pub(crate) struct Stage {
     /// The record as it is in the store.
     pub(crate) before: Basis,
-    /// The record with `events` taken in.
+    /// The record with `events` applied.
     pub(crate) head: Head,
     pub(crate) events: Vec<Event>,
     pub(crate) folded: Folded,
@@ -25,7 +26,7 @@ impl Stage {
         stage
     }
 
-    /// Takes in the events from this place on.
+    /// Applies the events from this index on.
     pub(super) fn apply_from(&mut self, place: usize) {
         for event in &self.events[place..] {
             self.head.apply(event);

@@ -1,7 +1,7 @@
-//! The loop that keeps every active task owned. It renews what this process runs before it claims anything, so that a
-//! process that was frozen takes up its own work again and nobody else's; then it claims what nobody holds of the agents
-//! that are served here: at start, the runs of a process that died; later, those whose lease ran out or whose time has come.
-//! It also tells followers of tasks that moved without a hint.
+//! The loop that gives every active task an owner. It first renews the leases of this process, so that a process that
+//! was frozen keeps its own runs before it claims others. Then it claims due runs of the agents that are served here:
+//! at start, the runs of a process that died; later, runs whose lease ran out or whose pause is over. It also wakes
+//! followers of tasks that changed without a hint.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,18 +13,18 @@ use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::Timestamp;
 use tokio::time::Instant;
 
-use super::recovery::{Claimed, take_up};
-use super::unserved::Unserved;
+use super::recovery::{ClaimedRun, resume_claimed};
+use super::unserved::UnservedAgents;
 use crate::commit::Record;
 use crate::engine_state::EngineState;
 use crate::ports::store::{DueRun, StoreError};
 
-/// Runs claimed in one go; more follow at once.
+/// How many runs are claimed at once; more follow immediately.
 const CLAIM_BATCH: usize = 256;
-/// Claimed runs looked at side by side.
+/// How many claimed runs are resumed concurrently.
 const TAKEN_UP_AT_ONCE: usize = 32;
-/// The first pause after a store that did not answer before anything was claimed; it doubles. And the pause after a look at
-/// runs that others have claimed.
+/// The first pause when the store fails at start, which doubles; also the pause after all listed runs were claimed by
+/// other processes.
 const START_PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) async fn sweep(engine: Arc<EngineState>) {
@@ -32,47 +32,51 @@ pub(crate) async fn sweep(engine: Arc<EngineState>) {
     let poll_pause = Duration::from_millis(u64::from(engine.limits.follow_poll_ms));
     let (mut renewed, mut polled) = (None, Instant::now());
     let mut start_pause = START_PAUSE;
-    let mut unserved = Unserved::default();
+    let mut unserved = UnservedAgents::default();
     loop {
         engine.watch_clock().await;
         let next = match tend(&engine, &mut renewed, pause).await {
-            Ok(Found::More) => Duration::ZERO,
-            Ok(Found::Taken) => START_PAUSE,
-            Ok(Found::All) => pause,
+            Ok(SweepResult::More) => Duration::ZERO,
+            Ok(SweepResult::Taken) => START_PAUSE,
+            Ok(SweepResult::All) => pause,
             Err(error) => {
                 let _ = engine.store_failed(&error);
                 start_pause = (start_pause * 2).min(pause);
                 if engine.health.recovering.load(Ordering::Relaxed) { start_pause } else { pause }
             }
         };
-        if let Err(error) = unserved.look(&engine).await {
+        if let Err(error) = unserved.check(&engine).await {
             let _ = engine.store_failed(&error);
         }
         if polled.elapsed() >= poll_pause {
             polled = Instant::now();
             poll_followed(&engine).await;
         }
-        // Woken before its time when somebody waits for a run that nobody holds.
+        // A caller that waits for a run that no process holds wakes the loop early.
         let _ = tokio::time::timeout(next, engine.runs_due.notified()).await;
     }
 }
 
-/// Whether a look has claimed all there was.
-enum Found {
+/// Whether a sweep has claimed everything that was due.
+enum SweepResult {
     All,
     More,
-    /// More, and others were faster to claim all that were seen.
+    /// There are more, and other processes claimed all that were listed.
     Taken,
 }
 
-async fn tend(engine: &Arc<EngineState>, renewed: &mut Option<Instant>, pause: Duration) -> Result<Found, StoreError> {
-    // While there is much to take up, looks follow each other at once; leases need it less often.
+async fn tend(
+    engine: &Arc<EngineState>,
+    renewed: &mut Option<Instant>,
+    pause: Duration,
+) -> Result<SweepResult, StoreError> {
+    // While there are many runs to resume, sweeps follow each other at once, and leases are not renewed in each.
     if renewed.is_none_or(|renewed| renewed.elapsed() >= pause) {
         renew(engine).await?;
         *renewed = Some(Instant::now());
     }
     if engine.supervisor.is_draining() {
-        return Ok(Found::All);
+        return Ok(SweepResult::All);
     }
     let listed_at = engine.now();
     let due = engine.store.due_runs(&engine.served, CLAIM_BATCH).await?;
@@ -80,20 +84,20 @@ async fn tend(engine: &Arc<EngineState>, renewed: &mut Option<Instant>, pause: D
     let (due, renewed) = renew_own(engine, due).await?;
     let Claims { claimed, failed } = claim_all(engine, due).await;
     let found = match is_all {
-        true => Found::All,
-        false if claimed.is_empty() && !renewed => Found::Taken,
-        false => Found::More,
+        true => SweepResult::All,
+        false if claimed.is_empty() && !renewed => SweepResult::Taken,
+        false => SweepResult::More,
     };
     if failed.is_none() {
-        // Whoever held a lease before this process is gone or will be seen to be: new work need not wait for the old.
+        // New work need not wait until all old runs are claimed: leases of dead processes are void or will run out.
         engine.health.recovering.store(false, Ordering::Relaxed);
     }
-    take_up_all(engine, claimed, listed_at).await?;
+    resume_all(engine, claimed, listed_at).await?;
     failed.map_or(Ok(found), Err)
 }
 
-/// A process that was frozen for longer than a lease does not take its own runs for orphans: it renews them. Gives back the
-/// others, and whether there were any of its own.
+/// Separates this process's own runs from the listed ones: a process that was frozen for longer than a lease renews its
+/// own runs and must not claim them. Returns the others, and whether there were any of its own.
 async fn renew_own(engine: &EngineState, mut due: Vec<DueRun>) -> Result<(Vec<DueRun>, bool), StoreError> {
     let own = |run: &mut DueRun| engine.runs.is_at_work(run.stored.key, run.stored.head.fence);
     let held: Vec<_> = due.extract_if(.., own).map(|run| (run.stored.key, run.stored.head.fence)).collect();
@@ -105,25 +109,25 @@ async fn renew_own(engine: &EngineState, mut due: Vec<DueRun>) -> Result<(Vec<Du
     Ok((due, true))
 }
 
-/// What came of claiming.
+/// The result of claiming.
 struct Claims {
-    claimed: Vec<Claimed>,
-    /// Why some could not be claimed, if that was for the store.
+    claimed: Vec<ClaimedRun>,
+    /// The store's error, if some could not be claimed because of it.
     failed: Option<StoreError>,
 }
 
-/// Claims runs side by side, so that their commits share a transaction. Those that others were faster to claim, or whose
-/// holder has come back, are left alone.
+/// Claims runs concurrently, so that their commits share a transaction. Runs that another process has claimed first, or
+/// whose holder has renewed, are skipped.
 async fn claim_all(engine: &EngineState, due: Vec<DueRun>) -> Claims {
     let claim = async |DueRun { stored, interrupted }| {
         if engine.runs.is_at_work(stored.key, stored.head.fence) {
-            // It has entered since the list was made: the next look renews it.
+            // The run was registered here since the list was read: the next sweep renews it.
             return Ok(None);
         }
         let record = Record::stored(stored);
         match engine.claim(&record, interrupted).await {
-            Ok(true) => Ok(Some(Claimed { record: Arc::new(record), interrupted })),
-            // The store has named it and put it into quarantine: it is not listed again.
+            Ok(true) => Ok(Some(ClaimedRun { record: Arc::new(record), interrupted })),
+            // The store has put the task into quarantine and will not list it again.
             Ok(false) | Err(StoreError::Damaged(_)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -138,19 +142,23 @@ async fn claim_all(engine: &EngineState, due: Vec<DueRun>) -> Claims {
     claims
 }
 
-/// Takes up what was claimed, many at a time, because each is read and most wait for the disk meanwhile. One that fails
-/// keeps its lease until that runs out, and the others do not suffer for it.
-async fn take_up_all(engine: &Arc<EngineState>, claimed: Vec<Claimed>, listed_at: Timestamp) -> Result<(), StoreError> {
+/// Resumes claimed runs, several at a time, because each is read from the store first. A run that fails here keeps its
+/// lease until it runs out; the others are not affected.
+async fn resume_all(
+    engine: &Arc<EngineState>,
+    claimed: Vec<ClaimedRun>,
+    listed_at: Timestamp,
+) -> Result<(), StoreError> {
     if claimed.is_empty() {
         return Ok(());
     }
     let runs = claimed.len();
-    let mut taken = stream::iter(claimed).map(|run| take_up(engine, run, listed_at)).buffered(TAKEN_UP_AT_ONCE);
+    let mut taken = stream::iter(claimed).map(|run| resume_claimed(engine, run, listed_at)).buffered(TAKEN_UP_AT_ONCE);
     let (mut released, mut failed) = (Vec::new(), None);
     while let Some(taken) = taken.next().await {
         match taken {
             Ok(release) => released.extend(release),
-            // The store has named it and put it into quarantine: it is not claimed again.
+            // The store has put the task into quarantine and will not list it again.
             Err(StoreError::Damaged(_)) => {}
             Err(error) => failed = Some(error),
         }
@@ -173,7 +181,7 @@ async fn renew(engine: &EngineState) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Looks at every followed task once: a hint may have been lost.
+/// Checks every followed task once, because a hint may have been lost.
 async fn poll_followed(engine: &EngineState) {
     for tail in engine.tails.all() {
         match engine.store.head(tail.scope(), tail.task_id()).await {

@@ -1,8 +1,9 @@
-//! What an agent holds while it works on one message: what was asked, by whom, and the means to answer. Everything it
-//! writes goes through the same commit door as everything else and is durable when the call returns.
+//! The agent's handle while it works on one message: the message, the caller, and the methods to answer. Everything the
+//! agent writes is committed by the engine's only writer and is durable when the call returns.
 //!
 //! A turn of an agent without effects begins *staged*: what it writes at once is kept here and committed together with
-//! the acceptance of its message. The first time it has to wait, the stage is committed and the turn goes on directly.
+//! the acceptance of its message. The first time it has to wait, the stage is committed, and from then on the turn
+//! writes directly.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -42,16 +43,16 @@ struct Inner {
     interrupted: bool,
     run_max: Duration,
     deadline: Timestamp,
-    /// Made when somebody asks for it: most turns are over before anybody could cancel them.
+    /// Created on first use, because most turns are over before they could be canceled.
     cancel: OnceLock<CancellationToken>,
     background: Background,
     checkpoint: Option<Json>,
     /// The task as it was when the turn began.
     task: OnceLock<Arc<Task>>,
     artifacts_made: AtomicU32,
-    /// Whether the agent has given its answer.
+    /// Whether the agent has ended its turn.
     answered: AtomicBool,
-    /// Whether the store failed to take something the agent said.
+    /// Whether the store failed to take something that the agent wrote.
     unwritten: AtomicBool,
     work_time: WorkTime,
     stage: Mutex<Option<Stage>>,
@@ -72,7 +73,7 @@ pub(crate) struct TurnStart {
 }
 
 impl TurnStart {
-    /// The start of a turn that nobody has worked on.
+    /// The start of a turn that has had no run yet.
     pub(crate) fn first(
         record: Arc<Record>,
         inbound: Arc<Inbound>,
@@ -86,7 +87,7 @@ impl TurnStart {
     }
 }
 
-// What was said stays out of logs, so only names and numbers are shown.
+// Messages must not appear in logs, so only names and numbers are shown.
 impl fmt::Debug for Turn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Turn")
@@ -175,14 +176,14 @@ impl Turn {
     pub fn task(&self) -> &Arc<Task> {
         self.inner.task.get_or_init(|| {
             let stage = self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner);
-            // Folded again rather than kept: most agents never ask, and a kept task would be copied at the first write.
+            // Folded on demand: most agents never ask for it, and a task kept here would be copied at the first write.
             let mut began = Folded::empty(self.inner.record.id.clone(), self.inner.record.context_id.clone());
             began.apply_all(stage.as_ref().map_or(&[], |stage| &stage.events[..stage.opening]));
             began.task
         })
     }
 
-    /// What was said before, oldest first, this turn's message last.
+    /// The messages of this task so far, oldest first, this turn's message last.
     #[must_use]
     pub fn history(&self) -> &[Arc<Message>] {
         &self.task().history
@@ -272,13 +273,13 @@ impl Turn {
         self.inner.deadline
     }
 
-    /// Done when somebody has asked for the task to be canceled. An agent that returns after that is canceled; one that
-    /// does not return in time is cut off.
+    /// Resolves when cancellation of the task was requested. If the agent returns after that, the task is canceled; an
+    /// agent that does not return in time is dropped.
     pub async fn cancelled(&self) {
         self.cancel_token().cancelled().await;
     }
 
-    /// Whether somebody has asked for the task to be canceled.
+    /// Whether cancellation of the task was requested.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.inner.cancel.get().is_some_and(CancellationToken::is_cancelled)
@@ -304,7 +305,7 @@ impl Turn {
         self.inner.checkpoint.as_ref()
     }
 
-    /// Says that work is under way, optionally with a word about it.
+    /// Sets the status to working, optionally with a text.
     ///
     /// # Errors
     /// When the task has ended, or the store did not take it.
@@ -393,8 +394,8 @@ impl Turn {
         self.status(TaskState::InputRequired, vec![Part::text(question)]).await
     }
 
-    /// Says that somebody must authorize something first. The run may wait for it, or return and be woken by the next
-    /// message.
+    /// Sets the status to auth-required. The run may wait for the authorization, or return; the next message then
+    /// begins another turn.
     ///
     /// # Errors
     /// As [`Turn::status`].
@@ -402,7 +403,7 @@ impl Turn {
         self.status(TaskState::AuthRequired, vec![Part::text(explanation)]).await
     }
 
-    /// Completes the task with a closing word. Returning does the same without one.
+    /// Completes the task with a closing text. Returning does the same without one.
     ///
     /// # Errors
     /// As [`Turn::status`].
@@ -410,7 +411,7 @@ impl Turn {
         self.status(TaskState::Completed, vec![Part::text(text)]).await
     }
 
-    /// Declines to do this at all.
+    /// Rejects the task.
     ///
     /// # Errors
     /// As [`Turn::status`].
@@ -426,9 +427,10 @@ impl Turn {
         self.status(TaskState::Failed, vec![Part::text(reason)]).await
     }
 
-    /// Keeps a value for the next attempt, should this one die: it reads it with [`Turn::checkpoint_as`]. The value is anything that
-    /// serializes, [`Json`] included. Only the last one is kept, and no client sees it. The lengths of the task's artifacts
-    /// are recorded with it, so that the next attempt can go on with them: see [`ArtifactWriter::resume`].
+    /// Stores a value for the next attempt in case this one dies; the next attempt reads it with
+    /// [`Turn::checkpoint_as`]. The value is anything that serializes, [`Json`] included. Only the last one is kept,
+    /// and no client sees it. The lengths of the task's artifacts are recorded with it, so that the next attempt can go
+    /// on with them: see [`ArtifactWriter::resume`].
     ///
     /// # Errors
     /// [`TurnError::Checkpoint`] when the value cannot be written as JSON; [`TurnError::Refused`] when it is too large (64 KiB
@@ -454,7 +456,7 @@ impl Turn {
     /// Ids of unnamed artifacts are the same in every attempt, so that a second attempt writes over the first.
     fn next_artifact_id(&self) -> ArtifactId {
         let ordinal = self.inner.artifacts_made.fetch_add(1, Ordering::Relaxed) + 1;
-        // Nearly always this one, so it is not put together.
+        // This is nearly always the id, so it is not formatted.
         if (self.inner.inbound.turn, ordinal) == (1, 1) {
             return "artifact-1-1".into();
         }
@@ -469,8 +471,8 @@ impl Turn {
         Arc::new(message)
     }
 
-    /// The head as this run has left it. Only the run that holds the fence writes artifacts and checkpoints, so what it says
-    /// of those is not out of date.
+    /// The head as this run has left it. Only the run that holds the fence writes artifacts and checkpoints, so those
+    /// parts of the head are up to date.
     pub(super) fn with_head<T>(&self, read: impl FnOnce(&Head) -> T) -> T {
         match &*self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(stage) => read(&stage.head),
@@ -484,14 +486,15 @@ impl Turn {
         }
         match self.stage_write(&command) {
             Some(staged) => staged,
-            // Boxed: agents carry the futures of all that they may write, and most of it is never waited for.
+            // Boxed, because an agent's future reserves memory for everything that it may await, and most of it is
+            // never awaited.
             None => Box::pin(self.write_now(command)).await,
         }
     }
 
     async fn write_now(&self, command: RunCommand) -> Result<(), TurnError> {
         if self.inner.record.key().is_none() {
-            // The stage is being committed right now; a turn that was thrown away with its stage has its token canceled.
+            // The stage is being committed now. If the turn was discarded with its stage, its token is cancelled.
             tokio::select! {
                 biased;
                 () = self.inner.record.committed() => {}
@@ -525,7 +528,8 @@ impl Turn {
 
     /// Ends a staged turn inside its stage.
     pub(crate) fn end_in_stage(&self, end: TurnEnd) {
-        // The stage has no rival, so the only refusals left are writes to a closed task, and those mean: nothing to do.
+        // No other writer can change the stage, so the only possible refusal is a write to a closed task, and then
+        // there is nothing to do.
         let _ = self.stage_write(&RunCommand::EndTurn(end));
     }
 
@@ -545,7 +549,7 @@ impl Turn {
         &self.inner.engine
     }
 
-    /// The store failed: an error that the agent returns because of it is not the agent's own.
+    /// Notes that the store failed: an error that the agent returns because of it is not the agent's failure.
     pub(super) fn note_unwritten(&self) {
         self.inner.unwritten.store(true, Ordering::Relaxed);
     }
@@ -562,7 +566,7 @@ impl Turn {
         self.inner.fence
     }
 
-    /// Whether the store failed to take something the agent said.
+    /// Whether the store failed to take something that the agent wrote.
     pub(crate) fn has_unwritten(&self) -> bool {
         self.inner.unwritten.load(Ordering::Relaxed)
     }

@@ -1,5 +1,6 @@
-//! Runs that wait for an agent which this process does not serve. Another process may serve it, so they are not claimed but
-//! looked at: an operator is told, and one that is to end whoever serves its agent, or has waited for too long, is ended.
+//! Runs that wait for an agent which this process does not serve. Another process may serve it, so they are not claimed
+//! but checked at intervals. The operator gets a log line, and a run that was canceled, is out of time or has waited
+//! too long is ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,27 +16,27 @@ use crate::engine_state::EngineState;
 use crate::limits::Limits;
 use crate::ports::store::{DueRun, StoreError, TaskKey};
 
-/// How often runs of agents that are not served are looked at. A run that was due at one look and still is at the next has
-/// been passed over by every process that serves its agent, if there is one.
+/// How often runs of agents that are not served are checked. A run that is due at two consecutive checks was claimed by
+/// no other process, so probably none serves its agent.
 const UNSERVED_LOOK: Duration = Duration::from_secs(60);
-/// Runs looked at in one go. More are looked at later.
+/// How many runs are checked at once; the others are checked later.
 const UNSERVED_LOOK_RUNS: usize = 256;
 
-/// How far the looks have come.
+/// The progress of these checks.
 #[derive(Default)]
-pub(super) struct Unserved {
+pub(super) struct UnservedAgents {
     looked: Option<Instant>,
-    /// Where the page begins that is looked at.
+    /// Where the page begins that is checked.
     after: Option<TaskKey>,
-    /// The runs of the page at the look before, with the versions of their tasks; none if this is the first look at it.
+    /// The runs of the page at the previous check, with the versions of their tasks; none at the first check of a page.
     waiting: Option<BTreeMap<TaskKey, u64>>,
     /// Agents that an operator has been told of.
     told: BTreeSet<AgentName>,
 }
 
-impl Unserved {
-    /// Looks at some of the runs, if it is time.
-    pub(super) async fn look(&mut self, engine: &EngineState) -> Result<(), StoreError> {
+impl UnservedAgents {
+    /// Checks some of the runs, if the interval has passed.
+    pub(super) async fn check(&mut self, engine: &EngineState) -> Result<(), StoreError> {
         if self.looked.is_some_and(|looked| looked.elapsed() < UNSERVED_LOOK) || engine.supervisor.is_draining() {
             return Ok(());
         }
@@ -57,7 +58,7 @@ impl Unserved {
         Ok(())
     }
 
-    /// Deals with a run that has waited since the look before.
+    /// Handles a run that has waited since the previous check.
     async fn settle(&mut self, engine: &EngineState, run: DueRun) -> Result<(), StoreError> {
         let (head, agent) = (&run.stored.head, &run.stored.scope.agent);
         let Some(end) = judge(head, &engine.limits, !engine.clock_is_held(), engine.now()) else {
@@ -69,7 +70,7 @@ impl Unserved {
         let interrupted = run.interrupted;
         let record = Record::stored(run.stored);
         match end_run(engine, &record, interrupted, end).await {
-            // The store has named it and put it into quarantine.
+            // The store has put the task into quarantine.
             Err(StoreError::Damaged(_)) => Ok(()),
             ended => ended,
         }
@@ -87,8 +88,8 @@ async fn end_run(engine: &EngineState, record: &Record, interrupted: bool, end: 
     Ok(())
 }
 
-/// How a run is to end that waits for an agent which is not served; none if it goes on waiting. After a jump of the wall
-/// clock ages do not count for a while: nothing is ended because of them.
+/// How a run must end that waits for an agent which is not served; none if it goes on waiting. After a jump of the wall
+/// clock ages are ignored for a while, and no run is ended because of its age.
 fn judge(head: &Head, limits: &Limits, ages_count: bool, now: Timestamp) -> Option<End> {
     if let Some(end) = is_over(head, now) {
         return Some(end);

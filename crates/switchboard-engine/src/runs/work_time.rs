@@ -1,4 +1,4 @@
-//! How long a turn has been worked on. Waiting for somebody's authorization is not the agent's time.
+//! Measures how long an agent has worked on a turn. Time spent waiting for an authorization does not count.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,12 +12,12 @@ pub(crate) struct WorkTime {
 
 struct Inner {
     began: Instant,
-    /// Over the pauses that have ended.
+    /// The sum of the pauses that have ended.
     paused: Duration,
     paused_since: Option<Instant>,
 }
 
-/// How often a paused turn is looked at, however little time it has left.
+/// How often a paused turn is checked, however little time it has left.
 const PAUSE_LOOK: Duration = Duration::from_secs(1);
 
 impl WorkTime {
@@ -25,7 +25,7 @@ impl WorkTime {
         Self { inner: Mutex::new(Inner { began: Instant::now(), paused: Duration::ZERO, paused_since: None }) }
     }
 
-    /// Work begins now, in whatever state the agent has put its task before.
+    /// Starts the measurement, in the state that the agent has already set.
     pub(crate) fn begin(&self) {
         let now = Instant::now();
         self.with(|inner| {
@@ -51,7 +51,7 @@ impl WorkTime {
         self.with(|inner| inner.began.elapsed())
     }
 
-    /// Done when the agent has worked for so long.
+    /// Resolves when the agent has worked for this long.
     pub(crate) async fn used_up(&self, max: Duration) {
         loop {
             let (worked, is_paused) = self.with(|inner| (inner.worked(), inner.paused_since.is_some()));

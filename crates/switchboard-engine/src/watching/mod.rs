@@ -1,6 +1,6 @@
-//! Reading a task as it goes. A subscription is a cursor into the log; `settle` waits until there is an answer. Nobody
-//! is served from a channel: followers of one task share a tail of its newest updates, and whoever is further behind
-//! reads the store.
+//! Follows tasks as they change. A subscription is a cursor into the log; `settle` waits until there is an answer.
+//! Followers have no channels of their own: they share a tail of the task's newest updates, and a follower that is
+//! further behind reads the store.
 
 mod replay;
 mod resume;

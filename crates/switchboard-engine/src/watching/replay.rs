@@ -1,5 +1,5 @@
-//! A turn streamed again, for a client that sends its message again: from the turn's first event on, or from where the
-//! client left it. It ends where the turn's own stream ended, whatever has become of the task since.
+//! Streams a turn again for a client that repeats its message: from the turn's first event, or from where the client
+//! stopped. The stream ends where the turn's own stream ended, whatever happened to the task since.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{Following, follow, frames, snapshot_at};
 use crate::engine_state::EngineState;
 use crate::ports::store::{Accepted, AcceptedTask, Scope, StoreError, StoredTask};
 
-/// Shows the task as it stood when the message was accepted, then everything that came after.
+/// Shows the task as it was when the message was accepted, then everything that came after.
 pub(crate) async fn replay(
     engine: &Arc<EngineState>,
     scope: Scope,
@@ -29,7 +29,7 @@ pub(crate) async fn replay(
         return follow(engine, following, StreamKind::Send, first, cursor).await;
     }
     let Some(AcceptedTask { task, seq, waited, .. }) = task_as_accepted(engine, &scope, accepted).await? else {
-        // What is no longer kept is replaced by the task as it is, and said so.
+        // If those events are no longer kept, the stream shows the present task instead and says so.
         return follow(engine, following, StreamKind::Send, VecDeque::new(), accepted.after_seq).await;
     };
     let first = VecDeque::from([snapshot_at(engine, &scope, task, seq, history_length)]);
@@ -50,13 +50,14 @@ pub(crate) async fn resume_turn(
         0 => false,
         _ => task_as_accepted(engine, &scope, accepted).await?.is_some_and(|then| then.waited),
     };
-    // What the client has seen last may be what ended the turn. So the stream begins with it, and does not show it.
+    // The event that the client has seen last may be the one that ended the turn. So the stream starts with it, but
+    // does not show it.
     let cursor = if shown > accepted.after_seq && shown < stored.head.seq { shown - 1 } else { shown };
     let following = Following { waits, shown, ..Following::of(scope, stored) };
     follow(engine, following, StreamKind::Send, VecDeque::new(), cursor).await
 }
 
-/// None if the log no longer reaches back that far.
+/// None if the log is no longer kept that far back.
 async fn task_as_accepted(
     engine: &EngineState,
     scope: &Scope,
@@ -70,7 +71,8 @@ async fn task_as_accepted(
     }
 }
 
-/// The first commit of a task, which begins with the task itself. Read only where less of that is to be shown.
+/// The first commit of a task, which begins with the task itself. It is read only if less of the history is to be
+/// shown.
 async fn opening(
     engine: &EngineState,
     stored: &StoredTask,
@@ -92,7 +94,7 @@ async fn opening(
     Ok(first)
 }
 
-/// Shows only so much of the history of a task.
+/// Limits how much of a task's history is shown.
 pub(crate) fn shorten(frame: &mut Frame, history_length: Option<u32>) {
     if let Update::Task(view) = &frame.update.update {
         let view = TaskView { history_length, ..view.clone() };

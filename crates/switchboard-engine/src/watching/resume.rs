@@ -1,4 +1,4 @@
-//! Opening streams: from here on, or again from where one broke.
+//! Opens streams: from the present state on, or from where an earlier stream broke off.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(crate) async fn resume(
     follow(engine, Following::of(scope, stored), kind, VecDeque::new(), cursor).await
 }
 
-/// The number that a `Last-Event-ID` stands for, if the task has come that far.
+/// The event number in a `Last-Event-ID`, if the task has such an event.
 pub(super) fn cursor_of(text: &str, stored: &StoredTask) -> Result<u64, ProtocolError> {
     let invalid = |why: String| ProtocolError::invalid("Last-Event-ID", why);
     let cursor = text.trim().parse::<u64>().map_err(|_| invalid("must be the number of an event, or 0".to_owned()))?;

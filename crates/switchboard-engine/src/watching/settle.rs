@@ -1,5 +1,5 @@
-//! Waits until a task has come to a point: settled, for a blocking caller; ended, for one that cancels; born or answered,
-//! for one that may be answered directly.
+//! Waits until a record has reached a state: settled, for a blocking caller; ended, for a caller that cancels; opened
+//! as a task or answered, for a caller that may be answered directly.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -38,7 +38,7 @@ impl Until {
         }
     }
 
-    /// Whether an update can have brought the point about; if not, the waiter need not look.
+    /// Whether an update can have led to the awaited state. If not, the waiter need not check.
     fn may_follow(self, update: &Update) -> bool {
         match (self, update) {
             (Self::Settled, Update::Status(update)) => update.status.state.is_settled(),
@@ -49,7 +49,7 @@ impl Until {
     }
 }
 
-/// Waits until the point has come or `at_most` has passed; says which.
+/// Waits until the state is reached or `at_most` has passed, and returns whether it was reached.
 pub(crate) async fn wait_until(
     engine: &EngineState,
     record: &Record,
@@ -60,7 +60,7 @@ pub(crate) async fn wait_until(
     let sleeper = Sleeper::new(engine.tails.follow(&record.scope, &record.id, record.with_head(|head| head.seq)));
     let draining = engine.supervisor.draining();
     loop {
-        // Following before looking closes the gap: what is committed after this read wakes us.
+        // The tail is followed before the store is read, so that a commit after the read wakes this waiter.
         let replies = sleeper.tail.replies();
         let stored = engine.store.head(&record.scope, &record.id).await.map_err(|error| engine.store_failed(&error))?;
         let Some(stored) = stored else { return Err(ProtocolError::task_not_found(&record.id)) };
@@ -79,8 +79,8 @@ pub(crate) async fn wait_until(
     }
 }
 
-/// Drives a run of this process until its record is settled or `at_most` has passed, and says whether it is settled. What is
-/// left of the run goes on by itself.
+/// Drives a run of this process until its record is settled or `at_most` has passed, and says whether it is settled. If
+/// the run has not ended then, it continues as a background task.
 pub(crate) async fn drive_until_settled(
     engine: &EngineState,
     record: &Record,
@@ -94,8 +94,8 @@ pub(crate) async fn drive_until_settled(
     });
     tokio::select! {
         biased;
-        // First, so that nothing is missed between the look at the record and this: a task that the agent has started may settle
-        // the record while the run itself waits for something else.
+        // Polled first, so that a settlement since the check above is not missed: a background task of the agent may
+        // settle the record while the run itself waits for something else.
         () = record.settles() => {}
         () = driven => {}
         () = engine.supervisor.draining().cancelled() => {}
@@ -116,12 +116,12 @@ struct Sleeper {
 
 impl Sleeper {
     fn new(tail: Arc<Tail>) -> Self {
-        // It looks at the store before it sleeps, and says then from where on.
+        // The waiter reads the store before it sleeps, and sets its cursor then.
         let reader = tail.reader(u64::MAX);
         Self { tail, reader }
     }
 
-    /// Sleeps through updates that cannot matter.
+    /// Skips updates that cannot lead to the awaited state.
     async fn sleep(&self, mut cursor: u64, replies: u64, until: Until) -> Woken {
         poll_fn(|cx| {
             loop {

@@ -1,4 +1,5 @@
-//! One reader of one task: a cursor that goes from the store to the shared tail and ends where its kind of stream ends.
+//! One reader of one task: a cursor that reads the store first and then the shared tail, and ends where its kind of
+//! stream ends.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -15,19 +16,19 @@ use super::{Tail, TailRead};
 use crate::engine_state::{Counters, EngineState};
 use crate::ports::store::{LogPage, Scope, StoreError, StoredTask, TaskKey};
 
-/// The frames of commits that the caller has at hand.
+/// The frames of commits that the caller already holds.
 pub(crate) fn frames(task_id: &TaskId, context_id: &ContextId, first_seq: u64, events: &[Event]) -> VecDeque<Frame> {
     updates(task_id, context_id, first_seq, events)
         .map(|(seq, update)| Frame { seq: Some(seq), truncated: false, update: SharedUpdate::new(update) })
         .collect()
 }
 
-/// The frame of a task as it stands.
+/// The frame of a task in its present state.
 pub(crate) fn snapshot(engine: &EngineState, scope: &Scope, stored: &StoredTask, history_length: Option<u32>) -> Frame {
     snapshot_at(engine, scope, stored.folded.task.clone(), stored.head.seq, history_length)
 }
 
-/// The frame of a task as it stood after its event `seq`.
+/// The frame of a task as it was after its event `seq`.
 pub(crate) fn snapshot_at(
     engine: &EngineState,
     scope: &Scope,
@@ -46,10 +47,10 @@ pub(crate) struct Following {
     pub(crate) key: TaskKey,
     pub(crate) id: TaskId,
     pub(crate) context_id: ContextId,
-    /// Whether the message this stream is about waits behind another, or did: then a question of the one before does not
-    /// end it.
+    /// Whether the message of this stream had to wait behind another one. A question in the turn before it does not end
+    /// the stream then.
     pub(crate) waits: bool,
-    /// What the client has already: not shown again, but it may be what ended the stream.
+    /// The last event that the client has. It is not shown again, but it may be the event that ends the stream.
     pub(crate) shown: u64,
 }
 
@@ -73,12 +74,12 @@ pub(crate) struct Subscription {
     ended: bool,
 }
 
-/// What came back from the store.
+/// The result of reading the store.
 enum Step {
     Page(LogPage),
-    /// The log no longer reaches back to the cursor: the task as it is now stands for what is gone.
+    /// The log is no longer kept back to the cursor. The present task replaces the removed events.
     Snapshot(Option<StoredTask>),
-    /// Whether the question just shown was the last word for the message that this stream is about.
+    /// Whether the question just shown ends the turn of the message that this stream is about.
     Asked {
         settled: bool,
     },
@@ -94,13 +95,13 @@ impl Subscription {
         cursor: u64,
     ) -> Result<Self, ProtocolError> {
         let tail = engine.tails.follow(&following.scope, &following.id, cursor);
-        // Follow first, look second: what is committed between the two is not missed.
+        // The tail is followed before the store is read, so that commits between the two are not missed.
         let stored = engine.store.head(&following.scope, &following.id).await;
         let head = stored.map_err(|error| engine.store_failed(&error))?.map(|stored| stored.head);
         let Some(head) = head else { return Err(ProtocolError::task_not_found(&following.id)) };
         tail.overtaken(head.seq);
         if engine.supervisor.is_draining() {
-            // Whoever closed the tails may have done so before this one was there.
+            // Shutdown may have closed the tails before this one was created.
             tail.close();
         }
         let closes = after_state(kind, head.state) == StreamEnd::Close;
@@ -122,7 +123,7 @@ impl Subscription {
         })
     }
 
-    /// Whether the question just shown was asked before this stream's own message had its turn.
+    /// Whether the question just shown was asked before the turn of this stream's own message.
     fn read_past_question(&self, question: u64) -> BoxFuture<'static, Result<Step, StoreError>> {
         let (engine, key) = (self.engine.clone(), self.following.key);
         let (scope, id) = (self.following.scope.clone(), self.following.id.clone());
@@ -159,7 +160,7 @@ impl Subscription {
                     ..snapshot(&self.engine, &self.following.scope, &stored, None)
                 });
             }
-            // The task was pruned while somebody followed it; there is nothing more to say about it.
+            // The task was pruned while it was followed, so the stream ends.
             Step::Snapshot(None) => self.ended = true,
         }
     }
@@ -172,7 +173,7 @@ impl Subscription {
         }
     }
 
-    /// Shows nothing more, whatever is at hand.
+    /// Ends the stream, and drops frames that were not shown yet.
     fn end(&mut self) {
         self.ended = true;
         self.ready.clear();
@@ -189,8 +190,8 @@ impl Subscription {
     }
 }
 
-/// Whether what followed a question came from outside, to a task that was waiting for somebody; a run that has another
-/// message to read goes on by itself.
+/// Whether the event after a question came from a caller, because the task was waiting for input. If another message
+/// was waiting, the run continues without a caller.
 fn ends_a_pause(events: &[Event]) -> bool {
     events.iter().any(|event| matches!(event, Event::MessageAdded { .. } | Event::CancelRequested { .. }))
 }
@@ -218,8 +219,8 @@ impl Stream for Subscription {
                         let reads_on = matches!(step, Step::Asked { .. });
                         this.take_step(step);
                         if !reads_on && this.cursor == before && this.ready.is_empty() {
-                            // The tail knows of updates that the store does not show. Ending the stream lets the
-                            // client resume; skipping them would lose them.
+                            // The tail has updates that the store does not return. Ending the stream lets the client
+                            // resume; skipping the updates would lose them.
                             this.ended = true;
                         }
                     }
@@ -265,7 +266,7 @@ impl Drop for Subscription {
     }
 }
 
-/// A stream whose every frame is at hand: nothing is followed.
+/// A stream whose frames are all known, so that nothing is followed.
 pub(crate) struct Finished(pub(crate) VecDeque<Frame>);
 
 impl Stream for Finished {

@@ -2,8 +2,8 @@
 //! many readers there are. A tail exists while the task is followed and costs nothing otherwise. An update stays in the ring
 //! until every reader has it, so the tail of a task with one reader that keeps up is empty.
 //!
-//! What this process commits is fed into the ring, which saves its followers a read. A hint from another process brings no
-//! events: it says how far the task has come, and followers that are behind read the store.
+//! What this process commits is fed into the ring, which saves its followers a read. A hint from another process brings
+//! no events: it carries the number of the newest event, and followers that are behind read the store.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::BuildHasher;
@@ -36,7 +36,7 @@ impl Tails {
         Arc::new(Self { shards, updates_max, bytes_max: bytes_max as u64 })
     }
 
-    /// The tail of a task, begun at `seq` if nobody follows it yet.
+    /// The tail of a task. It is created with the cursor `seq` if the task has no followers yet.
     pub(crate) fn follow(self: &Arc<Self>, scope: &Scope, id: &TaskId, seq: u64) -> Arc<Tail> {
         let mut shard = self.shard(id);
         if let Some(tail) = shard.get(id).and_then(Weak::upgrade) {
@@ -64,7 +64,7 @@ impl Tails {
         self.shard(id).get(id).and_then(Weak::upgrade)
     }
 
-    /// Every tail somebody follows now.
+    /// All tails that have followers now.
     pub(crate) fn all(&self) -> Vec<Arc<Tail>> {
         let lock = |shard: &Mutex<Shard>| -> Vec<Arc<Tail>> {
             shard.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade).collect()
@@ -114,14 +114,15 @@ struct Ring {
     floor: u64,
     last: u64,
     closing: bool,
-    /// How often the record was said to have closed without an update: a reader that waits for that looks at the store again.
+    /// How often the record was reported closed without an update. A reader that waits for that reads the store again.
     replies: u64,
-    /// By their numbers, so that ten thousand of them fall asleep and wake up as quickly as ten, and in order.
+    /// Readers by their numbers, so that adding and waking one does not depend on how many there are, and the order is
+    /// fixed.
     readers: BTreeMap<u64, Reader>,
     last_reader: u64,
 }
 
-/// Someone who reads the ring.
+/// A reader of the ring.
 struct Reader {
     /// The last update it was given.
     cursor: u64,
@@ -129,21 +130,21 @@ struct Reader {
     waker: Option<Waker>,
 }
 
-/// Updates that some reader may have to fetch; with more of them, those that every reader has are let go.
+/// When the ring holds more updates than this, those that every reader has are dropped.
 const UNREAD_MIN: usize = 32;
 
-/// What a reader finds.
+/// The result of reading the ring.
 pub(crate) enum TailRead {
-    /// Updates, which were handed over.
+    /// There were updates, and they were handed over.
     Updates,
-    /// The ring does not reach back that far: read the store.
+    /// The ring does not hold the next update: read the store.
     Behind,
     /// The process is shutting down.
     Closing,
 }
 
 impl Tail {
-    /// A number for one reader, which has the updates up to `cursor` already.
+    /// Adds a reader that already has the updates up to `cursor`, and returns its number.
     pub(crate) fn reader(&self, cursor: u64) -> u64 {
         self.update_quietly(|ring| {
             ring.last_reader += 1;
@@ -160,12 +161,13 @@ impl Tail {
         &self.id
     }
 
-    /// How often the record was said to have closed without an update, for [`Tail::poll_answer`].
+    /// How often the record was reported closed without an update, for [`Tail::poll_answer`].
     pub(crate) fn replies(&self) -> u64 {
         self.update_quietly(|ring| ring.replies)
     }
 
-    /// As [`Tail::poll_after`], for a waiter that is also behind if the record has closed without an update since it looked.
+    /// As [`Tail::poll_after`], for a waiter that must also read the store if the record has closed without an update
+    /// since it last did.
     pub(crate) fn poll_answer(
         &self,
         cursor: u64,
@@ -203,14 +205,16 @@ impl Tail {
         self.update(|ring| ring.closing = true);
     }
 
-    /// The task has come this far: readers that are behind must look into the store. Nothing happens if it is known here.
+    /// Called with the number of the task's newest event: readers that are behind must read the store. Does nothing if
+    /// the ring already has that update.
     pub(crate) fn overtaken(&self, seq: u64) {
         if self.update_quietly(|ring| seq > ring.last) {
             self.update(|ring| ring.skip_to(seq));
         }
     }
 
-    /// The record was closed by a direct reply, which is no update: readers that wait for it must look into the store.
+    /// Called when the record was closed by a direct reply, which is no update: readers that wait for it must read the
+    /// store.
     pub(crate) fn replied(&self) {
         self.update(|ring| ring.replies += 1);
     }
@@ -317,7 +321,7 @@ impl Drop for Tail {
     fn drop(&mut self) {
         if let Some(tails) = self.tails.upgrade() {
             let mut shard = tails.shard(&self.id);
-            // A new tail may have taken the place meanwhile.
+            // A new tail may have been registered under this id meanwhile.
             if shard.get(&self.id).is_some_and(|tail| tail.strong_count() == 0) {
                 shard.remove(&self.id);
             }

@@ -1,4 +1,5 @@
-//! Contents too large for a record: cut into chunks when a commit is written, put together when it is read.
+//! Contents that are too large for a record: they are cut into chunks when a commit is written, and joined when it is
+//! read.
 
 use bytes::Bytes;
 use switchboard_core::model::{ArtifactId, Part, PartContent};
@@ -30,11 +31,11 @@ pub(crate) struct Chunk {
 /// Cuts the large contents of one commit.
 pub(super) struct Chunker<'n> {
     pub(super) chunks: Vec<Chunk>,
-    /// Gives the first of so many fresh chunk numbers.
+    /// Reserves this many new chunk numbers and returns the first.
     pub(super) take_numbers: &'n dyn Fn(usize) -> i64,
 }
 
-/// Where a part stands, for its chunks.
+/// The position of a part, for its chunks.
 pub(super) struct ContentPosition<'c, 'n> {
     chunker: &'c mut Chunker<'n>,
     artifact_id: Option<&'c ArtifactId>,

@@ -1,6 +1,6 @@
-//! What a commit looks like in the file: one definition of each object, written and read by it. The names of events and of
-//! their members are part of the format and change only with its number. An event is an object with one member, named after
-//! it; what is absent is left out.
+//! The form of a commit in the file: each object has one definition, by which it is both written and read. The names of
+//! events and of their members are part of the format and change only with its number. An event is an object with one
+//! member, named after it; what is absent is left out.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use switchboard_core::model::{Artifact, Dialect, Json, Message, Part, PartConten
 use switchboard_engine::ports::store::StoreError;
 
 use super::chunks::{ChunkSource, Chunker};
-use super::decode::corrupt;
+use super::codec::corrupt;
 
 #[derive(Deserialize, Serialize)]
 pub(super) struct StoredCommit<'a> {
@@ -95,7 +95,7 @@ pub(super) struct StoredInbound<'a> {
     turn: u32,
     #[serde(borrow)]
     message: StoredMessage<'a>,
-    /// The dialect that most speak goes without saying.
+    /// The most common dialect is left out.
     dialect: Option<StoredDialect>,
     #[serde(borrow, default, deserialize_with = "present")]
     metadata: Option<Raw<'a>>,
@@ -149,7 +149,7 @@ pub(super) struct StoredArtifact<'a> {
     extensions: Option<Vec<Text<'a>>>,
 }
 
-/// One of the first five is there.
+/// Exactly one of the first five fields is set.
 #[derive(Default, Deserialize, Serialize)]
 pub(crate) struct StoredPart<'a> {
     #[serde(borrow)]
@@ -169,7 +169,7 @@ pub(crate) struct StoredPart<'a> {
     pub(super) metadata: Option<Raw<'a>>,
 }
 
-/// A content that lies in chunks beside the record.
+/// A content that is stored in chunks outside the record.
 #[derive(Deserialize, Serialize)]
 pub(super) struct StoredChunks {
     pub(super) of: StoredKind,
@@ -388,7 +388,7 @@ fn into_parts(parts: Vec<StoredPart<'_>>, chunks: &dyn ChunkSource) -> Result<Ve
     parts.into_iter().map(|part| part.into_part(chunks)).collect()
 }
 
-/// The bytes of a content that is written as base64, of which only the usual form is ours.
+/// Reads bytes that are written as base64. Only the standard form is accepted.
 pub(super) fn bytes_of<'r>(raw: &'r Base64<'_>) -> Result<Cow<'r, [u8]>, StoreError> {
     match raw {
         Base64::Encoded(text) => STANDARD.decode(&**text).map(Cow::Owned).map_err(corrupt),
@@ -473,7 +473,7 @@ impl<'de> Deserialize<'de> for StoredState {
     }
 }
 
-/// A member that is there counts, even as `null`: that is a value too.
+/// A member that is present counts, even if it is `null`, because `null` is a value.
 fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Raw<'a>>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(|raw| Some(Raw::from(raw)))
 }

@@ -1,5 +1,5 @@
-//! The parts of a head that are not plain columns, and the numbers that stand for closed sets. A number once given is
-//! never given to anything else.
+//! The parts of a head that are not plain columns, and the numbers that stand for states and phases. A number is never
+//! reused for another meaning.
 
 use serde::Deserialize;
 use switchboard_core::dialect::json::{write_array, write_str, write_u64};

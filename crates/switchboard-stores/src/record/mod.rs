@@ -1,24 +1,22 @@
-//! The stored form of a commit: JSON with a format number, readable in a database shell. It is nobody's wire form, so a
-//! dialect can change without touching what is stored. Contents over [`INLINE_BYTES_MAX`] are not in the JSON: they are
+//! The stored form of a commit: JSON with a format number, readable in a database shell. No client sees this form, so a
+//! dialect can change without changing what is stored. Contents over [`INLINE_BYTES_MAX`] are not in the JSON: they are
 //! cut into chunks that the record refers to, so that a large file is written once and never copied.
 
 mod chunks;
-mod decode;
-mod encode;
+mod codec;
 mod form;
 mod head;
 mod writes;
 
 pub(crate) use chunks::ChunkSource;
-pub(crate) use decode::{Want, decode, is_checkpoint_apart_from_artifacts, sets_status};
-pub(crate) use encode::{Encoded, encode};
+pub(crate) use codec::{Encoded, Want, decode, encode, is_only_checkpoint_and_artifacts, sets_status};
 pub(crate) use form::StoredPart;
 pub(crate) use head::{
     decode_artifacts, encode_artifacts, phase_from_number, phase_number, state_from_number, state_number,
 };
 pub(crate) use writes::{Write, decode_writes, is_named};
 
-/// The form written today. A reader refuses numbers it does not know.
+/// The number of the form that is written. A reader refuses numbers it does not know.
 pub(crate) const FORMAT: u32 = 1;
 
 /// Content above this size is stored in chunks beside the record.

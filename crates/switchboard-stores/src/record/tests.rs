@@ -1,5 +1,5 @@
-//! The stored form: what it refuses, and that it is JSON by anybody's reading. That everything comes back as it went in
-//! is in the contract that every store passes.
+//! Tests of the stored form: what is refused, and that the records are valid JSON. The store contract tests that every
+//! event is read as it was written.
 
 use switchboard_core::lifecycle::{ArtifactHead, AtCheckpoint, Event, Head};
 use switchboard_core::model::{Json, TaskState, Timestamp};
@@ -7,8 +7,7 @@ use switchboard_engine::contract::given::{chunk, inbound};
 use switchboard_engine::ports::store::StoreError;
 
 use super::chunks::ChunkSource;
-use super::decode::{Want, decode, is_checkpoint_apart_from_artifacts};
-use super::encode::encode;
+use super::codec::{Want, decode, encode, is_only_checkpoint_and_artifacts};
 use super::head::{decode_artifacts, encode_artifacts};
 
 struct NoChunks;
@@ -80,7 +79,7 @@ fn heads_of_artifacts_come_back_as_they_were_written() {
     let recorded = AtCheckpoint { parts: 6, bytes: 7, seq: 8, unchanged: true };
     let after = AtCheckpoint { unchanged: false, ..recorded };
     let with = |checkpoint| ArtifactHead { checkpoint: Some(checkpoint), ..plain.clone() };
-    // Written before the fence was recorded, and not touched since but by a checkpoint.
+    // This row was written before the fence was recorded, and only a checkpoint has changed it since.
     let old = ArtifactHead { fence: 0, ..plain.clone() };
     let old_with = ArtifactHead { checkpoint: Some(recorded), ..old.clone() };
     let heads = [plain.clone(), with(recorded), with(after), old, old_with];
@@ -96,7 +95,7 @@ fn heads_of_artifacts_come_back_as_they_were_written() {
 #[test]
 fn a_commit_of_a_checkpoint_is_told_from_all_others() {
     let (at, head) = (Timestamp::from_ms(0), Head::unopened("t".into(), "c".into(), "a".into()));
-    let is_checkpoint = |events: &[Event]| is_checkpoint_apart_from_artifacts(&encode(events, &head, &|_| 1).record);
+    let is_checkpoint = |events: &[Event]| is_only_checkpoint_and_artifacts(&encode(events, &head, &|_| 1).record);
     let checkpoint = || Event::Checkpoint { value: Json::from_trusted("1") };
     let artifact = || chunk("a", "{\"status\":{", false);
     assert!(is_checkpoint(&[checkpoint()]) && is_checkpoint(&[artifact(), checkpoint(), artifact()]));

@@ -1,5 +1,5 @@
-//! Writes to artifacts as they are stored, their contents not read yet: enough to count, to find a byte, and to say what
-//! an artifact is.
+//! Artifact writes as they are stored, before their contents are read. They are enough to count parts and bytes, to
+//! find an offset, and to describe an artifact.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use switchboard_engine::ports::store::StoreError;
 
 use super::CHUNK_BYTES_MAX;
 use super::chunks::ChunkSource;
-use super::decode::{corrupt, parse_commit};
+use super::codec::{corrupt, parse_commit};
 use super::form::{StoredArtifact, StoredCommit, StoredEvent, StoredKind, StoredPart, bytes_of};
 
 /// One write to an artifact.
@@ -22,7 +22,8 @@ pub(crate) struct Write<'r> {
 
 /// The artifact writes of a record, in order.
 pub(crate) fn decode_writes(record: &str) -> Result<Vec<Write<'_>>, StoreError> {
-    // As `encode` spells it. Most records have none, and looking is quicker than reading.
+    // The text is written like this by `encode`. Most records have no artifact write, and searching is faster than
+    // parsing.
     if !record.contains("{\"artifact\":{\"append\":") {
         return Ok(Vec::new());
     }
@@ -49,12 +50,12 @@ impl<'r> Write<'r> {
         first.is_some_and(|chunks| chunks.first == chunk_no)
     }
 
-    /// With all contents.
+    /// The write with all contents.
     pub(crate) fn into_artifact(self, chunks: &dyn ChunkSource) -> Result<Arc<Artifact>, StoreError> {
         self.artifact.into_artifact(chunks)
     }
 
-    /// Without its parts, and its parts without what is large.
+    /// The artifact without its parts, and the parts without large contents.
     pub(crate) fn into_outline(mut self) -> Result<(Artifact, Vec<OutlinedPart>), StoreError> {
         let parts = std::mem::take(&mut self.artifact.parts);
         let parts = parts.into_iter().map(StoredPart::into_outlined).collect::<Result<_, _>>()?;
@@ -102,7 +103,7 @@ impl StoredPart<'_> {
         self.media_type.as_ref().map(|media_type| &*media_type.0)
     }
 
-    /// Adds a stretch of the content to `out`, reading no chunk that it does not touch.
+    /// Adds a range of the content to `out`; only the chunks of that range are read.
     pub(crate) fn read(
         &self,
         wanted: Range<usize>,
@@ -141,7 +142,7 @@ impl StoredPart<'_> {
     }
 }
 
-/// For what has none.
+/// A source for records that have no chunks.
 struct NoChunks;
 
 impl ChunkSource for NoChunks {
@@ -150,7 +151,7 @@ impl ChunkSource for NoChunks {
     }
 }
 
-/// Whether a write says anything of its artifact beside its parts.
+/// Whether a write contains anything about its artifact besides the parts.
 pub(crate) fn is_named(artifact: &Artifact) -> bool {
     let Artifact { name, description, metadata, extensions, .. } = artifact;
     name.is_some() || description.is_some() || metadata.is_some() || !extensions.is_empty()

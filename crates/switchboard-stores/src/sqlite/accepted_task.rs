@@ -1,5 +1,5 @@
-//! A task as it stood when a message was accepted. Every log row says where the chains stood before it, so the commits
-//! that a reader would have folded then are found as they are for a reader of today; what came later is not touched.
+//! A task as it was when a message was accepted. Every log row contains the heads of the chains before it, so the
+//! commits to fold are found as for the present task, and later commits are not read.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::read::{at_once, find, first_version_after};
 use super::rows::{Chains, LOG_COLUMNS, LogRow, TaskRow, log_no, signed, unsigned};
 use crate::record::{Want, decode, sets_status};
 
-/// Commits, and bytes of records, among which the status of that time is looked for.
+/// How many commits, and bytes of records, are searched for the status of that time.
 const COMMITS_MAX: usize = 65_536;
 const RECORD_BYTES_MAX: usize = 64 << 20;
 
@@ -35,7 +35,7 @@ pub(super) fn task_as_accepted(
             fold_earlier_within(connection, TaskRow { chains, ..row }, bytes_max)?;
         let mut task = folded.task.clone();
         if status.is_none() {
-            // It has written and written since it last said how it is: it is at work.
+            // The status is too far back because the agent has only written artifacts since, so the task is working.
             let status = TaskStatus { state: TaskState::Working, message: None, timestamp: accepting.at };
             Arc::make_mut(&mut task).status = status;
         }
@@ -50,13 +50,13 @@ struct Accepting {
     seq: u64,
     at: Timestamp,
     waited: bool,
-    /// Up to here commits may be gone.
+    /// Commits up to this version may have been removed.
     floor_version: i64,
 }
 
 impl Accepting {
-    /// A message that ended a pause is in the first commit after it. One that had to wait stands before that, on the chain
-    /// of what was said, behind at most the others that waited with it.
+    /// A message that ended a pause is in the first commit after `after_seq`. A message that had to wait is in an
+    /// earlier commit on the chain of commits that readers fold; only other waiting messages are in between.
     fn find(connection: &Connection, row: &TaskRow, accepted: &Accepted) -> Result<Self, Failure> {
         let (task_no, after_seq) = (row.task_no, signed(accepted.after_seq));
         let mut floor = connection.prepare_cached("SELECT floor_seq, floor_version FROM task WHERE task_no = ?1")?;
@@ -88,8 +88,8 @@ impl Accepting {
     }
 }
 
-/// The commit that had set the status by then; none if it lies too far back. In between are only writes to artifacts,
-/// which a reader folds anyway, and what is said in silence.
+/// The commit that had set the status at that time; none if it is too far back. Between the two are only artifact
+/// writes, which a reader folds anyway, and commits that readers need not fold.
 fn status_at(connection: &Connection, task_no: i64, version: i64, floor_version: i64) -> Result<Option<i64>, Failure> {
     let sql = format!("SELECT {LOG_COLUMNS} FROM log WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no DESC");
     let mut select = connection.prepare_cached(&sql)?;

@@ -1,6 +1,6 @@
-//! The answers to a batch. All of them are left before anybody is woken, and each runtime is woken once: one task there
-//! wakes the waiters, where waking is cheap. Waking each of them from the writer would be a system call, and often a
-//! switch of threads, for every commit of a batch.
+//! The answers to a batch. All answers are stored before any waiter is woken, and each runtime is woken once: one task
+//! in the runtime wakes its waiters, where waking is cheap. If the writer thread woke each waiter, that would be a
+//! system call, and often a thread switch, for every commit of a batch.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 
 use super::error::stopped;
 
-/// Where one answer is left, and where it is waited for.
+/// The slot that holds one answer, shared by the writer and the waiter.
 pub(super) fn answer<T>() -> (Reply<T>, Answer<T>) {
     let slot = Arc::new(Mutex::new(Slot { value: None, waker: None, closed: false }));
     (Reply { slot: slot.clone(), runtime: Handle::try_current().ok() }, Answer(slot))
@@ -21,7 +21,7 @@ pub(super) fn answer<T>() -> (Reply<T>, Answer<T>) {
 struct Slot<T> {
     value: Option<T>,
     waker: Option<Waker>,
-    /// There will be no more than what is here.
+    /// The writer is done with this slot, with or without an answer.
     closed: bool,
 }
 
@@ -33,21 +33,21 @@ pub(super) struct Reply<T> {
 }
 
 impl<T> Reply<T> {
-    /// Leaves the answer. Whoever waits for it is woken with the others.
-    pub(super) fn leave(mut self, value: T, sleepers: &mut Sleepers) {
+    /// Stores the answer. Its waiter is woken with the others of the batch.
+    pub(super) fn leave(mut self, value: T, wake_list: &mut WakeList) {
         let mut slot = lock(&self.slot);
         slot.value = Some(value);
         slot.closed = true;
         let waker = slot.waker.take();
         drop(slot);
         if let Some(waker) = waker {
-            sleepers.add(self.runtime.take(), waker);
+            wake_list.add(self.runtime.take(), waker);
         }
     }
 }
 
 impl<T> Drop for Reply<T> {
-    /// A writer that stops without an answer leaves nobody waiting.
+    /// If the writer stops without an answer, the waiter gets an error.
     fn drop(&mut self) {
         let mut slot = lock(&self.slot);
         slot.closed = true;
@@ -76,26 +76,26 @@ impl<T> Future for Answer<T> {
     }
 }
 
-/// Whom to wake when a batch is answered, by runtime: nearly always there is one.
+/// The wakers of a batch, by runtime; nearly always there is one runtime.
 #[derive(Default)]
-pub(super) struct Sleepers(Vec<Asleep>);
+pub(super) struct WakeList(Vec<RuntimeWakers>);
 
-struct Asleep {
+struct RuntimeWakers {
     runtime: Option<Handle>,
     wakers: Vec<Waker>,
 }
 
-impl Sleepers {
+impl WakeList {
     fn add(&mut self, runtime: Option<Handle>, waker: Waker) {
         let id = |runtime: &Option<Handle>| runtime.as_ref().map(Handle::id);
         match self.0.iter_mut().find(|asleep| id(&asleep.runtime) == id(&runtime)) {
             Some(asleep) => asleep.wakers.push(waker),
-            None => self.0.push(Asleep { runtime, wakers: vec![waker] }),
+            None => self.0.push(RuntimeWakers { runtime, wakers: vec![waker] }),
         }
     }
 
     pub(super) fn wake(self) {
-        for Asleep { runtime, wakers } in self.0 {
+        for RuntimeWakers { runtime, wakers } in self.0 {
             let wakers = Wakers(wakers);
             match runtime {
                 #[expect(clippy::disallowed_methods, reason = "it only wakes; dropped unrun, it still does")]
@@ -106,7 +106,7 @@ impl Sleepers {
     }
 }
 
-/// Wakers that are woken when this is dropped, also by a runtime that ends.
+/// Wakes its wakers when it is dropped, also if the runtime ends before the task ran.
 struct Wakers(Vec<Waker>);
 
 impl Drop for Wakers {

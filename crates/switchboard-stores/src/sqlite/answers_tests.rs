@@ -1,4 +1,4 @@
-//! Every waiter of a batch hears, whatever became of the others and of its runtime.
+//! Every waiter of a batch is woken, also if another waiter or the runtime has gone.
 
 use std::future::Future;
 use std::pin::pin;
@@ -6,26 +6,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::{Answer, Reply, Sleepers, answer};
+use super::{Answer, Reply, WakeList, answer};
 
 /// Counts how often its task was woken.
 #[derive(Default)]
-struct Bell(AtomicUsize);
+struct CountingWaker(AtomicUsize);
 
-impl Wake for Bell {
+impl Wake for CountingWaker {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-type Waiter = (Answer<usize>, Arc<Bell>);
+type Waiter = (Answer<usize>, Arc<CountingWaker>);
 
 fn poll((answer, bell): &mut Waiter) -> Poll<Option<usize>> {
     let waker = Waker::from(bell.clone());
     pin!(answer).poll(&mut Context::from_waker(&waker)).map(Result::ok)
 }
 
-/// So many waiters, all of them asleep.
+/// This many waiters, each polled once and pending.
 fn asleep(count: usize) -> (Vec<Reply<usize>>, Vec<Waiter>) {
     let (replies, answers): (Vec<_>, Vec<_>) = (0..count).map(|_| answer()).unzip();
     let mut waiters: Vec<Waiter> = answers.into_iter().map(|answer| (answer, Arc::default())).collect();
@@ -37,18 +37,18 @@ fn rung(waiters: &[Waiter]) -> Vec<usize> {
     waiters.iter().map(|(_, bell)| bell.0.load(Ordering::Relaxed)).collect()
 }
 
-fn leave_all(replies: Vec<Reply<usize>>) -> Sleepers {
-    let mut sleepers = Sleepers::default();
-    (1..).zip(replies).for_each(|(number, reply)| reply.leave(number, &mut sleepers));
-    sleepers
+fn leave_all(replies: Vec<Reply<usize>>) -> WakeList {
+    let mut wake_list = WakeList::default();
+    (1..).zip(replies).for_each(|(number, reply)| reply.leave(number, &mut wake_list));
+    wake_list
 }
 
 #[test]
 fn nobody_is_woken_before_every_answer_is_there() {
     let (replies, mut waiters) = asleep(3);
-    let sleepers = leave_all(replies);
+    let wake_list = leave_all(replies);
     assert_eq!(rung(&waiters), [0, 0, 0]);
-    sleepers.wake();
+    wake_list.wake();
     assert_eq!(rung(&waiters), [1, 1, 1]);
     assert_eq!(waiters.iter_mut().map(poll).collect::<Vec<_>>(), [1, 2, 3].map(|n| Poll::Ready(Some(n))));
 }

@@ -1,6 +1,5 @@
-//! A copy of a database, taken while a server writes it or while none does. It is one state of the file: the source is
-//! read in one transaction, which holds up nobody; only the write-ahead log grows until the copy is done. The copy gets
-//! its name when it is whole and on disk, so a file of that name is a good one.
+//! Backs up a database, whether a server is using it or not. The copy is one state of the file: the source is read in
+//! one transaction, which blocks no reader or writer, but the write-ahead log grows until the copy is done.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -8,12 +7,11 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::FileError;
+use super::copy::{UnfinishedCopy, copy_pages};
 use super::files::folder_of;
 use super::open::open_to_read;
-use super::pages::copy_pages;
-use super::part::Part;
 
-/// Copies a database to a file that does not exist yet, readable by its owner alone, and says how many bytes it has.
+/// Copies a database to a file that does not exist yet, readable by its owner alone, and returns its size in bytes.
 ///
 /// # Errors
 /// When there is no database, the target exists, or one cannot be read or the other written. Nothing is left behind then.
@@ -22,8 +20,8 @@ pub fn backup(database: &Path, to: &Path) -> Result<u64, FileError> {
     refuse_existing(to)?;
     let folder = folder_of(to);
     std::fs::metadata(folder).map_err(|source| FileError::Io { path: folder.to_owned(), source })?;
-    let part = Part::begin(to)?;
-    // Another copy may have got the name since it was looked for: it was whole, and stays.
+    let part = UnfinishedCopy::begin(to)?;
+    // Another backup may have finished under this name since the check above. It is complete, so it stays.
     let copied = refuse_existing(to)
         .and_then(|()| copy_in_one_state(&source, database, part.path()))
         .and_then(|()| refuse_existing(to));
@@ -46,7 +44,7 @@ fn refuse_existing(to: &Path) -> Result<(), FileError> {
 
 fn copy_in_one_state(source: &Connection, database: &Path, to: &Path) -> Result<(), FileError> {
     let sql = |source| FileError::Sqlite { path: database.to_owned(), source };
-    // The first read is what fixes the state; without it every commit meanwhile would start the copy over again.
+    // The first read fixes the state of the transaction. Without it, every commit meanwhile would restart the copy.
     source.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema").map_err(sql)?;
     copy_pages(source, to)?;
     source.execute_batch("COMMIT").map_err(sql)

@@ -1,6 +1,6 @@
-//! Whole records that were written or read lately. This process is the only writer, so an entry is right as long as
-//! every durable commit passes by here before anybody is told of it. Bounded by number and by estimated bytes; what
-//! was not asked for goes first.
+//! A cache of whole records that were written or read lately. This process is the only writer, so an entry is correct
+//! as long as every durable commit is applied here before its caller is answered. The cache is bounded by number and by
+//! estimated bytes; entries that were not used are evicted first.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,11 +22,11 @@ struct State {
     bytes_max: u64,
     /// Seeded: in some dialects clients choose ids.
     records: HashMap<TaskId, Entry, SeededHash>,
-    /// In the order they came in; an entry that was used since gets another round.
+    /// Entries in the order of insertion; an entry that was used since gets a second chance.
     queue: VecDeque<(TaskId, u64)>,
     bytes: u64,
     last_stamp: u64,
-    /// Grows with every batch of commits. A reader that looked before and fills after would fill in the past.
+    /// Incremented with every batch of commits, so that a reader does not insert what it read before the batch.
     batch: u64,
 }
 
@@ -40,11 +40,11 @@ struct Entry {
     used: bool,
 }
 
-/// Proof of when a reader began.
+/// The state of the cache when a reader began.
 #[derive(Clone, Copy)]
-pub(super) struct Since(u64);
+pub(super) struct CacheGeneration(u64);
 
-/// One durable commit, as the cache needs it.
+/// One durable commit, for the cache.
 pub(super) struct Committed<'a> {
     pub(super) key: TaskKey,
     /// Given for the first commit of a record.
@@ -72,7 +72,7 @@ impl Cache {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// None if the record is not here; `Some(None)` if it is, and is somebody else's.
+    /// None if the record is not cached; `Some(None)` if it is cached but belongs to another owner.
     pub(super) fn head(&self, scope: &Scope, id: &TaskId) -> Option<Option<StoredHead>> {
         let mut state = self.lock();
         let entry = state.records.get_mut(id)?;
@@ -94,21 +94,21 @@ impl Cache {
         }))
     }
 
-    pub(super) fn since(&self) -> Since {
-        Since(self.lock().batch)
+    pub(super) fn generation(&self) -> CacheGeneration {
+        CacheGeneration(self.lock().batch)
     }
 
-    /// Keeps what a reader found, unless something was committed since it looked.
-    pub(super) fn fill(&self, since: Since, scope: &Scope, stored: &StoredTask) {
+    /// Inserts what a reader found, unless something was committed since the reader began.
+    pub(super) fn fill(&self, generation: CacheGeneration, scope: &Scope, stored: &StoredTask) {
         let bytes = RECORD_BYTES_BASE + folded_bytes(&stored.folded);
         let mut state = self.lock();
-        if state.batch == since.0 && !state.records.contains_key(&stored.head.id) {
+        if state.batch == generation.0 && !state.records.contains_key(&stored.head.id) {
             let StoredTask { key, head, folded, .. } = stored.clone();
             state.insert(key, scope.clone(), head, folded, bytes);
         }
     }
 
-    /// Takes a durable batch in, before its committers are answered.
+    /// Applies a durable batch, before its callers are answered.
     pub(super) fn update<T>(&self, apply: impl FnOnce(&mut Updates<'_>) -> T) -> T {
         let mut state = self.lock();
         state.batch += 1;
@@ -161,7 +161,7 @@ impl State {
         self.shrink();
     }
 
-    /// Takes an entry one step on, or drops it if it is not the one before.
+    /// Applies a commit to an entry, or drops the entry if it is not at the version before it.
     fn advance(&mut self, head: Arc<Head>, events: &[Event], folded: Option<Arc<Folded>>) {
         let Some(entry) = self.records.get_mut(&head.id) else { return };
         let more = events_bytes(events);
@@ -197,7 +197,7 @@ impl State {
                 Some(_) | None => {}
             }
         }
-        // Entries removed by other ways leave their place in the queue behind.
+        // Entries that were removed in other ways are still in the queue.
         if self.queue.len() > 2 * self.records_max + 16 {
             let records = &self.records;
             self.queue.retain(|(id, stamp)| records.get(id).is_some_and(|entry| entry.stamp == *stamp));
@@ -205,7 +205,7 @@ impl State {
     }
 }
 
-/// What a record takes beside its contents, roughly.
+/// The approximate size of a record without its contents.
 const RECORD_BYTES_BASE: u64 = 1024;
 const EVENT_BYTES_BASE: u64 = 128;
 

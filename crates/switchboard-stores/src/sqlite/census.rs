@@ -1,6 +1,6 @@
-//! Counts the tasks of a file when it is opened, by state. A large file is counted by a thread of its own, so that the server
-//! does not start later for it (a million tasks take about 0.2 s): the thread reads the file as it was before the first
-//! write, and the writer keeps account of what has changed since.
+//! Counts the tasks of a file by state when it is opened. A large file is counted by a separate thread, so that it does
+//! not delay the start of the server (a million tasks take about 0.2 s). The thread reads the file as it was before the
+//! first write, and the writer keeps count of the changes since.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::totals::{ByState, Totals, place};
 /// Files with no more tasks than this are counted at once, which takes less than a millisecond.
 pub(super) const AT_ONCE_MAX: i64 = 2_000;
 
-/// A count that may still be under way; dropping it ends it.
+/// A count that may still be running; dropping it stops the thread.
 pub(super) struct Census {
     under_way: Option<(InterruptHandle, JoinHandle<()>)>,
 }
@@ -70,7 +70,7 @@ fn not_counted(error: &rusqlite::Error) {
     tracing::warn!(%error, "the tasks could not be counted; /metrics does not show them by state");
 }
 
-/// In the order of the listing index, so that nothing is sorted.
+/// Grouped in the order of the listing index, so that SQLite need not sort.
 fn count(connection: &Connection) -> rusqlite::Result<ByState> {
     let mut counts = ByState::default();
     let select = "SELECT state, count(*) FROM task WHERE phase = 1 GROUP BY scope_no, state";

@@ -1,10 +1,10 @@
-//! What the checksum of each row covers: every column of it, its number included, so that two rows whose contents were
-//! swapped are found as well as a flipped bit. A reader checks the row that it reads, and `verify` checks all of them. The
-//! writer takes a row one step on from what it wrote last itself, or from what it read and checked, so damage is never
-//! given a good checksum.
+//! What the checksum of each row covers: every column including the row's number, so that two rows with swapped
+//! contents are found as well as a flipped bit. A reader checks each row that it reads, and `verify` checks all rows.
+//! The writer derives a new row only from what it wrote itself, or has read and checked, so damaged data never gets a
+//! valid checksum.
 //!
-//! One exception keeps commits cheap: when a webhook is due changes for many rows at once, so its two times have a
-//! checksum of their own, which does not know whose times they are.
+//! There is one exception, to keep commits cheap: the two times of a webhook change for many rows at once, so they have
+//! a separate checksum, which does not cover the row's number.
 
 use rusqlite::types::FromSqlError;
 use switchboard_engine::ports::store::StoreError;
@@ -12,7 +12,7 @@ use switchboard_engine::ports::store::StoreError;
 use super::error::Failure;
 use crate::checksum::{Checksum, ContentHash};
 
-// A number once given is never given to anything else: checksums that are stored depend on it.
+// A number is never reused for another table, because stored checksums depend on it.
 const META: u64 = 1;
 const SCOPE: u64 = 2;
 const TASK: u64 = 3;
@@ -22,17 +22,17 @@ const PUSH: u64 = 6;
 const PUSH_TIMES: u64 = 7;
 const ACCEPTED: u64 = 8;
 
-/// Says that a row is not the one that was written.
+/// The error for a row that does not match its checksum.
 pub(super) fn mismatch(what: impl std::fmt::Display) -> Failure {
     Failure(StoreError::Corrupt(format!("{what} does not match its checksum")))
 }
 
-/// Says that an owner is not the one that was written. It costs those who ask for its tasks, and nobody else.
+/// The error for an owner that does not match its checksum. It affects only callers that ask for this owner's tasks.
 pub(super) fn damaged_owner(scope_no: i64) -> Failure {
     Failure(StoreError::Damaged(format!("owner number {scope_no} does not match its checksum")))
 }
 
-/// Says that a column holds another type than it was made for.
+/// The error for a column that holds another type than expected.
 pub(super) fn mistyped(error: FromSqlError) -> Failure {
     Failure(StoreError::Corrupt(error.to_string()))
 }
@@ -81,7 +81,7 @@ pub(super) struct TaskColumns<'r> {
 
 impl TaskColumns<'_> {
     pub(super) fn checksum(&self) -> i64 {
-        // Taken apart so that a column that is added cannot be forgotten here.
+        // All fields are named here, so that the compiler reports an added column.
         let Self {
             task_no,
             id,

@@ -1,5 +1,5 @@
-//! One commit inside the writer's transaction. All reasons to refuse are looked for before the first write, so a
-//! refused commit has changed nothing and its neighbours in the batch need no protection from it.
+//! One commit inside the writer's transaction. All reasons to refuse it are checked before the first write, so a
+//! refused commit has changed nothing, and the other commits of the batch need no savepoint.
 
 use std::borrow::Cow;
 
@@ -10,23 +10,23 @@ use switchboard_engine::ports::store::{
     Accept, Accepted, Commit, CommitError, LeaseChange, Scope, StoreError, Target, TaskKey,
 };
 
-use super::accepted::{day_of, find_accepted, known_as_of};
 use super::checksums::{AcceptedColumns, ChunkColumns, LogColumns, TaskColumns};
 use super::error::Failure;
 use super::fold::commit_sql;
+use super::idempotency::{day_of, find_accepted, known_as_of};
 use super::leases::Lease;
 use super::ledger::Ledger;
 use super::recent::is_chunk;
 use super::rows::{Chains, LogRow, log_no, signed, task_columns, unsigned};
 use super::runs::is_interrupted;
 use super::schema::VERSION_MAX;
-use super::totals::Move;
-use crate::record::{Encoded, encode_artifacts, is_checkpoint_apart_from_artifacts, phase_number, state_number};
+use super::totals::CountChange;
+use crate::record::{Encoded, encode_artifacts, is_only_checkpoint_and_artifacts, phase_number, state_number};
 
-/// What the writer needs to know of a task to take it one step on.
+/// What the writer needs to know about a task to apply the next commit.
 #[derive(Clone, Copy)]
 pub(super) struct StepRow {
-    pub(super) kept: Kept,
+    pub(super) unchanged: UnchangedColumns,
     pub(super) version: u64,
     pub(super) fence: u64,
     pub(super) listing: Listing,
@@ -36,7 +36,7 @@ pub(super) struct StepRow {
     pub(super) cancel_requested: bool,
 }
 
-/// Rows of running tasks that the writer remembers. With more of them at work it reads them again.
+/// How many rows of running tasks the writer remembers. Others are read again for each commit.
 const STEPS_MAX: usize = 8192;
 
 impl StepRow {
@@ -44,7 +44,7 @@ impl StepRow {
         let time = |ms: Option<i64>| ms.map(Timestamp::from_ms);
         let TaskColumns { scope_no, floor_seq, floor_version, created_at, .. } = *columns;
         Self {
-            kept: Kept { scope_no, floor_seq, floor_version, created_at },
+            unchanged: UnchangedColumns { scope_no, floor_seq, floor_version, created_at },
             version: unsigned(columns.version),
             fence: unsigned(columns.fence),
             listing: Listing { phase: columns.phase, state: columns.state, status_at: columns.status_at },
@@ -61,16 +61,16 @@ impl StepRow {
     }
 }
 
-/// The columns that a step leaves as they are.
+/// The columns that a commit does not change.
 #[derive(Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct UnchangedColumns {
     scope_no: i64,
     floor_seq: i64,
     floor_version: i64,
     created_at: i64,
 }
 
-/// The columns that the listing indexes hold.
+/// The columns of the listing indexes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Listing {
     phase: i64,
@@ -85,7 +85,7 @@ impl Listing {
     }
 }
 
-/// Whether a run is under way, and whose it is.
+/// Whether a run is at work, and which epoch holds it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) running: bool,
@@ -98,7 +98,7 @@ impl Run {
     const NONE: Self = Self { running: false, holder: 0, lease_until: None, run_at: None };
 }
 
-/// One step of a task, decided and encoded.
+/// One commit of a task, decided and encoded.
 pub(super) struct Step<'a> {
     pub(super) head: &'a Head,
     pub(super) events: &'a [Event],
@@ -107,7 +107,7 @@ pub(super) struct Step<'a> {
     pub(super) encoded: &'a Encoded,
     pub(super) artifacts: &'a str,
     pub(super) run: Run,
-    /// When the idempotency key that is filed with it expires.
+    /// When the idempotency key of this commit expires.
     pub(super) accept_expires: Option<Timestamp>,
 }
 
@@ -189,21 +189,21 @@ impl Ledger<'_> {
         Ok(Ok(TaskKey(task_no)))
     }
 
-    /// Whether nobody holds a run, and it is as interrupted as whoever claims it thinks.
+    /// Whether no process holds the run, and it is interrupted or not as the claim assumes.
     fn is_claimable(&self, task_no: i64, row: &StepRow, interrupted: bool) -> bool {
         let Run { running, holder, lease_until, run_at } = row.run;
         let is_due = match holder {
             0 => run_at,
             holder if holder == self.epoch => self.leases.get(task_no).map(|lease| lease.until).or(lease_until),
-            // Of a process that is gone.
+            // The lease of an earlier epoch, whose process is dead.
             _ => Some(self.now),
         };
         running && is_due.is_some_and(|at| at <= self.now) && is_interrupted(holder, run_at.is_some()) == interrupted
     }
 
-    /// A commit takes the lease if it says so (with a time to be due at if its run has to wait for its place or was taken
-    /// over), leaves it alone if not, and drops it when the run has ended. A run that begins without a lease is due at once,
-    /// and so is one that waits and is canceled.
+    /// Applies a commit's change to the lease (with a due time if its run has to wait for a slot or was taken over),
+    /// and drops the lease when the run has ended. A run that begins without a lease is due at once, and so is a
+    /// released run that is canceled.
     fn run_after(&self, commit: &Commit, before: Option<&(i64, StepRow)>) -> Run {
         let taken = |lease_ms: u32, waits: bool| {
             let lease_until = Some(self.now.plus_ms(lease_ms.into()));
@@ -242,9 +242,9 @@ impl Ledger<'_> {
         self.steps.insert(task_no, row);
     }
 
-    /// Looks at the row of a task, if it is there, once its chunks are filed. The writer no longer remembers that row, because the callers of this
-    /// function change it by statements of their own. A damaged row is an error: what is damaged is not written on, because
-    /// its next state would have a good checksum.
+    /// Reads the row of a task, if it exists, after filing its chunks. The writer forgets its remembered row, because
+    /// the callers of this function change the row by statements of their own. A damaged row is an error: it must not
+    /// be written again, because its next state would get a valid checksum.
     pub(super) fn with_task<T>(
         &mut self,
         task_no: i64,
@@ -257,13 +257,13 @@ impl Ledger<'_> {
         Ok(Some(look(task_columns(row)?)))
     }
 
-    /// Writes the first step of a record; none if its id is taken.
+    /// Writes the first commit of a record; none if its id is taken.
     fn open(&mut self, scope: &Scope, step: &Step<'_>) -> Result<Option<i64>, Failure> {
         let scope_no = self.scope_no(scope)?;
         let task_no = self.last_task_no + 1;
         let (head, listing) = (step.head, step.listing());
-        let kept = Kept { scope_no, floor_seq: 0, floor_version: 0, created_at: step.at.as_ms() };
-        let columns = step.columns(task_no, kept, Chains::default(), None);
+        let unchanged = UnchangedColumns { scope_no, floor_seq: 0, floor_version: 0, created_at: step.at.as_ms() };
+        let columns = step.columns(task_no, unchanged, Chains::default(), None);
         let row = StepRow::of(&columns);
         let inserted = self.statements.insert_task.execute(params![
             task_no,
@@ -298,7 +298,7 @@ impl Ledger<'_> {
             return Ok(None);
         }
         self.last_task_no = task_no;
-        self.moves.push(Move { scope_no, from: None, to: listing.listed_under(), records: 1 });
+        self.count_changes.push(CountChange { scope_no, from: None, to: listing.listed_under(), records: 1 });
         self.count_rows(1, head.id.as_str().len() + head.context_id.as_str().len() + step.artifacts.len());
         self.append_log(task_no, Chains::default(), step)?;
         self.remember_lease(task_no, step);
@@ -306,11 +306,11 @@ impl Ledger<'_> {
         Ok(Some(task_no))
     }
 
-    /// Takes an existing record one step on.
+    /// Writes the next commit of an existing record.
     pub(super) fn extend(&mut self, task_no: i64, old: &StepRow, step: &Step<'_>) -> Result<(), Failure> {
         self.file_log(task_no)?;
         let (head, run, listing) = (step.head, step.run, step.listing());
-        let columns = step.columns(task_no, old.kept, old.chains, old.closed_at);
+        let columns = step.columns(task_no, old.unchanged, old.chains, old.closed_at);
         let row = StepRow::of(&columns);
         let listing_changes = listing != old.listing;
         let run_changes = head.cancel_requested != old.cancel_requested
@@ -347,7 +347,7 @@ impl Ledger<'_> {
         update.raw_execute()?;
         if listing_changes {
             let (from, to) = (old.listing.listed_under(), listing.listed_under());
-            self.moves.push(Move { scope_no: old.kept.scope_no, from, to, records: 0 });
+            self.count_changes.push(CountChange { scope_no: old.unchanged.scope_no, from, to, records: 0 });
         }
         self.count_rows(1, step.artifacts.len());
         self.append_log(task_no, old.chains, step)?;
@@ -412,18 +412,18 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Where reading goes on below a checkpoint. It replaces the one before it, so readers pass that one over, and a task
-    /// with a million checkpoints is read as quickly as a task with one. If that one came with artifact writes, readers find
-    /// those by their own chain.
+    /// The commit that readers fold next after this checkpoint. A checkpoint replaces the one before it, so readers
+    /// skip that one, and a task with a million checkpoints is read as quickly as a task with one. If the skipped
+    /// commit also wrote artifacts, readers find it on the chain of artifact writes.
     fn story_below_checkpoint(&self, task_no: i64, story: i64) -> Result<i64, Failure> {
         let mut select = self.connection.prepare_cached(&commit_sql())?;
         let mut rows = select.query([log_no(task_no, story)])?;
         let Some(row) = rows.next()? else { return Ok(story) };
         let LogRow { columns, record } = LogRow::read(row)?;
-        Ok(if is_checkpoint_apart_from_artifacts(record) { columns.prev_story } else { story })
+        Ok(if is_only_checkpoint_and_artifacts(record) { columns.prev_story } else { story })
     }
 
-    /// Most keys are new, and that is found out without reading more than the table of keys.
+    /// Most keys are new, and the table of keys alone shows that.
     fn find_accepted(&mut self, accept: &Accept) -> Result<Option<Accepted>, Failure> {
         let as_of = known_as_of(self.connection, self.now, self.held_until)?;
         for day in day_of(as_of)..=self.last_accepted_day {
@@ -446,7 +446,7 @@ impl Ledger<'_> {
             expires: accept.expires.as_ms(),
             version,
         };
-        // If a row with this key is replaced, it has expired or its task is gone.
+        // A row with this key that is replaced here has expired, or its task was removed.
         self.statements.insert_accepted.execute(params![
             columns.day,
             columns.key,
@@ -470,7 +470,7 @@ impl Ledger<'_> {
     }
 }
 
-/// Whether all that a reader of these events needs, artifacts aside, is a checkpoint.
+/// Whether these events are only a checkpoint and artifact writes, as far as readers need them.
 pub(super) fn replaces_checkpoint(events: &[Event]) -> bool {
     let is_checkpoint = |event: &Event| matches!(event, Event::Checkpoint { .. });
     let is_artifact = |event: &Event| matches!(event, Event::ArtifactWritten { .. });
@@ -478,10 +478,16 @@ pub(super) fn replaces_checkpoint(events: &[Event]) -> bool {
 }
 
 impl Step<'_> {
-    /// The row after this step, given what it was before.
-    fn columns(&self, task_no: i64, kept: Kept, chains: Chains, closed_at: Option<i64>) -> TaskColumns<'_> {
+    /// The row after this commit, given the row before it.
+    fn columns(
+        &self,
+        task_no: i64,
+        unchanged: UnchangedColumns,
+        chains: Chains,
+        closed_at: Option<i64>,
+    ) -> TaskColumns<'_> {
         let Self { head, run, .. } = *self;
-        let Kept { scope_no, floor_seq, floor_version, created_at } = kept;
+        let UnchangedColumns { scope_no, floor_seq, floor_version, created_at } = unchanged;
         let Listing { phase, state, status_at } = self.listing();
         let Chains { story, artifact, status } = chains.after(signed(head.version), self.events, self.folds);
         TaskColumns {

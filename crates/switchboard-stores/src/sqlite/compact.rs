@@ -1,5 +1,5 @@
-//! Gives space back: removes what retention no longer keeps, and rewrites the file without the room that left. A server
-//! removes by itself, but keeps the room for what comes next; rewriting needs the file for itself.
+//! Makes the file smaller: prunes by the retention policy, then rewrites the file without the free pages. A running
+//! server prunes too, but keeps the free pages for later writes, because rewriting needs exclusive access.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::prune::candidates;
 use super::rows::unsigned;
 use super::totals::Totals;
 
-/// Things removed in one transaction.
+/// How many tasks are removed in one transaction.
 const BATCH: usize = 500;
 
 /// What a database held before and holds now.
@@ -31,15 +31,15 @@ pub struct Compacted {
 pub struct Contents {
     pub tasks: u64,
     pub commits: u64,
-    /// On disk, the write-ahead log included.
+    /// Bytes on disk, including the write-ahead log.
     pub bytes: u64,
 }
 
-/// Compacts a database that nobody has open.
+/// Compacts a database that no process has open.
 ///
 /// # Errors
-/// When there is none, a process has it, or it cannot be read or written. What was removed until then stays removed, and
-/// nothing else is lost: each step is a transaction.
+/// When there is no database, a process has it open, or it cannot be read or written. Each step is a transaction, so
+/// what was removed before an error stays removed, and nothing else is lost.
 pub fn compact(database: &Path, clock: Arc<dyn Clock>, retention: &Retention) -> Result<Compacted, FileError> {
     if !database.exists() {
         return Err(FileError::Missing { path: database.to_owned() });
@@ -51,7 +51,7 @@ pub fn compact(database: &Path, clock: Arc<dyn Clock>, retention: &Retention) ->
     prune(&writer, clock, epoch, retention)
         .map_err(|failure| FileError::Store { path: database.to_owned(), failure })?;
     drop(readers);
-    // Rewriting puts a second copy of the file where temporary files go, which had better not be memory.
+    // Rewriting puts a second copy of the file where temporary files go, so that must not be memory.
     writer.execute_batch("PRAGMA temp_store = file; VACUUM").map_err(sql)?;
     writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(sql)?;
     let after = contents(&writer, bytes_on_disk(database)).map_err(sql)?;
@@ -70,7 +70,7 @@ fn prune(connection: &Connection, clock: Arc<dyn Clock>, epoch: i64, retention: 
             ledger.begin()?;
             let done = ledger.prune(retention, &found, BATCH)?;
             ledger.commit()?;
-            totals.update(&ledger.moves);
+            totals.update(&ledger.count_changes);
             done_this_round += done;
             if found.at_end {
                 if done_this_round == 0 {

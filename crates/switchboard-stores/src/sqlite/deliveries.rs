@@ -1,6 +1,6 @@
 //! Push configs, and one cursor row per webhook. A row is due from the commit that gives it something to deliver until
-//! the receiver has taken everything or it is given up on; while a delivery is under way it is due again only when its
-//! claim has run out.
+//! the receiver has accepted everything or the delivery becomes a dead letter. While a delivery is under way, its row
+//! is due again only when the claim has run out.
 
 use rusqlite::{Row, params};
 use switchboard_core::call::Owner;
@@ -141,7 +141,7 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Whatever has not delivered everything, and is neither waiting nor given up on, has something to do now.
+    /// Makes webhooks due that have something to deliver and are neither waiting nor dead letters.
     pub(super) fn mark_due(&mut self, task_no: i64, seq: u64) -> Result<(), Failure> {
         let mut update = self.connection.prepare_cached(
             "UPDATE push SET due_at = ?2, claimed_until = NULL, times_checksum = ?4
@@ -160,7 +160,7 @@ impl Ledger<'_> {
               WHERE push.due_at <= ?1 ORDER BY push.due_at LIMIT ?2"
         );
         let mut select = self.connection.prepare_cached(&sql)?;
-        // What is passed over must not take the places of the others.
+        // Rows in quarantine are skipped, and must not use up the limit.
         let examined = limit + self.quarantine.webhooks();
         let mut rows = select.query(params![self.now.as_ms(), signed(examined as u64)])?;
         let until = self.now.plus_ms(claim_ms.into());
@@ -202,14 +202,15 @@ impl Ledger<'_> {
         let mut select = self.connection.prepare_cached(&sql)?;
         for (claim, outcome) in settled {
             let mut rows = select.query([claim.key.0])?;
-            // The config was deleted or replaced meanwhile: nobody waits for this outcome.
+            // The config was deleted or replaced meanwhile, so this outcome does not matter.
             let Some(row) = rows.next()? else { continue };
             let Some(mut columns) = self.readable_webhook(row)? else { continue };
             let (claimed_until, seq): (Option<i64>, i64) = (row.get(AFTER_PUSH + 1)?, row.get(AFTER_PUSH + 2)?);
             drop(rows);
             self.count_rows(1, 0);
             if claimed_until != Some(claim.until.as_ms()) {
-                // Another has claimed it since: what the receiver took it took, the rest is the other's to say.
+                // Another claim exists since. Record only what the receiver has accepted; the new claim decides the
+                // rest.
                 columns.delivered_seq = columns.delivered_seq.max(signed(outcome.delivered_seq()));
                 self.write_cursor(&columns)?;
                 continue;
@@ -244,7 +245,7 @@ impl Ledger<'_> {
         }
     }
 
-    /// Writes how far a webhook has come.
+    /// Writes the cursor of a webhook.
     pub(super) fn write_cursor(&self, columns: &PushColumns) -> Result<(), Failure> {
         let mut update = self.connection.prepare_cached(
             "UPDATE push SET delivered_seq = ?2, failures = ?3, parked = ?4, last_error = ?5, last_attempt_at = ?6,
@@ -257,7 +258,7 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Writes how far a webhook has come that no delivery has claimed any more, and when it is due.
+    /// Writes the cursor of a webhook whose claim has ended, and when it is due.
     pub(super) fn write_webhook(&self, columns: &PushColumns, due: Option<i64>) -> Result<(), Failure> {
         let mut update = self.connection.prepare_cached(
             "UPDATE push SET delivered_seq = ?2, failures = ?3, parked = ?4, last_error = ?5, last_attempt_at = ?6,
@@ -281,7 +282,7 @@ impl Ledger<'_> {
     }
 }
 
-/// How far a webhook has come, in the columns' own types.
+/// The cursor of a webhook, in the types of its columns.
 struct Cursor {
     delivered_seq: i64,
     failures: i64,
@@ -310,7 +311,7 @@ impl Cursor {
             }
             DeliveryOutcome::Retry { delivered_seq, wait_ms, error } => {
                 let cursor = tried(*delivered_seq);
-                // A receiver that took something has not failed at what comes next before.
+                // The receiver accepted an update, so the next update has no failed attempts yet.
                 let failures = if cursor.delivered_seq > self.delivered_seq { 1 } else { self.failures + 1 };
                 Self { failures, due: Some(now + wait_ms), last_error: Some(error.clone()), ..cursor }
             }
@@ -352,7 +353,7 @@ fn delivery_from(row: &Row<'_>, claimed_until: Timestamp) -> Result<Delivery, Fa
 pub(super) const SCOPE_COLUMNS: &str = "scope.tenant, scope.principal, scope.agent, scope.scope_no, scope.checksum";
 pub(super) const SCOPE_COLUMN_COUNT: usize = 5;
 
-/// Whose a task is, from the columns that begin at `at`, if they match their checksum.
+/// The owner and agent of a task, from the columns that begin at `at`, if they match their checksum.
 pub(super) fn scope_from(row: &Row<'_>, at: usize) -> Result<Scope, Failure> {
     let text = |column: usize| -> Result<&str, Failure> { row.get_ref(column)?.as_str().map_err(mistyped) };
     let names @ [tenant, principal, agent] = [text(at)?, text(at + 1)?, text(at + 2)?];

@@ -1,6 +1,5 @@
-//! The bytes of one artifact. Opening it walks its writes once, newest first, and notes positions along the way; reading goes
-//! forward from the nearest position, a piece at a time. A content in chunks is read chunk by chunk, and only those chunks
-//! that are asked for.
+//! Reads the bytes of one artifact. Opening it reads its writes once, newest first, and records positions; reading goes
+//! forward from the nearest position, one piece at a time. Of a content in chunks only the requested chunks are read.
 
 use rusqlite::{Connection, params};
 use switchboard_core::model::{ArtifactId, TaskId};
@@ -13,11 +12,11 @@ use super::read::{at_once, find};
 use super::rows::{LOG_COLUMNS, LogRow, log_no, signed, unsigned};
 use crate::record::{StoredPart, Write, decode_writes};
 
-/// How many positions are noted at most, and how close they lie at most.
+/// How many positions are recorded at most, and the smallest distance between them.
 const PLACES_MAX: u64 = 1024;
 const PLACE_BYTES_MIN: u64 = 64 << 10;
 
-/// Commits looked at in one go, be they writes to the artifact or not.
+/// How many commits are examined in one call, whether they write to the artifact or not.
 const COMMITS_MAX: i64 = 4096;
 
 pub(super) fn open(
@@ -101,7 +100,8 @@ impl FoundPart {
     }
 }
 
-/// What a commit wrote to an artifact, from the last write on that began it anew, and whether there is one.
+/// What a commit wrote to an artifact, beginning with the last write that replaced it, and whether there is such a
+/// write.
 fn from_last_begin<'r>(mut writes: Vec<Write<'r>>, artifact: &ArtifactId) -> (Vec<Write<'r>>, bool) {
     writes.retain(|write| write.artifact_id() == artifact.as_str());
     let begins = writes.iter().rposition(|write| !write.append);
@@ -134,7 +134,8 @@ pub(super) fn read(
         while let Some(row) = rows.next()?.filter(|_| !cursor.is_at_end() && out.len() < bytes_max) {
             seen = true;
             let commit = LogRow::read(row)?;
-            // Commits that write to artifacts point back to one another: a missing one would shift what follows.
+            // Commits that write to artifacts are linked. A missing one would shift the offsets of all later bytes, so
+            // it is an error.
             let writes = decode_writes(commit.record)?;
             if !writes.is_empty() {
                 let prev = commit.columns.prev_artifact;
@@ -149,7 +150,7 @@ pub(super) fn read(
                 take(part, start, &mut cursor, bytes_max, &Chunks(connection), &mut out)?;
                 start += part.bytes();
             }
-            // A commit that was not read to its end is read again.
+            // The next call reads a commit again that was not read to its end.
             if cursor.from >= start {
                 cursor.position = ReadPosition { at: unsigned(commit.version()) + 1, start };
             }
@@ -162,7 +163,7 @@ pub(super) fn read(
     })
 }
 
-/// Takes from a part that begins at `start` what the cursor is at, if it is there already.
+/// Takes the bytes at the cursor from a part that begins at `start`, if the cursor has reached it.
 fn take(
     part: &StoredPart<'_>,
     start: u64,

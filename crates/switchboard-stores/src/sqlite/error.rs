@@ -1,4 +1,4 @@
-//! What can go wrong: when the file is opened, for people to read; and afterwards, for the engine to act on.
+//! Errors: those of opening a file, for people to read, and those of an open store, for the engine to act on.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -10,7 +10,7 @@ use switchboard_engine::ports::store::StoreError;
 /// Why a file cannot be used.
 #[derive(Debug)]
 pub enum FileError {
-    /// Another process has it; its pid, if it left one.
+    /// Another process has the file open; its pid, if it is known.
     InUse {
         path: PathBuf,
         pid: Option<u32>,
@@ -27,39 +27,39 @@ pub enum FileError {
         found: usize,
         known: usize,
     },
-    /// A SQLite file, but not one of ours.
+    /// A SQLite file of another application.
     NotOurs {
         path: PathBuf,
     },
-    /// It is to be read, and is not there.
+    /// The file should be read, but does not exist.
     Missing {
         path: PathBuf,
     },
-    /// It is gone or empty, and this is left of it.
+    /// The file is missing or empty, but this file of the same database is left.
     Lost {
         path: PathBuf,
         left: PathBuf,
     },
-    /// It is empty, and was not when a process last had it open.
+    /// The file is empty, but was not when a process last had it open.
     Emptied {
         path: PathBuf,
     },
-    /// A link to something that is not there.
+    /// The path is a link to a file that does not exist.
     BrokenLink {
         path: PathBuf,
         target: PathBuf,
     },
-    /// The place does not take what a server has to write.
+    /// The location is not writable, and a server has to write.
     NotWritable {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// A folder that does not take anything, with a write-ahead log that has to be worked off before it can be read.
+    /// The folder is not writable, and the write-ahead log must be applied before the file can be read.
     Unmerged {
         path: PathBuf,
         wal: PathBuf,
     },
-    /// It is to be made, and is there already.
+    /// The file should be created, but exists already.
     Exists {
         path: PathBuf,
     },
@@ -71,7 +71,7 @@ pub enum FileError {
         path: PathBuf,
         source: rusqlite::Error,
     },
-    /// Open, but then something in it could not be read or written.
+    /// The file is open, but something in it could not be read or written.
     Store {
         path: PathBuf,
         failure: StoreError,
@@ -181,12 +181,12 @@ impl FileError {
     }
 }
 
-/// The answer to whoever asks a store that is being closed.
+/// The error for calls to a store that is being closed.
 pub(super) fn stopped() -> StoreError {
     StoreError::Unavailable("the store has stopped".to_owned())
 }
 
-/// Why work on an open file failed. A wrapper, so that `?` takes what SQLite says.
+/// Why work on an open file failed. It wraps the store's error, so that `?` converts SQLite's errors.
 #[derive(Debug, Clone)]
 pub(super) struct Failure(pub(super) StoreError);
 

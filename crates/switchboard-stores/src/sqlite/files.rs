@@ -1,4 +1,4 @@
-//! The files of a database: what they are called, and who may read them.
+//! The files of a database: their names and permissions.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -11,7 +11,7 @@ use super::FileError;
 const SIDE_FILES: [&str; 2] = ["-wal", "-shm"];
 const MIGRATION_COPY: &str = "-backup";
 
-/// A file whose name is the database's and a little more.
+/// The path of a file whose name is the database's name with a suffix.
 pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);
@@ -30,7 +30,7 @@ pub(super) fn migration_copy_path(database: &Path, version: usize) -> PathBuf {
 /// The database, what SQLite keeps beside it, and the copies that migrations left: all that [`reset`](super::reset) deletes.
 ///
 /// # Errors
-/// When the folder cannot be read. One that is missing holds nothing.
+/// When the folder cannot be read. A missing folder is no error: it contains no files.
 pub fn files(database: &Path) -> Result<Vec<PathBuf>, FileError> {
     let (folder, database_name) = (folder_of(database), database.file_name().unwrap_or_default());
     let io = |source| FileError::Io { path: folder.to_owned(), source };
@@ -54,7 +54,7 @@ fn belongs(name: &OsStr, database: &OsStr) -> bool {
     let suffix = name.as_encoded_bytes().strip_prefix(database.as_encoded_bytes());
     suffix.is_some_and(|suffix| {
         let is = |known: &str| suffix == known.as_bytes();
-        // With what a copy that was cut off has left.
+        // An interrupted copy leaves a file with this suffix.
         let copy = suffix.strip_suffix(b".part".as_slice()).unwrap_or(suffix);
         suffix.is_empty() || SIDE_FILES.into_iter().any(is) || copy.ends_with(MIGRATION_COPY.as_bytes())
     })
@@ -94,7 +94,7 @@ pub(super) fn create_private_folder(path: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)?;
-    // A folder that a power cut takes away would take the database with it.
+    // Without the sync, a power cut could remove the new folder and the database with it.
     sync_folder(folder_of(path))
 }
 

@@ -1,17 +1,17 @@
-//! Gives the rows of a file from before checksums theirs, as they stand: what was damaged before stays damaged and is
-//! not found out. A stretch of rows at a time is read and then written, so that a file of any size needs little memory.
+//! Adds checksums to the rows of a file that was written before checksums existed. Earlier damage is not found by this.
+//! Rows are read and written in batches, so that a file of any size needs little memory.
 
 use rusqlite::{Connection, Row, params};
 
-use super::accepted::{ACCEPTED_COLUMNS, accepted_columns_unchecked};
 use super::checksums::{mistyped, of_meta, of_push_times, of_scope};
 use super::deliveries::{PUSH_COLUMNS, push_columns_unchecked};
 use super::error::Failure;
 use super::fold::{CHUNK_COLUMNS, ChunkRow};
+use super::idempotency::{ACCEPTED_COLUMNS, accepted_columns_unchecked};
 use super::rows::{LOG_COLUMNS, LogRow, TASK_COLUMNS, task_columns_unchecked};
 use crate::checksum::ContentHash;
 
-/// Rows between two rounds of writing.
+/// How many rows are read before they are written.
 const ROWS_MAX: i64 = 1024;
 
 pub(super) fn add_checksums(connection: &Connection) -> Result<(), Failure> {
@@ -56,7 +56,8 @@ fn fill(
             last = row.get(0)?;
             match checksum(row) {
                 Ok(checksum) => found.push((last, checksum)),
-                // It stays without one, and whoever reads it is told: one bad row keeps nobody from the others.
+                // The row stays without a checksum, and reading it is an error. One bad row must not prevent the
+                // migration of the others.
                 Err(failure) => match failure.damage() {
                     Some(reason) => tracing::warn!(table, row = last, reason, "a damaged row is given no checksum"),
                     None => return Err(failure),

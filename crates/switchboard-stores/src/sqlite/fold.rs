@@ -1,6 +1,6 @@
-//! A task, folded from the commits that matter, which are found by following two chains back from the head: one of what was
-//! said, one of artifact writes. Commits of mere progress are on neither, so a task with a million of them is read as
-//! quickly as one without.
+//! Folds a task from the commits that a reader must fold. They are found by following two chains back from the head:
+//! one of messages and status changes (columns named `story`), one of artifact writes. Commits that only report
+//! progress are on neither chain, so a task with a million of them is read as quickly as one without.
 
 use rusqlite::{Connection, Row};
 use switchboard_core::lifecycle::Folded;
@@ -12,7 +12,7 @@ use super::rows::{Chains, LOG_COLUMNS, LogRow, TaskRow, log_no};
 use crate::checksum::ContentHash;
 use crate::record::{ChunkSource, Want, decode};
 
-/// Folds the commits that matter, oldest first.
+/// Folds the commits on the chains, oldest first.
 pub(super) fn fold(connection: &Connection, row: TaskRow, want: Want) -> Result<StoredTask, Failure> {
     let mut folded = Folded::empty(row.head.id.clone(), row.head.context_id.clone());
     for record in records_to_fold(connection, row.task_no, row.chains, want)?.iter().rev() {
@@ -47,8 +47,8 @@ impl<'c> ArtifactChain<'c> {
     }
 }
 
-/// The records on the chains, newest first. The commit that set the status is read too: it may be mere progress, but
-/// nothing has replaced it yet.
+/// The records on the chains, newest first. The commit that set the present status is read, too, even if it only
+/// reports progress.
 pub(super) fn records_to_fold(
     connection: &Connection,
     task_no: i64,
@@ -123,7 +123,7 @@ impl ChunkSource for Chunks<'_> {
 /// The columns of a chunk, in the order [`ChunkRow::read`] reads them.
 pub(super) const CHUNK_COLUMNS: &str = "chunk_no, task_no, version, artifact_id, part, start, checksum, bytes";
 
-/// A piece of content as it is stored.
+/// A chunk as it is stored.
 pub(super) struct ChunkRow<'r> {
     pub(super) columns: ChunkColumns<'r>,
     pub(super) bytes: &'r [u8],

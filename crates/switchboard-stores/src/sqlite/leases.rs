@@ -1,12 +1,12 @@
-//! Leases on runs. The file says which epoch holds a run; how long it still holds it is only in memory, because when
-//! this process ends all its leases are void anyway. So renewing a hundred thousand leases writes nothing.
+//! Leases on runs. The file records which epoch holds a run. The end of each lease is only in memory, because all
+//! leases are void when the process ends. So renewing a hundred thousand leases writes nothing.
 
 use std::collections::HashMap;
 
 use switchboard_core::model::Timestamp;
 use switchboard_engine::id_hash::IdHash;
 
-/// The leases of this epoch, and how they were before the batch.
+/// The leases of this epoch, and their values before the batch.
 #[derive(Default)]
 pub(super) struct Leases {
     held: HashMap<i64, Lease, IdHash>,
@@ -38,7 +38,7 @@ impl Leases {
         self.undo.clear();
     }
 
-    /// Where the batch stands, for [`Leases::undo_to`].
+    /// The position in the batch, for [`Leases::undo_to`].
     pub(super) fn mark(&self) -> usize {
         self.undo.len()
     }
@@ -47,7 +47,7 @@ impl Leases {
         self.undo_to(0);
     }
 
-    /// Takes back what the batch has done since it stood at this mark.
+    /// Undoes what the batch has done since this mark.
     pub(super) fn undo_to(&mut self, mark: usize) {
         for (task_no, before) in self.undo.split_off(mark.min(self.undo.len())).into_iter().rev() {
             match before {
@@ -57,7 +57,8 @@ impl Leases {
         }
     }
 
-    /// The clock was set back: leases last as long as they would have. Not part of a batch.
+    /// Called when the clock was set back: shifts the leases, so that each keeps its length. This is not part of a
+    /// batch.
     pub(super) fn set_back(&mut self, back_ms: i64) {
         for lease in self.held.values_mut() {
             lease.until = lease.until.plus_ms(-back_ms);

@@ -1,6 +1,6 @@
-//! The writer's side of the file: the connection, the statements of the busy path, and what only the writer needs to
-//! remember. A batch of work happens between [`Ledger::begin`] and [`Ledger::commit`]; if it fails, [`Ledger::rollback`]
-//! makes the memory forget what the file forgets.
+//! The writer's view of the file: the connection, the prepared statements for commits, and the state that only the
+//! writer keeps in memory. A batch runs between [`Ledger::begin`] and [`Ledger::commit`]. If it fails,
+//! [`Ledger::rollback`] also restores the state in memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use switchboard_engine::id_hash::IdHash;
 use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::Scope;
 
-use super::accepted::last_accepted_day;
 use super::checksums::{damaged_owner, of_meta, of_scope};
 use super::commit::StepRow;
 use super::error::Failure;
+use super::idempotency::last_accepted_day;
 use super::leases::Leases;
 use super::open::{NO_EPOCH, begin_epoch};
 use super::quarantine::Quarantined;
 use super::recent::{Recent, UnfiledTasks};
-use super::runs::PassedOver;
+use super::runs::OtherAgentsRuns;
 use super::statements::Statements;
 use super::stats::Stats;
-use super::totals::Move;
+use super::totals::CountChange;
 use super::wall_clock::{self, SEEN_EVERY_MS};
 
 pub(super) struct Ledger<'c> {
@@ -34,17 +34,17 @@ pub(super) struct Ledger<'c> {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) stats: Arc<Stats>,
     pub(super) quarantine: Arc<Quarantined>,
-    /// Which opening of the file this is; leases of earlier ones are void.
+    /// The number of this opening of the file; leases of earlier epochs are void.
     pub(super) epoch: i64,
-    /// The moment the batch began.
+    /// The time at which the batch began.
     pub(super) now: Timestamp,
-    /// The time that was last written down.
+    /// The time that was last stored.
     seen: Timestamp,
-    /// Until then ages do not count.
+    /// Ages are ignored until this time.
     pub(super) held_until: Option<Timestamp>,
     pub(super) leases: Leases,
-    /// What due runs need not be looked at again.
-    pub(super) passed_over: PassedOver,
+    /// Due runs of other agents that need not be read again.
+    pub(super) other_agents_runs: OtherAgentsRuns,
     /// The rows of running tasks as this writer left them, so that the next step need not read them again. A statement
     /// that changes a row in another way removes it here.
     pub(super) steps: HashMap<i64, StepRow, IdHash>,
@@ -53,24 +53,24 @@ pub(super) struct Ledger<'c> {
     pub(super) last_task_no: i64,
     pub(super) last_push_no: i64,
     pub(super) last_accepted_day: i64,
-    /// What the cache is to be told once the batch is durable, in order.
+    /// What to apply to the cache once the batch is durable, in order.
     pub(super) effects: Vec<Effect>,
-    /// What the batch does to the counts.
-    pub(super) moves: Vec<Move>,
+    /// How the batch changes the counts of tasks.
+    pub(super) count_changes: Vec<CountChange>,
 }
 
 pub(super) enum Effect {
-    /// The request at this place of the batch was committed.
+    /// The request at this index of the batch was committed.
     Committed {
         place: usize,
     },
     Removed(TaskId),
 }
 
-/// The number of the newest task that was removed; it is not given again.
+/// The number of the newest removed task; it is not reused.
 pub(super) const LAST_TASK_NO: &str = "last_task_no";
 
-/// Scopes remembered by number. A server with more of them at work looks them up again.
+/// How many scopes are remembered with their numbers. Others are looked up again.
 const SCOPES_MAX: usize = 4096;
 
 impl<'c> Ledger<'c> {
@@ -97,7 +97,7 @@ impl<'c> Ledger<'c> {
             seen: now,
             held_until: wall_clock::read(connection)?.held_until,
             leases: Leases::default(),
-            passed_over: PassedOver::default(),
+            other_agents_runs: OtherAgentsRuns::default(),
             steps: HashMap::default(),
             recent: Recent::read(connection, unfiled)?,
             scopes: HashMap::new(),
@@ -106,7 +106,7 @@ impl<'c> Ledger<'c> {
             last_push_no: number("SELECT coalesce(max(push_no), 0) FROM push")?,
             last_accepted_day: last_accepted_day(connection)?,
             effects: Vec::new(),
-            moves: Vec::new(),
+            count_changes: Vec::new(),
         })
     }
 
@@ -123,11 +123,11 @@ impl<'c> Ledger<'c> {
             self.steps.clear();
         }
         if now < self.now {
-            self.passed_over = PassedOver::default();
+            self.other_agents_runs = OtherAgentsRuns::default();
         }
         self.now = now;
         self.effects.clear();
-        self.moves.clear();
+        self.count_changes.clear();
         self.begin.raw_execute()?;
         self.shorten_recent()
     }
@@ -147,27 +147,27 @@ impl<'c> Ledger<'c> {
         Ok(())
     }
 
-    /// Does one of many things of a batch. If what is stored does not let it be done, it alone is taken back, and the
-    /// reason comes back for whoever goes on with the others.
-    pub(super) fn apart<T>(
+    /// Runs one of many steps of a batch in a savepoint. If stored data is damaged, only this step is rolled back, and
+    /// the reason is returned, so that the caller can go on with the others.
+    pub(super) fn in_savepoint<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, Failure>,
     ) -> Result<Result<T, String>, Failure> {
-        let (effects, moves) = (self.effects.len(), self.moves.len());
+        let (effects, count_changes) = (self.effects.len(), self.count_changes.len());
         let (leases, recent) = (self.leases.mark(), self.recent.mark());
-        self.connection.prepare_cached("SAVEPOINT apart")?.execute([])?;
+        self.connection.prepare_cached("SAVEPOINT one_of_many")?.execute([])?;
         let done = work(self);
         let damage = done.as_ref().err().and_then(Failure::damage).map(str::to_owned);
         if damage.is_some() {
-            self.connection.prepare_cached("ROLLBACK TO apart")?.execute([])?;
+            self.connection.prepare_cached("ROLLBACK TO one_of_many")?.execute([])?;
             self.effects.truncate(effects);
-            self.moves.truncate(moves);
+            self.count_changes.truncate(count_changes);
             self.leases.undo_to(leases);
             self.recent.undo_to(recent);
             self.steps.clear();
         }
         if done.is_ok() || damage.is_some() {
-            self.connection.prepare_cached("RELEASE apart")?.execute([])?;
+            self.connection.prepare_cached("RELEASE one_of_many")?.execute([])?;
         }
         match damage {
             Some(reason) => Ok(Err(reason)),
@@ -175,12 +175,12 @@ impl<'c> Ledger<'c> {
         }
     }
 
-    /// Puts a task into quarantine that one of many things could not be done to.
+    /// Puts a task into quarantine for which one of many steps failed.
     pub(super) fn quarantine_task(&self, task_no: i64, reason: &str) {
         self.quarantine.put_task_no(self.connection, task_no, reason);
     }
 
-    /// Files the chunks of running tasks, so that the file is complete for those who look into it.
+    /// Files the chunks of running tasks, so that the file is complete for readers with other tools.
     pub(super) fn tidy_up(&mut self) {
         if let Err(failure) = self.empty_recent() {
             self.rollback();
@@ -188,7 +188,7 @@ impl<'c> Ledger<'c> {
         }
     }
 
-    /// Writes down when the last batch was, for the next process.
+    /// Stores the time of the last batch, for the next process.
     pub(super) fn close(&mut self) {
         self.tidy_up();
         if self.seen != self.now
@@ -199,7 +199,7 @@ impl<'c> Ledger<'c> {
     }
 
     pub(super) fn rollback(&mut self) {
-        // A failed commit may have rolled back by itself, and then there is nothing to roll back.
+        // SQLite may have rolled back after a failed commit, and then there is nothing to roll back.
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
@@ -207,14 +207,14 @@ impl<'c> Ledger<'c> {
         }
         self.leases.undo();
         self.recent.undo();
-        self.passed_over = PassedOver::default();
+        self.other_agents_runs = OtherAgentsRuns::default();
         self.steps.clear();
         self.scopes.clear();
         self.effects.clear();
-        self.moves.clear();
+        self.count_changes.clear();
     }
 
-    /// The number of a scope, which is given one if it is new.
+    /// The number of a scope; a new scope is inserted.
     pub(super) fn scope_no(&mut self, scope: &Scope) -> Result<i64, Failure> {
         if let Some(known) = self.scopes.get(scope) {
             return Ok(*known);
@@ -257,13 +257,13 @@ pub(super) fn find_scope_no(connection: &Connection, names: [&str; 3]) -> Result
     }
 }
 
-/// A number that the file keeps under a name.
+/// A number that the table `meta` holds under a name.
 pub(super) fn read_meta(connection: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {
     let mut select = connection.prepare_cached("SELECT value, checksum FROM meta WHERE name = ?1")?;
     let found = select.query_row([name], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).optional()?;
     match found {
         Some((value, checksum)) if of_meta(name, value) != checksum => {
-            // A conversion that failed counts as damage, as everywhere; see `Failure`.
+            // A failed conversion counts as damage, as everywhere; see `Failure`.
             let reason = format!("the number {name} does not match its checksum");
             Err(rusqlite::Error::FromSqlConversionFailure(0, Type::Integer, reason.into()))
         }

@@ -1,6 +1,6 @@
-//! Listing: born tasks of a scope, newest status first. The index is kept per state, so a list of all states merges
-//! eight ranges; a list of one context has an index of its own. A cursor names the last task shown, so commits between
-//! two pages move tasks to the front and shift nothing.
+//! Lists the tasks of a scope, newest status first. The index is ordered by state, so a list of all states merges eight
+//! ranges. A list of one context has its own index. A cursor names the last task shown, so commits between two pages
+//! move tasks to the front and shift nothing.
 
 use rusqlite::{Connection, params_from_iter};
 use switchboard_core::lifecycle::Phase;
@@ -12,10 +12,10 @@ use super::error::Failure;
 use super::fold::fold;
 use super::ledger::find_scope_no;
 use super::outlined::fold_within;
-use super::quarantine::{Of, Quarantined};
+use super::quarantine::{Quarantined, TaskRef};
 use super::read::at_once;
 use super::rows::{TASK_COLUMNS, signed, task_columns, task_row, unsigned};
-use super::totals::{ByState, Since, Totals, place_of};
+use super::totals::{ByState, CountGeneration, Totals, place_of};
 use crate::record::{Want, phase_number, state_number};
 
 pub(super) fn list(
@@ -26,7 +26,7 @@ pub(super) fn list(
     query: &ListQuery,
 ) -> Result<ListPage, Failure> {
     let mut page = one_page(connection, totals, quarantine, scope, query)?;
-    // A page of nothing but damaged tasks is no page.
+    // A page must not be empty because all of its tasks are damaged.
     while let (true, Some(after)) = (page.tasks.is_empty(), page.next) {
         page = one_page(connection, totals, quarantine, scope, &ListQuery { after: Some(after), ..query.clone() })?;
     }
@@ -40,7 +40,7 @@ fn one_page(
     scope: &Scope,
     query: &ListQuery,
 ) -> Result<ListPage, Failure> {
-    let since = totals.since();
+    let generation = totals.generation();
     at_once(connection, || {
         let mut page = ListPage { tasks: Vec::new(), next: None, total: 0 };
         let names = [scope.owner.tenant.as_str(), scope.owner.principal.as_str(), scope.agent.as_str()];
@@ -51,7 +51,7 @@ fn one_page(
         }
         page.total = match (&query.context_id, query.status_since) {
             (None, None) => {
-                let counts = counts(connection, totals, since, scope_no)?;
+                let counts = counts(connection, totals, generation, scope_no)?;
                 query.state.map_or_else(|| counts.iter().sum(), |state| counts[place_of(state)])
             }
             _ => ranges(query).iter().map(|range| range.count(connection, scope_no, query)).sum::<Result<u64, _>>()?,
@@ -69,7 +69,7 @@ fn one_page(
                 let mut rows = select.query([cursor.key.0])?;
                 let gone = || StoreError::Corrupt(format!("task number {} is listed but missing", cursor.key.0));
                 let columns = task_columns(rows.next()?.ok_or_else(gone)?)?;
-                // What the index says of it must be what the row says: the index has no checksum.
+                // The index has no checksum, so its values must equal those of the row.
                 if (columns.scope_no, columns.status_at) != (scope_no, cursor.status_at.as_ms())
                     || !is_asked_for(query, &columns)
                 {
@@ -81,9 +81,11 @@ fn one_page(
                     false => fold(connection, row, Want::NoArtifacts),
                 }
             };
-            let stored = match read().map_err(|failure| quarantine.blame(connection, &Of::No(cursor.key.0), failure)) {
+            let stored = match read()
+                .map_err(|failure| quarantine.quarantine_if_damaged(connection, &TaskRef::No(cursor.key.0), failure))
+            {
                 Ok(stored) => stored,
-                // The others are listed all the same.
+                // The other tasks are still listed.
                 Err(Failure(StoreError::Damaged(_))) => continue,
                 Err(failure) => return Err(failure),
             };
@@ -100,15 +102,20 @@ fn one_page(
     })
 }
 
-/// Whether a task is one of those that were asked for.
+/// Whether a task matches the query.
 fn is_asked_for(query: &ListQuery, columns: &TaskColumns<'_>) -> bool {
     columns.phase == phase_number(Phase::Live)
         && query.state.is_none_or(|state| columns.state == state_number(state))
         && query.context_id.as_ref().is_none_or(|context_id| columns.context_id == context_id.as_str())
 }
 
-/// The tasks of a scope by state, counted if nobody has yet.
-fn counts(connection: &Connection, totals: &Totals, since: Since, scope_no: i64) -> Result<ByState, Failure> {
+/// The tasks of a scope by state. They are counted if they have not been counted yet.
+fn counts(
+    connection: &Connection,
+    totals: &Totals,
+    generation: CountGeneration,
+    scope_no: i64,
+) -> Result<ByState, Failure> {
     if let Some(known) = totals.listed(scope_no) {
         return Ok(known);
     }
@@ -119,11 +126,11 @@ fn counts(connection: &Connection, totals: &Totals, since: Since, scope_no: i64)
         let count = select.query_row([scope_no, state_number(state)], |row| row.get(0))?;
         counts[place_of(state)] = unsigned(count);
     }
-    totals.counted_listed(since, scope_no, counts);
+    totals.counted_listed(generation, scope_no, counts);
     Ok(counts)
 }
 
-/// One stretch of an index that is in order by itself.
+/// One range of an index, which is sorted.
 enum Range<'a> {
     State(TaskState),
     Context(&'a str, Option<TaskState>),
@@ -137,7 +144,7 @@ fn ranges(query: &ListQuery) -> Vec<Range<'_>> {
     }
 }
 
-/// A value to bind; the statements differ in which they have.
+/// A value to bind; the statements have different parameters.
 type Bound<'a> = Box<dyn rusqlite::ToSql + 'a>;
 
 impl Range<'_> {
@@ -173,7 +180,7 @@ impl Range<'_> {
         Ok(unsigned(count))
     }
 
-    /// Adds one more than a page, to know whether another follows.
+    /// Adds a limit of one more than a page, to know whether another page follows.
     fn page(
         &self,
         connection: &Connection,

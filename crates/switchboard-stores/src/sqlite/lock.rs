@@ -1,7 +1,7 @@
-//! One process per file, held by two advisory locks: one on a file beside the database, which also names the process that
-//! holds it, and on Linux one on the database itself, which a second name for it (a link) or a removed lock file cannot
-//! get around. (SQLite's own locks are of another kind there, and the two do not meet. Elsewhere they would.) Locks go
-//! with the process, however it ends.
+//! Ensures that only one process uses a file, by two advisory locks. One is on a lock file beside the database, which
+//! also names the process. The other, on Linux, is on the database itself, so that a second path (a link) or a removed
+//! lock file does not defeat the lock. (On Linux, SQLite uses locks of another kind, which do not conflict with it;
+//! elsewhere they would.) The system releases the locks when the process ends.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -11,31 +11,31 @@ use std::time::Duration;
 use super::FileError;
 use super::files::{lock_path, open_private};
 
-/// How long a lock is waited for whose holder is gone: a child that it was about to start has the lock, too, from its
-/// fork to its exec.
+/// How long to wait for a lock whose holder is dead. A child process that the holder was starting also has the lock
+/// between fork and exec.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Holds a database until it is dropped.
 pub(super) struct FileLock {
     file: File,
-    /// Set as soon as there is a database to lock. Closed only after SQLite has closed its own: closing any handle of a
-    /// file drops all locks that SQLite has on it.
+    /// Set as soon as the database exists. It is closed only after SQLite has closed the file, because closing any
+    /// handle of a file drops all of SQLite's locks on it.
     database: Option<File>,
-    /// What the holder before has left behind.
-    pub(super) note: Note,
+    /// What the previous holder has left in the lock file.
+    pub(super) note: LockNote,
 }
 
-/// What a lock file says: who had the database open, and whether there was anything in it.
+/// The content of a lock file: which process had the database open, and whether the database contained data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Note {
+pub(super) struct LockNote {
     pub(super) pid: Option<u32>,
     pub(super) had_data: bool,
 }
 
 const HAD_DATA: &str = "has data";
 
-impl Note {
+impl LockNote {
     fn parse(text: &str) -> Self {
         let mut lines = text.lines();
         let pid = lines.next().and_then(|line| line.trim().parse().ok());
@@ -44,7 +44,7 @@ impl Note {
 }
 
 impl FileLock {
-    /// Takes the database of this path, whose links are resolved.
+    /// Locks the database of this path, whose links are resolved.
     pub(super) fn take(database: &Path) -> Result<Self, FileError> {
         Self::take_within(database, PATIENCE)
     }
@@ -54,11 +54,11 @@ impl FileLock {
         let io = |source| FileError::of_writing(path.clone(), source);
         let mut file = open_private(&path).map_err(io)?;
         wait_for(&file, database, patience, || read_note(&mut &file)).map_err(|error| match error {
-            Denied::Held(pid) => FileError::InUse { path: database.to_owned(), pid },
-            Denied::Failed(source) => io(source),
+            LockError::Held(pid) => FileError::InUse { path: database.to_owned(), pid },
+            LockError::Failed(source) => io(source),
         })?;
         let note = read_note(&mut &file);
-        // That a full disk does not take it is no reason not to start: the lock counts, the text is for people.
+        // A full disk must not prevent the start: only the lock matters, the text is for people.
         let _ = write_note(&mut file, note.had_data);
         let mut lock = Self { file, database: None, note };
         if database.exists() {
@@ -67,16 +67,16 @@ impl FileLock {
         Ok(lock)
     }
 
-    /// Locks the database itself, once it is there.
+    /// Locks the database itself, once it exists.
     #[cfg(target_os = "linux")]
     fn take_database(&mut self, database: &Path, patience: Duration) -> Result<(), FileError> {
         let file = File::open(database).map_err(|source| FileError::Io { path: database.to_owned(), source })?;
         let pid = self.note.pid;
-        match wait_for(&file, database, patience, || Note { pid, had_data: true }) {
+        match wait_for(&file, database, patience, || LockNote { pid, had_data: true }) {
             Ok(()) => {}
-            Err(Denied::Held(_)) => return Err(FileError::InUse { path: database.to_owned(), pid: None }),
-            // A file system without such locks. The lock beside the database has to do.
-            Err(Denied::Failed(error)) => tracing::debug!(%error, "the database itself cannot be locked"),
+            Err(LockError::Held(_)) => return Err(FileError::InUse { path: database.to_owned(), pid: None }),
+            // The file system has no such locks, so the lock file must suffice.
+            Err(LockError::Failed(error)) => tracing::debug!(%error, "the database itself cannot be locked"),
         }
         self.database = Some(file);
         Ok(())
@@ -87,7 +87,7 @@ impl FileLock {
         Ok(())
     }
 
-    /// Notes that there is something in the database now, so that it is missed if it is gone at the next start.
+    /// Records that the database contains data, so that the next start reports an error if the data is missing.
     pub(super) fn note_data(&mut self, database: &Path) -> Result<(), FileError> {
         if self.database.is_none() {
             self.take_database(database, PATIENCE)?;
@@ -96,7 +96,7 @@ impl FileLock {
         Ok(())
     }
 
-    /// Notes that the database was removed on purpose.
+    /// Records that the database was removed on purpose.
     pub(super) fn forget_data(&mut self) {
         let _ = write_note(&mut self.file, false);
     }
@@ -104,7 +104,8 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Closing the files is not enough while a command is being started: between fork and exec it has them, too.
+        // Closing the files does not release the locks while a child process is between fork and exec, so they are
+        // unlocked explicitly.
         if let Some(database) = &self.database {
             let _ = database.unlock();
         }
@@ -112,24 +113,24 @@ impl Drop for FileLock {
     }
 }
 
-enum Denied {
-    /// By the process of this number, if it is known.
+enum LockError {
+    /// Another process holds the lock; its pid, if known.
     Held(Option<u32>),
     Failed(std::io::Error),
 }
 
-/// Takes a lock, waiting a while if the process that had it is gone.
-fn wait_for(file: &File, database: &Path, patience: Duration, note: impl Fn() -> Note) -> Result<(), Denied> {
+/// Takes a lock, and waits a while if the process that held it is dead.
+fn wait_for(file: &File, database: &Path, patience: Duration, note: impl Fn() -> LockNote) -> Result<(), LockError> {
     let mut waited = Duration::ZERO;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(()),
-            Err(TryLockError::Error(source)) => return Err(Denied::Failed(source)),
+            Err(TryLockError::Error(source)) => return Err(LockError::Failed(source)),
             Err(TryLockError::WouldBlock) => {}
         }
         let pid = note().pid;
         if waited >= patience || pid.is_some_and(is_alive) {
-            return Err(Denied::Held(pid));
+            return Err(LockError::Held(pid));
         }
         if waited.is_zero() {
             tracing::info!(path = %database.display(), pid, "the database is locked by a process that is gone; waiting");
@@ -139,7 +140,7 @@ fn wait_for(file: &File, database: &Path, patience: Duration, note: impl Fn() ->
     }
 }
 
-/// Whether a process is there and has not ended. Where that cannot be told, it may be gone.
+/// Whether a process exists and has not ended. False where that cannot be determined.
 fn is_alive(pid: u32) -> bool {
     if pid == std::process::id() {
         return true;
@@ -150,13 +151,13 @@ fn is_alive(pid: u32) -> bool {
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
-fn read_note(file: &mut &File) -> Note {
+fn read_note(file: &mut &File) -> LockNote {
     let mut text = String::new();
     let read = file.rewind().and_then(|()| file.read_to_string(&mut text));
-    read.map(|_| Note::parse(&text)).unwrap_or_default()
+    read.map(|_| LockNote::parse(&text)).unwrap_or_default()
 }
 
-/// Written over what is there and then cut: a full disk has room for that.
+/// The new text overwrites the old one before the file is truncated, because that works on a full disk, too.
 fn write_note(file: &mut File, had_data: bool) -> std::io::Result<()> {
     let mut text = format!("{}\n", std::process::id());
     if had_data {

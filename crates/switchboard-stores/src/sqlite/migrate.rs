@@ -1,5 +1,5 @@
-//! Brings a file to the newest schema. A file that holds anything is copied first, under the name of the version it
-//! had; a file from a newer build, or somebody else's, is refused untouched.
+//! Migrates a file to the newest schema. A file that contains data is copied first, under a name with its old version.
+//! A file of a newer build, or of another application, is refused and not changed.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +7,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use tracing::info;
 
 use super::FileError;
+use super::copy::{UnfinishedCopy, copy_pages};
 use super::files::migration_copy_path;
-use super::pages::copy_pages;
-use super::part::Part;
 use super::schema::{APPLICATION_ID, Migration};
 
-/// Migrates, and gives the path of the copy if one was taken.
+/// Migrates, and returns the path of the copy if one was made.
 pub(super) fn migrate(
     connection: &mut Connection,
     path: &Path,
@@ -41,7 +40,7 @@ pub(super) fn migrate(
     Ok(copy)
 }
 
-/// The schema version of a file; none if it is empty. Somebody else's file is refused, and a newer build's.
+/// The schema version of a file; none if it is empty. Files of another application or a newer build are refused.
 pub(super) fn schema_version(connection: &Connection, path: &Path, known: usize) -> Result<Option<usize>, FileError> {
     let sql = |source| FileError::Sqlite { path: path.to_owned(), source };
     let found: usize = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(sql)?;
@@ -56,10 +55,10 @@ pub(super) fn schema_version(connection: &Connection, path: &Path, known: usize)
     Ok((tables > 0).then_some(found))
 }
 
-/// Copies the file durably. A copy of an attempt that was cut off after it is replaced by the same again.
+/// Copies the file durably. If an earlier attempt was interrupted after its copy, the same copy is made again.
 fn copy_before_migration(connection: &Connection, path: &Path, version: usize) -> Result<PathBuf, FileError> {
     let copy = migration_copy_path(path, version);
-    let part = Part::begin(&copy)?;
+    let part = UnfinishedCopy::begin(&copy)?;
     match copy_pages(connection, part.path()) {
         Ok(()) => part.finish(&copy)?,
         Err(error) => {

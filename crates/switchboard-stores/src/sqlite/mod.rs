@@ -1,8 +1,7 @@
-//! Tasks in one SQLite file. One thread writes: it takes whatever waits, puts it into one transaction and makes that
-//! durable before it answers anybody. A few threads read. What was read or written lately is kept in memory, which is
-//! sound because nobody else may write the file: a lock beside it sees to that.
+//! Tasks in one SQLite file. One thread writes: it puts all waiting requests into one transaction and makes it durable
+//! before it answers them. A few threads read. Recently used records are cached in memory, which is safe because a lock
+//! file keeps other processes from writing the file.
 
-mod accepted;
 mod accepted_task;
 mod answers;
 mod backup;
@@ -11,12 +10,14 @@ mod census;
 mod checksums;
 mod commit;
 mod compact;
+mod copy;
 mod deliveries;
 mod download;
 mod error;
 mod files;
 mod fill;
 mod fold;
+mod idempotency;
 mod leases;
 mod ledger;
 mod list;
@@ -25,8 +26,6 @@ mod migrate;
 mod open;
 mod outbox;
 mod outlined;
-mod pages;
-mod part;
 mod presence;
 mod prune;
 mod quarantine;

@@ -1,11 +1,11 @@
-//! Opening: folder, lock, file, schema, epoch, in this order, each refused with a sentence that names the file.
+//! Opens a file: folder, lock, file, schema, epoch, in this order. Each error names the file.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use switchboard_core::model::Timestamp;
-use switchboard_engine::ports::clock::ClockRecord;
+use switchboard_engine::ports::system::ClockRecord;
 
 use super::FileError;
 use super::checksums::of_push_times;
@@ -17,13 +17,13 @@ use super::presence::{check_not_lost, resolve};
 use super::schema::MIGRATIONS;
 use super::wall_clock;
 
-/// What a crash may cost. Neither loses anything when only the process dies.
+/// What a power loss may cost. Neither setting loses anything when only the process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Synchronous {
     /// Every answered commit is on disk: it survives power loss.
     #[default]
     Full,
-    /// Power loss may take the last commits, in order, and never damages the file.
+    /// Power loss may lose the last commits, newest first, but never damages the file.
     Normal,
 }
 
@@ -38,9 +38,11 @@ pub struct SqliteOptions {
     /// Whole records kept in memory.
     pub cache_records_max: usize,
     pub cache_bytes_max: usize,
-    /// After so long without work the writer files the newest chunks and moves the write-ahead log into the file.
+    /// After this time without work the writer files the newest chunks and moves the write-ahead log into the file.
     pub idle: Duration,
 }
+
+const IDLE: Duration = Duration::from_millis(250);
 
 impl Default for SqliteOptions {
     fn default() -> Self {
@@ -50,7 +52,7 @@ impl Default for SqliteOptions {
             queue_max: 4096,
             cache_records_max: 4096,
             cache_bytes_max: 8 << 20,
-            idle: Duration::from_millis(250),
+            idle: IDLE,
         }
     }
 }
@@ -58,20 +60,20 @@ impl Default for SqliteOptions {
 /// An open file, before anything runs on it.
 pub(super) struct Opened {
     pub(super) lock: FileLock,
-    /// Its links resolved.
+    /// The path with its links resolved.
     pub(super) path: PathBuf,
     pub(super) writer: Connection,
     pub(super) readers: Vec<Connection>,
-    /// [`NO_EPOCH`] if the disk had no room for one.
+    /// [`NO_EPOCH`] if the disk had no space to record one.
     pub(super) epoch: i64,
-    /// What the file knew of the wall clock.
+    /// What the file had recorded about the wall clock.
     pub(super) clock: ClockRecord,
 }
 
-/// No epoch has begun: nothing may be written before.
+/// No epoch has begun, so nothing may be written yet.
 pub(super) const NO_EPOCH: i64 = 0;
 
-/// Pages of the write-ahead log after which a commit tidies up by itself; when idle the writer does so earlier.
+/// Pages of the write-ahead log after which a commit runs a checkpoint; an idle writer does so earlier.
 const CHECKPOINT_PAGES: i64 = 4000;
 const WRITER_CACHE_KIB: i64 = 8 * 1024;
 const READER_CACHE_KIB: i64 = 2 * 1024;
@@ -84,7 +86,8 @@ pub(super) fn open(path: &Path, options: &SqliteOptions, now: Timestamp) -> Resu
     let path = &*resolve(path)?;
     let mut lock = FileLock::take(path)?;
     check_not_lost(path, lock.note)?;
-    // SQLite gives its side files the mode of the main one. No handle of ours may be closed once SQLite has the file.
+    // SQLite gives its side files the permissions of the main file. Once SQLite has the file open, no handle of ours
+    // may be closed.
     open_private(path).map_err(|source| FileError::of_writing(path.to_owned(), source))?;
     let sql = |source| FileError::Sqlite { path: path.to_owned(), source };
     let mut writer =
@@ -96,7 +99,7 @@ pub(super) fn open(path: &Path, options: &SqliteOptions, now: Timestamp) -> Resu
     let clock = wall_clock::read(&writer).map_err(sql)?;
     let epoch = match begin_epoch(&writer, clock, now) {
         Ok(epoch) => epoch,
-        // A full disk is no reason not to show what is there. The writer begins the epoch when there is room.
+        // Reads must work on a full disk, too. The writer begins the epoch when the disk has space.
         Err(error) if is_no_room(&error) => {
             tracing::error!(path = %path.display(), %error, "the database takes no writes; serving what is in it");
             NO_EPOCH
@@ -136,7 +139,7 @@ pub(super) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Opens a file for a look, and says which schema it has: it may be in use, and nothing is written to it.
+/// Opens a file for reading only, and returns its schema version. The file may be in use, and nothing is written to it.
 pub(super) fn open_to_read(path: &Path) -> Result<(Connection, usize), FileError> {
     if !path.exists() {
         return Err(FileError::Missing { path: path.to_owned() });
@@ -147,7 +150,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<(Connection, usize), FileError
         Ok((connection, found))
     };
     let (connection, found) = match read(open_reader) {
-        // Even to read it, SQLite wants to put files beside it. Without a write-ahead log it can do without.
+        // Even for reading, SQLite creates files beside the database. Without a write-ahead log it need not.
         Err(FileError::Sqlite { source, .. }) if is_not_writable(&source) => {
             let wal = beside(path, "-wal");
             if wal.metadata().is_ok_and(|metadata| metadata.len() > 0) {
@@ -161,9 +164,9 @@ pub(super) fn open_to_read(path: &Path) -> Result<(Connection, usize), FileError
     Ok((connection, found))
 }
 
-/// The process that opened the file before is gone: the lock says so. Its leases are older than this epoch, and
-/// deliveries that it had under way are due again. What waits has not waited longer because the clock was set back
-/// meanwhile.
+/// Begins an epoch. The lock proves that the earlier process is dead: its leases belong to older epochs, and its
+/// deliveries under way become due again. If the clock was set back meanwhile, waiting times are shifted, so that each
+/// keeps its length.
 pub(super) fn begin_epoch(connection: &Connection, clock: ClockRecord, now: Timestamp) -> rusqlite::Result<i64> {
     let transaction = connection.unchecked_transaction()?;
     if let Some(back_ms) = clock.last_seen.and_then(|seen| wall_clock::set_back_ms(seen, now)) {
@@ -183,13 +186,13 @@ pub(super) fn begin_epoch(connection: &Connection, clock: ClockRecord, now: Time
 
 /// How often the file has been opened for writing.
 pub(super) const EPOCH: &str = "epoch";
-/// Whether the disk did not take what was written.
+/// Whether an error means that the disk is full or not writable.
 fn is_no_room(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     matches!(code, Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
 }
 
-/// Whether SQLite could not make the files that it keeps beside a database.
+/// Whether an error means that SQLite could not create its files beside the database.
 fn is_not_writable(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
 }

@@ -1,5 +1,5 @@
-//! Deliveries as an operator sees them. There is no index for dead letters, which would burden every commit with a
-//! webhook: a list looks at a bounded stretch of the webhooks at a time, and goes on where it stopped.
+//! The deliveries of all owners, for operators. There is no index of dead letters, because it would slow down every
+//! commit with a webhook. Each page examines a bounded range of webhooks, and the next page continues there.
 
 use rusqlite::{Connection, Row, params};
 use switchboard_core::model::Timestamp;
@@ -16,10 +16,10 @@ use super::quarantine::{Quarantined, text_of};
 use super::read::at_once;
 use super::rows::{signed, unsigned};
 
-/// Webhooks looked at for one page.
+/// How many webhooks are examined for one page.
 const EXAMINED_MAX: u64 = 50_000;
 
-/// A page of them. A webhook that cannot be read is passed over, and named in the quarantine.
+/// One page of deliveries. A webhook that cannot be read is skipped and put into quarantine.
 pub(super) fn list(
     connection: &Connection,
     quarantine: &Quarantined,

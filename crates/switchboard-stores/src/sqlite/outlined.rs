@@ -1,5 +1,5 @@
-//! A task whose artifacts do not all fit: those that do are read, the others are outlined from their records. Contents in chunks are not touched, and however long an artifact was written to, only so many of its writes are
-//! looked at.
+//! A task whose artifacts do not all fit: those that fit are read, and the others are outlined from their records.
+//! Contents in chunks are not read, and the number of writes that are examined is bounded.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use super::fold::{ArtifactChain, Chunks, commit_sql, fold, missing};
 use super::rows::{LogRow, TaskRow, log_no};
 use crate::record::{Want, Write, decode_writes, is_named};
 
-/// Commits, and bytes of records, that are looked at for one task. Whatever is not found by then is left out.
+/// How many commits, and bytes of records, are examined for one task. What is not found within them is left out.
 const WRITES_MAX: usize = 65_536;
 const RECORD_BYTES_MAX: usize = 64 << 20;
 
-/// Stands for the parts of an artifact at an earlier moment: nobody has counted those.
+/// Stands for the number of parts at an earlier moment, which is not known.
 const PARTS_UNKNOWN: u64 = u64::MAX;
 
 /// Folds a task without the contents that do not fit.
@@ -27,7 +27,7 @@ pub(super) fn fold_within(connection: &Connection, row: TaskRow, bytes_max: u64)
     fold_without(connection, row, &too_large)
 }
 
-/// The same from the chains of an earlier moment. What is too large now counts as too large then.
+/// The same from the chains of an earlier moment. An artifact that is too large now is treated as too large then.
 pub(super) fn fold_earlier_within(
     connection: &Connection,
     mut row: TaskRow,
@@ -97,37 +97,37 @@ fn artifacts(
     Ok((artifacts, outlined))
 }
 
-/// What has been found of one artifact, going back in time.
+/// What has been found of one artifact, reading backwards in time.
 struct Gathered {
     head: ArtifactHead,
     parts_left: u64,
     writes: Writes,
 }
 
-/// What was found in the end.
+/// The result for one artifact.
 enum Found {
     Whole(Artifact),
     Outlined(Outline),
 }
 
-/// Newest first.
+/// The writes found so far, newest first.
 enum Writes {
     Whole(Vec<Arc<Artifact>>),
     Outlined {
-        /// Whether there are so few parts that each may count.
-        apart: bool,
+        /// Whether there are few enough parts to show each of them.
+        show_parts: bool,
         writes: Vec<(Artifact, Vec<OutlinedPart>)>,
     },
 }
 
 impl Writes {
     fn outlined(head: &ArtifactHead) -> Self {
-        Self::Outlined { apart: head.parts <= PARTS_APART_MAX, writes: Vec::new() }
+        Self::Outlined { show_parts: head.parts <= PARTS_APART_MAX, writes: Vec::new() }
     }
 }
 
 impl Gathered {
-    /// Whether nobody had written to it at the moment that is looked at.
+    /// Whether nothing had been written to it at the requested moment.
     fn is_of_later(&self) -> bool {
         let has_writes = match &self.writes {
             Writes::Whole(writes) => !writes.is_empty(),
@@ -144,11 +144,11 @@ impl Gathered {
         self.parts_left = self.parts_left.saturating_sub(write.parts().len() as u64);
         match &mut self.writes {
             Writes::Whole(writes) => writes.push(write.into_artifact(&Chunks(connection))?),
-            Writes::Outlined { apart, writes } => {
+            Writes::Outlined { show_parts, writes } => {
                 let (bare, mut parts) = write.into_outline()?;
-                if !*apart {
+                if !*show_parts {
                     parts.truncate(1);
-                    // Of a long row of pieces only the first matters, and those that said something.
+                    // Of many pieces only the first matters, and those that set a name, description or metadata.
                     if writes.last().is_some_and(|(bare, _)| !is_named(bare)) {
                         writes.pop();
                     }
@@ -164,7 +164,7 @@ impl Gathered {
 
     fn finish(self, connection: &Connection, row: &TaskRow) -> Result<Found, Failure> {
         let Self { head, parts_left, writes } = self;
-        let (apart, mut writes) = match writes {
+        let (show_parts, mut writes) = match writes {
             Writes::Whole(writes) if parts_left == 0 => {
                 let mut oldest_first = writes.into_iter().rev();
                 let first =
@@ -178,7 +178,7 @@ impl Gathered {
                 let bare = |artifact: Arc<Artifact>| Artifact { parts: Vec::new(), ..Arc::unwrap_or_clone(artifact) };
                 (false, writes.into_iter().map(|artifact| (bare(artifact), Vec::new())).collect())
             }
-            Writes::Outlined { apart, writes } => (apart, writes),
+            Writes::Outlined { show_parts, writes } => (show_parts, writes),
         };
         if parts_left > 0
             && let Some(begin) = begin(connection, row, &head)?
@@ -193,14 +193,14 @@ impl Gathered {
             outline.append(&bare);
             parts.into_iter().for_each(|part| outline.add(part));
         }
-        if !apart || parts_left > 0 {
+        if !show_parts || parts_left > 0 {
             outline.leave_out_the_rest();
         }
         Ok(Found::Outlined(outline))
     }
 }
 
-/// The outline of the write that began an artifact, if its content began with a chunk: then there is an index that knows.
+/// The outline of the write that began an artifact, if its content begins with a chunk: then an index finds that write.
 fn begin(
     connection: &Connection,
     row: &TaskRow,
@@ -217,7 +217,7 @@ fn begin(
     let commit = LogRow::read(rows.next()?.ok_or_else(|| missing(row.task_no, version))?)?;
     let mut writes = decode_writes(commit.record)?.into_iter().rev();
     let begin = writes.find(|write| write.artifact_id() == head.id.as_str() && write.begins_with_chunk(chunk_no));
-    // The chunk's bytes, and with them its checksum, are left unread: the commit says whether it is the one.
+    // The chunk's bytes and checksum are not read, because the commit shows whether it is the right chunk.
     let unlike = || StoreError::Corrupt(format!("commit {version} does not begin with piece of content {chunk_no}"));
     Ok(Some(begin.ok_or_else(unlike)?.into_outline()?))
 }

@@ -1,13 +1,13 @@
-//! Whether the database is where it was. Before it is opened: a file that is gone or empty although there was something
-//! in it is not replaced by an empty one. While it is open: a server whose files were deleted would go on as if nothing
-//! had happened, and lose everything when it ends.
+//! Checks that the database files exist. Before opening: a file that is missing or empty, although it contained data
+//! before, is not replaced by an empty one. While open: a server whose files were deleted would continue and lose
+//! everything when it ends.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::FileError;
 use super::files::{beside, files, folder_of};
-use super::lock::Note;
+use super::lock::LockNote;
 
 /// The path of a database with its links resolved, so that one database has one name.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf, FileError> {
@@ -25,8 +25,8 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, FileError> {
     }
 }
 
-/// Refuses a database that has lost what was in it. `note` is what the process before has left.
-pub(super) fn check_not_lost(database: &Path, note: Note) -> Result<(), FileError> {
+/// Refuses a database whose data is missing. `note` is the lock file's content from the previous process.
+pub(super) fn check_not_lost(database: &Path, note: LockNote) -> Result<(), FileError> {
     let bytes = |path: &Path| path.metadata().map_or(0, |metadata| metadata.len());
     if bytes(database) > 0 {
         return Ok(());
@@ -73,9 +73,9 @@ impl Presence {
         Self { files: files.into_iter().map(|file| (file.clone(), id_of(&file))).collect(), is_missing: false }
     }
 
-    /// Whether all files are still those that are open. The log is told of each change, with the path.
-    pub(super) fn look(&mut self) -> bool {
-        // One that was not there at first may come later.
+    /// Whether the paths still name the open files. Each change is logged with its path.
+    pub(super) fn files_exist(&mut self) -> bool {
+        // A file that did not exist at first may be created later.
         let changed = self.files.iter().find(|(path, id)| id.is_some() && id_of(path) != *id);
         match changed {
             Some((path, _)) if !self.is_missing => tracing::error!(

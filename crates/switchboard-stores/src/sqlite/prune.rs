@@ -1,41 +1,41 @@
-//! What the store no longer keeps. Candidates are looked for by a reader, a stretch of the task table at a time, so
-//! that no index for it burdens the send path; the writer checks each again and removes it. Active records are never
-//! touched, nor is anything that a delivery still needs. Large tasks go in slices, so that no commit waits long.
+//! Prunes the store. A reader searches the task table for candidates, one range at a time, so that commits need not
+//! maintain an index for this; the writer checks each candidate again and removes it. Active records are never removed,
+//! nor is anything that a delivery still needs. Large tasks are removed in slices, so that no commit waits long.
 
 use rusqlite::{Connection, params};
 use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::{TaskId, Timestamp};
 use switchboard_engine::ports::store::Retention;
 
-use super::accepted::forget_accepted;
 use super::checksums::TaskColumns;
 use super::error::Failure;
+use super::idempotency::forget_accepted;
 use super::ledger::{Effect, LAST_TASK_NO, Ledger, write_meta};
 use super::quarantine::Quarantined;
 use super::rows::{AFTER_TASK, TASK_COLUMNS, log_no, signed, task_columns, version_of};
 use super::schema::VERSION_MAX;
-use super::totals::{Move, Totals};
+use super::totals::{CountChange, Totals};
 use crate::record::{phase_from_number, phase_number, state_from_number};
 
-/// Tasks looked at in one go.
+/// How many tasks are examined at once.
 const EXAMINED_MAX: i64 = 10_000;
-/// Log rows and chunks removed from one task in one go.
+/// How many log rows and chunks of one task are removed at once.
 const LOG_ROWS_SLICE: i64 = 4096;
 const CHUNKS_SLICE: i64 = 64;
 
-/// What a reader found worth another look.
+/// The candidates that a reader has found.
 pub(super) struct Candidates {
-    /// The oldest closed tasks, as many as there are too many.
+    /// The oldest closed tasks, as many as exceed the limit.
     too_many: Vec<i64>,
-    /// Tasks that are outlived or can be compacted.
+    /// Tasks whose retention has passed or whose log can be compacted.
     old: Vec<i64>,
-    /// Where the next look begins.
+    /// Where the next search begins.
     pub(super) next: i64,
-    /// Whether this one came to the end of the table.
+    /// Whether this search reached the end of the table.
     pub(super) at_end: bool,
 }
 
-/// Looks at a stretch of tasks, beginning after `after` and going round to the start.
+/// Searches a range of tasks that begins after `after` and wraps around to the start.
 pub(super) fn candidates(
     connection: &Connection,
     totals: &Totals,
@@ -96,9 +96,9 @@ fn above_max(
     let count = match totals.records() {
         Some(count) => count,
         None => {
-            let since = totals.since();
+            let generation = totals.generation();
             let count = connection.prepare_cached("SELECT count(*) FROM task")?.query_row([], |row| row.get(0))?;
-            totals.counted_records(since, count);
+            totals.counted_records(generation, count);
             count
         }
     };
@@ -134,13 +134,13 @@ struct Closed {
     floor_seq: i64,
     floor_version: i64,
     status_version: i64,
-    /// Whether a delivery waits or is under way, and whether any is behind, parked ones included.
+    /// Whether a delivery waits or is under way, and whether any has updates left, including dead letters.
     due: bool,
     behind: bool,
 }
 
 impl Ledger<'_> {
-    /// Removes or compacts what the policy says, at most `limit` things.
+    /// Removes or compacts tasks by the retention policy, at most `limit` of them.
     pub(super) fn prune(
         &mut self,
         retention: &Retention,
@@ -158,7 +158,7 @@ impl Ledger<'_> {
             if self.quarantine.has_task(task_no) {
                 continue;
             }
-            match self.apart(|ledger| ledger.prune_one(task_no, too_many, retention))? {
+            match self.in_savepoint(|ledger| ledger.prune_one(task_no, too_many, retention))? {
                 Ok(pruned) => done += usize::from(pruned),
                 Err(reason) => self.quarantine_task(task_no, &reason),
             }
@@ -166,10 +166,10 @@ impl Ledger<'_> {
         Ok(done)
     }
 
-    /// Removes or compacts one task, and says whether there was anything to do.
+    /// Removes or compacts one task, and returns whether there was anything to do.
     fn prune_one(&mut self, task_no: i64, too_many: bool, retention: &Retention) -> Result<bool, Failure> {
         let Some(closed) = self.closed(task_no)? else { return Ok(false) };
-        // What cannot be read is not removed either: somebody may be able to mend it.
+        // A task that cannot be read is not removed, because an operator may be able to repair it.
         phase_from_number(closed.phase)?;
         state_from_number(closed.state)?;
         if !closed.due && (too_many || is_outlived(closed.phase, closed.closed_at, retention)) {
@@ -185,7 +185,7 @@ impl Ledger<'_> {
         Ok(is_compactable)
     }
 
-    /// A task that has ended, if it is there.
+    /// An ended task, if it exists.
     fn closed(&self, task_no: i64) -> Result<Option<Closed>, Failure> {
         let sql = format!(
             "SELECT {TASK_COLUMNS},
@@ -214,17 +214,18 @@ impl Ledger<'_> {
         }))
     }
 
-    /// The task is gone at once; what lies below it goes now if it is little, and in slices if it is much.
+    /// Removes the task's row at once. Its log and chunks are removed now if they are few, and in slices otherwise.
     fn remove(&mut self, task_no: i64, closed: Closed) -> Result<(), Failure> {
         let run = |sql: &str| self.connection.prepare_cached(sql)?.execute([task_no]);
         let rows = run("DELETE FROM task WHERE task_no = ?1")? + run("DELETE FROM push WHERE task_no = ?1")?;
         self.count_rows(rows, 0);
         if task_no == self.last_task_no {
-            // Idempotency keys outlive their task by its number, so that must not be given again.
+            // Idempotency keys refer to their task by number even after it is removed, so the number must not be
+            // reused.
             write_meta(self.connection, LAST_TASK_NO, task_no)?;
         }
         let from = (closed.phase == phase_number(Phase::Live)).then_some(closed.state);
-        self.moves.push(Move { scope_no: closed.scope_no, from, to: None, records: -1 });
+        self.count_changes.push(CountChange { scope_no: closed.scope_no, from, to: None, records: -1 });
         self.effects.push(Effect::Removed(TaskId::from(closed.id)));
         if !self.remove_slice(task_no)? {
             self.connection.prepare_cached("INSERT INTO removal (task_no) VALUES (?1)")?.execute([task_no])?;
@@ -232,7 +233,7 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Removes some of the log and chunks of a task that is gone, and says whether that was all.
+    /// Removes some of the log and chunks of a removed task, and returns whether that was all.
     fn remove_slice(&mut self, task_no: i64) -> Result<bool, Failure> {
         let mut delete = self.connection.prepare_cached(
             "DELETE FROM log WHERE log_no IN (SELECT log_no FROM log WHERE log_no BETWEEN ?1 AND ?2 LIMIT ?3)",
@@ -259,14 +260,14 @@ impl Ledger<'_> {
         Ok(found.len())
     }
 
-    /// Takes the log of a closed task down to what readers fold. From then on its single events are gone for everybody,
-    /// so the floor is raised first; the rows follow, a slice at a time.
+    /// Compacts the log of a closed task to the commits that readers fold. Its single events cannot be read from then
+    /// on, so the floor is raised first; the rows are removed afterwards in slices.
     fn compact(&mut self, task_no: i64, closed: &Closed) -> Result<(), Failure> {
         let until = closed.version.min(closed.floor_version + LOG_ROWS_SLICE);
         let mut select = self.connection.prepare_cached(
             "SELECT log_no, prev_story, prev_artifact FROM log WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no",
         )?;
-        // A commit is on a chain if the next one, or the head, says so: one row beyond the slice is needed.
+        // A commit is on a chain if the next commit or the head points to it, so one row beyond the slice is needed.
         let first = log_no(task_no, closed.floor_version + 1);
         let mut rows = select.query([first, log_no(task_no, until + 1)])?;
         let mut unneeded = Vec::new();
@@ -277,9 +278,9 @@ impl Ledger<'_> {
             unneeded.extend(candidate.filter(|version| !needed(*version)));
             candidate = Some(version_of(at)).filter(|version| *version <= until);
         }
-        // The newest commit has no next one to ask and is one row: it stays.
+        // The newest commit has no next one to check, and it is only one row, so it stays.
         let mut delete = self.connection.prepare_cached("DELETE FROM log WHERE log_no = ?1")?;
-        // Artifact writes are all needed; what else has pieces is a message.
+        // All artifact writes are needed; other commits with chunks are messages.
         let mut delete_pieces = self
             .connection
             .prepare_cached("DELETE FROM chunk WHERE task_no = ?1 AND artifact_id IS NULL AND version = ?2")?;

@@ -1,6 +1,5 @@
-//! Rows that cannot be read. Each costs its own task or webhook: it is named in the log once, passed over from then on,
-//! and told to whoever asks how the store does. It is kept in memory only, so a row that was mended is tried again by the
-//! next process.
+//! Rows that cannot be read. Each affects only its own task or webhook: it is logged once, skipped from then on, and
+//! shown by the readiness check. The list is kept in memory only, so the next process tries a repaired row again.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,17 +7,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use switchboard_core::model::TaskId;
-use switchboard_engine::ports::quarantine::{DamagedRow, NAMED_MAX, Quarantine};
 use switchboard_engine::ports::store::StoreError;
+use switchboard_engine::ports::upkeep::{DamagedRow, NAMED_MAX, Quarantine};
 
 use super::error::Failure;
 
-/// Rows remembered. Of a file with more damage than this the rest is tried, and named in the log, again and again.
+/// How many rows are remembered. Further damaged rows are tried and logged again each time.
 const ROWS_MAX: usize = 100_000;
 
 #[derive(Default)]
 pub(super) struct Quarantined {
-    /// How many rows there are in all, so that a store without any asks no further.
+    /// How many rows there are in all, so that a store without any need not take the lock.
     rows: AtomicU64,
     numbers: Mutex<Numbers>,
 }
@@ -30,7 +29,7 @@ struct Numbers {
 }
 
 /// The task that a read is about.
-pub(super) enum Of {
+pub(super) enum TaskRef {
     Id(TaskId),
     No(i64),
 }
@@ -52,7 +51,7 @@ impl Quarantined {
         !self.is_empty() && self.lock().webhooks.contains_key(&push_no)
     }
 
-    /// How many rows a query must be asked for beyond those wanted, so that what is passed over takes nobody's place.
+    /// How many more rows a query must return, so that skipped rows do not use up its limit.
     pub(super) fn tasks(&self) -> usize {
         if self.is_empty() { 0 } else { self.lock().tasks.len() }
     }
@@ -61,27 +60,27 @@ impl Quarantined {
         if self.is_empty() { 0 } else { self.lock().webhooks.len() }
     }
 
-    /// A read of one task failed. If that is because of what is stored, it is this task's own trouble.
-    pub(super) fn blame(&self, connection: &Connection, of: &Of, failure: Failure) -> Failure {
+    /// Handles a failed read of one task. If stored data is damaged, the task is put into quarantine.
+    pub(super) fn quarantine_if_damaged(&self, connection: &Connection, of: &TaskRef, failure: Failure) -> Failure {
         let Failure(StoreError::Corrupt(reason)) = failure else { return failure };
         let found = match of {
-            Of::Id(id) => connection
+            TaskRef::Id(id) => connection
                 .query_row("SELECT task_no FROM task WHERE id = ?1", [id.as_str()], |row| row.get(0))
                 .optional()
                 .map(|task_no| task_no.map(|task_no| (task_no, id.clone()))),
-            Of::No(task_no) => connection
+            TaskRef::No(task_no) => connection
                 .query_row("SELECT id FROM task WHERE task_no = ?1", [task_no], |row| row.get::<_, String>(0))
                 .optional()
                 .map(|id| id.map(|id| (*task_no, TaskId::from(id)))),
         };
         match found {
             Ok(Some((task_no, id))) => Failure(self.put_task(task_no, id, &reason)),
-            // Not even its name can be read: then it is the file that is damaged.
+            // Even the task's id cannot be read, so the file itself is damaged.
             Ok(None) | Err(_) => Failure(StoreError::Corrupt(reason)),
         }
     }
 
-    /// Puts a task into quarantine, and gives what its reader is told.
+    /// Puts a task into quarantine, and returns the error for its reader.
     pub(super) fn put_task(&self, task_no: i64, id: TaskId, reason: &str) -> StoreError {
         let damaged = StoreError::Damaged(format!("task {id}: {reason}"));
         let mut numbers = self.lock();
@@ -95,7 +94,7 @@ impl Quarantined {
         damaged
     }
 
-    /// The same for a task that is known by its number.
+    /// The same for a task that is given by its number.
     pub(super) fn put_task_no(&self, connection: &Connection, task_no: i64, reason: &str) {
         let id = connection.query_row("SELECT id FROM task WHERE task_no = ?1", [task_no], |row| row.get(0));
         let id = id.unwrap_or_else(|_| format!("number {task_no}"));
@@ -127,7 +126,7 @@ impl Quarantined {
 }
 
 impl Failure {
-    /// Damage that costs those alone who come across it.
+    /// Logs damage that affects only the callers that read it.
     pub(super) fn into_damage(self) -> Self {
         match self.0 {
             StoreError::Corrupt(reason) => Self(StoreError::Damaged(reason)),
@@ -135,7 +134,7 @@ impl Failure {
         }
     }
 
-    /// What is wrong with what is stored, if that is what failed.
+    /// The description of the damage, if the failure is due to damaged data.
     pub(super) fn damage(&self) -> Option<&str> {
         match &self.0 {
             StoreError::Corrupt(reason) | StoreError::Damaged(reason) => Some(reason),
@@ -144,7 +143,7 @@ impl Failure {
     }
 }
 
-/// A text of a row that may be damaged elsewhere.
+/// A text column of a row whose other columns may be damaged.
 pub(super) fn text_of(row: &Row<'_>, column: usize) -> String {
     row.get_ref(column).ok().and_then(|value| value.as_str().ok()).unwrap_or("?").to_owned()
 }

@@ -1,4 +1,4 @@
-//! Reads of one record: its head, its task, its log, and what else is looked up by one question.
+//! Reads of one record: its head, its task, its log, and other single queries.
 
 use std::ops::RangeInclusive;
 
@@ -18,7 +18,7 @@ use super::rows::{
 };
 use crate::record::{Want, decode};
 
-/// A page of large commits is a short page, so that a reader of a large file never holds much of it at once.
+/// A page of large commits holds fewer of them, so that reading a large file needs little memory.
 const LOG_PAGE_BYTES_MAX: usize = 1 << 20;
 
 /// Runs several reads against one state of the file.
@@ -90,7 +90,8 @@ pub(super) fn log(connection: &Connection, key: TaskKey, after_seq: u64, limit: 
         while let Some(row) = rows.next()?.filter(|_| bytes < LOG_PAGE_BYTES_MAX) {
             let found = LogRow::read(row)?;
             let (last_seq, first_seq) = (found.columns.last_seq, found.columns.last_seq - found.columns.visible + 1);
-            // Numbers are dense. The first commit may begin before the cursor, and must not begin after it.
+            // Event numbers have no gaps. The first commit may begin before the cursor, but must not begin after the
+            // next event.
             if first_seq > seen_seq + 1 || (first_seq <= seen_seq && !page.commits.is_empty()) {
                 return Err(StoreError::Corrupt(format!("event {} is missing", seen_seq + 1)).into());
             }
@@ -117,8 +118,8 @@ fn artifact_bytes(event: &Event) -> usize {
     }
 }
 
-/// The first commit after which the task's seq is above `after_seq`. Seq never falls from one commit to the next, so
-/// it is found by halving; a task of a million commits takes twenty looks.
+/// The first commit after which the task's seq is above `after_seq`. Seq never decreases from one commit to the next,
+/// so a binary search finds it; a task of a million commits takes twenty reads.
 pub(super) fn first_version_after(
     connection: &Connection,
     task_no: i64,
@@ -153,7 +154,7 @@ pub(super) fn push_configs(connection: &Connection, key: TaskKey) -> Result<Vec<
         while let Some(row) = rows.next()? {
             configs.push(push_columns(row)?.into_config(task.id.into()));
         }
-        // They are found by an index, which has no checksum.
+        // The rows are found by an index, which has no checksum.
         if signed(configs.len() as u64) != task.push_configs {
             let reason = format!("it counts {} webhooks, and has {}", task.push_configs, configs.len());
             return Err(StoreError::Corrupt(reason).into());
@@ -163,7 +164,7 @@ pub(super) fn push_configs(connection: &Connection, key: TaskKey) -> Result<Vec<
 }
 
 pub(super) fn canceled_runs(connection: &Connection) -> Result<Vec<TaskKey>, Failure> {
-    // The index holds what is asked for, and nothing but runs at work.
+    // The index contains all requested columns, and only runs at work.
     let sql = "SELECT task_no FROM task INDEXED BY task_by_run WHERE running = 1 AND cancel_requested = 1";
     let mut select = connection.prepare_cached(sql)?;
     let keys = select.query_map([], |row| row.get(0).map(TaskKey))?;
@@ -174,7 +175,7 @@ pub(super) fn next_delivery_at(
     connection: &Connection,
     quarantine: &Quarantined,
 ) -> Result<Option<Timestamp>, Failure> {
-    // One more than are passed over.
+    // One more than the skipped rows.
     let sql = "SELECT due_at, push_no FROM push WHERE due_at IS NOT NULL ORDER BY due_at LIMIT ?1";
     let mut select = connection.prepare_cached(sql)?;
     let mut rows = select.query([signed(quarantine.webhooks() as u64 + 1)])?;

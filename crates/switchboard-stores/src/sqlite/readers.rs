@@ -1,4 +1,4 @@
-//! The threads that read. Each has a connection of its own that cannot write; whichever is free takes the next job.
+//! The threads that read. Each has its own read-only connection, and a free thread takes the next job.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -14,7 +14,7 @@ use super::error::{Failure, stopped};
 
 type Job = Box<dyn FnOnce(&Connection) + Send>;
 
-/// How long a request waits for a place in a full queue, and how often it looks.
+/// How long a request waits for space in a full queue, and how often it checks.
 pub(super) const QUEUE_WAIT: Duration = Duration::from_secs(2);
 pub(super) const QUEUE_LOOK: Duration = Duration::from_millis(2);
 
@@ -46,7 +46,7 @@ impl Readers {
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
-            // Nobody waits any more if the caller has gone; then nobody minds.
+            // Sending fails if the caller has disconnected; the answer is not needed then.
             let _ = reply.send(read(connection));
         });
         let queue = self.queue.as_ref().ok_or_else(stopped)?;
@@ -69,10 +69,10 @@ impl Drop for Readers {
 
 fn serve(connection: &Connection, jobs: &Mutex<Receiver<Job>>) {
     loop {
-        // The lock is held while waiting: one idle thread waits for work, the others for it.
+        // The lock is held while waiting: one idle thread waits for a job, and the others wait for the lock.
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };
-        // A job that panics loses its own answer, not the thread.
+        // A job that panics loses only its own answer; the thread continues.
         if catch_unwind(AssertUnwindSafe(|| job(connection))).is_err() {
             tracing::error!("a read panicked");
         }

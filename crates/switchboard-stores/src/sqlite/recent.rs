@@ -1,14 +1,14 @@
-//! Chunks of running tasks on their way into the log.
+//! Chunks of running tasks that wait to be moved into the log.
 //!
-//! A commit that only writes to an artifact is one row of the table `recent`, which grows at its end: a page of it holds the
-//! chunks of many tasks, so a batch of a hundred such commits writes a few pages. In `log`, where the commits of a task lie
-//! side by side, the same batch would write a hundred pages of log and as many rows of `task`. Later the chunks of a task are
-//! *filed*: moved into `log` all at once, and the task's row brought up to them.
+//! A commit that only writes to an artifact is one row of the table `recent`, to which rows are only appended. A page
+//! of it holds the chunks of many tasks, so a batch of a hundred such commits writes a few pages. In `log`, where the
+//! commits of a task are adjacent, the same batch would write a hundred pages of log and as many rows of `task`. Later
+//! the chunks of a task are *filed*: moved into `log` all at once, and the task's row is updated.
 //!
-//! Until then the row of the task is behind. So they are filed before anything else is done with the task: before a commit of
-//! another kind, and before the file is read for it. They are also filed when there are many of them, when the writer has
-//! nothing to do, and when the store is closed. Rows that a dead process has left are found when the file is opened, and
-//! filed in the same way.
+//! Until then the row of the task is out of date. So the chunks are filed before anything else is done with the task:
+//! before a commit of another kind, and before the file is read for it. They are also filed when there are many of
+//! them, when the writer has nothing to do, and when the store is closed. Rows that a dead process has left are found
+//! when the file is opened, and filed in the same way.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,24 +25,24 @@ use super::commit::StepRow;
 use super::error::Failure;
 use super::fold::Chunks;
 use super::ledger::{Ledger, read_meta, write_meta};
-use super::quarantine::Of;
+use super::quarantine::TaskRef;
 use super::rows::{LogRow, RECENT_COLUMNS, log_no, signed, task_columns, task_row, version_of};
 use super::schema::VERSION_BITS;
 use crate::record::{Encoded, Want, decode, encode_artifacts};
 
-/// A task's chunks are filed when there are so many, and at most twice as many: tasks that began together are not all filed
-/// at the same moment.
+/// A task's chunks are filed when there are between this many and twice as many. The number varies, so that tasks that
+/// began together are not all filed at the same time.
 const TASK_ROWS_MIN: usize = 32;
 /// With more rows than this in all, those of the task with the oldest one are filed.
 const ROWS_MAX: usize = 16 * 1024;
-/// Rows that were filed are deleted when there are so many of them.
+/// Filed rows are deleted when there are this many of them.
 const DELETED_AT_ONCE: i64 = 1024;
 
-/// The numbers of the first and the last row of `recent`, in `meta`: a row that is gone without having been deleted is missed.
+/// The numbers of the first and the last row of `recent`, in `meta`: so that a lost row is noticed.
 pub(super) const FIRST_RECENT: &str = "first_recent";
 pub(super) const LAST_RECENT: &str = "last_recent";
 
-/// What the writer knows of the rows in `recent`.
+/// What the writer knows about the rows in `recent`.
 pub(super) struct Recent {
     unfiled: HashMap<i64, Unfiled, IdHash>,
     /// The number and the task of every row that is not known to be filed, oldest first.
@@ -54,9 +54,9 @@ pub(super) struct Recent {
     filed: Vec<(i64, i64)>,
     /// How many of these ranges this batch has deleted.
     deleted: usize,
-    /// The first row of a task that is damaged, so that none of its rows was filed.
+    /// The first row of each damaged task, of which no row was filed.
     first_damaged: Option<i64>,
-    /// The number of the last row as `meta` has it.
+    /// The number of the last row according to `meta`.
     noted_no: i64,
     undo: Vec<Undo>,
     shared: Arc<UnfiledTasks>,
@@ -67,11 +67,11 @@ struct Unfiled {
     id: TaskId,
     /// Their numbers, oldest first.
     rows: Vec<i64>,
-    /// The task after the last of them. None if another process has written them.
+    /// The task after the last of them. None if an earlier process wrote them.
     last: Option<(Arc<Head>, Timestamp)>,
 }
 
-/// What a batch did, so that it can be taken back.
+/// What a batch did, so that it can be undone.
 enum Undo {
     Added { task_no: i64, last: Option<(Arc<Head>, Timestamp)> },
     Filed { task_no: i64, unfiled: Unfiled },
@@ -110,7 +110,7 @@ impl Recent {
                     recent.order.push_back((no, task_no));
                     recent.rows += 1;
                 }
-                // It was filed, and the process ended before it was deleted.
+                // The row was filed, and the process ended before it was deleted.
                 _ => recent.note_filed(no),
             }
         }
@@ -128,7 +128,7 @@ impl Recent {
         }
     }
 
-    /// Notes a row that was just written, and says how many of its task there are.
+    /// Notes a row that was just written, and returns how many its task has.
     fn add(&mut self, task_no: i64, head: &Arc<Head>, at: Timestamp) -> usize {
         self.last_no += 1;
         self.order.push_back((self.last_no, task_no));
@@ -141,7 +141,7 @@ impl Recent {
         unfiled.rows.len()
     }
 
-    /// What the batch has done is durable.
+    /// Called when the batch is durable.
     pub(super) fn keep(&mut self) {
         self.filed.drain(..std::mem::take(&mut self.deleted));
         for done in self.undo.drain(..) {
@@ -156,7 +156,7 @@ impl Recent {
         }
     }
 
-    /// Where the batch stands, for [`Recent::undo_to`].
+    /// The position in the batch, for [`Recent::undo_to`].
     pub(super) fn mark(&self) -> usize {
         self.undo.len()
     }
@@ -164,11 +164,11 @@ impl Recent {
     pub(super) fn undo(&mut self) {
         self.deleted = 0;
         self.undo_to(0);
-        // It may not have been written: it is written with the next row.
+        // The number may not have been stored, so it is stored with the next row.
         self.noted_no = 0;
     }
 
-    /// Takes back what the batch has done since it stood at this mark.
+    /// Undoes what the batch has done since this mark.
     pub(super) fn undo_to(&mut self, mark: usize) {
         for done in self.undo.split_off(mark.min(self.undo.len())).into_iter().rev() {
             match done {
@@ -206,7 +206,7 @@ pub(super) fn is_chunk(commit: &Commit, encoded: &Encoded) -> bool {
 }
 
 impl Ledger<'_> {
-    /// Writes a commit that [`is_chunk`]. Gives the row of the task as it will be when the commit is filed.
+    /// Writes a commit that [`is_chunk`]. Returns the row of the task as it will be when the commit is filed.
     pub(super) fn append_chunk(
         &mut self,
         task_no: i64,
@@ -234,7 +234,7 @@ impl Ledger<'_> {
             columns.prev_artifact,
             columns.at,
             encoded.record,
-            // As it will be in the log, and good for this row alone until then.
+            // The checksum that the commit will have in the log; until then it is valid for this row only.
             columns.checksum(encoded.record_hash) ^ no,
         ])?;
         self.count_rows(1, encoded.record.len());
@@ -292,11 +292,11 @@ impl Ledger<'_> {
         moved
     }
 
-    /// The task after its chunks, for those that another process has written.
+    /// The task after its chunks, for chunks that an earlier process wrote.
     fn head_after(&mut self, task_no: i64) -> Result<(Arc<Head>, Timestamp), Failure> {
         let mut tasks = self.statements.select_task.query([task_no])?;
         let task = tasks.next()?.ok_or_else(|| gone(task_no))?;
-        // Chunks are decided already, and their agent has no part in what they do to the head.
+        // Chunks are already decided, and the agent does not matter for their effect on the head.
         let mut head = task_row(&task_columns(task)?, &AgentName::default())?.head;
         let mut at = 0;
         let sql = format!("SELECT {RECENT_COLUMNS} FROM recent WHERE recent_no = ?1");
@@ -315,12 +315,12 @@ impl Ledger<'_> {
         Ok((Arc::new(head), Timestamp::from_ms(at)))
     }
 
-    /// As [`Ledger::file`]. If what is stored does not let it be done, the task goes into quarantine.
-    pub(super) fn file_apart(&mut self, task_no: i64) -> Result<(), Failure> {
+    /// As [`Ledger::file`]. If stored data is damaged, the task is put into quarantine.
+    pub(super) fn file_or_quarantine(&mut self, task_no: i64) -> Result<(), Failure> {
         if !self.recent.unfiled.contains_key(&task_no) {
             return Ok(());
         }
-        match self.apart(|ledger| ledger.file(task_no))? {
+        match self.in_savepoint(|ledger| ledger.file(task_no))? {
             Ok(()) => Ok(()),
             Err(reason) => {
                 self.quarantine_task(task_no, &reason);
@@ -329,7 +329,7 @@ impl Ledger<'_> {
         }
     }
 
-    /// Files everything, for those who read many tasks at once. What is damaged stays where it is.
+    /// Files everything, for callers that read many tasks at once. Damaged rows stay where they are.
     pub(super) fn file_all(&mut self) -> Result<(), Failure> {
         let mut tasks: Vec<i64> = self.recent.unfiled.keys().copied().collect();
         tasks.sort_unstable();
@@ -339,7 +339,8 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Keeps the table short: files what is oldest if it is too long, and deletes what was filed by earlier batches.
+    /// Keeps the table short: files the oldest rows if there are too many, and deletes rows that earlier batches have
+    /// filed.
     pub(super) fn shorten_recent(&mut self) -> Result<(), Failure> {
         while let Some(&(no, task_no)) = self.recent.order.front() {
             let is_filed = self.recent.unfiled.get(&task_no).is_none_or(|unfiled| unfiled.rows.first() > Some(&no));
@@ -387,7 +388,7 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Files everything and empties the table, as far as nothing is damaged.
+    /// Files everything and empties the table, except for damaged rows.
     pub(super) fn empty_recent(&mut self) -> Result<(), Failure> {
         if !self.recent.unfiled.is_empty() {
             self.begin()?;
@@ -402,7 +403,7 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// As [`Ledger::file_apart`], for one of many tasks: says whether the task is undamaged.
+    /// As [`Ledger::file_or_quarantine`], for one of many tasks; returns whether the task is undamaged.
     pub(super) fn file_unless_damaged(&mut self, task_no: i64) -> Result<bool, Failure> {
         if !self.recent.unfiled.contains_key(&task_no) {
             return Ok(true);
@@ -410,7 +411,7 @@ impl Ledger<'_> {
         if self.quarantine.has_task(task_no) {
             return Ok(false);
         }
-        match self.file_apart(task_no) {
+        match self.file_or_quarantine(task_no) {
             Ok(()) => Ok(true),
             Err(Failure(StoreError::Damaged(_))) => Ok(false),
             Err(failure) => Err(failure),
@@ -426,17 +427,17 @@ fn gone(task_no: i64) -> Failure {
     Failure(StoreError::Corrupt(format!("task number {task_no} is not there")))
 }
 
-/// The table is empty.
+/// Records that the table is empty.
 pub(super) fn begin_recent(connection: &Connection) -> Result<(), Failure> {
     write_meta(connection, FIRST_RECENT, 1)?;
     write_meta(connection, LAST_RECENT, 0)?;
     Ok(())
 }
 
-/// Which tasks have chunks in `recent`, for those who read the file.
+/// Which tasks have chunks in `recent`, for readers of the file.
 #[derive(Default)]
 pub(super) struct UnfiledTasks {
-    /// How many there are, so that a store without any asks no further.
+    /// How many there are, so that a store without any need not take the lock.
     count: AtomicUsize,
     numbers: Mutex<Numbers>,
 }
@@ -458,14 +459,14 @@ impl UnfiledTasks {
     }
 
     /// The number of a task that has chunks in `recent`.
-    pub(super) fn find(&self, of: &Of) -> Option<i64> {
+    pub(super) fn find(&self, of: &TaskRef) -> Option<i64> {
         if self.is_empty() {
             return None;
         }
         let numbers = self.lock();
         match of {
-            Of::Id(id) => numbers.by_id.get(id).copied(),
-            Of::No(task_no) => numbers.ids.contains_key(task_no).then_some(*task_no),
+            TaskRef::Id(id) => numbers.by_id.get(id).copied(),
+            TaskRef::No(task_no) => numbers.ids.contains_key(task_no).then_some(*task_no),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Deleting a database, unless somebody uses it.
+//! Deletes a database that no process uses.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use super::files::files;
 use super::lock::FileLock;
 use super::presence::resolve;
 
-/// Deletes a database and all that belongs to it, and says which files those were. The lock file stays: whoever waits
-/// for it must find the same one.
+/// Deletes a database and all its files, and returns their paths. The lock file stays, because a process that waits for
+/// it must find the same file.
 ///
 /// # Errors
 /// While a process has the database open, or when a file cannot be deleted.

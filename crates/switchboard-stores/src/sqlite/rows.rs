@@ -1,4 +1,4 @@
-//! Rows as the model's types, and back. What is read here has passed its checksum.
+//! Converts rows to the model's types and back. Rows that are read here have passed their checksums.
 
 use rusqlite::Row;
 use switchboard_core::lifecycle::{Event, Head};
@@ -21,7 +21,7 @@ pub(super) const TASK_COLUMNS: &str = "task.task_no, task.id, task.scope_no, tas
 /// The first column after the task's.
 pub(super) const AFTER_TASK: usize = 30;
 
-/// A row of the task table, as it stands there, if it matches its checksum.
+/// A row of the task table, if it matches its checksum.
 pub(super) fn task_columns<'r>(row: &'r Row<'_>) -> Result<TaskColumns<'r>, Failure> {
     let columns = task_columns_unchecked(row)?;
     match row.get::<_, i64>(AFTER_TASK - 1)? == columns.checksum() {
@@ -71,7 +71,8 @@ pub(super) struct TaskRow {
     pub(super) chains: Chains,
 }
 
-/// Where the commits that a reader must fold begin, newest first. Each log row says where its chain goes on.
+/// The heads of the chains of commits that a reader must fold, newest first. Each log row points to the next commit of
+/// its chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chains {
     pub(super) story: i64,
@@ -80,7 +81,7 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    /// Where reading starts after one more commit.
+    /// The heads of the chains after one more commit.
     pub(super) fn after(self, version: i64, events: &[Event], folds: bool) -> Self {
         let writes_artifact = |event: &Event| matches!(event, Event::ArtifactWritten { .. });
         let sets_status = |event: &Event| matches!(event, Event::Opened { .. } | Event::StatusChanged { .. });
@@ -103,7 +104,7 @@ impl Chains {
     }
 }
 
-/// A task whose agent is known from elsewhere.
+/// Reads a task whose agent is already known.
 pub(super) fn task_row(columns: &TaskColumns<'_>, agent: &AgentName) -> Result<TaskRow, Failure> {
     let small = |number: i64| {
         u32::try_from(number).map_err(|_| StoreError::Corrupt(format!("{number} where a small count was written")))
@@ -134,7 +135,7 @@ pub(super) fn task_row(columns: &TaskColumns<'_>, agent: &AgentName) -> Result<T
 pub(super) const LOG_COLUMNS: &str =
     "log_no, last_seq, visible, prev_story, prev_artifact, at, accept_expires, checksum, record";
 
-/// The same of a commit that waits to be filed, with the checksum that it will have in the log. None of those files an
+/// The same for a commit that waits to be filed, with the checksum that it will have in the log. Such commits have no
 /// idempotency key.
 pub(super) const RECENT_COLUMNS: &str = "log_no, last_seq, visible, prev_story, prev_artifact, at, NULL, \
      (checksum | recent_no) & ~(checksum & recent_no), record";
@@ -174,7 +175,7 @@ impl<'r> LogRow<'r> {
     }
 }
 
-/// SQLite's numbers end at 2^63; no count of ours gets there.
+/// SQLite's integers end at 2^63, which no count here reaches.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,5 +1,5 @@
-//! Runs that nobody holds, and keeping or giving back those that this process has. A run is taken over by a commit as any
-//! other, see `commit`.
+//! Lists runs that no process holds, and renews or releases the leases of this process. A run is taken over by a
+//! commit, see `commit`.
 
 use rusqlite::{Connection, params};
 use switchboard_core::model::{AgentName, Timestamp};
@@ -14,40 +14,40 @@ use super::quarantine::Quarantined;
 use super::read::at_once;
 use super::rows::{AFTER_TASK, TASK_COLUMNS, signed, task_columns, task_row};
 
-/// What is due of other agents than those that are asked for, and need not be looked at again: a server that is started
-/// without one of its agents may find a hundred thousand runs that wait for it.
+/// Due runs of agents that were not asked for, which need not be read again: a server that is started without one of
+/// its agents may find a hundred thousand runs that wait for that agent.
 #[derive(Default)]
-pub(super) struct PassedOver {
+pub(super) struct OtherAgentsRuns {
     agents: Vec<AgentName>,
-    /// None of the runs that dead processes held is of these agents. No run becomes one of theirs later.
+    /// Set when none of the runs that dead processes held belongs to these agents; no such run can appear later.
     of_the_dead: bool,
-    /// None of the runs that fell due before then is. What is given back later falls due later, unless the clock goes back:
-    /// then all of this is forgotten.
+    /// No run that became due before this time belongs to these agents. Runs that are released later become due later,
+    /// unless the clock is set back; then all of this is forgotten.
     released_before: Option<Timestamp>,
 }
 
 impl Ledger<'_> {
-    /// Runs of these agents that nobody holds: those of dead processes first, then what was released and is due, then what
-    /// this process itself has let expire. A run whose task is damaged goes into quarantine.
+    /// Runs of these agents that no process holds: first those of dead processes, then released runs that are due, then
+    /// runs whose lease of this process has expired. A run whose task is damaged goes into quarantine.
     pub(super) fn due_runs(&mut self, agents: &[AgentName], limit: usize) -> Result<Vec<DueRun>, Failure> {
-        if self.passed_over.agents != agents {
-            self.passed_over = PassedOver { agents: agents.to_vec(), ..PassedOver::default() };
+        if self.other_agents_runs.agents != agents {
+            self.other_agents_runs = OtherAgentsRuns { agents: agents.to_vec(), ..OtherAgentsRuns::default() };
         }
         let mut due = Vec::new();
         if limit == 0 {
             return Ok(due);
         }
-        if !self.passed_over.of_the_dead {
+        if !self.other_agents_runs.of_the_dead {
             let found = self.numbers("holder < ?1 AND holder > ?2", [self.epoch, 0], agents, limit)?;
-            self.passed_over.of_the_dead = found.is_empty();
+            self.other_agents_runs.of_the_dead = found.is_empty();
             self.list(found, agents, limit, &mut due)?;
         }
         if due.len() < limit {
-            let from = self.passed_over.released_before.map_or(i64::MIN, Timestamp::as_ms);
+            let from = self.other_agents_runs.released_before.map_or(i64::MIN, Timestamp::as_ms);
             let bounds = [self.now.as_ms(), from];
             let found = self.numbers("holder = 0 AND run_at <= ?1 AND run_at >= ?2", bounds, agents, limit)?;
             if found.is_empty() {
-                self.passed_over.released_before = Some(self.now);
+                self.other_agents_runs.released_before = Some(self.now);
             }
             self.list(found, agents, limit, &mut due)?;
         }
@@ -77,7 +77,7 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// The numbers of runs of these agents, in the order in which they fell due.
+    /// The numbers of runs of these agents, in the order in which they became due.
     fn numbers(
         &self,
         condition: &str,
@@ -91,14 +91,14 @@ impl Ledger<'_> {
               ORDER BY holder, run_at LIMIT ?4"
         );
         let mut select = self.connection.prepare_cached(&sql)?;
-        // What is passed over must not take the places of the others.
+        // Rows in quarantine are skipped, and must not use up the limit.
         let examined = limit.saturating_add(self.quarantine.tasks());
         let bound = params![bounds[0], bounds[1], names_in_json(agents), signed(examined as u64)];
         let numbers = select.query_map(bound, |row| row.get(0))?;
         Ok(numbers.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Extends what is still held under the same fence, expired or not, and says what is lost.
+    /// Extends leases that are still held under the same fence, expired or not, and returns the lost ones.
     pub(super) fn renew_leases(&mut self, held: &[(TaskKey, u64)], lease_ms: u32) -> Vec<TaskKey> {
         let until = self.now.plus_ms(lease_ms.into());
         let mut lost = Vec::new();
@@ -111,7 +111,7 @@ impl Ledger<'_> {
         lost
     }
 
-    /// Notes that runs begin which were claimed, or waited for their place; says which of them are lost.
+    /// Records that runs begin which were claimed, or waited for a slot; returns the lost ones.
     pub(super) fn begin_runs(&mut self, begun: &[(TaskKey, u64)]) -> Result<Vec<TaskKey>, Failure> {
         let mut lost = Vec::new();
         for &(key, fence) in begun {
@@ -119,7 +119,7 @@ impl Ledger<'_> {
                 lost.push(key);
                 continue;
             }
-            match self.apart(|ledger| ledger.begin_run(key.0))? {
+            match self.in_savepoint(|ledger| ledger.begin_run(key.0))? {
                 Ok(()) => {}
                 Err(reason) => {
                     self.quarantine_task(key.0, &reason);
@@ -137,7 +137,7 @@ impl Ledger<'_> {
             if self.leases.get(key.0).is_none_or(|lease| lease.fence != fence) {
                 continue;
             }
-            if let Err(reason) = self.apart(|ledger| ledger.release_run(key.0, pause_ms))? {
+            if let Err(reason) = self.in_savepoint(|ledger| ledger.release_run(key.0, pause_ms))? {
                 self.quarantine_task(key.0, &reason);
             }
             self.leases.set(key.0, None);
@@ -146,7 +146,7 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// The run is no longer one that waits to begin.
+    /// Records that the run no longer waits to begin.
     fn begin_run(&mut self, task_no: i64) -> Result<(), Failure> {
         let begun = self.with_task(task_no, |columns| TaskColumns { run_at: None, ..columns }.checksum())?;
         let Some(checksum) = begun else { return Ok(()) };
@@ -156,7 +156,7 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Nobody holds the run any more; it is due after a pause, or at once if it is to be canceled.
+    /// Releases the run. It is due after a pause, or at once if its cancellation was requested.
     fn release_run(&mut self, task_no: i64, pause_ms: i64) -> Result<(), Failure> {
         let (now, later) = (self.now.as_ms(), self.now.plus_ms(pause_ms).as_ms());
         let released = self.with_task(task_no, |columns| {
@@ -172,19 +172,19 @@ impl Ledger<'_> {
     }
 }
 
-/// Whose turn it is to look for due runs: which epoch this is, what time, and which leases of it have run out.
-pub(super) struct Present {
+/// What a reader needs to find due runs: the epoch, the time, and the runs whose leases have run out in this epoch.
+pub(super) struct DueQuery {
     pub(super) epoch: i64,
     pub(super) now: Timestamp,
     pub(super) expired: Vec<i64>,
 }
 
-/// Due runs of other agents than these, in the order of their numbers. It looks at all of them, so a reader does it and not
-/// the writer.
+/// Due runs of other agents than these, in the order of their numbers. It reads all of them, so a reader thread does
+/// this and not the writer.
 pub(super) fn due_runs_of_others(
     connection: &Connection,
     quarantine: &Quarantined,
-    present: &Present,
+    query: &DueQuery,
     agents: &[AgentName],
     after: Option<TaskKey>,
     limit: usize,
@@ -198,10 +198,10 @@ pub(super) fn due_runs_of_others(
               ORDER BY task.task_no LIMIT ?5",
         )?;
         let examined = limit.saturating_add(quarantine.tasks());
-        let bound = params![present.epoch, present.now.as_ms(), after, names_in_json(agents), signed(examined as u64)];
+        let bound = params![query.epoch, query.now.as_ms(), after, names_in_json(agents), signed(examined as u64)];
         let numbers = select.query_map(bound, |row| row.get(0))?;
         let mut numbers: Vec<i64> = numbers.collect::<rusqlite::Result<_>>()?;
-        numbers.extend(present.expired.iter().filter(|task_no| **task_no > after));
+        numbers.extend(query.expired.iter().filter(|task_no| **task_no > after));
         numbers.sort_unstable();
         let mut due: Vec<DueRun> = Vec::new();
         for task_no in numbers {
@@ -215,7 +215,7 @@ pub(super) fn due_runs_of_others(
     })
 }
 
-/// A run that nobody holds; none if its task is damaged, and then it is in quarantine.
+/// A run that no process holds; none if its task is damaged, which is then put into quarantine.
 fn read_due_run(connection: &Connection, quarantine: &Quarantined, task_no: i64) -> Result<Option<DueRun>, Failure> {
     if quarantine.has_task(task_no) {
         return Ok(None);
@@ -245,7 +245,7 @@ fn due_run(connection: &Connection, task_no: i64) -> Result<DueRun, Failure> {
     Ok(DueRun { stored: StoredHead { key: TaskKey(task_no), scope, head }, interrupted })
 }
 
-/// Whether a run that nobody holds any more was at work. One that is held and has a time to be due at has not begun.
+/// Whether a run whose holder is gone had begun. A held run with a due time has not begun.
 pub(super) fn is_interrupted(holder: i64, has_run_at: bool) -> bool {
     holder != 0 && !has_run_at
 }

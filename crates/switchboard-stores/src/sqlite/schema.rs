@@ -1,9 +1,8 @@
-//! The tables. Each migration takes the file from one version to the next and is never edited once landed: a later
-//! change is a new entry, and the fixture of every version stays to prove that it can be reached from there.
+//! The tables. Each migration takes a file from one version to the next and is never edited once released: a later
+//! change is a new migration. The fixtures of all versions are kept to test that each can be migrated.
 //!
-//! A send touches as few B-trees as it can: the log is keyed by task and version in one integer, so that it needs no
-//! index of its own and the commits of a task lie side by side; everything about runs and deliveries is indexed only
-//! while it matters.
+//! A send changes as few B-trees as possible. The log is keyed by task and version in one integer, so that it needs no
+//! separate index, and the commits of a task are adjacent. Runs and deliveries are indexed only while they are active.
 
 use rusqlite::Connection;
 
@@ -11,7 +10,7 @@ use super::error::Failure;
 use super::fill::add_checksums;
 use super::recent::begin_recent;
 
-/// Marks the file as ours, in the header where `file` and SQLite look: "SWBD".
+/// The application id in SQLite's header, which also `file` shows: "SWBD".
 pub(super) const APPLICATION_ID: i32 = 0x5357_4244;
 
 /// The log's key is `task_no << VERSION_BITS | version`.
@@ -31,7 +30,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
 #[derive(Clone, Copy)]
 pub(super) struct Migration {
     pub(super) sql: &'static str,
-    /// What SQL alone cannot do to the rows that are there. It runs in the same transaction, after the SQL.
+    /// Changes to existing rows that SQL alone cannot make. They run in the same transaction, after the SQL.
     pub(super) fill: Option<Fill>,
 }
 
@@ -182,8 +181,8 @@ SELECT task.id AS id,
  WHERE task.phase = 1;
 ";
 
-/// Every row has a checksum; `checksums.rs` says of what. A commit also notes that it filed an idempotency key, and the
-/// key which commit filed it, so that a key which is gone can be missed.
+/// Every row has a checksum; `checksums.rs` says what it covers. A commit also records whether it stored an idempotency
+/// key, and a key records its commit, so that a lost key is noticed.
 const V2: &str = "
 ALTER TABLE meta ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
 -- The number of the newest task that was removed, and the day before which idempotency keys may be forgotten.

@@ -1,4 +1,4 @@
-//! The statements of the busy path, prepared once and held by the writer.
+//! The prepared statements for commits, which the writer keeps.
 
 use rusqlite::{Connection, Statement};
 

@@ -1,4 +1,4 @@
-//! Counters that the writer moves and anybody reads.
+//! Counters that the writer updates and all threads may read.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The port, and nothing but: reads go to the cache or the readers, everything else to the writer.
+//! Implements the store's ports: reads go to the cache or the reader threads, everything else to the writer.
 
 use std::future::ready;
 use std::path::Path;
@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use rusqlite::Connection;
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{AgentName, ArtifactId, PushConfig, TaskId, Timestamp};
-use switchboard_engine::ports::clock::ClockRecord;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use switchboard_engine::ports::outline::too_large;
@@ -16,31 +15,32 @@ use switchboard_engine::ports::store::{
     Accepted, AcceptedTask, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, DueRun,
     ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
+use switchboard_engine::ports::system::ClockRecord;
 use switchboard_engine::ports::{Clock, Deliveries, Outbox, Quarantine, Runs, TaskLog, Upkeep};
 
 use super::FileError;
-use super::accepted::{find_accepted, known_as_of, last_accepted_day};
 use super::accepted_task::task_as_accepted;
 use super::answers::answer;
 use super::cache::Cache;
 use super::census::{AT_ONCE_MAX, Census};
 use super::download;
 use super::error::Failure;
+use super::idempotency::{find_accepted, known_as_of, last_accepted_day};
 use super::list;
 use super::lock::FileLock;
 use super::open::{Opened, SqliteOptions, open};
 use super::outbox;
 use super::presence::Presence;
 use super::prune::candidates;
-use super::quarantine::{Of, Quarantined};
+use super::quarantine::{Quarantined, TaskRef};
 use super::read;
 use super::readers::Readers;
 use super::recent::{UnfiledTasks, is_chunk};
-use super::runs::{self, Present};
+use super::runs::{self, DueQuery};
 use super::stats::Stats;
 use super::totals::Totals;
 use super::wall_clock;
-use super::writer::{CommitRequest, Memory, StartError, Writer};
+use super::writer::{CommitRequest, SharedCaches, StartError, Writer};
 use crate::record::{encode, encode_artifacts};
 
 /// Tasks in one SQLite file.
@@ -51,15 +51,15 @@ pub struct SqliteStore {
     totals: Arc<Totals>,
     quarantine: Arc<Quarantined>,
     unfiled: Arc<UnfiledTasks>,
-    /// What was known of the wall clock when the file was opened.
+    /// What was recorded about the wall clock when the file was opened.
     clock_record: ClockRecord,
-    /// Until then ages do not count.
+    /// Ages are ignored until this time.
     held_until_ms: AtomicI64,
     last_chunk_no: AtomicI64,
-    /// Where the next look for outlived tasks begins.
+    /// Where the next search for tasks to prune begins.
     prune_after: AtomicI64,
-    // Let go in this order: the connection that closes last tidies the file up, which a reader may not do; and only
-    // then may another process have it.
+    // Dropped in this order: the last connection to close runs a checkpoint, which a reader cannot do, and the lock is
+    // released after that.
     readers: Readers,
     writer: Writer,
     _census: Census,
@@ -67,10 +67,10 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens a file, creating it and its folder if need be, and takes it for this process alone.
+    /// Opens a file, creating it and its folder if necessary, and locks it for this process.
     ///
     /// # Errors
-    /// When another process has it, a newer build wrote it, or it cannot be read or written.
+    /// When another process has the file open, a newer build wrote it, or it cannot be read or written.
     pub fn open(path: &Path, clock: Arc<dyn Clock>, options: SqliteOptions) -> Result<Self, FileError> {
         let Opened { lock, path, writer, readers, epoch, clock: clock_record } = open(path, &options, clock.now())?;
         let path = &*path;
@@ -86,14 +86,14 @@ impl SqliteStore {
         let readers = Readers::start(readers).map_err(io)?;
         let quarantine = Arc::new(Quarantined::default());
         let unfiled = Arc::new(UnfiledTasks::default());
-        let memory = Memory {
+        let caches = SharedCaches {
             stats: stats.clone(),
             cache: cache.clone(),
             totals: totals.clone(),
             quarantine: quarantine.clone(),
             unfiled: unfiled.clone(),
         };
-        let started = Writer::start(writer, memory, clock.clone(), epoch, presence, &options);
+        let started = Writer::start(writer, caches, clock.clone(), epoch, presence, &options);
         let writer = started.map_err(|error| match error {
             StartError::Thread(source) => io(source),
             StartError::Sqlite(source) => sql(source),
@@ -122,14 +122,14 @@ impl SqliteStore {
     }
 
     async fn read_task(&self, scope: Scope, id: TaskId, bytes_max: u64) -> Result<Option<StoredTask>, StoreError> {
-        let since = self.cache.since();
+        let generation = self.cache.generation();
         let of = scope.clone();
-        let named = Of::Id(id.clone());
+        let named = TaskRef::Id(id.clone());
         let stored = self.read_of(named, move |connection| read::task(connection, &of, &id, bytes_max)).await?;
         if let Some(stored) = &stored
             && too_large(&stored.head, bytes_max).is_empty()
         {
-            self.cache.fill(since, &scope, stored);
+            self.cache.fill(generation, &scope, stored);
         }
         Ok(stored)
     }
@@ -140,30 +140,30 @@ impl SqliteStore {
         after: Option<TaskKey>,
         limit: usize,
     ) -> Result<Vec<DueRun>, StoreError> {
-        let present = self.writer.run(|ledger| {
+        let query = self.writer.run(|ledger| {
             ledger.file_all()?;
             let expired = ledger.leases.expired(ledger.now);
-            Ok(Present { epoch: ledger.epoch, now: ledger.now, expired })
+            Ok(DueQuery { epoch: ledger.epoch, now: ledger.now, expired })
         });
-        let (present, quarantine) = (present.await?, self.quarantine.clone());
+        let (query, quarantine) = (query.await?, self.quarantine.clone());
         let read = move |connection: &Connection| {
-            runs::due_runs_of_others(connection, &quarantine, &present, &agents, after, limit)
+            runs::due_runs_of_others(connection, &quarantine, &query, &agents, after, limit)
         };
         self.readers.run(read).await
     }
 
-    /// Runs a read of one task. If what is stored does not let it be read, that is its own trouble and no other's.
+    /// Runs a read of one task. If stored data is damaged, only this task is put into quarantine.
     async fn read_of<T: Send + 'static>(
         &self,
-        of: Of,
+        of: TaskRef,
         read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         if let Some(task_no) = self.unfiled.find(&of) {
-            self.writer.run(move |ledger| ledger.file_apart(task_no)).await?;
+            self.writer.run(move |ledger| ledger.file_or_quarantine(task_no)).await?;
         }
         let quarantine = self.quarantine.clone();
         let read = move |connection: &Connection| {
-            read(connection).map_err(|failure| quarantine.blame(connection, &of, failure))
+            read(connection).map_err(|failure| quarantine.quarantine_if_damaged(connection, &of, failure))
         };
         self.readers.run(read).await
     }
@@ -180,7 +180,7 @@ impl SqliteStore {
 }
 
 impl TaskLog for SqliteStore {
-    /// A caller that goes away after asking takes nothing back: the commit happens all the same.
+    /// If the caller drops the future after the request was sent, the commit is still written.
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
         let take_numbers = |count: usize| {
             let count = i64::try_from(count).unwrap_or(i64::MAX);
@@ -189,7 +189,7 @@ impl TaskLog for SqliteStore {
         let encoded = encode(&commit.events, &commit.head, &take_numbers);
         let artifacts = (!is_chunk(&commit, &encoded)).then(|| encode_artifacts(&commit.head.artifacts));
         let (reply, answer) = answer();
-        // What is large lives in the request, not in the future that waits for its answer.
+        // Large values are in the request and not in the future that waits for the answer.
         let request = Box::new(CommitRequest::new(commit, encoded, artifacts, reply));
         Box::pin(async move {
             self.writer.commit(request).await?;
@@ -202,7 +202,7 @@ impl TaskLog for SqliteStore {
             Some(found) => Box::pin(ready(Ok(found))),
             None => {
                 let (scope, id) = (scope.clone(), id.clone());
-                let named = Of::Id(id.clone());
+                let named = TaskRef::Id(id.clone());
                 Box::pin(self.read_of(named, move |connection| read::head(connection, &scope, &id)))
             }
         }
@@ -230,7 +230,7 @@ impl TaskLog for SqliteStore {
         bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>> {
         let (scope, accepted) = (scope.clone(), accepted.clone());
-        let named = Of::Id(accepted.task_id.clone());
+        let named = TaskRef::Id(accepted.task_id.clone());
         Box::pin(self.read_of(named, move |connection| task_as_accepted(connection, &scope, &accepted, bytes_max)))
     }
 
@@ -242,7 +242,7 @@ impl TaskLog for SqliteStore {
         part: Option<u64>,
     ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>> {
         let (scope, id, artifact) = (scope.clone(), id.clone(), artifact.clone());
-        let named = Of::Id(id.clone());
+        let named = TaskRef::Id(id.clone());
         Box::pin(self.read_of(named, move |connection| download::open(connection, &scope, &id, &artifact, part)))
     }
 
@@ -251,12 +251,12 @@ impl TaskLog for SqliteStore {
         cursor: ArtifactCursor,
         bytes_max: usize,
     ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>> {
-        let named = Of::No(cursor.key.0);
+        let named = TaskRef::No(cursor.key.0);
         Box::pin(self.read_of(named, move |connection| download::read(connection, cursor, bytes_max)))
     }
 
     fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {
-        Box::pin(self.read_of(Of::No(key.0), move |connection| read::log(connection, key, after_seq, limit)))
+        Box::pin(self.read_of(TaskRef::No(key.0), move |connection| read::log(connection, key, after_seq, limit)))
     }
 
     fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>> {
@@ -320,7 +320,7 @@ impl Runs for SqliteStore {
 
 impl Deliveries for SqliteStore {
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
-        Box::pin(self.read_of(Of::No(key.0), move |connection| read::push_configs(connection, key)))
+        Box::pin(self.read_of(TaskRef::No(key.0), move |connection| read::push_configs(connection, key)))
     }
 
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {

@@ -1,5 +1,5 @@
-//! How many tasks there are, so that nobody has to count a million of them for the last line of a list. Counted once by
-//! whoever asks first, then kept in step by the writer, which sees every change.
+//! The numbers of tasks, so that a list need not count a million rows for its total. The first query counts, and after
+//! that the writer updates the counts with every change.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use crate::record::state_number;
 
 pub(super) type ByState = [u64; TaskState::ALL.len()];
 
-/// Scopes whose tasks are counted. With more of them asked for, counting starts again.
+/// How many scopes have their tasks counted. With more scopes, all counts are dropped and made again.
 const SCOPES_MAX: usize = 4096;
 
 #[derive(Default)]
@@ -22,30 +22,30 @@ pub(super) struct Totals {
 struct State {
     listed: HashMap<i64, ByState>,
     records: Option<i64>,
-    /// Every listed task when the file was opened, and how many more or fewer there are since.
+    /// The number of listed tasks when the file was opened, and the change since.
     at_open: Option<ByState>,
     since_open: [i64; TaskState::ALL.len()],
-    /// Grows with every batch of changes. Whoever counted before and tells after would tell the past.
+    /// Incremented with every batch of changes, so that a count from before a batch is not stored after it.
     batch: u64,
 }
 
-/// Proof of when somebody began to count.
+/// The state of the counts when a reader began to count.
 #[derive(Clone, Copy)]
-pub(super) struct Since(u64);
+pub(super) struct CountGeneration(u64);
 
 /// What one commit or removal does to the counts.
 #[derive(Clone, Copy)]
-pub(super) struct Move {
+pub(super) struct CountChange {
     pub(super) scope_no: i64,
     /// The state the task was listed under, and is listed under now.
     pub(super) from: Option<i64>,
     pub(super) to: Option<i64>,
-    /// Records more, or fewer.
+    /// The change in the number of records.
     pub(super) records: i64,
 }
 
 impl Totals {
-    /// Takes in how many tasks the file held when it was opened.
+    /// Sets how many tasks the file held when it was opened.
     pub(super) fn counted_all(&self, counts: ByState) {
         self.lock().at_open = Some(counts);
     }
@@ -61,8 +61,8 @@ impl Totals {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn since(&self) -> Since {
-        Since(self.lock().batch)
+    pub(super) fn generation(&self) -> CountGeneration {
+        CountGeneration(self.lock().batch)
     }
 
     /// The listed tasks of a scope, if they are counted.
@@ -70,9 +70,9 @@ impl Totals {
         self.lock().listed.get(&scope_no).copied()
     }
 
-    pub(super) fn counted_listed(&self, since: Since, scope_no: i64, counts: ByState) {
+    pub(super) fn counted_listed(&self, generation: CountGeneration, scope_no: i64, counts: ByState) {
         let mut state = self.lock();
-        if state.batch == since.0 {
+        if state.batch == generation.0 {
             if state.listed.len() >= SCOPES_MAX {
                 state.listed.clear();
             }
@@ -80,23 +80,23 @@ impl Totals {
         }
     }
 
-    /// All records, born or not, if they are counted.
+    /// All records, tasks or not, if they are counted.
     pub(super) fn records(&self) -> Option<i64> {
         self.lock().records
     }
 
-    pub(super) fn counted_records(&self, since: Since, count: i64) {
+    pub(super) fn counted_records(&self, generation: CountGeneration, count: i64) {
         let mut state = self.lock();
-        if state.batch == since.0 {
+        if state.batch == generation.0 {
             state.records = Some(count);
         }
     }
 
-    /// Takes a durable batch in.
-    pub(super) fn update(&self, moves: &[Move]) {
+    /// Applies a durable batch.
+    pub(super) fn update(&self, count_changes: &[CountChange]) {
         let mut state = self.lock();
         state.batch += 1;
-        for moved in moves {
+        for moved in count_changes {
             if let Some(records) = &mut state.records {
                 *records += moved.records;
             }
@@ -118,7 +118,7 @@ impl Totals {
     }
 }
 
-/// Where a state's count stands; states are numbered from one, without gaps.
+/// The index of a state's count; states are numbered from one, without gaps.
 pub(super) fn place(number: i64) -> usize {
     usize::try_from(number - 1).unwrap_or(usize::MAX)
 }

@@ -1,10 +1,9 @@
-//! What the file remembers of the wall clock: when a process last wrote here, so that the next one can tell whether the
-//! clock was set meanwhile. And what a clock that was set back does to what waits: it goes on waiting for as long as it
-//! would have.
+//! What the file records about the wall clock: when a process last wrote, so that the next one can tell whether the
+//! clock was set meanwhile. It also shifts waiting times when the clock was set back, so that each keeps its length.
 
 use rusqlite::{Connection, OptionalExtension};
 use switchboard_core::model::Timestamp;
-use switchboard_engine::ports::clock::{ClockRecord, SET_BACK_MS_MIN};
+use switchboard_engine::ports::system::{ClockRecord, SET_BACK_MS_MIN};
 
 use super::checksums::{TaskColumns, of_push_times};
 use super::ledger::{read_meta, write_meta};
@@ -12,16 +11,16 @@ use super::rows::{TASK_COLUMNS, task_columns};
 
 /// The time of a recent commit.
 pub(super) const SEEN: &str = "clock_seen";
-/// Until when nothing is removed because of its age.
+/// Until when ages are ignored.
 pub(super) const HELD_UNTIL: &str = "clock_held_until";
 
-/// How often the time is written down; a crash makes it older by this much.
+/// How often the time is stored; after a crash it may be out of date by this much.
 pub(super) const SEEN_EVERY_MS: i64 = 60_000;
 
 pub(super) fn read(connection: &Connection) -> rusqlite::Result<ClockRecord> {
     let last_seen = match read_one(connection, SEEN)? {
         Some(seen) => Some(seen),
-        // Written by a build that did not keep it: the last task that was opened is at least that old.
+        // The file was written by a build that did not store the time. The newest task gives an earlier bound.
         None => connection
             .query_row("SELECT updated_at FROM task ORDER BY task_no DESC LIMIT 1", [], |row| row.get(0))
             .optional()?
@@ -30,7 +29,7 @@ pub(super) fn read(connection: &Connection) -> rusqlite::Result<ClockRecord> {
     Ok(ClockRecord { last_seen, held_until: read_one(connection, HELD_UNTIL)? })
 }
 
-/// A damaged time is as good as none, and no reason not to start: the next commit writes a good one.
+/// A damaged time is treated as none, so that the store can start; the next commit stores a good one.
 fn read_one(connection: &Connection, name: &str) -> rusqlite::Result<Option<Timestamp>> {
     match read_meta(connection, name) {
         Ok(value) => Ok(value.map(Timestamp::from_ms)),
@@ -47,13 +46,13 @@ pub(super) fn write_held_until(connection: &Connection, until: Timestamp) -> rus
     write_meta(connection, HELD_UNTIL, until.as_ms())
 }
 
-/// By how much the clock was set back between two moments, at least.
+/// By how much at least the clock was set back between two readings.
 pub(super) fn set_back_ms(before: Timestamp, now: Timestamp) -> Option<i64> {
     Some(before.ms_since(now)).filter(|back_ms| *back_ms >= SET_BACK_MS_MIN)
 }
 
-/// Moves what waits along with a clock that was set back to `now`. The time that names the claim of a delivery stays as it
-/// is: the process that holds the claim knows it by that.
+/// Shifts waiting times after the clock was set back to `now`. The time that identifies the claim of a delivery is not
+/// shifted, because the process that holds the claim identifies it by that time.
 pub(super) fn set_back(connection: &Connection, back_ms: i64, now: Timestamp) -> rusqlite::Result<()> {
     let runs = set_runs_back(connection, back_ms, now)?;
     let deliveries = set_deliveries_back(connection, back_ms, now)?;
@@ -66,7 +65,7 @@ pub(super) fn set_back(connection: &Connection, back_ms: i64, now: Timestamp) ->
     Ok(())
 }
 
-/// A row that is damaged stays as it is: its next state would have a good checksum.
+/// A damaged row is not changed, because its next state would get a valid checksum.
 fn set_runs_back(connection: &Connection, back_ms: i64, now: Timestamp) -> rusqlite::Result<usize> {
     let sql =
         format!("SELECT {TASK_COLUMNS} FROM task WHERE running = 1 AND holder = 0 AND run_at > ?1 ORDER BY task_no");

@@ -1,7 +1,7 @@
-//! The one thread that writes. It waits for a request, takes whatever else has come meanwhile, does all of it in one
-//! transaction, and answers when that is durable: the more wait, the more share a disk write. There is no delay to
-//! collect more. If one request of a batch fails for an unforeseen reason, the batch is rolled back and each is done
-//! alone, so that only the guilty one fails. If making a batch durable fails, nobody in it is told that it succeeded.
+//! The only thread that writes. It waits for a request, takes all others that have arrived meanwhile, runs them in one
+//! transaction, and answers when that is durable. So the more requests wait, the more share a disk write; there is no
+//! delay to collect more. If one request of a batch fails unexpectedly, the batch is rolled back and each request is
+//! run alone, so that only the faulty one fails. If making a batch durable fails, all its requests fail.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use switchboard_engine::ports::store::{Commit, CommitError, StoreError, Target, 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::answers::{Reply, Sleepers};
+use super::answers::{Reply, WakeList};
 use super::cache::{Cache, Committed};
 use super::error::{Failure, stopped};
 use super::ledger::{Effect, Ledger};
@@ -31,7 +31,7 @@ use crate::record::Encoded;
 
 /// The most requests that share a transaction.
 const BATCH_MAX: usize = 512;
-/// How often the writer looks whether its files are still there.
+/// How often the writer checks that its files still exist.
 const PRESENCE_LOOK: Duration = Duration::from_secs(1);
 const FILE_GONE: &str = "the database was deleted or replaced while the server has it open";
 
@@ -49,11 +49,11 @@ pub(super) enum Request {
 pub(super) struct CommitRequest {
     pub(super) commit: Commit,
     pub(super) encoded: Encoded,
-    /// The artifacts of the head as the task's row has them. None for a commit whose task's row is not written with it.
+    /// The head's artifacts as the task's row stores them. None if the commit does not write the task's row.
     pub(super) artifacts: Option<String>,
     asked_at: Instant,
     outcome: Option<Result<TaskKey, CommitError>>,
-    /// The request itself goes back, so that what its asker allocated is freed where it was allocated.
+    /// The request itself is returned, so that its memory is freed by the thread that allocated it.
     reply: Option<Reply<Box<Self>>>,
 }
 
@@ -66,15 +66,15 @@ impl CommitRequest {
         self.outcome.unwrap_or_else(|| Err(stopped().into()))
     }
 
-    fn answer(mut self: Box<Self>, sleepers: &mut Sleepers) {
+    fn answer(mut self: Box<Self>, wake_list: &mut WakeList) {
         if let Some(reply) = self.reply.take() {
-            reply.leave(self, sleepers);
+            reply.leave(self, wake_list);
         }
     }
 }
 
-/// What is kept in memory beside the file, and follows every batch once it is durable.
-pub(super) struct Memory {
+/// The state in memory that is updated after every durable batch.
+pub(super) struct SharedCaches {
     pub(super) stats: Arc<Stats>,
     pub(super) cache: Arc<Cache>,
     pub(super) totals: Arc<Totals>,
@@ -112,7 +112,7 @@ impl<T: Send, F: FnMut(&mut Ledger<'_>) -> Result<T, Failure> + Send> Work for J
             (Some(failure), _) => Err(failure),
             (None, None) => Err(stopped()),
         };
-        // Nobody waits any more if the caller has gone; the work is done all the same.
+        // Sending fails if the caller has disconnected; the work is done anyway.
         let _ = self.reply.send(answer);
     }
 }
@@ -120,7 +120,7 @@ impl<T: Send, F: FnMut(&mut Ledger<'_>) -> Result<T, Failure> + Send> Work for J
 impl Writer {
     pub(super) fn start(
         connection: Connection,
-        memory: Memory,
+        caches: SharedCaches,
         clock: Arc<dyn Clock>,
         epoch: i64,
         mut presence: Presence,
@@ -130,13 +130,13 @@ impl Writer {
         let idle = options.idle;
         let (ready, started) = sync_channel(1);
         let thread = std::thread::Builder::new().name("sqlite-write".to_owned());
-        let stats = memory.stats.clone();
+        let stats = caches.stats.clone();
         let write = move || {
-            let (stats, quarantine) = (memory.stats.clone(), memory.quarantine.clone());
-            match Ledger::new(&connection, clock, stats, quarantine, memory.unfiled.clone(), epoch) {
+            let (stats, quarantine) = (caches.stats.clone(), caches.quarantine.clone());
+            match Ledger::new(&connection, clock, stats, quarantine, caches.unfiled.clone(), epoch) {
                 Ok(ledger) => {
                     let _ = ready.send(Ok(()));
-                    serve(ledger, &requests, &memory, &mut presence, idle);
+                    serve(ledger, &requests, &caches, &mut presence, idle);
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -187,7 +187,7 @@ impl Drop for Writer {
 fn serve(
     mut ledger: Ledger<'_>,
     requests: &Receiver<Request>,
-    memory: &Memory,
+    caches: &SharedCaches,
     presence: &mut Presence,
     idle: Duration,
 ) {
@@ -211,35 +211,36 @@ fn serve(
                 Err(_) => break,
             }
         };
-        // Whoever else is about to ask and shares our core gets to, and then shares our transaction. Where nobody waits
-        // for the core this is no wait at all.
+        // Yields, so that other threads on this core can send their requests and share the transaction. If no thread
+        // waits for the core, this costs nothing.
         std::thread::yield_now();
         let mut batch = vec![first];
         batch.extend(requests.try_iter().take(BATCH_MAX - 1));
-        memory.stats.queue_depth.fetch_sub(batch.len() as u64, Relaxed);
+        caches.stats.queue_depth.fetch_sub(batch.len() as u64, Relaxed);
         if looked_at.is_none_or(|at: Instant| at.elapsed() >= PRESENCE_LOOK) {
-            if !presence.look() {
-                // Looked for again with the next batch: what is answered before the file is back would be lost.
-                fail(batch, &Failure(StoreError::Unavailable(FILE_GONE.to_owned())), &memory.stats);
+            if !presence.files_exist() {
+                // Checked again with the next batch, because a commit that is answered before the file is back would be
+                // lost.
+                fail(batch, &Failure(StoreError::Unavailable(FILE_GONE.to_owned())), &caches.stats);
                 continue;
             }
             looked_at = Some(Instant::now());
         }
         unwritten = true;
-        process(&mut ledger, batch, memory);
+        process(&mut ledger, batch, caches);
     }
     ledger.close();
     checkpoint(&ledger);
 }
 
-fn process(ledger: &mut Ledger<'_>, mut batch: Vec<Request>, memory: &Memory) {
-    let stats = &*memory.stats;
+fn process(ledger: &mut Ledger<'_>, mut batch: Vec<Request>, caches: &SharedCaches) {
+    let stats = &*caches.stats;
     match attempt(ledger, &mut batch) {
         Ok(()) => {
             Stats::add(&stats.batches, 1);
             let effects = std::mem::take(&mut ledger.effects);
-            memory.totals.update(&ledger.moves);
-            memory.cache.update(|updates| {
+            caches.totals.update(&ledger.count_changes);
+            caches.cache.update(|updates| {
                 for effect in effects {
                     match effect {
                         Effect::Committed { place } => {
@@ -252,37 +253,37 @@ fn process(ledger: &mut Ledger<'_>, mut batch: Vec<Request>, memory: &Memory) {
                 }
             });
             let now = Instant::now();
-            let mut sleepers = Sleepers::default();
-            batch.into_iter().for_each(|request| succeed(request, stats, now, &mut sleepers));
-            sleepers.wake();
+            let mut wake_list = WakeList::default();
+            batch.into_iter().for_each(|request| succeed(request, stats, now, &mut wake_list));
+            wake_list.wake();
         }
-        Err(Trouble::InOne(failure)) if batch.len() == 1 => fail(batch, &failure, stats),
-        Err(Trouble::InOne(_)) => {
+        Err(BatchError::OneRequest(failure)) if batch.len() == 1 => fail(batch, &failure, stats),
+        Err(BatchError::OneRequest(_)) => {
             for request in batch {
-                process(ledger, vec![request], memory);
+                process(ledger, vec![request], caches);
             }
         }
-        Err(Trouble::InAll(failure)) => fail(batch, &failure, stats),
+        Err(BatchError::WholeBatch(failure)) => fail(batch, &failure, stats),
     }
 }
 
-/// What went wrong with a batch: one of its requests, or making it durable.
-enum Trouble {
-    InOne(Failure),
-    InAll(Failure),
+/// Why a batch failed: one of its requests, or making it durable.
+enum BatchError {
+    OneRequest(Failure),
+    WholeBatch(Failure),
 }
 
-fn attempt(ledger: &mut Ledger<'_>, batch: &mut [Request]) -> Result<(), Trouble> {
+fn attempt(ledger: &mut Ledger<'_>, batch: &mut [Request]) -> Result<(), BatchError> {
     let work = AssertUnwindSafe(|| {
-        ledger.begin().map_err(Trouble::InAll)?;
+        ledger.begin().map_err(BatchError::WholeBatch)?;
         for (place, request) in batch.iter_mut().enumerate() {
-            run(ledger, place, request).map_err(Trouble::InOne)?;
+            run(ledger, place, request).map_err(BatchError::OneRequest)?;
         }
-        ledger.commit().map_err(Trouble::InAll)
+        ledger.commit().map_err(BatchError::WholeBatch)
     });
-    // A panic is a bug, but not one that every later request has to pay for.
+    // A panic is a bug, but later requests must not fail because of it.
     let panicked = || Failure(StoreError::Unavailable("the writer panicked".to_owned()));
-    let result = catch_unwind(work).unwrap_or_else(|_| Err(Trouble::InOne(panicked())));
+    let result = catch_unwind(work).unwrap_or_else(|_| Err(BatchError::OneRequest(panicked())));
     if result.is_err() {
         ledger.rollback();
     }
@@ -303,13 +304,14 @@ fn run(ledger: &mut Ledger<'_>, place: usize, request: &mut Request) -> Result<(
     }
 }
 
-/// What the cache is told of a commit; the parts nobody needs afterwards are moved out.
+/// The cache's update for a commit; parts that are not needed afterwards are moved out.
 fn committed(request: &mut Request) -> Option<Committed<'_>> {
     let Request::Commit(request) = request else { return None };
     let Some(Ok(key)) = request.outcome else { return None };
     let commit = &mut request.commit;
     let scope = match &mut commit.target {
-        // Begun and over in one commit: its caller is given all of it now, and few ask again. Who does brings it in.
+        // A task that begins and ends in one commit is not cached: its caller gets all of it now, and it is rarely read
+        // again. The first read puts it into the cache.
         Target::New { .. } if commit.head.is_closed() => return None,
         Target::New { scope } => Some(scope.clone()),
         Target::Existing { .. } => None,
@@ -317,7 +319,7 @@ fn committed(request: &mut Request) -> Option<Committed<'_>> {
     Some(Committed { key, scope, head: commit.head.clone(), events: &commit.events, folded: commit.folded.take() })
 }
 
-fn succeed(request: Request, stats: &Stats, now: Instant, sleepers: &mut Sleepers) {
+fn succeed(request: Request, stats: &Stats, now: Instant, wake_list: &mut WakeList) {
     match request {
         Request::Commit(request) => {
             match &request.outcome {
@@ -327,7 +329,7 @@ fn succeed(request: Request, stats: &Stats, now: Instant, sleepers: &mut Sleeper
                 }
                 Some(Err(CommitError::Full | CommitError::Store(_))) | None => Stats::add(&stats.failures, 1),
             }
-            request.answer(sleepers);
+            request.answer(wake_list);
         }
         Request::Work(work) => work.finish(None),
     }
@@ -336,17 +338,17 @@ fn succeed(request: Request, stats: &Stats, now: Instant, sleepers: &mut Sleeper
 fn fail(batch: Vec<Request>, failure: &Failure, stats: &Stats) {
     tracing::error!(error = ?failure.0, requests = batch.len(), "writing failed");
     Stats::add(&stats.failures, batch.len() as u64);
-    let mut sleepers = Sleepers::default();
+    let mut wake_list = WakeList::default();
     for request in batch {
         match request {
             Request::Commit(mut request) => {
                 request.outcome = Some(Err(CommitError::Store(failure.0.clone())));
-                request.answer(&mut sleepers);
+                request.answer(&mut wake_list);
             }
             Request::Work(work) => work.finish(Some(failure.0.clone())),
         }
     }
-    sleepers.wake();
+    wake_list.wake();
 }
 
 fn checkpoint(ledger: &Ledger<'_>) {

@@ -19,7 +19,7 @@ use switchboard_engine::memory::MemoryStore;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use switchboard_engine::ports::store::Scope;
 use switchboard_engine::ports::{Clock, Links, Store};
-use switchboard_engine::push::OutboxDesk;
+use switchboard_engine::push::OutboxAdmin;
 use switchboard_engine::supervisor::Supervisor;
 use switchboard_engine::{Engine, Readiness};
 use tokio_util::sync::WaitForCancellationFutureOwned;
@@ -206,7 +206,7 @@ impl Operations for EngineOperations {
         self.0.notices()
     }
 
-    fn outbox(&self) -> OutboxDesk {
+    fn outbox(&self) -> OutboxAdmin {
         self.0.outbox()
     }
 

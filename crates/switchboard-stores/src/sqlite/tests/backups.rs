@@ -1,4 +1,4 @@
-//! A backup is the whole file at one moment, taken while it is written, or nothing at all.
+//! A backup is the complete file at one moment, even while it is written, or there is none.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use switchboard_core::model::TaskState;
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, status};
+use switchboard_engine::contract::given::{RecordWriter, status};
 
+use super::super::copy::UnfinishedCopy;
 use super::super::files::open_private;
-use super::super::part::Part;
 use super::super::{Checked, FileError, SqliteOptions, SqliteStore, backup, verify};
-use super::{BEGIN, OnFile, faults_of, make, story};
+use super::{BEGIN, OnFile, faults_of, make, sample};
 
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
@@ -35,48 +35,48 @@ fn restore(subject: &mut OnFile, copy: &Path) {
 #[tokio::test]
 async fn a_backup_holds_everything_and_is_one_private_file() {
     let mut subject = make();
-    let mut story = story::write(&subject).await;
+    let mut sample = sample::write(&subject).await;
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.db");
     let bytes = backup(&subject.path(), &copy).unwrap();
     assert_eq!(bytes, copy.metadata().unwrap().len());
     assert_eq!(copy.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(checked(&copy), checked(&subject.path()));
-    assert_eq!(names_in(folder.path()), ["copy.db"], "neither taking nor reading it leaves anything beside it");
+    assert_eq!(names_in(folder.path()), ["copy.db"], "neither making nor reading the backup leaves a file beside it");
     restore(&mut subject, &copy);
-    story::check(&subject, &mut story).await;
+    sample::check(&subject, &mut sample).await;
 }
 
 #[tokio::test]
 async fn what_is_committed_after_the_backup_is_not_in_it() {
     let mut subject = make();
-    let before = Pen::completed(&subject, "before").await;
+    let before = RecordWriter::completed(&subject, "before").await;
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.db");
     backup(&subject.path(), &copy).unwrap();
-    let after = Pen::completed(&subject, "after").await;
+    let after = RecordWriter::completed(&subject, "after").await;
     restore(&mut subject, &copy);
     before.check(&subject).await;
     assert!(subject.store().head(&after.scope, &after.head.id).await.unwrap().is_none());
 }
 
-/// Commits land all the while; each copy is one moment of the file, and nothing is refused meanwhile.
+/// Commits go on during the backups; each copy is one state of the file, and no commit is refused.
 #[test]
 fn a_backup_of_a_busy_file_is_one_moment_of_it() {
     let subject = make();
     let folder = tempfile::tempdir().unwrap();
     let done = AtomicBool::new(false);
     std::thread::scope(|threads| {
-        // Also when something here fails: the writers would go on for ever.
+        // The writers must stop also if an assertion here fails.
         let _stop = StopOnDrop(&done);
         for number in 0..3 {
             let (subject, done) = (&subject, &done);
             threads.spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
                 runtime.block_on(async {
-                    let mut pen = Pen::opened(subject, &format!("t{number}")).await;
+                    let mut writer = RecordWriter::opened(subject, &format!("t{number}")).await;
                     while !done.load(Relaxed) {
-                        pen.append(subject, vec![status(subject, TaskState::Working, Some("busy"))]).await;
+                        writer.append(subject, vec![status(subject, TaskState::Working, Some("busy"))]).await;
                     }
                 });
             });
@@ -86,7 +86,7 @@ fn a_backup_of_a_busy_file_is_one_moment_of_it() {
             let copy = folder.path().join(format!("{number}.db"));
             backup(&subject.path(), &copy).unwrap();
             let found = checked(&copy);
-            assert!(found.commits >= commits, "time does not run backwards");
+            assert!(found.commits >= commits, "a later backup has at least the commits of an earlier one");
             commits = found.commits;
         }
     });
@@ -136,7 +136,7 @@ fn a_backup_that_was_cut_off_is_no_hindrance_and_one_under_way_is() {
     assert_eq!(names_in(folder.path()), ["copy.db"]);
 }
 
-/// Another backup to the same place opened the unfinished file, and comes to lock it when it has got its name.
+/// Another backup to the same target has opened the unfinished file, but locks it only after it was renamed.
 #[test]
 fn a_finished_backup_is_not_emptied_by_one_that_comes_late() {
     let subject = make();
@@ -144,13 +144,13 @@ fn a_finished_backup_is_not_emptied_by_one_that_comes_late() {
     let (copy, part) = (folder.path().join("copy.db"), folder.path().join("copy.db.part"));
     let late = open_private(&part).unwrap();
     let bytes = backup(&subject.path(), &copy).unwrap();
-    assert!(Part::hold(late, &part).unwrap().is_none(), "the file it opened has become the backup");
+    assert!(UnfinishedCopy::hold(late, &part).unwrap().is_none(), "the file it opened has become the backup");
     assert_eq!(copy.metadata().unwrap().len(), bytes);
     assert_eq!(faults_of(&copy), [] as [String; 0]);
     assert_eq!(names_in(folder.path()), ["copy.db"]);
 }
 
-/// Many backups to one place at once: one of them makes it, and what it made is whole at once and stays.
+/// Many backups to one target at once: one succeeds, and its copy is complete from the beginning and stays.
 #[test]
 fn of_many_backups_to_one_place_one_is_taken() {
     let subject = make();

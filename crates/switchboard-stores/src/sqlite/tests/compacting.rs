@@ -1,8 +1,8 @@
-//! Compacting a file that nobody uses gives back the room that retention made, and loses nothing else.
+//! Compacting a file that is not in use frees the space that retention left, and loses nothing else.
 
 use switchboard_core::model::{Part, TaskState};
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, now, status, write_parts};
+use switchboard_engine::contract::given::{RecordWriter, now, status, write_parts};
 use switchboard_engine::ports::store::Retention;
 
 use super::super::{Compacted, FileError, compact};
@@ -27,21 +27,21 @@ async fn what_is_over_goes_and_the_file_shrinks() {
     let mut subject = make();
     // More than one batch, and content that takes several slices.
     for number in 0..700 {
-        Pen::completed(&subject, &format!("old-{number}")).await;
+        RecordWriter::completed(&subject, &format!("old-{number}")).await;
     }
-    let mut large = Pen::opened(&subject, "old-large").await;
+    let mut large = RecordWriter::opened(&subject, "old-large").await;
     large.append(&subject, vec![write_parts("a", vec![Part::raw(vec![1; 20 << 20])], false)]).await;
     large.append(&subject, vec![status(&subject, TaskState::Completed, None)]).await;
-    let active = Pen::opened(&subject, "active").await;
+    let active = RecordWriter::opened(&subject, "active").await;
     subject.clock().advance_ms(25 * DAY_MS);
-    let mut later = Pen::opened(&subject, "later").await;
+    let mut later = RecordWriter::opened(&subject, "later").await;
     for _ in 0..5000 {
         let commit = later.commit(&subject, vec![status(&subject, TaskState::Working, None)]);
         later.write(&subject, commit).await;
     }
     later.append(&subject, vec![status(&subject, TaskState::Completed, None)]).await;
     subject.clock().advance_ms(8 * DAY_MS);
-    let young = Pen::completed(&subject, "young").await;
+    let young = RecordWriter::completed(&subject, "young").await;
 
     subject.close();
     let Compacted { before, after } = compacted(&subject).unwrap();

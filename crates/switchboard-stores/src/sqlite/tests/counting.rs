@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::model::TaskState;
-use switchboard_engine::contract::given::Pen;
+use switchboard_engine::contract::given::RecordWriter;
 use tokio::time::Instant;
 
 use super::super::census::Census;
-use super::super::totals::{Move, Totals, place_of};
+use super::super::totals::{CountChange, Totals, place_of};
 use super::make;
 use crate::record::state_number;
 
-/// Waits for a count that is under way.
+/// Waits for a running count.
 fn counted(totals: &Totals) -> [u64; 8] {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
@@ -27,14 +27,14 @@ fn counted(totals: &Totals) -> [u64; 8] {
 #[tokio::test]
 async fn a_large_file_is_counted_beside_the_writer_and_nothing_is_counted_twice() {
     let subject = make();
-    Pen::opened(&subject, "t1").await;
-    Pen::completed(&subject, "t2").await;
+    RecordWriter::opened(&subject, "t1").await;
+    RecordWriter::completed(&subject, "t2").await;
     let totals = Arc::new(Totals::default());
-    let census = Census::begin(&subject.path(), &subject.look(), &totals, 0);
-    // Written after the count began: the file shows it now, and the count must not have seen it.
-    Pen::completed(&subject, "t3").await;
+    let census = Census::begin(&subject.path(), &subject.connect(), &totals, 0);
+    // This task was written after the count began, so the count must not include it.
+    RecordWriter::completed(&subject, "t3").await;
     let completed = Some(state_number(TaskState::Completed));
-    totals.update(&[Move { scope_no: 1, from: None, to: completed, records: 1 }]);
+    totals.update(&[CountChange { scope_no: 1, from: None, to: completed, records: 1 }]);
     let counts = counted(&totals);
     assert_eq!(counts.iter().sum::<u64>(), 3, "{counts:?}");
     assert_eq!(counts[place_of(TaskState::Completed)], 2);
@@ -45,9 +45,9 @@ async fn a_large_file_is_counted_beside_the_writer_and_nothing_is_counted_twice(
 async fn a_count_that_is_no_longer_wanted_ends() {
     let subject = make();
     for number in 0..50 {
-        Pen::opened(&subject, &format!("t{number}")).await;
+        RecordWriter::opened(&subject, &format!("t{number}")).await;
     }
     let totals = Arc::new(Totals::default());
-    drop(Census::begin(&subject.path(), &subject.look(), &totals, 0));
+    drop(Census::begin(&subject.path(), &subject.connect(), &totals, 0));
     assert!(totals.all().is_none_or(|counts| counts.iter().sum::<u64>() == 50));
 }

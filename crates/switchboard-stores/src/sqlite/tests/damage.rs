@@ -1,5 +1,5 @@
-//! Every value that is stored, changed in every way that SQL can change it: `verify` finds each. What it cannot find is
-//! listed at the end, with the reason; `docs/backup.md` says the same to operators.
+//! Changes every stored value in every way that SQL can: `verify` must find each change. What it cannot find is listed
+//! at the end with the reason, and in `docs/backup.md` for operators.
 
 use std::path::{Path, PathBuf};
 
@@ -9,15 +9,15 @@ use switchboard_engine::contract::Subject as _;
 use tempfile::TempDir;
 
 use super::verifying::compacted;
-use super::{OnFile, faults_at, make, story};
+use super::{OnFile, faults_at, make, sample};
 
 /// Year 3000, in milliseconds.
 const YEAR_3000: i64 = 32_503_680_000_000;
 
-/// Rows of a table whose values are changed, unless there is time.
+/// How many rows of a table are changed, unless `SWITCHBOARD_TEST_LONG` is set.
 const ROWS_TRIED: usize = 5;
 
-/// A file with everything in it, and fresh copies of it to damage.
+/// A file with every kind of row, and new copies of it to damage.
 struct Populated {
     subject: OnFile,
     bytes: Vec<u8>,
@@ -28,7 +28,7 @@ impl Populated {
     async fn new() -> Self {
         let subject = make();
         compacted(&subject).await;
-        story::write(&subject).await;
+        sample::write(&subject).await;
         let folder = tempfile::tempdir().unwrap();
         let copy = folder.path().join("whole.db");
         super::super::backup(&subject.path(), &copy).unwrap();
@@ -94,7 +94,7 @@ impl Table {
         terms.collect::<Vec<_>>().join(" AND ")
     }
 
-    /// Sets columns of one row; whether the constraints of the table allow it.
+    /// Sets columns of one row; returns whether the constraints of the table allow it.
     fn set(&self, connection: &Connection, row: &[Value], changes: &[(&str, Value)]) -> bool {
         let sets: Vec<String> = changes.iter().zip(1..).map(|((name, _), at)| format!("{name} = ?{at}")).collect();
         let sql = format!("UPDATE {} SET {} WHERE {}", self.name, sets.join(", "), self.keyed(changes.len() + 1));
@@ -103,7 +103,7 @@ impl Table {
     }
 }
 
-/// Other values of the same type: a bit off, a bit further off, of equal length, none at all.
+/// Other values of the same type: slightly changed, more changed, of equal length, and NULL.
 fn others(value: &Value) -> Vec<Value> {
     match value {
         Value::Null => vec![Value::Integer(1), Value::Integer(YEAR_3000), Value::Text("x".to_owned())],
@@ -140,9 +140,9 @@ fn others(value: &Value) -> Vec<Value> {
 #[tokio::test]
 async fn every_value_that_is_changed_is_found() {
     let populated = Populated::new().await;
-    assert_eq!(populated.faults_after(""), [] as [String; 0], "undamaged, it is in order");
+    assert_eq!(populated.faults_after(""), [] as [String; 0], "the undamaged file has no faults");
     let mut tried = std::collections::BTreeMap::<String, usize>::new();
-    // All ways to change a value in turn, one for each value of some rows; all of them for all takes minutes.
+    // Each value of some rows is changed in one way, in rotation; all ways for all values take minutes.
     let is_long = std::env::var_os("SWITCHBOARD_TEST_LONG").is_some();
     let mut turn = 0;
     for table in tables(&populated.fresh()) {
@@ -169,7 +169,7 @@ async fn every_value_that_is_changed_is_found() {
             }
         }
     }
-    // Each column of each table was tried: none was passed over because the file holds no row of it.
+    // Each column of each table was changed: no table was skipped because the file has no row of it.
     let names = |table: &Table| -> Vec<String> {
         table.columns.iter().map(|column| format!("{}.{column}", table.name)).collect()
     };
@@ -193,7 +193,7 @@ async fn every_row_that_is_deleted_is_found() {
     }
 }
 
-/// Two rows change places: every value is a good one, in the wrong row.
+/// Two rows are swapped: every value is valid, but in the wrong row.
 #[tokio::test]
 async fn rows_that_are_swapped_are_found() {
     let populated = Populated::new().await;
@@ -214,7 +214,7 @@ async fn rows_that_are_swapped_are_found() {
                 let from = |row: &[Value]| -> Vec<(&str, Value)> {
                     names.iter().map(|name| (*name, value(row, name))).collect()
                 };
-                // Out of the way of unique indexes first.
+                // First moved to an unused value, because of unique indexes.
                 let aside: Vec<(&str, Value)> = names
                     .iter()
                     .map(|name| match value(one, name) {
@@ -261,11 +261,11 @@ async fn what_is_missing_from_or_added_to_the_schema_is_found() {
         "the trigger meddle is none that this build makes",
     ];
     assert_eq!(faults, expected);
-    // What a database shell may have left is no damage.
+    // What a database shell may have left behind is not damage.
     assert_eq!(populated.faults_after("ANALYZE"), [] as [String; 0]);
 }
 
-/// The corruptions of the issue that asked for checksums, each by its name.
+/// The kinds of corruption for which checksums were introduced, each by its name.
 #[tokio::test]
 async fn damage_that_looks_right_is_told_with_its_task() {
     let populated = Populated::new().await;
@@ -312,23 +312,23 @@ async fn damage_that_looks_right_is_told_with_its_task() {
     }
 }
 
-/// What cannot be proven. If one of these is found some day, the list in docs/backup.md gets shorter.
+/// Damage that `verify` cannot find. If it finds one of these some day, shorten the list in docs/backup.md.
 #[tokio::test]
 async fn what_verify_cannot_know_is_known() {
     let populated = Populated::new().await;
     let gone = "task_no = (SELECT task_no FROM task WHERE id = 'task-done')";
-    // A task that is gone with everything that was its own: nothing is left that would miss it.
+    // A task that was deleted with all its rows: nothing is left that refers to it.
     let sql = format!(
         "DELETE FROM log WHERE log_no >> 24 = (SELECT task_no FROM task WHERE id = 'task-done');
          DELETE FROM chunk WHERE {gone}; DELETE FROM accepted WHERE {gone}; DELETE FROM task WHERE id = 'task-done'"
     );
     assert_eq!(populated.faults_after(&sql), [] as [String; 0], "{sql}");
-    // The same of an owner who has no task any more.
+    // The same for an owner without tasks.
     let sql = format!("{sql}; DELETE FROM scope WHERE principal = 'ann'");
     assert_eq!(populated.faults_after(&sql), [] as [String; 0], "{sql}");
 }
 
-/// A task that is being removed is written down until nothing of it is left.
+/// A task that is being removed is recorded until all its rows are gone.
 #[tokio::test]
 async fn a_removal_that_is_forgotten_or_mistaken_is_found() {
     let populated = Populated::new().await;
@@ -341,16 +341,16 @@ async fn a_removal_that_is_forgotten_or_mistaken_is_found() {
     }
 }
 
-/// A damaged row costs nobody an answer but the one who asks for it, and what is written next does not hide it.
+/// A damaged row fails only the reads of that row, and later writes do not hide the damage.
 #[tokio::test]
 async fn a_damaged_row_is_neither_served_nor_written_on() {
     use switchboard_core::model::TaskState;
-    use switchboard_engine::contract::given::{Pen, status};
+    use switchboard_engine::contract::given::{RecordWriter, status};
     use switchboard_engine::ports::store::{CommitError, StoreError};
 
     let mut subject = make();
-    let mut damaged = Pen::opened(&subject, "damaged").await;
-    let mut whole = Pen::opened(&subject, "whole").await;
+    let mut damaged = RecordWriter::opened(&subject, "damaged").await;
+    let mut whole = RecordWriter::opened(&subject, "whole").await;
     subject.close();
     let repaired = damage(&subject.path());
     subject.restart();
@@ -371,7 +371,7 @@ async fn a_damaged_row_is_neither_served_nor_written_on() {
     damaged.check(&subject).await;
 }
 
-/// Changes the context of a task to one of equal length, and says how to undo it.
+/// Changes the context of a task to one of equal length, and returns the SQL to undo it.
 fn damage(path: &Path) -> String {
     let connection = Connection::open(path).unwrap();
     let context: String =

@@ -1,4 +1,4 @@
-//! The file itself: who may read it, and that one process at a time has it.
+//! The file itself: its permissions, and that only one process at a time can use it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::Pen;
+use switchboard_engine::contract::given::RecordWriter;
 use switchboard_engine::memory::ManualClock;
 use switchboard_engine::ports::store::StoreError;
 
@@ -26,7 +26,7 @@ fn open(path: &Path) -> Result<SqliteStore, FileError> {
 #[tokio::test]
 async fn only_the_owner_may_read_what_is_stored() {
     let subject = make();
-    Pen::completed(&subject, "t1").await;
+    RecordWriter::completed(&subject, "t1").await;
     let path = subject.path();
     assert_eq!(mode(path.parent().unwrap()), 0o700);
     for end in ["", "-wal", "-shm", ".lock"] {
@@ -52,14 +52,14 @@ fn a_second_opening_is_refused_and_names_file_and_process() {
     let expected = format!("{} is in use by process {}", subject.path().display(), std::process::id());
     assert!(refused.to_string().starts_with(&expected), "{refused}");
 
-    // Without a pid to tell, the file is named all the same.
+    // The error names the file even if the pid is not known.
     std::fs::write(lock_path(&subject.path()), "").unwrap();
     let refused = FileLock::take_within(&subject.path(), Duration::ZERO).err().expect("one opening at a time");
     let expected = format!("{} is in use by another process", subject.path().display());
     assert!(refused.to_string().starts_with(&expected), "{refused}");
 
     subject.close();
-    open(&subject.path()).expect("a lock goes with its holder");
+    open(&subject.path()).expect("a lock is released when its holder ends");
 }
 
 #[test]
@@ -68,13 +68,13 @@ fn somebody_elses_file_is_left_alone() {
     let path = folder.path().join("notes.db");
     rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE notes (text TEXT)").unwrap();
     let before = std::fs::read(&path).unwrap();
-    let refused = open(&path).err().expect("it is not ours");
+    let refused = open(&path).err().expect("the file belongs to another application");
     assert!(matches!(refused, FileError::NotOurs { .. }), "{refused}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
 
     let path = folder.path().join("text.db");
     std::fs::write(&path, "no database at all, but long enough to look like the header of one .........").unwrap();
-    let refused = open(&path).err().expect("it is no database");
+    let refused = open(&path).err().expect("the file is not a database");
     assert!(refused.to_string().contains("text.db"), "{refused}");
 }
 
@@ -86,14 +86,14 @@ fn a_folder_that_cannot_be_made_is_named() {
     assert!(refused.to_string().contains("file"), "{refused}");
 }
 
-/// A process that ended: its number names nobody any more.
+/// The pid of a process that has ended.
 fn gone() -> u32 {
     let mut child = std::process::Command::new("true").spawn().unwrap();
     child.wait().unwrap();
     child.id()
 }
 
-/// A server that is killed while it starts a command leaves its lock to a child that is between fork and exec.
+/// If a server is killed while it starts a command, a child between fork and exec still holds the lock.
 #[test]
 fn a_lock_whose_holder_is_gone_is_waited_for() {
     let mut subject = make();
@@ -104,7 +104,7 @@ fn a_lock_whose_holder_is_gone_is_waited_for() {
     let path = subject.path();
     #[expect(clippy::disallowed_methods, reason = "it is joined below")]
     let opening = std::thread::spawn(move || open(&path).map(drop));
-    // The child is gone as well, a moment later. If nobody waited, the other has been refused by now.
+    // The child ends a moment later. Without the wait, the second open would have been refused by now.
     std::thread::sleep(Duration::from_millis(50));
     assert!(!opening.is_finished(), "it waits");
     drop(holding);
@@ -117,9 +117,9 @@ fn a_lock_whose_holder_is_alive_is_refused_at_once() {
     subject.close();
     let holding = std::fs::File::open(lock_path(&subject.path())).unwrap();
     holding.lock().unwrap();
-    // The first process of the machine is always there.
+    // The first process of the machine always exists.
     std::fs::write(lock_path(&subject.path()), "1\n").unwrap();
-    let refused = FileLock::take_within(&subject.path(), Duration::MAX).err().expect("it would wait for ever");
+    let refused = FileLock::take_within(&subject.path(), Duration::MAX).err().expect("a live holder is not waited for");
     assert!(matches!(refused, FileError::InUse { pid: Some(1), .. }), "{refused}");
 }
 
@@ -147,14 +147,14 @@ fn neither_another_name_nor_a_removed_lock_file_lets_a_second_process_in() {
 #[tokio::test]
 async fn a_link_to_a_database_is_that_database() {
     let mut subject = make();
-    Pen::completed(&subject, "t1").await;
+    RecordWriter::completed(&subject, "t1").await;
     subject.close();
     let folder = tempfile::tempdir().unwrap();
     let link = folder.path().join("link.db");
     std::os::unix::fs::symlink(subject.path(), &link).unwrap();
     drop(open(&link).unwrap());
     let beside: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
-    assert_eq!(beside.len(), 1, "nothing is put beside a link");
+    assert_eq!(beside.len(), 1, "no file is created beside a link");
     std::fs::rename(subject.path(), subject.path().with_extension("away")).unwrap();
     let refused = open(&link).err().expect("the database is gone");
     assert!(refused.to_string().contains("is a link to"), "{refused}");
@@ -164,8 +164,8 @@ async fn a_link_to_a_database_is_that_database() {
 #[tokio::test]
 async fn a_database_that_has_lost_its_content_is_not_replaced_by_an_empty_one() {
     let mut subject = make();
-    Pen::completed(&subject, "t1").await;
-    // Copied while it is open, as a careless backup does it.
+    RecordWriter::completed(&subject, "t1").await;
+    // Copied while it is open, as a careless backup would.
     let (path, away) = (subject.path(), subject.path().with_extension("away"));
     let wal = std::fs::read(beside(&path, "-wal")).unwrap();
     subject.close();
@@ -174,7 +174,7 @@ async fn a_database_that_has_lost_its_content_is_not_replaced_by_an_empty_one() 
     std::fs::write(beside(&path, "-wal"), &wal).unwrap();
     let refused = open(&path).err().expect("it is gone, and its write-ahead log is not");
     assert!(matches!(refused, FileError::Lost { .. }), "{refused}");
-    assert!(!path.exists(), "nothing was made");
+    assert!(!path.exists(), "no file was created");
     std::fs::remove_file(beside(&path, "-wal")).unwrap();
 
     std::fs::write(&path, "").unwrap();
@@ -183,7 +183,7 @@ async fn a_database_that_has_lost_its_content_is_not_replaced_by_an_empty_one() 
     assert!(refused.to_string().contains("restore a backup"), "{refused}");
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "nothing was written");
 
-    // Whoever means it says so.
+    // An operator who wants an empty database resets it explicitly.
     reset(&path).unwrap();
     drop(open(&path).unwrap());
     reset(&path).unwrap();
@@ -193,29 +193,29 @@ async fn a_database_that_has_lost_its_content_is_not_replaced_by_an_empty_one() 
 #[tokio::test]
 async fn a_database_that_is_deleted_under_a_server_takes_no_more_commits_until_it_is_back() {
     let subject = OnFile::new(quick());
-    let mut pen = Pen::opened(&subject, "t1").await;
+    let mut writer = RecordWriter::opened(&subject, "t1").await;
     let (path, away) = (subject.path(), subject.path().with_extension("away"));
     for missing in [path.clone(), beside(&path, "-wal")] {
         std::fs::rename(&missing, &away).unwrap();
-        // It is looked for every second.
+        // The writer checks this every second.
         let mut answers = 0;
         let refused = loop {
             match subject.store().probe().await {
                 Ok(()) => answers += 1,
                 Err(refused) => break refused,
             }
-            assert!(answers < 1_000, "nobody has noticed");
+            assert!(answers < 1_000, "the deleted file was not noticed");
             std::thread::sleep(Duration::from_millis(5));
         };
         let expected =
             StoreError::Unavailable("the database was deleted or replaced while the server has it open".to_owned());
         assert_eq!(refused, expected);
-        let commit = pen.commit(&subject, Vec::new());
-        assert!(pen.try_write(&subject, commit).await.is_err());
-        pen.check(&subject).await;
+        let commit = writer.commit(&subject, Vec::new());
+        assert!(writer.try_write(&subject, commit).await.is_err());
+        writer.check(&subject).await;
         std::fs::rename(&away, &missing).unwrap();
         subject.store().probe().await.unwrap();
     }
-    pen.append(&subject, Vec::new()).await;
-    pen.check(&subject).await;
+    writer.append(&subject, Vec::new()).await;
+    writer.check(&subject).await;
 }

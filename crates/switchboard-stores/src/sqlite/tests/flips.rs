@@ -1,5 +1,5 @@
-//! A bit of the file flips. Whatever is asked then is answered as before, or not at all: never with other contents. And
-//! `verify` says that something is wrong whenever a stored value is another one.
+//! Flips single bits of the file. Every read then returns the same as before or an error, but never other contents. And
+//! `verify` reports a fault whenever a stored value has changed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,40 +7,40 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use switchboard_core::model::ArtifactId;
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::Pen;
+use switchboard_engine::contract::given::RecordWriter;
 use switchboard_engine::memory::ManualClock;
 use switchboard_engine::ports::Clock as _;
 use switchboard_engine::ports::store::{ListQuery, Store, StoreError};
 
 use super::power_cut::Dice;
 use super::verifying::compacted;
-use super::{make, quick, story};
+use super::{make, quick, sample};
 use crate::sqlite::{SqliteOptions, SqliteStore, backup, verify};
 
-/// Everything that can be read of some tasks, as text: a question, and its answer.
-async fn answers(store: &dyn Store, pens: &[Pen]) -> Vec<(String, Result<String, StoreError>)> {
+/// Everything that can be read of some tasks, as text: each query and its result.
+async fn answers(store: &dyn Store, writers: &[RecordWriter]) -> Vec<(String, Result<String, StoreError>)> {
     let mut answers = Vec::new();
     let mut note = |question: String, answer: Result<String, StoreError>| answers.push((question, answer));
-    for pen in pens {
-        let (scope, id) = (&pen.scope, &pen.head.id);
+    for writer in writers {
+        let (scope, id) = (&writer.scope, &writer.head.id);
         let head = store.head(scope, id).await;
         note(format!("head of {id}"), head.map(|found| format!("{:?}", found.map(|stored| stored.head))));
         let task = store.task(scope, id, u64::MAX).await;
         note(format!("task {id}"), task.map(|found| format!("{:?}", found.map(|stored| stored.folded))));
-        let log = store.log(pen.key(), 0, 100).await;
+        let log = store.log(writer.key(), 0, 100).await;
         note(format!("log of {id}"), log.map(|page| format!("{:?}", page.commits)));
-        let configs = store.push_configs(pen.key()).await;
+        let configs = store.push_configs(writer.key()).await;
         note(format!("webhooks of {id}"), configs.map(|found| format!("{found:?}")));
         for artifact in ["file", "text", "a"] {
             let question = format!("artifact {artifact} of {id}");
-            note(question, read_artifact(store, pen, &artifact.into()).await);
+            note(question, read_artifact(store, writer, &artifact.into()).await);
         }
     }
-    let mut scopes: Vec<_> = pens.iter().map(|pen| &pen.scope).collect();
+    let mut scopes: Vec<_> = writers.iter().map(|writer| &writer.scope).collect();
     scopes.dedup();
     for scope in scopes {
         let page = store.list(scope, &everything()).await;
-        // Each task is an answer of its own.
+        // Each task is a separate result.
         match page {
             Ok(page) => {
                 for stored in page.tasks {
@@ -66,8 +66,8 @@ fn everything() -> ListQuery {
     }
 }
 
-async fn read_artifact(store: &dyn Store, pen: &Pen, artifact: &ArtifactId) -> Result<String, StoreError> {
-    let Some(found) = store.artifact(&pen.scope, &pen.head.id, artifact, None).await? else {
+async fn read_artifact(store: &dyn Store, writer: &RecordWriter, artifact: &ArtifactId) -> Result<String, StoreError> {
+    let Some(found) = store.artifact(&writer.scope, &writer.head.id, artifact, None).await? else {
         return Ok("none".to_owned());
     };
     let mut bytes = Vec::new();
@@ -80,7 +80,7 @@ async fn read_artifact(store: &dyn Store, pen: &Pen, artifact: &ArtifactId) -> R
     Ok(format!("{bytes:?}"))
 }
 
-/// Every value that is stored; none if that cannot be read.
+/// Every stored value; none if the file cannot be read.
 fn dump(path: &Path) -> Option<Vec<String>> {
     let connection = Connection::open(path).ok()?;
     let mut dump = Vec::new();
@@ -110,8 +110,8 @@ async fn a_flipped_bit_never_makes_another_answer() {
     let mut dice = Dice(seed);
     let subject = make();
     let compacted = compacted(&subject).await;
-    let mut pens = story::write(&subject).await.pens;
-    pens.push(compacted);
+    let mut writers = sample::write(&subject).await.writers;
+    writers.push(compacted);
     let folder = tempfile::tempdir().unwrap();
     let (whole, path) = (folder.path().join("whole.db"), folder.path().join("flipped.db"));
     backup(&subject.path(), &whole).unwrap();
@@ -119,7 +119,7 @@ async fn a_flipped_bit_never_makes_another_answer() {
     let stored = dump(&whole).expect("it is whole");
     let options = SqliteOptions { cache_records_max: 0, readers: 1, ..quick() };
     let open = |path: &Path| SqliteStore::open(path, subject.clock.clone() as Arc<ManualClock>, options.clone());
-    let expected = answers(subject.store(), &pens).await;
+    let expected = answers(subject.store(), &writers).await;
     let known = |answer: &Result<String, StoreError>| matches!(answer, Ok(_) | Err(StoreError::Pruned));
     assert!(expected.iter().all(|(_, answer)| known(answer)), "{expected:?}");
 
@@ -142,7 +142,7 @@ async fn a_flipped_bit_never_makes_another_answer() {
             refused += 1;
             continue;
         };
-        for (question, answer) in answers(&store, &pens).await {
+        for (question, answer) in answers(&store, &writers).await {
             let before = expected.iter().find(|(asked, _)| *asked == question).map(|(_, answer)| answer);
             if before == Some(&answer) {
                 continue;
@@ -153,7 +153,7 @@ async fn a_flipped_bit_never_makes_another_answer() {
                     assert!(!in_order, "{what}: {question} is not answered, and verify finds nothing");
                 }
                 Ok(answer) => {
-                    // A task that is not found any more is refused, too: an index has no checksum.
+                    // A task that is no longer found counts as an error, too, because an index has no checksum.
                     let is_missing = answer == "None" || answer == "none";
                     assert!(is_missing && !in_order, "{what}: {question} is answered otherwise: {answer}");
                 }
@@ -161,5 +161,5 @@ async fn a_flipped_bit_never_makes_another_answer() {
         }
     }
     println!("{flips} flips: {noticed} noticed by verify, {refused} questions refused");
-    assert!(noticed > 0 && refused > 0, "the flips hit something");
+    assert!(noticed > 0 && refused > 0, "some flips changed stored values");
 }

@@ -1,17 +1,17 @@
-//! Long tasks: what is read of them does not grow with what leaves no trace.
+//! Long tasks: the cost of reading them does not grow with commits that readers need not fold.
 
 use rusqlite::Connection;
 use switchboard_core::model::TaskState;
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, chunk, status};
+use switchboard_engine::contract::given::{RecordWriter, chunk, status};
 
 use super::super::fold::records_to_fold;
 use super::super::read::find;
 use super::make;
 use crate::record::Want;
 
-fn records_read(connection: &Connection, pen: &Pen) -> usize {
-    let row = find(connection, &pen.scope, &pen.head.id).unwrap_or_else(|_| panic!("reads work")).unwrap();
+fn records_read(connection: &Connection, writer: &RecordWriter) -> usize {
+    let row = find(connection, &writer.scope, &writer.head.id).unwrap_or_else(|_| panic!("reads work")).unwrap();
     records_to_fold(connection, row.task_no, row.chains, Want::Everything)
         .unwrap_or_else(|_| panic!("reads work"))
         .len()
@@ -21,19 +21,19 @@ fn records_read(connection: &Connection, pen: &Pen) -> usize {
 async fn a_task_of_very_many_notes_is_read_by_a_few_records() {
     let notes = if std::env::var_os("SWITCHBOARD_TEST_LONG").is_some() { 1_000_000 } else { 20_000 };
     let subject = make();
-    let mut pen = Pen::opened(&subject, "t1").await;
-    pen.append(&subject, vec![chunk("a", "x", false)]).await;
-    let connection = subject.look();
+    let mut writer = RecordWriter::opened(&subject, "t1").await;
+    writer.append(&subject, vec![chunk("a", "x", false)]).await;
+    let connection = subject.connect();
     for note in 0..notes / 100 {
-        // A hundred notes in a commit, so that the log gets long quickly; the last one is a commit of its own.
+        // A hundred progress notes in one commit, so that the log gets long quickly; the last one is a separate commit.
         let many = if note + 1 == notes / 100 { 1 } else { 100 };
         let events = (0..many).map(|_| status(&subject, TaskState::Working, Some("busy"))).collect();
-        let commit = pen.commit(&subject, events);
-        pen.head = commit.head.clone();
+        let commit = writer.commit(&subject, events);
+        writer.head = commit.head.clone();
         subject.store().commit(commit).await.unwrap();
         if note % 50 == 0 {
-            assert_eq!(records_read(&connection, &pen), 3, "the opening, the artifact, the newest status");
+            assert_eq!(records_read(&connection, &writer), 3, "the opening, the artifact, the newest status");
         }
     }
-    assert_eq!(records_read(&connection, &pen), 3);
+    assert_eq!(records_read(&connection, &writer), 3);
 }

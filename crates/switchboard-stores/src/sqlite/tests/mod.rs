@@ -1,5 +1,5 @@
-//! The SQLite store under the contract, with and without its cache, and what is its own: the file, its lock, its
-//! schema, its threads.
+//! Runs the store contract on the SQLite store, with and without its cache, and tests what only this store has: the
+//! file, its lock, its schema, its threads.
 
 mod backups;
 mod compacting;
@@ -12,9 +12,9 @@ mod long;
 mod power_cut;
 mod recent;
 mod restarts;
+mod sample;
 mod schema;
 mod shell;
-mod story;
 mod verifying;
 mod waiting;
 mod writing;
@@ -32,22 +32,21 @@ use tempfile::TempDir;
 
 use super::{SqliteOptions, SqliteStore, Synchronous, verify};
 
-/// A store on a file of its own, which goes when the test ends.
+/// A store on its own file, which is deleted when the test ends.
 struct OnFile {
-    // Dropped before the folder it lives in.
+    // Dropped before the folder that contains its file.
     store: Option<SqliteStore>,
     clock: Arc<ManualClock>,
     options: SqliteOptions,
     folder: TempDir,
-    /// The test has damaged the file, so it is not in order at the end.
+    /// Set if the test has damaged the file, so that it is not verified at the end.
     is_damaged: bool,
     _watchdog: Watchdog,
 }
 
-/// Ends the process if a test takes longer than any does on the busiest machine: what would hang fails, and says which
-/// test it was.
+/// Ends the process if a test takes far too long, so that a test that hangs fails with its name.
 struct Watchdog {
-    /// Dropped with the test, which the thread that waits notices.
+    /// Dropped with the test; the waiting thread notices that.
     _alive: Sender<()>,
 }
 
@@ -82,8 +81,8 @@ impl OnFile {
         self.folder.path().join("data").join("tasks.db")
     }
 
-    /// The file seen by somebody else, who may look while it is in use.
-    fn look(&self) -> rusqlite::Connection {
+    /// Another connection to the file, which may read while the store uses it.
+    fn connect(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.path()).unwrap()
     }
 
@@ -91,29 +90,30 @@ impl OnFile {
         self.store = None;
     }
 
-    /// As [`Self::damage`], but every row has the checksum of what it says now, as if another build had written it.
+    /// As [`Self::damage`], but every row gets a valid checksum for its new content, as if another build had written
+    /// it.
     fn write_as_another_build(&mut self, sql: &str) {
         self.damage(sql);
         self.close();
-        super::fill::add_checksums(&self.look()).unwrap();
+        super::fill::add_checksums(&self.connect()).unwrap();
         self.restart();
     }
 
-    /// Changes the closed file behind its back, and opens it again.
+    /// Closes the store, changes the file, and opens it again.
     fn damage(&mut self, sql: &str) {
         self.close();
         self.is_damaged = true;
-        self.look().execute_batch(sql).unwrap();
+        self.connect().execute_batch(sql).unwrap();
         self.restart();
     }
 }
 
-/// Whatever a test did through the store, the file holds together.
+/// After every test the file must pass `verify`.
 impl Drop for OnFile {
     fn drop(&mut self) {
         if !self.is_damaged && !std::thread::panicking() {
             let faults = faults_at(&self.path(), self.clock.now());
-            assert_eq!(faults, [] as [String; 0], "the file is left in order");
+            assert_eq!(faults, [] as [String; 0], "the file has no faults at the end");
         }
     }
 }
@@ -146,8 +146,8 @@ impl Subject for OnFile {
     }
 }
 
-/// Waiting for the disk at each of many small steps would say nothing more about behaviour. The writer is never idle, so that
-/// what it does then does not depend on how fast the machine is.
+/// Options without syncing, because waiting for the disk would not test more. The writer is never considered idle, so
+/// that tests do not depend on the speed of the machine.
 fn quick() -> SqliteOptions {
     let idle = Duration::from_secs(3600);
     SqliteOptions { synchronous: Synchronous::Normal, idle, ..SqliteOptions::default() }

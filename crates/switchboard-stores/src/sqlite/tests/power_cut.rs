@@ -1,16 +1,16 @@
-//! Power fails. Of the write-ahead log, what had been written when the last answer was given is on disk; beyond that
-//! the disk may hold anything: nothing, half a page, noise, pages of later commits with a hole before them. Whatever it
-//! holds, the file opens, is in order, and has every commit that was answered.
+//! Simulates power failures. What the write-ahead log contained when the last answer was given is on disk; beyond that
+//! the disk may hold anything: nothing, half a page, noise, or pages of later commits after a gap. In each case the
+//! file must open, pass `verify`, and contain every commit that was answered.
 //!
-//! Somebody who reads the file as it was in the beginning keeps it from being tidied up, so that all commits of a test
-//! stay in the write-ahead log, one after the other.
+//! A reader with an open transaction from the beginning prevents checkpoints, so that all commits of a test stay in the
+//! write-ahead log in order.
 
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use switchboard_core::model::{Part, TaskState};
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, chunk, status, write_parts};
+use switchboard_engine::contract::given::{RecordWriter, chunk, status, write_parts};
 use tempfile::TempDir;
 
 use super::super::files::beside;
@@ -18,10 +18,10 @@ use super::super::ledger::Ledger;
 use super::super::{SqliteOptions, SqliteStore};
 use super::{OnFile, faults_of};
 
-/// What was known when an answer was given: the length of the log, and every record as its writer saw it.
+/// The state when an answer was given: the length of the log, and every record as its writer saw it.
 struct Answered {
     wal_bytes: usize,
-    pens: Vec<Pen>,
+    writers: Vec<RecordWriter>,
 }
 
 /// A file with its log, as bytes, and the answers that were given while it grew.
@@ -55,7 +55,7 @@ impl Dice {
 async fn write(dice: &mut Dice) -> Written {
     let subject = OnFile::new(SqliteOptions::default());
     let path = subject.path();
-    // Whatever opening wrote is in the file itself before the reader looks.
+    // What opening wrote is moved into the file before the reader begins.
     let opened = subject.store.as_ref().unwrap().writer_for_tests();
     let synchronous = opened.run(|ledger: &mut Ledger<'_>| {
         Ok(ledger.connection.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0))?)
@@ -67,15 +67,15 @@ async fn write(dice: &mut Dice) -> Written {
     looker.execute_batch("BEGIN; SELECT * FROM task").unwrap();
     let database = std::fs::read(&path).unwrap();
 
-    let mut pens: Vec<Pen> = Vec::new();
+    let mut writers: Vec<RecordWriter> = Vec::new();
     let mut answered = Vec::new();
     for step in 0..40 {
         match dice.below(4) {
-            0 => pens.push(Pen::completed(&subject, &format!("done-{step}")).await),
-            1 => pens.push(Pen::opened(&subject, &format!("open-{step}")).await),
+            0 => writers.push(RecordWriter::completed(&subject, &format!("done-{step}")).await),
+            1 => writers.push(RecordWriter::opened(&subject, &format!("open-{step}")).await),
             _ => {}
         }
-        let mut open: Vec<&mut Pen> = pens.iter_mut().filter(|pen| !pen.head.is_closed()).collect();
+        let mut open: Vec<&mut RecordWriter> = writers.iter_mut().filter(|writer| !writer.head.is_closed()).collect();
         if !open.is_empty() {
             let place = dice.below(open.len());
             let event = match dice.below(4) {
@@ -87,7 +87,7 @@ async fn write(dice: &mut Dice) -> Written {
             open[place].append(&subject, vec![event]).await;
         }
         let wal_bytes = usize::try_from(beside(&path, "-wal").metadata().unwrap().len()).unwrap();
-        answered.push(Answered { wal_bytes, pens: pens.clone() });
+        answered.push(Answered { wal_bytes, writers: writers.clone() });
     }
     assert_eq!(std::fs::read(&path).unwrap(), database, "nothing was moved into the file");
     let wal = std::fs::read(beside(&path, "-wal")).unwrap();
@@ -157,17 +157,19 @@ fn lay_out(folder: &TempDir, database: &[u8], wal: &[u8]) -> PathBuf {
     path
 }
 
-/// Opens what the cut left, and finds every commit that was answered: the very record, or one that has gone on from it.
+/// Opens what the power failure left, and checks every commit that was answered: the record is the same or a later
+/// state of it.
 async fn check(path: &Path, written: &Written, answered: &Answered) {
     let store = SqliteStore::open(path, written.clock.clone(), SqliteOptions::default()).unwrap();
     let subject = AfterTheCut { store, clock: written.clock.clone() };
-    for pen in &answered.pens {
-        let stored = subject.store().head(&pen.scope, &pen.head.id).await.unwrap().expect("it was answered");
-        assert!(stored.head.version >= pen.head.version, "{}", pen.head.id);
-        // What came later may be there too, but whole: it is one of the states its writer saw.
-        let states = written.answered.iter().flat_map(|answered| &answered.pens);
-        let state = states.rev().find(|seen| seen.head.id == pen.head.id && seen.head.version == stored.head.version);
-        state.expect("somebody wrote it").check(&subject).await;
+    for writer in &answered.writers {
+        let stored = subject.store().head(&writer.scope, &writer.head.id).await.unwrap().expect("it was answered");
+        assert!(stored.head.version >= writer.head.version, "{}", writer.head.id);
+        // Later commits may exist, too, but only complete: the record is one of the states that its writer saw.
+        let states = written.answered.iter().flat_map(|answered| &answered.writers);
+        let state =
+            states.rev().find(|seen| seen.head.id == writer.head.id && seen.head.version == stored.head.version);
+        state.expect("the record was written").check(&subject).await;
     }
     drop(subject);
     assert_eq!(faults_of(path), [] as [String; 0]);
@@ -194,7 +196,7 @@ async fn whatever_a_power_cut_leaves_beyond_the_last_answer_nothing_answered_is_
     }
 }
 
-/// The test of the test: a log cut before the answer does lose something, and that is seen.
+/// Tests the test: a log that is cut before the answer loses a commit, and the check finds that.
 #[tokio::test]
 #[should_panic(expected = "it was answered")]
 async fn a_log_cut_before_the_answer_would_be_noticed() {
@@ -246,7 +248,7 @@ fn half_moved(dice: &mut Dice, written: &Written, moved: &[u8]) -> Vec<u8> {
     left
 }
 
-/// The log is kept until all its pages are in the file and synced, so what became of the file does not matter.
+/// The log is kept until all its pages are in the file and synced, so the state of the file does not matter.
 #[tokio::test]
 async fn whatever_a_power_cut_leaves_of_pages_that_move_into_the_file_nothing_answered_is_lost() {
     let long = std::env::var_os("SWITCHBOARD_TEST_LONG").is_some();
@@ -263,7 +265,7 @@ async fn whatever_a_power_cut_leaves_of_pages_that_move_into_the_file_nothing_an
     }
 }
 
-/// The test of the test: without the log, a file of which half the pages were moved has lost something.
+/// Tests the test: without the log, a file into which half of the pages were moved has lost something.
 #[tokio::test]
 #[should_panic]
 async fn a_log_that_was_dropped_before_its_pages_were_synced_would_be_noticed() {

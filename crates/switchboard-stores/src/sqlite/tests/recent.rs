@@ -1,31 +1,32 @@
-//! Chunks that wait to be filed: they are read like all others, outlive their process, and cost one task when damaged.
+//! Chunks that wait to be filed: they are read like all others, survive their process, and affect only one task when
+//! damaged.
 
 use std::time::Duration;
 
 use switchboard_core::model::TaskState;
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, anyone, chunk, claim, status};
+use switchboard_engine::contract::given::{RecordWriter, anyone, chunk, claim, status};
 use switchboard_engine::ports::store::{ListQuery, StoreError};
 
 use super::super::{SqliteOptions, backup};
 use super::{OnFile, faults_of, make, quick};
 
-/// How many rows wait in a file.
+/// How many rows wait to be filed in a file.
 fn waiting(subject: &OnFile) -> i64 {
     count(subject, "SELECT count(*) FROM recent")
 }
 
 fn count(subject: &OnFile, sql: &str) -> i64 {
-    subject.look().query_row(sql, [], |row| row.get(0)).unwrap()
+    subject.connect().query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
-/// Opens a file as its process leaves it when it dies now, after `damage` was done to it.
+/// Opens a copy of the file as if its process had died now, after `damage` was applied to it.
 fn after_death(subject: &OnFile, damage: &str) -> OnFile {
     let mut next = make();
     next.close();
     std::fs::remove_file(next.path()).unwrap();
     backup(&subject.path(), &next.path()).unwrap();
-    next.look().execute_batch(damage).unwrap();
+    next.connect().execute_batch(damage).unwrap();
     next.is_damaged = !damage.is_empty();
     next.restart();
     next
@@ -34,35 +35,35 @@ fn after_death(subject: &OnFile, damage: &str) -> OnFile {
 #[tokio::test]
 async fn chunks_wait_and_are_read_as_if_they_did_not() {
     let subject = make();
-    let mut pens = Vec::new();
+    let mut writers = Vec::new();
     for name in ["one", "two", "three"] {
-        let mut pen = Pen::opened(&subject, name).await;
+        let mut writer = RecordWriter::opened(&subject, name).await;
         for number in 0..10 {
-            pen.append(&subject, vec![chunk("a", "word ", number > 0)]).await;
+            writer.append(&subject, vec![chunk("a", "word ", number > 0)]).await;
         }
-        pens.push(pen);
+        writers.push(writer);
     }
     assert_eq!(waiting(&subject), 30);
     assert_eq!(count(&subject, "SELECT count(*) FROM log"), 3, "only what opened the tasks");
     assert_eq!(faults_of(&subject.path()), [] as [String; 0]);
-    for pen in &pens {
-        pen.check(&subject).await;
+    for writer in &writers {
+        writer.check(&subject).await;
     }
-    // The log of a task was asked for, so its chunks are where they belong.
+    // The log of the task was read, so its chunks are filed.
     assert_eq!(count(&subject, "SELECT count(*) FROM log"), 33);
     assert_eq!(faults_of(&subject.path()), [] as [String; 0]);
-    for pen in &mut pens {
-        pen.append(&subject, vec![chunk("a", "more", true)]).await;
-        pen.append(&subject, vec![chunk("a", "more", true), status(&subject, TaskState::Completed, None)]).await;
-        pen.check(&subject).await;
+    for writer in &mut writers {
+        writer.append(&subject, vec![chunk("a", "more", true)]).await;
+        writer.append(&subject, vec![chunk("a", "more", true), status(&subject, TaskState::Completed, None)]).await;
+        writer.check(&subject).await;
     }
 }
 
 #[tokio::test]
 async fn a_list_shows_what_waits() {
     let subject = OnFile::new(SqliteOptions { cache_records_max: 0, ..quick() });
-    let mut pen = Pen::opened(&subject, "one").await;
-    pen.append(&subject, vec![chunk("a", "word", false)]).await;
+    let mut writer = RecordWriter::opened(&subject, "one").await;
+    writer.append(&subject, vec![chunk("a", "word", false)]).await;
     assert_eq!(waiting(&subject), 1);
     let query = ListQuery {
         context_id: None,
@@ -80,11 +81,11 @@ async fn a_list_shows_what_waits() {
 #[tokio::test]
 async fn chunks_of_a_dead_process_are_found() {
     let subject = make();
-    let mut running = Pen::opened(&subject, "running").await;
+    let mut running = RecordWriter::opened(&subject, "running").await;
     for number in 0..5 {
         running.append(&subject, vec![chunk("a", "word ", number > 0)]).await;
     }
-    let mut asking = Pen::opened(&subject, "asking").await;
+    let mut asking = RecordWriter::opened(&subject, "asking").await;
     asking.append(&subject, vec![chunk("a", "so far", false)]).await;
     asking.append(&subject, vec![status(&subject, TaskState::InputRequired, Some("go on?"))]).await;
     assert_eq!(waiting(&subject), 6, "a filed row is deleted later");
@@ -93,12 +94,12 @@ async fn chunks_of_a_dead_process_are_found() {
     assert_eq!(waiting(&next), 6);
     running.check(&next).await;
     asking.check(&next).await;
-    // Taken up as it was left.
+    // The run is resumed in the state in which it was left.
     let due = claim(&next, 10).await;
     assert_eq!(due.len(), 1);
     assert_eq!((due[0].stored.head.seq, due[0].stored.head.artifacts[0].bytes), (6, 25));
 
-    // A run that nobody has read before is taken up no less.
+    // A run that was not read before is resumed, too.
     let next = after_death(&subject, "");
     let due = claim(&next, 10).await;
     assert_eq!((due[0].stored.head.seq, due[0].stored.head.artifacts[0].bytes), (6, 25));
@@ -107,59 +108,59 @@ async fn chunks_of_a_dead_process_are_found() {
 #[tokio::test]
 async fn a_closed_file_has_nothing_waiting() {
     let mut subject = make();
-    let mut pen = Pen::opened(&subject, "one").await;
-    pen.append(&subject, vec![chunk("a", "word", false)]).await;
+    let mut writer = RecordWriter::opened(&subject, "one").await;
+    writer.append(&subject, vec![chunk("a", "word", false)]).await;
     subject.close();
     assert_eq!(waiting(&subject), 0);
     assert_eq!(faults_of(&subject.path()), [] as [String; 0]);
     subject.restart();
-    pen.check(&subject).await;
+    writer.check(&subject).await;
 }
 
 #[tokio::test]
 async fn an_idle_writer_files_what_waits() {
     let subject = OnFile::new(SqliteOptions { idle: Duration::from_millis(1), ..quick() });
-    let mut pen = Pen::opened(&subject, "one").await;
-    pen.append(&subject, vec![chunk("a", "word", false)]).await;
+    let mut writer = RecordWriter::opened(&subject, "one").await;
+    writer.append(&subject, vec![chunk("a", "word", false)]).await;
     while waiting(&subject) > 0 {
         tokio::task::yield_now().await;
     }
     assert_eq!(count(&subject, "SELECT count(*) FROM log"), 2);
-    pen.check(&subject).await;
+    writer.check(&subject).await;
 }
 
 #[tokio::test]
 async fn a_long_stream_leaves_few_rows_waiting() {
     let subject = make();
-    let mut pen = Pen::opened(&subject, "one").await;
+    let mut writer = RecordWriter::opened(&subject, "one").await;
     for number in 0..3000 {
-        pen.append(&subject, vec![chunk("a", "w", number > 0)]).await;
+        writer.append(&subject, vec![chunk("a", "w", number > 0)]).await;
     }
     assert!(waiting(&subject) < 1200, "{} rows wait", waiting(&subject));
-    pen.check(&subject).await;
+    writer.check(&subject).await;
 }
 
 #[tokio::test]
 async fn a_damaged_chunk_costs_its_own_task() {
     let subject = make();
-    let mut pens = Vec::new();
+    let mut writers = Vec::new();
     for name in ["good", "bad"] {
-        let mut pen = Pen::opened(&subject, name).await;
-        pen.append(&subject, vec![chunk("a", "one", false)]).await;
-        pen.append(&subject, vec![chunk("a", "two", true)]).await;
-        pens.push(pen);
+        let mut writer = RecordWriter::opened(&subject, name).await;
+        writer.append(&subject, vec![chunk("a", "one", false)]).await;
+        writer.append(&subject, vec![chunk("a", "two", true)]).await;
+        writers.push(writer);
     }
-    let [good, bad] = &*pens else { unreachable!("two tasks") };
+    let [good, bad] = &*writers else { unreachable!("two tasks") };
     let damage = "UPDATE recent SET record = replace(record, 'two', 'owt') WHERE recent_no = 4";
     let mut next = after_death(&subject, damage);
     for runs in [1, 1] {
-        assert_eq!(claim(&next, 10).await.len(), runs, "the good one is taken up");
+        assert_eq!(claim(&next, 10).await.len(), runs, "the undamaged run is claimed");
         let found = next.store().head(&anyone(), &bad.head.id).await;
         assert!(matches!(found, Err(StoreError::Damaged(_))), "{found:?}");
         assert_eq!(next.store().head(&anyone(), &good.head.id).await.unwrap().unwrap().head.seq, good.head.seq);
         assert_eq!(next.store().quarantine().rows, 1);
         next.close();
-        assert_eq!(waiting(&next), 2, "what is damaged stays for the next process to try");
+        assert_eq!(waiting(&next), 2, "damaged rows stay for the next process to try");
         assert_eq!(faults_of(&next.path()), ["task bad: commit 3, a new one, does not match its checksum"]);
         next.restart();
     }

@@ -1,4 +1,4 @@
-//! Schema versions: every one that ever landed can be opened, and a newer one is refused.
+//! Schema versions: every released version can be opened, and a newer one is refused.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use rusqlite::Connection;
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Json, Timestamp};
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, chunk};
+use switchboard_engine::contract::given::{RecordWriter, chunk};
 use switchboard_engine::memory::{ManualClock, MemoryStore};
 use switchboard_engine::ports::{Clock, Store};
 
 use super::super::migrate::migrate;
 use super::super::schema::{APPLICATION_ID, MIGRATIONS, Migration};
 use super::super::{FileError, SqliteOptions, SqliteStore, verify};
-use super::{BEGIN, OnFile, faults_of, make, story};
+use super::{BEGIN, OnFile, faults_of, make, sample};
 
 fn fixture(version: usize) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(format!("schema-v{version}.db"))
@@ -28,7 +28,7 @@ async fn write_the_fixture_of_the_newest_schema() {
     let target = fixture(MIGRATIONS.len());
     assert!(!target.exists(), "{} has landed and stays as it is", target.display());
     let mut subject = make();
-    story::write(&subject).await;
+    sample::write(&subject).await;
     subject.close();
     Connection::open(subject.path()).unwrap().execute_batch("PRAGMA journal_mode = delete; VACUUM").unwrap();
     std::fs::copy(subject.path(), target).unwrap();
@@ -40,20 +40,20 @@ async fn every_schema_that_landed_is_migrated_and_read() {
         let mut subject = make();
         subject.close();
         std::fs::copy(fixture(version), subject.path()).unwrap();
-        // What the fixture holds is known from telling the same story to another store.
+        // The expected content of the fixture comes from writing the same sample to another store.
         let told = InMemory::new();
-        let mut story = story::write(&told).await;
+        let mut sample = sample::write(&told).await;
         subject.clock.set(switchboard_engine::contract::given::now(&told));
         subject.restart();
-        for pen in &mut story.pens {
-            as_stored(&subject, pen).await;
+        for writer in &mut sample.writers {
+            as_stored(&subject, writer).await;
         }
-        story::check(&subject, &mut story).await;
-        // What the file does not record of a run is no fault, also after a new build has written to it.
-        let running = &mut story.pens[story.running];
+        sample::check(&subject, &mut sample).await;
+        // Values that the old file does not record about a run are no fault, also after a new build has written to it.
+        let running = &mut sample.writers[sample.running];
         let stored = subject.store().head(&running.scope, &running.head.id).await.unwrap().expect("it is there");
         let (fence, attempt, at) = (stored.head.fence, stored.head.attempt, subject.clock.now());
-        running.saw(stored.head, [Event::Claimed { fence, attempt, at }].into(), running.head.seq + 1);
+        running.remember(stored.head, [Event::Claimed { fence, attempt, at }].into(), running.head.seq + 1);
         let checkpoint = Event::Checkpoint { value: Json::from_trusted("1") };
         running.append(&subject, vec![checkpoint.clone()]).await;
         assert_eq!(faults_of(&subject.path()), [""; 0]);
@@ -63,16 +63,16 @@ async fn every_schema_that_landed_is_migrated_and_read() {
     }
 }
 
-/// Files of old do not say which run wrote to an artifact last.
-async fn as_stored(subject: &OnFile, pen: &mut Pen) {
-    let stored = subject.store().head(&pen.scope, &pen.head.id).await.unwrap().expect("the record is there");
+/// Old files do not record which run wrote to an artifact last.
+async fn as_stored(subject: &OnFile, writer: &mut RecordWriter) {
+    let stored = subject.store().head(&writer.scope, &writer.head.id).await.unwrap().expect("the record is there");
     if stored.head.artifacts.iter().any(|artifact| artifact.fence == 0) {
-        let head = Arc::make_mut(&mut pen.head);
+        let head = Arc::make_mut(&mut writer.head);
         Arc::make_mut(&mut head.artifacts).iter_mut().for_each(|artifact| artifact.fence = 0);
     }
 }
 
-/// A migration that has landed is never edited: files written by it are out there.
+/// A released migration is never edited, because files that it has written exist.
 #[test]
 fn the_newest_schema_is_still_the_one_that_landed() {
     let tables = |path: &Path| -> Vec<(String, Option<String>)> {
@@ -110,9 +110,9 @@ async fn a_file_without_checksums_is_copied_and_given_them() {
     assert_eq!(rows(&copy), before);
     let version: usize =
         Connection::open(&copy).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!(version, 1, "the copy is what the older build wrote, and can open");
+    assert_eq!(version, 1, "the copy is the older build's file and can be opened");
 
-    // What is changed from now on is found, also in what was there before.
+    // Later changes are found, also in rows from before the migration.
     let damaged = subject.path().with_file_name("damaged.db");
     std::fs::copy(subject.path(), &damaged).unwrap();
     let sql = "UPDATE log SET record = replace(record, 'half way', 'half gay')";
@@ -120,27 +120,27 @@ async fn a_file_without_checksums_is_copied_and_given_them() {
     assert_eq!(faults_of(&damaged), ["task task-done: commit 2 does not match its checksum"]);
 }
 
-/// An older build knows the first versions only, and leaves a file of this one as it is.
+/// An older build knows only the first versions, and does not change a file of this version.
 #[test]
 fn an_older_build_refuses_the_newer_file_untouched() {
     let mut subject = make();
     subject.close();
     let before = std::fs::read(subject.path()).unwrap();
     for known in 0..MIGRATIONS.len() {
-        let refused = migrate(&mut subject.look(), &subject.path(), &MIGRATIONS[..known]).unwrap_err();
+        let refused = migrate(&mut subject.connect(), &subject.path(), &MIGRATIONS[..known]).unwrap_err();
         assert!(matches!(refused, FileError::Newer { found, .. } if found == MIGRATIONS.len()), "{refused}");
     }
     assert_eq!(std::fs::read(subject.path()).unwrap(), before);
 }
 
-/// One bad row of an older file costs that row its checksum, and not the others the migration.
+/// One bad row of an older file gets no checksum, and the other rows are migrated.
 #[tokio::test]
 async fn a_damaged_row_does_not_stop_a_migration() {
     let mut subject = make();
     subject.close();
     std::fs::copy(fixture(1), subject.path()).unwrap();
     let sql = "UPDATE log SET record = CAST(x'7b22ff22' AS TEXT) WHERE record LIKE '%half way%'";
-    assert_eq!(subject.look().execute(sql, []).unwrap(), 1);
+    assert_eq!(subject.connect().execute(sql, []).unwrap(), 1);
     subject.restart();
     subject.close();
     let faults = faults_of(&subject.path());
@@ -180,7 +180,7 @@ impl Subject for InMemory {
 fn a_newer_schema_is_refused_with_both_versions() {
     let mut subject = make();
     subject.close();
-    subject.look().pragma_update(None, "user_version", 99).unwrap();
+    subject.connect().pragma_update(None, "user_version", 99).unwrap();
     let clock = subject.clock.clone();
     let refused = SqliteStore::open(&subject.path(), clock, SqliteOptions::default()).err().expect("it is newer");
     let expected = format!(
@@ -189,34 +189,38 @@ fn a_newer_schema_is_refused_with_both_versions() {
         MIGRATIONS.len()
     );
     assert_eq!(refused.to_string(), expected);
-    subject.look().pragma_update(None, "user_version", MIGRATIONS.len()).unwrap();
+    subject.connect().pragma_update(None, "user_version", MIGRATIONS.len()).unwrap();
 }
 
 #[tokio::test]
 async fn a_migration_copies_the_file_first() {
     let mut subject: OnFile = make();
-    let pen = Pen::completed(&subject, "t1").await;
+    let writer = RecordWriter::completed(&subject, "t1").await;
     subject.close();
     let mut next = MIGRATIONS.to_vec();
     next.push(Migration {
         sql: "CREATE TABLE later (number INTEGER NOT NULL) STRICT; ALTER TABLE task ADD COLUMN later TEXT;",
         fill: None,
     });
-    let mut connection = subject.look();
+    let mut connection = subject.connect();
     let copy = migrate(&mut connection, &subject.path(), &next).unwrap().expect("there was something to copy");
     assert_eq!(copy, subject.path().with_file_name(format!("tasks.db.v{}-backup", MIGRATIONS.len())));
     let version = |connection: &Connection| -> usize {
         connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
     };
     assert_eq!(version(&connection), MIGRATIONS.len() + 1);
-    assert_eq!(migrate(&mut connection, &subject.path(), &next).unwrap(), None, "once is enough");
+    assert_eq!(
+        migrate(&mut connection, &subject.path(), &next).unwrap(),
+        None,
+        "a migrated file is not migrated again"
+    );
     drop(connection);
 
-    // The copy is the file as it was, and opens as such.
+    // The copy is the old file and can be opened as such.
     std::fs::copy(&copy, subject.path()).unwrap();
-    assert_eq!(version(&subject.look()), MIGRATIONS.len());
+    assert_eq!(version(&subject.connect()), MIGRATIONS.len());
     subject.restart();
-    pen.check(&subject).await;
+    writer.check(&subject).await;
 }
 
 #[test]
@@ -226,7 +230,7 @@ fn a_migration_that_fails_leaves_the_file_as_it_was() {
     let mut next = MIGRATIONS.to_vec();
     let steps = ["CREATE TABLE later (number INTEGER NOT NULL) STRICT", "CREATE NONSENSE"];
     next.extend(steps.map(|sql| Migration { sql, fill: None }));
-    let mut connection = subject.look();
+    let mut connection = subject.connect();
     let refused = migrate(&mut connection, &subject.path(), &next).unwrap_err();
     assert!(matches!(refused, FileError::Sqlite { .. }), "{refused}");
     drop(connection);
@@ -236,7 +240,7 @@ fn a_migration_that_fails_leaves_the_file_as_it_was() {
 #[test]
 fn the_header_says_whose_file_it_is() {
     let subject = make();
-    let id: i32 = subject.look().pragma_query_value(None, "application_id", |row| row.get(0)).unwrap();
+    let id: i32 = subject.connect().pragma_query_value(None, "application_id", |row| row.get(0)).unwrap();
     assert_eq!(id, APPLICATION_ID);
     assert_eq!(id.to_be_bytes(), *b"SWBD");
 }

@@ -1,19 +1,19 @@
-//! What somebody with a database shell finds.
+//! What an operator sees with a database shell.
 
 use rusqlite::types::Value;
 use switchboard_core::model::Part;
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, chunk, write_parts};
+use switchboard_engine::contract::given::{RecordWriter, chunk, write_parts};
 
-use super::{make, story};
+use super::{make, sample};
 
 #[tokio::test]
 async fn the_view_shows_tasks_in_plain_words() {
     let mut subject = make();
-    story::write(&subject).await;
+    sample::write(&subject).await;
     // The chunk of the running task is filed when the store is closed.
     subject.restart();
-    let connection = subject.look();
+    let connection = subject.connect();
     let mut select = connection
         .prepare(
             "SELECT id, context, agent, state, status_text, status_at, created_at, tenant, principal, messages, events,
@@ -50,15 +50,15 @@ async fn the_view_shows_tasks_in_plain_words() {
         ]
     );
     drop(select);
-    subject.store().probe().await.expect("looking does not disturb");
+    subject.store().probe().await.expect("reading by another connection does not block the store");
 }
 
 #[tokio::test]
 async fn a_log_row_is_json_with_a_format_number() {
     let subject = make();
-    story::write(&subject).await;
+    sample::write(&subject).await;
     let record: String = subject
-        .look()
+        .connect()
         .query_row("SELECT record FROM log ORDER BY log_no LIMIT 1 OFFSET 1", [], |row| row.get(0))
         .unwrap();
     assert_eq!(
@@ -70,16 +70,17 @@ async fn a_log_row_is_json_with_a_format_number() {
 #[tokio::test]
 async fn pieces_of_a_file_say_where_they_belong() {
     let subject = make();
-    let mut pen = Pen::opened(&subject, "t1").await;
+    let mut writer = RecordWriter::opened(&subject, "t1").await;
     let large = |bytes| Part::raw(vec![1; bytes]);
-    pen.append(&subject, vec![write_parts("a", vec![Part::text("abc"), large(300_000)], false)]).await;
-    pen.append(
-        &subject,
-        vec![write_parts("a", vec![large(33_000)], true), write_parts("a", vec![large(34_000)], true)],
-    )
-    .await;
-    pen.append(&subject, vec![write_parts("a", vec![large(35_000)], false), chunk("a", "x", true)]).await;
-    let connection = subject.look();
+    writer.append(&subject, vec![write_parts("a", vec![Part::text("abc"), large(300_000)], false)]).await;
+    writer
+        .append(
+            &subject,
+            vec![write_parts("a", vec![large(33_000)], true), write_parts("a", vec![large(34_000)], true)],
+        )
+        .await;
+    writer.append(&subject, vec![write_parts("a", vec![large(35_000)], false), chunk("a", "x", true)]).await;
+    let connection = subject.connect();
     let mut select = connection
         .prepare("SELECT version, part, start, length(bytes) FROM chunk WHERE artifact_id = 'a' ORDER BY chunk_no")
         .unwrap();
@@ -96,5 +97,5 @@ async fn pieces_of_a_file_say_where_they_belong() {
         [4, 0, 0, 35_000],
     ];
     assert_eq!(rows, expected);
-    pen.check(&subject).await;
+    writer.check(&subject).await;
 }

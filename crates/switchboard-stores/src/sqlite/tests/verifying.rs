@@ -1,15 +1,15 @@
-//! A file that is in order passes, whatever state it is in; one that is not is told apart, with the task.
+//! A valid file passes in whatever state it is; a fault is reported with its task.
 
 use std::path::Path;
 
 use rusqlite::Connection;
 use switchboard_core::model::{Part, TaskState};
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{Pen, chunk, now, status, write_parts};
+use switchboard_engine::contract::given::{RecordWriter, chunk, now, status, write_parts};
 use switchboard_engine::ports::store::Retention;
 
 use super::super::{Checked, FileError, backup, verify};
-use super::{BEGIN, OnFile, faults_of, make, story};
+use super::{BEGIN, OnFile, faults_of, make, sample};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -35,16 +35,16 @@ impl Copy {
     }
 }
 
-/// A log of which retention has left the part that readers fold.
-pub(super) async fn compacted(subject: &OnFile) -> Pen {
-    let mut pen = Pen::opened(subject, "task-compacted").await;
+/// A log that retention has compacted to the commits that readers fold.
+pub(super) async fn compacted(subject: &OnFile) -> RecordWriter {
+    let mut writer = RecordWriter::opened(subject, "task-compacted").await;
     for step in 0..10 {
-        pen.append(subject, vec![status(subject, TaskState::Working, Some("busy"))]).await;
-        pen.append(subject, vec![chunk("a", "x", step > 0)]).await;
+        writer.append(subject, vec![status(subject, TaskState::Working, Some("busy"))]).await;
+        writer.append(subject, vec![chunk("a", "x", step > 0)]).await;
     }
-    pen.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
+    writer.append(subject, vec![status(subject, TaskState::Completed, None)]).await;
     compact_logs(subject).await;
-    pen
+    writer
 }
 
 async fn compact_logs(subject: &OnFile) {
@@ -63,7 +63,7 @@ async fn compact_logs(subject: &OnFile) {
 #[tokio::test]
 async fn a_file_in_use_is_counted_and_in_order() {
     let mut subject = make();
-    let _story = story::write(&subject).await;
+    let _sample = sample::write(&subject).await;
     for _ in 0..2 {
         let mut faults = Vec::new();
         let checked = verify(&subject.path(), BEGIN, &mut |fault| faults.push(fault)).unwrap();
@@ -80,7 +80,7 @@ async fn a_file_in_use_is_counted_and_in_order() {
             faults: 0,
         };
         assert_eq!(checked, expected);
-        // Closed, it is the same file.
+        // The result is the same after the store was closed.
         subject.close();
     }
 }
@@ -89,7 +89,7 @@ async fn a_file_in_use_is_counted_and_in_order() {
 async fn every_kind_of_damage_is_found_and_names_its_task() {
     let subject = make();
     compacted(&subject).await;
-    story::write(&subject).await;
+    sample::write(&subject).await;
     let done = "(SELECT task_no FROM task WHERE id = 'task-done')";
     let pushing = "(SELECT task_no FROM task WHERE id = 'task-pushing')";
     let packed = "(SELECT task_no FROM task WHERE id = 'task-compacted')";
@@ -150,7 +150,7 @@ async fn every_kind_of_damage_is_found_and_names_its_task() {
             "task task-running: commit 2, a new one, does not match its checksum",
         ),
         ("DELETE FROM recent".to_owned(), "the chunks that wait to be filed end before number"),
-        ("DELETE FROM scope".to_owned(), "nobody owns it: its scope is missing"),
+        ("DELETE FROM scope".to_owned(), "it has no owner: its scope is missing"),
         (
             format!("UPDATE push SET delivered_seq = 9 WHERE task_no = {pushing} AND config_id = 'good'"),
             "task task-pushing: webhook good has delivered event 9 of 3",
@@ -166,7 +166,7 @@ async fn every_kind_of_damage_is_found_and_names_its_task() {
         ),
         (
             "UPDATE task SET holder = 0, run_at = NULL WHERE id = 'task-running'".to_owned(),
-            "task task-running: nobody holds its run, and it is never due",
+            "task task-running: no process holds its run, and it is never due",
         ),
         (
             "UPDATE task SET holder = 77 WHERE id = 'task-running'".to_owned(),
@@ -203,12 +203,12 @@ async fn every_kind_of_damage_is_found_and_names_its_task() {
 #[tokio::test]
 async fn a_task_that_is_being_removed_may_be_half_gone() {
     let subject = make();
-    story::write(&subject).await;
+    sample::write(&subject).await;
     let removed = "INSERT INTO removal SELECT task_no FROM task WHERE id = 'task-done';
                    DELETE FROM log WHERE log_no = (SELECT task_no FROM removal) << 24 | 2;
                    DELETE FROM task WHERE id = 'task-done'";
     assert_eq!(Copy::of(&subject).faults_after(removed), [] as [String; 0]);
-    // Without the note that it is, what is left of it belongs to nobody.
+    // Without the record of the removal, its remaining rows belong to no task.
     let faults = Copy::of(&subject).faults_after(&format!("{removed}; DELETE FROM removal"));
     let expected =
         ["commits of task number 1, which is not there", "pieces of content of task number 1, which is not there"];
@@ -218,24 +218,24 @@ async fn a_task_that_is_being_removed_may_be_half_gone() {
 #[tokio::test]
 async fn a_compacted_task_is_in_order_and_its_message_pieces_go_with_it() {
     let subject = make();
-    let mut pen = Pen::opened(&subject, "t1").await;
-    // A progress note too long for a record: nobody folds it, so compaction takes it, pieces and all.
+    let mut writer = RecordWriter::opened(&subject, "t1").await;
+    // A progress note too long for a record: readers do not fold it, so compaction removes it with its chunks.
     let note = "x".repeat(100_000);
-    pen.append(&subject, vec![status(&subject, TaskState::Working, Some(&note))]).await;
-    pen.append(&subject, vec![write_parts("a", vec![Part::raw(vec![1; 600_000])], false)]).await;
-    pen.append(&subject, vec![status(&subject, TaskState::Completed, Some("done"))]).await;
+    writer.append(&subject, vec![status(&subject, TaskState::Working, Some(&note))]).await;
+    writer.append(&subject, vec![write_parts("a", vec![Part::raw(vec![1; 600_000])], false)]).await;
+    writer.append(&subject, vec![status(&subject, TaskState::Completed, Some("done"))]).await;
     let pieces = || verify(&subject.path(), BEGIN, &mut |fault| panic!("{fault}")).unwrap().chunks;
     assert_eq!(pieces(), 4);
     compact_logs(&subject).await;
     assert_eq!(pieces(), 3);
-    pen.check_whole(&subject).await;
+    writer.check_whole(&subject).await;
 }
 
 #[tokio::test]
 async fn a_damaged_page_is_a_fault_and_the_rest_is_still_looked_at() {
     let subject = make();
     for number in 0..200 {
-        Pen::completed(&subject, &format!("t{number}")).await;
+        RecordWriter::completed(&subject, &format!("t{number}")).await;
     }
     let copy = Copy::of(&subject);
     let mut bytes = std::fs::read(copy.path()).unwrap();
@@ -256,7 +256,7 @@ fn what_is_no_database_of_ours_is_refused() {
     let refused = |path: &Path| verify(path, BEGIN, &mut |fault| panic!("{fault}")).unwrap_err();
     let missing = folder.path().join("missing.db");
     assert_eq!(refused(&missing).to_string(), format!("{} does not exist", missing.display()));
-    assert!(!missing.exists(), "looking for it does not make it");
+    assert!(!missing.exists(), "checking for the file does not create it");
 
     let empty = folder.path().join("empty.db");
     std::fs::write(&empty, "").unwrap();

@@ -1,21 +1,21 @@
-//! Runs that wait for an agent which is not asked for: they are passed over once, and hide nobody.
+//! Runs that wait for an agent which is not asked for: they are read once, and do not hide other runs.
 
 use switchboard_core::model::{AgentName, TaskState};
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{LEASE_MS, Pen, TAKEN, claim, due, now, scope, status};
+use switchboard_engine::contract::given::{LEASE_MS, RecordWriter, TAKEN, claim, due, now, scope, status};
 use switchboard_engine::ports::store::{Release, TaskKey};
 
 use super::{OnFile, make};
 
-/// Runs of another agent, of which every second one was given back.
+/// Runs of another agent, of which every second one was released.
 async fn others(subject: &OnFile, count: usize) -> Vec<TaskKey> {
     let mut keys = Vec::new();
     for number in 0..count {
-        let mut pen = Pen::new(scope("", "", "other"), &format!("o{number}"), "ctx");
-        let opening = pen.opening(subject, "hello");
-        let mut commit = pen.commit(subject, vec![opening]);
+        let mut writer = RecordWriter::new(scope("", "", "other"), &format!("o{number}"), "ctx");
+        let opening = writer.opening(subject, "hello");
+        let mut commit = writer.commit(subject, vec![opening]);
         commit.lease = TAKEN;
-        keys.push(pen.write(subject, commit).await);
+        keys.push(writer.write(subject, commit).await);
     }
     release(subject, keys.iter().copied().step_by(2), 1).await;
     keys
@@ -34,12 +34,12 @@ async fn due_keys(subject: &OnFile) -> Vec<TaskKey> {
 async fn a_run_that_falls_due_behind_those_of_others_is_found() {
     let mut subject = make();
     let others = others(&subject, 40).await;
-    let mut own = Pen::opened(&subject, "t1").await;
+    let mut own = RecordWriter::opened(&subject, "t1").await;
     subject.restart();
     assert_eq!(due_keys(&subject).await, [own.key()]);
     own.head = claim(&subject, 10).await.remove(0).stored.head;
     for round in 0..5 {
-        // From here on it is known that nothing else is ours.
+        // From here on the store knows that no other run belongs to these agents.
         assert_eq!(due_keys(&subject).await, []);
         assert_eq!(due(subject.store(), 0).await.len(), 0);
         match round {
@@ -47,11 +47,11 @@ async fn a_run_that_falls_due_behind_those_of_others_is_found() {
             1 => subject.clock().advance_ms(LEASE_MS.into()),
             2 => {
                 release(&subject, [own.key()].into_iter(), own.head.fence).await;
-                // What waits is moved along with a clock that is set back.
+                // Waiting times are shifted with a clock that is set back.
                 subject.clock().set(now(&subject).plus_ms(-3_600_000));
             }
             3 => {
-                // A clock that is corrected moves nothing along.
+                // A clock that is only corrected shifts nothing.
                 subject.clock().set(now(&subject).plus_ms(-500));
                 release(&subject, [own.key()].into_iter(), own.head.fence).await;
             }
@@ -65,7 +65,7 @@ async fn a_run_that_falls_due_behind_those_of_others_is_found() {
     }
     let echo = [AgentName::from("echo")];
     assert_eq!(subject.store().due_runs_of_others(&echo, None, 100).await.unwrap().len(), others.len());
-    // Whoever asks for them finds them all.
+    // A query for their agent finds all of them.
     let other = [AgentName::from("other")];
     assert_eq!(subject.store().due_runs(&other, 100).await.unwrap().len(), others.len());
     assert_eq!(due_keys(&subject).await, []);

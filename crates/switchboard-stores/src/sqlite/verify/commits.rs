@@ -1,5 +1,5 @@
-//! The log of one task: no commit is missing, each is what its row says, and together they make the task's row. Where
-//! retention has removed commits, those that readers still need must be there.
+//! Checks the log of one task: no commit is missing, each matches its row, and together they produce the task's row.
+//! Where retention has removed commits, those that readers still need must exist.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -19,11 +19,11 @@ use super::{Inspection, told};
 use crate::checksum::ContentHash;
 use crate::record::{ChunkSource, Want, decode, encode};
 
-/// What the commits seen so far make.
-struct Walk {
+/// The state that the commits checked so far produce.
+struct LogCheck {
     head: Head,
     chains: Chains,
-    /// The last commit that was nothing but a checkpoint, artifacts aside, and the one it points back to.
+    /// The last commit with only a checkpoint and artifact writes, and the commit it points back to.
     checkpoint: Option<(i64, i64)>,
     version: i64,
     chunks: u64,
@@ -43,7 +43,7 @@ impl Inspection<'_> {
         let (task_no, stored) = (task.row.task_no, &task.row.head);
         let id = stored.id.as_str();
         let head = Head::unopened(stored.id.clone(), stored.context_id.clone(), stored.agent.clone());
-        let mut walk = Walk { head, chains: Chains::default(), checkpoint: None, version: 0, chunks: 0 };
+        let mut check = LogCheck { head, chains: Chains::default(), checkpoint: None, version: 0, chunks: 0 };
         let sql = format!("SELECT {LOG_COLUMNS} FROM log WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no");
         let mut select = connection.prepare_cached(&sql)?;
         let mut rows = select.query([log_no(task_no, 0), log_no(task_no, signed(VERSION_MAX))])?;
@@ -61,61 +61,77 @@ impl Inspection<'_> {
                 self.fault(Some(id), format!("commit {} does not match its checksum", commit.version));
             }
             self.keys_filed += u64::from(columns.accept_expires.is_some_and(|expires| self.is_kept(expires)));
-            if commit.version > walk.version.max(task.floor_version) + 1 {
-                // What the missing ones would have made is not known, so nothing that follows can be judged.
-                let (first, last) = (walk.version.max(task.floor_version) + 1, commit.version - 1);
+            if commit.version > check.version.max(task.floor_version) + 1 {
+                // The effect of the missing commits is not known, so the later ones cannot be checked.
+                let (first, last) = (check.version.max(task.floor_version) + 1, commit.version - 1);
                 self.fault(Some(id), format!("commits {first} to {last} are missing"));
                 return Ok(());
             }
-            if let Err(what) = self.commit(task, &mut walk, &commit, record) {
+            if let Err(what) = self.commit(task, &mut check, &commit, record) {
                 self.fault(Some(id), format!("commit {}: {what}", commit.version));
                 return Ok(());
             }
         }
-        if walk.version != signed(stored.version) {
-            self.fault(Some(id), format!("its log ends at commit {}, and it is at {}", walk.version, stored.version));
+        if check.version != signed(stored.version) {
+            self.fault(Some(id), format!("its log ends at commit {}, and it is at {}", check.version, stored.version));
             return Ok(());
         }
-        self.task_is_its_log(task, &walk)
+        self.task_is_its_log(task, &check)
     }
 
-    /// Takes one commit in, or says what is wrong with it.
-    fn commit(&mut self, task: &Inspected, walk: &mut Walk, commit: &CommitRow, record: &str) -> Result<(), String> {
+    /// Applies one commit, or returns what is wrong with it.
+    fn commit(
+        &mut self,
+        task: &Inspected,
+        check: &mut LogCheck,
+        commit: &CommitRow,
+        record: &str,
+    ) -> Result<(), String> {
         let chunks = OwnChunks { connection: self.connection, read: RefCell::default() };
         let events = decode(record, Want::Everything, &chunks).map_err(|error| told(&error))?;
         let visible = events.iter().filter(|event| event.is_visible()).count();
-        let before = walk.head.clone();
-        walk.head.apply_commit(&events);
-        walk.version = commit.version;
+        let before = check.head.clone();
+        check.head.apply_commit(&events);
+        check.version = commit.version;
         self.checked.events += visible as u64;
-        self.chunks(task.row.task_no, walk, &events, chunks.read.into_inner())?;
+        self.chunks(task.row.task_no, check, &events, chunks.read.into_inner())?;
 
         if commit.visible != signed(visible as u64) {
             return Err(format!("it says that it has {} events, and has {visible}", commit.visible));
         }
-        if task.floor_version == 0 { self.whole(walk, commit, &before, &events) } else { self.kept(task, walk, commit) }
+        if task.floor_version == 0 {
+            self.whole(check, commit, &before, &events)
+        } else {
+            self.kept(task, check, commit)
+        }
     }
 
-    /// A commit of a log that has all its commits: everything about it follows from those before.
-    fn whole(&mut self, walk: &mut Walk, commit: &CommitRow, before: &Head, events: &[Event]) -> Result<(), String> {
-        let Chains { mut story, artifact, .. } = walk.chains;
+    /// Checks a commit of a complete log: everything about it follows from the commits before it.
+    fn whole(
+        &mut self,
+        check: &mut LogCheck,
+        commit: &CommitRow,
+        before: &Head,
+        events: &[Event],
+    ) -> Result<(), String> {
+        let Chains { mut story, artifact, .. } = check.chains;
         if replaces_checkpoint(events) {
-            // A checkpoint points past the one it replaces.
-            if let Some((replaced, below)) = walk.checkpoint.filter(|(replaced, _)| *replaced == story) {
+            // A checkpoint points to the commit before the checkpoint that it replaces.
+            if let Some((replaced, below)) = check.checkpoint.filter(|(replaced, _)| *replaced == story) {
                 story = if commit.prev_story == replaced { replaced } else { below };
             }
-            walk.checkpoint = Some((commit.version, commit.prev_story));
+            check.checkpoint = Some((commit.version, commit.prev_story));
         }
-        walk.chains = walk.chains.after(commit.version, events, is_needed_to_fold(before.state, events));
-        if commit.last_seq != signed(walk.head.seq) {
-            return Err(format!("it ends with event {}, and should with {}", commit.last_seq, walk.head.seq));
+        check.chains = check.chains.after(commit.version, events, is_needed_to_fold(before.state, events));
+        if commit.last_seq != signed(check.head.seq) {
+            return Err(format!("it ends with event {}, and should with {}", commit.last_seq, check.head.seq));
         }
         if (commit.prev_story, commit.prev_artifact) != (story, artifact) {
             let found = (commit.prev_story, commit.prev_artifact);
             return Err(format!("it points back to commits {found:?}, and should to {:?}", (story, artifact)));
         }
-        if walk.head.fence < before.fence {
-            return Err(format!("its fence {} is below {}", walk.head.fence, before.fence));
+        if check.head.fence < before.fence {
+            return Err(format!("its fence {} is below {}", check.head.fence, before.fence));
         }
         if before.is_closed() && events.iter().any(Event::is_visible) {
             return Err("something happened after the end".to_owned());
@@ -123,10 +139,10 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// A commit of a compacted log: what it points back to must have been kept.
-    fn kept(&mut self, task: &Inspected, walk: &mut Walk, commit: &CommitRow) -> Result<(), String> {
-        let known = walk.chains;
-        walk.chains = Chains { story: commit.prev_story, artifact: commit.prev_artifact, ..known };
+    /// Checks a commit of a compacted log: the commits it points back to must exist.
+    fn kept(&mut self, task: &Inspected, check: &mut LogCheck, commit: &CommitRow) -> Result<(), String> {
+        let known = check.chains;
+        check.chains = Chains { story: commit.prev_story, artifact: commit.prev_artifact, ..known };
         for (pointed, before) in [(commit.prev_story, known.story), (commit.prev_artifact, known.artifact)] {
             if pointed != before && !self.has_commit(task.row.task_no, pointed).map_err(|failure| told(&failure.0))? {
                 return Err(format!("it points back to commit {pointed}, which is missing"));
@@ -140,27 +156,27 @@ impl Inspection<'_> {
         Ok(version == 0 || select.exists([log_no(task_no, version)])?)
     }
 
-    /// The row must be what its log makes of it.
-    fn task_is_its_log(&mut self, task: &Inspected, walk: &Walk) -> Result<(), Failure> {
+    /// The task's row must be what its log produces.
+    fn task_is_its_log(&mut self, task: &Inspected, check: &LogCheck) -> Result<(), Failure> {
         let (stored, id) = (&task.row.head, task.row.head.id.as_str());
         if task.floor_version == 0 {
-            // These two are not made by events: webhooks are counted elsewhere, a deadline is the engine's.
-            let artifacts = as_recorded(stored, &walk.head);
+            // These two do not come from events: webhooks are counted elsewhere, and the engine sets the deadline.
+            let artifacts = as_recorded(stored, &check.head);
             let made =
-                Head { push_configs: stored.push_configs, deadline: stored.deadline, artifacts, ..walk.head.clone() };
+                Head { push_configs: stored.push_configs, deadline: stored.deadline, artifacts, ..check.head.clone() };
             for what in differences(stored, &made) {
                 self.fault(Some(id), what);
             }
-            if task.row.chains != walk.chains {
+            if task.row.chains != check.chains {
                 let what =
-                    format!("it is read from commits {:?}, and should be from {:?}", task.row.chains, walk.chains);
+                    format!("it is read from commits {:?}, and should be from {:?}", task.row.chains, check.chains);
                 self.fault(Some(id), what);
             }
         } else {
             let sizes = |head: &Head| -> Vec<(ArtifactId, u64, u64)> {
                 head.artifacts.iter().map(|artifact| (artifact.id.clone(), artifact.parts, artifact.bytes)).collect()
             };
-            if sizes(stored) != sizes(&walk.head) {
+            if sizes(stored) != sizes(&check.head) {
                 self.fault(Some(id), "its artifacts are not those of its log");
             }
             let Chains { story, artifact, status } = task.row.chains;
@@ -172,29 +188,30 @@ impl Inspection<'_> {
         }
         let mut count = self.connection.prepare_cached("SELECT count(*) FROM chunk WHERE task_no = ?1")?;
         let chunks: i64 = count.query_row([task.row.task_no], |row| row.get(0))?;
-        if chunks != signed(walk.chunks) {
-            let what = format!("{chunks} pieces of content are kept for it, and its log has {}", walk.chunks);
+        if chunks != signed(check.chunks) {
+            let what = format!("{chunks} pieces of content are kept for it, and its log has {}", check.chunks);
             self.fault(Some(id), what);
         }
         Ok(())
     }
 
-    /// The pieces a commit refers to must be its own, and lie where a reader of a range looks for them.
+    /// The chunks that a commit refers to must belong to it and have the positions that a range read expects.
     fn chunks(
         &mut self,
         task_no: i64,
-        walk: &mut Walk,
+        check: &mut LogCheck,
         events: &[Event],
         read: VecDeque<(i64, i64)>,
     ) -> Result<(), String> {
         if read.is_empty() {
             return Ok(());
         }
-        // Writing the commit again says where each piece belongs; it asks for numbers in the order they were read in.
+        // Encoding the commit again gives the position of each chunk; it takes numbers in the order in which they were
+        // read.
         let numbers = RefCell::new(read);
-        let again = encode(events, &walk.head, &|_| numbers.borrow_mut().pop_front().map_or(0, |(first, _)| first));
+        let again = encode(events, &check.head, &|_| numbers.borrow_mut().pop_front().map_or(0, |(first, _)| first));
         for chunk in &again.chunks {
-            let place = (task_no, walk.version, chunk.artifact_id.as_ref().map(|id| id.as_str().to_owned()));
+            let place = (task_no, check.version, chunk.artifact_id.as_ref().map(|id| id.as_str().to_owned()));
             let within = (signed(chunk.part), signed(chunk.start), signed(chunk.bytes.len() as u64));
             let stored = stored_position(self.connection, chunk.number).map_err(|failure| told(&failure.0))?;
             if stored != Some((place, within)) {
@@ -202,13 +219,13 @@ impl Inspection<'_> {
             }
             self.checked.chunk_bytes += chunk.bytes.len() as u64;
         }
-        walk.chunks += again.chunks.len() as u64;
+        check.chunks += again.chunks.len() as u64;
         self.checked.chunks += again.chunks.len() as u64;
         Ok(())
     }
 }
 
-/// Whose a piece is (task, commit, artifact), and where in it (part, start, length).
+/// Where a chunk belongs (task, commit, artifact) and its position there (part, start, length).
 type ChunkPosition = ((i64, i64, Option<String>), (i64, i64, i64));
 
 fn stored_position(connection: &Connection, chunk_no: i64) -> Result<Option<ChunkPosition>, Failure> {
@@ -221,7 +238,7 @@ fn stored_position(connection: &Connection, chunk_no: i64) -> Result<Option<Chun
     Ok(place.optional()?)
 }
 
-/// Reads pieces, and remembers which.
+/// Reads chunks, and remembers which.
 struct OwnChunks<'c> {
     connection: &'c Connection,
     read: RefCell<VecDeque<(i64, i64)>>,
@@ -234,7 +251,7 @@ impl ChunkSource for OwnChunks<'_> {
     }
 }
 
-/// The artifacts that a log makes, without what the row was written too early to record of them.
+/// The artifacts that a log produces, without the values that were not recorded yet when the row was written.
 fn as_recorded(stored: &Head, made: &Head) -> Arc<[ArtifactHead]> {
     let recorded = |made: &ArtifactHead| match stored.artifact(made.id.as_str()) {
         Some(ArtifactHead { fence: 0, checkpoint, .. }) => {
@@ -245,9 +262,9 @@ fn as_recorded(stored: &Head, made: &Head) -> Arc<[ArtifactHead]> {
     made.artifacts.iter().map(recorded).collect()
 }
 
-/// The fields in which a row differs from what its log makes of it.
+/// The fields in which a row differs from what its log produces.
 fn differences(stored: &Head, made: &Head) -> Vec<String> {
-    // Taken apart so that a field somebody adds cannot be forgotten here.
+    // All fields are named here, so that the compiler reports an added field.
     let Head {
         id: _,
         context_id: _,

@@ -1,27 +1,27 @@
-//! Idempotency keys against the commits that filed them. A commit says when the key expires that it filed, and a key
-//! says which commit filed it: so there are as many of the one as of the other, until a key has expired.
+//! Checks idempotency keys against the commits that stored them. A commit records when its key expires, and a key
+//! records its commit. So their numbers must be equal, apart from expired keys.
 
 use rusqlite::{OptionalExtension, params};
 
-use super::super::accepted::{ACCEPTED_COLUMNS, accepted_columns_unchecked, day_of};
 use super::super::checksums::AcceptedColumns;
 use super::super::error::Failure;
+use super::super::idempotency::{ACCEPTED_COLUMNS, accepted_columns_unchecked, day_of};
 use super::super::rows::log_no;
 use super::Inspection;
 use switchboard_core::model::Timestamp;
 
-/// What is known of the task and the commit that a key names.
-struct Filed {
+/// The task and the commit that a key refers to.
+struct KeyOrigin {
     id: String,
     turns: i64,
     seq: i64,
     floor_version: i64,
-    /// The commit's own word on when its key expires; none if the commit is not there.
+    /// When the key expires according to the commit; none if the commit does not exist.
     expires: Option<Option<i64>>,
 }
 
 impl Inspection<'_> {
-    /// Whether a key must still be there.
+    /// Whether a key must still exist.
     pub(super) fn is_kept(&self, expires: i64) -> bool {
         expires > self.now.as_ms() && day_of(Timestamp::from_ms(expires)) >= self.forgotten_day
     }
@@ -47,7 +47,7 @@ impl Inspection<'_> {
                 self.fault(id.as_deref(), what);
                 continue;
             }
-            // Of a task that is gone nothing can be said, and nothing is asked any more.
+            // The task was removed, so the key cannot be checked and is never used.
             let Some(filed) = filed else { continue };
             let AcceptedColumns { turn, after_seq, expires, version, .. } = columns;
             if !(1..=filed.turns).contains(&turn) || !(0..=filed.seq).contains(&after_seq) {
@@ -78,11 +78,11 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    fn filed(&self, key: &AcceptedColumns<'_>) -> Result<Option<Filed>, Failure> {
+    fn filed(&self, key: &AcceptedColumns<'_>) -> Result<Option<KeyOrigin>, Failure> {
         let mut select =
             self.connection.prepare_cached("SELECT id, turns, seq, floor_version FROM task WHERE task_no = ?1")?;
         let found = select.query_row([key.task_no], |row| {
-            Ok(Filed {
+            Ok(KeyOrigin {
                 id: row.get(0)?,
                 turns: row.get(1)?,
                 seq: row.get(2)?,
@@ -93,10 +93,10 @@ impl Inspection<'_> {
         let Some(filed) = found.optional()? else { return Ok(None) };
         let mut select = self.connection.prepare_cached("SELECT accept_expires FROM log WHERE log_no = ?1")?;
         let expires = select.query_row([log_no(key.task_no, key.version)], |row| row.get(0)).optional()?;
-        Ok(Some(Filed { expires, ..filed }))
+        Ok(Some(KeyOrigin { expires, ..filed }))
     }
 
-    /// Names the commits whose keys are gone. Only asked for when some are, so it may take room and time.
+    /// Reports the commits whose keys are missing. It is called only when some are, so it may need time and memory.
     fn missing_keys(&mut self) -> Result<(), Failure> {
         let connection = self.connection;
         connection.execute_batch("CREATE TEMP TABLE kept_key (log_no INTEGER NOT NULL PRIMARY KEY) STRICT")?;

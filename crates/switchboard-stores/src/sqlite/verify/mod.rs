@@ -1,6 +1,6 @@
-//! Whether a file holds what it should: SQLite's own check, the tables that there must be, every row against its
-//! checksum, every task against its log, and everything that belongs to a task against the tasks. It reads one state of
-//! the file, in use or not, one commit at a time: what it needs in memory is one task's head and its largest commit.
+//! Verifies a file: SQLite's own check, the expected tables, every row against its checksum, every task against its
+//! log, and everything that belongs to a task against the tasks. It reads one state of the file, which may be in use.
+//! It reads one commit at a time, so it needs memory for one task's head and its largest commit.
 
 mod commits;
 mod keys;
@@ -16,36 +16,36 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::StoreError;
 
 use super::FileError;
-use super::accepted::FORGOTTEN_DAY;
 use super::checksums::{mistyped, of_meta, of_scope};
 use super::error::Failure;
+use super::idempotency::FORGOTTEN_DAY;
 use super::ledger::LAST_TASK_NO;
 use super::open::{EPOCH, open_to_read};
 use super::recent::{FIRST_RECENT, LAST_RECENT};
 use super::schema::MIGRATIONS;
 use super::wall_clock::{HELD_UNTIL, SEEN};
 
-/// What was looked at.
+/// What was checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     pub tasks: u64,
-    /// Those whose single events retention has removed: of them less can be proved.
+    /// Tasks whose single events were removed by retention; less can be checked for them.
     pub tasks_compacted: u64,
     pub commits: u64,
     pub events: u64,
-    /// Pieces of contents too large for a commit's record, and their bytes.
+    /// Chunks of contents that are too large for a commit's record, and their bytes.
     pub chunks: u64,
     pub chunk_bytes: u64,
     pub webhooks: u64,
-    /// Messages that are known if they come again.
+    /// Messages that are recognised if they are repeated.
     pub accepted: u64,
     pub faults: u64,
 }
 
-/// Something that is not as it should be.
+/// An error that was found in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The task it is about, if it is about one.
+    /// The task that the fault concerns, if any.
     pub task: Option<String>,
     pub what: String,
 }
@@ -59,21 +59,22 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Faults that SQLite is asked for; after so many the rest say nothing new.
+/// How many faults SQLite reports at most.
 const INTEGRITY_FAULTS_MAX: u32 = 100;
 
-/// Checks a file, its server running or not, and tells each fault as it is found. Idempotency keys that have expired by
-/// `now` need not be there.
+/// Checks a file, whether its server is running or not, and reports each fault as it is found. Idempotency keys that
+/// have expired by `now` need not exist.
 ///
 /// # Errors
-/// When the file is missing, is not ours, or has another schema than this build's. That it is damaged is a fault.
+/// When the file is missing, is not ours, or has another schema than this build's. Damage is reported as a fault, not
+/// as an error.
 pub fn verify(database: &Path, now: Timestamp, tell: &mut dyn FnMut(Fault)) -> Result<Checked, FileError> {
     let (connection, found) = open_to_read(database)?;
     let known = MIGRATIONS.len();
     if found < known {
         return Err(FileError::Older { path: database.to_owned(), found, known });
     }
-    // It ends with the connection.
+    // The transaction ends with the connection.
     let begun = connection.execute_batch("BEGIN");
     begun.map_err(|source| FileError::Sqlite { path: database.to_owned(), source })?;
     let mut inspection = Inspection {
@@ -104,11 +105,11 @@ struct Inspection<'a> {
     now: Timestamp,
     epoch: i64,
     last_task_no: i64,
-    /// Idempotency keys that expired before this day may be gone.
+    /// Idempotency keys that expired before this day may have been removed.
     forgotten_day: i64,
-    /// The numbers of the first and the last chunk that waits to be filed, or is only not deleted yet.
+    /// The numbers of the first and the last chunk that wait to be filed, or are filed and not deleted yet.
     recent: (i64, i64),
-    /// Commits whose idempotency key must still be there.
+    /// How many commits have an idempotency key that must still exist.
     keys_filed: u64,
     checked: Checked,
     tell: &'a mut dyn FnMut(Fault),
@@ -120,7 +121,7 @@ impl Inspection<'_> {
         (self.tell)(Fault { task: task.map(str::to_owned), what: what.into() });
     }
 
-    /// Damage ends a section early and is a fault; the other sections are looked at all the same.
+    /// Runs one section. Damage ends the section and is reported as a fault; the other sections are still checked.
     fn section(&mut self, name: &str, look: fn(&mut Self) -> Result<(), Failure>) {
         if let Err(failure) = look(self) {
             self.fault(None, format!("{name} could not be read to the end: {}", told(&failure.0)));
@@ -133,7 +134,7 @@ impl Inspection<'_> {
         let mut rows = check.query([])?;
         while let Some(row) = rows.next()? {
             let said: String = row.get(0)?;
-            // A heading or two, and then a fault a line.
+            // The output has one or two headings, then one fault per line.
             for line in said.lines().filter(|line| *line != "ok" && !line.starts_with("***")) {
                 self.fault(None, format!("SQLite: {line}"));
             }
@@ -187,9 +188,9 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// Rows whose task is neither there nor being removed.
+    /// Reports rows whose task neither exists nor is being removed.
     fn strays(&mut self) -> Result<(), Failure> {
-        // From one task's rows to the next one's by one look into the index each, however many rows a task has.
+        // Skips from one task's rows to the next task's by one index look-up, however many rows a task has.
         let owners = [
             (
                 "commits",
@@ -225,7 +226,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// A number that was given to a task is not given again, because idempotency keys outlive their task by it.
+    /// The number of a task is never reused, because idempotency keys refer to it even after the task is removed.
     fn given_numbers(&mut self) -> Result<(), Failure> {
         let number = |sql: &str| self.connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         let known = number("SELECT coalesce(max(task_no), 0) FROM task")?.max(self.last_task_no);

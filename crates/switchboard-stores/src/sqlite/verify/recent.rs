@@ -1,4 +1,4 @@
-//! The chunks that wait to be filed: each is as it was written, and goes on where its task stands.
+//! Checks the chunks that wait to be filed: each matches its checksum and continues its task.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,21 +14,21 @@ use super::{Inspection, told};
 use crate::checksum::ContentHash;
 use crate::record::{Want, decode};
 
-/// Where a task stands after those of its chunks that were looked at.
-struct Standing {
+/// The state of a task after those of its chunks that were checked.
+struct TaskAfterChunks {
     id: String,
     version: i64,
     seq: i64,
     story: i64,
     artifact: i64,
-    /// What follows a chunk with a fault cannot be judged.
+    /// The chunks after a faulty one cannot be checked.
     is_faulty: bool,
 }
 
 impl Inspection<'_> {
     pub(super) fn recent(&mut self) -> Result<(), Failure> {
         let connection = self.connection;
-        let mut tasks: HashMap<i64, Option<Standing>> = HashMap::new();
+        let mut tasks: HashMap<i64, Option<TaskAfterChunks>> = HashMap::new();
         let sql = format!("SELECT {RECENT_COLUMNS}, recent_no FROM recent ORDER BY recent_no");
         let mut select = connection.prepare(&sql)?;
         let mut rows = select.query([])?;
@@ -36,7 +36,7 @@ impl Inspection<'_> {
         let mut is_damaged = false;
         while let Some(row) = rows.next()? {
             let no: i64 = row.get(9)?;
-            // Where a task is damaged its rows stay, and those around them go.
+            // The rows of a damaged task stay while the rows around them are deleted, so gaps are allowed.
             if no != next && !is_damaged {
                 self.fault(None, format!("chunk {next} of those that wait to be filed is missing: {no} follows"));
             }
@@ -56,7 +56,7 @@ impl Inspection<'_> {
                 }
                 continue;
             }
-            // Of a task that has ended and was removed since, or filed already: it is only not deleted yet.
+            // The task was removed since, or the row is already filed; it is only not deleted yet.
             let Some(task) = task.filter(|task| version > task.version && !task.is_faulty) else { continue };
             self.checked.commits += 1;
             match continues(task, &found, &Chunks(connection)) {
@@ -77,12 +77,12 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    fn standing(&self, task_no: i64) -> Result<Option<Standing>, Failure> {
+    fn standing(&self, task_no: i64) -> Result<Option<TaskAfterChunks>, Failure> {
         let mut select = self
             .connection
             .prepare_cached("SELECT id, version, seq, story_version, artifact_version FROM task WHERE task_no = ?1")?;
         let standing = select.query_row([task_no], |row| {
-            Ok(Standing {
+            Ok(TaskAfterChunks {
                 id: row.get(0)?,
                 version: row.get(1)?,
                 seq: row.get(2)?,
@@ -95,8 +95,8 @@ impl Inspection<'_> {
     }
 }
 
-/// Takes a task over one chunk, and gives the number of its events; or says why it does not follow.
-fn continues(task: &mut Standing, found: &LogRow<'_>, chunks: &Chunks<'_>) -> Result<u64, String> {
+/// Applies one chunk to a task and returns the number of its events, or why it does not follow.
+fn continues(task: &mut TaskAfterChunks, found: &LogRow<'_>, chunks: &Chunks<'_>) -> Result<u64, String> {
     let events = decode(found.record, Want::Everything, chunks).map_err(|error| told(&error))?;
     let (version, columns) = (found.version(), &found.columns);
     if !events.iter().all(|event| matches!(event, Event::ArtifactWritten { .. })) {

@@ -1,5 +1,5 @@
-//! The tables, indexes and views of the file against those that this build makes. SQLite checks what is there; that an
-//! index is not there, and every look-up by it reads the whole table, it cannot know.
+//! Compares the tables, indexes and views of the file with those that this build creates. SQLite checks only what
+//! exists; it cannot know that an index is missing and look-ups read whole tables.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::super::error::Failure;
 use super::super::schema::MIGRATIONS;
 use super::Inspection;
 
-/// What each table, index and view is called, and how it is made.
+/// The name of each table, index and view, and its SQL.
 type Schema = BTreeMap<(String, String), Option<String>>;
 
 impl Inspection<'_> {
@@ -36,7 +36,7 @@ impl Inspection<'_> {
 }
 
 fn schema_of(connection: &Connection) -> Result<Schema, Failure> {
-    // What SQLite's own ANALYZE leaves is nobody's damage.
+    // Tables of SQLite's ANALYZE are not damage.
     let mut select =
         connection.prepare("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'")?;
     let rows = select.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?;

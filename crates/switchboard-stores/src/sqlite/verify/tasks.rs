@@ -1,4 +1,4 @@
-//! One task after the other: its row against its log, and its webhooks against both.
+//! Checks one task after the other: its row against its log, and its webhooks against both.
 
 use rusqlite::Row;
 use switchboard_core::model::AgentName;
@@ -9,7 +9,7 @@ use super::super::error::Failure;
 use super::super::rows::{AFTER_TASK, TASK_COLUMNS, TaskRow, signed, task_columns_unchecked, task_row};
 use super::{Inspection, told};
 
-/// A task's row, and what else it says.
+/// A task's row, and further columns of it.
 pub(super) struct Inspected {
     pub(super) row: TaskRow,
     pub(super) floor_seq: i64,
@@ -74,15 +74,15 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// What a row must say whatever its log says.
+    /// Checks of a row that do not depend on its log.
     fn row_alone(&mut self, task: &Inspected) {
         let head = &task.row.head;
         let (holder, epoch) = (task.holder, self.epoch);
         let faults = [
             (!task.is_as_written, "its row does not match its checksum".to_owned()),
-            (!task.scope_known, "nobody owns it: its scope is missing".to_owned()),
+            (!task.scope_known, "it has no owner: its scope is missing".to_owned()),
             (task.being_removed, "it is there, and is being removed".to_owned()),
-            (head.running && holder == 0 && !task.due, "nobody holds its run, and it is never due".to_owned()),
+            (head.running && holder == 0 && !task.due, "no process holds its run, and it is never due".to_owned()),
             (!head.running && (holder != 0 || task.due), "a run is held or due, and none is at work".to_owned()),
             ((holder != 0) != task.leased, "whether its run is held is told in two ways".to_owned()),
             (holder > epoch, format!("its run is held by epoch {holder}, and the file is in epoch {epoch}")),

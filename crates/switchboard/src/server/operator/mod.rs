@@ -9,7 +9,7 @@ pub(crate) mod outbox;
 
 use switchboard_core::call::BoxFuture;
 use switchboard_engine::Readiness;
-use switchboard_engine::push::OutboxDesk;
+use switchboard_engine::push::OutboxAdmin;
 
 /// What a host that keeps tasks shows its operators, and lets them do. A server without one is ready while it is not stopping, has
 /// nothing to tell, and its outbox is empty.
@@ -21,7 +21,7 @@ pub(crate) trait Operations: Send + Sync {
     fn notices(&self) -> Vec<String>;
 
     /// The webhook deliveries of all callers.
-    fn outbox(&self) -> OutboxDesk;
+    fn outbox(&self) -> OutboxAdmin;
 
     /// What the host counts, in Prometheus' text form; webhook endpoints by name only if asked for.
     fn metrics(&self, with_endpoints: bool) -> BoxFuture<'_, String>;

@@ -13,7 +13,7 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxState};
 use switchboard_engine::ports::store::DeliveryKey;
 use switchboard_engine::push::{
-    Changed, EndpointHealth, OutboxDesk, OutboxDetail, OutboxFilter, OutboxList, WebhookEndpoint,
+    Changed, EndpointHealth, OutboxAdmin, OutboxDetail, OutboxFilter, OutboxList, WebhookEndpoint,
 };
 
 use crate::server::bindings::check_content_type;
@@ -30,7 +30,7 @@ const BODY_READ: Duration = Duration::from_secs(10);
 
 /// Answers an operator.
 pub(crate) async fn serve<B>(
-    outbox: Option<&OutboxDesk>,
+    outbox: Option<&OutboxAdmin>,
     head: &Head<'_>,
     place: OutboxPath,
     body: B,
@@ -83,7 +83,7 @@ fn no_such(id: &str) -> OutboxError {
     OutboxError { status: Some(StatusCode::NOT_FOUND), error: ProtocolError::invalid("id", why) }
 }
 
-async fn list(outbox: Option<&OutboxDesk>, head: &Head<'_>) -> Result<Value, OutboxError> {
+async fn list(outbox: Option<&OutboxAdmin>, head: &Head<'_>) -> Result<Value, OutboxError> {
     let query = head.uri.query().unwrap_or_default();
     let pairs = query_pairs(query).ok_or_else(|| ProtocolError::invalid("query", "is not valid UTF-8"))?;
     let mut filter = OutboxFilter::default();
@@ -147,7 +147,7 @@ fn key_from(id: &str) -> Result<DeliveryKey, OutboxError> {
     id.parse().map(DeliveryKey).map_err(|_| no_such(id))
 }
 
-async fn show(outbox: Option<&OutboxDesk>, id: &str) -> Result<Value, OutboxError> {
+async fn show(outbox: Option<&OutboxAdmin>, id: &str) -> Result<Value, OutboxError> {
     let (key, Some(outbox)) = (key_from(id)?, outbox) else { return Err(no_such(id)) };
     let Some(OutboxDetail { entry, next }) = outbox.show(key).await? else { return Err(no_such(id)) };
     let mut value = entry_json(&entry);
@@ -156,7 +156,7 @@ async fn show(outbox: Option<&OutboxDesk>, id: &str) -> Result<Value, OutboxErro
     Ok(value)
 }
 
-async fn change_one(outbox: Option<&OutboxDesk>, id: &str, change: OutboxChange) -> Result<Value, OutboxError> {
+async fn change_one(outbox: Option<&OutboxAdmin>, id: &str, change: OutboxChange) -> Result<Value, OutboxError> {
     let (key, Some(outbox)) = (key_from(id)?, outbox) else { return Err(no_such(id)) };
     let changed = match change {
         OutboxChange::Redrive => outbox.redrive(key).await?,
@@ -214,7 +214,7 @@ where
 }
 
 async fn change_many(
-    outbox: Option<&OutboxDesk>,
+    outbox: Option<&OutboxAdmin>,
     bulk: BulkChange,
     change: OutboxChange,
 ) -> Result<Value, OutboxError> {
@@ -227,8 +227,8 @@ async fn change_many(
     Ok(json!({"changed": changed.changed, "nextPageToken": next_token(changed.next)}))
 }
 
-fn endpoints(outbox: Option<&OutboxDesk>) -> Value {
-    let endpoints = outbox.map(OutboxDesk::endpoints).unwrap_or_default();
+fn endpoints(outbox: Option<&OutboxAdmin>) -> Value {
+    let endpoints = outbox.map(OutboxAdmin::endpoints).unwrap_or_default();
     let endpoints: Vec<Value> = endpoints.iter().map(endpoint_json).collect();
     json!({"endpoints": endpoints})
 }

@@ -1,5 +1,5 @@
-//! One of everything that can be stored, written the same way each time: the fixtures hold it, and tests that reopen a
-//! file expect it.
+//! A sample with one of everything that can be stored, written the same way each time. The fixtures contain it, and
+//! tests that reopen a file expect it.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Dialect, Part, Role, TaskState};
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{
-    Pen, TAKEN, anyone, chunk, claim, inbound, message, now, scope, status, webhook, write_parts,
+    RecordWriter, TAKEN, anyone, chunk, claim, inbound, message, now, scope, status, webhook, write_parts,
 };
 use switchboard_engine::ports::store::{Accept, DeliveryOutcome, PushChange, Release};
 
-pub(super) struct Story {
-    pub(super) pens: Vec<Pen>,
-    /// The task whose run was under way when the story ended.
+pub(super) struct Sample {
+    pub(super) writers: Vec<RecordWriter>,
+    /// The index of the task whose run is at work at the end.
     pub(super) running: usize,
-    /// The task with two webhooks: one has delivered up to event 2, one was given up on.
+    /// The task with two webhooks: one has delivered up to event 2, one is a dead letter.
     pub(super) pushing: usize,
     pub(super) accept: Accept,
 }
 
-pub(super) async fn write(subject: &dyn Subject) -> Story {
-    let mut done = Pen::new(scope("acme", "ann", "echo"), "task-done", "talk");
+pub(super) async fn write(subject: &dyn Subject) -> Sample {
+    let mut done = RecordWriter::new(scope("acme", "ann", "echo"), "task-done", "talk");
     let opening = done.opening(subject, "hello \u{0} 🦀");
     let mut commit = done.commit(subject, vec![opening]);
     let expires = now(subject).plus_ms(86_400_000);
@@ -34,14 +34,14 @@ pub(super) async fn write(subject: &dyn Subject) -> Story {
     done.append(subject, vec![chunk("text", "a", false), chunk("text", "b", true)]).await;
     done.append(subject, vec![status(subject, TaskState::Completed, Some("done"))]).await;
 
-    let mut running = Pen::opened(subject, "task-running").await;
+    let mut running = RecordWriter::opened(subject, "task-running").await;
     running.append(subject, vec![chunk("text", "so far", false)]).await;
 
-    let mut paused = Pen::opened(subject, "task-paused").await;
+    let mut paused = RecordWriter::opened(subject, "task-paused").await;
     subject.clock().advance_ms(1000);
     paused.append(subject, vec![status(subject, TaskState::InputRequired, Some("which one?"))]).await;
 
-    let mut pushing = Pen::opened(subject, "task-pushing").await;
+    let mut pushing = RecordWriter::opened(subject, "task-pushing").await;
     let mut commit = pushing.commit(subject, vec![status(subject, TaskState::Working, None)]);
     for id in ["good", "gone"] {
         let config = webhook(&pushing, id);
@@ -58,7 +58,7 @@ pub(super) async fn write(subject: &dyn Subject) -> Story {
     }
     pushing.append(subject, vec![status(subject, TaskState::Canceled, None)]).await;
 
-    let mut unborn = Pen::new(anyone(), "record-unborn", "talk");
+    let mut unborn = RecordWriter::new(anyone(), "record-unborn", "talk");
     let received = Event::Received { inbound: inbound(1, "hm"), context_id: "talk".into() };
     let mut commit = unborn.commit(subject, vec![received.clone()]);
     commit.lease = TAKEN;
@@ -66,35 +66,35 @@ pub(super) async fn write(subject: &dyn Subject) -> Story {
     let released = Release { key: unborn.key(), fence: unborn.head.fence, pause_ms: 60_000 };
     subject.store().release_leases(vec![released]).await.unwrap();
 
-    let mut replied = Pen::new(anyone(), "record-replied", "talk");
+    let mut replied = RecordWriter::new(anyone(), "record-replied", "talk");
     replied.append(subject, vec![received, Event::Replied { message: message(Role::Agent, "r", "hm?") }]).await;
-    Story { pens: vec![done, running, paused, pushing, unborn, replied], running: 1, pushing: 3, accept }
+    Sample { writers: vec![done, running, paused, pushing, unborn, replied], running: 1, pushing: 3, accept }
 }
 
-/// Checks that a store holds the story, whoever wrote it.
-pub(super) async fn check(subject: &dyn Subject, story: &mut Story) {
-    for pen in &story.pens {
-        pen.check(subject).await;
+/// Checks that a store holds the sample.
+pub(super) async fn check(subject: &dyn Subject, sample: &mut Sample) {
+    for writer in &sample.writers {
+        writer.check(subject).await;
     }
     let store = subject.store();
-    let accepted = store.find_accepted(story.accept.key).await.unwrap().expect("the key is kept");
-    assert_eq!((accepted.task_id.as_str(), accepted.digest), ("task-done", story.accept.digest));
+    let accepted = store.find_accepted(sample.accept.key).await.unwrap().expect("the key is kept");
+    assert_eq!((accepted.task_id.as_str(), accepted.digest), ("task-done", sample.accept.digest));
 
-    let pushing = &story.pens[story.pushing];
+    let pushing = &sample.writers[sample.pushing];
     let configs = store.push_configs(pushing.key()).await.unwrap();
     assert_eq!(configs, [webhook(pushing, "good"), webhook(pushing, "gone")]);
     let due = store.claim_deliveries(10, 1000).await.unwrap();
     let found: Vec<_> = due.iter().map(|d| (d.config.id.as_str(), d.delivered_seq, d.dialect)).collect();
     assert_eq!(found, [("good", 2, Dialect::V1_0)]);
 
-    // The run in flight is claimed at once; the one that was put off waits for its time.
-    let running = &mut story.pens[story.running];
+    // The run at work can be claimed at once; the released run waits until it is due.
+    let running = &mut sample.writers[sample.running];
     let mut claimed = claim(subject, 10).await;
     assert_eq!(claimed.len(), 1);
     let head = claimed.remove(0).stored.head;
     assert_eq!((&head.id, head.fence, head.attempt), (&running.head.id, 2, 2));
     let event = Event::Claimed { fence: 2, attempt: 2, at: now(subject) };
-    running.saw(head, [event].into(), running.head.seq + 1);
+    running.remember(head, [event].into(), running.head.seq + 1);
     running.check(subject).await;
     subject.clock().advance_ms(60_000);
     assert_eq!(claim(subject, 10).await.len(), 2);

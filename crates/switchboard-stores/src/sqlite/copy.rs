@@ -1,23 +1,30 @@
-//! A copy in the making, beside the place it is for. It gets its name when it is whole and on disk, so a file of that
-//! name is a good one; what a copy that was cut off has left is used for the next.
+//! Copies a database, for a backup or before a migration. The copy is written to an unfinished file beside its target and
+//! renamed when it is complete and on disk, so a file with the target's name is always a complete copy. A copy that was
+//! interrupted leaves its unfinished file behind, and the next copy to the same target uses that file.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rusqlite::backup::Backup;
 
 use super::FileError;
 use super::files::{beside, folder_of, open_private, sync_folder};
 
-/// How often the file is opened anew because another copy has just been finished with it.
+/// How often opening the unfinished file is repeated because another copy has just renamed it.
 const ATTEMPTS_MAX: u32 = 100;
+/// How many pages are copied in one step.
+const PAGES_PER_STEP: i32 = 1024;
 
-/// The unfinished copy, which nobody else works on while this lives.
-pub(super) struct Part {
+/// An unfinished copy. Its lock keeps other processes from using the file while this exists.
+pub(super) struct UnfinishedCopy {
     path: PathBuf,
     file: File,
 }
 
-impl Part {
-    /// Begins a copy for a place, with an empty file.
+impl UnfinishedCopy {
+    /// Begins a copy to `target`, with an empty file.
     pub(super) fn begin(target: &Path) -> Result<Self, FileError> {
         let path = beside(target, ".part");
         for _ in 0..ATTEMPTS_MAX {
@@ -29,8 +36,8 @@ impl Part {
         Err(FileError::Exists { path })
     }
 
-    /// Takes an opened file, unless it is no longer the one of that name: another copy was finished with it since it was
-    /// opened, and emptying it would empty that copy.
+    /// Locks and empties an opened file. Returns none if the file no longer has this name, because another copy has
+    /// renamed it since; emptying it would destroy that copy.
     pub(super) fn hold(file: File, path: &Path) -> Result<Option<Self>, FileError> {
         let io = |source| FileError::Io { path: path.to_owned(), source };
         match file.try_lock() {
@@ -38,7 +45,7 @@ impl Part {
             Err(TryLockError::WouldBlock) => return Err(FileError::Exists { path: path.to_owned() }),
             Err(TryLockError::Error(source)) => return Err(io(source)),
         }
-        // Only a process that holds the lock renames or removes the file, so what is seen here stays so.
+        // Only a process that holds the lock renames or removes the file, so the result of this check stays valid.
         if !is_named(&file, path).map_err(io)? {
             return Ok(None);
         }
@@ -50,7 +57,7 @@ impl Part {
         &self.path
     }
 
-    /// Gives the copy its name, durably, and says how many bytes it has.
+    /// Syncs the copy, renames it to `target`, and returns its size in bytes.
     pub(super) fn finish(self, target: &Path) -> Result<u64, FileError> {
         let io = |source| FileError::Io { path: target.to_owned(), source };
         if let Err(source) = self.file.sync_all().and_then(|()| std::fs::rename(&self.path, target)) {
@@ -61,13 +68,13 @@ impl Part {
         Ok(self.file.metadata().map_err(io)?.len())
     }
 
-    /// Leaves nothing behind.
+    /// Removes the unfinished file.
     pub(super) fn discard(self) {
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Whether a file is the one that a name stands for now.
+/// Whether an open file is the one that this path names now.
 #[cfg(unix)]
 fn is_named(file: &File, path: &Path) -> std::io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
@@ -79,8 +86,22 @@ fn is_named(file: &File, path: &Path) -> std::io::Result<bool> {
     }
 }
 
-/// Elsewhere a file that is open cannot be renamed by another process.
+/// On other systems another process cannot rename an open file.
 #[cfg(not(unix))]
 fn is_named(_: &File, _: &Path) -> std::io::Result<bool> {
     Ok(true)
+}
+
+/// Copies a database into an empty file. Nothing is durable until the file is synced.
+pub(super) fn copy_pages(source: &Connection, to: &Path) -> Result<(), FileError> {
+    let sql = |source| FileError::Sqlite { path: to.to_owned(), source };
+    let mut copy = Connection::open(to).map_err(sql)?;
+    // An interrupted copy is discarded, so it needs no journal, and it is synced only once, at the end.
+    copy.execute_batch("PRAGMA synchronous = off; PRAGMA journal_mode = off").map_err(sql)?;
+    let pages = Backup::new(source, &mut copy).map_err(sql)?;
+    pages.run_to_completion(PAGES_PER_STEP, Duration::ZERO, None).map_err(sql)?;
+    drop(pages);
+    // The copy must stay one file: without this, even a reader would create a write-ahead log beside it.
+    copy.execute_batch("PRAGMA journal_mode = delete").map_err(sql)?;
+    copy.close().map_err(|(_, source)| sql(source))
 }

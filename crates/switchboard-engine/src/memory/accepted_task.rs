@@ -1,4 +1,4 @@
-//! A record as it stood when a message was accepted, folded anew from its log.
+//! A task as it was when a message was accepted, folded again from its log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,8 @@ impl Record {
         if accepted.after_seq < self.floor_seq {
             return Err(StoreError::Pruned);
         }
-        // A message that ended a pause is in the first commit after it; one that had to wait stands before that.
+        // A message that ended a pause is in the first commit after `after_seq`; a message that had to wait is in an
+        // earlier commit.
         let after = self.log.partition_point(|entry| entry.last_seq <= accepted.after_seq);
         let until = self.log.len().min(after + 1);
         let waited_in = |entry: &LogEntry| accepted.waited_in(&entry.commit.events);

@@ -1,5 +1,5 @@
-//! Idempotency keys. They are filed under the day they expire, so a look-up asks once per day that a live key can
-//! expire on (two for the usual window), and forgetting a day removes rows that lie together.
+//! Idempotency keys. They are stored by the day on which they expire. A look-up needs one query for each day on which a
+//! valid key can expire (two for the usual window), and expired days are removed as adjacent rows.
 
 use rusqlite::{Connection, Row, params};
 use switchboard_core::model::Timestamp;
@@ -16,7 +16,7 @@ pub(super) fn day_of(at: Timestamp) -> i64 {
     at.as_ms().div_euclid(MS_PER_DAY)
 }
 
-/// The last day on which a known key expires.
+/// The latest day on which a stored key expires.
 pub(super) fn last_accepted_day(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached("SELECT coalesce(max(day), 0) FROM accepted")?.query_row([], |row| row.get(0))
 }
@@ -30,7 +30,7 @@ pub(super) fn accepted_columns<'r>(row: &'r Row<'_>) -> Result<AcceptedColumns<'
     let columns = accepted_columns_unchecked(row)?;
     match row.get::<_, i64>(8)? == columns.checksum() {
         true => Ok(columns),
-        // It costs whoever sends that message again, and nobody else.
+        // The damage affects only a client that repeats this message.
         false => {
             let what = format!("an idempotency key of task number {} does not match its checksum", columns.task_no);
             Err(Failure(StoreError::Damaged(what)))
@@ -52,8 +52,8 @@ pub(super) fn accepted_columns_unchecked<'r>(row: &'r Row<'_>) -> Result<Accepte
     })
 }
 
-/// The moment as of which keys have expired or not: now, unless ages do not count. Then every key that is still there is
-/// known, as of the first day that one expires on.
+/// The time that decides whether keys have expired. It is the present, unless ages are ignored. Then every stored key
+/// is valid, so it is the earliest day on which a key expires.
 pub(super) fn known_as_of(
     connection: &Connection,
     now: Timestamp,
@@ -67,7 +67,7 @@ pub(super) fn known_as_of(
     Ok(now.min(Timestamp::from_ms(day.saturating_mul(MS_PER_DAY))))
 }
 
-/// What a key stands for, if it has not expired and its task is still there.
+/// The accepted message of a key, if the key has not expired and its task still exists.
 pub(super) fn find_accepted(
     connection: &Connection,
     key: &[u8; 32],
@@ -88,7 +88,7 @@ pub(super) fn find_accepted(
         let Some(task) = tasks.next()? else { continue };
         let unreadable = || StoreError::Corrupt("an idempotency key cannot be read".to_owned());
         return Ok(Some(Accepted {
-            // A damaged task costs those who send to it again, like its key.
+            // A damaged task affects only clients that repeat a message to it.
             task_id: task_columns(task).map_err(Failure::into_damage)?.id.into(),
             digest: columns.digest.try_into().map_err(|_| unreadable())?,
             turn: u32::try_from(columns.turn).map_err(|_| unreadable())?,
@@ -98,18 +98,18 @@ pub(super) fn find_accepted(
     Ok(None)
 }
 
-/// Forgets keys that expired on an earlier day, at most `limit`.
+/// Removes keys that expired on an earlier day, at most `limit`.
 pub(super) fn forget_accepted(connection: &Connection, now: Timestamp, limit: usize) -> Result<usize, Failure> {
     let mut delete = connection.prepare_cached(
         "DELETE FROM accepted WHERE (day, key) IN (SELECT day, key FROM accepted WHERE day < ?1 LIMIT ?2)",
     )?;
     let forgotten = delete.execute(params![day_of(now), signed(limit as u64)])?;
-    // `verify` misses a key that is gone, unless it reads here that the key may be.
+    // Recorded for `verify`, which reports a missing key unless this shows that it may have been removed.
     if forgotten > 0 && read_meta(connection, FORGOTTEN_DAY)?.unwrap_or(0) < day_of(now) {
         write_meta(connection, FORGOTTEN_DAY, day_of(now))?;
     }
     Ok(forgotten)
 }
 
-/// Keys that expired before this day may have been forgotten.
+/// Keys that expired before this day may have been removed.
 pub(super) const FORGOTTEN_DAY: &str = "forgotten_day";

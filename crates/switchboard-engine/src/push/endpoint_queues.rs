@@ -1,0 +1,304 @@
+//! Decides which deliveries may start. They are queued by endpoint, so that a failing or slow endpoint never takes the
+//! slots of the others. This module only decides and counts; the loop in `dispatch` acts.
+//!
+//! - Half of the slots are shared: an endpoint may have as many deliveries under way as shared slots are left. The
+//!   other half is for endpoints with few deliveries under way, so that another endpoint is served however many are
+//!   slow.
+//! - Some more deliveries wait here, so that a busy endpoint always has a next one.
+//! - All others, and those to an endpoint whose circuit is open, are held: they are put back into the store and become
+//!   due again when a slot may be free, one after the other.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use switchboard_core::model::Timestamp;
+
+use super::endpoint::WebhookEndpoint;
+use super::health::{Admission, Failure, Health, Rules};
+
+/// How many slots an endpoint can get while the others use the shared half.
+const SHARE_MIN: usize = 2;
+/// Endpoints remembered because they failed. With more, those without deliveries are forgotten.
+const SICK_MAX: usize = 10_000;
+/// How long a failed endpoint without deliveries is remembered.
+const SICK_KEPT_MS: i64 = 3_600_000;
+/// Held deliveries become due again one by one, at least this far apart.
+const PACE_MICROS_MIN: i64 = 1_000;
+/// A delivery is held at most this long; then it is offered again.
+const HOLD_MS_MAX: i64 = 60_000;
+
+pub(crate) struct EndpointQueues<T> {
+    /// Deliveries that may be under way in all; half as many may wait.
+    slots: usize,
+    rules: Rules,
+    down_ms_max: i64,
+    queues: BTreeMap<WebhookEndpoint, EndpointQueue<T>>,
+    under_way: usize,
+    waiting: usize,
+    /// The endpoints for which a delivery waits.
+    queued: BTreeSet<WebhookEndpoint>,
+}
+
+struct EndpointQueue<T> {
+    under_way: usize,
+    waiting: VecDeque<T>,
+    health: Health,
+    /// The smoothed duration of a delivery to this endpoint.
+    took_micros: i64,
+    /// The time until which deliveries are held; the next held one becomes due after it.
+    held_until_micros: i64,
+}
+
+impl<T> Default for EndpointQueue<T> {
+    fn default() -> Self {
+        let health = Health::default();
+        Self { under_way: 0, waiting: VecDeque::new(), health, took_micros: 0, held_until_micros: 0 }
+    }
+}
+
+/// What to do with a delivery.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Disposition<T> {
+    Start {
+        item: T,
+        probe: bool,
+    },
+    /// Put it back into the store until this time.
+    Hold {
+        item: T,
+        due: Timestamp,
+    },
+    /// Make it a dead letter, because the endpoint has been down for too long.
+    GiveUp {
+        item: T,
+        down_since: Timestamp,
+    },
+}
+
+/// What a delivery showed about its endpoint.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct CallResult {
+    /// Whether the endpoint answered, with whatever status.
+    pub(super) answered: bool,
+    /// The error, if the endpoint did not answer or answered that it has a problem.
+    pub(super) failed: Option<String>,
+    /// How long the receiver wants no further calls.
+    pub(super) retry_after_ms: u64,
+}
+
+/// The health of an endpoint, for operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointHealth {
+    pub endpoint: WebhookEndpoint,
+    /// Whether its deliveries wait for a probe to succeed.
+    pub open: bool,
+    pub failures: u32,
+    pub down_since: Option<Timestamp>,
+    pub next_probe_at: Option<Timestamp>,
+    pub last_error: Option<String>,
+    pub under_way: usize,
+    pub waiting: usize,
+}
+
+impl<T> EndpointQueues<T> {
+    pub(super) fn new(slots: usize, rules: Rules, down_ms_max: i64) -> Self {
+        let (queues, queued) = (BTreeMap::new(), BTreeSet::new());
+        Self { slots: slots.max(1), rules, down_ms_max, queues, under_way: 0, waiting: 0, queued }
+    }
+
+    /// Whether any slot is free.
+    pub(super) fn has_free_slot(&self) -> bool {
+        self.under_way < self.slots
+    }
+
+    fn free(&self) -> FreeSlots {
+        FreeSlots::of(self.slots, self.under_way)
+    }
+
+    pub(super) fn under_way(&self) -> usize {
+        self.under_way
+    }
+
+    /// Adds a claimed delivery. Returns none if it waits here.
+    pub(super) fn offer(&mut self, endpoint: &WebhookEndpoint, item: T, now: Timestamp) -> Option<Disposition<T>> {
+        let (free, capacity) = (self.free(), self.slots.div_ceil(2).saturating_sub(self.waiting));
+        let queue = self.queues.entry(endpoint.clone()).or_default();
+        match queue.admit(free, now, &self.rules) {
+            Some(probe) => {
+                queue.under_way += 1;
+                self.under_way += 1;
+                Some(Disposition::Start { item, probe })
+            }
+            None if !queue.health.is_open() && queue.waiting.len() < capacity => {
+                queue.waiting.push_back(item);
+                self.waiting += 1;
+                self.queued.insert(endpoint.clone());
+                None
+            }
+            None => Some(queue.hold_or_give_up(item, now, &self.rules, self.down_ms_max)),
+        }
+    }
+
+    /// Records that a delivery has ended.
+    pub(super) fn finished(
+        &mut self,
+        endpoint: &WebhookEndpoint,
+        probe: bool,
+        call_result: CallResult,
+        took: Duration,
+        now: Timestamp,
+        dice: u64,
+    ) {
+        let Some(queue) = self.queues.get_mut(endpoint) else { return };
+        queue.under_way = queue.under_way.saturating_sub(1);
+        self.under_way = self.under_way.saturating_sub(1);
+        let took = i64::try_from(took.as_micros()).unwrap_or(i64::MAX / 8);
+        queue.took_micros = if queue.took_micros == 0 { took } else { (queue.took_micros * 7 + took) / 8 };
+        let CallResult { answered, failed, retry_after_ms } = call_result;
+        if answered {
+            if queue.health.is_open() {
+                // Deliveries that were held while the circuit was open do not delay those that come now.
+                queue.held_until_micros = 0;
+            }
+            queue.health.answered();
+        }
+        match failed {
+            Some(error) => queue.health.failed(probe, Failure { error, retry_after_ms }, now, &self.rules, dice),
+            None if probe && !answered => queue.health.probe_lost(),
+            None => {}
+        }
+    }
+
+    /// Takes out the deliveries that need not wait any more, because a slot is free or because their circuit has
+    /// opened.
+    pub(super) fn advance(&mut self, now: Timestamp) -> Vec<(WebhookEndpoint, Disposition<T>)> {
+        let mut moved = Vec::new();
+        let mut queued = std::mem::take(&mut self.queued);
+        queued.retain(|endpoint| {
+            let Some(queue) = self.queues.get_mut(endpoint) else { return false };
+            while !queue.waiting.is_empty() {
+                let free = FreeSlots::of(self.slots, self.under_way);
+                let admitted = queue.admit(free, now, &self.rules);
+                if admitted.is_none() && !queue.health.is_open() {
+                    return true;
+                }
+                let Some(item) = queue.waiting.pop_front() else { break };
+                self.waiting -= 1;
+                let place = match admitted {
+                    Some(probe) => {
+                        queue.under_way += 1;
+                        self.under_way += 1;
+                        Disposition::Start { item, probe }
+                    }
+                    None => queue.hold_or_give_up(item, now, &self.rules, self.down_ms_max),
+                };
+                moved.push((endpoint.clone(), place));
+            }
+            false
+        });
+        self.queued = queued;
+        moved
+    }
+
+    /// Forgets healthy endpoints, and failed ones that have had no deliveries for long.
+    pub(super) fn tidy(&mut self, now: Timestamp) {
+        let too_many = self.queues.len() > SICK_MAX;
+        self.queues.retain(|_, queue| {
+            let idle = queue.under_way == 0 && queue.waiting.is_empty();
+            let forgotten = queue.health.probe_at().or(queue.health.down_since());
+            let old = forgotten.is_none_or(|at| now.ms_since(at) > SICK_KEPT_MS);
+            !(idle && (queue.health.is_healthy() || old || too_many))
+        });
+    }
+
+    /// Lets the next delivery to an endpoint through at once; to every endpoint, if none is named.
+    pub(super) fn probe_now(&mut self, endpoint: Option<&WebhookEndpoint>, now: Timestamp) {
+        for (_, queue) in self.queues.iter_mut().filter(|(known, _)| endpoint.is_none_or(|one| one == *known)) {
+            queue.health.probe_now(now);
+            queue.held_until_micros = 0;
+        }
+    }
+
+    /// The health of endpoints that have failed or have deliveries under way: open circuits first, at most `limit`.
+    pub(super) fn report(&self, limit: usize) -> Vec<EndpointHealth> {
+        let (open, others): (Vec<_>, Vec<_>) = self.queues.iter().partition(|(_, queue)| queue.health.is_open());
+        let others = others.into_iter().filter(|(_, queue)| !queue.health.is_healthy() || queue.under_way > 0);
+        open.into_iter().chain(others).take(limit).map(|(endpoint, queue)| queue.report(endpoint)).collect()
+    }
+
+    pub(super) fn open_circuits(&self) -> usize {
+        self.queues.values().filter(|queue| queue.health.is_open()).count()
+    }
+}
+
+/// The slots that are free.
+#[derive(Clone, Copy)]
+struct FreeSlots {
+    shared: usize,
+    any: usize,
+}
+
+impl FreeSlots {
+    fn of(slots: usize, under_way: usize) -> Self {
+        Self { shared: (slots / 2).saturating_sub(under_way), any: slots.saturating_sub(under_way) }
+    }
+
+    /// Whether an endpoint with this many deliveries under way may have one more.
+    fn admits(self, under_way: usize) -> bool {
+        self.any > 0 && (under_way < self.shared || under_way < SHARE_MIN)
+    }
+}
+
+impl<T> EndpointQueue<T> {
+    /// Whether one more delivery may start now, and if so, whether it is the probe.
+    fn admit(&mut self, free: FreeSlots, now: Timestamp, rules: &Rules) -> Option<bool> {
+        match self.health.admission(now, rules) {
+            Admission::Free => free.admits(self.under_way).then_some(false),
+            Admission::Probe if free.any > 0 => {
+                self.health.probing();
+                Some(true)
+            }
+            Admission::Probe | Admission::NotBefore(_) => None,
+        }
+    }
+
+    fn hold_or_give_up(&mut self, item: T, now: Timestamp, rules: &Rules, down_ms_max: i64) -> Disposition<T> {
+        let down_since = self.health.down_since().filter(|_| self.health.is_open());
+        if let Some(down_since) = down_since.filter(|since| now.ms_since(*since) > down_ms_max) {
+            return Disposition::GiveUp { item, down_since };
+        }
+        let now_micros = now.as_ms().saturating_mul(1_000);
+        let (earliest, pace) = match self.health.admission(now, rules) {
+            Admission::NotBefore(at) => (at.as_ms().saturating_mul(1_000), PACE_MICROS_MIN),
+            // Held deliveries become due at the rate at which the endpoint completes them, as far as that is known.
+            Admission::Free | Admission::Probe => {
+                let under_way = i64::try_from(self.under_way.max(1)).unwrap_or(i64::MAX);
+                (now_micros + self.took_micros, (self.took_micros / under_way).max(PACE_MICROS_MIN / 10))
+            }
+        };
+        self.held_until_micros = self.held_until_micros.max(earliest).saturating_add(pace);
+        // Beyond the longest wait the schedule starts again at the earliest time.
+        if self.held_until_micros > now_micros.max(earliest) + HOLD_MS_MAX * 1_000 {
+            self.held_until_micros = earliest;
+        }
+        let due_ms = self.held_until_micros / 1_000 + 1;
+        Disposition::Hold { item, due: Timestamp::from_ms(due_ms) }
+    }
+
+    fn report(&self, endpoint: &WebhookEndpoint) -> EndpointHealth {
+        EndpointHealth {
+            endpoint: endpoint.clone(),
+            open: self.health.is_open(),
+            failures: self.health.failures(),
+            down_since: self.health.down_since(),
+            next_probe_at: self.health.probe_at(),
+            last_error: self.health.last_error().map(str::to_owned),
+            under_way: self.under_way,
+            waiting: self.waiting.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "endpoint_queues_tests.rs"]
+mod tests;
