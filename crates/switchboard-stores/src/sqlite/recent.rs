@@ -35,6 +35,8 @@ use crate::record::{Encoded, Want, decode, encode_artifacts};
 const TASK_ROWS_MIN: usize = 32;
 /// With more rows than this in all, those of the task with the oldest one are filed.
 const ROWS_MAX: usize = 16 * 1024;
+/// The same for a table with more rows than this, filed or not.
+const TABLE_ROWS_MAX: usize = 32 * 1024;
 /// Filed rows are deleted when there are this many of them.
 const DELETED_AT_ONCE: i64 = 1024;
 
@@ -99,19 +101,16 @@ impl Recent {
         let mut rows = select.query([VERSION_BITS])?;
         while let Some(row) = rows.next()? {
             let (no, of): (i64, i64) = (row.get(0)?, row.get(1)?);
-            let (version, id): (Option<i64>, Option<String>) = (row.get(2)?, row.get(3)?);
+            let (task_no, version): (i64, Option<i64>) = (of >> VERSION_BITS, row.get(2)?);
             recent.last_no = no;
-            match (version, id) {
-                (Some(version), Some(id)) if version_of(of) > version => {
-                    let (task_no, id) = (of >> VERSION_BITS, TaskId::from(id));
-                    let unfiled =
-                        recent.unfiled.entry(task_no).or_insert_with(|| Unfiled { id, rows: Vec::new(), last: None });
-                    unfiled.rows.push(no);
-                    recent.order.push_back((no, task_no));
-                    recent.rows += 1;
-                }
-                // The row was filed, and the process ended before it was deleted.
-                _ => recent.note_filed(no),
+            recent.order.push_back((no, task_no));
+            // Otherwise the row was filed, and the process ended before it was deleted.
+            if version.is_some_and(|version| version_of(of) > version) {
+                // An id that is damaged must not keep the file from being opened: it costs its own task, later.
+                let id = String::from_utf8_lossy(row.get_ref(3)?.as_bytes_or_null()?.unwrap_or_default()).into_owned();
+                let begin = || Unfiled { id: TaskId::from(id), rows: Vec::new(), last: None };
+                recent.unfiled.entry(task_no).or_insert_with(begin).rows.push(no);
+                recent.rows += 1;
             }
         }
         recent.last_no = recent.last_no.max(recent.noted_no);
@@ -353,8 +352,10 @@ impl Ledger<'_> {
             }
             self.recent.order.pop_front();
         }
+        // One row that waits keeps all that come after it in the table, filed or not.
+        let too_many = self.recent.order.len().saturating_sub(TABLE_ROWS_MAX);
         let mut oldest = 0;
-        while self.recent.rows > ROWS_MAX
+        while (self.recent.rows > ROWS_MAX || oldest < too_many)
             && let Some(&(_, task_no)) = self.recent.order.get(oldest)
         {
             self.file_unless_damaged(task_no)?;

@@ -141,6 +141,44 @@ async fn a_long_stream_leaves_few_rows_waiting() {
 }
 
 #[tokio::test]
+async fn a_task_that_waits_for_long_does_not_keep_the_chunks_of_others_in_the_table() {
+    let subject = make();
+    let mut slow = RecordWriter::opened(&subject, "slow").await;
+    slow.append(&subject, vec![chunk("a", "first", false)]).await;
+    let mut busy = RecordWriter::opened(&subject, "busy").await;
+    busy.hints = false;
+    for number in 0..36_000 {
+        let commit = busy.commit(&subject, vec![chunk("a", "w", number > 0)]);
+        busy.head = commit.head.clone();
+        subject.store().commit(commit).await.unwrap();
+    }
+    assert!(waiting(&subject) < 4000, "{} rows are in the table", waiting(&subject));
+    slow.check(&subject).await;
+}
+
+#[tokio::test]
+async fn rows_that_a_dead_process_had_filed_are_deleted_in_their_order() {
+    let subject = make();
+    let mut running = RecordWriter::opened(&subject, "running").await;
+    let mut ended = RecordWriter::opened(&subject, "ended").await;
+    for number in 0..20 {
+        running.append(&subject, vec![chunk("a", "x", number > 0)]).await;
+        ended.append(&subject, vec![chunk("a", "x", number > 0)]).await;
+    }
+    ended.append(&subject, vec![status(&subject, TaskState::Completed, None)]).await;
+    let mut next = after_death(&subject, "");
+    // Batches that delete what was filed, while the first row waits.
+    for _ in 0..3 {
+        next.store().probe().await.unwrap();
+    }
+    assert_eq!(faults_of(&next.path()), [] as [String; 0]);
+    running.check(&next).await;
+    ended.check(&next).await;
+    next.close();
+    assert_eq!(waiting(&next), 0);
+}
+
+#[tokio::test]
 async fn a_damaged_chunk_costs_its_own_task() {
     let subject = make();
     let mut writers = Vec::new();
