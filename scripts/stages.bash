@@ -12,6 +12,8 @@ stage_count=0
 stages_failed=()
 # Failed stages in which no test failed, such as a build: each counts as one failure in the sum.
 stages_broken=0
+# The status of a stage that could not be run here. Its last line says why. It does not count as a failure.
+NOT_RUN=77
 
 [[ -t 1 ]] || export CARGO_TERM_COLOR=never
 
@@ -31,6 +33,8 @@ stage() {
     if ((status == 0)); then
         printf '[%3d s] %s … ok\n' $((SECONDS - started)) "$title"
         test_results "$log"
+    elif ((status == NOT_RUN)); then
+        printf '[%3d s] %s … NOT RUN: %s\n' $((SECONDS - started)) "$title" "$(tail -n 1 "$log")"
     else
         printf '[%3d s] %s … FAILED\n' $((SECONDS - started)) "$title"
         stages_failed+=("$title")
