@@ -83,6 +83,10 @@ mod walls {
                 &[("crates/switchboard/src/client/a.rs", "use switchboard_engine::E;")],
             ),
             (
+                "the outbound client stands on core alone",
+                &[("crates/switchboard/src/outbound/a.rs", "use crate::webhooks::W;")],
+            ),
+            (
                 "bindings do not know each other",
                 &[("crates/switchboard/src/server/bindings/grpc.rs", "use super::jsonrpc::Envelope;")],
             ),
