@@ -47,8 +47,10 @@ impl<'c> Statements<'c> {
                 "INSERT INTO recent (recent_no, log_no, last_seq, visible, prev_story, prev_artifact, at, record, checksum)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )?,
+            // It is one row, so there is nothing to undo if it fails. Without `OR FAIL` SQLite copies the pages that it changes
+            // in order to undo them.
             file_recent: connection.prepare(
-                "INSERT INTO log (log_no, last_seq, visible, prev_story, prev_artifact, at, record, checksum)
+                "INSERT OR FAIL INTO log (log_no, last_seq, visible, prev_story, prev_artifact, at, record, checksum)
                  SELECT log_no, last_seq, visible, prev_story, prev_artifact, at, record,
                         (checksum | recent_no) & ~(checksum & recent_no)
                    FROM recent WHERE recent_no = ?1",
