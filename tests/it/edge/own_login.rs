@@ -110,7 +110,7 @@ async fn what_the_application_refuses_has_the_form_of_the_binding() {
     assert_eq!(edge.ask(grpc).await.header("grpc-status"), "16");
 }
 
-/// Lets nobody in, and says how to log in.
+/// Refuses every caller and names the way to log in.
 struct Desk(&'static str);
 
 impl Authenticator for Desk {

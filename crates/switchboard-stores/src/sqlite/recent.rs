@@ -241,7 +241,8 @@ impl Ledger<'_> {
         let chains = before.chains.after(version, &commit.events, commit.folds);
         let spread = usize::try_from(task_no).unwrap_or(0) % TASK_ROWS_MIN;
         if rows >= TASK_ROWS_MIN + spread {
-            self.file(task_no)?;
+            // Damage of the task's row is no reason to refuse the chunk, which is in `recent` already.
+            self.file_unless_damaged(task_no)?;
         }
         Ok(StepRow { version: commit.head.version, chains, ..*before })
     }
