@@ -1,7 +1,7 @@
 //! The only writer of task logs. A command is decided on the head that this process holds, and its events are appended
 //! if the task's version has not changed meanwhile. If it has, the head is loaded again and the command is decided
 //! again, a limited number of times. After that the followers in this process get the events, and other processes get a
-//! hint.
+//! hint. A commit that ends a task logs one line.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -14,6 +14,7 @@ use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, SetOnce};
 
 use crate::engine_state::EngineState;
+use crate::escaped::Escaped;
 use crate::ports::Hint;
 use crate::ports::store::{
     Accept, Accepted, Commit, CommitError, LeaseChange, PushChange, Scope, StoreError, StoredHead, Target, TaskKey,
@@ -379,4 +380,96 @@ pub(crate) enum AppendError {
 pub(crate) fn contended(id: &TaskId) -> ProtocolError {
     let reason = format!("task {id} is being changed by many writers at once");
     ProtocolError::Unavailable { reason, retry_after_s: 1 }
+}
+
+/// The writes of a turn before it first had to wait. They are kept in memory and committed together with the acceptance of
+/// its message.
+pub(crate) struct Stage {
+    /// The record as it is in the store.
+    pub(crate) before: Basis,
+    /// The record with `events` applied.
+    pub(crate) head: Head,
+    pub(crate) events: Vec<Event>,
+    pub(crate) folded: Folded,
+    /// How many of the events are the acceptance of the message; the others are the agent's.
+    pub(crate) opening: usize,
+}
+
+impl Stage {
+    /// A stage that begins with these events.
+    pub(crate) fn begin(head: &Head, folded: Folded, events: Vec<Event>) -> Self {
+        let (before, opening) = (Basis::of(head), events.len());
+        let mut stage = Self { before, head: head.clone(), events, folded, opening };
+        stage.apply_from(0);
+        stage
+    }
+
+    /// Applies the events from this index on.
+    pub(crate) fn apply_from(&mut self, place: usize) {
+        for event in &self.events[place..] {
+            self.head.apply(event);
+            self.folded.apply(event);
+        }
+    }
+}
+
+impl EngineState {
+    /// Logs the end of a task that a commit has just closed. The line contains no text of messages or artifacts.
+    fn log_ended(&self, record: &Record, head: &Head) {
+        let (state, reason) = match (head.phase, head.state) {
+            (Phase::Replied, _) => ("replied", "replied"),
+            (_, TaskState::Failed) => ("failed", record.failed_by()),
+            (_, state) => (state.word(), state.word()),
+        };
+        let is_completed = head.phase == Phase::Replied || head.state == TaskState::Completed;
+        if (is_completed && !self.logs_completed) || !tracing::enabled!(tracing::Level::INFO) {
+            return;
+        }
+        let opened_at = minted_at(record.id.as_str()).unwrap_or(record.seen_at());
+        let duration_ms = self.now().ms_since(opened_at).max(0);
+        tracing::info!(
+            task = %Escaped::new(record.id.as_str()), agent = record.scope.agent.as_str(), state, duration_ms,
+            attempts = head.attempt, reason, "task ended"
+        );
+    }
+}
+
+/// The time in an id that this server made: a version 7 UUID, which some dialects write without dashes. An id that a
+/// client chose has no time.
+fn minted_at(id: &str) -> Option<Timestamp> {
+    let bytes = id.as_bytes();
+    let (rest, version_at) = match bytes.len() {
+        36 if bytes[8] == b'-' && bytes[13] == b'-' => (&bytes[9..13], 14),
+        32 => (&bytes[8..12], 12),
+        _ => return None,
+    };
+    if bytes[version_at] != b'7' {
+        return None;
+    }
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).map(i64::from);
+    let ms = bytes[..8].iter().chain(rest).try_fold(0, |ms, byte| Some(ms << 4 | digit(byte)?))?;
+    Some(Timestamp::from_ms(ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Timestamp, minted_at};
+    use crate::ports::Ids;
+    use crate::system::RandomIds;
+
+    #[test]
+    fn an_id_of_ours_says_when_it_was_made() {
+        let now = Timestamp::from_ms(1_791_234_567_890);
+        let id = RandomIds.uuid(now);
+        assert_eq!(minted_at(&id), Some(now));
+        assert_eq!(minted_at(&id.replace('-', "")), Some(now));
+    }
+
+    #[test]
+    fn a_name_that_a_client_chose_says_nothing() {
+        for id in ["", "task-1", "0190e3a8-1234-4aaa-8aaa-aaaaaaaaaaaa", "zzzzzzzz-zzzz-7aaa-8aaa-aaaaaaaaaaaa", "ü"] {
+            assert_eq!(minted_at(id), None, "{id}");
+        }
+        assert_eq!(minted_at(&"ü".repeat(18)), None);
+    }
 }

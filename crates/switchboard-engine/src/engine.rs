@@ -15,15 +15,14 @@ use crate::clock_guard::ClockGuard;
 use crate::engine_state::{Counters, EngineState, Registered};
 use crate::health::{Health, Readiness};
 use crate::limits::Limits;
-use crate::memory::NoHints;
-use crate::operations::{cancel_task, card, download, get_task, list_tasks, push_configs, send_message, subscribe};
+use crate::operations::{cancel_task, push_configs, read_tasks, send_message};
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use crate::ports::store::{Scope, StoreStats};
 use crate::ports::{Clock, Hints, Ids, Links, Quarantine, Store, Webhook, WebhookAnswer, WebhookCall, WebhookError};
 use crate::push::{OutboxAdmin, deliver_forever, endpoint_queues};
 use crate::runs::{RunRegistry, give_back, sweep};
 use crate::supervisor::{Kind, Supervisor};
-use crate::system::{RandomIds, SystemClock};
+use crate::system::{NoHints, RandomIds, SystemClock};
 use crate::watching::Tails;
 
 /// Durable tasks for the agents of one process.
@@ -198,7 +197,7 @@ impl Engine {
         artifact: &ArtifactId,
         part: Option<u64>,
     ) -> Result<StoredArtifact, ProtocolError> {
-        download::artifact(&self.engine, agent, owner, task, artifact, part).await
+        read_tasks::artifact(&self.engine, agent, owner, task, artifact, part).await
     }
 
     /// What one update of a task wrote to an artifact, or one part of that, for a client whose stream carried a link in
@@ -215,7 +214,7 @@ impl Engine {
         seq: u64,
         part: Option<u64>,
     ) -> Result<WrittenUpdate, ProtocolError> {
-        download::update(&self.engine, agent, owner, task, artifact, seq, part).await
+        read_tasks::update(&self.engine, agent, owner, task, artifact, seq, part).await
     }
 
     /// A view of a task that fits into one frame of a stream, for dialects whose streams carry whole tasks.
@@ -234,7 +233,7 @@ impl Engine {
         cursor: ArtifactCursor,
         bytes_max: usize,
     ) -> Result<ArtifactPiece, ProtocolError> {
-        download::read(&self.engine, cursor, bytes_max).await
+        read_tasks::read_artifact(&self.engine, cursor, bytes_max).await
     }
 
     /// The agents that are served.
@@ -367,16 +366,16 @@ impl Endpoint for AgentEndpoint {
                 Box::pin(async move { send_message::send_streaming_message(engine, agent, &caller, send).await })
             }
             Request::GetTask { id, history_length } => {
-                Box::pin(async move { get_task::get_task(engine, agent, &caller, &id, history_length).await })
+                Box::pin(async move { read_tasks::get_task(engine, agent, &caller, &id, history_length).await })
             }
             Request::ListTasks(list) => {
-                Box::pin(async move { list_tasks::list_tasks(engine, agent, &caller, list).await })
+                Box::pin(async move { read_tasks::list_tasks(engine, agent, &caller, list).await })
             }
             Request::CancelTask { id, metadata } => {
                 Box::pin(async move { cancel_task::cancel_task(engine, agent, &caller, &id, metadata).await })
             }
             Request::SubscribeToTask { id } => {
-                Box::pin(async move { subscribe::subscribe(engine, agent, &caller, &id).await })
+                Box::pin(async move { read_tasks::subscribe(engine, agent, &caller, &id).await })
             }
             Request::CreatePushConfig(config) => {
                 Box::pin(async move { push_configs::create(engine, agent, &caller, *config).await })
@@ -392,7 +391,9 @@ impl Endpoint for AgentEndpoint {
             Request::DeletePushConfig { task_id, id } => {
                 Box::pin(async move { push_configs::delete(engine, agent, &caller, &task_id, &id).await })
             }
-            Request::GetExtendedAgentCard => Box::pin(std::future::ready(card::get_extended_card(agent, &caller))),
+            Request::GetExtendedAgentCard => {
+                Box::pin(std::future::ready(read_tasks::get_extended_card(agent, &caller)))
+            }
         }
     }
 

@@ -9,7 +9,6 @@
 mod accepting;
 mod clock_guard;
 mod commit;
-mod ended;
 mod engine;
 mod engine_state;
 pub mod escaped;
@@ -19,7 +18,6 @@ pub mod id_hash;
 pub mod limits;
 pub mod memory;
 mod operations;
-pub mod poll_when_woken;
 pub mod ports;
 pub mod push;
 mod reply_size;

@@ -1,4 +1,5 @@
-//! The adapters for the system's clock and random number generator. A simulation replaces both.
+//! The adapters for the system's clock and random number generator, and for hints in a process that is alone with its
+//! store. A simulation replaces all three.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::time::SystemTime;
 
 use switchboard_core::model::Timestamp;
 
-use crate::ports::{Clock, Ids};
+use crate::ports::{Clock, Hint, HintSink, Hints, Ids};
 
 /// The system's wall clock.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,6 +71,16 @@ fn format_uuid(now: Timestamp, mut bytes: [u8; 16]) -> Arc<str> {
         text[place + 1] = HEX[usize::from(byte & 0x0f)];
     }
     std::str::from_utf8(&text).expect("digits and dashes are text").into()
+}
+
+/// Hints for a process that does not share its store: there is no other process to notify.
+#[derive(Debug, Default)]
+pub struct NoHints;
+
+impl Hints for NoHints {
+    fn notify(&self, _: Hint<'_>) {}
+
+    fn listen(&self, _: Arc<dyn HintSink>) {}
 }
 
 #[cfg(test)]

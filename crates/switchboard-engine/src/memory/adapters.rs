@@ -1,11 +1,11 @@
-//! The small adapters: a manual clock, counting ids, and no hints.
+//! The small adapters: a manual clock and counting ids.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use switchboard_core::model::Timestamp;
 
-use crate::ports::{Clock, Hint, HintSink, Hints, Ids};
+use crate::ports::{Clock, Ids};
 
 /// A clock that stands still until a test moves it.
 #[derive(Debug, Default)]
@@ -47,14 +47,4 @@ impl Ids for CountingIds {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         format!("00000000-0000-4000-8000-{number:012x}").into()
     }
-}
-
-/// Hints for a process that does not share its store: there is no other process to notify.
-#[derive(Debug, Default)]
-pub struct NoHints;
-
-impl Hints for NoHints {
-    fn notify(&self, _: Hint<'_>) {}
-
-    fn listen(&self, _: Arc<dyn HintSink>) {}
 }

@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use switchboard_core::model::{Artifact, ArtifactId, Part, PartContent, TaskId};
 
 use super::outline::PartKind;
-use super::store_types::{Scope, TaskKey};
+use super::task_log::{Scope, TaskKey};
 
 /// An artifact, or one part of it, as it was when a reader opened it.
 #[derive(Clone, Debug)]

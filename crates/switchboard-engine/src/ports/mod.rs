@@ -3,27 +3,21 @@
 //!
 //! A store is four of them: [`TaskLog`], [`Runs`], [`Deliveries`] and [`Upkeep`].
 
-pub mod commit;
 pub mod deliveries;
 pub mod download;
-pub mod hints;
 pub mod outbox;
 pub mod outline;
 pub mod runs;
 pub mod store;
-pub mod store_types;
 pub mod system;
 pub mod task_log;
 pub mod upkeep;
-pub mod webhook;
 
 pub use deliveries::Deliveries;
 pub use download::Links;
-pub use hints::{Hint, HintSink, Hints};
 pub use outbox::Outbox;
 pub use runs::Runs;
 pub use store::Store;
-pub use system::{Clock, Ids};
+pub use system::{Clock, Hint, HintSink, Hints, Ids, Webhook, WebhookAnswer, WebhookCall, WebhookError};
 pub use task_log::TaskLog;
 pub use upkeep::{DamagedRow, Quarantine, Upkeep};
-pub use webhook::{Webhook, WebhookAnswer, WebhookCall, WebhookError};

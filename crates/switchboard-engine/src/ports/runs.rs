@@ -1,13 +1,11 @@
 //! Runs that should be at work, and the leases on them. A run is taken over by a commit
-//! ([`LeaseChange::Claim`](super::commit::LeaseChange::Claim)); the methods here only read, or change leases, which are
+//! ([`LeaseChange::Claim`](super::task_log::LeaseChange::Claim)); the methods here only read, or change leases, which are
 //! not part of a task's history.
 
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::AgentName;
 
-use super::store_types::StoreError;
-use super::store_types::TaskKey;
-use super::task_log::StoredHead;
+use super::task_log::{StoreError, StoredHead, TaskKey};
 
 /// The port for runs and leases, one of the four ports of a store.
 pub trait Runs: Send + Sync {

@@ -1,13 +1,12 @@
 //! The store: tasks and everything else that outlives a process. A store is four ports, one for each concern; a type
 //! that implements all four is a store. Their types are re-exported here under one path.
 
-pub use super::commit::{Accept, Accepted, Commit, CommitError, LeaseChange, PushChange, Target, newest_status};
 pub use super::deliveries::{Deliveries, Delivery, DeliveryClaim, DeliveryOutcome};
 pub use super::runs::{DueRun, Release, Runs};
-pub use super::store_types::StoreError;
-pub use super::store_types::{DeliveryKey, Scope, TaskKey};
 pub use super::task_log::{
-    AcceptedTask, ListCursor, ListPage, ListQuery, LogPage, LoggedCommit, StoredHead, StoredTask, TaskLog,
+    Accept, Accepted, AcceptedTask, Commit, CommitError, DeliveryKey, LeaseChange, ListCursor, ListPage, ListQuery,
+    LogPage, LoggedCommit, PushChange, Scope, StoreError, StoredHead, StoredTask, Target, TaskKey, TaskLog,
+    newest_status,
 };
 pub use super::upkeep::{COMMIT_MICROS_BOUNDS, Retention, StoreStats, Upkeep};
 

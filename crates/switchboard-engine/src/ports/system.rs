@@ -1,9 +1,15 @@
-//! What the engine takes from the operating system: the time, and randomness for ids. Both are ports, so that a simulation
-//! can repeat a run exactly.
+//! What the engine takes from the world beside its store: the time, randomness for ids, hints from other processes, and a
+//! client that posts to webhooks. They are ports, so that a simulation can repeat a run exactly.
+//!
+//! A hint tells other processes that a task has changed. It may arrive twice, late, or never. A lost hint costs latency
+//! but no data, because the process that gets a hint reads the log. Commits of this process reach its own followers
+//! without a hint.
 
 use std::sync::Arc;
 
-use switchboard_core::model::Timestamp;
+use bytes::Bytes;
+use switchboard_core::call::BoxFuture;
+use switchboard_core::model::{TaskId, Timestamp};
 
 /// The wall clock that stamps events. A store decides about leases by its own clock.
 pub trait Clock: Send + Sync {
@@ -29,4 +35,68 @@ pub trait Ids: Send + Sync {
     /// A new UUID of version 7 (it begins with the time) as text. Task and context ids must not be guessable, so an
     /// adapter for production fills the rest from the system's random number generator.
     fn uuid(&self, now: Timestamp) -> Arc<str>;
+}
+
+/// The newest event of a task. For a record that was closed by a direct reply, and never became a task, the number is
+/// 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hint<'a> {
+    pub task: &'a TaskId,
+    /// The number of its newest visible event.
+    pub seq: u64,
+}
+
+pub trait Hints: Send + Sync {
+    /// Tells all processes that share the store. The sender may receive its own hint.
+    fn notify(&self, hint: Hint<'_>);
+    /// Sets the receiver of hints; called once, at start.
+    fn listen(&self, sink: Arc<dyn HintSink>);
+}
+
+pub trait HintSink: Send + Sync {
+    fn hint(&self, hint: Hint<'_>);
+}
+
+pub trait Webhook: Send + Sync {
+    /// Checks whether a URL may be posted to, as far as possible without a DNS lookup. The reason is shown to the
+    /// client that registers it.
+    fn check(&self, url: &str) -> Result<(), String>;
+
+    /// Posts once. `Ok` is the receiver's answer; the caller decides whether it counts as delivered.
+    fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<WebhookAnswer, WebhookError>>;
+
+    /// Called periodically: frees what is no longer used, such as idle connections.
+    fn tidy(&self) {}
+}
+
+pub struct WebhookCall {
+    pub url: String,
+    /// The same in every attempt. It is in the headers, too, and repeated here for adapters that sign what they post.
+    pub delivery_id: String,
+    /// Names and values contain no control characters, because they were checked when the config was accepted.
+    pub headers: Vec<(&'static str, String)>,
+    pub body: Bytes,
+}
+
+/// The answer of a receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WebhookAnswer {
+    pub status: u16,
+    /// How long the receiver wants no further calls, if it said so.
+    pub retry_after_ms: Option<u64>,
+}
+
+/// An answer that has only a status.
+impl From<u16> for WebhookAnswer {
+    fn from(status: u16) -> Self {
+        Self { status, retry_after_ms: None }
+    }
+}
+
+/// Why nothing was posted. The text is for operators and never shown to a client.
+#[derive(Debug, Clone)]
+pub enum WebhookError {
+    /// The address is not allowed; trying again will not help until the configuration changes.
+    Refused(String),
+    Failed(String),
 }

@@ -3,8 +3,8 @@
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ConfigId, TaskId, TaskState, Timestamp};
 
-use super::store_types::StoreError;
 use super::system::ClockRecord;
+use super::task_log::StoreError;
 
 /// The port for maintenance, one of the four ports of a store.
 pub trait Upkeep: Send + Sync {

@@ -1,5 +1,6 @@
 //! One delivery: reads what the receiver has not accepted yet and posts it. The receiver's dialect decides whether that
-//! is one update after another or the whole task.
+//! is one update after another or the whole task. After a failure the next attempt waits, twice as long each time up to
+//! a bound, and randomised, so that receivers that failed together are not all tried at the same time.
 
 use std::time::Duration;
 
@@ -7,7 +8,6 @@ use switchboard_core::lifecycle::updates;
 use switchboard_core::model::PushBody;
 use tokio::time::Instant;
 
-use super::backoff::backoff_ms;
 use super::endpoint_queues::CallResult;
 use super::payload::{Payload, delivery_id, encode, headers, newest_state, whole_task};
 use crate::engine_state::{Counters, EngineState};
@@ -230,4 +230,31 @@ pub(super) fn parked(engine: &EngineState, delivery: &Delivery, delivered_seq: u
     let (task, config, failures) = (&delivery.task_id, &delivery.config.id, delivery.failures + 1);
     tracing::warn!(%task, %config, failures, error, "a webhook is given up on");
     DeliveryOutcome::Parked { delivered_seq, error }
+}
+
+/// Milliseconds until attempt number `failures + 1`. `dice` is any number; it picks a point in the upper half of the
+/// pause.
+#[must_use]
+pub(crate) fn backoff_ms(failures: u32, min_ms: u32, max_ms: u32, dice: u64) -> i64 {
+    let doubled = u64::from(min_ms) << failures.saturating_sub(1).min(31);
+    let full = doubled.min(u64::from(max_ms)).max(1);
+    let half = full / 2;
+    i64::try_from(half + dice % (full - half + 1)).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::backoff_ms;
+
+    #[test]
+    fn it_doubles_stays_in_bounds_and_spreads() {
+        for failures in 1..60 {
+            for dice in [0, 1, 17, u64::MAX] {
+                let ms = backoff_ms(failures, 500, 300_000, dice);
+                let full = (500u64 << (failures - 1).min(31)).min(300_000);
+                assert!((full / 2..=full).contains(&ms.unsigned_abs()), "{failures} {dice}: {ms}");
+            }
+        }
+        assert_ne!(backoff_ms(4, 500, 300_000, 1), backoff_ms(4, 500, 300_000, 999));
+    }
 }

@@ -12,8 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::deliver::{ClaimedDelivery, deliver, parked};
-use super::endpoint::WebhookEndpoint;
-use super::endpoint_queues::{CallResult, Disposition, EndpointQueues};
+use super::endpoint_queues::{CallResult, Disposition, EndpointQueues, WebhookEndpoint};
 use crate::engine_state::{Counters, EngineState};
 use crate::id_hash::IdHash;
 use crate::ports::store::{Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome};

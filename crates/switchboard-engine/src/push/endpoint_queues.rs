@@ -1,5 +1,6 @@
-//! Decides which deliveries may start. They are queued by endpoint, so that a failing or slow endpoint never takes the
-//! slots of the others. This module only decides and counts; the loop in `dispatch` acts.
+//! Decides which deliveries may start. They are queued by endpoint (scheme, host and port of the webhook's URL), so that
+//! a failing or slow endpoint never takes the slots of the others. This module only decides and counts; the loop in
+//! `dispatch` acts.
 //!
 //! - Half of the slots are shared: an endpoint may have as many deliveries under way as shared slots are left. The
 //!   other half is for endpoints with few deliveries under way, so that another endpoint is served however many are
@@ -9,11 +10,12 @@
 //!   due again when a slot may be free, one after the other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::model::Timestamp;
 
-use super::endpoint::WebhookEndpoint;
 use super::health::{Admission, Failure, Health, Rules};
 
 /// How many slots an endpoint can get while the others use the shared half.
@@ -296,6 +298,40 @@ impl<T> EndpointQueue<T> {
             under_way: self.under_way,
             waiting: self.waiting.len(),
         }
+    }
+}
+
+/// `https://hooks.example:443`. The path of a URL is often a secret and is not part of the endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WebhookEndpoint(Arc<str>);
+
+impl WebhookEndpoint {
+    /// The endpoint of a URL. URLs of webhooks were checked when they were registered. For any other text, this is what
+    /// precedes the first slash.
+    #[must_use]
+    pub fn of(url: &str) -> Self {
+        let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let authority = authority.rsplit('@').next().unwrap_or_default();
+        let (scheme, authority) = (scheme.to_ascii_lowercase(), authority.to_ascii_lowercase());
+        let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && !port.contains(']'));
+        let port = match (has_port, scheme.as_str()) {
+            (true, _) => "",
+            (false, "http") => ":80",
+            (false, _) => ":443",
+        };
+        Self(format!("{scheme}://{}{port}", authority.trim_end_matches(':')).into())
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for WebhookEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 

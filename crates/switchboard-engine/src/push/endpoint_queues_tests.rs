@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::{CallResult, Disposition, EndpointHealth, EndpointQueues, HOLD_MS_MAX, Rules, SICK_KEPT_MS};
-use crate::push::endpoint::WebhookEndpoint;
+use super::{
+    CallResult, Disposition, EndpointHealth, EndpointQueues, HOLD_MS_MAX, Rules, SICK_KEPT_MS, WebhookEndpoint,
+};
 use switchboard_core::model::Timestamp;
 
 const RULES: Rules = Rules { failures_max: 3, probe_ms_min: 1_000, probe_ms_max: 60_000 };
@@ -176,4 +177,20 @@ fn the_report_says_what_an_operator_asks() {
     };
     assert_eq!(queues.report(10), [expected]);
     assert_eq!(queues.open_circuits(), 1);
+}
+
+#[test]
+fn one_place_has_one_name_and_no_secret() {
+    for (url, expected) in [
+        ("https://hooks.example/in?key=secret", "https://hooks.example:443"),
+        ("HTTPS://Hooks.Example:443/other", "https://hooks.example:443"),
+        ("http://hooks.example", "http://hooks.example:80"),
+        ("http://hooks.example:8080?x", "http://hooks.example:8080"),
+        ("http://[::1]/in", "http://[::1]:80"),
+        ("http://[::1]:9000/in", "http://[::1]:9000"),
+        ("https://user:secret@hooks.example/", "https://hooks.example:443"),
+        ("no url at all/secret", "https://no url at all:443"),
+    ] {
+        assert_eq!(WebhookEndpoint::of(url).as_str(), expected, "{url}");
+    }
 }

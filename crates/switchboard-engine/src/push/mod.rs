@@ -3,10 +3,8 @@
 //! whether it is up), and `deliver` posts each `payload` in order and advances the cursor. A receiver that fails is
 //! tried again later and never delays a run, a stream or another receiver. `outbox` shows deliveries to operators.
 
-mod backoff;
 mod deliver;
 mod dispatch;
-mod endpoint;
 mod endpoint_queues;
 mod health;
 mod outbox;
@@ -17,8 +15,7 @@ use std::sync::Mutex;
 
 use crate::limits::Limits;
 
-pub use endpoint::WebhookEndpoint;
-pub use endpoint_queues::EndpointHealth;
+pub use endpoint_queues::{EndpointHealth, WebhookEndpoint};
 pub use outbox::{Changed, NextUpdate, OutboxAdmin, OutboxDetail, OutboxFilter, OutboxList};
 
 pub(crate) use dispatch::deliver_forever;

@@ -7,8 +7,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::updates;
 use switchboard_core::model::{PushBody, Update};
 
-use super::endpoint::WebhookEndpoint;
-use super::endpoint_queues::EndpointHealth;
+use super::endpoint_queues::{EndpointHealth, WebhookEndpoint};
 use super::payload::delivery_id;
 use crate::engine_state::{Counters, EngineState};
 use crate::ports::outbox::{OutboxEntry, OutboxQuery, OutboxState};

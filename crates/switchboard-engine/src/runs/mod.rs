@@ -8,18 +8,12 @@ mod artifact_writer;
 mod background;
 mod ending;
 mod error;
-mod pause;
 mod recovery;
 mod registry;
-mod restore;
 mod run_time;
 mod runner;
-mod slot;
-mod stage;
 mod sweeper;
 mod turn;
-mod unserved;
-mod work_time;
 
 pub use agent::{
     Agent, AgentFuture, AgentSource, Backoff, Effects, ErrorDetails, Idempotency, Recovery, Replies, Traits,
@@ -32,9 +26,7 @@ pub use turn::Turn;
 pub(crate) use background::Background;
 pub(crate) use error::invalid_response;
 pub(crate) use recovery::give_back;
-pub(crate) use registry::RunRegistry;
+pub(crate) use registry::{Begun, RunRegistry, RunSlot};
 pub(crate) use runner::{Run, RunStart, poll_once};
-pub(crate) use slot::{Begun, RunSlot};
-pub(crate) use stage::Stage;
 pub(crate) use sweeper::sweep;
 pub(crate) use turn::TurnStart;

@@ -1,19 +1,25 @@
 //! Decides about a claimed run: it is tried again at once or after a pause, or it is ended. The decision itself is the
-//! pure function [`judge`].
+//! pure function [`judge`], for a run of an agent that is not served here [`judge_unserved`].
+//!
+//! A run may also wait for an agent which this process does not serve. Another process may serve it, so such runs are
+//! not claimed but checked at intervals. The operator gets a log line, and a run that was canceled, is out of time or
+//! has waited too long is ended.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::lifecycle::{Command, Head, Inbound, RunCommand, TurnEnd};
-use switchboard_core::model::{Message, Part, Role, TIMED_OUT, TaskState, Timestamp};
+use switchboard_core::model::{AgentName, Message, Part, Role, TIMED_OUT, TaskState, Timestamp};
+use tokio::time::Instant;
 
 use super::registry::HeldRun;
 use super::{Backoff, Begun, Recovery, Run, RunCounters, RunEnd, RunStart};
 use crate::commit::{Record, WriteError};
 use crate::engine_state::{EngineState, Registered};
 use crate::limits::Limits;
-use crate::ports::store::{Release, StoreError};
+use crate::ports::store::{DueRun, Release, StoreError, TaskKey};
 
 /// A run that this process has claimed.
 pub(super) struct ClaimedRun {
@@ -239,6 +245,93 @@ fn pause_ms(head: &Head, (min, max): (u64, u64)) -> i64 {
     (head.id.as_str(), head.attempt).hash(&mut hasher);
     let half = full / 2;
     i64::try_from(full - half + hasher.finish() % (half + 1)).unwrap_or(i64::MAX)
+}
+
+/// How often runs of agents that are not served are checked. A run that is due at two consecutive checks was claimed by
+/// no other process, so probably none serves its agent.
+const UNSERVED_LOOK: Duration = Duration::from_secs(60);
+/// How many runs are checked at once; the others are checked later.
+const UNSERVED_LOOK_RUNS: usize = 256;
+
+/// The progress of these checks.
+#[derive(Default)]
+pub(super) struct UnservedAgents {
+    looked: Option<Instant>,
+    /// Where the page begins that is checked.
+    after: Option<TaskKey>,
+    /// The runs of the page at the previous check, with the versions of their tasks; none at the first check of a page.
+    waiting: Option<BTreeMap<TaskKey, u64>>,
+    /// Agents that an operator has been told of.
+    told: BTreeSet<AgentName>,
+}
+
+impl UnservedAgents {
+    /// Checks some of the runs, if the interval has passed.
+    pub(super) async fn check(&mut self, engine: &EngineState) -> Result<(), StoreError> {
+        if self.looked.is_some_and(|looked| looked.elapsed() < UNSERVED_LOOK) || engine.supervisor.is_draining() {
+            return Ok(());
+        }
+        self.looked = Some(Instant::now());
+        let due = engine.store.due_runs_of_others(&engine.served, self.after, UNSERVED_LOOK_RUNS).await?;
+        match self.waiting.take() {
+            None => {
+                let waiting = due.iter().map(|run| (run.stored.key, run.stored.head.version));
+                self.waiting = Some(waiting.collect());
+            }
+            Some(waiting) => {
+                self.after = due.last().filter(|_| due.len() >= UNSERVED_LOOK_RUNS).map(|run| run.stored.key);
+                let still = |run: &DueRun| waiting.get(&run.stored.key) == Some(&run.stored.head.version);
+                for run in due.into_iter().filter(still) {
+                    self.settle(engine, run).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles a run that has waited since the previous check.
+    async fn settle(&mut self, engine: &EngineState, run: DueRun) -> Result<(), StoreError> {
+        let (head, agent) = (&run.stored.head, &run.stored.scope.agent);
+        let Some(end) = judge_unserved(head, &engine.limits, !engine.clock_is_held(), engine.now()) else {
+            if self.told.insert(agent.clone()) {
+                tracing::warn!(task = %head.id, %agent, "a task waits for an agent that is not served");
+            }
+            return Ok(());
+        };
+        let interrupted = run.interrupted;
+        let record = Record::stored(run.stored);
+        match end_run(engine, &record, interrupted, end).await {
+            // The store has put the task into quarantine.
+            Err(StoreError::Damaged(_)) => Ok(()),
+            ended => ended,
+        }
+    }
+}
+
+async fn end_run(engine: &EngineState, record: &Record, interrupted: bool, end: End) -> Result<(), StoreError> {
+    if !engine.claim(record, interrupted).await? {
+        return Ok(());
+    }
+    let Some(stored) = engine.stored_task(&record.scope, &record.id).await? else { return Ok(()) };
+    if let Some(inbound) = stored.folded.open_turns.first().cloned() {
+        end_claimed(engine, record, inbound, end, &engine.counters.unserved_runs, RunEnd::Unserved).await;
+    }
+    Ok(())
+}
+
+/// How a run must end that waits for an agent which is not served; none if it goes on waiting. After a jump of the wall
+/// clock ages are ignored for a while, and no run is ended because of its age.
+fn judge_unserved(head: &Head, limits: &Limits, ages_count: bool, now: Timestamp) -> Option<End> {
+    if let Some(end) = is_over(head, now) {
+        return Some(end);
+    }
+    let age_ms = if ages_count { now.ms_since(head.status_at) } else { 0 };
+    let is_queued = head.state == TaskState::Submitted && head.attempt <= 1;
+    if let Some(max) = limits.queued_s_max.filter(|max| is_queued && age_ms >= i64::from(*max) * 1000) {
+        return Some(End::Failed(queued_too_long(max)));
+    }
+    let is_forgotten = age_ms >= i64::from(limits.unserved_s_max) * 1000;
+    is_forgotten.then(|| End::Failed(format!("The agent {} is not served here any more", head.agent)))
 }
 
 #[cfg(test)]

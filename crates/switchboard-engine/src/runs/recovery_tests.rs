@@ -6,7 +6,7 @@ use switchboard_core::lifecycle::Head;
 use switchboard_core::model::{TaskState, Timestamp};
 
 use super::super::{Backoff, Recovery};
-use super::{End, Verdict, judge, pause_ms};
+use super::{End, Verdict, judge, judge_unserved, pause_ms};
 use crate::limits::Limits;
 
 const NOW: Timestamp = Timestamp::from_ms(1_000_000_000);
@@ -71,4 +71,25 @@ fn tasks_that_died_together_are_spread() {
     let pauses: std::collections::BTreeSet<i64> = (0..50).map(|n| pause(&format!("task-{n}"))).collect();
     assert!(pauses.len() > 40, "{pauses:?}");
     assert_eq!(pause("a"), pause("a"));
+}
+
+#[test]
+fn a_task_whose_agent_is_not_served_waits_and_not_for_ever() {
+    let now = Timestamp::from_ms(1_000_000_000);
+    let limits = Limits { queued_s_max: Some(180), ..Limits::default() };
+    let judge = |attempt, state, age_s: i64, ages_count| {
+        let mut head = Head::unopened("task".into(), "context".into(), "agent".into());
+        (head.attempt, head.running, head.state) = (attempt, true, state);
+        head.status_at = now.plus_ms(-age_s * 1000);
+        judge_unserved(&head, &limits, ages_count, now)
+    };
+    let failed = |reason: &str| Some(End::Failed(reason.to_owned()));
+    let (submitted, working) = (TaskState::Submitted, TaskState::Working);
+    assert_eq!(judge(1, submitted, 179, true), None);
+    assert_eq!(judge(1, submitted, 180, true), failed("Task timed out: it was not started within 180 s"));
+    assert_eq!(judge(1, submitted, 180, false), None, "the clock has jumped");
+    assert_eq!(judge(1, working, 180, true), None);
+    assert_eq!(judge(2, submitted, 400, true), None);
+    assert_eq!(judge(2, working, 7 * 86_400 - 1, true), None);
+    assert_eq!(judge(2, working, 7 * 86_400, true), failed("The agent agent is not served here any more"));
 }

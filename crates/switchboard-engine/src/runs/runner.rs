@@ -13,18 +13,16 @@ use switchboard_core::model::{FAILED_UNTOLD, Part, TIMED_OUT, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use super::error::mark_invalid_response;
-use super::pause::end_pause_in_time;
 use super::recovery::queued_too_long;
-use super::registry::Guard;
-use super::slot::{Begun, RunSlot, Waited};
+use super::registry::{Begun, Guard, RunSlot, Waited};
+use super::run_time::end_pause_in_time;
 use super::turn::TurnStart;
 use super::{AgentError, AgentFuture, Background, RunEnd, Turn};
 use crate::commit::{Record, WriteError};
 use crate::engine_state::{EngineState, Registered};
 use crate::escaped::Escaped;
-use crate::poll_when_woken::poll_when_woken;
 use crate::ports::store::StoredTask;
-use crate::supervisor::{Kind, Unbroken};
+use crate::supervisor::{Kind, Unbroken, poll_when_woken};
 
 /// How an agent's function ended.
 pub(crate) enum Outcome {

@@ -13,8 +13,7 @@ use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::Timestamp;
 use tokio::time::Instant;
 
-use super::recovery::{ClaimedRun, resume_claimed};
-use super::unserved::UnservedAgents;
+use super::recovery::{ClaimedRun, UnservedAgents, resume_claimed};
 use crate::commit::Record;
 use crate::engine_state::EngineState;
 use crate::ports::store::{DueRun, StoreError};

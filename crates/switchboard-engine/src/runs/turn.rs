@@ -22,10 +22,9 @@ use switchboard_core::model::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::stage::Stage;
-use super::work_time::WorkTime;
+use super::run_time::WorkTime;
 use super::{AgentError, ArtifactWriter, Background, TurnError};
-use crate::commit::{Record, WriteError};
+use crate::commit::{Record, Stage, WriteError};
 use crate::engine_state::EngineState;
 
 /// One message being worked on.

@@ -2,14 +2,12 @@
 //! Followers have no channels of their own: they share a tail of the task's newest updates, and a follower that is
 //! further behind reads the store.
 
-mod replay;
 mod resume;
 mod settle;
 mod subscription;
 mod tail;
 
-pub(crate) use replay::{replay, resume_turn, shorten};
-pub(crate) use resume::{follow, resume};
+pub(crate) use resume::{follow, replay, resume, resume_turn, shorten};
 pub(crate) use settle::{Until, drive_until_settled, wait_until};
 pub(crate) use subscription::{Finished, Following, Subscription, frames, snapshot, snapshot_at};
 pub(crate) use tail::{Tail, TailRead, Tails};

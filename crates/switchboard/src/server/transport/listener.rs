@@ -1,18 +1,16 @@
 //! The port: accepts connections within bounds, shakes hands if it speaks TLS, serves HTTP/1.1 and HTTP/2 on each, and ends
 //! in order.
 
-use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use switchboard_engine::poll_when_woken::poll_when_woken;
-use switchboard_engine::supervisor::Kind;
+use switchboard_engine::supervisor::{Kind, poll_when_woken};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

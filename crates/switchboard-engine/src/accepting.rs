@@ -1,21 +1,23 @@
-//! Commits the acceptance of a message. Acceptance is one commit, and a run starts only after it. An agent that
-//! declares no effects may run before it, so that acceptance and answer are one commit.
+//! Accepts messages: whether the agent can read the message, whether it was sent before, and which task it opens or
+//! continues. Acceptance is one commit, and a run starts only after it. An agent that declares no effects may run
+//! before it, so that acceptance and answer are one commit.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
 use switchboard_core::call::{Caller, SendMessage};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Inbound, Opening, Refusal, decide, decide_onto};
-use switchboard_core::model::{Json, Message, PushConfig, TaskId, Timestamp};
+use switchboard_core::model::{AgentCard, Dialect, Json, Message, PushConfig, TaskId, Timestamp, Vocabulary};
 
-use super::{Identity, identify};
-use crate::commit::{AppendError, Extras, Record, Step, WriteError, contended};
+use crate::commit::{AppendError, Extras, Record, Stage, Step, WriteError, contended};
 use crate::engine_state::{EngineState, Registered};
 use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
 use crate::push::put_config;
 use crate::runs::{
-    AgentFuture, Background, Begun, Effects, Replies, Run, RunEnd, RunSlot, RunStart, Stage, Turn, TurnStart, poll_once,
+    AgentFuture, Background, Begun, Effects, Idempotency, Replies, Run, RunEnd, RunSlot, RunStart, Turn, TurnStart,
+    poll_once,
 };
 use crate::supervisor::Unbroken;
 
@@ -395,4 +397,106 @@ fn not_opened(id: &TaskId, is_chosen: bool) -> ProtocolError {
 
 fn refused(refusal: Refusal) -> ProtocolError {
     WriteError::Refused(refusal).into_protocol()
+}
+
+pub(crate) fn check(
+    engine: &EngineState,
+    agent: &Registered,
+    caller: &Caller,
+    send: &SendMessage,
+) -> Result<(), ProtocolError> {
+    let (card, words) = (&agent.card, &caller.dialect.rules().words);
+    for extension in card.capabilities.extensions.iter().filter(|extension| extension.required) {
+        if !caller.extensions.contains(&extension.uri) {
+            let (uri, header) = (extension.uri.clone(), words.extensions);
+            return Err(ProtocolError::ExtensionSupportRequired { uri, header: header.into() });
+        }
+    }
+    if let Some(config) = &send.push_config {
+        agent.require_push()?;
+        let field = || format!("{}.url", words.push_config_of_send);
+        engine.webhook.check(&config.url).map_err(|why| ProtocolError::invalid(field(), why))?;
+    }
+    if !caller.dialect.rules().asks_for_at_most {
+        engine.check_asked_run_time(agent, send.metadata.as_ref())?;
+    }
+    if !caller.dialect.rules().tells_modes {
+        return Ok(());
+    }
+    check_input(card, words, send)?;
+    if agent.source.traits().strict_output_modes {
+        check_output(card, &send.accepted_output_modes)?;
+    }
+    Ok(())
+}
+
+/// Only media types that a part names are checked, because most clients send plain text or JSON without naming one.
+fn check_input(card: &AgentCard, words: &Vocabulary, send: &SendMessage) -> Result<(), ProtocolError> {
+    for (index, part) in send.message.parts.iter().enumerate() {
+        let Some(named) = part.media_type.as_deref().filter(|named| !card.reads(named)) else { continue };
+        let modes = card.default_input_modes.join(", ");
+        let field = format!("{}[{index}].{}", words.parts, words.media_type);
+        let reason = format!("{field}: this agent does not read {named} (it reads {modes})");
+        return Err(ProtocolError::ContentTypeNotSupported { reason });
+    }
+    Ok(())
+}
+
+/// Output modes are a preference (spec 3.2.2), and some clients name `application/json` whatever they read. So only an
+/// agent that is declared strict refuses a client whose output modes it does not write.
+fn check_output(card: &AgentCard, accepted: &[String]) -> Result<(), ProtocolError> {
+    if card.writes_any(accepted) {
+        return Ok(());
+    }
+    let (wanted, modes) = (accepted.join(", "), card.default_output_modes.join(", "));
+    let reason = format!("configuration.acceptedOutputModes: this agent writes {modes}, none of {wanted}");
+    Err(ProtocolError::ContentTypeNotSupported { reason })
+}
+
+/// The key by which a repeated send is recognised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) key: [u8; 32],
+    pub(crate) digest: [u8; 32],
+    /// Set if the key came from an `Idempotency-Key` header. The same key with another message is then an error of the
+    /// client, not a new message.
+    strict: bool,
+}
+
+/// The identity of a send; none if repeats of it are not recognised.
+pub(crate) fn identify(agent: &Registered, caller: &Caller, message: &Message) -> Option<Identity> {
+    let default = if caller.authenticated { Idempotency::MessageId } else { Idempotency::Key };
+    let mode = agent.source.traits().idempotency.unwrap_or(default);
+    let header = caller.idempotency_key.as_deref().filter(|key| !key.is_empty());
+    // A message without an id cannot be recognised.
+    let by_message = mode == Idempotency::MessageId && !message.message_id.is_empty();
+    if header.is_none() && !by_message {
+        return None;
+    }
+    let digest: [u8; 32] = Sha256::digest(message.canonical()).into();
+    let mut key = Sha256::new();
+    let owner = &caller.owner;
+    let named = header.unwrap_or(message.message_id.as_str());
+    let kind = if header.is_some() { "key" } else { "message" };
+    for part in [owner.tenant.as_str(), owner.principal.as_str(), agent.name.as_str(), kind, named] {
+        // Each part is preceded by its length, so that different parts cannot hash as the same bytes.
+        key.update((part.len() as u64).to_le_bytes());
+        key.update(part.as_bytes());
+    }
+    if header.is_none() {
+        // The same message id with another body is another message, because simple clients reuse ids.
+        key.update(digest);
+    }
+    Some(Identity { key: key.finalize().into(), digest, strict: header.is_some() })
+}
+
+impl Identity {
+    /// Refuses a key that was used for another message.
+    pub(crate) fn check(&self, accepted: &Accepted, dialect: Dialect) -> Result<(), ProtocolError> {
+        if self.strict && accepted.digest != self.digest {
+            let description = "was used before for another message; use a new key for a new message";
+            return Err(ProtocolError::invalid(dialect.rules().words.idempotency_key, description));
+        }
+        Ok(())
+    }
 }
