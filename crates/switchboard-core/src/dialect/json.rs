@@ -3,22 +3,18 @@
 //! absent), and a [`Check`] that collects what is wrong by field, within [`DecodeLimits`]. None builds a tree. Names of
 //! fields and rules about them belong to the dialects.
 
-mod check;
-mod limits;
 mod merge;
 mod read;
 mod request;
 mod ser;
 mod write;
 
-pub use check::Check;
-pub use limits::DecodeLimits;
 pub use merge::{Members, merge_objects};
 pub use read::{
     Base64, Int, LIST_ITEMS_KEPT, LazyMember, List, NameOrNumber, NamedMembers, Obj, ParseFault, Raw, Text, Time,
     decode_base64, excerpt, parse_object, present_raw,
 };
-pub use request::{Decoded, check_id, read_body, read_params, unknown_method};
+pub use request::{Check, DecodeLimits, Decoded, check_id, read_body, read_params, unknown_method};
 pub use ser::{Unwritable, append};
 pub use write::{
     Object, write_array, write_base64, write_i64, write_json, write_str, write_strings, write_timestamp, write_u64,

@@ -15,13 +15,11 @@ mod row;
 mod testing;
 pub mod v0_3;
 pub mod v1_0;
-mod vocabulary;
 pub mod wire;
 
 pub use crate::model::{Dialect, Package};
 pub use outgoing::{OutgoingCall, Transport, WrittenCall};
-pub use row::{Forms, Row};
-pub use vocabulary::vocabulary_of_package;
+pub use row::{Forms, Row, vocabulary_of_package};
 
 #[cfg(feature = "protobuf")]
 use bytes::Bytes;

@@ -1,14 +1,15 @@
 //! What differs between dialects, as one row each: the [`Rules`] that the engine and the server follow, and the
 //! [`Forms`] that write and read the wire format. A row stands in the folder of its dialect; `Dialect::row` finds it.
+//!
+//! The names in error texts ([`Vocabulary`]) differ as well: no client is told to use a method that its dialect does not have.
 
-use crate::call::{Reply, Request};
-use crate::error::ProtocolError;
-use crate::model::{AgentCard, Dialect, Message, PushBody, Rules, TaskView, Update};
-
+use super::codes;
 use super::json::DecodeLimits;
 use super::outgoing::{OutgoingCall, WrittenCall};
 use super::wire::ReceivedError;
-use super::{codes, vocabulary};
+use crate::call::{Reply, Request};
+use crate::error::ProtocolError;
+use crate::model::{AgentCard, Dialect, Message, Package, PushBody, Rules, TaskView, Update, Vocabulary};
 
 /// All that is particular to one dialect.
 pub struct Row {
@@ -18,7 +19,7 @@ pub struct Row {
 
 /// What is so in most dialects. A row names what is otherwise in its own.
 pub(super) const USUAL: Rules = Rules {
-    words: vocabulary::V0_3,
+    words: WORDS_V0_3,
     drops_dashes: false,
     prompt: Message::text,
     frees_keys: false,
@@ -80,3 +81,50 @@ pub(super) fn in_0_3(view: TaskView) -> (Dialect, TaskView) {
 pub(super) fn usual_http_status(error: &ProtocolError) -> u16 {
     codes::of(error).http
 }
+
+/// The names for callers over gRPC.
+#[must_use]
+pub fn vocabulary_of_package(package: Package) -> &'static Vocabulary {
+    match package {
+        Package::V1_0 => &WORDS_V1_0,
+        Package::V0_3 => &WORDS_V0_3_REST,
+    }
+}
+
+pub(super) const WORDS_V1_0: Vocabulary = Vocabulary {
+    send_message: "SendMessage",
+    get_task: "GetTask",
+    subscribe: "SubscribeToTask",
+    context_id: "message.contextId",
+    parts: "message.parts",
+    media_type: "mediaType",
+    push_config_of_send: "configuration.taskPushNotificationConfig",
+    push_config: "",
+    idempotency_key: "Idempotency-Key",
+    extensions: "A2A-Extensions",
+};
+
+/// Also used by the compat dialects. They have no webhooks and cannot resume streams, so no error names those to them.
+pub(super) const WORDS_V0_3: Vocabulary = Vocabulary {
+    send_message: "message/send",
+    get_task: "tasks/get",
+    subscribe: "tasks/resubscribe",
+    context_id: "message.contextId",
+    parts: "message.parts",
+    media_type: "file.mimeType",
+    push_config_of_send: "configuration.pushNotificationConfig",
+    push_config: "pushNotificationConfig.",
+    idempotency_key: "Idempotency-Key",
+    extensions: "X-A2A-Extensions",
+};
+
+/// Over HTTP+JSON and gRPC, operations are called as in the proto that both are made from.
+pub(super) const WORDS_V0_3_REST: Vocabulary = Vocabulary {
+    send_message: "SendMessage",
+    get_task: "GetTask",
+    subscribe: "TaskSubscription",
+    parts: "message.content",
+    push_config_of_send: "configuration.pushNotification",
+    push_config: "config.pushNotificationConfig.",
+    ..WORDS_V0_3
+};

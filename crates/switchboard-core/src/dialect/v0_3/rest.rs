@@ -7,9 +7,9 @@ use crate::model::{Dialect, Json, Message, PushConfig, Rules, TaskId, TaskView, 
 
 use crate::dialect::wire::{self, BareParams, PushConfig as WireConfig, SendParams, TaskPushConfig, V0_3_REST};
 
+use crate::dialect::codes;
 use crate::dialect::outgoing::Transport;
-use crate::dialect::row::{Forms, Row, in_0_3};
-use crate::dialect::{codes, vocabulary};
+use crate::dialect::row::{Forms, Row, WORDS_V0_3_REST, in_0_3};
 
 use super::{NAME, RULES, encode_card, encode_http_error, encode_rpc_error};
 
@@ -105,7 +105,7 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
 
 /// What is particular to 0.3 over HTTP. A webhook is sent the schema's form, whatever the binding.
 pub(in crate::dialect) static ROW: Row = Row {
-    rules: Rules { words: vocabulary::V0_3_REST, ..RULES },
+    rules: Rules { words: WORDS_V0_3_REST, ..RULES },
     forms: Forms {
         reply: encode_reply,
         update: encode_update,

@@ -8,23 +8,26 @@
 //! With the feature `protobuf`, `proto` has the same for what travels over gRPC.
 //!
 //! LOSSES: none; the model was made after this dialect. Unknown members are ignored on the way in.
+//!
+//! Text is read once, by borrowing structs, and checked while it is moved into the model. Query parameters come split and
+//! percent-decoded and hold what the fields of the same name hold in a body; unknown ones are ignored, as unknown fields
+//! are, and a repeated one is refused.
 
-mod decode;
 #[cfg(feature = "protobuf")]
 pub mod proto;
-mod query;
+
+use std::borrow::Cow;
+
+use super::json::{Check, DecodeLimits, Decoded, Int, NameOrNumber, Text, read_body, read_params, unknown_method};
+use super::row::{Forms, Row, USUAL, WORDS_V1_0, in_0_3, usual_http_status};
+use super::wire::{
+    self, BareParams, ListTasksParams, PushConfig as WireConfig, PushParams, SendParams, TaskParams, V1_0,
+};
+use crate::call::{ListTasks, Reply, Request, SendMessage};
+use crate::error::ProtocolError;
+use crate::model::{Dialect, Json, Message, PushBody, PushConfig, Rules, TaskView, Update};
 
 pub use super::wire::write_card_1_0 as encode_card;
-pub use decode::{decode_call, decode_cancel_body, decode_push_config_body, decode_send_body};
-pub use query::{decode_history_length, decode_list_query, decode_push_list_query};
-
-use crate::call::Reply;
-use crate::error::ProtocolError;
-use crate::model::{Dialect, Message, PushBody, Rules, TaskView, Update};
-
-use super::row::{Forms, Row, USUAL, in_0_3, usual_http_status};
-use super::vocabulary;
-use super::wire::{self, V1_0};
 
 /// Writes the result of a call. A deletion has none, so nothing is written and the binding decides how that is spelled;
 /// a stream is written frame by frame with [`encode_update`].
@@ -63,7 +66,7 @@ pub fn encode_http_error(error: &ProtocolError, http: u16, out: &mut Vec<u8>) {
 /// What is particular to 1.0.
 pub(super) static ROW: Row = Row {
     rules: Rules {
-        words: vocabulary::V1_0,
+        words: WORDS_V1_0,
         tells_modes: true,
         cancels_again: true,
         push_body: PushBody::Update,
@@ -86,6 +89,241 @@ pub(super) static ROW: Row = Row {
         read_card: wire::read_card,
     },
 };
+
+/// The operations, by the names that JSON-RPC and gRPC have for them.
+const METHODS: [&str; 11] = [
+    "SendMessage",
+    "SendStreamingMessage",
+    "GetTask",
+    "ListTasks",
+    "CancelTask",
+    "SubscribeToTask",
+    "CreateTaskPushNotificationConfig",
+    "GetTaskPushNotificationConfig",
+    "ListTaskPushNotificationConfigs",
+    "DeleteTaskPushNotificationConfig",
+    "GetExtendedAgentCard",
+];
+
+/// Decodes a JSON-RPC call. Absent params, and null, are an empty object.
+///
+/// # Errors
+/// [`ProtocolError::MethodNotFound`], or [`ProtocolError::InvalidParams`] naming the fields at fault.
+pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) -> Result<Decoded, ProtocolError> {
+    let text = match params {
+        None | Some("null") => "{}",
+        Some(params) => params,
+    };
+    let mut check = Check::new(limits);
+    let (tenant, request) = match method {
+        "SendMessage" => {
+            let (tenant, send) = read_params::<SendParams<'_>>(text)?.read(&mut check, &V1_0);
+            (tenant, Request::SendMessage(send.into()))
+        }
+        "SendStreamingMessage" => {
+            let (tenant, send) = read_params::<SendParams<'_>>(text)?.read(&mut check, &V1_0);
+            (tenant, Request::SendStreamingMessage(send.into()))
+        }
+        "GetTask" => {
+            let params: TaskParams<'_> = read_params(text)?;
+            let id = check.required_id(format_args!("id"), params.id);
+            let history_length = check.only(format_args!("historyLength"), params.history_length);
+            let history_length = check.history_length(format_args!("historyLength"), history_length);
+            (check.id(format_args!("tenant"), params.tenant), Request::GetTask { id, history_length })
+        }
+        "ListTasks" => {
+            let mut params: ListTasksParams<'_> = read_params(text)?;
+            let tenant = check.id(format_args!("tenant"), params.tenant.take());
+            (tenant, Request::ListTasks(params.read(&mut check, &V1_0)))
+        }
+        "CancelTask" => {
+            let params: TaskParams<'_> = read_params(text)?;
+            let id = check.required_id(format_args!("id"), params.id);
+            let metadata = check.object(format_args!("metadata"), params.metadata);
+            (check.id(format_args!("tenant"), params.tenant), Request::CancelTask { id, metadata })
+        }
+        "SubscribeToTask" => {
+            let params: TaskParams<'_> = read_params(text)?;
+            let id = check.required_id(format_args!("id"), params.id);
+            (check.id(format_args!("tenant"), params.tenant), Request::SubscribeToTask { id })
+        }
+        "CreateTaskPushNotificationConfig" => {
+            let (tenant, config) = read_params::<WireConfig<'_>>(text)?.read(&mut check, format_args!(""), &V1_0);
+            if config.task_id.is_empty() {
+                check.violation(format_args!("taskId"), "is required and must not be empty");
+            }
+            (tenant, Request::CreatePushConfig(config.into()))
+        }
+        "GetTaskPushNotificationConfig" => {
+            let params: PushParams<'_> = read_params(text)?;
+            let task_id = check.only(format_args!("taskId"), params.task_id);
+            let task_id = check.required_id(format_args!("taskId"), task_id);
+            let id = check.required_id(format_args!("id"), params.id);
+            (check.id(format_args!("tenant"), params.tenant), Request::GetPushConfig { task_id, id })
+        }
+        "ListTaskPushNotificationConfigs" => {
+            let params: PushParams<'_> = read_params(text)?;
+            let task_id = check.only(format_args!("taskId"), params.task_id);
+            let task_id = check.required_id(format_args!("taskId"), task_id);
+            let page_size = check.only(format_args!("pageSize"), params.page_size);
+            let page_size = check.implicit_page_size(page_size);
+            let page_token = check.only(format_args!("pageToken"), params.page_token);
+            let page_token = check.optional_line(format_args!("pageToken"), page_token);
+            (
+                check.id(format_args!("tenant"), params.tenant),
+                Request::ListPushConfigs { task_id, page_size, page_token },
+            )
+        }
+        "DeleteTaskPushNotificationConfig" => {
+            let params: PushParams<'_> = read_params(text)?;
+            let task_id = check.only(format_args!("taskId"), params.task_id);
+            let task_id = check.required_id(format_args!("taskId"), task_id);
+            let id = check.required_id(format_args!("id"), params.id);
+            (check.id(format_args!("tenant"), params.tenant), Request::DeletePushConfig { task_id, id })
+        }
+        "GetExtendedAgentCard" => {
+            let params: BareParams<'_> = read_params(text)?;
+            (check.id(format_args!("tenant"), params.tenant), Request::GetExtendedAgentCard)
+        }
+        _ => return Err(unknown_method(method, &METHODS)),
+    };
+    check.finish(Decoded { tenant, request })
+}
+
+/// Decodes the body of a send or a streaming send over HTTP+JSON.
+///
+/// # Errors
+/// [`ProtocolError::ParseError`] when the body is not JSON, [`ProtocolError::InvalidParams`] when a field is wrong.
+pub fn decode_send_body(body: &[u8], limits: &DecodeLimits) -> Result<(Option<String>, SendMessage), ProtocolError> {
+    let mut check = Check::new(limits);
+    let decoded = read_body::<SendParams<'_>>(body)?.read(&mut check, &V1_0);
+    check.finish(decoded)
+}
+
+/// Decodes the body of a cancel over HTTP+JSON: a tenant and metadata, both optional, as the body itself is.
+///
+/// # Errors
+/// As [`decode_send_body`].
+pub fn decode_cancel_body(body: &[u8], limits: &DecodeLimits) -> Result<(Option<String>, Option<Json>), ProtocolError> {
+    if body.trim_ascii().is_empty() {
+        return Ok((None, None));
+    }
+    let mut check = Check::new(limits);
+    let params: BareParams<'_> = read_body(body)?;
+    let metadata = check.object(format_args!("metadata"), params.metadata);
+    let tenant = check.id(format_args!("tenant"), params.tenant);
+    check.finish((tenant, metadata))
+}
+
+/// Decodes the body that registers a webhook over HTTP+JSON. The path names the task and wins over the body, so the
+/// config's `task_id` is empty if the body has none.
+///
+/// # Errors
+/// As [`decode_send_body`].
+pub fn decode_push_config_body(
+    body: &[u8],
+    limits: &DecodeLimits,
+) -> Result<(Option<String>, PushConfig), ProtocolError> {
+    let mut check = Check::new(limits);
+    let decoded = read_body::<WireConfig<'_>>(body)?.read(&mut check, format_args!(""), &V1_0);
+    check.finish(decoded)
+}
+
+/// Decodes the query of `GET /tasks`.
+///
+/// # Errors
+/// [`ProtocolError::InvalidParams`] naming each wrong parameter.
+pub fn decode_list_query(
+    pairs: &[(Cow<'_, str>, Cow<'_, str>)],
+    limits: &DecodeLimits,
+) -> Result<ListTasks, ProtocolError> {
+    let mut check = Check::new(limits);
+    let mut query = Query { pairs, check: &mut check };
+    let params = ListTasksParams {
+        tenant: None,
+        context_id: query.take("contextId", "context_id").map(text),
+        status: query.take("status", "status").map(name_or_number),
+        page_size: query.int("pageSize", "page_size"),
+        page_token: query.take("pageToken", "page_token").map(text),
+        history_length: query.int("historyLength", "history_length"),
+        status_timestamp_after: query.take("statusTimestampAfter", "status_timestamp_after").map(text),
+        include_artifacts: query.bool("includeArtifacts", "include_artifacts"),
+    };
+    let list = params.read(&mut check, &V1_0);
+    check.finish(list)
+}
+
+/// Decodes the query of a list of push configs: the page size and the page token.
+///
+/// # Errors
+/// [`ProtocolError::InvalidParams`] naming each wrong parameter.
+pub fn decode_push_list_query(
+    pairs: &[(Cow<'_, str>, Cow<'_, str>)],
+    limits: &DecodeLimits,
+) -> Result<(Option<u32>, Option<String>), ProtocolError> {
+    let mut check = Check::new(limits);
+    let mut query = Query { pairs, check: &mut check };
+    let page_size = query.int("pageSize", "page_size");
+    let page_token = query.take("pageToken", "page_token").map(str::to_owned);
+    let page_size = check.implicit_page_size(page_size);
+    let page_token = check.optional_line(format_args!("pageToken"), page_token);
+    check.finish((page_size, page_token))
+}
+
+/// Decodes the value of `historyLength`.
+///
+/// # Errors
+/// [`ProtocolError::InvalidParams`] naming the parameter.
+pub fn decode_history_length(value: &str) -> Result<u32, ProtocolError> {
+    match Int::parse(value).map(|Int(number)| u32::try_from(number)) {
+        Some(Ok(length)) => Ok(length),
+        Some(Err(_)) => Err(ProtocolError::invalid("historyLength", "must not be negative")),
+        None => Err(ProtocolError::invalid("historyLength", NOT_AN_INT)),
+    }
+}
+
+const NOT_AN_INT: &str = "must be a whole number of 32 bits";
+
+struct Query<'q, 'c, 'l> {
+    pairs: &'q [(Cow<'q, str>, Cow<'q, str>)],
+    check: &'c mut Check<'l>,
+}
+
+impl<'q> Query<'q, '_, '_> {
+    /// The one value of a parameter, under either of its spellings.
+    fn take(&mut self, name: &'static str, proto_name: &'static str) -> Option<&'q str> {
+        let mut values = self.pairs.iter().filter(|(key, _)| key == name || key == proto_name);
+        let (_, value) = values.next()?;
+        if values.next().is_some() {
+            self.check.violation(format_args!("{name}"), "must be given once");
+        }
+        Some(value)
+    }
+
+    fn int(&mut self, name: &'static str, proto_name: &'static str) -> Option<Int> {
+        let number = Int::parse(self.take(name, proto_name)?);
+        if number.is_none() {
+            self.check.violation(format_args!("{name}"), NOT_AN_INT);
+        }
+        number
+    }
+
+    fn bool(&mut self, name: &'static str, proto_name: &'static str) -> Option<bool> {
+        let value = self.take(name, proto_name)?.parse().ok();
+        if value.is_none() {
+            self.check.violation(format_args!("{name}"), "must be true or false");
+        }
+        value
+    }
+}
+
+fn text(value: &str) -> Text<'_> {
+    Text(Cow::Borrowed(value))
+}
+
+fn name_or_number(value: &str) -> NameOrNumber<'_> {
+    value.parse().map_or(NameOrNumber::Name(Cow::Borrowed(value)), NameOrNumber::Number)
+}
 
 #[cfg(test)]
 mod tests;

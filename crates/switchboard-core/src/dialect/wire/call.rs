@@ -16,8 +16,8 @@ use super::card::read_card;
 use super::http::write_http_call;
 use super::message::{Message, texts_of};
 use super::push::{PushConfig, TaskPushConfig, WrittenConfig};
-use super::spelling::{PartForm, PushForm, Spelling};
 use super::task::{ArtifactUpdate, StatusUpdate, StreamResponse, Task, Wrapped};
+use super::{PartForm, PushForm, Spelling};
 
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]

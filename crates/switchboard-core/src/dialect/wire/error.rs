@@ -18,7 +18,7 @@ use crate::dialect::json::{List, Obj, Raw, Text, append};
 use crate::error::{ProtocolError, Violation};
 use crate::model::TaskState;
 
-use super::spelling::Spelling;
+use super::Spelling;
 
 /// A JSON-RPC response that refuses, or the body of an HTTP error of 1.0, which has the `error` alone.
 #[derive(Default, Read, Write)]

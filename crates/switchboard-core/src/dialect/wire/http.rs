@@ -7,7 +7,7 @@ use crate::model::{ConfigId, TaskId};
 
 use super::call::{BareParams, put, write_send};
 use super::push::WrittenConfig;
-use super::spelling::{PushForm, Spelling};
+use super::{PushForm, Spelling};
 use crate::dialect::json::{Raw, Text};
 
 /// A call as HTTP sends it. None for a call that this version does not have: 0.3 has no list of tasks.

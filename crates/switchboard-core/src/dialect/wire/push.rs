@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::dialect::json::{Check, LazyMember, List, Obj, Text};
 use crate::model::{self, AuthenticationInfo, ConfigId, TaskId};
 
-use super::spelling::{PushForm, Spelling};
+use super::{PushForm, Spelling};
 
 /// A webhook, in 1.0 with the task it belongs to and the tenant.
 #[derive(Default, Deserialize, Serialize)]

@@ -8,10 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::dialect::json::{Check, List, NameOrNumber, Obj, Raw, Text, Time};
 use crate::model::{self, ArtifactView, Dialect, TaskState, TaskView, Timestamp};
 
-use super::items::{FromModel, Items};
-use super::message::{Message, texts_of};
-use super::part::{Parts, read_parts};
-use super::spelling::Spelling;
+use super::Spelling;
+use super::message::{FromModel, Items, Message, Parts, read_parts, texts_of};
 
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -14,10 +14,10 @@ use crate::model::{
     SecurityScheme, TaskId, TaskState, TaskView, Timestamp, Update,
 };
 
-use super::spelling::{PartForm, Spelling, V0_3, V0_3_REST, V1_0};
 use super::{
-    ReceivedError, SendParams, read_card, read_error, read_push_config, read_update, write_call, write_card_0_3,
-    write_card_1_0, write_http_error, write_reply, write_rpc_error, write_update,
+    PartForm, ReceivedError, SendParams, Spelling, V0_3, V0_3_REST, V1_0, read_card, read_error, read_push_config,
+    read_update, write_call, write_card_0_3, write_card_1_0, write_http_error, write_reply, write_rpc_error,
+    write_update,
 };
 
 const SPELLINGS: [&Spelling; 3] = [&V1_0, &V0_3, &V0_3_REST];

@@ -28,20 +28,20 @@ mod error;
 mod file;
 mod message;
 mod task;
-mod whole_task_stream;
 
 pub use call::{Call, decode_call, write_call};
 pub use card::{encode_card, read_card};
 pub use error::{encode_http_error, encode_rpc_error, no_streaming, read_error};
 pub use file::KEY as FILE_KEY;
 pub use message::encode_message;
-pub use task::{encode_reply, encode_task, encode_update, read_reply, read_task, read_update, with_answer_in_status};
-pub use whole_task_stream::{WholeTaskStream, failed, is_failure};
+pub use task::{
+    WholeTaskStream, encode_reply, encode_task, encode_update, failed, is_failure, read_reply, read_task, read_update,
+    with_answer_in_status,
+};
 
 use crate::model::{Dialect, Rules, TaskState, Update, Vocabulary};
 
-use crate::dialect::row::{Forms, Row, USUAL, usual_http_status};
-use crate::dialect::vocabulary;
+use crate::dialect::row::{Forms, Row, USUAL, WORDS_V0_3, usual_http_status};
 
 /// What it is called in a refusal.
 const NAME: &str = "agent-native";
@@ -70,7 +70,7 @@ fn ends(state: TaskState) -> bool {
 /// What is particular to agent-native.
 pub(in crate::dialect) static ROW: Row = Row {
     rules: Rules {
-        words: Vocabulary { idempotency_key: "idempotencyKey", ..vocabulary::V0_3 },
+        words: Vocabulary { idempotency_key: "idempotencyKey", ..WORDS_V0_3 },
         frees_keys: true,
         answers_before_the_run: true,
         ends_stream,

@@ -27,19 +27,19 @@ mod card;
 mod error;
 mod part;
 mod task;
-mod whole_task_stream;
 
 pub use call::{Call, decode_call, write_call};
 pub use card::{encode_card, read_card};
 pub use error::{encode_http_error, encode_rpc_error, read_error};
 pub use part::TYPE_KEY;
-pub use task::{encode_message, encode_reply, encode_task, encode_update, read_reply, read_task, read_update};
-pub use whole_task_stream::{WholeTaskStream, ends_stream};
+pub use task::{
+    WholeTaskStream, encode_message, encode_reply, encode_task, encode_update, ends_stream, read_reply, read_task,
+    read_update,
+};
 
 use crate::model::{Dialect, Rules, Vocabulary};
 
-use crate::dialect::row::{Forms, Row, USUAL, usual_http_status};
-use crate::dialect::vocabulary;
+use crate::dialect::row::{Forms, Row, USUAL, WORDS_V0_3, usual_http_status};
 
 /// What it is called in a refusal.
 const NAME: &str = "NEXUS";
@@ -48,7 +48,7 @@ const NAME: &str = "NEXUS";
 pub(in crate::dialect) static ROW: Row = Row {
     rules: Rules {
         // The id that a client chooses for a task is what its repeats are known by.
-        words: Vocabulary { idempotency_key: "id", ..vocabulary::V0_3 },
+        words: Vocabulary { idempotency_key: "id", ..WORDS_V0_3 },
         ends_stream,
         ..USUAL
     },

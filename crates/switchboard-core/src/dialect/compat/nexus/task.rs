@@ -1,11 +1,17 @@
 //! Tasks, messages and artifacts: one definition of each, written from the model and read into it.
+//!
+//! The streams of NEXUS: the whole task, first as it was accepted and then after each change, until it waits for the
+//! user or ends.
 
 use std::fmt::Arguments;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::NAME;
+use super::part::Part;
 use crate::call::{Reply, Request};
+use crate::dialect::compat::streamed_task::{StreamEvent, StreamedTask, TaskChange};
 use crate::dialect::json::{Check, DecodeLimits, List, Obj, Text, append, excerpt, read_body};
 use crate::dialect::outgoing::no_call;
 use crate::error::ProtocolError;
@@ -13,9 +19,6 @@ use crate::model::{
     self, ArtifactView, Dialect, Role, TaskState, TaskStatus, TaskView, Timestamp, Update, conversation,
     from_conversation,
 };
-
-use super::NAME;
-use super::part::Part;
 
 #[derive(Deserialize, Serialize)]
 struct Task<'a> {
@@ -265,4 +268,38 @@ fn read_parts(check: &mut Check<'_>, at: Arguments<'_>, parts: Option<List<Obj<P
     let parts = check.bounded(at, "parts", check.limits.parts_max, parts);
     let read = |(i, Obj(part)): (usize, Obj<Part<'_>>)| part.read(check, format_args!("{at}[{i}]"));
     parts.into_iter().enumerate().map(read).collect()
+}
+
+/// Keeps the task that a stream is about, as far as it has come.
+#[derive(Default)]
+pub struct WholeTaskStream {
+    streamed_task: StreamedTask,
+}
+
+impl WholeTaskStream {
+    /// Applies an update and returns what to send for it.
+    pub fn take(&mut self, update: &Update) -> StreamEvent {
+        match self.streamed_task.take(update) {
+            TaskChange::None | TaskChange::Artifact { is_too_much: true, .. } => StreamEvent::Nothing,
+            TaskChange::Task | TaskChange::Status => StreamEvent::Task,
+            TaskChange::Artifact { .. } => StreamEvent::TaskIfNothingFollows,
+        }
+    }
+
+    /// The task as it stands, once there is one.
+    #[must_use]
+    pub fn view(&self) -> Option<TaskView> {
+        self.streamed_task.view()
+    }
+}
+
+/// Whether a stream ends with this update: at the end of the task, and where it waits for the user.
+#[must_use]
+pub fn ends_stream(update: &Update) -> bool {
+    match update {
+        Update::Task(view) => view.task.state().is_settled(),
+        Update::Status(update) => update.status.state.is_settled(),
+        Update::Message(_) => true,
+        Update::Artifact(_) => false,
+    }
 }

@@ -11,8 +11,7 @@ use crate::model::{Message, Role, TaskId, TaskView};
 use super::card::{read_card, write_card};
 use super::generated as wire;
 use super::message::MESSAGE;
-use super::push::{CONFIG, CONFIGS, CREATE, NAMED};
-use super::resource::{push_config_name, read_push_config, read_task, task_name};
+use super::push::{CONFIG, CONFIGS, CREATE, NAMED, push_config_name, read_push_config_name, read_task_name, task_name};
 use super::task::{TASK, read_sent};
 
 const NONE: Lists = &[];
@@ -59,15 +58,15 @@ pub fn read_call(method: &str, message: Bytes, limits: &DecodeLimits) -> Result<
         "GetTask" => {
             let sent: wire::GetTaskRequest = decode(message, NONE, limits)?;
             let history_length = history_length(&mut check, "historyLength", sent.history_length);
-            Request::GetTask { id: read_task(&mut check, name, &sent.name), history_length }
+            Request::GetTask { id: read_task_name(&mut check, name, &sent.name), history_length }
         }
         "CancelTask" => {
             let sent: wire::CancelTaskRequest = decode(message, NONE, limits)?;
-            Request::CancelTask { id: read_task(&mut check, name, &sent.name), metadata: None }
+            Request::CancelTask { id: read_task_name(&mut check, name, &sent.name), metadata: None }
         }
         "TaskSubscription" => {
             let sent: wire::TaskSubscriptionRequest = decode(message, NONE, limits)?;
-            Request::SubscribeToTask { id: read_task(&mut check, name, &sent.name) }
+            Request::SubscribeToTask { id: read_task_name(&mut check, name, &sent.name) }
         }
         "CreateTaskPushNotificationConfig" => {
             let sent: wire::CreateTaskPushNotificationConfigRequest = decode(message, CREATE, limits)?;
@@ -75,19 +74,19 @@ pub fn read_call(method: &str, message: Bytes, limits: &DecodeLimits) -> Result<
         }
         "GetTaskPushNotificationConfig" => {
             let sent: wire::GetTaskPushNotificationConfigRequest = decode(message, NONE, limits)?;
-            let (task_id, id) = read_push_config(&mut check, name, &sent.name);
+            let (task_id, id) = read_push_config_name(&mut check, name, &sent.name);
             Request::GetPushConfig { task_id, id }
         }
         "ListTaskPushNotificationConfig" => {
             let sent: wire::ListTaskPushNotificationConfigRequest = decode(message, NONE, limits)?;
-            let task_id = read_task(&mut check, format_args!("parent"), &sent.parent);
+            let task_id = read_task_name(&mut check, format_args!("parent"), &sent.parent);
             let page_size = check.implicit_page_size(Some(Int(sent.page_size)));
             let page_token = check.optional_line(format_args!("pageToken"), Some(sent.page_token));
             Request::ListPushConfigs { task_id, page_size, page_token }
         }
         "DeleteTaskPushNotificationConfig" => {
             let sent: wire::DeleteTaskPushNotificationConfigRequest = decode(message, NONE, limits)?;
-            let (task_id, id) = read_push_config(&mut check, name, &sent.name);
+            let (task_id, id) = read_push_config_name(&mut check, name, &sent.name);
             Request::DeletePushConfig { task_id, id }
         }
         "GetAgentCard" => {

@@ -1,6 +1,6 @@
 //! The spelling of 0.3's proto as protobuf itself: what travels over gRPC, as `a2a.v1`. It is `rest` without the JSON,
 //! and fields are named as there. Each message is read into the model and written from it in one file: `message`
-//! (messages and parts), `task` (tasks and updates), `push` (webhooks), `resource` (the resource names of both), `card`
+//! (messages and parts), `task` (tasks and updates), `push` (webhooks, and the names of resources), `card`
 //! (the agent card), `call` (requests and replies).
 
 mod call;
@@ -9,7 +9,6 @@ mod card;
 pub mod generated;
 mod message;
 mod push;
-mod resource;
 #[allow(clippy::duplicate_mod, reason = "both packages have these messages, each its own")]
 #[path = "../../protobuf/task.rs"]
 mod task;

@@ -1,14 +1,13 @@
-//! Webhooks.
+//! Webhooks, and the names of resources by which they and their tasks are called: `tasks/{id}` and
+//! `tasks/{id}/pushNotificationConfigs/{id}`.
 
 use std::fmt::Arguments;
 
+use super::generated as wire;
 use crate::call::PushConfigPage;
 use crate::dialect::json::Check;
 use crate::dialect::protobuf::{Holds, ListField, Lists, each, list, text};
 use crate::model::{AuthenticationInfo, ConfigId, PushConfig, TaskId};
-
-use super::generated as wire;
-use super::resource::{push_config_name, read_push_config, read_task, task_name};
 
 /// The lists of a webhook.
 pub(super) const CONFIG: Lists =
@@ -85,7 +84,7 @@ impl wire::CreateTaskPushNotificationConfigRequest {
 
     /// The task is named by `parent`, the config by its own id, by `configId`, or by its name.
     pub(super) fn read(self, check: &mut Check<'_>) -> PushConfig {
-        let task_id = read_task(check, format_args!("parent"), &self.parent);
+        let task_id = read_task_name(check, format_args!("parent"), &self.parent);
         let sent = self.config.unwrap_or_default();
         let Some(config) = sent.push_notification_config else {
             let at = format_args!("config.pushNotificationConfig");
@@ -98,7 +97,7 @@ impl wire::CreateTaskPushNotificationConfigRequest {
             config.id = id;
         }
         if config.id.is_empty() && !sent.name.is_empty() {
-            config.id = read_push_config(check, format_args!("config.name"), &sent.name).1;
+            config.id = read_push_config_name(check, format_args!("config.name"), &sent.name).1;
         }
         config
     }
@@ -113,7 +112,7 @@ impl wire::TaskPushNotificationConfig {
 
     /// Reads what a server says of a webhook. Its name says whose it is, and its id where it has none of its own.
     pub(super) fn read(self, check: &mut Check<'_>, at: Arguments<'_>) -> PushConfig {
-        let (task_id, id) = read_push_config(check, format_args!("{at}name"), &self.name);
+        let (task_id, id) = read_push_config_name(check, format_args!("{at}name"), &self.name);
         let (config, field) = (self.push_notification_config, format_args!("{at}pushNotificationConfig"));
         let config = wire::PushNotificationConfig::read_required(config, check, field, task_id);
         if config.id.is_empty() { PushConfig { id, ..config } } else { config }
@@ -138,4 +137,33 @@ impl wire::ListTaskPushNotificationConfigResponse {
             next_page_token: self.next_page_token,
         }
     }
+}
+
+/// Reads the name of a task.
+pub(super) fn read_task_name(check: &mut Check<'_>, field: Arguments<'_>, name: &str) -> TaskId {
+    let id = name.strip_prefix("tasks/").filter(|id| !id.is_empty() && !id.contains('/'));
+    if id.is_none() {
+        check.violation(field, "must be tasks/{id}");
+    }
+    id.map_or_else(TaskId::default, |id| check.required_id(field, text(id)))
+}
+
+/// Reads the name of a push config.
+pub(super) fn read_push_config_name(check: &mut Check<'_>, field: Arguments<'_>, name: &str) -> (TaskId, ConfigId) {
+    let ids = name.strip_prefix("tasks/").and_then(|rest| rest.split_once("/pushNotificationConfigs/"));
+    match ids.filter(|(task, config)| [task, config].iter().all(|id| !id.is_empty() && !id.contains('/'))) {
+        Some((task, config)) => (check.required_id(field, text(task)), check.required_id(field, text(config))),
+        None => {
+            check.violation(field, "must be tasks/{id}/pushNotificationConfigs/{id}");
+            (TaskId::default(), ConfigId::default())
+        }
+    }
+}
+
+pub(super) fn task_name(task: &TaskId) -> String {
+    format!("tasks/{task}")
+}
+
+pub(super) fn push_config_name(task: &TaskId, config: &ConfigId) -> String {
+    format!("tasks/{task}/pushNotificationConfigs/{config}")
 }

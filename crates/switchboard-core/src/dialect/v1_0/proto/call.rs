@@ -12,12 +12,12 @@ use crate::dialect::wire::V1_0;
 use crate::error::ProtocolError;
 use crate::model::{Message, Role, TaskState, TaskView};
 
-use super::super::decode::METHODS;
 use super::card::{read_card, write_card};
 use super::generated as wire;
 use super::message::MESSAGE;
 use super::push::CONFIGS;
 use super::task::{TASK, read_sent};
+use crate::dialect::v1_0::METHODS;
 
 const NONE: Lists = &[];
 const SEND: Lists = &[
