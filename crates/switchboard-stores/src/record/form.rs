@@ -1,21 +1,27 @@
 //! The form of a commit in the file: each object has one definition, by which it is both written and read. The names of
 //! events and of their members are part of the format and change only with its number. An event is an object with one
 //! member, named after it; what is absent is left out.
+//!
+//! Contents that are too large for a record are cut into chunks when a commit is written, and joined when it is read.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use switchboard_core::dialect::json::{Base64, Raw, Text, Time};
 use switchboard_core::lifecycle::{Event, Inbound};
-use switchboard_core::model::{Artifact, Dialect, Json, Message, Part, PartContent, Role, TaskState, Timestamp};
+use switchboard_core::model::{
+    Artifact, ArtifactId, Dialect, Json, Message, Part, PartContent, Role, TaskState, Timestamp,
+};
 use switchboard_engine::ports::store::StoreError;
 
-use super::chunks::{ChunkSource, Chunker};
 use super::codec::corrupt;
+use super::{CHUNK_BYTES_MAX, INLINE_BYTES_MAX};
+use crate::checksum::ContentHash;
 
 #[derive(Deserialize, Serialize)]
 pub(super) struct StoredCommit<'a> {
@@ -350,7 +356,7 @@ impl<'a> StoredArtifact<'a> {
 }
 
 impl<'a> StoredPart<'a> {
-    fn of(part: &'a Part, place: &mut super::chunks::ContentPosition<'_, '_>) -> Self {
+    fn of(part: &'a Part, place: &mut ContentPosition<'_, '_>) -> Self {
         let mut stored = Self {
             filename: part.filename.as_deref().map(Text::from),
             media_type: part.media_type.as_deref().map(Text::from),
@@ -476,4 +482,73 @@ impl<'de> Deserialize<'de> for StoredState {
 /// A member that is present counts, even if it is `null`, because `null` is a value.
 fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Raw<'a>>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(|raw| Some(Raw::from(raw)))
+}
+
+/// Where chunks are read from.
+pub(crate) trait ChunkSource {
+    /// The bytes of `count` chunks, beginning with the one numbered `first`.
+    fn read(&self, first: i64, count: i64) -> Result<Vec<u8>, StoreError>;
+}
+
+/// A piece of a large content, and where it belongs.
+pub(crate) struct Chunk {
+    pub(crate) number: i64,
+    /// None for the part of a message.
+    pub(crate) artifact_id: Option<ArtifactId>,
+    /// Which part of the artifact or message.
+    pub(crate) part: u64,
+    /// Where in the artifact's content, all parts taken together, this piece begins.
+    pub(crate) start: u64,
+    pub(crate) bytes: Bytes,
+    pub(crate) hash: ContentHash,
+}
+
+/// Cuts the large contents of one commit.
+pub(super) struct Chunker<'n> {
+    pub(super) chunks: Vec<Chunk>,
+    /// Reserves this many new chunk numbers and returns the first.
+    pub(super) take_numbers: &'n dyn Fn(usize) -> i64,
+}
+
+/// The position of a part, for its chunks.
+pub(super) struct ContentPosition<'c, 'n> {
+    chunker: &'c mut Chunker<'n>,
+    artifact_id: Option<&'c ArtifactId>,
+    part: u64,
+    start: u64,
+}
+
+impl<'n> Chunker<'n> {
+    pub(super) fn is_large(part: &Part) -> bool {
+        part.content_bytes() > INLINE_BYTES_MAX
+    }
+
+    pub(super) fn at<'c>(
+        &'c mut self,
+        artifact_id: Option<&'c ArtifactId>,
+        part: u64,
+        start: u64,
+    ) -> ContentPosition<'c, 'n> {
+        ContentPosition { chunker: self, artifact_id, part, start }
+    }
+}
+
+impl ContentPosition<'_, '_> {
+    pub(super) fn chunked(&mut self, content: &PartContent) -> StoredChunks {
+        let (of, content) = match content {
+            PartContent::Text(text) => (StoredKind::Text, Bytes::copy_from_slice(text.as_bytes())),
+            PartContent::Url(url) => (StoredKind::Url, Bytes::copy_from_slice(url.as_bytes())),
+            PartContent::Data(json) => (StoredKind::Data, Bytes::copy_from_slice(json.as_str().as_bytes())),
+            PartContent::Raw(bytes) => (StoredKind::Raw, bytes.clone()),
+        };
+        let count = content.len().div_ceil(CHUNK_BYTES_MAX);
+        let first = (self.chunker.take_numbers)(count);
+        for (number, at) in (first..).zip((0..content.len()).step_by(CHUNK_BYTES_MAX)) {
+            let bytes = content.slice(at..content.len().min(at + CHUNK_BYTES_MAX));
+            let start = self.start + at as u64;
+            let (artifact_id, hash) = (self.artifact_id.cloned(), ContentHash::of(&bytes));
+            self.chunker.chunks.push(Chunk { number, artifact_id, part: self.part, start, bytes, hash });
+        }
+        StoredChunks { of, first, count: i64::try_from(count).unwrap_or(i64::MAX), bytes: content.len() }
+    }
 }

@@ -2,18 +2,15 @@
 //! dialect can change without changing what is stored. Contents over [`INLINE_BYTES_MAX`] are not in the JSON: they are
 //! cut into chunks that the record refers to, so that a large file is written once and never copied.
 
-mod chunks;
 mod codec;
 mod form;
-mod head;
 mod writes;
 
-pub(crate) use chunks::ChunkSource;
-pub(crate) use codec::{Encoded, Want, decode, encode, is_only_checkpoint_and_artifacts, sets_status};
-pub(crate) use form::StoredPart;
-pub(crate) use head::{
-    decode_artifacts, encode_artifacts, phase_from_number, phase_number, state_from_number, state_number,
+pub(crate) use codec::{
+    Encoded, Want, decode, decode_artifacts, encode, encode_artifacts, is_only_checkpoint_and_artifacts,
+    phase_from_number, phase_number, sets_status, state_from_number, state_number,
 };
+pub(crate) use form::{ChunkSource, StoredPart};
 pub(crate) use writes::{Write, decode_writes, is_named};
 
 /// The number of the form that is written. A reader refuses numbers it does not know.

@@ -10,9 +10,8 @@ use switchboard_engine::ports::outline::{OutlinedPart, PartKind};
 use switchboard_engine::ports::store::StoreError;
 
 use super::CHUNK_BYTES_MAX;
-use super::chunks::ChunkSource;
 use super::codec::{corrupt, parse_commit};
-use super::form::{StoredArtifact, StoredCommit, StoredEvent, StoredKind, StoredPart, bytes_of};
+use super::form::{ChunkSource, StoredArtifact, StoredCommit, StoredEvent, StoredKind, StoredPart, bytes_of};
 
 /// One write to an artifact.
 pub(crate) struct Write<'r> {
