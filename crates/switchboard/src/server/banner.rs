@@ -4,9 +4,9 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use super::edge::admit::reachable;
 use crate::server::edge::admit::is_loopback_host;
 use crate::server::edge::authenticate::Authentication;
-use crate::server::edge::origins::reachable;
 use crate::server::edge::shared::Shared;
 
 const CARD: &str = "/.well-known/agent-card.json";

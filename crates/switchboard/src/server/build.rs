@@ -12,14 +12,13 @@ use switchboard_engine::system::SystemClock;
 use switchboard_engine::{Engine, EngineBuilder};
 
 use super::builder::{ServedItem, ServerBuilder};
-use super::cards::AgentSettings;
-use super::cards::CardForm;
 use super::cards::interfaces::ProtocolBinding;
-use super::edge::access_log::AccessLog;
+use super::cards::{AgentSettings, CardForm};
 use super::edge::admit::{Cors, is_loopback_host};
 use super::edge::authenticate::Authentication;
 use super::edge::paths::check_name;
-use super::edge::sites::choice;
+use super::edge::request_log::AccessLog;
+use super::edge::shared::choice;
 use super::edge::tokens::is_short;
 use super::host::{Host, MountedEndpoint};
 use super::limits::ServerLimits;

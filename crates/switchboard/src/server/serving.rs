@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use super::build::{Parts, short_key};
 use super::builder::ServerBuilder;
-use super::edge::origins::{Origins, reachable};
+use super::edge::admit::{Origins, reachable};
 use super::edge::service::A2aService;
 use super::host::Host;
 use super::serve_error::{ServeError, ServeErrorKind};

@@ -10,9 +10,8 @@ use switchboard_core::dialect::{Dialect, for_open_reader, v0_3, v1_0};
 use switchboard_core::error::ProtocolError;
 
 use super::compat::{self, CompatBinding};
-use super::envelope::Envelope;
 use super::sse::{Framing, SseBody};
-use super::{Binding, CallAgent, Rejection, check_content_type};
+use super::{Binding, CallAgent, Envelope, Rejection, check_content_type};
 use crate::server::cards;
 use crate::server::edge::respond::{ReplyBody, events, only_events, rpc_error, rpc_result};
 use crate::server::edge::shared::{Incoming, Mounted, Shared};

@@ -1,9 +1,8 @@
 //! The last stage: putting answers into HTTP, and the shapes of their bodies.
 
-use std::fmt;
-use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::{fmt, io};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -15,10 +14,9 @@ use switchboard_core::error::ProtocolError;
 use crate::server::bindings::grpc::stream::GrpcBody;
 use crate::server::bindings::sse::{SseBody, escape_line_ends};
 use crate::server::downloads::DownloadBody;
-use crate::server::edge::access_log::FollowedBody;
 use crate::server::edge::authenticate::BEARER_CHALLENGE;
 use crate::server::edge::header_names::X_ACCEL_BUFFERING;
-use crate::server::edge::request_record::Refused;
+use crate::server::edge::request_log::{FollowedBody, Refused};
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");

@@ -20,10 +20,9 @@ use tracing::{Instrument, Span};
 
 use crate::server::bindings::{self, Binding};
 use crate::server::downloads;
-use crate::server::edge::admit::{CommonHeaders, admit};
+use crate::server::edge::admit::{CommonHeaders, admit, named_authority};
 use crate::server::edge::authenticate::{self, Authenticated, Identified, check_operator};
-use crate::server::edge::origins::named_authority;
-use crate::server::edge::request_record::{InFlight, RequestRecord};
+use crate::server::edge::request_log::{InFlight, RequestRecord};
 use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, http_error};
 use crate::server::edge::route::{Target, named, route};
 use crate::server::edge::shared::{Head, Incoming, Mounted, Shared};

@@ -17,8 +17,7 @@ use switchboard_engine::push::{
 };
 
 use crate::server::bindings::check_content_type;
-use crate::server::edge::paths::{OutboxChange, OutboxPath};
-use crate::server::edge::percent::query_pairs;
+use crate::server::edge::paths::{OutboxChange, OutboxPath, query_pairs};
 use crate::server::edge::read::read;
 use crate::server::edge::respond::{JSON, ReplyBody, http_error, http_error_as, json as json_answer, not_allowed};
 use crate::server::edge::shared::Head;

@@ -2,9 +2,7 @@
 
 use http::{HeaderMap, HeaderValue, Uri};
 
-use crate::server::edge::admit::Cors;
-use crate::server::edge::admit::HostCheck;
-use crate::server::edge::origins::named_authority;
+use crate::server::edge::admit::{Cors, HostCheck, named_authority};
 
 fn headers(host: Option<&str>, origin: Option<&str>) -> HeaderMap {
     let mut headers = HeaderMap::new();

@@ -3,7 +3,6 @@
 
 mod handshake;
 mod pair;
-mod renewal;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,10 +18,9 @@ use rustls::sign::CertifiedKey;
 use webpki::EndEntityCert;
 
 pub(crate) use handshake::{Refused, TlsSocket, shake_hands};
-pub(crate) use renewal::reload_on_change;
+pub(crate) use pair::reload_on_change;
 
-use pair::Labels;
-use renewal::PairVersion;
+use pair::{Labels, PairVersion};
 
 /// What a client may ask to speak after the handshake, the better first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
@@ -137,7 +135,7 @@ impl Tls {
         let Some(files) = &self.0.files else { return Ok(()) };
         let version = PairVersion::of_now(&files.certificate, &files.key).await;
         *files.seen.lock().unwrap_or_else(PoisonError::into_inner) = version;
-        let read = renewal::read(&files.certificate, &files.key).await;
+        let read = pair::read_pair(&files.certificate, &files.key).await;
         let counter = if read.is_ok() { &self.0.reloads } else { &self.0.reload_failures };
         counter.fetch_add(1, Ordering::Relaxed);
         self.0.current.set(read?);

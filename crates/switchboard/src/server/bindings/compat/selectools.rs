@@ -9,8 +9,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::TaskId;
 
 use super::{CompatCall, CompatDialect, CompatPath, Sent};
-use crate::server::bindings::Rejection;
-use crate::server::bindings::envelope::Envelope;
+use crate::server::bindings::{Envelope, Rejection};
 use crate::server::cards::Subject;
 use crate::server::edge::shared::{Mounted, Shared};
 

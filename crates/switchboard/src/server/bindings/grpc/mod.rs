@@ -2,7 +2,6 @@
 //! else and told apart from it by their content type. A call goes the same way as over the other bindings; what is gRPC's own
 //! is in `frame` (messages on the wire), `status` (heads, and how a call ends) and `stream` (the bodies of answers).
 
-mod frame;
 mod status;
 pub(crate) mod stream;
 
@@ -21,10 +20,9 @@ use tokio::time::{Duration, Instant, timeout_at};
 
 use self::status::GrpcStatus;
 use self::stream::GrpcBody;
-use super::envelope::Envelope;
-use super::{Binding, Rejection};
+use super::{Binding, Envelope, Rejection};
 use crate::server::edge::header_names::grpc::{ENCODING, FIRST_EVENT_ID, TIMEOUT};
-use crate::server::edge::request_record::Refused;
+use crate::server::edge::request_log::Refused;
 use crate::server::edge::respond::{ReplyBody, text};
 use crate::server::edge::shared::{Incoming, Mounted, Shared};
 use crate::server::operator::metrics::Outcome;
@@ -112,12 +110,12 @@ impl Binding for Grpc {
     }
 
     fn body_bytes_max(&self, request: &Incoming<'_, '_>) -> Option<usize> {
-        Some(request.shared.limits.body_bytes_max.saturating_add(frame::PREFIX_BYTES))
+        Some(request.shared.limits.body_bytes_max.saturating_add(stream::PREFIX_BYTES))
     }
 
     /// A message says how long it is in its first bytes, and what is too long is not read any further.
     fn watch(&self, request: &Incoming<'_, '_>, come: &[u8]) -> Result<(), ProtocolError> {
-        match frame::declared(come) {
+        match stream::declared(come) {
             Some(length) if length > request.shared.limits.body_bytes_max => Err(too_large(request)),
             Some(_) | None => Ok(()),
         }
@@ -139,7 +137,7 @@ impl Binding for Grpc {
     }
 
     fn decode(&mut self, request: &Incoming<'_, '_>, _: &Envelope<'_>, body: &Bytes) -> Result<Decoded, Rejection> {
-        let message = frame::unframe(body.clone())?;
+        let message = stream::unframe(body.clone())?;
         let method = request.head.uri.path().rsplit('/').next().unwrap_or_default();
         Ok(self.package.read_call(method, message, &request.shared.decode_limits)?)
     }
@@ -161,7 +159,7 @@ impl Binding for Grpc {
             }
             reply => reply,
         };
-        let message = frame::framed(|out| self.package.write_reply(&reply, out))?;
+        let message = stream::framed(|out| self.package.write_reply(&reply, out))?;
         Ok(status::success(GrpcBody::whole(message)))
     }
 

@@ -3,8 +3,8 @@
 use http::{HeaderMap, HeaderValue, header};
 use tokio::time::Duration;
 
-use super::frame::{framed, unframe};
 use super::status::escaped;
+use super::stream::{framed, unframe};
 use super::{is_call, parse_timeout, takes_protobuf};
 
 #[test]

@@ -13,12 +13,10 @@ use switchboard_core::dialect::detect::{Detected, Ingress};
 use switchboard_core::dialect::json::Decoded;
 use switchboard_core::error::ProtocolError;
 
-use super::envelope::Envelope;
 use super::sse::{Framing, SseBody};
-use super::{Binding, Rejection, check_content_type};
+use super::{Binding, Envelope, Rejection, check_content_type};
 use crate::server::cards;
-use crate::server::edge::paths::{RestPath, TaskVerb};
-use crate::server::edge::percent::query_pairs;
+use crate::server::edge::paths::{RestPath, TaskVerb, query_pairs};
 use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, events, http_error, json, not_allowed};
 use crate::server::edge::shared::{Incoming, Mounted, Shared};
 

@@ -1,20 +1,34 @@
 //! What is recorded about a request while it is answered: the operation, the agent, the caller and the start time. When
 //! the answer is ready, metrics and logs are made from this record, so that refusals at every stage are counted.
+//!
+//! - The access log has one line per request, written when the last byte of its answer has gone out or its client has
+//!   gone. It names who asked for what and holds nothing of what was said.
+//! - Refused requests are logged up to a number of lines a second ([`LineBudget`]), so that a flood of refusals fills no
+//!   disk and does not slow the server down; those that were left out are summed up in one line.
 
+use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
+use std::pin::Pin;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
+use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, Response};
+use http::{HeaderValue, Method, Response};
+use http_body::{Body, Frame, SizeHint};
 use switchboard_core::dialect::codes;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Principal;
 use switchboard_engine::escaped::Escaped;
+use switchboard_engine::ports::Clock;
+use switchboard_engine::supervisor::Kind;
+use switchboard_engine::system::SystemClock;
 use tokio::time::Instant;
 use tracing::Level;
 
-use crate::server::edge::access_log::{AccessLine, Answered};
 use crate::server::edge::authenticate::Identity;
 use crate::server::edge::header_names::X_REQUEST_ID;
 use crate::server::edge::respond::ReplyBody;
@@ -246,3 +260,214 @@ impl Drop for InFlight {
 
 /// What other servers write into their access logs for a client that did not wait for its answer. Never sent.
 const CLIENT_GONE: u16 = 499;
+
+/// Where the lines of the access log go.
+///
+/// ```
+/// let log = switchboard::AccessLog::new(|line| print!("{line}"));
+/// let server = switchboard::Server::builder().access_log(log);
+/// ```
+#[derive(Clone)]
+pub struct AccessLog {
+    write: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl AccessLog {
+    /// `write` is called with each line, its line break included, by the thread that ends the request: it must not
+    /// block.
+    pub fn new(write: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { write: Arc::new(write) }
+    }
+
+    /// The body of an answer whose line is written when it ends.
+    pub(crate) fn follow(self, line: AccessLine, answered: Answered, body: ReplyBody) -> ReplyBody {
+        ReplyBody::Followed(Box::new(FollowedBody { body, bytes: 0, log: self, line, answered }))
+    }
+
+    pub(crate) fn write(&self, line: &AccessLine, answered: &Answered, bytes: u64) {
+        (self.write)(&text(line, answered, bytes));
+    }
+}
+
+impl fmt::Debug for AccessLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AccessLog")
+    }
+}
+
+/// What a line says about the request.
+pub(crate) struct AccessLine {
+    pub(crate) method: Method,
+    /// Without its query, which may hold secrets.
+    pub(crate) path: String,
+    request_id: HeaderValue,
+    peer: Option<SocketAddr>,
+}
+
+impl AccessLine {
+    pub(crate) fn of(parts: &Parts, request_id: &HeaderValue, peer: Option<SocketAddr>) -> Self {
+        let path = parts.uri.path().to_owned();
+        Self { method: parts.method.clone(), path, request_id: request_id.clone(), peer }
+    }
+}
+
+/// What a line says about the answer.
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) began: Instant,
+    pub(crate) operation: &'static str,
+    pub(crate) agent: String,
+    pub(crate) principal: Option<Principal>,
+}
+
+/// The longest path that is shown whole.
+const PATH_BYTES_MAX: usize = 1024;
+
+fn text(line: &AccessLine, answered: &Answered, bytes: u64) -> String {
+    let Answered { status, began, operation, agent, principal } = answered;
+    let (seconds, id) = (began.elapsed().as_secs_f64(), line.request_id.to_str().unwrap_or("?"));
+    let mut out = String::with_capacity(256);
+    let _ = write!(out, "{} ", SystemClock.now());
+    match line.peer {
+        Some(peer) => {
+            let _ = write!(out, "{peer}");
+        }
+        None => out.push('-'),
+    }
+    let principal = principal.as_ref().map_or("", Principal::as_str);
+    let _ = write!(out, " {} ", word(principal));
+    let _ = write!(out, "{} {} ", line.method, Escaped::at_most(&line.path, PATH_BYTES_MAX));
+    let _ = writeln!(out, "{status} {bytes} {seconds:.6} {operation} {} {id}", word(agent));
+    out
+}
+
+/// A value as one word: the columns of a line are separated by blanks.
+fn word(text: &str) -> String {
+    if text.is_empty() {
+        return "-".to_owned();
+    }
+    Escaped::at_most(text, 200).to_string().replace(' ', "\\u{20}")
+}
+
+/// A body that counts its bytes and has its line written when it is dropped.
+pub struct FollowedBody {
+    body: ReplyBody,
+    bytes: u64,
+    log: AccessLog,
+    line: AccessLine,
+    answered: Answered,
+}
+
+impl fmt::Debug for FollowedBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FollowedBody").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl FollowedBody {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            self.bytes += data.len() as u64;
+        }
+        polled
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    pub(crate) fn hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for FollowedBody {
+    fn drop(&mut self) {
+        self.log.write(&self.line, &self.answered, self.bytes);
+    }
+}
+
+/// Refusals that are logged one by one in any second.
+const LINES_PER_S_MAX: u32 = 20;
+
+pub(crate) struct LineBudget {
+    since: Instant,
+    /// The current second since then, and in the lower half how many lines it has had.
+    second_and_lines: AtomicU64,
+    left_out: AtomicU64,
+}
+
+/// What to do about one more line.
+#[derive(Debug, PartialEq, Eq)]
+enum LineDecision {
+    Write,
+    /// It is the first in its second that is left out, so the sum is due when the second is over.
+    LeaveOutAndSumUp,
+    LeaveOut,
+}
+
+impl LineBudget {
+    pub(crate) fn new() -> Self {
+        Self { since: Instant::now(), second_and_lines: AtomicU64::new(0), left_out: AtomicU64::new(0) }
+    }
+
+    /// Whether one more line may be logged in this second.
+    pub(crate) fn admits(self: &Arc<Self>, shared: &Shared) -> bool {
+        match self.judge(self.since.elapsed().as_secs()) {
+            LineDecision::Write => true,
+            LineDecision::LeaveOut => false,
+            LineDecision::LeaveOutAndSumUp => {
+                let budget = self.clone();
+                shared.supervisor.spawn(Kind::Sweep, async move {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    budget.sum_up();
+                });
+                false
+            }
+        }
+    }
+
+    fn judge(&self, second: u64) -> LineDecision {
+        let next = |packed: u64| match packed >> 32 == second {
+            true => packed.saturating_add(1),
+            false => second << 32 | 1,
+        };
+        let packed = self.second_and_lines.fetch_update(Relaxed, Relaxed, |packed| Some(next(packed)));
+        let lines = next(packed.unwrap_or_default()) as u32;
+        if lines <= LINES_PER_S_MAX {
+            return LineDecision::Write;
+        }
+        self.left_out.fetch_add(1, Relaxed);
+        if lines == LINES_PER_S_MAX + 1 { LineDecision::LeaveOutAndSumUp } else { LineDecision::LeaveOut }
+    }
+
+    fn sum_up(&self) {
+        let refusals = self.left_out.swap(0, Relaxed);
+        if refusals > 0 {
+            tracing::warn!(refusals, "more requests were refused than are logged one by one");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LINES_PER_S_MAX, LineBudget, LineDecision, Relaxed};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_logged_up_to_a_bound_each_second() {
+        let budget = LineBudget::new();
+        for second in [0, 1, 7] {
+            for _ in 0..LINES_PER_S_MAX {
+                assert_eq!(budget.judge(second), LineDecision::Write);
+            }
+            assert_eq!(budget.judge(second), LineDecision::LeaveOutAndSumUp);
+            assert_eq!(budget.judge(second), LineDecision::LeaveOut);
+        }
+        assert_eq!(budget.left_out.load(Relaxed), 6);
+        budget.sum_up();
+        assert_eq!(budget.left_out.load(Relaxed), 0);
+    }
+}

@@ -1,0 +1,35 @@
+//! How a `Retry-After` is read.
+
+use http::{HeaderMap, HeaderValue};
+
+use crate::webhooks::retry_after_ms;
+
+const NOON: &str = "Sun, 06 Nov 1994 12:00:00 GMT";
+
+fn said(retry_after: &str, date: Option<&str>) -> Option<u64> {
+    let mut headers = HeaderMap::new();
+    headers.insert("retry-after", HeaderValue::from_str(retry_after).unwrap());
+    if let Some(date) = date {
+        headers.insert("date", HeaderValue::from_str(date).unwrap());
+    }
+    retry_after_ms(&headers)
+}
+
+#[test]
+fn it_is_a_number_of_seconds_or_a_date() {
+    assert_eq!(said("0", None), Some(0));
+    assert_eq!(said(" 120 ", None), Some(120_000));
+    assert_eq!(said("Sun, 06 Nov 1994 12:02:00 GMT", Some(NOON)), Some(120_000));
+    assert_eq!(said("Sun, 06 Nov 1994 11:00:00 GMT", Some(NOON)), Some(0), "a date that has passed");
+    assert_eq!(said(&"9".repeat(50), None), Some(u64::MAX));
+}
+
+#[test]
+fn what_cannot_be_read_says_nothing() {
+    assert_eq!(retry_after_ms(&HeaderMap::new()), None);
+    for odd in ["", "soon", "-5", "1.5", "+3", "Sun, 99 Nov 1994 12:02:00 GMT"] {
+        assert_eq!(said(odd, Some(NOON)), None, "{odd}");
+    }
+    assert_eq!(said(NOON, None), None, "a date, and none to compare it with");
+    assert_eq!(said(NOON, Some("today")), None);
+}
