@@ -169,7 +169,7 @@ impl<'a> Clues<'a> {
 
     /// Which dialect of 0.3's family it is, where the request names no version and no compat dialect claims the path.
     fn old_verdict(&self) -> Detected {
-        let default = self.default.filter(|default| Dialect::COMPAT_RPC.contains(default));
+        let default = self.default.filter(|default| default.is_compat_rpc());
         let family = self.ingress.spelling(Family::V0);
         let Ingress::JsonRpc { method, params } = self.ingress else {
             return Detected { dialect: family, is_open: false };

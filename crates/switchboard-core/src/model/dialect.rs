@@ -38,6 +38,12 @@ impl Dialect {
     /// The protocol versions that are served, newest first.
     pub const VERSIONS: [&str; 2] = ["1.0", "0.3"];
 
+    /// Whether it is one of [`Dialect::COMPAT_RPC`].
+    #[must_use]
+    pub fn is_compat_rpc(self) -> bool {
+        Self::COMPAT_RPC.contains(&self)
+    }
+
     /// The place of the form in [`Dialect::ALL`].
     #[must_use]
     pub fn index(self) -> usize {

@@ -37,7 +37,10 @@ impl Binding for JsonRpc {
     fn learn(&mut self, request: &Incoming<'_, '_>, verdict: Detected, envelope: &Envelope<'_>) {
         // A request that is refused before its method is known is answered as JSON-RPC has it, whatever the default dialect is.
         let is_read = !envelope.method.is_empty();
-        if let Some(dialect) = compat::over_rpc(verdict.dialect).filter(|_| is_read) {
+        if is_read
+            && verdict.dialect.is_compat_rpc()
+            && let Some(dialect) = compat::of(verdict.dialect)
+        {
             let mut compat = CompatBinding::call(dialect);
             compat.learn(request, verdict, envelope);
             self.compat = Some(Box::new(compat));

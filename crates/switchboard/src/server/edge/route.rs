@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::extract::OriginalUri;
 use http::request::Parts;
-use http::{HeaderMap, Method, Response, StatusCode};
+#[cfg(feature = "grpc")]
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::{self, Clues, DetectError, Detected, Ingress, Mount};
 use switchboard_core::dialect::json::excerpt;
@@ -57,9 +58,14 @@ pub(crate) fn named<'a>(shared: &Shared, parts: &'a Parts) -> NamedPath<'a> {
     }
 }
 
+/// Whether a request is a gRPC call, by its content type.
 #[cfg(feature = "grpc")]
-fn is_grpc(headers: &HeaderMap) -> bool {
-    grpc::is_call(headers)
+pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
+    const GRPC: &[u8] = b"application/grpc";
+    let kind = headers.get(header::CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
+    // What follows is a codec or a parameter; `application/grpc-web` is another protocol.
+    let rest = kind.get(..GRPC.len()).filter(|kind| kind.eq_ignore_ascii_case(GRPC)).and(kind.get(GRPC.len()..));
+    rest.is_some_and(|rest| rest.first().is_none_or(|next| matches!(next, b'+' | b';' | b' ')))
 }
 
 #[cfg(not(feature = "grpc"))]
@@ -150,9 +156,7 @@ fn agent_target(shared: &Shared, site: &Site, head: &Head<'_>, name: Option<&str
     let reads = *head.method == Method::GET || is_head;
     match place {
         AgentPath::Root if reads => Target::Answered(health::welcome(site)),
-        AgentPath::Root | AgentPath::JsonRpc => {
-            rpc_target(shared, agent, head, Mount::Shared { claim: agent.compat.claim() })
-        }
+        AgentPath::Root | AgentPath::JsonRpc => rpc_target(shared, agent, head, Mount::Shared { claim: agent.claim }),
         AgentPath::Compat { dialect, place: CompatPath::Card, .. } => {
             head.note.operation(Operation::GetAgentCard);
             Target::Answered(match reads {
@@ -194,7 +198,7 @@ fn agent_target(shared: &Shared, site: &Site, head: &Head<'_>, name: Option<&str
 /// A JSON-RPC endpoint, of A2A or of the compat dialect that the path or the agent's settings claim it for.
 fn rpc_target(shared: &Shared, agent: &Arc<Mounted>, head: &Head<'_>, mount: Mount) -> Target {
     let posts = *head.method == Method::POST;
-    let Some(compat) = claimed(head, mount).and_then(compat::over_rpc) else {
+    let Some(compat) = claimed(head, mount).filter(|dialect| dialect.is_compat_rpc()).and_then(compat::of) else {
         if !posts {
             return Target::Answered(takes("POST"));
         }

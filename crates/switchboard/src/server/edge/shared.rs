@@ -103,6 +103,8 @@ pub(crate) struct Mounted {
     pub(crate) cards: ServedCards,
     pub(crate) extensions: Vec<String>,
     pub(crate) compat: AgentCompat,
+    /// The compat dialect that claims its JSON-RPC endpoint.
+    pub(crate) claim: Option<Dialect>,
 }
 
 /// The part of a request that is there before its body.
@@ -246,7 +248,8 @@ impl Parts {
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
         let (downloads, compat) = (self.host.downloads(name), settings.compat.clone());
         let name = name.as_str().into();
-        Mounted { name, place, endpoint, downloads, url, interfaces, cards, extensions, compat }
+        let claim = compat.settings.claim.filter(|dialect| dialect.is_compat_rpc());
+        Mounted { name, place, endpoint, downloads, url, interfaces, cards, extensions, compat, claim }
     }
 }
 

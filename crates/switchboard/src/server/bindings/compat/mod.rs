@@ -210,11 +210,6 @@ pub(crate) fn of(dialect: Dialect) -> Option<&'static dyn CompatDialect> {
     ALL.into_iter().find(|compat| compat.dialect() == dialect)
 }
 
-/// The same, if it travels over JSON-RPC.
-pub(crate) fn over_rpc(dialect: Dialect) -> Option<&'static dyn CompatDialect> {
-    Dialect::COMPAT_RPC.contains(&dialect).then(|| of(dialect)).flatten()
-}
-
 /// What compat dialects have at their paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CompatPath {
@@ -396,13 +391,6 @@ pub(crate) struct AgentCompat {
     pub(crate) window: Arc<Window>,
     /// How much clients of corvid have sent lately.
     pub(crate) rate: Arc<Rate>,
-}
-
-impl AgentCompat {
-    /// The dialect that claims the endpoint of the agent.
-    pub(crate) fn claim(&self) -> Option<Dialect> {
-        self.settings.claim.filter(|dialect| Dialect::COMPAT_RPC.contains(dialect))
-    }
 }
 
 /// How an agent behaves towards clients of selectools.

@@ -27,16 +27,6 @@ use crate::server::edge::respond::{ReplyBody, text};
 use crate::server::edge::shared::{Incoming, Mounted, Shared};
 use crate::server::operator::metrics::Outcome;
 
-/// Whether a request is a gRPC call, by its content type.
-pub(crate) fn is_call(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
-    // What follows is a codec or a parameter; `application/grpc-web` is another protocol.
-    let rest = kind.get(..GRPC.len()).filter(|kind| kind.eq_ignore_ascii_case(GRPC)).and(kind.get(GRPC.len()..));
-    rest.is_some_and(|rest| rest.first().is_none_or(|next| matches!(next, b'+' | b';' | b' ')))
-}
-
-const GRPC: &[u8] = b"application/grpc";
-
 /// The answer to a request that says it is a gRPC call and cannot be one.
 pub(crate) fn misused(parts: &Parts) -> Option<Response<ReplyBody>> {
     if parts.version < Version::HTTP_2 {
@@ -53,7 +43,7 @@ pub(crate) fn misused(parts: &Parts) -> Option<Response<ReplyBody>> {
 
 fn takes_protobuf(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
-    let codec = kind.get(GRPC.len()..).unwrap_or_default();
+    let codec = kind.get(b"application/grpc".len()..).unwrap_or_default();
     let codec = codec.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     codec.is_empty() || codec.eq_ignore_ascii_case(b"+proto")
 }

@@ -5,7 +5,8 @@ use tokio::time::Duration;
 
 use super::status::escaped;
 use super::stream::{framed, unframe};
-use super::{is_call, parse_timeout, takes_protobuf};
+use super::{parse_timeout, takes_protobuf};
+use crate::server::edge::route::is_grpc;
 
 #[test]
 fn a_call_is_known_by_its_content_type() {
@@ -22,10 +23,10 @@ fn a_call_is_known_by_its_content_type() {
     ] {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-        assert_eq!(is_call(&headers), called, "{kind}");
+        assert_eq!(is_grpc(&headers), called, "{kind}");
         assert!(!called || takes_protobuf(&headers) == protobuf, "{kind}");
     }
-    assert!(!is_call(&HeaderMap::new()));
+    assert!(!is_grpc(&HeaderMap::new()));
 }
 
 #[test]
