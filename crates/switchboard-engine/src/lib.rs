@@ -13,7 +13,6 @@ mod engine;
 mod engine_state;
 pub mod escaped;
 mod health;
-pub mod histogram;
 pub mod id_hash;
 pub mod limits;
 pub mod memory;

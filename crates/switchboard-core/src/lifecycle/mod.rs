@@ -4,13 +4,14 @@
 
 mod decide;
 mod event;
-mod fold;
 
 pub use decide::{
     ArtifactWrite, Bounds, Command, Opening, Refusal, RunCommand, StatusWrite, TurnEnd, WriteMode, decide, decide_onto,
 };
-pub use event::{Event, Inbound, StreamEnd, StreamKind, after_state, is_needed_to_fold, updates};
-pub use fold::{ArtifactHead, AtCheckpoint, Folded, Head, Phase, Restoration, RestoredPiece};
+pub use event::{
+    ArtifactHead, AtCheckpoint, Event, Folded, Head, Inbound, Phase, Restoration, RestoredPiece, StreamEnd, StreamKind,
+    after_state, is_needed_to_fold, updates,
+};
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,6 @@ mod agent;
 mod artifact_writer;
 mod background;
 mod ending;
-mod error;
 mod recovery;
 mod registry;
 mod run_time;
@@ -19,12 +18,11 @@ pub use agent::{
     Agent, AgentFuture, AgentSource, Backoff, Effects, ErrorDetails, Idempotency, Recovery, Replies, Traits,
 };
 pub use artifact_writer::ArtifactWriter;
-pub use ending::{RunCounters, RunEnd};
-pub use error::{AgentError, TurnError};
+pub use ending::{AgentError, Histogram, MICROS_BOUNDS, RunCounters, RunEnd, TurnError};
 pub use turn::Turn;
 
 pub(crate) use background::Background;
-pub(crate) use error::invalid_response;
+pub(crate) use ending::invalid_response;
 pub(crate) use recovery::give_back;
 pub(crate) use registry::{Begun, RunRegistry, RunSlot};
 pub(crate) use runner::{Run, RunStart, poll_once};

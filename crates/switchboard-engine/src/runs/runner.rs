@@ -12,7 +12,7 @@ use switchboard_core::lifecycle::{Command, RunCommand, TurnEnd};
 use switchboard_core::model::{FAILED_UNTOLD, Part, TIMED_OUT, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-use super::error::mark_invalid_response;
+use super::ending::mark_invalid_response;
 use super::recovery::queued_too_long;
 use super::registry::{Begun, Guard, RunSlot, Waited};
 use super::run_time::end_pause_in_time;

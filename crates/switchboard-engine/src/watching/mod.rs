@@ -1,13 +1,11 @@
-//! Follows tasks as they change. A subscription is a cursor into the log; `settle` waits until there is an answer.
+//! Follows tasks as they change. A subscription is a cursor into the log; `tail` also waits until there is an answer.
 //! Followers have no channels of their own: they share a tail of the task's newest updates, and a follower that is
 //! further behind reads the store.
 
 mod resume;
-mod settle;
 mod subscription;
 mod tail;
 
 pub(crate) use resume::{follow, replay, resume, resume_turn, shorten};
-pub(crate) use settle::{Until, drive_until_settled, wait_until};
 pub(crate) use subscription::{Finished, Following, Subscription, frames, snapshot, snapshot_at};
-pub(crate) use tail::{Tail, TailRead, Tails};
+pub(crate) use tail::{Tail, TailRead, Tails, Until, drive_until_settled, wait_until};

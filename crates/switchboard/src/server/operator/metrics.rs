@@ -11,7 +11,7 @@ use std::time::Duration;
 use switchboard_core::call::Request;
 use switchboard_core::model::Timestamp;
 use switchboard_engine::Readiness;
-use switchboard_engine::histogram::{Histogram, MICROS_BOUNDS};
+use switchboard_engine::runs::{Histogram, MICROS_BOUNDS};
 
 use crate::server::edge::request_log::BindingKind;
 use crate::server::edge::shared::Shared;
