@@ -1,9 +1,9 @@
-//! What the refusals of the compat dialects have in common when they are read: a code and a text, or over plain HTTP a
-//! text alone, and no data. Each dialect interprets its own texts.
+//! What the refusals of the compat dialects have in common: a code and a text, or over plain HTTP a text alone, and no data.
+//! Each dialect writes and interprets its own texts.
 
 use serde::Deserialize;
 
-use crate::dialect::json::{Obj, Text, excerpt};
+use crate::dialect::json::{Obj, Object, Text, excerpt, write_i64};
 use crate::dialect::wire::{self, ReceivedError};
 use crate::error::Violation;
 
@@ -14,6 +14,25 @@ const TEXT_BYTES_MAX: usize = 4096;
 struct PlainError<'a> {
     #[serde(borrow)]
     error: Option<Text<'a>>,
+}
+
+/// Writes a whole JSON-RPC error response to the request with this id.
+pub(super) fn write_rpc(id: &str, code: i32, text: &str, out: &mut Vec<u8>) {
+    let mut object = Object::open(out);
+    object.str("jsonrpc", "2.0");
+    object.key("id").extend_from_slice(id.as_bytes());
+    let mut inner = Object::open(object.key("error"));
+    write_i64(inner.key("code"), code.into());
+    inner.str("message", text);
+    inner.close();
+    object.close();
+}
+
+/// Writes a refusal that is a text alone.
+pub(super) fn write_plain(text: &str, out: &mut Vec<u8>) {
+    let mut object = Object::open(out);
+    object.str("error", text);
+    object.close();
 }
 
 /// Reads a refusal: a JSON-RPC response with an error, `{"error":{"message":…}}` or `{"error":"…"}`. None if it is none of

@@ -1,7 +1,6 @@
 //! Refusals: an HTTP status and a text in `error`. Where the original has a text, it is that one.
 
 use crate::dialect::compat::refusal::{self, is_about};
-use crate::dialect::json::Object;
 use crate::dialect::wire::ReceivedError;
 use crate::error::ProtocolError;
 
@@ -29,9 +28,7 @@ pub fn encode_http_error(error: &ProtocolError, out: &mut Vec<u8>) {
 
 /// Writes the body of a refusal for which `ProtocolError` has no variant.
 pub fn encode_text(text: &str, out: &mut Vec<u8>) {
-    let mut object = Object::open(out);
-    object.str("error", text);
-    object.close();
+    refusal::write_plain(text, out);
 }
 
 /// Reads a refusal. The status it came with tells most of them apart; of those that are answered with 400 and 404 the text does.

@@ -3,7 +3,6 @@
 
 use crate::dialect::codes;
 use crate::dialect::compat::refusal::{self, is_about};
-use crate::dialect::json::{Object, write_i64};
 use crate::dialect::wire::ReceivedError;
 use crate::error::ProtocolError;
 
@@ -14,21 +13,12 @@ const METHOD_NOT_FOUND: &str = "Method not found: ";
 
 /// Writes a whole JSON-RPC error response. `id` is the request's id as it stood in the request, `null` if it cannot be told.
 pub fn encode_rpc_error(error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
-    let mut object = Object::open(out);
-    object.str("jsonrpc", "2.0");
-    object.key("id").extend_from_slice(id.as_bytes());
-    let mut inner = Object::open(object.key("error"));
-    write_i64(inner.key("code"), code(error).into());
-    inner.str("message", &text(error));
-    inner.close();
-    object.close();
+    refusal::write_rpc(id, code(error), &text(error), out);
 }
 
 /// Writes the body of a refusal that has nothing to do with JSON-RPC, such as that of a verb.
 pub fn encode_http_error(error: &ProtocolError, out: &mut Vec<u8>) {
-    let mut object = Object::open(out);
-    object.str("error", &text(error));
-    object.close();
+    refusal::write_plain(&text(error), out);
 }
 
 fn code(error: &ProtocolError) -> i32 {

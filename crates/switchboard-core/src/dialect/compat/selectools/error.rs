@@ -2,7 +2,7 @@
 
 use crate::dialect::codes;
 use crate::dialect::compat::refusal::{self, is_about};
-use crate::dialect::json::{Object, write_i64};
+use crate::dialect::json::Object;
 use crate::dialect::wire::ReceivedError;
 use crate::error::{ProtocolError, Violation};
 use crate::model::TaskId;
@@ -16,14 +16,7 @@ pub fn encode_rpc_error(error: &ProtocolError, id: &str, out: &mut Vec<u8>) {
     if matches!(error, ProtocolError::Unauthenticated { .. } | ProtocolError::PermissionDenied { .. }) {
         return encode_http_error(error, out);
     }
-    let mut object = Object::open(out);
-    object.str("jsonrpc", "2.0");
-    object.key("id").extend_from_slice(id.as_bytes());
-    let mut inner = Object::open(object.key("error"));
-    write_i64(inner.key("code"), code(error).into());
-    inner.str("message", &text(error));
-    inner.close();
-    object.close();
+    refusal::write_rpc(id, code(error), &text(error), out);
 }
 
 /// Writes the body of a refusal that comes before JSON-RPC.
