@@ -23,17 +23,19 @@ use switchboard_engine::ports::{Clock, Links, Store};
 use switchboard_engine::push::OutboxAdmin;
 use switchboard_engine::runs::{RunCounters, RunEnd};
 use switchboard_engine::supervisor::Supervisor;
+#[cfg(feature = "sqlite")]
+use switchboard_engine::system::SystemClock;
 use switchboard_engine::{Engine, QueueAges, Readiness};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use super::downloads::{Downloads, WantedArtifact};
-use super::edge::paths::encode;
-use super::operator::Operations;
-use super::operator::metrics::{buckets, family, histogram, read, sample, single};
-use super::serve_error::ServeError;
+use crate::server::downloads::{Downloads, WantedArtifact};
+use crate::server::edge::paths::encode;
+use crate::server::operator::Operations;
+use crate::server::operator::metrics::{buckets, family, histogram, read, sample, single};
+use crate::server::serve_error::ServeError;
 
 #[cfg(feature = "sqlite")]
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where tasks are kept.
 pub(crate) enum StoreChoice {
@@ -86,6 +88,15 @@ impl Host {
     pub(crate) fn new(engine: Option<Engine>) -> Self {
         let supervisor = engine.as_ref().map_or_else(Supervisor::new, |engine| engine.supervisor().clone());
         Self { engine, supervisor, is_started: Arc::default() }
+    }
+
+    /// What an operator may see and do in a database that no server has open. An engine that is not started answers
+    /// questions and does nothing else.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn offline(database: &Path) -> Result<Arc<dyn Operations>, ServeError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store = StoreChoice::Sqlite(database.to_owned(), Default::default()).open(&clock, &Limits::default())?;
+        Ok(Arc::new(EngineOperations(Engine::builder(store).build())))
     }
 
     pub(crate) fn engine(&self) -> Option<&Engine> {

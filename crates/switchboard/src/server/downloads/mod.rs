@@ -19,10 +19,10 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{ArtifactId, TaskId, TaskView};
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 
-use super::edge::authenticate::Identity;
-use super::edge::paths::{ArtifactPath, encode};
-use super::edge::respond::{A2A_JSON, ReplyBody, http_error, not_allowed};
-use super::edge::shared::{Head, Shared};
+use crate::server::edge::authenticate::Identity;
+use crate::server::edge::paths::{ArtifactPath, encode};
+use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, not_allowed};
+use crate::server::edge::shared::{Head, Shared};
 
 /// The bytes of an agent's artifacts, beside its [`Endpoint`](switchboard_core::call::Endpoint): what a reply has no place for.
 pub(crate) trait Downloads: Send + Sync {

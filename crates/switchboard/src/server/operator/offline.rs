@@ -1,5 +1,6 @@
 //! The outbox of a database that no server has open: the same questions, the same answers, no socket and no loops.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,21 +9,24 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::error::ProtocolError;
-use switchboard_engine::Engine;
-use switchboard_engine::system::SystemClock;
-use switchboard_stores::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::server::edge::paths::{NamedPath, name_path};
 use crate::server::edge::request_log::RequestRecord;
 use crate::server::edge::respond::{JSON, http_error};
 use crate::server::edge::shared::Head;
-use crate::server::operator::outbox;
+use crate::server::host::Host;
+use crate::server::operator::{Operations, outbox};
 use crate::server::serve_error::ServeError;
 
 /// The outbox in a SQLite database, while no server uses it. A process that may read the file acts as its operator.
-#[derive(Debug)]
 pub struct OfflineOutbox {
-    engine: Engine,
+    operations: Arc<dyn Operations>,
+}
+
+impl fmt::Debug for OfflineOutbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OfflineOutbox").finish_non_exhaustive()
+    }
 }
 
 impl OfflineOutbox {
@@ -31,10 +35,7 @@ impl OfflineOutbox {
     /// # Errors
     /// When a server has it open, or it cannot be read or written.
     pub fn open(database: impl AsRef<Path>) -> Result<Self, ServeError> {
-        let store = SqliteStore::open(database.as_ref(), Arc::new(SystemClock), SqliteOptions::default());
-        let store = store.map_err(ServeError::store)?;
-        // An engine that is not started answers questions and does nothing else.
-        Ok(Self { engine: Engine::builder(Arc::new(store)).build() })
+        Ok(Self { operations: Host::offline(database.as_ref())? })
     }
 
     /// Answers a request to `/api/outbox` as a running server would.
@@ -43,7 +44,9 @@ impl OfflineOutbox {
         let note = RequestRecord::new(None);
         let head = Head { method: &parts.method, uri: &parts.uri, headers: &parts.headers, note: &note };
         let response = match name_path(parts.uri.path(), "") {
-            NamedPath::Outbox(place) => outbox::serve(Some(&self.engine.outbox()), &head, place, Full::new(body)).await,
+            NamedPath::Outbox(place) => {
+                outbox::serve(Some(&self.operations.outbox()), &head, place, Full::new(body)).await
+            }
             _ => {
                 let method = format!("{:.200}", parts.uri.path());
                 http_error(Dialect::V1_0, &ProtocolError::MethodNotFound { method, hint: None }, JSON)
