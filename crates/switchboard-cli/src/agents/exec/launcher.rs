@@ -2,7 +2,7 @@
 //! parent-death signal when the *thread* dies that started it, so that thread must live as long as the server does.
 
 use std::io;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -19,13 +19,16 @@ use crate::process::kill_with_parent;
 /// How often a command that was asked to end is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
-static THREAD: OnceLock<Sender<LauncherJob>> = OnceLock::new();
+/// Commands that wait to be started or stopped. A run waits for its command, so there are rarely more than runs at work.
+const JOBS_MAX: usize = 1024;
+
+static THREAD: OnceLock<SyncSender<LauncherJob>> = OnceLock::new();
 
 enum LauncherJob {
     Start(Box<dyn FnOnce() + Send>),
     Stop(StoppingCommand),
     /// The sender is dropped when no command is being stopped any more.
-    Watch(Sender<()>),
+    Watch(SyncSender<()>),
 }
 
 /// A command that was asked to end. Its first process is waited for only after the group was killed, so that the system
@@ -46,15 +49,29 @@ pub(super) async fn start<T: Send + 'static>(mut command: Command, make: fn(Chil
         let _entered = runtime.enter();
         let _ = started.send(command.spawn().map(make));
     };
-    let gone = || io::Error::other("the thread that starts commands is gone");
-    thread().send(LauncherJob::Start(Box::new(launch))).map_err(|_| gone())?;
+    hand_over(thread(), LauncherJob::Start(Box::new(launch))).map_err(|(_, error)| error)?;
     answer.await.map_err(|_| gone())?
 }
 
-/// Kills a command that was asked to end, when it has or its time is up.
+/// Gives a job to the thread. Never waits, because runs do this on the threads of the runtime; a job that does not fit is
+/// given back.
+fn hand_over(thread: &SyncSender<LauncherJob>, job: LauncherJob) -> Result<(), (LauncherJob, io::Error)> {
+    thread.try_send(job).map_err(|error| match error {
+        TrySendError::Full(job) => {
+            (job, io::Error::other(format!("{JOBS_MAX} commands wait to be started or stopped")))
+        }
+        TrySendError::Disconnected(job) => (job, gone()),
+    })
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the thread that starts commands is gone")
+}
+
+/// Kills a command that was asked to end, when it has or its time is up; at once if too many others wait for that.
 pub(super) fn stop(child: Child, group: Arc<Group>) {
     let stopping = StoppingCommand { child, group, deadline: Instant::now() + TERM_GRACE };
-    if let Err(mpsc::SendError(LauncherJob::Stop(stopping))) = thread().send(LauncherJob::Stop(stopping)) {
+    if let Err((LauncherJob::Stop(stopping), _)) = hand_over(thread(), LauncherJob::Stop(stopping)) {
         stopping.group.kill();
     }
 }
@@ -62,16 +79,16 @@ pub(super) fn stop(child: Child, group: Arc<Group>) {
 /// Waits until every command that was asked to end has ended.
 pub(super) fn wait_for_stopping() {
     let Some(thread) = THREAD.get() else { return };
-    let (watch, all_stopped) = mpsc::channel();
+    let (watch, all_stopped) = mpsc::sync_channel(0);
     if thread.send(LauncherJob::Watch(watch)).is_ok() {
         let _ = all_stopped.recv_timeout(TERM_GRACE * 2);
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one thread that starts commands, and it is never joined")]
-fn thread() -> &'static Sender<LauncherJob> {
+fn thread() -> &'static SyncSender<LauncherJob> {
     THREAD.get_or_init(|| {
-        let (jobs, received) = mpsc::channel();
+        let (jobs, received) = mpsc::sync_channel(JOBS_MAX);
         // Without the thread the channel is closed, and every start says so.
         if let Err(error) = std::thread::Builder::new().name("commands".to_owned()).spawn(move || work(&received)) {
             tracing::error!(%error, "the thread that starts commands could not be started");
@@ -119,5 +136,22 @@ impl StoppingCommand {
             Some(leader) => !matches!(waitid(WaitId::Pid(leader), options), Ok(None)),
             None => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{JOBS_MAX, LauncherJob, hand_over, mpsc};
+
+    #[test]
+    fn a_job_that_does_not_fit_is_given_back_with_the_reason() {
+        let start = || LauncherJob::Start(Box::new(|| {}));
+        let (thread, received) = mpsc::sync_channel(1);
+        assert!(hand_over(&thread, start()).is_ok());
+        let (_, error) = hand_over(&thread, start()).unwrap_err();
+        assert_eq!(error.to_string(), format!("{JOBS_MAX} commands wait to be started or stopped"));
+        drop(received);
+        let (_, error) = hand_over(&thread, start()).unwrap_err();
+        assert_eq!(error.to_string(), "the thread that starts commands is gone");
     }
 }
