@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use switchboard::AccessLog;
+use switchboard::{AccessLog, StopSignals};
 use tokio_util::sync::CancellationToken;
 
 use crate::agents::demo::{Address, ServedAt};
@@ -104,7 +104,7 @@ async fn run(
     access_log: Option<AccessLog>,
     log: &Log,
 ) -> Result<(), Failure> {
-    let signals = switchboard::StopSignals::listen().map_err(Failure::runtime)?;
+    let signals = StopSignals::listen().map_err(Failure::runtime)?;
     process::ignore_file_size_signal().map_err(Failure::runtime)?;
     let (listen, grace) = (*config.server.listen, Duration::from_secs(*config.server.grace_s));
     let (examples, needs_token) = (serve::examples(&config), config.tokens.is_some());
@@ -144,8 +144,16 @@ async fn run(
             tracing::info!("stopped");
             Ok(())
         }
-        () = process::relay(signals, &stop) => exit_now(log),
+        () = relay(signals, &stop) => exit_now(log),
     }
+}
+
+/// Passes the first stop signal on to `stop`, and is done with the second.
+async fn relay(mut signals: StopSignals, stop: &CancellationToken) {
+    signals.next().await;
+    tracing::info!("stopping; a second signal stops at once");
+    stop.cancel();
+    signals.next().await;
 }
 
 #[expect(clippy::disallowed_methods, reason = "a second signal means now; what is durable is durable already")]

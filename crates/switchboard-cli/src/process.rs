@@ -1,13 +1,11 @@
-//! Settings of the process: how many files it may open and how large, the signals it handles, and child processes that
+//! Settings of the process: how many files it may open and how large, a signal it ignores, and child processes that
 //! die with it.
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use switchboard::StopSignals;
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 
 /// Raises the soft limit of open files to the hard one: each connection is one, and the soft limit is often 1024 for
 /// the sake of old programs.
@@ -25,14 +23,6 @@ pub(crate) fn raise_file_limit() {
 /// comes with it would end the process instead. Once listened to, a signal has no other effect.
 pub(crate) fn ignore_file_size_signal() -> io::Result<()> {
     signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
-}
-
-/// Passes the first stop signal on to `stop`, and is done with the second.
-pub(crate) async fn relay(mut signals: StopSignals, stop: &CancellationToken) {
-    signals.next().await;
-    tracing::info!("stopping; a second signal stops at once");
-    stop.cancel();
-    signals.next().await;
 }
 
 /// Has the system kill a process when the thread that starts it, and so this process, dies. What that one has started is
