@@ -49,19 +49,16 @@ pub(super) async fn start<T: Send + 'static>(mut command: Command, make: fn(Chil
         let _entered = runtime.enter();
         let _ = started.send(command.spawn().map(make));
     };
-    hand_over(thread(), LauncherJob::Start(Box::new(launch))).map_err(|(_, error)| error)?;
+    // Never waits, because runs do this on the threads of the runtime.
+    thread().try_send(LauncherJob::Start(Box::new(launch))).map_err(|error| not_taken(&error))?;
     answer.await.map_err(|_| gone())?
 }
 
-/// Gives a job to the thread. Never waits, because runs do this on the threads of the runtime; a job that does not fit is
-/// given back.
-fn hand_over(thread: &SyncSender<LauncherJob>, job: LauncherJob) -> Result<(), (LauncherJob, io::Error)> {
-    thread.try_send(job).map_err(|error| match error {
-        TrySendError::Full(job) => {
-            (job, io::Error::other(format!("{JOBS_MAX} commands wait to be started or stopped")))
-        }
-        TrySendError::Disconnected(job) => (job, gone()),
-    })
+fn not_taken(error: &TrySendError<LauncherJob>) -> io::Error {
+    match error {
+        TrySendError::Full(_) => io::Error::other(format!("{JOBS_MAX} commands wait to be started or stopped")),
+        TrySendError::Disconnected(_) => gone(),
+    }
 }
 
 fn gone() -> io::Error {
@@ -71,7 +68,11 @@ fn gone() -> io::Error {
 /// Kills a command that was asked to end, when it has or its time is up; at once if too many others wait for that.
 pub(super) fn stop(child: Child, group: Arc<Group>) {
     let stopping = StoppingCommand { child, group, deadline: Instant::now() + TERM_GRACE };
-    if let Err((LauncherJob::Stop(stopping), _)) = hand_over(thread(), LauncherJob::Stop(stopping)) {
+    let offered = thread().try_send(LauncherJob::Stop(stopping));
+    if let Err(
+        TrySendError::Full(LauncherJob::Stop(stopping)) | TrySendError::Disconnected(LauncherJob::Stop(stopping)),
+    ) = offered
+    {
         stopping.group.kill();
     }
 }
@@ -141,17 +142,17 @@ impl StoppingCommand {
 
 #[cfg(test)]
 mod tests {
-    use super::{JOBS_MAX, LauncherJob, hand_over, mpsc};
+    use super::{JOBS_MAX, LauncherJob, mpsc, not_taken};
 
     #[test]
-    fn a_job_that_does_not_fit_is_given_back_with_the_reason() {
+    fn a_command_that_cannot_be_started_now_is_refused_with_the_reason() {
         let start = || LauncherJob::Start(Box::new(|| {}));
         let (thread, received) = mpsc::sync_channel(1);
-        assert!(hand_over(&thread, start()).is_ok());
-        let (_, error) = hand_over(&thread, start()).unwrap_err();
-        assert_eq!(error.to_string(), format!("{JOBS_MAX} commands wait to be started or stopped"));
+        assert!(thread.try_send(start()).is_ok());
+        let full = not_taken(&thread.try_send(start()).unwrap_err());
+        assert_eq!(full.to_string(), format!("{JOBS_MAX} commands wait to be started or stopped"));
         drop(received);
-        let (_, error) = hand_over(&thread, start()).unwrap_err();
-        assert_eq!(error.to_string(), "the thread that starts commands is gone");
+        let gone = not_taken(&thread.try_send(start()).unwrap_err());
+        assert_eq!(gone.to_string(), "the thread that starts commands is gone");
     }
 }
