@@ -1,5 +1,5 @@
-//! Reference adapters for the ports: a bounded store, a clock that moves only by calls, and ids that count
-//! up. `--memory` and the tests use the store; the clock and the ids make tests repeatable.
+//! Reference adapters for the ports: a bounded store, a clock that moves only by calls, and ids that count up.
+//! `--memory` and the tests use the store; the clock and the ids make tests repeatable.
 
 mod adapters;
 mod deliveries;

@@ -1,5 +1,5 @@
-//! The eleven operations of the protocol, and downloads. No operation imports another; code
-//! that they share is in the engine's other modules.
+//! The eleven operations of the protocol, and downloads. No file imports another; code that they share is in the engine's
+//! other modules.
 
 pub(crate) mod cancel_task;
 pub(crate) mod push_configs;

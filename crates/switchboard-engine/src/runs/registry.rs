@@ -2,10 +2,6 @@
 //! limited per process, and per agent if the agent limits it; the others wait in order. A run begins when it has a slot,
 //! and the store also knows whether it has begun.
 
-#[cfg(test)]
-#[path = "registry_tests.rs"]
-mod tests;
-
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -251,3 +247,7 @@ impl EngineState {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;

@@ -1,5 +1,6 @@
 //! Protocol bindings: how a call travels over HTTP. Each one decodes requests and encodes replies ([`Binding`]); [`begin`] and
-//! [`finish`] take a request through it, the same way for all. Bindings know neither the engine nor each other.
+//! [`finish`] take a request through it, the same way for all. Bindings know neither the engine nor each other. The
+//! envelope of JSON-RPC is here, because the compat dialects share it with the binding of that name.
 
 pub(crate) mod compat;
 #[cfg(feature = "grpc")]

@@ -1,5 +1,5 @@
-//! TLS on the port: the certificate and the key, which can be exchanged while the server runs. `pair` reads them,
-//! `renewal` looks for new ones, `handshake` is how a connection begins. Which crates do the work stays in here.
+//! TLS on the port: the certificate and the key, which can be exchanged while the server runs. `pair` reads them
+//! and looks for new ones, `handshake` is how a connection begins. Which crates do the work stays in here.
 
 mod handshake;
 mod pair;

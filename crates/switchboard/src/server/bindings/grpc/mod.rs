@@ -1,6 +1,6 @@
 //! The gRPC binding: two services, `lf.a2a.v1.A2AService` of A2A 1.0 and `a2a.v1.A2AService` of 0.3, on the port of everything
 //! else and told apart from it by their content type. A call goes the same way as over the other bindings; what is gRPC's own
-//! is in `frame` (messages on the wire), `status` (heads, and how a call ends) and `stream` (the bodies of answers).
+//! is in `status` (heads, and how a call ends) and `stream` (messages on the wire, and the bodies of answers).
 
 mod status;
 pub(crate) mod stream;
