@@ -11,7 +11,7 @@
 //! when the file is opened, and filed in the same way.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, params};
@@ -392,9 +392,10 @@ impl Ledger<'_> {
 
     /// Files everything and empties the table, except for damaged rows.
     pub(super) fn empty_recent(&mut self) -> Result<(), Failure> {
-        if !self.recent.unfiled.is_empty() {
+        if !self.recent.unfiled.is_empty() || !self.unindexed.is_empty() {
             self.begin()?;
             self.file_all()?;
+            self.index_all()?;
             self.commit()?;
         }
         if !self.recent.order.is_empty() || !self.recent.filed.is_empty() {
@@ -441,6 +442,8 @@ pub(super) fn begin_recent(connection: &Connection) -> Result<(), Failure> {
 pub(super) struct UnfiledTasks {
     /// How many there are, so that a store without any need not take the lock.
     count: AtomicUsize,
+    /// Whether there are tasks that the indexes do not have, see `unindexed`.
+    pub(super) has_unindexed: AtomicBool,
     numbers: Mutex<Numbers>,
 }
 

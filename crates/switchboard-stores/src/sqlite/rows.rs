@@ -8,6 +8,7 @@ use switchboard_engine::ports::store::StoreError;
 use super::checksums::{LogColumns, TaskColumns, mismatch, mistyped};
 use super::error::Failure;
 use super::schema::VERSION_BITS;
+use super::unindexed::phase_of;
 use crate::checksum::ContentHash;
 use crate::record::{decode_artifacts, phase_from_number, state_from_number};
 
@@ -113,7 +114,7 @@ pub(super) fn task_row(columns: &TaskColumns<'_>, agent: &AgentName) -> Result<T
         id: columns.id.into(),
         context_id: columns.context_id.into(),
         agent: agent.clone(),
-        phase: phase_from_number(columns.phase)?,
+        phase: phase_from_number(phase_of(columns))?,
         state: state_from_number(columns.state)?,
         status_at: Timestamp::from_ms(columns.status_at),
         version: unsigned(columns.version),
