@@ -20,6 +20,7 @@ mod sweeper;
 mod turn;
 mod unserved;
 mod work_time;
+mod writes;
 
 pub use agent::{
     Agent, AgentFuture, AgentSource, Backoff, Effects, ErrorDetails, Idempotency, Recovery, Replies, Traits,
@@ -33,7 +34,7 @@ pub(crate) use background::Background;
 pub(crate) use error::invalid_response;
 pub(crate) use recovery::give_back;
 pub(crate) use registry::RunRegistry;
-pub(crate) use runner::{Run, RunStart, poll_once};
+pub(crate) use runner::{AttachedRun, Run, RunStart, poll_once};
 pub(crate) use slot::{Begun, RunSlot};
 pub(crate) use stage::Stage;
 pub(crate) use sweeper::sweep;

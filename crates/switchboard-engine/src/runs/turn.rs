@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::stage::Stage;
 use super::work_time::WorkTime;
+use super::writes::Writes;
 use super::{AgentError, ArtifactWriter, Background, TurnError};
 use crate::commit::{Record, WriteError};
 use crate::engine_state::EngineState;
@@ -54,6 +55,7 @@ struct Inner {
     answered: AtomicBool,
     /// Whether the store failed to take something that the agent wrote.
     unwritten: AtomicBool,
+    writes: Writes,
     work_time: WorkTime,
     stage: Mutex<Option<Stage>>,
 }
@@ -131,6 +133,7 @@ impl Turn {
             artifacts_made: AtomicU32::new(0),
             answered: AtomicBool::new(false),
             unwritten: AtomicBool::new(false),
+            writes: Writes::default(),
             work_time: WorkTime::new(),
             stage: Mutex::new(stage),
         };
@@ -493,6 +496,7 @@ impl Turn {
     }
 
     async fn write_now(&self, command: RunCommand) -> Result<(), TurnError> {
+        let _under_way = self.inner.writes.begin();
         if self.inner.record.key().is_none() {
             // The stage is being committed now. If the turn was discarded with its stage, its token is cancelled.
             tokio::select! {
@@ -569,6 +573,11 @@ impl Turn {
     /// Whether the store failed to take something that the agent wrote.
     pub(crate) fn has_unwritten(&self) -> bool {
         self.inner.unwritten.load(Ordering::Relaxed)
+    }
+
+    /// The writes of the agent that the store has not answered yet.
+    pub(crate) fn writes(&self) -> &Writes {
+        &self.inner.writes
     }
 
     pub(crate) fn work_time(&self) -> &WorkTime {

@@ -10,6 +10,6 @@ mod tail;
 
 pub(crate) use replay::{replay, resume_turn, shorten};
 pub(crate) use resume::{follow, resume};
-pub(crate) use settle::{Until, drive_until_settled, wait_until};
+pub(crate) use settle::{Until, drive_until_settled, drive_until_written, wait_until};
 pub(crate) use subscription::{Finished, Following, Subscription, frames, snapshot, snapshot_at};
 pub(crate) use tail::{Tail, TailRead, Tails};

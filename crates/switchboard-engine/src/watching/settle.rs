@@ -2,7 +2,6 @@
 //! as a task or answered, for a caller that may be answered directly.
 
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{Tail, TailRead};
 use crate::commit::Record;
 use crate::engine_state::EngineState;
-use crate::supervisor::Unbroken;
+use crate::runs::AttachedRun;
 
 /// What a caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,24 +83,46 @@ pub(crate) async fn wait_until(
 pub(crate) async fn drive_until_settled(
     engine: &EngineState,
     record: &Record,
-    mut run: Unbroken<()>,
+    mut run: AttachedRun,
     at_most: Duration,
 ) -> bool {
     let is_settled = || record.with_head(Head::is_settled);
-    let driven = poll_fn(|cx| {
-        let over = Pin::new(&mut run).poll(cx).is_ready();
-        if over || is_settled() { Poll::Ready(()) } else { Poll::Pending }
+    let mut given_up = std::pin::pin!(async {
+        tokio::select! {
+            biased;
+            // A background task of the agent may settle the record while the run itself waits for something else.
+            () = record.settles() => {}
+            () = engine.supervisor.draining().cancelled() => {}
+            () = tokio::time::sleep(at_most) => {}
+        }
     });
-    tokio::select! {
-        biased;
-        // Polled first, so that a settlement since the check above is not missed: a background task of the agent may
-        // settle the record while the run itself waits for something else.
-        () = record.settles() => {}
-        () = driven => {}
-        () = engine.supervisor.draining().cancelled() => {}
-        () = tokio::time::sleep(at_most) => {}
-    }
+    let mut waits_for_more = false;
+    poll_fn(|cx| {
+        if run.poll(cx).is_ready() || is_settled() {
+            return Poll::Ready(());
+        }
+        // While the agent waits for the store there is nothing else to wait for.
+        waits_for_more = waits_for_more || !run.is_writing(cx);
+        // The record is looked at again, because it may have settled before `settles` was first polled.
+        if waits_for_more && (given_up.as_mut().poll(cx).is_ready() || is_settled()) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    })
+    .await;
     is_settled()
+}
+
+/// Drives a run of this process until its first commit, as long as the agent waits for nothing but the store. If the run
+/// has not ended then, it continues as a background task.
+pub(crate) async fn drive_until_written(record: &Record, mut run: AttachedRun) {
+    let version = record.with_head(|head| head.version);
+    poll_fn(|cx| {
+        let over = run.poll(cx).is_ready();
+        let is_written = record.with_head(|head| head.version) > version;
+        if over || is_written || !run.is_writing(cx) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 enum Woken {
