@@ -16,8 +16,8 @@ use crate::engine_state::{EngineState, Registered};
 use crate::ports::store::{Accepted, Scope, StoreError, StoredHead, StoredTask};
 use crate::runs::{AttachedRun, invalid_response};
 use crate::watching::{
-    Finished, Following, Until, drive_until_settled, drive_until_written, follow, frames, replay, resume_turn, shorten,
-    snapshot, wait_until,
+    Finished, Following, Subscription, Until, drive_until_settled, drive_until_written, follow, frames, replay,
+    resume_turn, shorten, snapshot, wait_until,
 };
 
 pub(crate) async fn send_message(
@@ -157,13 +157,15 @@ pub(crate) async fn send_streaming_message(
     }
     let waits = stored.head.inbox() > 0;
     let following = Following { waits, ..Following::of(record.scope.clone(), &stored) };
-    let reply = Box::pin(follow(engine, following, StreamKind::Send, first, cursor)).await?;
-    // The client may read the stream slowly, so the run is detached from it. But an answer that the agent gives at once is
-    // waited for, so that it is sent together with what comes first.
-    if let Some(run) = run {
-        drive_until_written(&record, run).await;
+    let opening = Box::pin(Subscription::open(engine.clone(), following, StreamKind::Send, first, cursor));
+    let mut subscription = Box::new(opening.await?);
+    // An answer that the agent gives at once is waited for, so that it is sent together with what comes first.
+    if let Some(run) = run
+        && let Some(run) = drive_until_written(&record, run).await
+    {
+        subscription.drive(run);
     }
-    Ok(reply)
+    Ok(Reply::Stream(Box::into_pin(subscription)))
 }
 
 /// The reply for a settled record, or for a task in its present state.

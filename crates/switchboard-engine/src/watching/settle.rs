@@ -113,16 +113,16 @@ pub(crate) async fn drive_until_settled(
     is_settled()
 }
 
-/// Drives a run of this process until its first commit, as long as the agent waits for nothing but the store. If the run
-/// has not ended then, it continues as a background task.
-pub(crate) async fn drive_until_written(record: &Record, mut run: AttachedRun) {
+/// Drives a run of this process until its first commit, as long as the agent waits for nothing but the store. Returns
+/// the run if it has not ended then.
+pub(crate) async fn drive_until_written(record: &Record, mut run: AttachedRun) -> Option<AttachedRun> {
     let version = record.with_head(|head| head.version);
-    poll_fn(|cx| {
+    let driven = poll_fn(|cx| {
         let over = run.poll(cx).is_ready();
         let is_written = record.with_head(|head| head.version) > version;
-        if over || is_written || !run.is_writing(cx) { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
+        if over || is_written || !run.is_writing(cx) { Poll::Ready(over) } else { Poll::Pending }
+    });
+    if driven.await { None } else { Some(run) }
 }
 
 enum Woken {

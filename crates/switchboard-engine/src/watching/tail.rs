@@ -194,6 +194,15 @@ impl Tail {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner).poll_after(cursor, reader, cx, give)
     }
 
+    /// Called when a reader is awake: it reads on without being woken.
+    pub(crate) fn awake(&self, reader: u64) {
+        self.update_quietly(|ring| {
+            if let Some(reader) = ring.readers.get_mut(&reader) {
+                reader.waker = None;
+            }
+        });
+    }
+
     pub(crate) fn forget(&self, reader: u64) {
         self.update_quietly(|ring| {
             ring.readers.remove(&reader);
