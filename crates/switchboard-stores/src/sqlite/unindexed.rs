@@ -131,22 +131,31 @@ impl Ledger<'_> {
     }
 }
 
-/// Puts the tasks that a dead process has left into the indexes. A damaged row stays as it is: it cannot be claimed or
-/// listed in any case.
+/// Puts the tasks that a dead process has left into the indexes. A damaged row keeps its checksum, so it stays damaged and
+/// is put into quarantine when its run is claimed.
 pub(super) fn index_leftovers(connection: &Connection) -> rusqlite::Result<()> {
     let sql = format!("SELECT {TASK_COLUMNS} FROM task WHERE running = {UNINDEXED_RUN} AND {AMONG_THE_NEWEST}");
     let mut select = connection.prepare(&sql)?;
     let mut rows = select.query([])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        if let Ok(columns) = task_columns(row) {
-            let after = indexed(columns);
-            found.push((after.task_no, after.phase, after.running, after.checksum()));
+        match task_columns(row) {
+            Ok(columns) => {
+                let after = indexed(columns);
+                found.push((after.task_no, Some((after.phase, after.running, after.checksum()))));
+            }
+            Err(_) => found.push((row.get(0)?, None)),
         }
     }
-    let mut update = connection.prepare(INDEX)?;
-    for values in found {
-        update.execute(values)?;
+    let mut index = connection.prepare(INDEX)?;
+    let index_damaged =
+        format!("UPDATE task SET phase = iif(phase = {UNINDEXED_TASK}, 1, phase), running = 1 WHERE task_no = ?1");
+    let mut index_damaged = connection.prepare(&index_damaged)?;
+    for (task_no, after) in found {
+        match after {
+            Some((phase, running, checksum)) => index.execute([task_no, phase, running, checksum])?,
+            None => index_damaged.execute([task_no])?,
+        };
     }
     Ok(())
 }

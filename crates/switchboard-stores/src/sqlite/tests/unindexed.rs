@@ -206,3 +206,22 @@ async fn the_view_shows_tasks_at_work() {
         .unwrap();
     assert_eq!(shown, ("submitted".to_owned(), 1));
 }
+
+#[tokio::test]
+async fn a_damaged_task_that_a_dead_process_left_costs_only_itself_and_is_reported() {
+    let subject = make();
+    RecordWriter::opened(&subject, "good").await;
+    RecordWriter::opened(&subject, "bad").await;
+    let mut next = make();
+    next.close();
+    std::fs::remove_file(next.path()).unwrap();
+    backup(&subject.path(), &next.path()).unwrap();
+    next.connect().execute_batch("UPDATE task SET artifacts = 'x' WHERE id = 'bad'").unwrap();
+    next.is_damaged = true;
+    next.restart();
+    let due = claim(&next, 10).await;
+    assert_eq!(due.len(), 1);
+    assert_eq!(due[0].stored.head.id.as_str(), "good");
+    assert_eq!(next.store().quarantine().rows, 1);
+    assert_eq!(faults_of(&next.path()), ["task bad: its row does not match its checksum"]);
+}
