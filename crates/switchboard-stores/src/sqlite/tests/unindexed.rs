@@ -223,5 +223,6 @@ async fn a_damaged_task_that_a_dead_process_left_costs_only_itself_and_is_report
     assert_eq!(due.len(), 1);
     assert_eq!(due[0].stored.head.id.as_str(), "good");
     assert_eq!(next.store().quarantine().rows, 1);
-    assert_eq!(faults_of(&next.path()), ["task bad: its row does not match its checksum"]);
+    let faults = faults_of(&next.path());
+    assert!(faults.len() == 1 && faults[0].starts_with("task bad: its row"), "{faults:#?}");
 }
