@@ -17,7 +17,7 @@ use super::idempotency::{day_of, find_accepted, known_as_of};
 use super::leases::Lease;
 use super::ledger::Ledger;
 use super::recent::is_chunk;
-use super::rows::{Chains, LogRow, log_no, signed, task_columns, unsigned};
+use super::rows::{Chains, LogRow, log_columns, log_no, signed, task_columns, unsigned};
 use super::runs::is_interrupted;
 use super::schema::VERSION_MAX;
 use super::totals::CountChange;
@@ -374,19 +374,14 @@ impl Ledger<'_> {
 
     fn append_log(&mut self, task_no: i64, before: Chains, step: &Step<'_>) -> Result<(), Failure> {
         let version = signed(step.head.version);
-        let visible = step.events.iter().filter(|event| event.is_visible()).count();
         let prev_story = match replaces_checkpoint(step.events) {
             true => self.story_below_checkpoint(task_no, before.story)?,
             false => before.story,
         };
         let columns = LogColumns {
-            log_no: log_no(task_no, version),
-            last_seq: signed(step.head.seq),
-            visible: signed(visible as u64),
             prev_story,
-            prev_artifact: before.artifact,
-            at: step.at.as_ms(),
             accept_expires: step.accept_expires.map(Timestamp::as_ms),
+            ..log_columns(task_no, step.head, step.events, before, step.at)
         };
         self.statements.insert_log.execute(params![
             columns.log_no,

@@ -81,6 +81,20 @@ pub(super) struct Chains {
     pub(super) status: i64,
 }
 
+/// The columns of a commit, given the chains before it, apart from its idempotency key.
+pub(super) fn log_columns(task_no: i64, head: &Head, events: &[Event], before: Chains, at: Timestamp) -> LogColumns {
+    let visible = events.iter().filter(|event| event.is_visible()).count();
+    LogColumns {
+        log_no: log_no(task_no, signed(head.version)),
+        last_seq: signed(head.seq),
+        visible: signed(visible as u64),
+        prev_story: before.story,
+        prev_artifact: before.artifact,
+        at: at.as_ms(),
+        accept_expires: None,
+    }
+}
+
 impl Chains {
     /// The heads of the chains after one more commit.
     pub(super) fn after(self, version: i64, events: &[Event], folds: bool) -> Self {
