@@ -129,6 +129,10 @@ impl Ledger<'_> {
         }
         let existing = match &commit.target {
             Target::New { .. } => None,
+            Target::Existing { key, .. } if self.quarantine.has_task(key.0) => {
+                let reason = "the task is damaged, and takes no more commits".to_owned();
+                return Ok(Err(CommitError::Store(StoreError::Damaged(reason))));
+            }
             Target::Existing { key, expected_version } => {
                 let row = match self.step_row(key.0) {
                     Ok(Some(row)) => row,
