@@ -10,7 +10,7 @@ use switchboard::{AgentBuilder, Limits, Part, Replies, Server, Turn};
 use switchboard_engine::system::SystemClock;
 
 use crate::support::callers::soon;
-use crate::support::edge::{Edge, echo, get, message, post, redacted, rpc_body};
+use crate::support::edge::{Edge, get, message, post, redacted, rpc_body};
 use crate::support::gated_store::GatedStore;
 
 #[tokio::test(start_paused = true)]
