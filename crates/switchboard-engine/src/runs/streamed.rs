@@ -4,6 +4,7 @@
 //! if the run is woken while the stream has a frame that was not asked for further, it becomes a background task. The
 //! sweeper does the same with a run that was woken and not polled for a whole sweep.
 
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -16,6 +17,8 @@ pub(crate) struct StreamedRun {
     slot: Arc<Slot>,
     /// Given to the run.
     waker: Waker,
+    /// The task of the stream, as the slot has it.
+    task: Waker,
 }
 
 /// All runs that streams poll, so that the sweeper finds those which are not polled.
@@ -24,35 +27,37 @@ pub(crate) struct StreamedRuns(Mutex<Vec<Weak<Slot>>>);
 
 struct Slot {
     runtime: Handle,
-    state: Mutex<State>,
-}
-
-struct State {
     /// None while it is polled, and when it is over or detached.
-    run: Option<AttachedRun>,
-    reader: Reader,
+    run: Mutex<Option<AttachedRun>>,
     /// Whether the run was woken since it was polled last.
-    is_woken: bool,
+    is_woken: AtomicBool,
     /// Whether the last sweep found the run woken.
-    is_overdue: bool,
+    is_overdue: AtomicBool,
+    /// What the stream does: one of the constants below.
+    reader: AtomicU8,
+    /// The task of the stream.
+    stream: Mutex<Waker>,
 }
 
-/// What the stream does.
-enum Reader {
-    /// It is being polled.
-    Polling,
-    /// It waits for the next frame.
-    Waiting(Waker),
-    /// It has a frame, and has not asked for the next one.
-    Away,
-}
+/// The stream is being polled.
+const POLLING: u8 = 0;
+/// It waits for the next frame.
+const WAITING: u8 = 1;
+/// It has a frame, and has not asked for the next one.
+const AWAY: u8 = 2;
 
 impl StreamedRun {
     /// Attaches a run, and polls it. None if it is over. Call it inside the runtime.
     pub(crate) fn begin(run: AttachedRun, all: &StreamedRuns) -> Option<Self> {
-        let state = State { run: Some(run), reader: Reader::Away, is_woken: true, is_overdue: false };
-        let slot = Arc::new(Slot { runtime: Handle::current(), state: Mutex::new(state) });
-        let begun = Self { waker: slot.clone().into(), slot };
+        let slot = Arc::new(Slot {
+            runtime: Handle::current(),
+            run: Mutex::new(Some(run)),
+            is_woken: AtomicBool::new(true),
+            is_overdue: AtomicBool::new(false),
+            reader: AtomicU8::new(POLLING),
+            stream: Mutex::new(Waker::noop().clone()),
+        });
+        let mut begun = Self { waker: slot.clone().into(), task: Waker::noop().clone(), slot };
         if begun.poll().is_ready() {
             return None;
         }
@@ -61,58 +66,62 @@ impl StreamedRun {
         Some(begun)
     }
 
-    /// Polls the run if it was woken. Ready if it is over, or polled elsewhere from now on.
-    pub(crate) fn poll(&self) -> Poll<()> {
-        let mut state = self.slot.lock();
-        state.reader = Reader::Polling;
-        if !std::mem::take(&mut state.is_woken) {
-            return if state.run.is_some() { Poll::Pending } else { Poll::Ready(()) };
-        }
-        state.is_overdue = false;
-        let Some(mut run) = state.run.take() else { return Poll::Ready(()) };
-        drop(state);
+    /// Called when the stream is polled; says whether the run was woken and must be polled.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.slot.reader.store(POLLING, SeqCst);
+        self.slot.is_woken.load(SeqCst)
+    }
+
+    /// Polls the run. Ready if it is over, or polled elsewhere from now on.
+    pub(crate) fn poll(&mut self) -> Poll<()> {
+        self.slot.is_woken.store(false, SeqCst);
+        self.slot.is_overdue.store(false, SeqCst);
+        let Some(mut run) = self.slot.take() else { return Poll::Ready(()) };
         let polled = run.poll(&mut Context::from_waker(&self.waker));
         if polled.is_pending() {
-            self.slot.lock().run = Some(run);
+            *lock(&self.slot.run) = Some(run);
         }
         polled
     }
 
     /// Called when the stream waits for the next frame.
-    pub(crate) fn wait(&self, cx: &Context<'_>) {
-        let mut state = self.slot.lock();
-        if state.is_woken {
+    pub(crate) fn wait(&mut self, cx: &Context<'_>) {
+        if !self.task.will_wake(cx.waker()) {
+            self.task.clone_from(cx.waker());
+            lock(&self.slot.stream).clone_from(cx.waker());
+        }
+        // Whoever wakes the run looks in the other order, so that one of the two sees the other.
+        self.slot.reader.store(WAITING, SeqCst);
+        if self.slot.is_woken.load(SeqCst) {
             cx.waker().wake_by_ref();
         }
-        state.reader = Reader::Waiting(cx.waker().clone());
     }
 
     /// Called when the stream shows a frame.
     pub(crate) fn leave(&self) {
-        let mut state = self.slot.lock();
-        state.reader = Reader::Away;
-        let run = if state.is_woken { state.run.take() } else { None };
-        drop(state);
-        self.slot.detach(run);
+        self.slot.reader.store(AWAY, SeqCst);
+        if self.slot.is_woken.load(SeqCst) {
+            self.slot.detach();
+        }
     }
 }
 
 impl Drop for StreamedRun {
     fn drop(&mut self) {
         // A run that is not over continues as a background task.
-        let run = self.slot.lock().run.take();
-        drop(run);
+        drop(self.slot.take());
     }
 }
 
 impl Slot {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn take(&self) -> Option<AttachedRun> {
+        lock(&self.run).take()
     }
 
     /// Makes the run a background task. The thread that wakes a run may be one of the store's.
-    fn detach(&self, run: Option<AttachedRun>) {
-        let _runtime = self.runtime.enter();
+    fn detach(&self) {
+        let run = self.take();
+        let _runtime = run.is_some().then(|| self.runtime.enter());
         drop(run);
     }
 }
@@ -123,31 +132,25 @@ impl Wake for Slot {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let mut state = self.lock();
-        state.is_woken = true;
-        match &state.reader {
-            Reader::Polling => {}
-            Reader::Waiting(stream) => {
-                let stream = stream.clone();
-                drop(state);
+        self.is_woken.store(true, SeqCst);
+        match self.reader.load(SeqCst) {
+            WAITING => {
+                let stream = lock(&self.stream).clone();
                 stream.wake();
             }
-            Reader::Away => {
-                let run = state.run.take();
-                drop(state);
-                self.detach(run);
-            }
+            AWAY => self.detach(),
+            _ => {}
         }
     }
 }
 
-impl StreamedRuns {
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Slot>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
+impl StreamedRuns {
     fn add(&self, slot: &Arc<Slot>) {
-        let mut slots = self.lock();
+        let mut slots = lock(&self.0);
         if slots.len() == slots.capacity() {
             slots.retain(|slot| slot.strong_count() > 0);
         }
@@ -156,17 +159,13 @@ impl StreamedRuns {
 
     /// Detaches the runs that were woken before the last call and not polled since.
     pub(crate) fn detach_overdue(&self) {
-        let slots: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
+        let slots: Vec<_> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
         for slot in slots {
-            let mut state = slot.lock();
-            if !state.is_woken || matches!(state.reader, Reader::Polling) {
-                continue;
+            let is_behind = slot.is_woken.load(SeqCst) && slot.reader.load(SeqCst) != POLLING;
+            if is_behind && slot.is_overdue.swap(true, SeqCst) {
+                slot.detach();
             }
-            let is_overdue = std::mem::replace(&mut state.is_overdue, true);
-            let run = if is_overdue { state.run.take() } else { None };
-            drop(state);
-            slot.detach(run);
         }
-        self.lock().retain(|slot| slot.strong_count() > 0);
+        lock(&self.0).retain(|slot| slot.strong_count() > 0);
     }
 }

@@ -217,14 +217,16 @@ impl Stream for Subscription {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        let Some(run) = &this.run else { return this.poll_frame(cx) };
-        // What the run commits now is read below, so it need not wake this task.
-        this.tail.awake(this.reader);
-        if run.poll().is_ready() {
-            this.run = None;
+        let Some(run) = &mut this.run else { return this.poll_frame(cx) };
+        if run.is_woken() {
+            // What the run commits now is read below, so it need not wake this task.
+            this.tail.awake(this.reader);
+            if run.poll().is_ready() {
+                this.run = None;
+            }
         }
         let polled = this.poll_frame(cx);
-        match &this.run {
+        match &mut this.run {
             Some(run) if polled.is_pending() => run.wait(cx),
             Some(run) => run.leave(),
             None => {}
