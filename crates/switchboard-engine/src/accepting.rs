@@ -16,8 +16,8 @@ use crate::engine_state::{EngineState, Registered};
 use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
 use crate::push::put_config;
 use crate::runs::{
-    AgentFuture, Background, Begun, Effects, Idempotency, Replies, Run, RunEnd, RunSlot, RunStart, Turn, TurnStart,
-    poll_once,
+    AgentFuture, AttachedRun, Background, Begun, Effects, Idempotency, Replies, Run, RunEnd, RunSlot, RunStart, Turn,
+    TurnStart, poll_once,
 };
 use crate::supervisor::Unbroken;
 
@@ -40,7 +40,7 @@ pub(crate) struct AcceptedMessage {
     pub(crate) opened: bool,
     /// The run that the message started, for a caller that waits for its outcome. Dropping this does not stop the run:
     /// it continues in the background.
-    pub(crate) run: Option<Unbroken<()>>,
+    pub(crate) run: Option<AttachedRun>,
 }
 
 impl AcceptedMessage {

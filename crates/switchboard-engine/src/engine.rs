@@ -20,7 +20,7 @@ use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, Writ
 use crate::ports::store::{Scope, StoreStats};
 use crate::ports::{Clock, Hints, Ids, Links, Quarantine, Store, Webhook, WebhookAnswer, WebhookCall, WebhookError};
 use crate::push::{OutboxAdmin, deliver_forever, endpoint_queues};
-use crate::runs::{RunRegistry, give_back, sweep};
+use crate::runs::{RunRegistry, StreamedRuns, give_back, sweep};
 use crate::supervisor::{Kind, Supervisor};
 use crate::system::{NoHints, RandomIds, SystemClock};
 use crate::watching::Tails;
@@ -126,6 +126,7 @@ impl EngineBuilder {
             served: served.into(),
             tails,
             runs: RunRegistry::default(),
+            streamed_runs: StreamedRuns::default(),
             run_slots: Arc::new(Semaphore::new(limits.runs_max.min(Semaphore::MAX_PERMITS))),
             endpoint_queues: endpoint_queues(&limits),
             limits,

@@ -20,7 +20,7 @@ use crate::ports::store::{AcceptedTask, Scope, StoreError, StoredTask};
 use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook};
 use crate::push::SharedEndpointQueues;
 use crate::reply_size::{ReplyBudget, fit, fit_update, is_surely_light, is_surely_light_update, put_links};
-use crate::runs::{AgentSource, RunCounters, RunRegistry};
+use crate::runs::{AgentSource, RunCounters, RunRegistry, StreamedRuns};
 use crate::supervisor::Supervisor;
 use crate::watching::Tails;
 
@@ -67,6 +67,7 @@ pub(crate) struct EngineState {
     pub(crate) served: Arc<[AgentName]>,
     pub(crate) tails: Arc<Tails>,
     pub(crate) runs: RunRegistry,
+    pub(crate) streamed_runs: StreamedRuns,
     /// One permit for each run that may be at work at once.
     pub(crate) run_slots: Arc<Semaphore>,
     pub(crate) supervisor: Supervisor,

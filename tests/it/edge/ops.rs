@@ -68,6 +68,8 @@ async fn a_store_that_fails_is_a_reason_not_to_be_ready_until_it_works_again() {
 #[tokio::test(start_paused = true)]
 async fn requests_are_counted_by_operation_and_outcome() {
     let edge = Edge::usual();
+    // The server is ready after its first sweep.
+    tokio::task::yield_now().await;
     let id = edge.task("hello").await;
     edge.get(&format!("/tasks/{id}")).await;
     edge.get("/tasks/none").await;

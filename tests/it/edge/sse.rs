@@ -10,7 +10,7 @@ use switchboard::{AgentBuilder, Limits, Part, Replies, Server, Turn};
 use switchboard_engine::system::SystemClock;
 
 use crate::support::callers::soon;
-use crate::support::edge::{Edge, echo, get, message, post, redacted, rpc_body};
+use crate::support::edge::{Edge, get, message, post, redacted, rpc_body};
 use crate::support::gated_store::GatedStore;
 
 #[tokio::test(start_paused = true)]
@@ -126,11 +126,19 @@ async fn a_silent_stream_says_that_it_is_still_there() {
 async fn a_stream_that_breaks_says_why_in_the_way_its_clients_read() {
     let store = GatedStore::open(Arc::new(SystemClock));
     let limits = Limits { tail_updates_max: 1, ..Limits::default() };
-    let edge = Edge::new(Server::builder().agent(echo()).store(store.clone()).engine_limits(limits));
+    let agent = AgentBuilder::from_fn("Late", |turn: Turn| async move {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let mut writer = turn.artifact_writer();
+        for _ in 0..50 {
+            writer.text("word ").await?;
+        }
+        Ok(())
+    });
+    let edge = Edge::new(Server::builder().agent(agent).store(store.clone()).engine_limits(limits));
     for (request, expected) in [
-        (post("/message:stream", message("chunks 50").to_string()), "event: error\ndata: {\"error\":{\"code\":503,"),
+        (post("/message:stream", message("hello").to_string()), "event: error\ndata: {\"error\":{\"code\":503,"),
         (
-            post("/", rpc_body("SendStreamingMessage", message("chunks 50"))),
+            post("/", rpc_body("SendStreamingMessage", message("hello"))),
             "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32050,",
         ),
     ] {

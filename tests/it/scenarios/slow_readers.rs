@@ -7,7 +7,8 @@ use futures_util::StreamExt;
 use switchboard_core::call::UpdateStream;
 use switchboard_core::model::{TaskState, Update};
 use switchboard_engine::ports::{Hint, HintSink, Hints};
-use switchboard_engine::runs::Traits;
+use switchboard_engine::runs::{AgentSource, Traits};
+use tokio::sync::Semaphore;
 
 use crate::support::callers::{say, soon};
 use crate::support::gated_store::GatedStore;
@@ -105,6 +106,66 @@ async fn a_stream_that_is_never_read_does_not_stop_the_run() {
     assert_eq!(done.artifacts[0].parts.len(), 10_000);
     // And a reader that comes back finds everything.
     assert_eq!(numbers(unread).await.len(), 10_002);
+}
+
+/// An agent with three steps, which a test lets it make.
+fn in_steps() -> (AgentSource, Arc<Semaphore>) {
+    let steps = Arc::new(Semaphore::new(0));
+    let given = steps.clone();
+    let agent = from_fn(Traits::default(), move |turn| {
+        let steps = given.clone();
+        async move {
+            for step in ["one", "two", "three"] {
+                steps.acquire().await.unwrap().forget();
+                turn.working(step).await?;
+            }
+            Ok(())
+        }
+    });
+    (agent, steps)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_goes_on_at_once_when_its_stream_has_a_frame_and_asks_for_no_more() {
+    let (agent, steps) = in_steps();
+    let world = World::of(registered("stepwise", agent));
+    let mut stream = world.client().stream(say("hello")).await.unwrap();
+    let first = next_frame(&mut stream).await.unwrap().unwrap();
+    let Update::Task(view) = &first.update.update else { panic!("the task comes first") };
+    let began = tokio::time::Instant::now();
+    steps.add_permits(3);
+    world.client().task_in(&view.task.id, TaskState::Completed).await;
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(numbers(stream).await, [2, 3, 4, 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_goes_on_when_its_stream_waited_and_is_not_asked_again() {
+    let (agent, steps) = in_steps();
+    let world = World::of(registered("stepwise", agent));
+    let mut stream = world.client().stream(say("hello")).await.unwrap();
+    let first = next_frame(&mut stream).await.unwrap().unwrap();
+    let Update::Task(view) = &first.update.update else { panic!("the task comes first") };
+    // The reader waits, and then turns to something else for good.
+    assert!(futures_util::poll!(stream.next()).is_pending());
+    let began = tokio::time::Instant::now();
+    steps.add_permits(3);
+    world.client().task_in(&view.task.id, TaskState::Completed).await;
+    assert!(began.elapsed() < Duration::from_secs(15), "two sweeps at most: {:?}", began.elapsed());
+    assert_eq!(numbers(stream).await, [2, 3, 4, 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_dropped_leaves_its_run_at_work() {
+    let (agent, steps) = in_steps();
+    let world = World::of(registered("stepwise", agent));
+    let mut stream = world.client().stream(say("hello")).await.unwrap();
+    let first = next_frame(&mut stream).await.unwrap().unwrap();
+    let Update::Task(view) = &first.update.update else { panic!("the task comes first") };
+    assert!(futures_util::poll!(stream.next()).is_pending());
+    drop(stream);
+    steps.add_permits(3);
+    world.client().task_in(&view.task.id, TaskState::Completed).await;
 }
 
 /// Two processes on one store, which tell each other by these hints.

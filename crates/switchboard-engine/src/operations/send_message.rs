@@ -14,10 +14,10 @@ use crate::accepting::{Acceptance, AcceptedMessage, accept, check, identify};
 use crate::commit::{Record, WriteError};
 use crate::engine_state::{EngineState, Registered};
 use crate::ports::store::{Accepted, Scope, StoreError, StoredHead, StoredTask};
-use crate::runs::invalid_response;
-use crate::supervisor::Unbroken;
+use crate::runs::{AttachedRun, invalid_response};
 use crate::watching::{
-    Finished, Following, Until, drive_until_settled, follow, frames, replay, resume_turn, shorten, snapshot, wait_until,
+    Finished, Following, Subscription, Until, drive_until_settled, drive_until_written, follow, frames, replay,
+    resume_turn, shorten, snapshot, wait_until,
 };
 
 pub(crate) async fn send_message(
@@ -92,7 +92,7 @@ async fn wait_for_answer(
     engine: &EngineState,
     record: Arc<Record>,
     stored: StoredTask,
-    run: Option<Unbroken<()>>,
+    run: Option<AttachedRun>,
     history_length: Option<u32>,
     bytes_max: u64,
 ) -> Result<Reply, ProtocolError> {
@@ -137,9 +137,8 @@ pub(crate) async fn send_streaming_message(
     };
     let first_seq = message.first_seq();
     let AcceptedMessage { record, stored, events, opened, run } = message;
-    // The client may read the stream slowly, so the run is detached from it.
-    drop(run);
     if stored.head.phase != Phase::Live {
+        drop(run);
         return Box::pin(stream_unborn(engine, &record, &stored, history_length)).await;
     }
     let first = if opened {
@@ -158,7 +157,15 @@ pub(crate) async fn send_streaming_message(
     }
     let waits = stored.head.inbox() > 0;
     let following = Following { waits, ..Following::of(record.scope.clone(), &stored) };
-    Box::pin(follow(engine, following, StreamKind::Send, first, cursor)).await
+    let opening = Box::pin(Subscription::open(engine.clone(), following, StreamKind::Send, first, cursor));
+    let mut subscription = Box::new(opening.await?);
+    // An answer that the agent gives at once is waited for, so that it is sent together with what comes first.
+    if let Some(run) = run
+        && let Some(run) = drive_until_written(&record, run).await
+    {
+        subscription.drive(run);
+    }
+    Ok(Reply::Stream(Box::into_pin(subscription)))
 }
 
 /// The reply for a settled record, or for a task in its present state.

@@ -5,6 +5,7 @@
 
 mod agent;
 mod artifact_writer;
+mod attached;
 mod background;
 mod ending;
 mod recovery;
@@ -21,6 +22,7 @@ pub use artifact_writer::ArtifactWriter;
 pub use ending::{AgentError, Histogram, MICROS_BOUNDS, RunCounters, RunEnd, TurnError};
 pub use turn::Turn;
 
+pub(crate) use attached::{AttachedRun, StreamedRun, StreamedRuns};
 pub(crate) use background::Background;
 pub(crate) use ending::invalid_response;
 pub(crate) use recovery::give_back;

@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -17,12 +18,12 @@ use super::recovery::queued_too_long;
 use super::registry::{Begun, Guard, RunSlot, Waited};
 use super::run_time::end_pause_in_time;
 use super::turn::TurnStart;
-use super::{AgentError, AgentFuture, Background, RunEnd, Turn};
+use super::{AgentError, AgentFuture, AttachedRun, Background, RunEnd, Turn};
 use crate::commit::{Record, WriteError};
 use crate::engine_state::{EngineState, Registered};
 use crate::escaped::Escaped;
 use crate::ports::store::StoredTask;
-use crate::supervisor::{Kind, Unbroken, poll_when_woken};
+use crate::supervisor::{Kind, poll_when_woken};
 
 /// How an agent's function ended.
 pub(crate) enum Outcome {
@@ -171,11 +172,10 @@ impl Run {
         engine.supervisor.spawn(Kind::Run, self.go());
     }
 
-    /// The run as a future, for a caller that waits for its outcome: see
-    /// [`Supervisor::attached`](crate::supervisor::Supervisor::attached).
-    pub(crate) fn attach(self) -> Unbroken<()> {
-        let engine = self.engine.clone();
-        engine.supervisor.attached(Box::pin(self.go()))
+    /// The run, for a caller that waits for its outcome.
+    pub(crate) fn attach(self) -> AttachedRun {
+        let (engine, turn) = (self.engine.clone(), self.turn.clone());
+        AttachedRun { run: engine.supervisor.attached(Box::pin(self.go())), turn }
     }
 
     async fn go(self) {
@@ -292,7 +292,6 @@ impl Run {
         let turn = self.turn.clone();
         turn.work_time().begin();
         let future = &mut self.future;
-        let mut agent = std::pin::pin!(poll_fn(|cx| poll_agent(future, cx)));
         let out_of_time = async {
             match turn.inbound().dialect.rules().limits_pauses {
                 true => tokio::time::sleep(run_max).await,
@@ -314,13 +313,18 @@ impl Run {
                 }
             }
         });
-        tokio::select! {
-            biased;
-            // The agent comes first, because an agent that ends at its first poll needs no timers. What a run writes that no
-            // longer counts is refused by its fence.
-            outcome = &mut agent => Ended::By(outcome),
-            ended = poll_when_woken(must_end) => ended,
-        }
+        let mut must_end = poll_when_woken(must_end);
+        let mut is_timed = false;
+        poll_fn(|cx| {
+            // The agent comes first. What a run writes that no longer counts is refused by its fence.
+            if let Poll::Ready(outcome) = turn.writes().poll(|| poll_agent(future, cx)) {
+                return Poll::Ready(Ended::By(outcome));
+            }
+            // Timers are started when the agent waits for something other than the store. One that only answers needs none.
+            is_timed = is_timed || !turn.writes().is_under_way(cx);
+            if is_timed { Pin::new(&mut must_end).poll(cx) } else { Poll::Pending }
+        })
+        .await
     }
 }
 

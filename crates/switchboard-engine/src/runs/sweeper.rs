@@ -34,6 +34,7 @@ pub(crate) async fn sweep(engine: Arc<EngineState>) {
     let mut unserved = UnservedAgents::default();
     loop {
         engine.watch_clock().await;
+        engine.streamed_runs.detach_overdue();
         let next = match tend(&engine, &mut renewed, pause).await {
             Ok(SweepResult::More) => Duration::ZERO,
             Ok(SweepResult::Taken) => START_PAUSE,

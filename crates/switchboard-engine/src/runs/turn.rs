@@ -22,6 +22,7 @@ use switchboard_core::model::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::attached::Writes;
 use super::run_time::WorkTime;
 use super::{AgentError, ArtifactWriter, Background, TurnError};
 use crate::commit::{Record, Stage, WriteError};
@@ -53,6 +54,7 @@ struct Inner {
     answered: AtomicBool,
     /// Whether the store failed to take something that the agent wrote.
     unwritten: AtomicBool,
+    writes: Writes,
     work_time: WorkTime,
     stage: Mutex<Option<Stage>>,
 }
@@ -130,6 +132,7 @@ impl Turn {
             artifacts_made: AtomicU32::new(0),
             answered: AtomicBool::new(false),
             unwritten: AtomicBool::new(false),
+            writes: Writes::default(),
             work_time: WorkTime::new(),
             stage: Mutex::new(stage),
         };
@@ -492,6 +495,7 @@ impl Turn {
     }
 
     async fn write_now(&self, command: RunCommand) -> Result<(), TurnError> {
+        let _under_way = self.inner.writes.begin();
         if self.inner.record.key().is_none() {
             // The stage is being committed now. If the turn was discarded with its stage, its token is cancelled.
             tokio::select! {
@@ -568,6 +572,11 @@ impl Turn {
     /// Whether the store failed to take something that the agent wrote.
     pub(crate) fn has_unwritten(&self) -> bool {
         self.inner.unwritten.load(Ordering::Relaxed)
+    }
+
+    /// The writes of the agent that the store has not answered yet.
+    pub(crate) fn writes(&self) -> &Writes {
+        &self.inner.writes
     }
 
     pub(crate) fn work_time(&self) -> &WorkTime {

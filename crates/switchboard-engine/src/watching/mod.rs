@@ -8,4 +8,4 @@ mod tail;
 
 pub(crate) use resume::{follow, replay, resume, resume_turn, shorten};
 pub(crate) use subscription::{Finished, Following, Subscription, frames, snapshot, snapshot_at};
-pub(crate) use tail::{Tail, TailRead, Tails, Until, drive_until_settled, wait_until};
+pub(crate) use tail::{Tail, TailRead, Tails, Until, drive_until_settled, drive_until_written, wait_until};

@@ -15,6 +15,7 @@ use switchboard_core::model::{ContextId, Task, TaskId, TaskView, Update};
 use super::{Tail, TailRead};
 use crate::engine_state::{Counters, EngineState};
 use crate::ports::store::{LogPage, Scope, StoreError, StoredTask, TaskKey};
+use crate::runs::{AttachedRun, StreamedRun};
 
 /// The frames of commits that the caller already holds.
 pub(crate) fn frames(task_id: &TaskId, context_id: &ContextId, first_seq: u64, events: &[Event]) -> VecDeque<Frame> {
@@ -72,6 +73,8 @@ pub(crate) struct Subscription {
     reader: u64,
     reading: Option<BoxFuture<'static, Result<Step, StoreError>>>,
     ended: bool,
+    /// The run of the message that this stream was opened with, as long as the stream polls it.
+    run: Option<StreamedRun>,
 }
 
 /// The result of reading the store.
@@ -108,7 +111,12 @@ impl Subscription {
         let ended = cursor >= head.seq && closes && (head.is_settled() || !following.waits);
         let reader = tail.reader(cursor);
         Counters::add(&engine.counters.streams_opened);
-        Ok(Self { engine, following, kind, ready, cursor, tail, reader, reading: None, ended })
+        Ok(Self { engine, following, kind, ready, cursor, tail, reader, reading: None, ended, run: None })
+    }
+
+    /// From now on the stream also polls this run.
+    pub(crate) fn drive(&mut self, run: AttachedRun) {
+        self.run = StreamedRun::begin(run, &self.engine.streamed_runs);
     }
 
     fn read_store(&self) -> BoxFuture<'static, Result<Step, StoreError>> {
@@ -209,6 +217,27 @@ impl Stream for Subscription {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
+        let Some(run) = &mut this.run else { return this.poll_frame(cx) };
+        if run.is_woken() {
+            // What the run commits now is read below, so it need not wake this task.
+            this.tail.awake(this.reader);
+            if run.poll().is_ready() {
+                this.run = None;
+            }
+        }
+        let polled = this.poll_frame(cx);
+        match &mut this.run {
+            Some(run) if polled.is_pending() => run.wait(cx),
+            Some(run) => run.leave(),
+            None => {}
+        }
+        polled
+    }
+}
+
+impl Subscription {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame, ProtocolError>>> {
+        let this = self;
         loop {
             if let Some(reading) = &mut this.reading {
                 let step = ready!(reading.as_mut().poll(cx));

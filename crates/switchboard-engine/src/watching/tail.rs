@@ -11,7 +11,6 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::poll_fn;
 use std::hash::BuildHasher;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
@@ -27,7 +26,7 @@ use crate::engine_state::EngineState;
 use crate::id_hash::{IdHash, SeededHash};
 use crate::ports::store::Scope;
 use crate::ports::{Hint, HintSink};
-use crate::supervisor::Unbroken;
+use crate::runs::AttachedRun;
 
 const SHARDS: usize = 16;
 
@@ -203,6 +202,15 @@ impl Tail {
         give: impl FnMut(u64, Arc<SharedUpdate>),
     ) -> Poll<TailRead> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner).poll_after(cursor, reader, cx, give)
+    }
+
+    /// Called when a reader is awake: it reads on without being woken.
+    pub(crate) fn awake(&self, reader: u64) {
+        self.update_quietly(|ring| {
+            if let Some(reader) = ring.readers.get_mut(&reader) {
+                reader.waker = None;
+            }
+        });
     }
 
     pub(crate) fn forget(&self, reader: u64) {
@@ -406,24 +414,46 @@ pub(crate) async fn wait_until(
 pub(crate) async fn drive_until_settled(
     engine: &EngineState,
     record: &Record,
-    mut run: Unbroken<()>,
+    mut run: AttachedRun,
     at_most: Duration,
 ) -> bool {
     let is_settled = || record.with_head(Head::is_settled);
-    let driven = poll_fn(|cx| {
-        let over = Pin::new(&mut run).poll(cx).is_ready();
-        if over || is_settled() { Poll::Ready(()) } else { Poll::Pending }
+    let mut given_up = std::pin::pin!(async {
+        tokio::select! {
+            biased;
+            // A background task of the agent may settle the record while the run itself waits for something else.
+            () = record.settles() => {}
+            () = engine.supervisor.draining().cancelled() => {}
+            () = tokio::time::sleep(at_most) => {}
+        }
     });
-    tokio::select! {
-        biased;
-        // Polled first, so that a settlement since the check above is not missed: a background task of the agent may
-        // settle the record while the run itself waits for something else.
-        () = record.settles() => {}
-        () = driven => {}
-        () = engine.supervisor.draining().cancelled() => {}
-        () = tokio::time::sleep(at_most) => {}
-    }
+    let mut waits_for_more = false;
+    poll_fn(|cx| {
+        if run.poll(cx).is_ready() || is_settled() {
+            return Poll::Ready(());
+        }
+        // While the agent waits for the store there is nothing else to wait for.
+        waits_for_more = waits_for_more || !run.is_writing(cx);
+        // The record is looked at again, because it may have settled before `settles` was first polled.
+        if waits_for_more && (given_up.as_mut().poll(cx).is_ready() || is_settled()) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    })
+    .await;
     is_settled()
+}
+
+/// Drives a run of this process until its first commit, as long as the agent waits for nothing but the store. Returns
+/// the run if it has not ended then.
+pub(crate) async fn drive_until_written(record: &Record, mut run: AttachedRun) -> Option<AttachedRun> {
+    let version = record.with_head(|head| head.version);
+    let driven = poll_fn(|cx| {
+        let over = run.poll(cx).is_ready();
+        let is_written = record.with_head(|head| head.version) > version;
+        if over || is_written || !run.is_writing(cx) { Poll::Ready(over) } else { Poll::Pending }
+    });
+    if driven.await { None } else { Some(run) }
 }
 
 enum Woken {

@@ -10,6 +10,7 @@ use rusqlite::{Connection, InterruptHandle};
 
 use super::open::open_reader;
 use super::totals::{ByState, Totals, place};
+use super::unindexed::{AMONG_THE_NEWEST, UNINDEXED_TASK};
 
 /// Files with no more tasks than this are counted at once, which takes less than a millisecond.
 pub(super) const AT_ONCE_MAX: i64 = 2_000;
@@ -73,8 +74,11 @@ fn not_counted(error: &rusqlite::Error) {
 /// Grouped in the order of the listing index, so that SQLite need not sort.
 fn count(connection: &Connection) -> rusqlite::Result<ByState> {
     let mut counts = ByState::default();
-    let select = "SELECT state, count(*) FROM task WHERE phase = 1 GROUP BY scope_no, state";
-    let mut select = connection.prepare(select)?;
+    let sql = format!(
+        "SELECT state, count(*) FROM task WHERE phase = 1 GROUP BY scope_no, state UNION ALL
+         SELECT state, 1 FROM task WHERE phase = {UNINDEXED_TASK} AND {AMONG_THE_NEWEST}"
+    );
+    let mut select = connection.prepare(&sql)?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
         if let Some(count) = counts.get_mut(place(row.get(0)?)) {

@@ -17,10 +17,11 @@ use super::idempotency::{day_of, find_accepted, known_as_of};
 use super::leases::Lease;
 use super::ledger::Ledger;
 use super::recent::is_chunk;
-use super::rows::{Chains, LogRow, log_no, signed, task_columns, unsigned};
+use super::rows::{Chains, LogRow, log_columns, log_no, signed, task_columns, unsigned};
 use super::runs::is_interrupted;
 use super::schema::VERSION_MAX;
 use super::totals::CountChange;
+use super::unindexed::{UNINDEXED_RUN, UNINDEXED_TASK, phase_of};
 use crate::record::{Encoded, encode_artifacts, is_only_checkpoint_and_artifacts, phase_number, state_number};
 
 /// What the writer needs to know about a task to apply the next commit.
@@ -34,6 +35,7 @@ pub(super) struct StepRow {
     pub(super) chains: Chains,
     pub(super) closed_at: Option<i64>,
     pub(super) cancel_requested: bool,
+    pub(super) is_unindexed: bool,
 }
 
 /// How many rows of running tasks the writer remembers. Others are read again for each commit.
@@ -47,7 +49,7 @@ impl StepRow {
             unchanged: UnchangedColumns { scope_no, floor_seq, floor_version, created_at },
             version: unsigned(columns.version),
             fence: unsigned(columns.fence),
-            listing: Listing { phase: columns.phase, state: columns.state, status_at: columns.status_at },
+            listing: Listing { phase: phase_of(columns), state: columns.state, status_at: columns.status_at },
             run: Run {
                 running: columns.running != 0,
                 holder: columns.holder,
@@ -57,6 +59,7 @@ impl StepRow {
             chains: Chains::of(columns),
             closed_at: columns.closed_at,
             cancel_requested: columns.cancel_requested != 0,
+            is_unindexed: columns.running == UNINDEXED_RUN,
         }
     }
 }
@@ -107,6 +110,8 @@ pub(super) struct Step<'a> {
     pub(super) encoded: &'a Encoded,
     pub(super) artifacts: &'a str,
     pub(super) run: Run,
+    /// Whether the task stays out of the indexes of lists and runs, see `unindexed`.
+    pub(super) is_unindexed: bool,
     /// When the idempotency key of this commit expires.
     pub(super) accept_expires: Option<Timestamp>,
 }
@@ -124,6 +129,10 @@ impl Ledger<'_> {
         }
         let existing = match &commit.target {
             Target::New { .. } => None,
+            Target::Existing { key, .. } if self.quarantine.has_task(key.0) => {
+                let reason = "the task is damaged, and takes no more commits".to_owned();
+                return Ok(Err(CommitError::Store(StoreError::Damaged(reason))));
+            }
             Target::Existing { key, expected_version } => {
                 let row = match self.step_row(key.0) {
                     Ok(Some(row)) => row,
@@ -165,7 +174,11 @@ impl Ledger<'_> {
         let artifacts = &*artifacts.map_or_else(|| encode_artifacts(&commit.head.artifacts).into(), Cow::Borrowed);
         let (events, head) = (&*commit.events, &commit.head);
         let accept_expires = commit.accept.as_ref().map(|accept| accept.expires);
-        let step = Step { head, events, folds: commit.folds, at: commit.at, encoded, artifacts, run, accept_expires };
+        let begins_or_goes_on = existing.as_ref().is_none_or(|(_, row)| row.is_unindexed);
+        let is_at_work = run.running && run.holder == self.epoch && run.run_at.is_none() && !head.cancel_requested;
+        let is_unindexed = begins_or_goes_on && is_at_work;
+        let (folds, at) = (commit.folds, commit.at);
+        let step = Step { head, events, folds, at, encoded, artifacts, run, is_unindexed, accept_expires };
         let task_no = match (&commit.target, &existing) {
             (Target::New { scope }, _) => match self.open(scope, &step)? {
                 Some(task_no) => task_no,
@@ -242,7 +255,7 @@ impl Ledger<'_> {
         self.steps.insert(task_no, row);
     }
 
-    /// Reads the row of a task, if it exists, after filing its chunks. The writer forgets its remembered row, because
+    /// Reads the row of a task, if it exists, after filing its chunks and putting it into the indexes. The writer forgets its remembered row, because
     /// the callers of this function change the row by statements of their own. A damaged row is an error: it must not
     /// be written again, because its next state would get a valid checksum.
     pub(super) fn with_task<T>(
@@ -252,6 +265,7 @@ impl Ledger<'_> {
     ) -> Result<Option<T>, Failure> {
         self.steps.remove(&task_no);
         self.file(task_no)?;
+        self.index(task_no)?;
         let mut rows = self.statements.select_task.query([task_no])?;
         let Some(row) = rows.next()? else { return Ok(None) };
         Ok(Some(look(task_columns(row)?)))
@@ -298,6 +312,7 @@ impl Ledger<'_> {
             return Ok(None);
         }
         self.last_task_no = task_no;
+        self.unindexed.set(task_no, step.is_unindexed);
         self.count_changes.push(CountChange { scope_no, from: None, to: listing.listed_under(), records: 1 });
         self.count_rows(1, head.id.as_str().len() + head.context_id.as_str().len() + step.artifacts.len());
         self.append_log(task_no, Chains::default(), step)?;
@@ -312,8 +327,10 @@ impl Ledger<'_> {
         let (head, run, listing) = (step.head, step.run, step.listing());
         let columns = step.columns(task_no, old.unchanged, old.chains, old.closed_at);
         let row = StepRow::of(&columns);
-        let listing_changes = listing != old.listing;
-        let run_changes = head.cancel_requested != old.cancel_requested
+        let enters_indexes = old.is_unindexed && !step.is_unindexed;
+        let listing_changes = listing != old.listing || enters_indexes;
+        let run_changes = enters_indexes
+            || head.cancel_requested != old.cancel_requested
             || Run { lease_until: None, ..run } != Run { lease_until: None, ..old.run };
         let update = &mut self.statements.update_task[usize::from(listing_changes)][usize::from(run_changes)];
         update.raw_bind_parameter(1, task_no)?;
@@ -345,7 +362,10 @@ impl Ledger<'_> {
             update.raw_bind_parameter(24, columns.cancel_requested)?;
         }
         update.raw_execute()?;
-        if listing_changes {
+        if enters_indexes {
+            self.unindexed.set(task_no, false);
+        }
+        if listing != old.listing {
             let (from, to) = (old.listing.listed_under(), listing.listed_under());
             self.count_changes.push(CountChange { scope_no: old.unchanged.scope_no, from, to, records: 0 });
         }
@@ -358,19 +378,14 @@ impl Ledger<'_> {
 
     fn append_log(&mut self, task_no: i64, before: Chains, step: &Step<'_>) -> Result<(), Failure> {
         let version = signed(step.head.version);
-        let visible = step.events.iter().filter(|event| event.is_visible()).count();
         let prev_story = match replaces_checkpoint(step.events) {
             true => self.story_below_checkpoint(task_no, before.story)?,
             false => before.story,
         };
         let columns = LogColumns {
-            log_no: log_no(task_no, version),
-            last_seq: signed(step.head.seq),
-            visible: signed(visible as u64),
             prev_story,
-            prev_artifact: before.artifact,
-            at: step.at.as_ms(),
             accept_expires: step.accept_expires.map(Timestamp::as_ms),
+            ..log_columns(task_no, step.head, step.events, before, step.at)
         };
         self.statements.insert_log.execute(params![
             columns.log_no,
@@ -489,6 +504,11 @@ impl Step<'_> {
         let Self { head, run, .. } = *self;
         let UnchangedColumns { scope_no, floor_seq, floor_version, created_at } = unchanged;
         let Listing { phase, state, status_at } = self.listing();
+        let (phase, running) = match (self.is_unindexed, head.phase) {
+            (true, Phase::Live) => (UNINDEXED_TASK, UNINDEXED_RUN),
+            (true, _) => (phase, UNINDEXED_RUN),
+            (false, _) => (phase, run.running.into()),
+        };
         let Chains { story, artifact, status } = chains.after(signed(head.version), self.events, self.folds);
         TaskColumns {
             task_no,
@@ -513,7 +533,7 @@ impl Step<'_> {
             status_version: status,
             floor_seq,
             floor_version,
-            running: run.running.into(),
+            running,
             holder: run.holder,
             lease_until: run.lease_until.map(Timestamp::as_ms),
             run_at: run.run_at.map(Timestamp::as_ms),

@@ -64,7 +64,7 @@ fn prune(connection: &Connection, clock: Arc<dyn Clock>, epoch: i64, retention: 
     let work = || -> Result<(), Failure> {
         let (totals, mut after, mut done_this_round) = (Totals::default(), 0, 0);
         let mut ledger = Ledger::new(connection, clock, Arc::default(), Arc::default(), Arc::default(), epoch)?;
-        ledger.tidy_up();
+        ledger.empty_recent()?;
         loop {
             let found = candidates(connection, &totals, &ledger.quarantine, retention, after, BATCH)?;
             ledger.begin()?;

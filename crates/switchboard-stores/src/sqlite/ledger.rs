@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Statement, params};
@@ -24,6 +25,7 @@ use super::runs::OtherAgentsRuns;
 use super::statements::Statements;
 use super::stats::Stats;
 use super::totals::CountChange;
+use super::unindexed::Unindexed;
 use super::wall_clock::{self, SEEN_EVERY_MS};
 
 pub(super) struct Ledger<'c> {
@@ -49,6 +51,8 @@ pub(super) struct Ledger<'c> {
     /// that changes a row in another way removes it here.
     pub(super) steps: HashMap<i64, StepRow, IdHash>,
     pub(super) recent: Recent,
+    pub(super) unindexed: Unindexed,
+    unfiled: Arc<UnfiledTasks>,
     scopes: HashMap<Scope, i64>,
     pub(super) last_task_no: i64,
     pub(super) last_push_no: i64,
@@ -99,7 +103,9 @@ impl<'c> Ledger<'c> {
             leases: Leases::default(),
             other_agents_runs: OtherAgentsRuns::default(),
             steps: HashMap::default(),
-            recent: Recent::read(connection, unfiled)?,
+            recent: Recent::read(connection, unfiled.clone())?,
+            unindexed: Unindexed::default(),
+            unfiled,
             scopes: HashMap::new(),
             last_task_no: number("SELECT coalesce(max(task_no), 0) FROM task")?
                 .max(number("SELECT coalesce(max(value), 0) FROM meta WHERE name = 'last_task_no'")?),
@@ -129,7 +135,8 @@ impl<'c> Ledger<'c> {
         self.effects.clear();
         self.count_changes.clear();
         self.begin.raw_execute()?;
-        self.shorten_recent()
+        self.shorten_recent()?;
+        self.index_old()
     }
 
     pub(super) fn commit(&mut self) -> Result<(), Failure> {
@@ -144,6 +151,8 @@ impl<'c> Ledger<'c> {
         }
         self.leases.keep();
         self.recent.keep();
+        self.unindexed.keep();
+        self.unfiled.has_unindexed.store(!self.unindexed.is_empty(), Ordering::Release);
         Ok(())
     }
 
@@ -154,7 +163,7 @@ impl<'c> Ledger<'c> {
         work: impl FnOnce(&mut Self) -> Result<T, Failure>,
     ) -> Result<Result<T, String>, Failure> {
         let (effects, count_changes) = (self.effects.len(), self.count_changes.len());
-        let (leases, recent) = (self.leases.mark(), self.recent.mark());
+        let (leases, recent, unindexed) = (self.leases.mark(), self.recent.mark(), self.unindexed.mark());
         self.connection.prepare_cached("SAVEPOINT one_of_many")?.execute([])?;
         let done = work(self);
         let damage = done.as_ref().err().and_then(Failure::damage).map(str::to_owned);
@@ -164,6 +173,7 @@ impl<'c> Ledger<'c> {
             self.count_changes.truncate(count_changes);
             self.leases.undo_to(leases);
             self.recent.undo_to(recent);
+            self.unindexed.undo_to(unindexed);
             self.steps.clear();
         }
         if done.is_ok() || damage.is_some() {
@@ -207,6 +217,7 @@ impl<'c> Ledger<'c> {
         }
         self.leases.undo();
         self.recent.undo();
+        self.unindexed.undo_to(0);
         self.other_agents_runs = OtherAgentsRuns::default();
         self.steps.clear();
         self.scopes.clear();

@@ -1,6 +1,10 @@
 //! Lists the tasks of a scope, newest status first. The index is ordered by state, so a list of all states merges eight
-//! ranges. A list of one context has its own index. A cursor names the last task shown, so commits between two pages
+//! ranges. A list of one context has its own index. Tasks at work may be in neither index (see `unindexed`), and are
+//! found among the newest tasks. A cursor names the last task shown, so commits between two pages
 //! move tasks to the front and shift nothing.
+
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
 
 use rusqlite::{Connection, params_from_iter};
 use switchboard_core::lifecycle::Phase;
@@ -14,39 +18,49 @@ use super::ledger::find_scope_no;
 use super::outlined::fold_within;
 use super::quarantine::{Quarantined, TaskRef};
 use super::read::at_once;
+use super::recent::UnfiledTasks;
 use super::rows::{TASK_COLUMNS, signed, task_columns, task_row, unsigned};
 use super::totals::{ByState, CountGeneration, Totals, place_of};
+use super::unindexed::{AMONG_THE_NEWEST, UNINDEXED_TASK, phase_of};
 use crate::record::{Want, phase_number, state_number};
 
 pub(super) fn list(
     connection: &Connection,
-    totals: &Totals,
-    quarantine: &Quarantined,
+    shared: &Shared<'_>,
     scope: &Scope,
     query: &ListQuery,
 ) -> Result<ListPage, Failure> {
-    let mut page = one_page(connection, totals, quarantine, scope, query)?;
+    let mut page = one_page(connection, shared, scope, query)?;
     // A page must not be empty because all of its tasks are damaged.
     while let (true, Some(after)) = (page.tasks.is_empty(), page.next) {
-        page = one_page(connection, totals, quarantine, scope, &ListQuery { after: Some(after), ..query.clone() })?;
+        page = one_page(connection, shared, scope, &ListQuery { after: Some(after), ..query.clone() })?;
     }
     Ok(page)
 }
 
+/// What the writer shares with lists.
+pub(super) struct Shared<'a> {
+    pub(super) totals: &'a Totals,
+    pub(super) quarantine: &'a Quarantined,
+    pub(super) unfiled: &'a UnfiledTasks,
+}
+
 fn one_page(
     connection: &Connection,
-    totals: &Totals,
-    quarantine: &Quarantined,
+    shared: &Shared<'_>,
     scope: &Scope,
     query: &ListQuery,
 ) -> Result<ListPage, Failure> {
+    let Shared { totals, quarantine, unfiled } = shared;
     let generation = totals.generation();
+    let has_unindexed = unfiled.has_unindexed.load(Ordering::Acquire);
     at_once(connection, || {
         let mut page = ListPage { tasks: Vec::new(), next: None, total: 0 };
         let names = [scope.owner.tenant.as_str(), scope.owner.principal.as_str(), scope.agent.as_str()];
         let Some(scope_no) = find_scope_no(connection, names)? else { return Ok(page) };
         let mut found = Vec::new();
-        for range in ranges(query) {
+        let ranges = ranges(query, has_unindexed);
+        for range in &ranges {
             range.page(connection, scope_no, query, &mut found)?;
         }
         page.total = match (&query.context_id, query.status_since) {
@@ -54,7 +68,7 @@ fn one_page(
                 let counts = counts(connection, totals, generation, scope_no)?;
                 query.state.map_or_else(|| counts.iter().sum(), |state| counts[place_of(state)])
             }
-            _ => ranges(query).iter().map(|range| range.count(connection, scope_no, query)).sum::<Result<u64, _>>()?,
+            _ => ranges.iter().map(|range| range.count(connection, scope_no, query)).sum::<Result<u64, _>>()?,
         };
         found.sort_unstable_by_key(|cursor| std::cmp::Reverse((cursor.status_at, cursor.key)));
         let more = found.len() > query.page_size;
@@ -104,7 +118,7 @@ fn one_page(
 
 /// Whether a task matches the query.
 fn is_asked_for(query: &ListQuery, columns: &TaskColumns<'_>) -> bool {
-    columns.phase == phase_number(Phase::Live)
+    phase_of(columns) == phase_number(Phase::Live)
         && query.state.is_none_or(|state| columns.state == state_number(state))
         && query.context_id.as_ref().is_none_or(|context_id| columns.context_id == context_id.as_str())
 }
@@ -122,26 +136,35 @@ fn counts(
     let mut counts = ByState::default();
     let mut select =
         connection.prepare_cached("SELECT count(*) FROM task WHERE phase = 1 AND scope_no = ?1 AND state = ?2")?;
+    let mut select_unindexed = connection.prepare_cached(&format!(
+        "SELECT count(*) FROM task WHERE phase = {UNINDEXED_TASK} AND scope_no = ?1 AND state = ?2 AND {AMONG_THE_NEWEST}"
+    ))?;
     for state in TaskState::ALL {
-        let count = select.query_row([scope_no, state_number(state)], |row| row.get(0))?;
-        counts[place_of(state)] = unsigned(count);
+        for select in [&mut select, &mut select_unindexed] {
+            let count = select.query_row([scope_no, state_number(state)], |row| row.get(0))?;
+            counts[place_of(state)] += unsigned(count);
+        }
     }
     totals.counted_listed(generation, scope_no, counts);
     Ok(counts)
 }
 
-/// One range of an index, which is sorted.
+/// One range of an index, which is sorted, or the tasks that the indexes do not have.
 enum Range<'a> {
     State(TaskState),
     Context(&'a str, Option<TaskState>),
+    Unindexed(Option<&'a str>, Option<TaskState>),
 }
 
-fn ranges(query: &ListQuery) -> Vec<Range<'_>> {
-    match (&query.context_id, query.state) {
-        (Some(context_id), state) => vec![Range::Context(context_id.as_str(), state)],
+fn ranges(query: &ListQuery, has_unindexed: bool) -> Vec<Range<'_>> {
+    let context_id = query.context_id.as_ref().map(|context_id| context_id.as_str());
+    let mut ranges: Vec<_> = match (context_id, query.state) {
+        (Some(context_id), state) => vec![Range::Context(context_id, state)],
         (None, Some(state)) => vec![Range::State(state)],
         (None, None) => TaskState::ALL.into_iter().map(Range::State).collect(),
-    }
+    };
+    ranges.extend(has_unindexed.then_some(Range::Unindexed(context_id, query.state)));
+    ranges
 }
 
 /// A value to bind; the statements have different parameters.
@@ -149,14 +172,22 @@ type Bound<'a> = Box<dyn rusqlite::ToSql + 'a>;
 
 impl Range<'_> {
     /// The condition all statements share. `+` keeps the planner from the other index.
-    fn matching(&self) -> &'static str {
-        match self {
+    fn matching(&self) -> Cow<'static, str> {
+        let indexed = match self {
             Self::State(_) => "phase = 1 AND scope_no = ?1 AND status_at >= ?2 AND state = ?3",
             Self::Context(_, None) => "phase = 1 AND scope_no = ?1 AND status_at >= ?2 AND context_id = ?3",
             Self::Context(_, Some(_)) => {
                 "phase = 1 AND scope_no = ?1 AND status_at >= ?2 AND context_id = ?3 AND +state = ?4"
             }
-        }
+            Self::Unindexed(..) => {
+                let unindexed = format!(
+                    "phase = {UNINDEXED_TASK} AND {AMONG_THE_NEWEST} AND scope_no = ?1 AND status_at >= ?2
+                     AND (?3 IS NULL OR context_id = ?3) AND (?4 IS NULL OR state = ?4)"
+                );
+                return unindexed.into();
+            }
+        };
+        indexed.into()
     }
 
     fn bounds(&self, scope_no: i64, query: &ListQuery) -> Vec<Bound<'_>> {
@@ -169,6 +200,10 @@ impl Range<'_> {
                 if let Some(state) = state {
                     bounds.push(Box::new(state_number(*state)));
                 }
+            }
+            Self::Unindexed(context_id, state) => {
+                bounds.push(Box::new(*context_id));
+                bounds.push(Box::new(state.map(state_number)));
             }
         }
         bounds

@@ -40,6 +40,7 @@ mod statements;
 mod stats;
 mod store;
 mod totals;
+mod unindexed;
 mod verify;
 mod wall_clock;
 mod writer;

@@ -15,6 +15,7 @@ use super::lock::FileLock;
 use super::migrate::{migrate, schema_version};
 use super::presence::{check_not_lost, resolve};
 use super::schema::MIGRATIONS;
+use super::unindexed::index_leftovers;
 use super::wall_clock;
 
 /// What a power loss may cost. Neither setting loses anything when only the process dies.
@@ -173,6 +174,7 @@ pub(super) fn begin_epoch(connection: &Connection, clock: ClockRecord, now: Time
         wall_clock::set_back(&transaction, back_ms, now)?;
     }
     wall_clock::write_seen(&transaction, now)?;
+    index_leftovers(&transaction)?;
     let epoch = read_meta(&transaction, EPOCH)?.unwrap_or(0) + 1;
     write_meta(&transaction, EPOCH, epoch)?;
     transaction.execute(

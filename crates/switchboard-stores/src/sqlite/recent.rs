@@ -11,7 +11,7 @@
 //! when the file is opened, and filed in the same way.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, params};
@@ -20,13 +20,13 @@ use switchboard_core::model::{AgentName, TaskId, Timestamp};
 use switchboard_engine::id_hash::{IdHash, SeededHash};
 use switchboard_engine::ports::store::{Commit, LeaseChange, StoreError};
 
-use super::checksums::{LogColumns, TaskColumns};
+use super::checksums::TaskColumns;
 use super::commit::StepRow;
 use super::error::Failure;
 use super::fold::Chunks;
 use super::ledger::{Ledger, read_meta, write_meta};
 use super::quarantine::TaskRef;
-use super::rows::{LogRow, RECENT_COLUMNS, log_no, signed, task_columns, task_row, version_of};
+use super::rows::{LogRow, RECENT_COLUMNS, log_columns, log_no, signed, task_columns, task_row, version_of};
 use super::schema::VERSION_BITS;
 use crate::record::{Encoded, Want, decode, encode_artifacts};
 
@@ -214,15 +214,7 @@ impl Ledger<'_> {
         encoded: &Encoded,
     ) -> Result<StepRow, Failure> {
         let version = signed(commit.head.version);
-        let columns = LogColumns {
-            log_no: log_no(task_no, version),
-            last_seq: signed(commit.head.seq),
-            visible: signed(commit.events.len() as u64),
-            prev_story: before.chains.story,
-            prev_artifact: before.chains.artifact,
-            at: commit.at.as_ms(),
-            accept_expires: None,
-        };
+        let columns = log_columns(task_no, &commit.head, &commit.events, before.chains, commit.at);
         let no = self.recent.last_no + 1;
         self.statements.insert_recent.execute(params![
             no,
@@ -392,9 +384,10 @@ impl Ledger<'_> {
 
     /// Files everything and empties the table, except for damaged rows.
     pub(super) fn empty_recent(&mut self) -> Result<(), Failure> {
-        if !self.recent.unfiled.is_empty() {
+        if !self.recent.unfiled.is_empty() || !self.unindexed.is_empty() {
             self.begin()?;
             self.file_all()?;
+            self.index_all()?;
             self.commit()?;
         }
         if !self.recent.order.is_empty() || !self.recent.filed.is_empty() {
@@ -441,6 +434,8 @@ pub(super) fn begin_recent(connection: &Connection) -> Result<(), Failure> {
 pub(super) struct UnfiledTasks {
     /// How many there are, so that a store without any need not take the lock.
     count: AtomicUsize,
+    /// Whether there are tasks that the indexes do not have, see `unindexed`.
+    pub(super) has_unindexed: AtomicBool,
     numbers: Mutex<Numbers>,
 }
 

@@ -8,6 +8,7 @@ use switchboard_engine::ports::store::StoreError;
 use super::checksums::{LogColumns, TaskColumns, mismatch, mistyped};
 use super::error::Failure;
 use super::schema::VERSION_BITS;
+use super::unindexed::phase_of;
 use crate::checksum::ContentHash;
 use crate::record::{decode_artifacts, phase_from_number, state_from_number};
 
@@ -80,6 +81,20 @@ pub(super) struct Chains {
     pub(super) status: i64,
 }
 
+/// The columns of a commit, given the chains before it, apart from its idempotency key.
+pub(super) fn log_columns(task_no: i64, head: &Head, events: &[Event], before: Chains, at: Timestamp) -> LogColumns {
+    let visible = events.iter().filter(|event| event.is_visible()).count();
+    LogColumns {
+        log_no: log_no(task_no, signed(head.version)),
+        last_seq: signed(head.seq),
+        visible: signed(visible as u64),
+        prev_story: before.story,
+        prev_artifact: before.artifact,
+        at: at.as_ms(),
+        accept_expires: None,
+    }
+}
+
 impl Chains {
     /// The heads of the chains after one more commit.
     pub(super) fn after(self, version: i64, events: &[Event], folds: bool) -> Self {
@@ -113,7 +128,7 @@ pub(super) fn task_row(columns: &TaskColumns<'_>, agent: &AgentName) -> Result<T
         id: columns.id.into(),
         context_id: columns.context_id.into(),
         agent: agent.clone(),
-        phase: phase_from_number(columns.phase)?,
+        phase: phase_from_number(phase_of(columns))?,
         state: state_from_number(columns.state)?,
         status_at: Timestamp::from_ms(columns.status_at),
         version: unsigned(columns.version),

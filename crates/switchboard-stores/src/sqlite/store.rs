@@ -28,7 +28,7 @@ use super::error::Failure;
 use super::idempotency::{find_accepted, known_as_of, last_accepted_day};
 use super::list;
 use super::lock::FileLock;
-use super::open::{Opened, SqliteOptions, open};
+use super::open::{NO_EPOCH, Opened, SqliteOptions, open};
 use super::outbox;
 use super::presence::Presence;
 use super::prune::candidates;
@@ -86,6 +86,8 @@ impl SqliteStore {
         let readers = Readers::start(readers).map_err(io)?;
         let quarantine = Arc::new(Quarantined::default());
         let unfiled = Arc::new(UnfiledTasks::default());
+        // Then tasks that a dead process has left are put into the indexes when the disk has space.
+        unfiled.has_unindexed.store(epoch == NO_EPOCH, Relaxed);
         let caches = SharedCaches {
             stats: stats.clone(),
             cache: cache.clone(),
@@ -260,10 +262,13 @@ impl TaskLog for SqliteStore {
     }
 
     fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>> {
-        let (totals, quarantine) = (self.totals.clone(), self.quarantine.clone());
+        let (totals, quarantine, unfiled) = (self.totals.clone(), self.quarantine.clone(), self.unfiled.clone());
         let (scope, query) = (scope.clone(), query.clone());
         let shows_chunks = query.artifacts;
-        let read = move |connection: &Connection| list::list(connection, &totals, &quarantine, &scope, &query);
+        let read = move |connection: &Connection| {
+            let shared = list::Shared { totals: &totals, quarantine: &quarantine, unfiled: &unfiled };
+            list::list(connection, &shared, &scope, &query)
+        };
         Box::pin(async move {
             if shows_chunks && !self.unfiled.is_empty() {
                 self.writer.run(|ledger| ledger.file_all()).await?;

@@ -27,11 +27,13 @@ struct State {
     since_open: [i64; TaskState::ALL.len()],
     /// Incremented with every batch of changes, so that a count from before a batch is not stored after it.
     batch: u64,
+    /// Whether a batch is being made durable: readers may see its changes, and the counts do not have them yet.
+    is_changing: bool,
 }
 
-/// The state of the counts when a reader began to count.
+/// The state of the counts when a reader began to count. None if what it counts must not be stored.
 #[derive(Clone, Copy)]
-pub(super) struct CountGeneration(u64);
+pub(super) struct CountGeneration(Option<u64>);
 
 /// What one commit or removal does to the counts.
 #[derive(Clone, Copy)]
@@ -62,7 +64,20 @@ impl Totals {
     }
 
     pub(super) fn generation(&self) -> CountGeneration {
-        CountGeneration(self.lock().batch)
+        let state = self.lock();
+        CountGeneration((!state.is_changing).then_some(state.batch))
+    }
+
+    /// Called before a batch with changes is made durable. The end is [`Totals::update`] or [`Totals::unchanged`].
+    pub(super) fn begin_change(&self) {
+        let mut state = self.lock();
+        state.batch += 1;
+        state.is_changing = true;
+    }
+
+    /// Called when a batch was not made durable.
+    pub(super) fn unchanged(&self) {
+        self.lock().is_changing = false;
     }
 
     /// The listed tasks of a scope, if they are counted.
@@ -72,7 +87,7 @@ impl Totals {
 
     pub(super) fn counted_listed(&self, generation: CountGeneration, scope_no: i64, counts: ByState) {
         let mut state = self.lock();
-        if state.batch == generation.0 {
+        if generation.0 == Some(state.batch) {
             if state.listed.len() >= SCOPES_MAX {
                 state.listed.clear();
             }
@@ -87,7 +102,7 @@ impl Totals {
 
     pub(super) fn counted_records(&self, generation: CountGeneration, count: i64) {
         let mut state = self.lock();
-        if state.batch == generation.0 {
+        if generation.0 == Some(state.batch) {
             state.records = Some(count);
         }
     }
@@ -95,7 +110,7 @@ impl Totals {
     /// Applies a durable batch.
     pub(super) fn update(&self, count_changes: &[CountChange]) {
         let mut state = self.lock();
-        state.batch += 1;
+        state.is_changing = false;
         for moved in count_changes {
             if let Some(records) = &mut state.records {
                 *records += moved.records;

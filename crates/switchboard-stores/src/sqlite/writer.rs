@@ -235,7 +235,7 @@ fn serve(
 
 fn process(ledger: &mut Ledger<'_>, mut batch: Vec<Request>, caches: &SharedCaches) {
     let stats = &*caches.stats;
-    match attempt(ledger, &mut batch) {
+    match attempt(ledger, &mut batch, &caches.totals) {
         Ok(()) => {
             Stats::add(&stats.batches, 1);
             let effects = std::mem::take(&mut ledger.effects);
@@ -273,12 +273,13 @@ enum BatchError {
     WholeBatch(Failure),
 }
 
-fn attempt(ledger: &mut Ledger<'_>, batch: &mut [Request]) -> Result<(), BatchError> {
+fn attempt(ledger: &mut Ledger<'_>, batch: &mut [Request], totals: &Totals) -> Result<(), BatchError> {
     let work = AssertUnwindSafe(|| {
         ledger.begin().map_err(BatchError::WholeBatch)?;
         for (place, request) in batch.iter_mut().enumerate() {
             run(ledger, place, request).map_err(BatchError::OneRequest)?;
         }
+        totals.begin_change();
         ledger.commit().map_err(BatchError::WholeBatch)
     });
     // A panic is a bug, but later requests must not fail because of it.
@@ -286,6 +287,7 @@ fn attempt(ledger: &mut Ledger<'_>, batch: &mut [Request]) -> Result<(), BatchEr
     let result = catch_unwind(work).unwrap_or_else(|_| Err(BatchError::OneRequest(panicked())));
     if result.is_err() {
         ledger.rollback();
+        totals.unchanged();
     }
     result
 }

@@ -15,6 +15,7 @@ mod restarts;
 mod sample;
 mod schema;
 mod shell;
+mod unindexed;
 mod verifying;
 mod waiting;
 mod writing;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use switchboard_core::model::TaskState;
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{RecordWriter, anyone, chunk, claim, status};
-use switchboard_engine::ports::store::{ListQuery, StoreError};
+use switchboard_engine::ports::store::{CommitError, ListQuery, StoreError};
 
 use super::super::{SqliteOptions, backup};
 use super::{OnFile, faults_of, make, quick};
@@ -202,4 +202,28 @@ async fn a_damaged_chunk_costs_its_own_task() {
         assert_eq!(faults_of(&next.path()), ["task bad: commit 3, a new one, does not match its checksum"]);
         next.restart();
     }
+}
+
+#[tokio::test]
+async fn a_row_that_is_damaged_while_its_task_streams_costs_its_own_task() {
+    let mut subject = make();
+    subject.is_damaged = true;
+    let mut good = RecordWriter::opened(&subject, "good").await;
+    let mut bad = RecordWriter::opened(&subject, "bad").await;
+    subject.connect().execute_batch("UPDATE task SET artifacts = 'x' WHERE id = 'bad'").unwrap();
+    let mut taken = 0;
+    let refused = loop {
+        good.append(&subject, vec![chunk("a", "word", taken > 0)]).await;
+        let commit = bad.commit(&subject, vec![chunk("a", "word", taken > 0)]);
+        match bad.try_write(&subject, commit).await {
+            Ok(_) => taken += 1,
+            Err(refused) => break refused,
+        }
+        assert!(taken < 100, "the row is never read");
+    };
+    // The damage is found when the chunks are filed. The chunk that is written then is taken, and the next one refused.
+    assert!(matches!(refused, CommitError::Store(StoreError::Damaged(_))), "{refused:?}");
+    assert!(taken >= 32, "{taken}");
+    assert_eq!(subject.store().quarantine().rows, 1);
+    good.check(&subject).await;
 }

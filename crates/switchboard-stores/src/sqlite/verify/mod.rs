@@ -84,6 +84,7 @@ pub fn verify(database: &Path, now: Timestamp, tell: &mut dyn FnMut(Fault)) -> R
         last_task_no: 0,
         forgotten_day: 0,
         recent: (0, 0),
+        unindexed_from: 0,
         keys_filed: 0,
         checked: Checked::default(),
         tell,
@@ -109,6 +110,8 @@ struct Inspection<'a> {
     forgotten_day: i64,
     /// The numbers of the first and the last chunk that wait to be filed, or are filed and not deleted yet.
     recent: (i64, i64),
+    /// Older tasks must be in the indexes of lists and runs.
+    unindexed_from: i64,
     /// How many commits have an idempotency key that must still exist.
     keys_filed: u64,
     checked: Checked,

@@ -7,6 +7,7 @@ use super::super::checksums::of_push_times;
 use super::super::deliveries::{AFTER_PUSH, PUSH_COLUMNS, push_columns_unchecked};
 use super::super::error::Failure;
 use super::super::rows::{AFTER_TASK, TASK_COLUMNS, TaskRow, signed, task_columns_unchecked, task_row};
+use super::super::unindexed::{AMONG_THE_NEWEST, UNINDEXED_RUN, UNINDEXED_TASK};
 use super::{Inspection, told};
 
 /// A task's row, and further columns of it.
@@ -16,6 +17,7 @@ pub(super) struct Inspected {
     pub(super) floor_version: i64,
     is_as_written: bool,
     holder: i64,
+    is_unindexed: bool,
     leased: bool,
     due: bool,
     closed: bool,
@@ -33,6 +35,7 @@ fn inspected_from(row: &Row<'_>) -> Result<Inspected, Failure> {
         floor_version: columns.floor_version,
         is_as_written: row.get::<_, i64>(AFTER_TASK - 1)? == columns.checksum(),
         holder: columns.holder,
+        is_unindexed: columns.running == UNINDEXED_RUN || columns.phase == UNINDEXED_TASK,
         leased: columns.lease_until.is_some(),
         due: columns.run_at.is_some(),
         closed: columns.closed_at.is_some(),
@@ -44,6 +47,8 @@ fn inspected_from(row: &Row<'_>) -> Result<Inspected, Failure> {
 impl Inspection<'_> {
     pub(super) fn tasks(&mut self) -> Result<(), Failure> {
         let connection = self.connection;
+        let oldest = format!("SELECT coalesce(min(task_no), 0) FROM task WHERE {AMONG_THE_NEWEST}");
+        self.unindexed_from = connection.query_row(&oldest, [], |row| row.get(0))?;
         let sql = format!(
             "SELECT {TASK_COLUMNS}, scope.agent, EXISTS (SELECT 1 FROM removal WHERE removal.task_no = task.task_no)
                FROM task LEFT JOIN scope USING (scope_no) ORDER BY task_no"
@@ -86,6 +91,10 @@ impl Inspection<'_> {
             (!head.running && (holder != 0 || task.due), "a run is held or due, and none is at work".to_owned()),
             ((holder != 0) != task.leased, "whether its run is held is told in two ways".to_owned()),
             (holder > epoch, format!("its run is held by epoch {holder}, and the file is in epoch {epoch}")),
+            (
+                task.is_unindexed && (holder == 0 || task.row.task_no < self.unindexed_from),
+                "it is not in the indexes of lists and runs, and should be".to_owned(),
+            ),
             (task.closed != head.is_closed(), "whether it has ended is told in two ways".to_owned()),
             (task.floor_version > 0 && !head.is_closed(), "it was compacted before it ended".to_owned()),
             (

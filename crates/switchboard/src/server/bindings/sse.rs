@@ -8,7 +8,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -37,9 +37,8 @@ pub struct SseBody {
     updates: UpdateStream,
     framing: Framing,
     dialect: Dialect,
-    keep_alive: Duration,
+    keep_alive: KeepAlive,
     write_bytes: usize,
-    sleep: Option<Pin<Box<Sleep>>>,
     done: bool,
     metrics: Arc<Metrics>,
 }
@@ -52,14 +51,14 @@ impl fmt::Debug for SseBody {
 
 impl SseBody {
     pub(crate) fn new(shared: &Shared, updates: UpdateStream, framing: Framing, dialect: Dialect) -> Self {
-        let keep_alive = Duration::from_secs(u64::from(shared.limits.keep_alive_s));
+        let keep_alive = KeepAlive::every(Duration::from_secs(u64::from(shared.limits.keep_alive_s)));
         let (write_bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
         metrics.stream_opened();
         let framing = match framing {
             Framing::JsonRpc { id } => Framing::JsonRpc { id: with_line_ends_escaped(id) },
             Framing::HttpJson => Framing::HttpJson,
         };
-        Self { updates, framing, dialect, keep_alive, write_bytes, sleep: None, done: false, metrics }
+        Self { updates, framing, dialect, keep_alive, write_bytes, done: false, metrics }
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -93,23 +92,13 @@ impl SseBody {
             }
         }
         if !out.is_empty() {
-            if let Some(sleep) = &mut self.sleep {
-                sleep.as_mut().reset(Instant::now() + self.keep_alive);
-            }
+            self.keep_alive.wrote();
             return Poll::Ready(Some(out.into()));
         }
         if self.done {
             return Poll::Ready(None);
         }
-        let keep_alive = self.keep_alive;
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(keep_alive)));
-        if sleep.as_mut().poll(cx).is_ready() {
-            sleep.as_mut().reset(Instant::now() + keep_alive);
-            // Polled again so that the timer is armed even if the body is not polled again before it fires.
-            let _ = sleep.as_mut().poll(cx);
-            return Poll::Ready(Some(Bytes::from_static(b": keep-alive\n\n")));
-        }
-        Poll::Pending
+        self.keep_alive.poll_silence(cx).map(|()| Some(Bytes::from_static(b": keep-alive\n\n")))
     }
 
     fn write_frame(&self, frame: &Frame, out: &mut Vec<u8>) {
@@ -199,6 +188,46 @@ fn with_line_ends_escaped(text: String) -> String {
     let mut bytes = text.into_bytes();
     escape_line_ends(&mut bytes, 0);
     String::from_utf8(bytes).unwrap_or_default()
+}
+
+/// Tells when a stream has been silent for too long. Its timer is not moved with every write: when it fires, it is set to
+/// the rest of the time.
+struct KeepAlive {
+    every: Duration,
+    /// The last write since the timer was set.
+    wrote_at: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
+    /// The task that the timer wakes.
+    task: Option<Waker>,
+}
+
+impl KeepAlive {
+    fn every(every: Duration) -> Self {
+        Self { every, wrote_at: None, timer: None, task: None }
+    }
+
+    fn wrote(&mut self) {
+        if self.timer.is_some() {
+            self.wrote_at = Some(Instant::now());
+        }
+    }
+
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Self { every, wrote_at, timer, task } = self;
+        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(*every)));
+        let is_known = task.as_ref().is_some_and(|task| task.will_wake(cx.waker()));
+        if is_known && !timer.is_elapsed() {
+            return Poll::Pending;
+        }
+        *task = Some(cx.waker().clone());
+        let mut is_silent = false;
+        while timer.as_mut().poll(cx).is_ready() {
+            let from = wrote_at.take();
+            is_silent |= from.is_none();
+            timer.as_mut().reset(from.unwrap_or_else(Instant::now) + *every);
+        }
+        if is_silent { Poll::Ready(()) } else { Poll::Pending }
+    }
 }
 
 impl Drop for SseBody {
