@@ -10,7 +10,7 @@ mod agent;
 pub mod database;
 #[cfg(feature = "server")]
 mod local;
-#[cfg(feature = "server")]
+#[cfg(feature = "outbound")]
 pub mod outbound;
 #[cfg(feature = "server")]
 mod serve;

@@ -130,7 +130,10 @@ impl Client {
 
     /// The same for a request that may arrive twice: if a kept connection breaks before an answer came, as it does when the
     /// other side closes it at that very moment, the request is sent once more over a new one.
-    pub(crate) async fn send_repeatable(
+    ///
+    /// # Errors
+    /// As of [`send`](Self::send).
+    pub async fn send_repeatable(
         &self,
         request: Request<Bytes>,
         limits: &RequestLimits,
@@ -139,7 +142,7 @@ impl Client {
     }
 
     /// Closes connections that have been idle for long. Others are closed when they are found to be old.
-    pub(crate) fn close_idle(&self) {
+    pub fn close_idle(&self) {
         self.shared.pool.close_idle();
     }
 

@@ -31,6 +31,8 @@ mod policy;
 mod pool;
 mod ranges;
 mod redirect;
+#[cfg(any(feature = "client", feature = "server"))]
+mod retry_after;
 mod target;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -41,5 +43,8 @@ pub use client::{BuildError, Client, ClientBuilder};
 pub use error::{Error, ErrorKind, TlsFault};
 pub use limits::RequestLimits;
 pub use policy::AddressPolicy;
+#[cfg(any(feature = "client", feature = "server"))]
+pub(crate) use retry_after::retry_after_ms;
+#[cfg(any(feature = "client", feature = "server"))]
 pub(crate) use target::check_url;
 pub use trust::Trust;

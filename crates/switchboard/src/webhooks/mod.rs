@@ -1,7 +1,6 @@
 //! Posts to webhooks: the engine's `Webhook` port over the outbound client. Keeps nothing of an answer but its status and
-//! when to come back. `signature` signs each post, `retry_after` reads the pause that a receiver asks for.
+//! when to come back. `signature` signs each post.
 
-mod retry_after;
 mod signature;
 #[cfg(test)]
 mod tests;
@@ -13,8 +12,7 @@ use http::{HeaderName, HeaderValue, Request};
 use switchboard_core::call::BoxFuture;
 use switchboard_engine::ports::{Clock, Webhook, WebhookAnswer, WebhookCall, WebhookError};
 
-use crate::outbound::{Client, Error, ErrorKind, RequestLimits, check_url};
-use retry_after::retry_after_ms;
+use crate::outbound::{Client, Error, ErrorKind, RequestLimits, check_url, retry_after_ms};
 use signature::Signer;
 
 pub use signature::{SigningSecrets, SigningSecretsError};

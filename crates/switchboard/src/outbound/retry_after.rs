@@ -1,11 +1,11 @@
 //! `Retry-After` (RFC 9110, 10.2.3), as a pause: a number of seconds, or a date. A date is compared with the `Date` of the
-//! same answer, so that it does not matter how far the receiver's clock is from ours.
+//! same answer, so that it does not matter how far the other clock is from ours.
 
 use http::HeaderMap;
 use http::header::{DATE, HeaderName, RETRY_AFTER};
 
 /// How long to wait, in milliseconds; none if nothing was said, or nothing that can be read.
-pub(super) fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
+pub(crate) fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
     let said = text(headers, RETRY_AFTER)?;
     if said.bytes().all(|byte| byte.is_ascii_digit()) && !said.is_empty() {
         // More digits than fit are a long time all the same.
