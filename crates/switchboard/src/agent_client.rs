@@ -91,6 +91,25 @@ pub(crate) trait CallAgent: Send + Sync {
     fn public_card(&self) -> Arc<AgentCard> {
         self.card()
     }
+
+    /// How a remote agent is called.
+    #[cfg(feature = "client")]
+    fn spoken(&self) -> Option<Spoken> {
+        None
+    }
+}
+
+/// How a remote agent is called.
+#[cfg(feature = "client")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Spoken {
+    /// Where calls are sent.
+    pub url: String,
+    /// `JSONRPC`, `HTTP+JSON` or `GRPC`.
+    pub binding: &'static str,
+    /// The version of the protocol; none for the dialect of an older system.
+    pub version: Option<&'static str>,
 }
 
 /// An endpoint in this process.
@@ -240,6 +259,14 @@ impl AgentClient {
     #[must_use]
     pub fn card(&self) -> Arc<AgentCard> {
         self.agent.card()
+    }
+
+    /// How a remote agent is called: the interface of its card that was chosen, or the place that answered. None for an agent in
+    /// this process.
+    #[cfg(feature = "client")]
+    #[must_use]
+    pub fn spoken(&self) -> Option<Spoken> {
+        self.agent.spoken()
     }
 
     /// Any operation.

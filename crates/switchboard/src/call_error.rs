@@ -167,6 +167,12 @@ mod of_remote_calls {
             Self(Box::new(Facts { is_retryable, may_have_arrived: error.may_have_arrived(), ..*new.0 }))
         }
 
+        /// A call that the agent's version or dialect does not have, or cannot say.
+        pub(crate) fn unwritable(refusal: ProtocolError) -> Self {
+            let new = Self::new(CallErrorKind::InvalidRequest, refusal.to_string());
+            Self(Box::new(Facts { refusal: Some(refusal), ..*new.0 }))
+        }
+
         /// An answer that cannot be used.
         pub(crate) fn invalid_answer(text: impl Into<String>) -> Self {
             let new = Self::new(CallErrorKind::InvalidAnswer, text);
@@ -206,14 +212,27 @@ mod of_remote_calls {
             }))
         }
 
+        pub(crate) fn with_http_status(mut self, status: u16) -> Self {
+            self.0.http_status = Some(status);
+            self
+        }
+
         pub(crate) fn with_retry_after(mut self, pause: Option<Duration>) -> Self {
             self.0.retry_after = pause.or(self.0.retry_after);
             self
         }
 
+        /// The same for a stream that broke: it had begun, so the call that it answers has arrived.
+        pub(crate) fn having_arrived(mut self) -> Self {
+            (self.0.may_have_arrived, self.0.is_retryable) = (true, true);
+            self
+        }
+
         /// The same for a send that must not be repeated.
         pub(crate) fn outcome_unknown(mut self) -> Self {
-            self.0.kind = CallErrorKind::OutcomeUnknown;
+            if self.0.kind != CallErrorKind::TimedOut {
+                self.0.kind = CallErrorKind::OutcomeUnknown;
+            }
             self.0.is_retryable = false;
             self.0.text = format!(
                 "the outcome is not known: {}; the message may have arrived, and is not sent again because the agent \

@@ -17,6 +17,8 @@ pub mod database;
 #[cfg(feature = "outbound")]
 pub mod outbound;
 #[cfg(any(feature = "client", feature = "server"))]
+mod protocol_binding;
+#[cfg(any(feature = "client", feature = "server"))]
 mod random;
 #[cfg(feature = "server")]
 mod serve;
@@ -41,6 +43,8 @@ pub use agent::{AgentBuilder, Skill};
 pub use agent_client::{AgentClient, Sent};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use call_error::{CallError, CallErrorKind};
+#[cfg(any(feature = "client", feature = "server"))]
+pub use protocol_binding::ProtocolBinding;
 #[cfg(feature = "server")]
 pub use serve::{Serve, serve};
 #[cfg(feature = "sqlite")]
@@ -48,7 +52,7 @@ pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
     A2aService, AccessLog, Authenticator, Banner, Bound, CardForm, Compat, Cors, CorvidOptions, Identity,
-    IdentityFromExtensions, ProtocolBinding, RESERVED, SelectoolsOptions, ServeError, ServeErrorKind, Server,
+    IdentityFromExtensions, RESERVED, SelectoolsOptions, ServeError, ServeErrorKind, Server,
     ServerBuilder, ServerHandle, ServerLimits, Tls, TlsError, Tokens, TokensError,
 };
 #[cfg(feature = "server")]

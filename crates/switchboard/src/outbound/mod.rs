@@ -43,6 +43,8 @@ pub use client::{BuildError, Client, ClientBuilder};
 pub use error::{Error, ErrorKind, TlsFault};
 pub use limits::RequestLimits;
 pub use policy::AddressPolicy;
+#[cfg(feature = "client")]
+pub(crate) use redirect::{retarget, target as redirect_target};
 #[cfg(any(feature = "client", feature = "server"))]
 pub(crate) use retry_after::retry_after_ms;
 #[cfg(any(feature = "client", feature = "server"))]

@@ -14,7 +14,7 @@ use switchboard_engine::{Engine, EngineBuilder};
 use super::builder::{ServedItem, ServerBuilder};
 use super::cards::AgentSettings;
 use super::cards::CardForm;
-use super::cards::interfaces::ProtocolBinding;
+use crate::protocol_binding::ProtocolBinding;
 use super::edge::access_log::AccessLog;
 use super::edge::admit::{Cors, is_loopback_host};
 use super::edge::authenticate::Authentication;

@@ -14,7 +14,7 @@ use switchboard_engine::ports::Store;
 
 use super::build::ApiKey;
 use super::cards::CardForm;
-use super::cards::interfaces::ProtocolBinding;
+use crate::protocol_binding::ProtocolBinding;
 use super::edge::access_log::AccessLog;
 use super::edge::admit::Cors;
 use super::edge::authenticate::Authenticator;

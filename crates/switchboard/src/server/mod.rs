@@ -25,7 +25,6 @@ pub use bindings::compat::{Compat, CorvidOptions, SelectoolsOptions};
 pub use builder::ServerBuilder;
 pub(crate) use cards::AgentSettings;
 pub use cards::CardForm;
-pub use cards::interfaces::ProtocolBinding;
 pub use edge::access_log::AccessLog;
 pub use edge::admit::Cors;
 pub use edge::authenticate::{Authenticator, Identity, IdentityFromExtensions};
