@@ -234,6 +234,7 @@ mod of_remote_calls {
                 self.0.kind = CallErrorKind::OutcomeUnknown;
             }
             self.0.is_retryable = false;
+            self.0.refusal = None;
             self.0.text = format!(
                 "the outcome is not known: {}; the message may have arrived, and is not sent again because the agent \
                  might then do the work twice",
@@ -294,7 +295,9 @@ impl From<CallError> for ProtocolError {
         match (error.0.refusal, error.0.kind) {
             (Some(refusal), _) => refusal,
             (None, CallErrorKind::InvalidRequest) => Self::UnsupportedOperation { reason },
-            (None, CallErrorKind::Unreachable | CallErrorKind::TimedOut | CallErrorKind::Broken) => {
+            (None, CallErrorKind::Unreachable | CallErrorKind::TimedOut | CallErrorKind::Broken)
+                if error.0.is_retryable =>
+            {
                 let retry_after_s = error.0.retry_after.map_or(1, |pause| pause.as_secs());
                 Self::Unavailable { reason, retry_after_s: u32::try_from(retry_after_s).unwrap_or(u32::MAX) }
             }
@@ -303,6 +306,9 @@ impl From<CallError> for ProtocolError {
                 CallErrorKind::Refused
                 | CallErrorKind::NoCard
                 | CallErrorKind::NotAllowed
+                | CallErrorKind::Unreachable
+                | CallErrorKind::TimedOut
+                | CallErrorKind::Broken
                 | CallErrorKind::OutcomeUnknown
                 | CallErrorKind::InvalidAnswer
                 | CallErrorKind::StreamEndedEarly,

@@ -10,6 +10,8 @@ pub(crate) mod hooks;
 pub(crate) mod limit;
 pub(crate) mod pictures;
 pub(crate) mod puppets;
+pub(crate) mod proxy;
+pub(crate) mod scripted;
 pub(crate) mod shapes;
 pub(crate) mod tls;
 pub(crate) mod world;

@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 use http::Uri;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use switchboard_core::dialect::{Dialect, Package};
+use switchboard_core::dialect::Dialect;
+#[cfg(feature = "grpc")]
+use switchboard_core::dialect::Package;
 use switchboard_core::model::{AgentCard, AgentInterface};
 
 use super::discovery::{DiscoveredCard, Reference};
@@ -44,7 +46,7 @@ pub(super) struct Target {
 pub(super) enum Form {
     JsonRpc(Dialect),
     Http(Dialect),
-    #[cfg_attr(not(feature = "grpc"), expect(dead_code, reason = "gRPC is a feature"))]
+    #[cfg(feature = "grpc")]
     Grpc(Package),
 }
 
@@ -55,7 +57,9 @@ impl Form {
         match self {
             Self::JsonRpc(dialect) | Self::Http(dialect) if Dialect::COMPAT.contains(&dialect) => None,
             Self::JsonRpc(dialect) | Self::Http(dialect) => Some(dialect.version()),
+            #[cfg(feature = "grpc")]
             Self::Grpc(Package::V1_0) => Some("1.0"),
+            #[cfg(feature = "grpc")]
             Self::Grpc(Package::V0_3) => Some("0.3"),
         }
     }
@@ -64,6 +68,7 @@ impl Form {
         match self {
             Self::JsonRpc(_) => "JSONRPC",
             Self::Http(_) => "HTTP+JSON",
+            #[cfg(feature = "grpc")]
             Self::Grpc(_) => "GRPC",
         }
     }
@@ -154,6 +159,7 @@ fn add(form: Form, interface: &AgentInterface, base: Option<&str>, targets: &mut
         }
     };
     match form {
+        #[cfg(feature = "grpc")]
         Form::Grpc(_) => push(&grpc_url(&interface.url, base)),
         Form::Http(_) => push(absolute(&interface.url, base).trim_end_matches('/')),
         Form::JsonRpc(_) => {
@@ -204,6 +210,7 @@ fn origin_of(url: &str) -> &str {
 }
 
 /// The URL of a gRPC interface, which may have any scheme or none. Without one, TLS is used if the card was fetched with it.
+#[cfg(feature = "grpc")]
 fn grpc_url(url: &str, base: Option<&str>) -> String {
     let url = url.trim().trim_end_matches('/');
     let is_secure = base.is_some_and(|base| base.starts_with("https://"));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use switchboard_core::call::Request;
+use switchboard_core::dialect::codes;
 
 use crate::call_error::{CallError, CallErrorKind};
 
@@ -85,7 +86,12 @@ fn may_have_begun(error: &CallError) -> bool {
     match error.kind() {
         CallErrorKind::Broken | CallErrorKind::TimedOut => error.may_have_arrived(),
         // A gateway says so when the agent behind it did not answer. 429 and 503 are said instead of taking the message.
-        CallErrorKind::Refused => matches!(error.http_status(), Some(502 | 504)) && error.wire_code().is_none(),
+        CallErrorKind::Refused => match (error.http_status(), error.wire_code()) {
+            (Some(502 | 504), None) => true,
+            // gRPC says so of a deadline that passed on the way.
+            (None, Some(code)) => code == i64::from(codes::DEADLINE_EXCEEDED),
+            (_, _) => false,
+        },
         CallErrorKind::InvalidRequest
         | CallErrorKind::NoCard
         | CallErrorKind::NotAllowed

@@ -22,7 +22,7 @@ use super::redirect;
 use super::target::host_and_port;
 use super::trust::Trust;
 
-const AGENT: HeaderValue = HeaderValue::from_static(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
+pub(super) const AGENT: HeaderValue = HeaderValue::from_static(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
 /// The status line and headers of an answer. Also the size of a read, and so of a chunk of the body.
 const HEAD_BYTES_MAX: usize = 32 * 1_024;
 
@@ -144,6 +144,11 @@ impl Client {
     /// Closes connections that have been idle for long. Others are closed when they are found to be old.
     pub fn close_idle(&self) {
         self.shared.pool.close_idle();
+    }
+
+    #[cfg(all(feature = "client", feature = "grpc"))]
+    pub(super) fn connector(&self) -> &Connector {
+        &self.shared.connector
     }
 
     async fn follow(

@@ -19,13 +19,15 @@
 //! # });
 //! ```
 //!
-//! It speaks HTTP/1.1, sends each request once, follows no redirect unless [`RequestLimits::redirects_max`] asks for it,
+//! It speaks HTTP/1.1 (and, for gRPC, HTTP/2: `http2`), sends each request once, follows no redirect unless [`RequestLimits::redirects_max`] asks for it,
 //! and starts no tasks: a connection moves on while its answer is awaited or its body is read.
 
 mod body;
 mod client;
 mod connector;
 mod error;
+#[cfg(all(feature = "client", feature = "grpc"))]
+mod http2;
 mod limits;
 mod policy;
 mod pool;
@@ -41,6 +43,8 @@ mod trust;
 pub use body::Body;
 pub use client::{BuildError, Client, ClientBuilder};
 pub use error::{Error, ErrorKind, TlsFault};
+#[cfg(all(feature = "client", feature = "grpc"))]
+pub(crate) use http2::Http2Body;
 pub use limits::RequestLimits;
 pub use policy::AddressPolicy;
 #[cfg(feature = "client")]

@@ -1,6 +1,8 @@
 //! One exchange with an agent: writes the request of a call in the form of its target, sends it, and reads the head of the answer:
 //! a reply, a refusal, or the beginning of a stream. Whether it is made again is decided elsewhere.
 
+#[cfg(feature = "grpc")]
+mod grpc;
 mod http_json;
 mod jsonrpc;
 
@@ -81,12 +83,32 @@ impl From<Failure> for CallError {
 }
 
 /// The events of a stream as they are read.
-pub(super) struct EventReader {
+pub(super) enum EventReader {
+    Sse(SseReader),
+    #[cfg(feature = "grpc")]
+    Grpc(grpc::GrpcReader),
+}
+
+impl EventReader {
+    /// The next update; none at the end of the stream.
+    pub(super) async fn next(&mut self) -> Result<Option<ReceivedUpdate>, CallError> {
+        match self {
+            Self::Sse(reader) => reader.next().await,
+            #[cfg(feature = "grpc")]
+            Self::Grpc(reader) => reader.next().await,
+        }
+    }
+}
+
+/// Server-sent events.
+pub(super) struct SseReader {
     body: Body,
     parser: SseParser,
     /// What has come and was not parsed yet.
     rest: Bytes,
-    form: Form,
+    dialect: Dialect,
+    /// Whether each event is a response of JSON-RPC.
+    has_envelope: bool,
     limits: DecodeLimits,
 }
 
@@ -121,7 +143,7 @@ impl Exchange<'_> {
         }
         match timeout_at(self.until, self.make_now()).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(Failure::Failed(CallError::timed_out(self.limit))),
+            Err(_) => Err(Failure::Failed(CallError::timed_out(self.limit).having_arrived())),
         }
     }
 
@@ -129,7 +151,8 @@ impl Exchange<'_> {
         let (over, dialect) = match self.target.form {
             Form::JsonRpc(dialect) => (Transport::JsonRpc, dialect),
             Form::Http(dialect) => (Transport::Http, dialect),
-            Form::Grpc(_) => return Err(Failure::NotHere(CallError::new(CallErrorKind::InvalidRequest, "no gRPC"))),
+            #[cfg(feature = "grpc")]
+            Form::Grpc(package) => return grpc::call(self, package).await,
         };
         let call = OutgoingCall {
             request: self.request,
@@ -204,15 +227,16 @@ impl Exchange<'_> {
             return Err(self.refusal(dialect, status, &head.headers, &read_refusal(body).await));
         }
         if media_type == "text/event-stream" {
-            let mut events = Box::new(EventReader {
+            let mut events = SseReader {
                 body,
                 parser: SseParser::new(self.shared.limits.event_bytes_max),
                 rest: Bytes::new(),
-                form: self.target.form,
+                dialect,
+                has_envelope: matches!(self.target.form, Form::JsonRpc(_)),
                 limits: self.shared.limits.decode,
-            });
+            };
             return match self.is_streamed() {
-                true => Ok(Answered::Events(events)),
+                true => Ok(Answered::Events(Box::new(EventReader::Sse(events)))),
                 // Some servers stream whatever they are asked. The first event that answers the call is its answer.
                 false => match events.next_event().await? {
                     Some(event) => self.reply(dialect, event.data.as_bytes(), status, &media_type).map(Answered::Reply),
@@ -230,15 +254,15 @@ impl Exchange<'_> {
 
     /// Reads the body of an answer that says it is one.
     fn reply(&self, dialect: Dialect, body: &[u8], status: u16, media_type: &str) -> Result<Reply, Failure> {
-        let result = match self.target.form {
-            Form::JsonRpc(_) => match jsonrpc::open(body) {
+        let result = match matches!(self.target.form, Form::JsonRpc(_)) {
+            true => match jsonrpc::open(body) {
                 jsonrpc::Opened::Result(result) => result,
                 jsonrpc::Opened::Refusal => {
                     return Err(self.refusal(dialect, status, &HeaderMap::new(), body));
                 }
                 jsonrpc::Opened::Neither => return Err(not_a2a(media_type, "no JSON-RPC response").into()),
             },
-            Form::Http(_) | Form::Grpc(_) => body,
+            false => body,
         };
         let reply = dialect.read_reply(self.request, result, &self.shared.limits.decode);
         reply.map_err(|error| not_a2a(media_type, &error.to_string()).into())
@@ -309,36 +333,25 @@ async fn read_whole(mut body: Body, bytes_max: u64) -> Result<Bytes, CallError> 
     Ok(whole.freeze())
 }
 
-impl EventReader {
-    /// The next update; none at the end of the stream.
-    pub(super) async fn next(&mut self) -> Result<Option<ReceivedUpdate>, CallError> {
+impl SseReader {
+    async fn next(&mut self) -> Result<Option<ReceivedUpdate>, CallError> {
         let Some(event) = self.next_event().await? else { return Ok(None) };
-        let (dialect, data) = (self.dialect(), event.data.as_bytes());
-        let result = match self.form {
-            Form::JsonRpc(_) => match jsonrpc::open(data) {
+        let data = event.data.as_bytes();
+        let told = || refused(self.dialect.read_error(data, None), None);
+        let result = match self.has_envelope {
+            true => match jsonrpc::open(data) {
                 jsonrpc::Opened::Result(result) => result,
-                jsonrpc::Opened::Refusal => return Err(refused(dialect.read_error(data, None), None)),
+                jsonrpc::Opened::Refusal => return Err(told()),
                 jsonrpc::Opened::Neither => return Err(not_a2a("text/event-stream", "no JSON-RPC response")),
             },
-            Form::Http(_) | Form::Grpc(_) if event.kind == "error" => {
-                return Err(refused(dialect.read_error(data, None), None));
-            }
-            Form::Http(_) | Form::Grpc(_) => data,
+            false if event.kind == "error" => return Err(told()),
+            false => data,
         };
-        match dialect.read_update(result, &self.limits) {
+        match self.dialect.read_update(result, &self.limits) {
             Ok(update) => Ok(Some(ReceivedUpdate { id: event.id, update })),
             // Some servers send a refusal as an event like any other.
-            Err(error) => match dialect.read_error(data, None) {
-                Some(told) => Err(refused(Some(told), None)),
-                None => Err(not_a2a("text/event-stream", &error.to_string())),
-            },
-        }
-    }
-
-    fn dialect(&self) -> Dialect {
-        match self.form {
-            Form::JsonRpc(dialect) | Form::Http(dialect) => dialect,
-            Form::Grpc(_) => Dialect::V1_0,
+            Err(_) if self.dialect.read_error(data, None).is_some() => Err(told()),
+            Err(error) => Err(not_a2a("text/event-stream", &error.to_string())),
         }
     }
 
