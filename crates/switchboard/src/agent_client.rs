@@ -131,7 +131,9 @@ impl CallAgent for InProcess {
                 None => calling.await,
             };
             match reply? {
-                Reply::Stream(updates) => Ok(Answer::Stream(Box::pin(MapErrors { frames: updates, convert: CallError::from }))),
+                Reply::Stream(updates) => {
+                    Ok(Answer::Stream(Box::pin(MapErrors { frames: updates, convert: CallError::from })))
+                }
                 reply => Ok(Answer::Reply(reply)),
             }
         })

@@ -8,9 +8,7 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use switchboard_core::call::Frame;
-use switchboard_core::model::{
-    ContextId, Dialect, Message, Task, TaskId, TaskState, TaskStatus, Timestamp, Update,
-};
+use switchboard_core::model::{ContextId, Dialect, Message, Task, TaskId, TaskState, TaskStatus, Timestamp, Update};
 
 use crate::agent_client::{FrameStream, Sent};
 use crate::call_error::{CallError, CallErrorKind};

@@ -31,7 +31,8 @@ async fn an_endless_card_is_cut_off() {
 
 #[tokio::test]
 async fn a_card_of_brackets_is_refused() {
-    let bomb = format!(r#"{{"name":"x","capabilities":{{"extensions":[{{"uri":"u","params":{}}}]}}}}"#, "[".repeat(100_000));
+    let bomb =
+        format!(r#"{{"name":"x","capabilities":{{"extensions":[{{"uri":"u","params":{}}}]}}}}"#, "[".repeat(100_000));
     let server = Scripted::start(move |_, _| json(&bomb)).await;
     let error = soon(quick().build().unwrap().discover(&server.url)).await.unwrap_err();
     assert_eq!(error.kind(), CallErrorKind::InvalidAnswer, "{error}");
@@ -44,7 +45,9 @@ async fn an_endless_answer_and_an_endless_refusal_are_cut_off() {
     let error = soon(client.agent(&server.url).await.unwrap().task(&TaskId::from("t"))).await.unwrap_err();
     assert_eq!(error.kind(), CallErrorKind::InvalidAnswer, "{error}");
     // A refusal is a refusal, however long it is: its status says so.
-    let server = calls(|| Script::Endless(b"HTTP/1.1 400 X\r\ncontent-length: 104857600\r\n\r\n".to_vec(), vec![b'x'; 65_536])).await;
+    let server =
+        calls(|| Script::Endless(b"HTTP/1.1 400 X\r\ncontent-length: 104857600\r\n\r\n".to_vec(), vec![b'x'; 65_536]))
+            .await;
     let error = soon(client.agent(&server.url).await.unwrap().task(&TaskId::from("t"))).await.unwrap_err();
     assert_eq!((error.kind(), error.http_status()), (CallErrorKind::Refused, Some(400)), "{error}");
 }

@@ -13,7 +13,8 @@ use crate::support::proxy::Proxy;
 use crate::support::scripted::{Script, Scripted, answer, json};
 
 const CARD: &str = r#"{"name":"Old","version":"1","protocolVersion":"0.3.0","url":"","preferredTransport":"JSONRPC"}"#;
-const TASK: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"kind":"task","id":"t","contextId":"c","status":{"state":"completed"}}}"#;
+const TASK: &str =
+    r#"{"jsonrpc":"2.0","id":1,"result":{"kind":"task","id":"t","contextId":"c","status":{"state":"completed"}}}"#;
 
 /// A server that answers the card, refuses the first two calls as told, and then answers.
 async fn failing_twice(failure: fn() -> Script) -> Scripted {
@@ -60,11 +61,8 @@ async fn a_message_that_was_refused_for_now_is_sent_again_with_the_same_ids() {
 
 #[tokio::test]
 async fn a_message_that_may_have_arrived_is_not_sent_again() {
-    let failures: [fn() -> Script; 3] = [
-        || Script::Cut(Vec::new()),
-        || answer(502, "", "<html>"),
-        || answer(504, "", ""),
-    ];
+    let failures: [fn() -> Script; 3] =
+        [|| Script::Cut(Vec::new()), || answer(502, "", "<html>"), || answer(504, "", "")];
     for failure in failures {
         let server = failing_twice(failure).await;
         let agent = quick().build().unwrap().agent(&server.url).await.unwrap();

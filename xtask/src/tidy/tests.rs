@@ -418,6 +418,17 @@ mod dependencies {
     }
 
     #[test]
+    fn a_client_that_brings_an_engine_along_is_found() {
+        let mut graph = graph(&[("switchboard", "0.1.0", &[])]);
+        let check = |graph: &_| seen(&crates::client_tree(rules::CLIENT_WITHOUT, graph));
+        graph.client_tree = ["switchboard", "hyper"].map(str::to_owned).into();
+        assert_eq!(check(&graph), [""; 0]);
+        graph.client_tree.insert("prost".to_owned());
+        let expected = "prost is in the tree of switchboard with the feature client alone";
+        assert_eq!(check(&graph), [format!("crates/switchboard/Cargo.toml {expected}")]);
+    }
+
+    #[test]
     fn banned_crates_are_found_however_they_come_in() {
         let graph = graph(&[
             ("switchboard", "0.1.0", &[1, 3]),

@@ -178,7 +178,9 @@ impl Shared {
                     return Ok(card);
                 }
                 Ok(Fetched::NotModified(_)) => {
-                    return Err(CallError::invalid_answer(format!("{url} answered 304 to a request that asked for the card")));
+                    return Err(CallError::invalid_answer(format!(
+                        "{url} answered 304 to a request that asked for the card"
+                    )));
                 }
                 Err(error) => {
                     let goes_on = is_missing(&error);

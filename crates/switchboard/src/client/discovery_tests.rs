@@ -26,7 +26,10 @@ fn a_reference_is_a_url_a_path_or_a_card() {
 
 /// The members at fault.
 fn wrong(card: &str) -> Vec<String> {
-    violations(card.as_bytes()).into_iter().map(|violation| format!("{} {}", violation.field, violation.description)).collect()
+    violations(card.as_bytes())
+        .into_iter()
+        .map(|violation| format!("{} {}", violation.field, violation.description))
+        .collect()
 }
 
 #[test]
@@ -51,7 +54,10 @@ fn a_card_is_checked_by_member() {
             "url must be an absolute URL",
         ]
     );
-    assert_eq!(wrong(&whole.replace(r#""protocolBinding":"JSONRPC","#, "")), ["supportedInterfaces[0].protocolBinding is required"]);
+    assert_eq!(
+        wrong(&whole.replace(r#""protocolBinding":"JSONRPC","#, "")),
+        ["supportedInterfaces[0].protocolBinding is required"]
+    );
     assert_eq!(wrong("[]"), [" must be an object"]);
     assert!(wrong("{").first().unwrap().starts_with(" is not JSON"));
 }

@@ -53,8 +53,8 @@ use crate::outbound::{AddressPolicy, BuildError, Trust};
 use crate::protocol_binding::ProtocolBinding;
 use card_cache::CardCache;
 pub use credentials::Credentials;
-use discovery::Reference;
 pub use discovery::DiscoveredCard;
+use discovery::Reference;
 use http::Http;
 pub use limits::ClientLimits;
 use negotiation::{Preferences, targets};
@@ -215,4 +215,3 @@ impl Client {
         self.shared.cards.clear();
     }
 }
-

@@ -85,7 +85,8 @@ pub(super) fn targets(
     preferences: &Preferences,
 ) -> Result<Vec<Target>, CallError> {
     let base = base_of(found, reference);
-    let compat = dialect.filter(|dialect| Dialect::COMPAT.contains(dialect)).or(found.compat.filter(|_| dialect.is_none()));
+    let compat =
+        dialect.filter(|dialect| Dialect::COMPAT.contains(dialect)).or(found.compat.filter(|_| dialect.is_none()));
     let mut targets = Vec::new();
     if let Some(compat) = compat {
         let interface = found.card().supported_interfaces.first();
@@ -193,7 +194,8 @@ fn absolute(url: &str, base: Option<&str>) -> String {
 /// Where else the endpoint may be, if the card names only the address of the agent, or one of these paths.
 fn known_paths(url: &str, base: Option<&str>) -> Vec<String> {
     let bare = url.trim_end_matches('/');
-    let below = KNOWN_PATHS.iter().find_map(|path| bare.strip_suffix(path.trim_end_matches('/')).filter(|_| *path != "/"));
+    let below =
+        KNOWN_PATHS.iter().find_map(|path| bare.strip_suffix(path.trim_end_matches('/')).filter(|_| *path != "/"));
     let is_base = base.is_some_and(|base| base == bare) || origin_of(bare) == bare;
     let root = match (is_base, below) {
         (true, _) => bare,

@@ -47,15 +47,22 @@ fn the_newest_version_is_best_and_then_the_order_of_the_card() {
         ["HTTP+JSON 1.0 https://a/rest of t", "JSONRPC 1.0 https://a/new/", "JSONRPC 0.3 https://a/rpc/"]
             .into_iter()
             .map(str::to_owned)
-            .chain(["https://a/_agent-native/a2a", "https://a/a2a", "https://a/rpc", "https://a/"].map(|url| format!("JSONRPC 0.3 {url}")))
+            .chain(
+                ["https://a/_agent-native/a2a", "https://a/a2a", "https://a/rpc", "https://a/"]
+                    .map(|url| format!("JSONRPC 0.3 {url}"))
+            )
             .collect::<Vec<_>>()
     );
 }
 
 #[test]
 fn preferences_choose_and_order() {
-    let json_first = Preferences { bindings: Some(vec![ProtocolBinding::JsonRpc, ProtocolBinding::HttpJson]), versions: None };
-    assert_eq!(places(BOTH, None, &json_first)[..2], ["JSONRPC 1.0 https://a/new/", "HTTP+JSON 1.0 https://a/rest of t"]);
+    let json_first =
+        Preferences { bindings: Some(vec![ProtocolBinding::JsonRpc, ProtocolBinding::HttpJson]), versions: None };
+    assert_eq!(
+        places(BOTH, None, &json_first)[..2],
+        ["JSONRPC 1.0 https://a/new/", "HTTP+JSON 1.0 https://a/rest of t"]
+    );
     let old = Preferences { bindings: None, versions: Some(vec!["0.3".to_owned()]) };
     assert_eq!(places(BOTH, None, &old)[0], "JSONRPC 0.3 https://a/rpc/");
     assert_eq!(places(BOTH, Some(Dialect::V0_3), &Preferences::default())[0], "JSONRPC 0.3 https://a/rpc/");
@@ -88,7 +95,8 @@ fn an_url_that_is_only_the_address_of_the_agent_has_the_known_paths_behind_it() 
         ("/there", vec!["http://127.0.0.1:8080/there".to_owned()]),
     ] {
         let card = format!(r#"{{"protocolVersion":"0.3.0","url":"{url}","defaultInputModes":[]}}"#);
-        let tried: Vec<String> = usual(&card).iter().map(|place| place.rsplit(' ').next().unwrap().to_owned()).collect();
+        let tried: Vec<String> =
+            usual(&card).iter().map(|place| place.rsplit(' ').next().unwrap().to_owned()).collect();
         assert_eq!(tried, expected, "{url}");
     }
 }
@@ -99,7 +107,10 @@ fn cards_of_older_systems_are_told_apart() {
         (r#"{"url":"https://a/_agent-native/a2a","protocolVersion":"0.3"}"#, Some(Dialect::AgentNative)),
         (r#"{"url":"https://a","protocolVersion":"0.3","capabilities":{}}"#, Some(Dialect::AgentNative)),
         (r#"{"url":"","protocolVersion":"0.2.6","defaultInputModes":["text/plain"]}"#, Some(Dialect::Selectools)),
-        (r#"{"name":"c","version":"1","url":"https://a","supportedProtocols":[],"defaultInputModes":[]}"#, Some(Dialect::Corvid)),
+        (
+            r#"{"name":"c","version":"1","url":"https://a","supportedProtocols":[],"defaultInputModes":[]}"#,
+            Some(Dialect::Corvid),
+        ),
         (r#"{"name":"n","url":"https://a","capabilities":{"streaming":true},"skills":[]}"#, Some(Dialect::Nexus)),
         (r#"{"url":"https://a","protocolVersion":"0.3.0","preferredTransport":"JSONRPC"}"#, None),
         (r#"{"url":"https://a","protocolVersion":"0.2.5","defaultInputModes":[]}"#, None),
@@ -123,7 +134,16 @@ fn targets_of_grpc_have_any_scheme_or_none() {
         ("https://a.example:443/", "https://a.example/"),
         ("dns:///a.example:50051", "http://a.example:50051/"),
     ] {
-        let card = format!(r#"{{"supportedInterfaces":[{{"url":"{url}","protocolBinding":"grpc","protocolVersion":"1.0"}}]}}"#);
-        assert_eq!(usual(&card), [format!("GRPC 1.0 {expected}").replace("https://a.example/", if url.ends_with(":443/") { "https://a.example:443/" } else { "https://a.example/" })], "{url}");
+        let card = format!(
+            r#"{{"supportedInterfaces":[{{"url":"{url}","protocolBinding":"grpc","protocolVersion":"1.0"}}]}}"#
+        );
+        assert_eq!(
+            usual(&card),
+            [format!("GRPC 1.0 {expected}").replace(
+                "https://a.example/",
+                if url.ends_with(":443/") { "https://a.example:443/" } else { "https://a.example/" }
+            )],
+            "{url}"
+        );
     }
 }

@@ -9,6 +9,7 @@ use switchboard_core::call::{BoxFuture, Caller, Reply, Request};
 use switchboard_core::model::AgentCard;
 use tokio::time::{Instant, sleep};
 
+use super::Shared;
 use super::bindings::{Answered, Exchange, Failure};
 use super::credentials::{Credentials, Proof};
 use super::discovery::DiscoveredCard;
@@ -16,7 +17,6 @@ use super::http::Named;
 use super::negotiation::Target;
 use super::retry::Verdict;
 use super::stream::follow;
-use super::Shared;
 use crate::agent_client::{Answer, CallAgent, CallOptions, Spoken};
 use crate::call_error::CallError;
 use crate::random;
@@ -70,11 +70,7 @@ impl CallAgent for RemoteAgent {
 
     fn spoken(&self) -> Option<Spoken> {
         let target = self.0.targets.get(self.0.current.load(Ordering::Relaxed))?;
-        Some(Spoken {
-            url: target.uri.to_string(),
-            binding: target.form.binding(),
-            version: target.form.version(),
-        })
+        Some(Spoken { url: target.uri.to_string(), binding: target.form.binding(), version: target.form.version() })
     }
 }
 

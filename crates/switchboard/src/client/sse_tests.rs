@@ -22,7 +22,8 @@ fn event(id: Option<&str>, kind: &str, data: &str) -> SseEvent {
 
 #[test]
 fn every_line_end_and_every_cut_gives_the_same_events() {
-    let lines = "\u{feff}: hello\nid: 1\nevent: note\ndata: {\"a\":\ndata:  1}\n\n:\n\ndata\n\nretry: 5\nid: 2\ndata:ü\n\n";
+    let lines =
+        "\u{feff}: hello\nid: 1\nevent: note\ndata: {\"a\":\ndata:  1}\n\n:\n\ndata\n\nretry: 5\nid: 2\ndata:ü\n\n";
     let expected = [event(Some("1"), "note", "{\"a\":\n 1}"), event(Some("1"), "", ""), event(Some("2"), "", "ü")];
     for end in ["\n", "\r", "\r\n"] {
         let text = lines.replace('\n', end);

@@ -145,7 +145,8 @@ impl Follower {
         if self.is_resumed && !is_snapshot && seq.zip(last).is_some_and(|(seq, last)| seq <= last) {
             return None;
         }
-        let is_known = self.is_resumed && matches!((&update, self.seen.task()), (Update::Task(view), Some(task)) if is_same(&view.task, task));
+        let is_known = self.is_resumed
+            && matches!((&update, self.seen.task()), (Update::Task(view), Some(task)) if is_same(&view.task, task));
         let truncated = self.is_resumed && is_snapshot && self.last_id.is_some();
         self.seen.take(&update);
         self.last_id = id.or(self.last_id.take());
@@ -257,7 +258,9 @@ impl Follower {
             }
             Answered::Reply(Reply::SentTask(view) | Reply::Task(view)) => Update::Task(view),
             Answered::Reply(Reply::SentMessage(message)) => Update::Message(message),
-            Answered::Reply(_) => return Err(CallError::invalid_answer("an answer of another kind than was asked for")),
+            Answered::Reply(_) => {
+                return Err(CallError::invalid_answer("an answer of another kind than was asked for"));
+            }
         };
         self.received.push_back(ReceivedUpdate { id: None, update });
         Ok(())

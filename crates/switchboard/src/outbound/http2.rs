@@ -49,9 +49,7 @@ impl Client {
         let sending = self.send_http2_now(request, &uri, &host, limits);
         let limit = [limits.head, limits.total].into_iter().flatten().min();
         match limit {
-            Some(limit) => {
-                timeout_at(Instant::now() + limit, sending).await.map_err(|_| Error::late(&host, limit))?
-            }
+            Some(limit) => timeout_at(Instant::now() + limit, sending).await.map_err(|_| Error::late(&host, limit))?,
             None => sending.await,
         }
     }

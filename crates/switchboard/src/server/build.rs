@@ -14,7 +14,6 @@ use switchboard_engine::{Engine, EngineBuilder};
 use super::builder::{ServedItem, ServerBuilder};
 use super::cards::AgentSettings;
 use super::cards::CardForm;
-use crate::protocol_binding::ProtocolBinding;
 use super::edge::access_log::AccessLog;
 use super::edge::admit::{Cors, is_loopback_host};
 use super::edge::authenticate::Authentication;
@@ -27,6 +26,7 @@ use super::serve_error::ServeError;
 use super::serving::Server;
 use super::transport::tls::Tls;
 use crate::outbound::{AddressPolicy, Client};
+use crate::protocol_binding::ProtocolBinding;
 use crate::webhooks::WebhookSender;
 
 pub(crate) struct Parts {

@@ -13,7 +13,9 @@ use switchboard_core::dialect::protobuf::{Status, read_error};
 use switchboard_core::error::ProtocolError;
 use tokio::time::Instant;
 
-use super::{Answered, EventReader, Exchange, Failure, ReceivedUpdate, WIRE_TEXT_BYTES_MAX, not_a2a, refused, unsendable};
+use super::{
+    Answered, EventReader, Exchange, Failure, ReceivedUpdate, WIRE_TEXT_BYTES_MAX, not_a2a, refused, unsendable,
+};
 use crate::call_error::CallError;
 use crate::outbound::{Http2Body, RequestLimits};
 

@@ -134,7 +134,10 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream, applica
 impl Exchange<'_> {
     /// Makes the call.
     pub(super) async fn make(&self) -> Result<Answered, Failure> {
-        if !self.proof.is_empty() && self.target.uri.scheme_str() == Some("http") && !self.named.covers(&self.target.uri) {
+        if !self.proof.is_empty()
+            && self.target.uri.scheme_str() == Some("http")
+            && !self.named.covers(&self.target.uri)
+        {
             let why = format!(
                 "credentials are not sent over http to {}, which the card names and the user does not",
                 self.target.uri.authority().map_or("", |authority| authority.as_str())

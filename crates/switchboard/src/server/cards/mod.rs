@@ -15,8 +15,8 @@ use switchboard_core::dialect::json::merge_objects;
 use switchboard_core::dialect::{Dialect, v0_3, v1_0};
 use switchboard_core::model::{AgentCard, AgentInterface, Timestamp};
 
-use crate::server::bindings::compat::{self, AgentCompat, CompatDialect};
 use crate::protocol_binding::ProtocolBinding;
+use crate::server::bindings::compat::{self, AgentCompat, CompatDialect};
 use crate::server::downloads::ranges::names;
 use crate::server::edge::respond::ReplyBody;
 

@@ -10,8 +10,8 @@ use switchboard_engine::ports::{Clock, Ids};
 use switchboard_engine::supervisor::Kind;
 use switchboard_engine::system::{RandomIds, SystemClock};
 
-use crate::server::build::{Parts, ServedAgent};
 use crate::protocol_binding::ProtocolBinding;
+use crate::server::build::{Parts, ServedAgent};
 use crate::server::cards::interfaces::InterfaceChoice;
 use crate::server::cards::{AgentSettings, CardForm, ServedCards, Subject};
 use crate::server::edge::admit::{HostCheck, RequestIds};
