@@ -131,7 +131,7 @@ impl Shared {
         match reference {
             Reference::Inline(json) => self.read_card(Bytes::copy_from_slice(json.as_bytes()), None),
             Reference::File(path) => self.read_card(self.read_file(path).await?, None),
-            Reference::Card(url) => self.cached(url, &[url.clone()], reference).await,
+            Reference::Card(url) => self.cached(url, std::slice::from_ref(url), reference).await,
             Reference::Base(base) => {
                 let urls = CARD_PATHS.map(|path| format!("{base}{path}"));
                 self.cached(base, &urls, reference).await

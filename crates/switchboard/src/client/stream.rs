@@ -87,7 +87,7 @@ struct Follower {
     request: Request,
     caller: Caller,
     proof: Proof,
-    reader: Option<Box<EventReader>>,
+    reader: Option<EventReader>,
     /// What came outside the events of a stream.
     received: VecDeque<ReceivedUpdate>,
     seen: Seen,

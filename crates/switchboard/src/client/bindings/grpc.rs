@@ -83,7 +83,7 @@ pub(super) async fn call(exchange: &Exchange<'_>, package: Package) -> Result<An
         limits: exchange.shared.limits.decode,
     };
     if exchange.is_streamed() {
-        return Ok(Answered::Events(Box::new(EventReader::Grpc(reader))));
+        return Ok(Answered::Events(EventReader::Grpc(Box::new(reader))));
     }
     let message = reader.message().await?;
     let message = message.ok_or_else(|| CallError::invalid_answer("the call ended well, and without an answer"))?;

@@ -55,7 +55,7 @@ pub(super) struct Exchange<'a> {
 /// What a call was answered with.
 pub(super) enum Answered {
     Reply(Reply),
-    Events(Box<EventReader>),
+    Events(EventReader),
 }
 
 /// Why an exchange came to nothing.
@@ -84,9 +84,9 @@ impl From<Failure> for CallError {
 
 /// The events of a stream as they are read.
 pub(super) enum EventReader {
-    Sse(SseReader),
+    Sse(Box<SseReader>),
     #[cfg(feature = "grpc")]
-    Grpc(grpc::GrpcReader),
+    Grpc(Box<grpc::GrpcReader>),
 }
 
 impl EventReader {
@@ -230,16 +230,16 @@ impl Exchange<'_> {
             return Err(self.refusal(dialect, status, &head.headers, &read_refusal(body).await));
         }
         if media_type == "text/event-stream" {
-            let mut events = SseReader {
+            let mut events = Box::new(SseReader {
                 body,
                 parser: SseParser::new(self.shared.limits.event_bytes_max),
                 rest: Bytes::new(),
                 dialect,
                 has_envelope: matches!(self.target.form, Form::JsonRpc(_)),
                 limits: self.shared.limits.decode,
-            };
+            });
             return match self.is_streamed() {
-                true => Ok(Answered::Events(Box::new(EventReader::Sse(events)))),
+                true => Ok(Answered::Events(EventReader::Sse(events))),
                 // Some servers stream whatever they are asked. The first event that answers the call is its answer.
                 false => match events.next_event().await? {
                     Some(event) => self.reply(dialect, event.data.as_bytes(), status, &media_type).map(Answered::Reply),
