@@ -319,7 +319,6 @@ pub(super) const CLIENT_WITHOUT: &[(&str, &str)] = &[
     ("axum", "a program that only calls agents serves nothing"),
     ("tonic", "gRPC is a feature of its own, and framed by us"),
     ("prost", "gRPC is a feature of its own"),
-    ("tracing", "errors say what happened; the program decides what it logs"),
 ];
 
 /// Crates that may not come in by any way.
