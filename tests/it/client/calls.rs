@@ -1,8 +1,9 @@
 //! Every operation over every binding, in every version and dialect that our server has.
 
-use switchboard::call::ListTasks;
+use switchboard::call::{Endpoint, ListTasks};
 use switchboard::client::{Client, Credentials};
 use switchboard::model::PushConfig;
+use switchboard::outbound::Trust;
 use switchboard::{
     AgentClient, CallErrorKind, Dialect, ProtocolBinding, ProtocolError, Server, TaskId, TaskState, Tokens,
 };
@@ -11,6 +12,7 @@ use super::{quick, served};
 use crate::support::callers::soon;
 use crate::support::edge::echo;
 use crate::support::scripted::{Scripted, answer, json};
+use crate::support::tls::{FIRST, tls};
 
 const TOKEN: &str = "a-token-of-alice-for-tests";
 
@@ -200,4 +202,40 @@ async fn a_slash_that_a_server_redirects_to_is_followed() {
     assert_eq!(agent.send_text("hello").await.unwrap().text(), "here");
     let asked = server.asked();
     assert_eq!(asked[0].body, asked[1].body);
+}
+
+#[tokio::test]
+async fn a_certificate_must_be_trusted_over_every_binding() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), FIRST[0]).unwrap();
+    let server = Server::builder().agent(echo()).tls(tls(FIRST)).interfaces(ProtocolBinding::ALL);
+    let (served, _) = served(server).await;
+    let url = format!("https://localhost:{}", served.address.port());
+    let stranger = quick().build().unwrap().agent(&url).await.unwrap_err();
+    assert_eq!((stranger.kind(), stranger.is_retryable()), (CallErrorKind::Unreachable, false), "{stranger}");
+    assert!(stranger.to_string().contains("no known authority issued it"), "{stranger}");
+    for binding in ProtocolBinding::ALL {
+        let trust = Trust::Certificate(file.path().to_owned());
+        let client = quick().trust(trust).bindings([binding]).build().unwrap();
+        let agent = client.agent(&url).await.unwrap();
+        assert!(agent.spoken().unwrap().url.starts_with("https://"), "{binding}");
+        assert_eq!(soon(agent.send_text("hello")).await.unwrap().text(), "hello", "{binding}");
+    }
+}
+
+#[tokio::test]
+async fn the_extended_card_takes_the_place_of_the_public_one() {
+    let tokens = Tokens::parse(&format!("{TOKEN} alice")).unwrap();
+    let extended = echo().extended_card(|card| card.description.push_str(", and more"));
+    let server = Server::builder().agent(extended).tokens(tokens).interfaces(ProtocolBinding::ALL);
+    let (_served, url) = served(server).await;
+    for (binding, version, _) in WAYS {
+        let agent = agent_over(&url, binding, version).await;
+        assert_eq!(agent.card().description, "Says what it was told");
+        let card = agent.extended_card().await.unwrap();
+        assert_eq!(card.description, "Says what it was told, and more", "{binding} {version}");
+        assert_eq!(agent.card(), card, "{binding} {version}");
+        // A server that mounts the agent goes on to show the public one.
+        assert_eq!(Endpoint::card(&agent).description, "Says what it was told");
+    }
 }

@@ -124,3 +124,19 @@ async fn a_redirect_or_a_card_cannot_lead_to_a_private_address() {
     assert!(error.to_string().contains("credentials are not sent over http"), "{error}");
     assert_eq!(inside.asked().len(), asked);
 }
+
+#[tokio::test]
+async fn a_server_that_does_not_speak_grpc_is_named() {
+    for script in
+        [|| Script::Cut(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n".to_vec()), || Script::Cut(Vec::new())]
+    {
+        let server = Scripted::start(move |_, _| script()).await;
+        let target = server.url.trim_start_matches("http://");
+        let interface = format!(r#"{{"url":"{target}","protocolBinding":"GRPC","protocolVersion":"1.0"}}"#);
+        let card = format!(r#"{{"name":"Bad","version":"1","supportedInterfaces":[{interface}]}}"#);
+        let agent = quick().build().unwrap().agent(&card).await.unwrap();
+        let error = soon(agent.task(&TaskId::from("t"))).await.unwrap_err();
+        assert!(matches!(error.kind(), CallErrorKind::InvalidAnswer | CallErrorKind::Broken), "{error:?}");
+        assert!(error.to_string().contains(target), "{error}");
+    }
+}

@@ -143,9 +143,11 @@ impl Entry {
 mod tests {
     use std::time::Duration;
 
+    use bytes::Bytes;
     use http::{HeaderMap, HeaderName, HeaderValue};
+    use tokio::time::Instant;
 
-    use super::fresh_for;
+    use super::{CardCache, DiscoveredCard, Keeping, Known, fresh_for};
 
     fn said(lines: &[(&str, &str)]) -> Option<u64> {
         let mut headers = HeaderMap::new();
@@ -175,5 +177,25 @@ mod tests {
         ] {
             assert_eq!(said(lines), expected, "{lines:?}");
         }
+    }
+
+    #[test]
+    fn a_card_is_fresh_for_five_minutes_and_forgotten_when_the_next_one_comes() {
+        let cache = CardCache::new(10);
+        let card = DiscoveredCard::read(Bytes::from_static(b"{}"), None, &Default::default()).unwrap();
+        let card = std::sync::Arc::new(card);
+        let (start, minute) = (Instant::now(), Duration::from_secs(60));
+        let usual = Keeping::of(&HeaderMap::new());
+        cache.put("a", card.clone(), usual.clone(), start);
+        assert!(matches!(cache.get("a", start + 2 * minute), Known::Fresh(_)));
+        assert!(matches!(cache.get("a", start + 6 * minute), Known::Nothing));
+        cache.put("b", card.clone(), usual, start + 6 * minute);
+        assert_eq!(cache.len(), 1, "what is no longer of use goes when another comes");
+        // One that can be asked about is kept for longer.
+        let mut headers = HeaderMap::new();
+        headers.insert("etag", HeaderValue::from_static("\"e\""));
+        cache.put("c", card, Keeping::of(&headers), start);
+        assert!(matches!(cache.get("c", start + 6 * minute), Known::Stale(..)));
+        assert!(matches!(cache.get("c", start + 66 * minute), Known::Nothing));
     }
 }
