@@ -2,6 +2,7 @@
 //! - `scenarios`: engine and agents in this process, no socket, paused time;
 //! - `edge`: HTTP requests through the service, no socket: bindings, versions, errors, bad input, ownership;
 //! - `sim`: the engine on virtual time over faulty ports, seeded;
+//! - `client`: the client library against our own server over sockets, and against servers that misbehave;
 //! - `crash`: the real binary, killed for real.
 #![allow(
     clippy::disallowed_methods,
@@ -10,6 +11,7 @@
     reason = "tests drive time, chance and processes themselves"
 )]
 
+mod client;
 mod crash;
 mod edge;
 mod scenarios;

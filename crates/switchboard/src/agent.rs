@@ -11,7 +11,8 @@ use switchboard_core::model::{
 use switchboard_engine::Registered;
 use switchboard_engine::runs::{Agent, AgentError, AgentSource, ErrorDetails, Recovery, Traits, Turn};
 
-use crate::server::{AgentSettings, CardForm, Compat, ProtocolBinding};
+use crate::protocol_binding::ProtocolBinding;
+use crate::server::{AgentSettings, CardForm, Compat};
 
 /// What a card says in `version` if its agent names none.
 const VERSION_DEFAULT: &str = "1.0.0";

@@ -6,18 +6,28 @@
 
 #[cfg(feature = "server")]
 mod agent;
+#[cfg(any(feature = "client", feature = "server"))]
+mod agent_client;
+#[cfg(any(feature = "client", feature = "server"))]
+mod call_error;
+#[cfg(feature = "client")]
+pub mod client;
 #[cfg(feature = "sqlite")]
 pub mod database;
-#[cfg(feature = "server")]
-mod local;
-#[cfg(feature = "server")]
+#[cfg(feature = "outbound")]
 pub mod outbound;
+#[cfg(any(feature = "client", feature = "server"))]
+mod protocol_binding;
+#[cfg(any(feature = "client", feature = "server"))]
+mod random;
 #[cfg(feature = "server")]
 mod serve;
 #[cfg(feature = "server")]
 mod server;
 #[cfg(feature = "server")]
 mod signals;
+#[cfg(any(feature = "client", feature = "server"))]
+mod task_stream;
 #[cfg(feature = "server")]
 mod webhooks;
 
@@ -29,8 +39,12 @@ pub use switchboard_core::model::{Artifact, Json, Message, Part, PartContent, Ro
 
 #[cfg(feature = "server")]
 pub use agent::{AgentBuilder, Skill};
-#[cfg(feature = "server")]
-pub use local::{Local, Sent};
+#[cfg(any(feature = "client", feature = "server"))]
+pub use agent_client::{AgentClient, Sent};
+#[cfg(any(feature = "client", feature = "server"))]
+pub use call_error::{CallError, CallErrorKind};
+#[cfg(any(feature = "client", feature = "server"))]
+pub use protocol_binding::ProtocolBinding;
 #[cfg(feature = "server")]
 pub use serve::{Serve, serve};
 #[cfg(feature = "sqlite")]
@@ -38,8 +52,8 @@ pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
     A2aService, AccessLog, Authenticator, Banner, Bound, CardForm, Compat, Cors, CorvidOptions, Identity,
-    IdentityFromExtensions, ProtocolBinding, RESERVED, SelectoolsOptions, ServeError, ServeErrorKind, Server,
-    ServerBuilder, ServerHandle, ServerLimits, Tls, TlsError, Tokens, TokensError,
+    IdentityFromExtensions, RESERVED, SelectoolsOptions, ServeError, ServeErrorKind, Server, ServerBuilder,
+    ServerHandle, ServerLimits, Tls, TlsError, Tokens, TokensError,
 };
 #[cfg(feature = "server")]
 pub use signals::{Hangups, StopSignals, hangups, stop_signal};
@@ -132,6 +146,8 @@ pub use switchboard_engine::runs::{
 };
 #[cfg(feature = "sqlite")]
 pub use switchboard_stores::sqlite::{SqliteOptions, Synchronous};
+#[cfg(any(feature = "client", feature = "server"))]
+pub use task_stream::TaskStream;
 #[cfg(feature = "server")]
 pub use webhooks::{SigningSecrets, SigningSecretsError};
 

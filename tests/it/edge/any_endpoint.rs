@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use switchboard::call::{BoxFuture, Caller, Endpoint, Frame, Reply, Request, SharedUpdate};
 use switchboard::model::{AgentCapabilities, AgentCard, Message, Part, Role, Update};
-use switchboard::{A2aService, Local, ProtocolError, Server, ServerBuilder, Tokens};
+use switchboard::{A2aService, AgentClient, ProtocolError, Server, ServerBuilder, Tokens};
 use switchboard_core::dialect::v1_0::proto::generated as wire;
 use tower::ServiceExt;
 
@@ -214,7 +214,7 @@ async fn names_of_agents_and_endpoints_are_one_list() {
 #[tokio::test]
 async fn a_client_in_this_process_calls_any_endpoint() {
     let double = Arc::new(Double::default());
-    let client = Local::new(double.clone()).as_caller("acme", "alice");
+    let client = AgentClient::new(double.clone()).as_caller("acme", "alice");
     assert_eq!(client.send_text("hi").await.unwrap().into_message().unwrap().text(), "heard hi");
     assert_eq!(*double.asked.lock().unwrap(), ["SendMessage 1.0 alice [] hi"]);
 }

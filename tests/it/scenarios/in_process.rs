@@ -1,10 +1,15 @@
 //! The public crate without a socket: what a program embeds, end to end.
 
 use expect_test::expect;
-use switchboard::call::ListTasks;
-use switchboard::{AgentBuilder, Limits, Server, TaskState, Turn};
+use futures_util::StreamExt;
+use switchboard::call::{ListTasks, UpdateStream};
+use switchboard::{AgentBuilder, Limits, ProtocolError, Server, TaskState, TaskStream, Turn};
 
 use crate::support::pictures::{film, picture};
+
+fn updates(stream: TaskStream) -> UpdateStream {
+    Box::pin(stream.map(|frame| frame.map_err(ProtocolError::from)))
+}
 
 fn server() -> Server {
     let asking = AgentBuilder::from_fn("Travel Agent!", |turn: Turn| async move {
@@ -65,10 +70,10 @@ async fn streams_and_cancels_work_over_the_local_door() {
         .subscribe(&task.id)
         .await
         .unwrap();
-    let followed = tokio::spawn(film(followed));
+    let followed = tokio::spawn(film(updates(followed)));
     tokio::task::yield_now().await;
     assert_eq!(agent.cancel(&task.id).await.unwrap().state(), TaskState::Canceled);
-    let shown = film(stream).await;
+    let shown = film(updates(stream)).await;
     expect![[r#"
         1 task submitted said [wait] made []
         2 working "packing"

@@ -9,6 +9,7 @@ const MANIFEST: &str = "Cargo.toml";
 const LOCK: &str = "Cargo.lock";
 const CORE: &str = "switchboard-core";
 const CORE_MANIFEST: &str = "crates/switchboard-core/Cargo.toml";
+const SWITCHBOARD_MANIFEST: &str = "crates/switchboard/Cargo.toml";
 const RULES: &str = "xtask/src/tidy/rules.rs";
 
 /// The tree of core is the list, no more and no less.
@@ -28,6 +29,16 @@ pub(super) fn core_tree(allowed: &[(&str, &str)], graph: &Graph) -> Findings {
     for name in allowed.difference(&built_with) {
         let what = format!("{name} is on the list and no longer in the tree of {CORE}: take the row out");
         findings.breach(Location::whole(RULES), "core needs little", what, because);
+    }
+    findings
+}
+
+/// A program that only calls agents is built without these.
+pub(super) fn client_tree(unwanted: &[(&str, &str)], graph: &Graph) -> Findings {
+    let mut findings = Findings::default();
+    for (name, because) in unwanted.iter().filter(|(name, _)| graph.client_tree.contains(*name)) {
+        let what = format!("{name} is in the tree of switchboard with the feature client alone");
+        findings.breach(Location::whole(SWITCHBOARD_MANIFEST), "the client needs little", what, because);
     }
     findings
 }

@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use cargo_metadata::{CargoOpt, DependencyKind, MetadataCommand, Node, NodeDep, PackageId};
 
 use super::rules::PLATFORM;
@@ -36,6 +37,8 @@ impl Package {
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub(super) packages: Vec<Package>,
+    /// The names of what `switchboard` is built with if the feature `client` alone is on, as `cargo tree` tells it.
+    pub(super) client_tree: BTreeSet<String>,
 }
 
 impl Graph {
@@ -84,7 +87,7 @@ impl Graph {
                 needs_in_tests: needs(true),
             }
         });
-        Ok(Self { packages: packages.collect() })
+        Ok(Self { packages: packages.collect(), client_tree: client_tree(root)? })
     }
 
     /// Everything `name` is built with, directly or not, without itself.
@@ -105,6 +108,24 @@ impl Graph {
         let asks = |package: &&Package| package.needs.contains(&place) || package.needs_in_tests.contains(&place);
         self.packages.iter().filter(asks).map(Package::label).collect()
     }
+}
+
+fn client_tree(root: &Path) -> Result<BTreeSet<String>> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(root).args([
+        "tree",
+        "--locked",
+        "-p",
+        "switchboard",
+        "--no-default-features",
+        "--features",
+        "client",
+    ]);
+    cargo.args(["-e", "normal,build", "--prefix", "none", "--format", "{p}", "--target", PLATFORM]);
+    let output = cargo.output().context("cargo tree cannot be run")?;
+    ensure!(output.status.success(), "cargo tree has no answer: {}", String::from_utf8_lossy(&output.stderr));
+    let lines = String::from_utf8(output.stdout).context("cargo tree writes text")?;
+    Ok(lines.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect())
 }
 
 /// Whether `package`, with the features of `node` on, is built with `dependency`.

@@ -61,6 +61,7 @@ fn check_all(tree: &Tree, graph: &Graph) -> Vec<(&'static str, Findings)> {
         ("links", links::check(tree)),
         ("named files", named_files::check(tree)),
         ("dependencies of core", crates::core_tree(rules::CORE_TREE, graph)),
+        ("dependencies of the client", crates::client_tree(rules::CLIENT_WITHOUT, graph)),
         ("banned crates", crates::banned(rules::BANNED, rules::NOT_BY_US, graph)),
         ("duplicate crates", crates::duplicates(rules::DUPLICATES, graph)),
         ("origins", crates::origins(graph)),

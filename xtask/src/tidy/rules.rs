@@ -96,9 +96,20 @@ pub(super) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "the client stands on core alone",
-        modules: &["crates/switchboard/src/client"],
-        law: Never(&["crate::server", "switchboard_engine", "switchboard_stores"]),
+        modules: &[
+            "crates/switchboard/src/agent_client",
+            "crates/switchboard/src/call_error",
+            "crates/switchboard/src/client",
+            "crates/switchboard/src/task_stream",
+        ],
+        law: Never(&["crate::server", "crate::webhooks", "switchboard_engine", "switchboard_stores"]),
         because: "a program that only calls agents should build neither an engine nor a database",
+    },
+    Wall {
+        name: "bindings of the client do not know each other",
+        modules: &["crates/switchboard/src/client/bindings"],
+        law: Apart(&["jsonrpc", "http_json", "grpc"]),
+        because: "a call is written by its dialect; what two bindings share is in the module above them",
     },
     Wall {
         name: "the outbound client stands on core alone",
@@ -152,6 +163,7 @@ pub(super) const WALLS: &[Wall] = &[
 pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/switchboard-engine/src/supervisor.rs", "the one place that starts tasks"),
     ("crates/switchboard-engine/src/system.rs", "the real clock and the real dice, behind their ports"),
+    ("crates/switchboard/src/random.rs", "ids of messages and the chance in pauses, in builds without an engine"),
     ("crates/switchboard-stores/src/sqlite/answers.rs", "one task per batch that wakes its waiters"),
     ("crates/switchboard-stores/src/sqlite/writer.rs", "the one thread that writes the file"),
     ("crates/switchboard-stores/src/sqlite/readers.rs", "the threads that read the file"),
@@ -293,6 +305,17 @@ pub(super) const CORE_TREE: &[(&str, &str)] = &[
     ("syn", "of serde_derive"),
     ("unicode-ident", "of serde_derive"),
     ("zmij", "of serde_json: floats"),
+];
+
+/// What a build with the feature `client` alone does without.
+pub(super) const CLIENT_WITHOUT: &[(&str, &str)] = &[
+    ("switchboard-engine", "a program that only calls agents runs none"),
+    ("switchboard-stores", "a program that only calls agents keeps no tasks"),
+    ("rusqlite", "a program that only calls agents has no database"),
+    ("libsqlite3-sys", "a program that only calls agents has no database"),
+    ("axum", "a program that only calls agents serves nothing"),
+    ("tonic", "gRPC is a feature of its own, and framed by us"),
+    ("prost", "gRPC is a feature of its own"),
 ];
 
 /// Crates that may not come in by any way.

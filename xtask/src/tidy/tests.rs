@@ -83,6 +83,10 @@ mod walls {
                 &[("crates/switchboard/src/client/a.rs", "use switchboard_engine::E;")],
             ),
             (
+                "bindings of the client do not know each other",
+                &[("crates/switchboard/src/client/bindings/grpc.rs", "use super::jsonrpc::open;")],
+            ),
+            (
                 "the outbound client stands on core alone",
                 &[("crates/switchboard/src/outbound/a.rs", "use crate::webhooks::W;")],
             ),
@@ -379,7 +383,7 @@ mod dependencies {
             needs: needs.to_vec(),
             needs_in_tests: Vec::new(),
         };
-        Graph { packages: lines.iter().map(package).collect() }
+        Graph { packages: lines.iter().map(package).collect(), ..Graph::default() }
     }
 
     #[test]
@@ -415,6 +419,17 @@ mod dependencies {
                 "xtask/src/tidy/rules.rs c is on the list and no longer in the tree of switchboard-core: take the row out"
             ]
         );
+    }
+
+    #[test]
+    fn a_client_that_brings_an_engine_along_is_found() {
+        let mut graph = graph(&[("switchboard", "0.1.0", &[])]);
+        let check = |graph: &_| seen(&crates::client_tree(rules::CLIENT_WITHOUT, graph));
+        graph.client_tree = ["switchboard", "hyper"].map(str::to_owned).into();
+        assert_eq!(check(&graph), [""; 0]);
+        graph.client_tree.insert("prost".to_owned());
+        let expected = "prost is in the tree of switchboard with the feature client alone";
+        assert_eq!(check(&graph), [format!("crates/switchboard/Cargo.toml {expected}")]);
     }
 
     #[test]

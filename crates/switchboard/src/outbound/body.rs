@@ -98,7 +98,7 @@ impl Body {
     }
 
     /// Reads a short rest that is not wanted, so that the connection can be used again.
-    pub(crate) async fn discard(&mut self) {
+    pub async fn discard(&mut self) {
         self.limits.body_bytes_max = Some(self.read_bytes + DISCARDED_BYTES_MAX);
         let reading = async { while let Ok(Some(_)) = self.chunk().await {} };
         let _ = timeout(DISCARD_WAIT, reading).await;

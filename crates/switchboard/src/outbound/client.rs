@@ -22,7 +22,7 @@ use super::redirect;
 use super::target::host_and_port;
 use super::trust::Trust;
 
-const AGENT: HeaderValue = HeaderValue::from_static(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
+pub(super) const AGENT: HeaderValue = HeaderValue::from_static(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
 /// The status line and headers of an answer. Also the size of a read, and so of a chunk of the body.
 const HEAD_BYTES_MAX: usize = 32 * 1_024;
 
@@ -130,7 +130,10 @@ impl Client {
 
     /// The same for a request that may arrive twice: if a kept connection breaks before an answer came, as it does when the
     /// other side closes it at that very moment, the request is sent once more over a new one.
-    pub(crate) async fn send_repeatable(
+    ///
+    /// # Errors
+    /// As of [`send`](Self::send).
+    pub async fn send_repeatable(
         &self,
         request: Request<Bytes>,
         limits: &RequestLimits,
@@ -139,8 +142,13 @@ impl Client {
     }
 
     /// Closes connections that have been idle for long. Others are closed when they are found to be old.
-    pub(crate) fn close_idle(&self) {
+    pub fn close_idle(&self) {
         self.shared.pool.close_idle();
+    }
+
+    #[cfg(all(feature = "client", feature = "grpc"))]
+    pub(super) fn connector(&self) -> &Connector {
+        &self.shared.connector
     }
 
     async fn follow(

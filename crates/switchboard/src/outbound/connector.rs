@@ -50,28 +50,52 @@ pub(super) struct Connector {
     policy: AddressPolicy,
     resolver: Arc<dyn Resolve>,
     tls: TlsConnector,
+    #[cfg(all(feature = "client", feature = "grpc"))]
+    tls_http2: TlsConnector,
 }
 
 impl Connector {
     pub(super) fn new(policy: AddressPolicy, resolver: Arc<dyn Resolve>, tls: ClientConfig) -> Self {
-        Self { policy, resolver, tls: TlsConnector::from(Arc::new(tls)) }
+        #[cfg(all(feature = "client", feature = "grpc"))]
+        let tls_http2 = {
+            let mut tls = tls.clone();
+            tls.alpn_protocols = vec![b"h2".to_vec()];
+            TlsConnector::from(Arc::new(tls))
+        };
+        Self {
+            policy,
+            resolver,
+            tls: TlsConnector::from(Arc::new(tls)),
+            #[cfg(all(feature = "client", feature = "grpc"))]
+            tls_http2,
+        }
     }
 
     pub(super) async fn open(&self, uri: &Uri, limit: Duration) -> Result<Stream, Error> {
+        Ok(TokioIo::new(self.open_with(uri, limit, &self.tls).await?))
+    }
+
+    /// A connection on which TLS, where the URL asks for it, names HTTP/2.
+    #[cfg(all(feature = "client", feature = "grpc"))]
+    pub(super) async fn open_http2(&self, uri: &Uri, limit: Duration) -> Result<Box<dyn Io>, Error> {
+        self.open_with(uri, limit, &self.tls_http2).await
+    }
+
+    async fn open_with(&self, uri: &Uri, limit: Duration, tls: &TlsConnector) -> Result<Box<dyn Io>, Error> {
         let end = Instant::now() + limit;
         let (host, port) = host_and_port(uri).map_err(|why| Error::unsent(ErrorKind::InvalidRequest, why))?;
         let addresses = self.resolve(host, port, limit / 3).await?;
         self.check(&addresses, host)?;
         let tcp = connect(&addresses, host, limit / 3).await?;
         if uri.scheme() != Some(&Scheme::HTTPS) {
-            return Ok(TokioIo::new(Box::new(tcp)));
+            return Ok(Box::new(tcp));
         }
         // The certificate is compared with the host of the URL, not with the address that was dialled.
         let name = ServerName::try_from(host.to_owned()).map_err(|_| {
             Error::unsent(ErrorKind::Tls(TlsFault::Other), format!("TLS is not possible with the host name {host}"))
         })?;
-        match timeout_at(end, self.tls.connect(name, tcp)).await {
-            Ok(Ok(tls)) => Ok(TokioIo::new(Box::new(tls))),
+        match timeout_at(end, tls.connect(name, tcp)).await {
+            Ok(Ok(tls)) => Ok(Box::new(tls)),
             Ok(Err(error)) => Err(Error::handshake(host, &error)),
             Err(_) => Err(Error::unsent(ErrorKind::TimedOut, format!("TLS handshake with {host} took too long"))),
         }

@@ -19,18 +19,22 @@
 //! # });
 //! ```
 //!
-//! It speaks HTTP/1.1, sends each request once, follows no redirect unless [`RequestLimits::redirects_max`] asks for it,
+//! It speaks HTTP/1.1 (and, for gRPC, HTTP/2: `http2`), sends each request once, follows no redirect unless [`RequestLimits::redirects_max`] asks for it,
 //! and starts no tasks: a connection moves on while its answer is awaited or its body is read.
 
 mod body;
 mod client;
 mod connector;
 mod error;
+#[cfg(all(feature = "client", feature = "grpc"))]
+mod http2;
 mod limits;
 mod policy;
 mod pool;
 mod ranges;
 mod redirect;
+#[cfg(any(feature = "client", feature = "server"))]
+mod retry_after;
 mod target;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -39,7 +43,14 @@ mod trust;
 pub use body::Body;
 pub use client::{BuildError, Client, ClientBuilder};
 pub use error::{Error, ErrorKind, TlsFault};
+#[cfg(all(feature = "client", feature = "grpc"))]
+pub(crate) use http2::Http2Body;
 pub use limits::RequestLimits;
 pub use policy::AddressPolicy;
+#[cfg(feature = "client")]
+pub(crate) use redirect::{retarget, target as redirect_target};
+#[cfg(any(feature = "client", feature = "server"))]
+pub(crate) use retry_after::retry_after_ms;
+#[cfg(any(feature = "client", feature = "server"))]
 pub(crate) use target::check_url;
 pub use trust::Trust;

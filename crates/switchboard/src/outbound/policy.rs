@@ -44,8 +44,11 @@ impl AddressPolicy {
     }
 
     /// Reads entries such as `10.1.0.0/16`, `fd00::/8`, `192.168.0.7`, `[::1]:8080`, `hooks.internal` and
-    /// `localhost:9000`.
-    pub(crate) fn parse(entries: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, String> {
+    /// `localhost:9000`: what is opened beside the open internet.
+    ///
+    /// # Errors
+    /// A sentence about the first entry that is none of these.
+    pub fn parse(entries: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, String> {
         let allow = entries.into_iter().map(|entry| {
             let entry = entry.as_ref();
             Allow::parse(entry.trim()).ok_or_else(|| {

@@ -7,7 +7,7 @@ use super::error::{Error, ErrorKind, shown_host};
 use super::target::check_url;
 
 /// The URL that an answer redirects to; none if it is no redirect, or one that names no URL.
-pub(super) fn target(from: &Uri, status: StatusCode, headers: &HeaderMap) -> Result<Option<Uri>, Error> {
+pub(crate) fn target(from: &Uri, status: StatusCode, headers: &HeaderMap) -> Result<Option<Uri>, Error> {
     if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
@@ -33,7 +33,7 @@ pub(super) fn follows(method: &Method) -> bool {
 }
 
 /// Sends the request elsewhere. Credentials stay with the origin they were given for.
-pub(super) fn retarget<B>(request: &mut Request<B>, to: Uri) {
+pub(crate) fn retarget<B>(request: &mut Request<B>, to: Uri) {
     let from = request.uri();
     if from.scheme() != to.scheme() || from.authority() != to.authority() {
         let headers = request.headers_mut();

@@ -12,7 +12,6 @@ use switchboard_engine::system::SystemClock;
 use switchboard_engine::{Engine, EngineBuilder};
 
 use super::builder::{ServedItem, ServerBuilder};
-use super::cards::interfaces::ProtocolBinding;
 use super::cards::{AgentSettings, CardForm};
 use super::edge::admit::{Cors, is_loopback_host};
 use super::edge::authenticate::Authentication;
@@ -26,6 +25,7 @@ use super::serve_error::ServeError;
 use super::serving::Server;
 use super::transport::tls::Tls;
 use crate::outbound::{AddressPolicy, Client};
+use crate::protocol_binding::ProtocolBinding;
 use crate::webhooks::WebhookSender;
 
 pub(crate) struct Parts {

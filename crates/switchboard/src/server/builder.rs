@@ -14,7 +14,6 @@ use switchboard_engine::ports::Store;
 
 use super::build::ApiKey;
 use super::cards::CardForm;
-use super::cards::interfaces::ProtocolBinding;
 use super::edge::admit::Cors;
 use super::edge::authenticate::Authenticator;
 use super::edge::request_log::AccessLog;
@@ -23,6 +22,7 @@ use super::host::StoreChoice;
 use super::limits::ServerLimits;
 use super::transport::tls::Tls;
 use crate::agent::AgentBuilder;
+use crate::protocol_binding::ProtocolBinding;
 use crate::webhooks::SigningSecrets;
 
 /// What a server serves under one name.

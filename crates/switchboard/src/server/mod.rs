@@ -24,7 +24,6 @@ pub use bindings::compat::{Compat, CorvidOptions, SelectoolsOptions};
 pub use builder::ServerBuilder;
 pub(crate) use cards::AgentSettings;
 pub use cards::CardForm;
-pub use cards::interfaces::ProtocolBinding;
 pub use edge::admit::Cors;
 pub use edge::authenticate::{Authenticator, Identity, IdentityFromExtensions};
 pub use edge::paths::RESERVED;

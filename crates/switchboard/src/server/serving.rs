@@ -18,7 +18,7 @@ use super::host::Host;
 use super::serve_error::{ServeError, ServeErrorKind};
 use super::transport::listener::Bound;
 use super::transport::tls::Tls;
-use crate::local::Local;
+use crate::agent_client::AgentClient;
 
 /// Agents, a store and the rules for calling them; not yet at any address.
 pub struct Server {
@@ -142,10 +142,10 @@ impl Server {
 
     /// An agent or endpoint of this server, called in this process without a socket.
     #[must_use]
-    pub fn local(&self, name: &str) -> Option<Local> {
+    pub fn local(&self, name: &str) -> Option<AgentClient> {
         self.parts.host.start();
         let agent = self.parts.agents.iter().find(|agent| agent.name == name)?;
-        Some(Local::new(agent.endpoint.clone()))
+        Some(AgentClient::new(agent.endpoint.clone()))
     }
 
     /// The engine behind its agents, for tests and tools; none on a server that only mounts endpoints.

@@ -1,21 +1,17 @@
 //! Posts to webhooks: the engine's `Webhook` port over the outbound client. Keeps nothing of an answer but its status and
 //! when to come back. `signature` signs each post.
-//!
-//! `Retry-After` (RFC 9110, 10.2.3) is read as a pause: a number of seconds, or a date. A date is compared with the `Date`
-//! of the same answer, so that it does not matter how far the receiver's clock is from ours.
 
 mod signature;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{DATE, RETRY_AFTER};
-use http::{HeaderMap, HeaderName, HeaderValue, Request};
+use http::{HeaderName, HeaderValue, Request};
 use signature::Signer;
 use switchboard_core::call::BoxFuture;
 use switchboard_engine::ports::{Clock, Webhook, WebhookAnswer, WebhookCall, WebhookError};
 
-use crate::outbound::{Client, Error, ErrorKind, RequestLimits, check_url};
+use crate::outbound::{Client, Error, ErrorKind, RequestLimits, check_url, retry_after_ms};
 
 pub use signature::{SigningSecrets, SigningSecretsError};
 
@@ -91,23 +87,6 @@ fn request(call: WebhookCall) -> Result<Request<Bytes>, String> {
         request.headers_mut().insert(name, value);
     }
     Ok(request)
-}
-
-/// How long to wait, in milliseconds; none if nothing was said, or nothing that can be read.
-pub(super) fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
-    let said = text(headers, RETRY_AFTER)?;
-    if said.bytes().all(|byte| byte.is_ascii_digit()) && !said.is_empty() {
-        // More digits than fit are a long time all the same.
-        return Some(said.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1_000));
-    }
-    let then = httpdate::parse_http_date(said).ok()?;
-    let sent = httpdate::parse_http_date(text(headers, DATE)?).ok()?;
-    let pause = then.duration_since(sent).unwrap_or_default();
-    Some(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
-}
-
-fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
-    Some(headers.get(name)?.to_str().ok()?.trim())
 }
 
 #[cfg(test)]

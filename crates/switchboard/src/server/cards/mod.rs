@@ -16,8 +16,8 @@ use switchboard_core::dialect::{Dialect, v0_3, v1_0};
 use switchboard_core::model::{AgentCard, AgentInterface, Timestamp};
 
 use super::downloads::names;
+use crate::protocol_binding::ProtocolBinding;
 use crate::server::bindings::compat::{self, AgentCompat, CompatDialect};
-use crate::server::cards::interfaces::ProtocolBinding;
 use crate::server::edge::respond::ReplyBody;
 
 /// What the public card holds for clients that do not name a version.

@@ -17,9 +17,10 @@ use switchboard_engine::ports::{Clock, Ids};
 use switchboard_engine::supervisor::{Kind, Supervisor};
 use switchboard_engine::system::{RandomIds, SystemClock};
 
+use crate::protocol_binding::ProtocolBinding;
 use crate::server::bindings::compat::AgentCompat;
 use crate::server::build::{Parts, ServedAgent};
-use crate::server::cards::interfaces::{InterfaceChoice, ProtocolBinding};
+use crate::server::cards::interfaces::InterfaceChoice;
 use crate::server::cards::{AgentSettings, CardForm, ServedCards, Subject};
 use crate::server::downloads::Downloads;
 use crate::server::edge::admit::{Cors, HostCheck, Origins, RequestIds};

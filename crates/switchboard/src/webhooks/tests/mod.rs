@@ -1,6 +1,5 @@
 //! What a post carries, what becomes of the answer, and what a failure says.
 
-mod retry_after;
 mod signing;
 
 use std::time::Duration;

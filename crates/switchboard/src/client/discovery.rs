@@ -1,0 +1,348 @@
+//! From what the user names (a base URL, the URL of a card, a file, or the card itself) to an agent card.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, IF_MODIFIED_SINCE, IF_NONE_MATCH};
+use http::{HeaderValue, Request, StatusCode};
+use serde_json::Value;
+use switchboard_core::dialect::Dialect;
+use switchboard_core::dialect::json::DecodeLimits;
+use switchboard_core::error::{ProtocolError, Violation};
+use switchboard_core::model::AgentCard;
+use tokio::io::AsyncReadExt;
+use tokio::time::Instant;
+
+use super::Shared;
+use super::card_cache::{Keeping, Known, Validators};
+use super::http::{Named, Origin, read};
+use super::negotiation::compat_dialect;
+use crate::call_error::{CallError, CallErrorKind};
+use crate::outbound::{RequestLimits, check_url};
+
+/// Where agents have their cards, newest name first.
+const CARD_PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
+
+/// An agent card as it was found.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DiscoveredCard {
+    card: Arc<AgentCard>,
+    json: Bytes,
+    url: Option<String>,
+    pub(super) compat: Option<Dialect>,
+}
+
+impl fmt::Debug for DiscoveredCard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DiscoveredCard").field("url", &self.url).field("card", &self.card).finish_non_exhaustive()
+    }
+}
+
+impl DiscoveredCard {
+    /// Reads a card of any version or dialect. What it leaves out has a default.
+    pub(super) fn read(json: Bytes, url: Option<String>, limits: &DecodeLimits) -> Result<Self, ProtocolError> {
+        let compat = compat_dialect(&json);
+        // The other dialects of older systems have cards that are read as those of A2A.
+        let dialect = compat.filter(|dialect| *dialect == Dialect::Corvid).unwrap_or(Dialect::V1_0);
+        let card = Arc::new(dialect.read_card(&json, limits)?);
+        Ok(Self { card, json, url, compat })
+    }
+
+    /// The card.
+    #[must_use]
+    pub fn card(&self) -> &Arc<AgentCard> {
+        &self.card
+    }
+
+    /// The card as it came, with members that this library does not know.
+    #[must_use]
+    pub fn json(&self) -> &[u8] {
+        &self.json
+    }
+
+    /// Where it was found; none for a file and for a card that was given.
+    #[must_use]
+    pub fn url(&self) -> Option<&str> {
+        self.url.as_deref()
+    }
+
+    /// Checks the card as strictly as the specification is: every required member is there and is what it must be.
+    ///
+    /// # Errors
+    /// The members that are missing or wrong.
+    pub fn validate(&self) -> Result<(), Vec<Violation>> {
+        let violations = violations(&self.json);
+        if violations.is_empty() { Ok(()) } else { Err(violations) }
+    }
+}
+
+/// What the user named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reference {
+    /// The address of an agent, without a final slash: its card is below it.
+    Base(String),
+    /// The address of a card.
+    Card(String),
+    File(PathBuf),
+    Inline(String),
+}
+
+impl Reference {
+    pub(super) fn parse(text: &str) -> Result<Self, CallError> {
+        let text = text.trim();
+        if text.starts_with('{') {
+            return Ok(Self::Inline(text.to_owned()));
+        }
+        let lower = text.get(..8).unwrap_or(text).to_ascii_lowercase();
+        if lower.starts_with("http://") || lower.starts_with("https://") {
+            check_url(text).map_err(|why| CallError::new(CallErrorKind::InvalidRequest, why))?;
+            let path = text.split('?').next().unwrap_or(text);
+            return Ok(match path.ends_with(".json") {
+                true => Self::Card(text.to_owned()),
+                false => Self::Base(text.trim_end_matches('/').to_owned()),
+            });
+        }
+        if let Some(path) = text.strip_prefix("file://") {
+            return Ok(Self::File(path.into()));
+        }
+        if text.starts_with(['/', '.']) || text.ends_with(".json") {
+            return Ok(Self::File(text.into()));
+        }
+        let why = "an agent is named by a URL (https://host/path), the path of a card (./card.json), or the card itself as JSON";
+        Err(CallError::new(CallErrorKind::InvalidRequest, why))
+    }
+
+    /// What the user vouches for by naming it.
+    pub(super) fn named(&self) -> Named {
+        match self {
+            Self::File(_) | Self::Inline(_) => Named::All,
+            Self::Base(url) | Self::Card(url) => match url.parse().ok().as_ref().and_then(Origin::of) {
+                Some(origin) => Named::Origin(origin),
+                None => Named::All,
+            },
+        }
+    }
+}
+
+impl Shared {
+    pub(super) async fn discover(&self, reference: &Reference) -> Result<Arc<DiscoveredCard>, CallError> {
+        match reference {
+            Reference::Inline(json) => self.read_card(Bytes::copy_from_slice(json.as_bytes()), None),
+            Reference::File(path) => self.read_card(self.read_file(path).await?, None),
+            Reference::Card(url) => self.cached(url, std::slice::from_ref(url), reference).await,
+            Reference::Base(base) => {
+                let urls = CARD_PATHS.map(|path| format!("{base}{path}"));
+                self.cached(base, &urls, reference).await
+            }
+        }
+    }
+
+    async fn cached(
+        &self,
+        key: &str,
+        urls: &[String],
+        reference: &Reference,
+    ) -> Result<Arc<DiscoveredCard>, CallError> {
+        let known = match self.cards.get(key, Instant::now()) {
+            Known::Fresh(card) => return Ok(card),
+            Known::Stale(card, validators) => Some((card, validators)),
+            Known::Nothing => None,
+        };
+        let named = reference.named();
+        if let Some((card, validators)) = known
+            && let Some(url) = card.url().map(str::to_owned)
+        {
+            match self.fetch(&url, &named, Some(&validators)).await {
+                Ok(Fetched::NotModified(mut keeping)) => {
+                    if keeping.validators == Validators::default() {
+                        keeping.validators = validators;
+                    }
+                    self.cards.put(key, card.clone(), keeping, Instant::now());
+                    return Ok(card);
+                }
+                Ok(Fetched::Card(card, keeping)) => {
+                    self.cards.put(key, card.clone(), keeping, Instant::now());
+                    return Ok(card);
+                }
+                // The card may have moved to the other path.
+                Err(_) => {}
+            }
+        }
+        let mut first = None;
+        for url in urls {
+            match self.fetch(url, &named, None).await {
+                Ok(Fetched::Card(card, keeping)) => {
+                    self.cards.put(key, card.clone(), keeping, Instant::now());
+                    return Ok(card);
+                }
+                Ok(Fetched::NotModified(_)) => {
+                    return Err(CallError::invalid_answer(format!(
+                        "{url} answered 304 to a request that asked for the card"
+                    )));
+                }
+                Err(error) => {
+                    let goes_on = is_missing(&error);
+                    let error = first.get_or_insert(error);
+                    if !goes_on {
+                        return Err(error.clone());
+                    }
+                }
+            }
+        }
+        Err(first.unwrap_or_else(|| CallError::new(CallErrorKind::NoCard, "there is no address of a card")))
+    }
+
+    /// Fetches a card. Credentials are shown only where the server asks for them: public cards need none.
+    async fn fetch(&self, url: &str, named: &Named, known: Option<&Validators>) -> Result<Fetched, CallError> {
+        match self.fetch_once(url, named, known, false).await {
+            Err(error) if error.http_status() == Some(401) && !self.credentials.is_empty() => {
+                self.fetch_once(url, named, known, true).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn fetch_once(
+        &self,
+        url: &str,
+        named: &Named,
+        known: Option<&Validators>,
+        proves: bool,
+    ) -> Result<Fetched, CallError> {
+        let uri = check_url(url).map_err(|why| CallError::new(CallErrorKind::InvalidRequest, why))?;
+        let mut request = Request::new(Bytes::new());
+        *request.uri_mut() = uri;
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        if let Some(Validators { etag, last_modified }) = known {
+            etag.iter().for_each(|etag| drop(headers.insert(IF_NONE_MATCH, etag.clone())));
+            last_modified.iter().for_each(|date| drop(headers.insert(IF_MODIFIED_SINCE, date.clone())));
+        }
+        if proves {
+            headers.extend(self.credentials.without_card()?.headers);
+        }
+        let mut limits = RequestLimits::default();
+        limits.total = Some(self.limits.call);
+        limits.body_bytes_max = Some(self.limits.card_bytes_max);
+        let answer = self.http.send(request, &limits, named, true).await?;
+        let (head, mut body) = answer.into_parts();
+        if head.status == StatusCode::NOT_MODIFIED && known.is_some() {
+            return Ok(Fetched::NotModified(Keeping::of(&head.headers)));
+        }
+        if head.status != StatusCode::OK {
+            body.discard().await;
+            return Err(no_card(url, head.status.as_u16()));
+        }
+        let keeping = Keeping::of(&head.headers);
+        Ok(Fetched::Card(self.read_card(read(body).await?, Some(url.to_owned()))?, keeping))
+    }
+
+    fn read_card(&self, json: Bytes, url: Option<String>) -> Result<Arc<DiscoveredCard>, CallError> {
+        let at = url.clone().unwrap_or_else(|| "the card".to_owned());
+        let read = DiscoveredCard::read(json, url, &self.limits.decode);
+        read.map(Arc::new).map_err(|error| CallError::invalid_answer(format!("{at} is no agent card: {error}")))
+    }
+
+    async fn read_file(&self, path: &PathBuf) -> Result<Bytes, CallError> {
+        let unread = |why: &dyn fmt::Display| {
+            CallError::new(CallErrorKind::NoCard, format!("{}: cannot be read: {why}", path.display()))
+        };
+        let file = tokio::fs::File::open(path).await.map_err(|error| unread(&error))?;
+        let mut json = Vec::new();
+        let max = self.limits.card_bytes_max;
+        file.take(max + 1).read_to_end(&mut json).await.map_err(|error| unread(&error))?;
+        if json.len() as u64 > max {
+            return Err(unread(&format!("it is larger than {max} bytes")));
+        }
+        Ok(json.into())
+    }
+}
+
+enum Fetched {
+    Card(Arc<DiscoveredCard>, Keeping),
+    NotModified(Keeping),
+}
+
+fn no_card(url: &str, status: u16) -> CallError {
+    CallError::new(CallErrorKind::NoCard, format!("{url} answered with HTTP {status} in place of an agent card"))
+        .with_http_status(status)
+}
+
+/// Whether the card may be at the other path.
+fn is_missing(error: &CallError) -> bool {
+    match error.http_status() {
+        Some(401 | 403 | 407 | 429) | None => error.kind() == CallErrorKind::InvalidAnswer,
+        Some(status) => (400..500).contains(&status) || status == 501,
+    }
+}
+
+/// What a card lacks of what the specification requires of it: of 1.0 if it lists interfaces, else of 0.3.
+fn violations(json: &[u8]) -> Vec<Violation> {
+    let wrong = |field: &str, why: &str| Violation { field: field.to_owned(), description: why.to_owned() };
+    let card = match serde_json::from_slice::<Value>(json) {
+        Ok(Value::Object(card)) => card,
+        Ok(_) => return vec![wrong("", "must be an object")],
+        Err(error) => return vec![wrong("", &format!("is not JSON: {error}"))],
+    };
+    let mut found = Vec::new();
+    let mut texts = |object: &serde_json::Map<String, Value>, at: &str, names: &[&str]| {
+        for name in names {
+            match object.get(*name) {
+                Some(Value::String(text)) if !text.is_empty() => {}
+                Some(Value::String(_)) => found.push(wrong(&format!("{at}{name}"), "must not be empty")),
+                Some(_) => found.push(wrong(&format!("{at}{name}"), "must be a text")),
+                None => found.push(wrong(&format!("{at}{name}"), "is required")),
+            }
+        }
+    };
+    texts(&card, "", &["name", "description", "version"]);
+    let items = |name: &str| card.get(name).and_then(Value::as_array);
+    match items("supportedInterfaces") {
+        Some(interfaces) => {
+            for (i, interface) in interfaces.iter().enumerate() {
+                if let Some(interface) = interface.as_object() {
+                    let at = format!("supportedInterfaces[{i}].");
+                    texts(interface, &at, &["url", "protocolBinding", "protocolVersion"]);
+                }
+            }
+        }
+        None => texts(&card, "", &["url", "protocolVersion"]),
+    }
+    for (i, skill) in items("skills").into_iter().flatten().enumerate() {
+        if let Some(skill) = skill.as_object() {
+            texts(skill, &format!("skills[{i}]."), &["id", "name", "description"]);
+        }
+    }
+    if let Some(provider) = card.get("provider").and_then(Value::as_object) {
+        texts(provider, "provider.", &["organization", "url"]);
+    }
+    for name in ["defaultInputModes", "defaultOutputModes", "skills"] {
+        match card.get(name) {
+            Some(Value::Array(_)) => {}
+            Some(_) => found.push(wrong(name, "must be a list")),
+            None => found.push(wrong(name, "is required")),
+        }
+    }
+    match card.get("capabilities") {
+        Some(Value::Object(_)) => {}
+        Some(_) => found.push(wrong("capabilities", "must be an object")),
+        None => found.push(wrong("capabilities", "is required")),
+    }
+    match items("supportedInterfaces") {
+        Some(interfaces) if interfaces.is_empty() => found.push(wrong("supportedInterfaces", "must not be empty")),
+        Some(_) | None => {}
+    }
+    if items("supportedInterfaces").is_none() {
+        let url = card.get("url").and_then(Value::as_str).filter(|url| !url.is_empty());
+        if url.is_some_and(|url| check_url(url).is_err()) {
+            found.push(wrong("url", "must be an absolute URL"));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+#[path = "discovery_tests.rs"]
+mod tests;

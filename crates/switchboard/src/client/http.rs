@@ -1,0 +1,146 @@
+//! HTTP as calls to agents use it: the guarded outbound client under two policies, redirects, and bodies within their limits.
+//!
+//! What the user named, and its own origin, may be private. Addresses that the other side gives (URLs of a card at another origin,
+//! redirects) are called under the policy of the client, which by default is public addresses only.
+
+use bytes::{Bytes, BytesMut};
+use http::uri::{Authority, Scheme};
+use http::{Method, Request, Response, Uri};
+
+use crate::call_error::CallError;
+use crate::outbound::{self, AddressPolicy, Body, BuildError, RequestLimits, Trust, redirect_target, retarget};
+
+/// How many redirects a request follows.
+const REDIRECTS_MAX: u8 = 5;
+/// How much of the body of a refusal is read.
+const ERROR_BYTES_MAX: usize = 64 * 1_024;
+
+/// Sends requests.
+#[derive(Clone, Debug)]
+pub(super) struct Http {
+    /// For what the user named.
+    named: outbound::Client,
+    /// For everything else.
+    foreign: outbound::Client,
+}
+
+/// Which addresses the user has named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    /// The user gave the card itself, with all its addresses.
+    All,
+    Origin(Origin),
+}
+
+/// Scheme, host and port. All names of this machine for itself count as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    scheme: Scheme,
+    host: String,
+    port: u16,
+}
+
+impl Origin {
+    pub(super) fn of(uri: &Uri) -> Option<Self> {
+        let scheme = uri.scheme()?.clone();
+        let port = uri.port_u16().unwrap_or(if scheme == Scheme::HTTPS { 443 } else { 80 });
+        let host = uri.authority().map(Authority::host)?.to_ascii_lowercase();
+        let host = match host.as_str() {
+            "localhost" | "127.0.0.1" | "[::1]" => "localhost".to_owned(),
+            _ => host,
+        };
+        Some(Self { scheme, host, port })
+    }
+}
+
+impl Named {
+    pub(super) fn covers(&self, uri: &Uri) -> bool {
+        match self {
+            Self::All => true,
+            Self::Origin(origin) => Origin::of(uri).as_ref() == Some(origin),
+        }
+    }
+}
+
+impl Http {
+    pub(super) fn new(policy: AddressPolicy, trust: Trust) -> Result<Self, BuildError> {
+        let client = |policy| outbound::Client::builder().policy(policy).trust(trust.clone()).build();
+        Ok(Self { named: client(AddressPolicy::any())?, foreign: client(policy)? })
+    }
+
+    pub(super) fn client_for(&self, uri: &Uri, named: &Named) -> &outbound::Client {
+        if named.covers(uri) { &self.named } else { &self.foreign }
+    }
+
+    /// Sends a request and waits for the head of the answer. A `GET` follows redirects to other origins, without its credentials;
+    /// other methods only within their origin, and only where the redirect says to send the same again.
+    pub(super) async fn send(
+        &self,
+        mut request: Request<Bytes>,
+        limits: &RequestLimits,
+        named: &Named,
+        may_repeat: bool,
+    ) -> Result<Response<Body>, CallError> {
+        let mut redirects = REDIRECTS_MAX;
+        loop {
+            let uri = request.uri().clone();
+            let next = request.clone();
+            let client = self.client_for(&uri, named);
+            let answer = match may_repeat {
+                true => client.send_repeatable(request, limits).await,
+                false => client.send(request, limits).await,
+            };
+            let mut answer = answer.map_err(|error| CallError::of_outbound(&error))?;
+            let target = redirect_target(&uri, answer.status(), answer.headers());
+            let Some(to) = target.map_err(|error| CallError::of_outbound(&error))? else { return Ok(answer) };
+            let is_same = matches!(answer.status().as_u16(), 307 | 308) && Origin::of(&to) == Origin::of(&uri);
+            if redirects == 0 || !(next.method() == Method::GET || is_same) {
+                return Ok(answer);
+            }
+            answer.body_mut().discard().await;
+            redirects -= 1;
+            request = next;
+            retarget(&mut request, to);
+        }
+    }
+}
+
+/// Reads a whole body. Its limit is that of its request.
+pub(super) async fn read(body: Body) -> Result<Bytes, CallError> {
+    body.bytes().await.map_err(|error| CallError::of_outbound(&error))
+}
+
+/// Reads the body of a refusal as far as it is of use. One that is larger, or breaks off, is cut.
+pub(super) async fn read_refusal(mut body: Body) -> Bytes {
+    let mut read = BytesMut::new();
+    while let Ok(Some(chunk)) = body.chunk().await {
+        let room = ERROR_BYTES_MAX - read.len();
+        read.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if read.len() == ERROR_BYTES_MAX {
+            break;
+        }
+    }
+    read.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Named, Origin};
+
+    #[test]
+    fn an_origin_is_compared_by_scheme_host_and_port() {
+        let named = |url: &str| Named::Origin(Origin::of(&url.parse().unwrap()).unwrap());
+        for (one, other, expected) in [
+            ("https://a.example/x", "https://A.example:443/y", true),
+            ("http://127.0.0.1:8080", "http://localhost:8080/rpc", true),
+            ("http://[::1]:8080", "http://127.0.0.1:8080/rpc", true),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:9090", false),
+            ("http://127.0.0.1:8080", "http://127.0.0.2:8080", false),
+            ("https://a.example", "http://a.example", false),
+            ("https://a.example", "https://b.example", false),
+        ] {
+            assert_eq!(named(one).covers(&other.parse().unwrap()), expected, "{one} {other}");
+        }
+        assert!(Named::All.covers(&"http://10.0.0.1".parse().unwrap()));
+    }
+}

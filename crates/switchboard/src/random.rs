@@ -1,0 +1,48 @@
+//! Ids for messages, and the chance in pauses between attempts. The engine has its own source, which a simulation replaces; a
+//! client-only build has no engine.
+
+use std::sync::Arc;
+
+/// A random UUID (version 4).
+pub(crate) fn uuid() -> Arc<str> {
+    let mut bytes = [0; 16];
+    fill(&mut bytes);
+    bytes[6] = (bytes[6] & 0x0f) | 0x40;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let mut text = String::with_capacity(36);
+    for (at, byte) in bytes.into_iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        let digit = |half: u8| char::from_digit(half.into(), 16).expect("four bits are one digit");
+        text.extend([digit(byte >> 4), digit(byte & 15)]);
+    }
+    text.into()
+}
+
+/// A random number.
+#[cfg(feature = "client")]
+pub(crate) fn number() -> u32 {
+    let mut bytes = [0; 4];
+    fill(&mut bytes);
+    u32::from_ne_bytes(bytes)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place of this crate that draws randomness")]
+fn fill(bytes: &mut [u8]) {
+    getrandom::fill(bytes).expect("the system has a source of randomness");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::uuid;
+
+    #[test]
+    fn ids_are_random_uuids() {
+        let (one, other) = (uuid(), uuid());
+        assert_ne!(one, other);
+        let places: Vec<usize> = one.match_indices('-').map(|(at, _)| at).collect();
+        assert_eq!((one.len(), places, one.as_bytes()[14]), (36, vec![8, 13, 18, 23], b'4'));
+        assert!(b"89ab".contains(&one.as_bytes()[19]), "{one}");
+    }
+}
