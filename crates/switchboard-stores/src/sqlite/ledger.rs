@@ -17,14 +17,12 @@ use super::checksums::{damaged_owner, of_meta, of_scope};
 use super::commit::StepRow;
 use super::error::Failure;
 use super::idempotency::last_accepted_day;
-use super::leases::Leases;
 use super::open::{NO_EPOCH, begin_epoch};
 use super::quarantine::Quarantined;
 use super::recent::{Recent, UnfiledTasks};
-use super::runs::OtherAgentsRuns;
+use super::runs::{Leases, OtherAgentsRuns};
 use super::statements::Statements;
-use super::stats::Stats;
-use super::totals::CountChange;
+use super::totals::{CountChange, Stats};
 use super::unindexed::Unindexed;
 use super::wall_clock::{self, SEEN_EVERY_MS};
 

@@ -25,8 +25,7 @@ use super::presence::Presence;
 use super::quarantine::Quarantined;
 use super::readers::send;
 use super::recent::UnfiledTasks;
-use super::stats::Stats;
-use super::totals::Totals;
+use super::totals::{Stats, Totals};
 use crate::record::Encoded;
 
 /// The most requests that share a transaction.
