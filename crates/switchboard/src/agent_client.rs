@@ -13,7 +13,7 @@ use switchboard_core::call::{
     UpdateStream,
 };
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{AgentCard, ConfigId, Message, Part, PushConfig, Role, Task, TaskId};
+use switchboard_core::model::{AgentCard, ConfigId, Message, Part, PushConfig, Role, Task, TaskId, Update};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::call_error::{CallError, CallErrorKind};
@@ -357,6 +357,8 @@ impl AgentClient {
         while let Some(frame) = stream.next().await {
             *known = stream.task().map(|task| task.id.clone()).or(known.take());
             match frame {
+                // A snapshot at the beginning may still show the question that this message answers.
+                Ok(frame) if matches!(frame.update.update, Update::Task(_)) && !stream.has_ended() => {}
                 Ok(_) if stream.is_settled() => break,
                 Ok(_) => {}
                 Err(error) => match stream.take_sent() {

@@ -69,6 +69,11 @@ impl Seen {
         self.task.as_ref()
     }
 
+    /// Whether nothing more can come.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.message.is_some() || self.task.as_ref().is_some_and(|task| task.state().is_terminal())
+    }
+
     /// Whether there is nothing more to wait for.
     pub(crate) fn is_settled(&self) -> bool {
         self.message.is_some() || self.task.as_ref().is_some_and(|task| task.state().is_settled())
@@ -109,6 +114,11 @@ impl TaskStream {
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.seen.is_settled()
+    }
+
+    /// Whether the task has ended or was answered directly.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.seen.has_ended()
     }
 
     /// What the updates so far amount to: the direct answer, or the task.

@@ -89,6 +89,23 @@ async fn without_numbers_a_snapshot_follows_and_what_is_known_is_left_out() {
 }
 
 #[tokio::test]
+async fn a_stream_that_is_cut_while_nothing_happens_is_resumed_as_often_as_needed() {
+    let server = Scripted::start(|count, asked| match (method(asked), count) {
+        ("card", _) => json(CARD),
+        (_, 20) => Script::Cut(events(&event(&task("completed", "one")))),
+        _ => Script::Cut(events(&event(&task("working", "one")))),
+    })
+    .await;
+    let mut stream = agent(&server.url).await.stream_text("go").await.unwrap();
+    let mut frames = 0;
+    while let Some(frame) = soon(stream.next()).await {
+        frame.unwrap();
+        frames += 1;
+    }
+    assert_eq!((frames, stream.task().unwrap().state()), (2, TaskState::Completed));
+}
+
+#[tokio::test]
 async fn an_agent_that_cannot_be_subscribed_to_is_asked_for_the_task() {
     let server = Scripted::start(|count, asked| match (method(asked), count) {
         ("card", _) => json(CARD),
@@ -107,6 +124,18 @@ async fn an_agent_that_cannot_be_subscribed_to_is_asked_for_the_task() {
     assert_eq!(sent.text(), "one");
     let expected = ["card", "message/stream", "tasks/resubscribe", "tasks/get", "tasks/resubscribe", "tasks/get"];
     assert_eq!(methods(&server).await, expected);
+}
+
+#[tokio::test]
+async fn a_wait_is_not_over_at_a_snapshot_that_shows_the_question_before() {
+    let status = r#"{"kind":"status-update","taskId":"t","contextId":"c","status":{"state":"completed"},"final":true}"#;
+    let server = Scripted::start(move |_, asked| match method(asked) {
+        "card" => json(CARD),
+        _ => Script::Cut(events(&(event(&task("input-required", "asked")) + &event(status)))),
+    })
+    .await;
+    let answer = soon(agent(&server.url).await.send_and_wait(message())).await.unwrap();
+    assert_eq!(answer.into_task().unwrap().state(), TaskState::Completed);
 }
 
 #[tokio::test]

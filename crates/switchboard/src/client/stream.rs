@@ -42,6 +42,7 @@ pub(super) fn follow(
         last_id,
         is_resumed: false,
         attempts: 0,
+        resumes: 0,
         is_over: false,
     };
     follower.take(answered)?;
@@ -95,8 +96,10 @@ struct Follower {
     last_id: Option<String>,
     /// Whether the stream was lost before: then updates that were seen may come again.
     is_resumed: bool,
-    /// How often it was tried to go on since something came last.
+    /// How often it was tried to go on since something came last: there is a limit.
     attempts: u32,
+    /// How often it went on since something new came: pauses grow with it, because an agent may end each stream at once.
+    resumes: u32,
     is_over: bool,
 }
 
@@ -151,13 +154,10 @@ impl Follower {
         self.seen.take(&update);
         self.last_id = id.or(self.last_id.take());
         self.attempts = 0;
-        let has_ended = match &update {
-            Update::Message(_) => true,
-            Update::Task(_) | Update::Status(_) | Update::Artifact(_) => {
-                self.seen.task().is_some_and(|task| task.state().is_terminal())
-            }
-        };
-        if has_ended {
+        if !is_known {
+            self.resumes = 0;
+        }
+        if self.seen.has_ended() {
             (self.is_over, self.reader) = (true, None);
         }
         (!is_known).then(|| Frame { seq, truncated, update: SharedUpdate::new(update) })
@@ -180,7 +180,7 @@ impl Follower {
             _ => return Err(lost),
         }
         let policy = &self.remote.shared.retry;
-        self.attempts += 1;
+        (self.attempts, self.resumes) = (self.attempts + 1, self.resumes.saturating_add(1));
         if self.attempts > policy.attempts_max {
             return Err(lost.ended_early());
         }
@@ -201,7 +201,7 @@ impl Follower {
             return self.take(answered);
         };
         // The first attempt is made at once: most connections are lost for no reason that lasts.
-        if self.attempts > 1 {
+        if self.resumes > 1 {
             sleep(self.pause_after(&lost)).await;
         }
         self.is_resumed = true;
@@ -232,11 +232,7 @@ impl Follower {
             Ok(Answered::Reply(Reply::Task(view))) => {
                 let is_over = view.task.state().is_settled();
                 self.received.push_back(ReceivedUpdate { id: None, update: Update::Task(view) });
-                if is_over {
-                    self.is_over = true;
-                } else {
-                    sleep(self.pause_after(&refused)).await;
-                }
+                self.is_over = is_over;
                 Ok(())
             }
             Ok(_) => Err(refused.ended_early()),
@@ -246,7 +242,7 @@ impl Follower {
     }
 
     fn pause_after(&self, error: &CallError) -> Duration {
-        self.remote.shared.retry.pause(self.attempts, error.retry_after(), random::number())
+        self.remote.shared.retry.pause(self.resumes, error.retry_after(), random::number())
     }
 
     /// Takes what a call was answered with: events to read, or the answer itself.
