@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::extract::OriginalUri;
 use http::request::Parts;
+use http::{HeaderMap, Method, Response, StatusCode};
 #[cfg(feature = "grpc")]
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderValue, header};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::{self, Clues, DetectError, Detected, Ingress, Mount};
 use switchboard_core::dialect::json::excerpt;
