@@ -29,9 +29,9 @@ impl AttachedRun {
     }
 }
 
-/// The writes of one turn that the store has not answered yet. While an agent waits for the store alone, whoever polls its
-/// run has nothing else to wait for: the store answers soon, and its answer wakes the run. So timers are not started and
-/// nothing is sent for the moment that an ordinary answer takes.
+/// The writes of one turn that the store has not answered yet. While an agent waits for the store alone, the task that polls
+/// its run has nothing else to wait for: the store answers soon, and its answer wakes the run. So the run starts no timers, and
+/// its stream sends nothing, for the moment that an ordinary answer takes.
 #[derive(Default)]
 pub(crate) struct Writes {
     under_way: AtomicU32,
@@ -71,12 +71,12 @@ impl Writes {
 
 impl Drop for Write<'_> {
     fn drop(&mut self) {
-        if self.0.under_way.fetch_sub(1, SeqCst) == 1
-            && !self.0.is_polling.load(SeqCst)
-            && let Some(waker) = lock(&self.0.waiting).take()
-        {
-            waker.wake();
+        if self.0.under_way.fetch_sub(1, SeqCst) > 1 || self.0.is_polling.load(SeqCst) {
+            return;
         }
+        // Taken first, so that the lock is free when the run is woken.
+        let waiting = lock(&self.0.waiting).take();
+        waiting.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -162,7 +162,7 @@ impl StreamedRun {
             self.task.clone_from(cx.waker());
             lock(&self.slot.stream).clone_from(cx.waker());
         }
-        // Whoever wakes the run looks in the other order, so that one of the two sees the other.
+        // The waker of the run stores and loads in the other order, so that one of the two sees the other.
         self.slot.reader.store(WAITING, SeqCst);
         if self.slot.is_woken.load(SeqCst) {
             cx.waker().wake_by_ref();
