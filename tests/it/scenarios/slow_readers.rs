@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use switchboard_core::call::UpdateStream;
-use switchboard_core::model::{TaskState, Update};
+use switchboard_core::model::{TaskId, TaskState, Update};
 use switchboard_engine::ports::{Hint, HintSink, Hints};
 use switchboard_engine::runs::{AgentSource, Traits};
 use tokio::sync::Semaphore;
@@ -125,47 +125,45 @@ fn in_steps() -> (AgentSource, Arc<Semaphore>) {
     (agent, steps)
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_run_goes_on_at_once_when_its_stream_has_a_frame_and_asks_for_no_more() {
+/// A stream of that agent whose first frame was read, and the id of its task.
+async fn begun_in_steps() -> (World, Arc<Semaphore>, TaskId, UpdateStream) {
     let (agent, steps) = in_steps();
     let world = World::of(registered("stepwise", agent));
     let mut stream = world.client().stream(say("hello")).await.unwrap();
     let first = next_frame(&mut stream).await.unwrap().unwrap();
     let Update::Task(view) = &first.update.update else { panic!("the task comes first") };
+    (world, steps, view.task.id.clone(), stream)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_goes_on_at_once_when_its_stream_has_a_frame_and_asks_for_no_more() {
+    let (world, steps, id, stream) = begun_in_steps().await;
     let began = tokio::time::Instant::now();
     steps.add_permits(3);
-    world.client().task_in(&view.task.id, TaskState::Completed).await;
+    world.client().task_in(&id, TaskState::Completed).await;
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     assert_eq!(numbers(stream).await, [2, 3, 4, 5]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_goes_on_when_its_stream_waited_and_is_not_asked_again() {
-    let (agent, steps) = in_steps();
-    let world = World::of(registered("stepwise", agent));
-    let mut stream = world.client().stream(say("hello")).await.unwrap();
-    let first = next_frame(&mut stream).await.unwrap().unwrap();
-    let Update::Task(view) = &first.update.update else { panic!("the task comes first") };
+    let (world, steps, id, mut stream) = begun_in_steps().await;
     // The reader waits, and then turns to something else for good.
     assert!(futures_util::poll!(stream.next()).is_pending());
     let began = tokio::time::Instant::now();
     steps.add_permits(3);
-    world.client().task_in(&view.task.id, TaskState::Completed).await;
+    world.client().task_in(&id, TaskState::Completed).await;
     assert!(began.elapsed() < Duration::from_secs(15), "two sweeps at most: {:?}", began.elapsed());
     assert_eq!(numbers(stream).await, [2, 3, 4, 5]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_is_dropped_leaves_its_run_at_work() {
-    let (agent, steps) = in_steps();
-    let world = World::of(registered("stepwise", agent));
-    let mut stream = world.client().stream(say("hello")).await.unwrap();
-    let first = next_frame(&mut stream).await.unwrap().unwrap();
-    let Update::Task(view) = &first.update.update else { panic!("the task comes first") };
+    let (world, steps, id, mut stream) = begun_in_steps().await;
     assert!(futures_util::poll!(stream.next()).is_pending());
     drop(stream);
     steps.add_permits(3);
-    world.client().task_in(&view.task.id, TaskState::Completed).await;
+    world.client().task_in(&id, TaskState::Completed).await;
 }
 
 /// Two processes on one store, which tell each other by these hints.

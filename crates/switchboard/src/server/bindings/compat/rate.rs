@@ -1,5 +1,5 @@
-//! What is remembered of clients. [`Rate`]: how much each source has sent within the last minute. A source is whoever a
-//! request says it is from, so this is a courtesy among agents and no protection against anybody who lies.
+//! What is remembered of clients. [`Rate`]: how much each source has sent within the last minute. A source is the
+//! name that a client gives itself in its request, so this limits clients that are honest and protects against no others.
 //!
 //! [`Window`]: the newest tasks of an agent, as clients of selectools see them: first in, first out. The original keeps so
 //! many in memory and no others; here the store keeps tasks for longer, and this is what is shown of it. A restart, which
