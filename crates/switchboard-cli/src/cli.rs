@@ -5,10 +5,21 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::client::card::CardCommand;
+use crate::client::chat::ChatArgs;
+use crate::client::send::SendArgs;
+use crate::client::show_config::ConfigCommand;
+use crate::client::task::TaskCommand;
 use crate::config::{ConfigError, Environment, Origin, SettingFlags};
 
 const EXAMPLES: &str = "\
-Examples:
+Call agents:
+  switchboard card get -a agent.example     what an agent says about itself
+  switchboard send -a agent.example 'Hi'    send a message, wait for the answer
+  switchboard task get -a agent.example ID  look at a task again
+  switchboard chat agent.example            talk to an agent
+
+Serve agents:
   switchboard serve                         a demo agent on 127.0.0.1:8080, durable
   switchboard serve --exec 'tr a-z A-Z'     any command as an agent
   switchboard serve --config agents.toml    several agents
@@ -24,7 +35,10 @@ Exit codes:
   0  it did what was asked, or was stopped in order
   1  it failed at run time: the port or the database could not be had,
      a check found a fault, or a second signal cut it off
-  2  the command line or the configuration is wrong";
+  2  the command line or the configuration is wrong
+  3  card, send, task, chat: the agent or its card cannot be reached
+  4  the same: credentials are missing or rejected
+  5  the same: --timeout is over";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -66,6 +80,15 @@ Exit codes:
   0  stopped in order
   1  failed at run time
   2  wrong usage or configuration";
+
+const DEMO_SERVER_HELP: &str = "\
+Examples:
+  switchboard demo-server
+      then, in another terminal:
+  switchboard send -a localhost:8080 hello
+  switchboard send -a localhost:8080 'ask which colour?'
+      An empty message is answered with all that the agent can do: it shows every
+      state of a task. Tasks are gone when the server stops; `serve` keeps them.";
 
 const OUTBOX_EXAMPLES: &str = "\
 Examples:
@@ -146,18 +169,38 @@ Examples:
   switchboard man serve | man -l -
   switchboard man --out /usr/local/share/man/man1";
 
-/// A durable A2A server: agents that call each other and never lose the call.
+/// Agents that call each other over A2A and never lose the call: a client and a durable server.
+// Help and errors have no colours: the output of the client commands never has control sequences, on a terminal or not.
 #[derive(Parser)]
 #[command(name = "switchboard", version, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(disable_version_flag = true, color = clap::ColorChoice::Never)]
 pub(crate) struct Cli {
+    /// Print the version
+    #[arg(short = 'v', short_alias = 'V', long, action = clap::ArgAction::Version)]
+    version: Option<bool>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Send a message to an agent, and wait for the answer
+    Send(Box<SendArgs>),
+    /// Look at the card of an agent
+    #[command(subcommand)]
+    Card(CardCommand),
+    /// Look at tasks, cancel them, follow them, save their artifacts
+    #[command(subcommand)]
+    Task(TaskCommand),
+    /// Talk to an agent in the terminal
+    Chat(Box<ChatArgs>),
+    /// Look at the settings of the commands that call agents
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Serve agents over A2A
     Serve(Box<ServeArgs>),
+    /// Serve an agent to practise with, in memory and for this machine alone
+    DemoServer(DemoServerArgs),
     /// Look after deliveries to webhooks
     #[command(subcommand, after_help = OUTBOX_EXAMPLES)]
     Outbox(OutboxCommand),
@@ -216,6 +259,20 @@ pub(crate) struct ServeArgs {
     /// Check the configuration and exit
     #[arg(long, conflicts_with = "print_config", help_heading = "Configuration")]
     pub(crate) check_config: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = DEMO_SERVER_HELP)]
+pub(crate) struct DemoServerArgs {
+    /// Address and port to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    listen: String,
+}
+
+impl DemoServerArgs {
+    pub(crate) fn settings(&self) -> SettingFlags {
+        SettingFlags::in_memory(&self.listen)
+    }
 }
 
 /// Where the outbox is.

@@ -4,6 +4,7 @@
 mod agents;
 mod chaos;
 mod cli;
+mod client;
 mod config;
 mod db;
 mod failure;
@@ -15,18 +16,19 @@ mod output;
 mod process;
 mod serve;
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use switchboard::{AccessLog, StopSignals};
 use tokio_util::sync::CancellationToken;
 
 use crate::agents::demo::{Address, ServedAt};
 use crate::agents::exec::Program;
 use crate::cli::{Cli, Command, HealthArgs, OutboxCommand, ServeArgs};
-use crate::config::{Config, Environment, Kind};
+use crate::config::{Config, Environment, Kind, SettingFlags};
 use crate::failure::Failure;
 use crate::logging::Log;
 
@@ -37,8 +39,17 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let environment = Environment::of_process();
-    let done = match Cli::parse().command {
-        Command::Serve(args) => serve(&args, &environment),
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let (matches, command) = match parse(&arguments, &environment) {
+        Ok(parsed) => parsed,
+        Err(code) => return code,
+    };
+    let done = match command {
+        command @ (Command::Send(_) | Command::Card(_) | Command::Task(_) | Command::Chat(_) | Command::Config(_)) => {
+            return client::run(&command, &matches, &environment);
+        }
+        Command::Serve(args) => serve(&args.settings, Some(&args), &environment),
+        Command::DemoServer(args) => serve(&args.settings(), None, &environment.without_settings()),
         Command::Outbox(command) => outbox(&command, &environment),
         Command::Db(command) => db::run(&command, &environment, Path::new("")).map(output::say),
         Command::Health(args) => health(&args, &environment),
@@ -59,6 +70,30 @@ fn main() -> ExitCode {
     }
 }
 
+/// Reads the command line. What is wrong with it is told, and help is printed, here.
+fn parse(arguments: &[OsString], environment: &Environment) -> Result<(ArgMatches, Command), ExitCode> {
+    let asks_for_help = arguments.iter().skip(1).any(|word| matches!(word.to_str(), Some("-h" | "--help" | "help")));
+    let mut all = Cli::command();
+    if asks_for_help {
+        all = client::with_defaults_in_effect(all, environment);
+    }
+    let parsed = all.try_get_matches_from(arguments).and_then(|matches| {
+        let command = Cli::from_arg_matches(&matches)?.command;
+        Ok((matches, command))
+    });
+    parsed.map_err(|error| {
+        use clap::error::ErrorKind;
+        if let ErrorKind::DisplayHelp | ErrorKind::DisplayVersion = error.kind() {
+            output::say(error.to_string().trim_end());
+            return ExitCode::SUCCESS;
+        }
+        client::usage_error(arguments, &error, environment).unwrap_or_else(|| {
+            let _ = error.print();
+            ExitCode::from(2)
+        })
+    })
+}
+
 fn outbox(command: &OutboxCommand, environment: &Environment) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::runtime)?;
     runtime.block_on(outbox::run(command, environment, Path::new(""))).map(output::say)
@@ -69,15 +104,19 @@ fn health(args: &HealthArgs, environment: &Environment) -> Result<(), Failure> {
     runtime.block_on(health::run(args, environment, Path::new(""))).map(output::say)
 }
 
-fn serve(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
-    let layers = config::read_layers(&args.settings, args.config.as_deref(), environment, Path::new(""));
+/// Serves. Without `args`, no file of settings is read.
+fn serve(settings: &SettingFlags, args: Option<&ServeArgs>, environment: &Environment) -> Result<(), Failure> {
+    let layers = match args {
+        Some(args) => config::read_layers(settings, args.config.as_deref(), environment, Path::new("")),
+        None => config::layers_without_file(settings, environment),
+    };
     let config = config::resolve(layers, environment, Path::new(""))?;
     serve::check_build(&config, environment)?;
-    if args.print_config {
+    if args.is_some_and(|args| args.print_config) {
         output::say(config::print(&config)?.trim_end());
         return Ok(());
     }
-    if args.check_config {
+    if args.is_some_and(|args| args.check_config) {
         if let Some(doubt) = config.tls.as_ref().and_then(|known| known.doubt.as_ref()) {
             output::complain(doubt);
         }

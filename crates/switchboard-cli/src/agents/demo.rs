@@ -37,6 +37,24 @@ pub(crate) const GUIDE: &[Ability] = &[
         does: "asks back and completes with your next message",
         example: "ask which colour?",
     },
+    Ability {
+        word: "auth",
+        name: "Authorization",
+        does: "asks for authorization and completes with your next message",
+        example: "auth the calendar",
+    },
+    Ability {
+        word: "reject",
+        name: "Rejection",
+        does: "rejects the task, with your words as the reason",
+        example: "reject too late",
+    },
+    Ability {
+        word: "say",
+        name: "Direct answer",
+        does: "answers with a message, for which there is no task",
+        example: "say hello",
+    },
     Ability { word: "file", name: "File", does: "answers with a file", example: "file" },
     Ability { word: "data", name: "Data", does: "answers with JSON", example: "data the quick brown fox" },
 ];
@@ -83,6 +101,9 @@ impl Agent for Demo {
             DemoCommand::Stream { chunks } => self.stream(&turn, chunks).await?,
             DemoCommand::Fail { reason } => turn.fail(reason).await?,
             DemoCommand::Ask { topic } => self.ask(&turn, topic).await?,
+            DemoCommand::Auth { what } => turn.require_auth(what).await?,
+            DemoCommand::Reject { reason } => turn.reject(reason).await?,
+            DemoCommand::Say { text } => turn.reply(vec![Part::text(text)]).await?,
             DemoCommand::File { text } => turn.artifact(file(text)).await?,
             DemoCommand::Data { text } => turn.artifact(data(text)?).await?,
             DemoCommand::Guide => turn.answer(guide()).await?,
@@ -152,6 +173,15 @@ enum DemoCommand<'a> {
     Ask {
         topic: &'a str,
     },
+    Auth {
+        what: &'a str,
+    },
+    Reject {
+        reason: &'a str,
+    },
+    Say {
+        text: &'a str,
+    },
     File {
         text: &'a str,
     },
@@ -189,6 +219,9 @@ impl<'a> DemoCommand<'a> {
             },
             b"fail" => Self::Fail { reason: or(rest, "Failed, as you asked") },
             b"ask" => Self::Ask { topic: or(rest, "What would you like to know?") },
+            b"auth" => Self::Auth { what: or(rest, "Please allow me to do this") },
+            b"reject" => Self::Reject { reason: or(rest, "Rejected, as you asked") },
+            b"say" => Self::Say { text: or(rest, "Hello") },
             b"file" => Self::File { text: or(rest, "Hello from Switchboard.\n") },
             b"data" => Self::Data { text: rest },
             _ => Self::Echo,
@@ -217,7 +250,7 @@ fn question_before(history: &[Arc<Message>]) -> Option<String> {
     let (_, before) = history.split_last()?;
     let asked = before.iter().rev().find(|message| message.role == Role::User)?;
     match DemoCommand::parse(&asked.text()) {
-        DemoCommand::Ask { topic } => Some(topic.to_owned()),
+        DemoCommand::Ask { topic } | DemoCommand::Auth { what: topic } => Some(topic.to_owned()),
         _ => None,
     }
 }

@@ -21,6 +21,16 @@ impl Environment {
         Self { variables: variables.iter().map(|(name, value)| (own(name), own(value))).collect() }
     }
 
+    /// The same without the settings of a server, which are for `serve`.
+    pub(crate) fn without_settings(mut self) -> Self {
+        let is_setting = |name: &OsString| {
+            let name = name.to_string_lossy();
+            name.starts_with("SWITCHBOARD_") || name == "BIND_HOST" || name == "PORT"
+        };
+        self.variables.retain(|name, _| !is_setting(name));
+        self
+    }
+
     pub(crate) fn raw(&self, name: &str) -> Option<OsString> {
         self.variables.get(std::ffi::OsStr::new(name)).cloned()
     }

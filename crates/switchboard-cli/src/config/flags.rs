@@ -23,6 +23,18 @@ impl SettingFlags {
         Self { given: folder.map(|folder| ("--data", vec![folder.into()])).into_iter().collect() }
     }
 
+    /// The flags of a server that keeps nothing.
+    pub(crate) fn in_memory(listen: &str) -> Self {
+        let bindings = ["JSONRPC", "HTTP+JSON", #[cfg(feature = "grpc")] "GRPC"];
+        Self {
+            given: vec![
+                ("--memory", vec!["true".into()]),
+                ("--listen", vec![listen.into()]),
+                ("--interface", bindings.into_iter().map(Into::into).collect()),
+            ],
+        }
+    }
+
     pub(super) fn layer(&self, errors: &mut Errors) -> Layer {
         let mut layer = Layer::default();
         for row in table::all() {

@@ -81,6 +81,14 @@ pub(crate) fn read_layers(
     Layers { settings: flags.over(variables).over(file), agents, errors, is_file_unknown }
 }
 
+/// The same for a server that reads no file.
+pub(crate) fn layers_without_file(flags: &SettingFlags, environment: &Environment) -> Layers {
+    let mut errors = Errors::default();
+    let flags = flags.layer(&mut errors);
+    let variables = of_environment(environment, &mut errors);
+    Layers { settings: flags.over(variables), agents: Vec::new(), errors, is_file_unknown: false }
+}
+
 /// The text of the configuration file, if there is one.
 fn find_file(config: Option<&Path>, environment: &Environment, folder: &Path) -> Result<Option<Source>, ConfigError> {
     let named = match config {

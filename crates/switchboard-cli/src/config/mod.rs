@@ -31,7 +31,7 @@ use crate::agents::exec::{Invocation, Program};
 pub(crate) use choices::{Card, CompatRpc, Effects, ErrorDetails, Idempotency, LogFormat, Synchronous};
 pub(crate) use environment::Environment;
 pub(crate) use flags::SettingFlags;
-pub(crate) use layer::read_layers;
+pub(crate) use layer::{layers_without_file, read_layers};
 pub(crate) use listen::{is_local, is_local_url, local_url};
 pub(crate) use origin::{ConfigError, ConfigErrors, Errors, Given, Origin};
 pub(crate) use print::print;

@@ -68,6 +68,12 @@ impl DiscoveredCard {
         self.url.as_deref()
     }
 
+    /// Whether it is the card of a system that is older than A2A as it is now, and speaks a dialect of its own.
+    #[must_use]
+    pub fn is_of_older_system(&self) -> bool {
+        self.compat.is_some()
+    }
+
     /// Checks the card as strictly as the specification is: every required member is there and is what it must be.
     ///
     /// # Errors
@@ -78,19 +84,26 @@ impl DiscoveredCard {
     }
 }
 
-/// What the user named.
+/// Where the card of an agent is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reference {
+#[non_exhaustive]
+pub enum CardReference {
     /// The address of an agent, without a final slash: its card is below it.
     Base(String),
     /// The address of a card.
     Card(String),
+    /// The path of a file with a card.
     File(PathBuf),
+    /// The card itself, as JSON.
     Inline(String),
 }
 
-impl Reference {
-    pub(super) fn parse(text: &str) -> Result<Self, CallError> {
+impl CardReference {
+    /// Tells from a text which of them it is: a URL that ends with `.json` is that of a card, another one is that of an agent.
+    ///
+    /// # Errors
+    /// When it is none of them.
+    pub fn parse(text: &str) -> Result<Self, CallError> {
         let text = text.trim();
         if text.starts_with('{') {
             return Ok(Self::Inline(text.to_owned()));
@@ -127,12 +140,12 @@ impl Reference {
 }
 
 impl Shared {
-    pub(super) async fn discover(&self, reference: &Reference) -> Result<Arc<DiscoveredCard>, CallError> {
+    pub(super) async fn discover(&self, reference: &CardReference) -> Result<Arc<DiscoveredCard>, CallError> {
         match reference {
-            Reference::Inline(json) => self.read_card(Bytes::copy_from_slice(json.as_bytes()), None),
-            Reference::File(path) => self.read_card(self.read_file(path).await?, None),
-            Reference::Card(url) => self.cached(url, std::slice::from_ref(url), reference).await,
-            Reference::Base(base) => {
+            CardReference::Inline(json) => self.read_card(Bytes::copy_from_slice(json.as_bytes()), None),
+            CardReference::File(path) => self.read_card(self.read_file(path).await?, None),
+            CardReference::Card(url) => self.cached(url, std::slice::from_ref(url), reference).await,
+            CardReference::Base(base) => {
                 let urls = CARD_PATHS.map(|path| format!("{base}{path}"));
                 self.cached(base, &urls, reference).await
             }
@@ -143,7 +156,7 @@ impl Shared {
         &self,
         key: &str,
         urls: &[String],
-        reference: &Reference,
+        reference: &CardReference,
     ) -> Result<Arc<DiscoveredCard>, CallError> {
         let known = match self.cards.get(key, Instant::now()) {
             Known::Fresh(card) => return Ok(card),
@@ -237,6 +250,21 @@ impl Shared {
         }
         let keeping = Keeping::of(&head.headers);
         Ok(Fetched::Card(self.read_card(read(body).await?, Some(url.to_owned()))?, keeping))
+    }
+
+    pub(super) async fn fetch_file(&self, url: &str, named: &Named) -> Result<Bytes, CallError> {
+        let mut request = Request::new(Bytes::new());
+        *request.uri_mut() = check_url(url).map_err(|why| CallError::new(CallErrorKind::InvalidRequest, why))?;
+        let mut limits = RequestLimits::default();
+        limits.total = Some(self.limits.send);
+        limits.body_bytes_max = Some(self.limits.reply_bytes_max);
+        let answer = self.http.send(request, &limits, named, true).await?;
+        let (head, mut body) = answer.into_parts();
+        if !head.status.is_success() {
+            body.discard().await;
+            return Err(CallError::refused(None, Some(head.status.as_u16()), None));
+        }
+        read(body).await
     }
 
     fn read_card(&self, json: Bytes, url: Option<String>) -> Result<Arc<DiscoveredCard>, CallError> {

@@ -1,26 +1,26 @@
 //! What a reference means, and what is wrong with a card.
 
-use super::{Reference, violations};
+use super::{CardReference, violations};
 
 #[test]
 fn a_reference_is_a_url_a_path_or_a_card() {
     for (text, expected) in [
-        ("https://a.example/x//", Reference::Base("https://a.example/x".to_owned())),
-        (" HTTPS://a.example ", Reference::Base("HTTPS://a.example".to_owned())),
+        ("https://a.example/x//", CardReference::Base("https://a.example/x".to_owned())),
+        (" HTTPS://a.example ", CardReference::Base("HTTPS://a.example".to_owned())),
         (
             "https://a.example/.well-known/agent-card.json",
-            Reference::Card("https://a.example/.well-known/agent-card.json".to_owned()),
+            CardReference::Card("https://a.example/.well-known/agent-card.json".to_owned()),
         ),
-        ("https://a.example/card.json?v=1", Reference::Card("https://a.example/card.json?v=1".to_owned())),
-        ("./card", Reference::File("./card".into())),
-        ("card.json", Reference::File("card.json".into())),
-        ("file:///tmp/card", Reference::File("/tmp/card".into())),
-        (r#" {"name":"x"}"#, Reference::Inline(r#"{"name":"x"}"#.to_owned())),
+        ("https://a.example/card.json?v=1", CardReference::Card("https://a.example/card.json?v=1".to_owned())),
+        ("./card", CardReference::File("./card".into())),
+        ("card.json", CardReference::File("card.json".into())),
+        ("file:///tmp/card", CardReference::File("/tmp/card".into())),
+        (r#" {"name":"x"}"#, CardReference::Inline(r#"{"name":"x"}"#.to_owned())),
     ] {
-        assert_eq!(Reference::parse(text).unwrap(), expected, "{text}");
+        assert_eq!(CardReference::parse(text).unwrap(), expected, "{text}");
     }
     for bad in ["", "a.example", "ftp://a.example", "https://user@a.example", "http://"] {
-        assert!(Reference::parse(bad).is_err(), "{bad}");
+        assert!(CardReference::parse(bad).is_err(), "{bad}");
     }
 }
 

@@ -44,7 +44,9 @@ mod stream;
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use switchboard_core::dialect::Dialect;
+use switchboard_core::model::MessageId;
 
 pub use crate::agent_client::Spoken;
 use crate::agent_client::{AgentClient, CallOptions};
@@ -53,13 +55,18 @@ use crate::outbound::{AddressPolicy, BuildError, Trust};
 use crate::protocol_binding::ProtocolBinding;
 use card_cache::CardCache;
 pub use credentials::Credentials;
-pub use discovery::DiscoveredCard;
-use discovery::Reference;
+pub use discovery::{CardReference, DiscoveredCard};
 use http::Http;
 pub use limits::ClientLimits;
 use negotiation::{Preferences, targets};
 use remote::RemoteAgent;
 pub use retry::RetryPolicy;
+
+/// An id for a message that is made by hand: random, so that no two are alike.
+#[must_use]
+pub fn new_message_id() -> MessageId {
+    crate::random::uuid().into()
+}
 
 /// What a call to a remote agent has beside what calls to every agent have.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +80,7 @@ pub(crate) struct RemoteOptions {
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
+    preferences: Preferences,
 }
 
 /// What all agents of a client share.
@@ -80,7 +88,6 @@ struct Shared {
     http: Http,
     cards: CardCache,
     credentials: Credentials,
-    preferences: Preferences,
     retry: RetryPolicy,
     limits: ClientLimits,
 }
@@ -159,7 +166,7 @@ impl ClientBuilder {
         let Self { credentials, preferences, retry, limits, policy, trust } = self;
         let http = Http::new(policy, trust)?;
         let cards = CardCache::new(limits.cards_max);
-        Ok(Client { shared: Arc::new(Shared { http, cards, credentials, preferences, retry, limits }) })
+        Ok(Client { shared: Arc::new(Shared { http, cards, credentials, retry, limits }), preferences })
     }
 }
 
@@ -176,6 +183,14 @@ impl Client {
     /// # Errors
     /// When there is no card, or it names no interface that this client speaks and may use.
     pub async fn agent(&self, reference: &str) -> Result<AgentClient, CallError> {
+        self.agent_as(&CardReference::parse(reference)?, None).await
+    }
+
+    /// The same for an agent whose card is known to be in a certain place.
+    ///
+    /// # Errors
+    /// As of [`Client::agent`].
+    pub async fn agent_at(&self, reference: &CardReference) -> Result<AgentClient, CallError> {
         self.agent_as(reference, None).await
     }
 
@@ -185,13 +200,12 @@ impl Client {
     /// # Errors
     /// As of [`Client::agent`].
     pub async fn agent_in(&self, reference: &str, dialect: Dialect) -> Result<AgentClient, CallError> {
-        self.agent_as(reference, Some(dialect)).await
+        self.agent_as(&CardReference::parse(reference)?, Some(dialect)).await
     }
 
-    async fn agent_as(&self, reference: &str, dialect: Option<Dialect>) -> Result<AgentClient, CallError> {
-        let reference = Reference::parse(reference)?;
-        let found = self.shared.discover(&reference).await?;
-        let targets = targets(&found, &reference, dialect, &self.shared.preferences)?;
+    async fn agent_as(&self, reference: &CardReference, dialect: Option<Dialect>) -> Result<AgentClient, CallError> {
+        let found = self.shared.discover(reference).await?;
+        let targets = targets(&found, reference, dialect, &self.preferences)?;
         let agent = RemoteAgent::new(self.shared.clone(), &found, targets, reference.named());
         Ok(AgentClient::of(Arc::new(agent), CallOptions::default()))
     }
@@ -202,7 +216,38 @@ impl Client {
     /// # Errors
     /// When there is no card, or what is there is none.
     pub async fn discover(&self, reference: &str) -> Result<Arc<DiscoveredCard>, CallError> {
-        self.shared.discover(&Reference::parse(reference)?).await
+        self.shared.discover(&CardReference::parse(reference)?).await
+    }
+
+    /// The same for a card that is known to be in a certain place.
+    ///
+    /// # Errors
+    /// As of [`Client::discover`].
+    pub async fn discover_at(&self, reference: &CardReference) -> Result<Arc<DiscoveredCard>, CallError> {
+        self.shared.discover(reference).await
+    }
+
+    /// The same client for agents that are called over these bindings, best first. It shares connections and cards.
+    #[must_use]
+    pub fn with_bindings(mut self, bindings: impl IntoIterator<Item = ProtocolBinding>) -> Self {
+        self.preferences.bindings = Some(bindings.into_iter().collect());
+        self
+    }
+
+    /// The same client for agents that are called in these versions, best first. It shares connections and cards.
+    #[must_use]
+    pub fn with_versions<V: Into<String>>(mut self, versions: impl IntoIterator<Item = V>) -> Self {
+        self.preferences.versions = Some(versions.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Fetches a file that an agent links to. It is sent no credentials, and its address must be public unless it is at the origin
+    /// of the agent.
+    ///
+    /// # Errors
+    /// When it cannot be had, or is larger than an answer may be.
+    pub async fn fetch_file(&self, url: &str, agent: &CardReference) -> Result<Bytes, CallError> {
+        self.shared.fetch_file(url, &agent.named()).await
     }
 
     /// As [`Client::discover`]; none where that fails.

@@ -10,7 +10,7 @@ use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::Package;
 use switchboard_core::model::{AgentCard, AgentInterface};
 
-use super::discovery::{DiscoveredCard, Reference};
+use super::discovery::{DiscoveredCard, CardReference};
 use crate::call_error::{CallError, CallErrorKind};
 use crate::outbound::check_url;
 use crate::protocol_binding::ProtocolBinding;
@@ -80,7 +80,7 @@ const KNOWN_PATHS: [&str; 4] = ["/_agent-native/a2a", "/a2a", "/rpc", "/"];
 /// The places where the agent of a card may be called, best first.
 pub(super) fn targets(
     found: &DiscoveredCard,
-    reference: &Reference,
+    reference: &CardReference,
     dialect: Option<Dialect>,
     preferences: &Preferences,
 ) -> Result<Vec<Target>, CallError> {
@@ -228,15 +228,15 @@ fn grpc_url(url: &str, base: Option<&str>) -> String {
 }
 
 /// The address of the agent: what the user named, or what the card was found below.
-fn base_of(found: &DiscoveredCard, reference: &Reference) -> Option<String> {
+fn base_of(found: &DiscoveredCard, reference: &CardReference) -> Option<String> {
     match reference {
-        Reference::Base(base) => Some(base.clone()),
-        Reference::Card(_) => {
+        CardReference::Base(base) => Some(base.clone()),
+        CardReference::Card(_) => {
             let url = found.url()?;
             let base = url.find("/.well-known/").map_or_else(|| origin_of(url), |at| &url[..at]);
             Some(base.to_owned())
         }
-        Reference::File(_) | Reference::Inline(_) => None,
+        CardReference::File(_) | CardReference::Inline(_) => None,
     }
 }
 

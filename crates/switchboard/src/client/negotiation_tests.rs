@@ -6,13 +6,13 @@ use bytes::Bytes;
 use switchboard_core::dialect::Dialect;
 
 use super::{Preferences, ProtocolBinding, targets};
-use crate::client::discovery::{DiscoveredCard, Reference};
+use crate::client::discovery::{DiscoveredCard, CardReference};
 
 const BASE: &str = "http://127.0.0.1:8080/x";
 
 /// The places, as binding, version and URL.
 fn places(card: &str, dialect: Option<Dialect>, preferences: &Preferences) -> Vec<String> {
-    let reference = Reference::Base(BASE.to_owned());
+    let reference = CardReference::Base(BASE.to_owned());
     let found = found(card);
     let targets = targets(&found, &reference, dialect, preferences).unwrap();
     let shown = targets.iter().map(|target| {
@@ -67,7 +67,7 @@ fn preferences_choose_and_order() {
     assert_eq!(places(BOTH, None, &old)[0], "JSONRPC 0.3 https://a/rpc/");
     assert_eq!(places(BOTH, Some(Dialect::V0_3), &Preferences::default())[0], "JSONRPC 0.3 https://a/rpc/");
     let none = Preferences { bindings: Some(Vec::new()), versions: None };
-    let refused = targets(&found(BOTH), &Reference::Base(BASE.to_owned()), None, &none).unwrap_err().to_string();
+    let refused = targets(&found(BOTH), &CardReference::Base(BASE.to_owned()), None, &none).unwrap_err().to_string();
     assert!(refused.contains("names no interface that this client speaks"), "{refused}");
 }
 

@@ -1,0 +1,171 @@
+//! The client commands, after the a2a-cli specification (v0.2): `card`, `send`, `task`, `auth`, `config` and `chat`.
+//!
+//! `options` is what may be typed, `settings` adds the environment and files, `reference` and `session` find the agent and check
+//! what its card tells, `follow` waits for tasks, `render` and `printer` are the output, and `error` is every failure with its code.
+//! Nothing is remembered from one command to the next but tokens of `auth login`.
+
+pub(crate) mod card;
+pub(crate) mod chat;
+mod download;
+pub(crate) mod error;
+mod follow;
+pub(crate) mod options;
+mod printer;
+mod push;
+mod reference;
+mod render;
+pub(crate) mod send;
+mod session;
+mod settings;
+pub(crate) mod show_config;
+pub(crate) mod task;
+pub(crate) mod text;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+
+use crate::cli::Command;
+use crate::config::Environment;
+use card::CardCommand;
+use error::{ClientError, Code};
+use options::{CommonArgs, Flags};
+use printer::{Format, Printer};
+use session::Session;
+use settings::{KEYS, Settings};
+use show_config::ConfigCommand;
+use task::TaskCommand;
+
+/// The names of the commands here.
+const COMMANDS: [&str; 6] = ["card", "send", "task", "auth", "config", "chat"];
+
+/// Runs a client command.
+pub(crate) fn run(command: &Command, matches: &ArgMatches, environment: &Environment) -> ExitCode {
+    let Some((flags, common)) = said(command) else {
+        return ExitCode::FAILURE;
+    };
+    let settings = match Settings::read(&flags, common.config.as_deref(), environment, Path::new("")) {
+        Ok(settings) => settings,
+        Err(error) => {
+            let asked = common.output.clone().or_else(|| of_variable(environment));
+            return fallback_printer(asked.as_deref()).fail(&error);
+        }
+    };
+    let session = Session::new(settings, common.stream);
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return session.printer.fail(&ClientError::internal(error)),
+    };
+    match runtime.block_on(perform(&session, command, matches)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => session.printer.fail(&error),
+    }
+}
+
+/// What was said on the command line.
+fn said(command: &Command) -> Option<(Flags, &CommonArgs)> {
+    Some(match command {
+        Command::Send(args) => (args.flags(), &args.common),
+        Command::Card(CardCommand::Get(args)) => (args.common.flags(), &args.common),
+        Command::Config(ConfigCommand::Show(args)) => (args.common.flags(), &args.common),
+        Command::Chat(args) => (args.flags(), &args.common),
+        Command::Task(TaskCommand::Get(args)) => (args.flags(), &args.common),
+        Command::Task(TaskCommand::Cancel(args)) => (args.flags(), &args.common),
+        Command::Task(TaskCommand::List(args)) => (args.flags(), &args.common),
+        Command::Task(TaskCommand::Subscribe(args)) => (args.flags(), &args.common),
+        Command::Task(TaskCommand::Download(args)) => (args.flags(), &args.common),
+        Command::Task(TaskCommand::PushConfig(command)) => (command.flags(), command.common()),
+        _ => return None,
+    })
+}
+
+async fn perform(session: &Session, command: &Command, matches: &ArgMatches) -> Result<(), ClientError> {
+    match command {
+        Command::Send(args) => {
+            let own = matches.subcommand_matches("send").unwrap_or(matches);
+            send::run(session, args, own).await
+        }
+        Command::Card(CardCommand::Get(args)) => card::get(session, args).await,
+        Command::Config(ConfigCommand::Show(_)) => show_config::run(session),
+        Command::Chat(args) => chat::run(session, args).await,
+        Command::Task(TaskCommand::Get(args)) => task::get(session, args).await,
+        Command::Task(TaskCommand::Cancel(args)) => task::cancel(session, args).await,
+        Command::Task(TaskCommand::List(args)) => task::list(session, args).await,
+        Command::Task(TaskCommand::Subscribe(args)) => task::subscribe(session, args).await,
+        Command::Task(TaskCommand::Download(args)) => download::run(session, args).await,
+        Command::Task(TaskCommand::PushConfig(command)) => push::run(session, command).await,
+        _ => Err(ClientError::internal("this is no client command")),
+    }
+}
+
+fn of_variable(environment: &Environment) -> Option<String> {
+    environment.raw("A2ACLI_OUTPUT").and_then(|value| value.into_string().ok())
+}
+
+fn fallback_printer(output: Option<&str>) -> Printer {
+    let format = if output == Some("json") { Format::Json } else { Format::Text };
+    Printer { format, is_live: false, is_verbose: false }
+}
+
+/// Says that a client command was typed wrongly, in the form that was asked for. None for other commands, which clap speaks for.
+pub(crate) fn usage_error(arguments: &[OsString], error: &clap::Error, environment: &Environment) -> Option<ExitCode> {
+    let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    words.get(1).filter(|name| COMMANDS.contains(&name.as_str()))?;
+    let mut asked = of_variable(environment);
+    for (at, word) in words.iter().enumerate() {
+        let value = match word.as_str() {
+            "-o" | "--output" => words.get(at + 1).cloned(),
+            word => word
+                .strip_prefix("--output=")
+                .or_else(|| word.strip_prefix("-o=").or_else(|| word.strip_prefix("-o")))
+                .map(str::to_owned),
+        };
+        asked = value.or(asked);
+    }
+    let text = error.to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let usage = text.lines().find(|line| line.starts_with("Usage:")).map(str::to_owned);
+    let mut failure = ClientError::new(Code::Usage, first);
+    failure.hint = Some(match usage {
+        Some(usage) => format!("{usage}; see --help"),
+        None => "see --help".to_owned(),
+    });
+    Some(fallback_printer(asked.as_deref()).fail(&failure))
+}
+
+/// The commands, with what the settings come to when nothing more is said at the end of the help of those here.
+pub(crate) fn with_defaults_in_effect(mut all: clap::Command, environment: &Environment) -> clap::Command {
+    let defaults = defaults_in_effect(environment);
+    for name in COMMANDS {
+        if all.find_subcommand(name).is_some() {
+            all = all.mut_subcommand(name, |command| add_help(command, &defaults));
+        }
+    }
+    all
+}
+
+fn add_help(command: clap::Command, text: &str) -> clap::Command {
+    let help = match command.get_after_help() {
+        Some(known) => format!("{known}\n\n{text}"),
+        None => text.to_owned(),
+    };
+    let command = command.after_help(help);
+    let names: Vec<String> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+    names.into_iter().fold(command, |command, name| command.mut_subcommand(name, |below| add_help(below, text)))
+}
+
+fn defaults_in_effect(environment: &Environment) -> String {
+    let Ok(settings) = Settings::read(&Flags::default(), None, environment, Path::new("")) else {
+        return "Defaults in effect: the settings cannot be read; see switchboard config show".to_owned();
+    };
+    let mut text = "Defaults in effect:".to_owned();
+    for key in KEYS {
+        if let (Some(shown), Some(value)) = (settings.shown(key), settings.value(key.name)) {
+            text.push_str(&format!("\n  --{} {} ({})", key.name, text::clean(&shown), value.source));
+        }
+    }
+    text
+}

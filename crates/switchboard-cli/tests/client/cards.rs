@@ -1,0 +1,89 @@
+//! `card get`, and what `--agent-card` may name.
+
+use serde_json::{Value, json};
+
+use crate::support::{Cli, DemoServer, ScriptedAgent, card, card_with, switchboard, task, write};
+
+#[test]
+fn a_card_is_found_by_host_url_file_and_path_and_used() {
+    let agent = ScriptedAgent::start(|url| card(url, false), |_, answer| answer.result(json!({ "task": task("TASK_STATE_COMPLETED") })));
+    let cli = Cli::new();
+    let file = write(&cli.folder(), "card.json", &card(&agent.url, false).to_string());
+    let host = agent.url.trim_start_matches("http://").to_owned();
+    let card_url = format!("{}/.well-known/agent-card.json", agent.url);
+    for reference in [&agent.url, &host, &card_url, &format!("file://{file}"), &file, &"./card.json".to_owned()] {
+        assert_eq!(cli.run(&["card", "get", "-a", reference]).succeeded().field("Name"), "Scripted", "{reference}");
+        cli.run(&["send", "-a", reference, "x"]).succeeded();
+    }
+    let paths: Vec<String> = agent.seen().into_iter().map(|seen| seen.path).collect();
+    assert!(paths.iter().all(|path| path == "/.well-known/agent-card.json" || path == "/rpc"), "{paths:?}");
+    assert_eq!(paths.iter().filter(|path| *path == "/rpc").count(), 6);
+}
+
+#[test]
+fn a_card_is_shown_whole() {
+    let server = DemoServer::start();
+    let text = server.run(&["card", "get"]).succeeded();
+    for (label, expected) in [("Streaming", "yes"), ("Push-Notifications", "yes"), ("Signature", "absent")] {
+        assert_eq!(text.field(label), expected);
+    }
+    assert_eq!(text.stdout.matches("\nInterface: ").count(), 3, "{}", text.stdout);
+    assert!(text.stdout.contains("\nSkill: "));
+    let document = server.run(&["card", "get", "-o", "json"]).succeeded().json();
+    assert_eq!(document["supportedInterfaces"].as_array().unwrap().len(), 3);
+    assert_eq!(server.run(&["card", "get", "-o", "json", "--stream"]).succeeded().json_lines().len(), 1);
+}
+
+#[test]
+fn members_that_are_not_known_are_kept() {
+    let agent = ScriptedAgent::start(|url| card_with(url, json!({ "x-own": { "a": 1 } })), |_, _| ());
+    assert_eq!(agent.run(&["card", "get", "-o", "json"]).succeeded().json()["x-own"], json!({ "a": 1 }));
+}
+
+#[test]
+fn a_card_that_breaks_the_specification_is_refused_by_member() {
+    let server = DemoServer::start();
+    server.run(&["card", "get", "--validate"]).succeeded();
+    for (member, broken) in [
+        ("name", json!(null)),
+        ("version", json!(1)),
+        ("skills", json!("none")),
+        ("capabilities", json!([])),
+        ("supportedInterfaces", json!([{ "url": "", "protocolBinding": "JSONRPC", "protocolVersion": "1.0" }])),
+    ] {
+        let cli = Cli::new();
+        let file = write(&cli.folder(), "card.json", &card_with("http://127.0.0.1:1", json!({ member: broken })).to_string());
+        let ran = cli.run(&["card", "get", "--validate", "-a", &file]);
+        assert_eq!((ran.code, ran.error_code().as_str()), (1, "A2ACLI_ERR_CARD_INVALID"), "{ran:?}");
+        assert!(ran.stderr.contains(member), "{member}: {}", ran.stderr);
+        assert!(ran.stdout.is_empty());
+    }
+}
+
+#[test]
+fn an_entry_of_a_catalog_is_as_good_as_its_card() {
+    let server = DemoServer::start();
+    let cli = Cli::new();
+    let named = write(&cli.folder(), "named.json", &json!({ "demo": server.url }).to_string());
+    let listed = json!({ "agents": [{ "name": "demo", "agentCard": server.url }, { "name": "x", "url": "loop" }] });
+    let listed = write(&cli.folder(), "listed.json", &listed.to_string());
+    for catalog in [named, listed] {
+        let cli = Cli::new().with("A2ACLI_CATALOG", &catalog).with("A2ACLI_AGENT_CARD", "catalog:demo");
+        let id = cli.run(&["send", "hello"]).succeeded().field("Task").to_owned();
+        cli.run(&["task", "get", &id]).succeeded();
+        cli.run(&["card", "get"]).succeeded();
+        let ran = cli.run(&["card", "get", "-a", "catalog:nobody"]);
+        assert_eq!((ran.code, ran.error_code().as_str()), (3, "A2ACLI_ERR_CARD_NOT_FOUND"), "{ran:?}");
+    }
+    assert_eq!(switchboard(&["card", "get", "-a", "catalog:x"]).code, 2);
+}
+
+#[test]
+fn a_url_with_a_path_is_that_of_a_card_and_the_hint_says_what_else_it_may_be() {
+    let agent = ScriptedAgent::start(|_| Value::Null, |_, answer| answer.raw(404, "text/plain", ""));
+    let url = format!("{}/agents/echo", agent.url);
+    let ran = switchboard(&["card", "get", "-a", &url]);
+    assert_eq!(ran.error_code(), "A2ACLI_ERR_CARD_NOT_FOUND");
+    assert!(ran.stderr.contains("/agents/echo/.well-known/agent-card.json"), "{}", ran.stderr);
+    assert_eq!(agent.seen().len(), 1);
+}
