@@ -49,12 +49,6 @@ pub(crate) const GUIDE: &[Ability] = &[
         does: "rejects the task, with your words as the reason",
         example: "reject too late",
     },
-    Ability {
-        word: "say",
-        name: "Direct answer",
-        does: "answers with a message, for which there is no task",
-        example: "say hello",
-    },
     Ability { word: "file", name: "File", does: "answers with a file", example: "file" },
     Ability { word: "data", name: "Data", does: "answers with JSON", example: "data the quick brown fox" },
 ];
@@ -103,7 +97,6 @@ impl Agent for Demo {
             DemoCommand::Ask { topic } => self.ask(&turn, topic).await?,
             DemoCommand::Auth { what } => turn.require_auth(what).await?,
             DemoCommand::Reject { reason } => turn.reject(reason).await?,
-            DemoCommand::Say { text } => turn.reply(vec![Part::text(text)]).await?,
             DemoCommand::File { text } => turn.artifact(file(text)).await?,
             DemoCommand::Data { text } => turn.artifact(data(text)?).await?,
             DemoCommand::Guide => turn.answer(guide()).await?,
@@ -179,9 +172,6 @@ enum DemoCommand<'a> {
     Reject {
         reason: &'a str,
     },
-    Say {
-        text: &'a str,
-    },
     File {
         text: &'a str,
     },
@@ -221,7 +211,6 @@ impl<'a> DemoCommand<'a> {
             b"ask" => Self::Ask { topic: or(rest, "What would you like to know?") },
             b"auth" => Self::Auth { what: or(rest, "Please allow me to do this") },
             b"reject" => Self::Reject { reason: or(rest, "Rejected, as you asked") },
-            b"say" => Self::Say { text: or(rest, "Hello") },
             b"file" => Self::File { text: or(rest, "Hello from Switchboard.\n") },
             b"data" => Self::Data { text: rest },
             _ => Self::Echo,

@@ -69,6 +69,8 @@ async fn without_text_it_says_what_it_can_do() {
           stream  sends the given number of chunks of one artifact, 50 ms apart, and goes on at the next one if the server dies (try: stream 40)
           fail    fails, with your words as the reason (try: fail out of tea)
           ask     asks back and completes with your next message (try: ask which colour?)
+          auth    asks for authorization and completes with your next message (try: auth the calendar)
+          reject  rejects the task, with your words as the reason (try: reject too late)
           file    answers with a file (try: file)
           data    answers with JSON (try: data the quick brown fox)
         Anything else I repeat.

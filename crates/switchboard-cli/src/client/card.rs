@@ -70,7 +70,10 @@ fn validate(card: &DiscoveredCard) -> Result<(), ClientError> {
 /// The extended card is asked for only where the public one declares how to prove who asks.
 fn check_extended(card: &AgentCard) -> Result<(), ClientError> {
     if card.capabilities.extended_agent_card != Some(true) {
-        return Err(ClientError::protocol("UnsupportedOperationError", "the card says that the agent has no extended card"));
+        return Err(ClientError::protocol(
+            "UnsupportedOperationError",
+            "the card says that the agent has no extended card",
+        ));
     }
     if card.security_schemes.is_empty() {
         let message = "the card declares no security scheme, so there is no way to ask for the extended card";

@@ -108,7 +108,9 @@ impl Conversation {
 pub(crate) async fn run(session: &Session, _: &ChatArgs) -> Result<(), ClientError> {
     let is_terminal = std::io::stdout().is_terminal() && !session.printer.is_json();
     if !is_terminal && std::io::stdin().is_terminal() {
-        return Err(ClientError::usage("chat needs a terminal to print to, or lines to read").with_hint("Use switchboard send"));
+        return Err(
+            ClientError::usage("chat needs a terminal to print to, or lines to read").with_hint("Use switchboard send")
+        );
     }
     let agent = session.bounded(session.agent()).await?;
     let mut conversation = Conversation {
@@ -152,7 +154,10 @@ impl Chat<'_> {
         }
     }
 
-    async fn next_line(&self, lines: &mut mpsc::Receiver<std::io::Result<String>>) -> Result<Option<String>, ClientError> {
+    async fn next_line(
+        &self,
+        lines: &mut mpsc::Receiver<std::io::Result<String>>,
+    ) -> Result<Option<String>, ClientError> {
         if self.is_terminal {
             show("> ")?;
         }
@@ -256,7 +261,9 @@ impl Chat<'_> {
             show("\n")?;
         }
         let sent = stream.take_sent().map(Outcome::from);
-        sent.ok_or_else(|| ClientError::protocol("InvalidAgentResponseError", "the stream ended before it said anything"))
+        sent.ok_or_else(|| {
+            ClientError::protocol("InvalidAgentResponseError", "the stream ended before it said anything")
+        })
     }
 
     fn state(&self, conversation: &Conversation) -> Result<(), ClientError> {

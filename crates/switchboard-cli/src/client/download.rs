@@ -55,7 +55,8 @@ pub(crate) async fn run(session: &Session, args: &DownloadArgs) -> Result<(), Cl
         let agent = session.agent().await?;
         let task = agent.client.clone().with_deadline(CALL_MAX).task(&id).await.map_err(|error| agent.error(&error))?;
         let is_wanted = |artifact: &str| args.artifact.as_deref().is_none_or(|wanted| wanted == artifact);
-        let wanted: Vec<_> = task.artifacts.iter().filter(|artifact| is_wanted(artifact.artifact_id.as_str())).collect();
+        let wanted: Vec<_> =
+            task.artifacts.iter().filter(|artifact| is_wanted(artifact.artifact_id.as_str())).collect();
         if let (true, Some(name)) = (wanted.is_empty(), &args.artifact) {
             return Err(ClientError::usage(format!("the task has no artifact {name:?}")));
         }

@@ -110,7 +110,9 @@ impl ClientError {
 
     /// A call that came to nothing.
     pub(crate) fn of_call(error: &CallError, has_credentials: bool) -> Self {
-        let code = match error.protocol_error() {
+        // A status alone, without a word of A2A, may come from anyone on the way.
+        let is_bare = error.http_status().is_some() && error.wire_code().is_none() && error.wire_text().is_none();
+        let code = match error.protocol_error().filter(|_| !is_bare) {
             Some(refusal) => code_of(refusal, has_credentials),
             None => code_of_kind(error, has_credentials),
         };

@@ -58,7 +58,9 @@ impl Follower<'_> {
                     let known = stream.task().cloned();
                     return match known {
                         Some(task) if may_ask(&error) => {
-                            self.session.printer.note(format!("Note: the stream broke ({error}); asking for the task instead"));
+                            self.session
+                                .printer
+                                .note(format!("Note: the stream broke ({error}); asking for the task instead"));
                             self.poll(task).await.map(Outcome::Task)
                         }
                         _ => Err(self.agent.error(&error)),
@@ -77,7 +79,9 @@ impl Follower<'_> {
             }
         }
         let sent = stream.take_sent().map(Outcome::from);
-        sent.ok_or_else(|| ClientError::protocol("InvalidAgentResponseError", "the stream ended before it said anything"))
+        sent.ok_or_else(|| {
+            ClientError::protocol("InvalidAgentResponseError", "the stream ended before it said anything")
+        })
     }
 
     /// Asks for a task until there is nothing more to wait for.
@@ -200,7 +204,10 @@ fn may_ask(error: &switchboard::CallError) -> bool {
     error.is_retryable()
         || matches!(
             error.kind(),
-            CallErrorKind::StreamEndedEarly | CallErrorKind::Broken | CallErrorKind::TimedOut | CallErrorKind::InvalidAnswer
+            CallErrorKind::StreamEndedEarly
+                | CallErrorKind::Broken
+                | CallErrorKind::TimedOut
+                | CallErrorKind::InvalidAnswer
         )
 }
 

@@ -35,8 +35,8 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_name = "URL")]
     url: String,
     /// Id of the webhook [default: the agent chooses one]
-    #[arg(long, value_name = "ID")]
-    id: Option<String>,
+    #[arg(long = "id", value_name = "ID")]
+    config_id: Option<String>,
     /// Token that the agent sends with each update [default: A2ACLI_PUSH_TOKEN]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
@@ -131,11 +131,13 @@ fn config(session: &Session, args: &CreateArgs) -> Result<PushConfig, ClientErro
     let credentials = session.settings.text("auth-credentials").map(str::to_owned);
     let authentication = match (&args.auth_scheme, credentials) {
         (Some(scheme), credentials) => Some(AuthenticationInfo { scheme: scheme.clone(), credentials }),
-        (None, Some(_)) => return Err(ClientError::usage("--auth-credentials needs --auth-scheme, as in --auth-scheme Bearer")),
+        (None, Some(_)) => {
+            return Err(ClientError::usage("--auth-credentials needs --auth-scheme, as in --auth-scheme Bearer"));
+        }
         (None, None) => None,
     };
     Ok(PushConfig {
-        id: args.id.as_deref().unwrap_or_default().into(),
+        id: args.config_id.as_deref().unwrap_or_default().into(),
         task_id: args.task.task(session)?,
         url: args.url.clone(),
         token: session.settings.text("push-token").map(str::to_owned),

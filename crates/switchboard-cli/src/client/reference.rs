@@ -72,19 +72,18 @@ fn is_host(text: &str) -> bool {
 
 /// A host on this machine is called without TLS.
 fn scheme_for(host: &str) -> &'static str {
-    let is_local = host == "localhost"
-        || host.starts_with("localhost:")
-        || host.starts_with("127.")
-        || host.starts_with("[::1]");
+    let is_local =
+        host == "localhost" || host.starts_with("localhost:") || host.starts_with("127.") || host.starts_with("[::1]");
     if is_local { "http" } else { "https" }
 }
 
 /// What to try if the URL of a card leads to none: it may be the address of the agent.
 pub(crate) fn well_known_hint(reference: &CardReference) -> Option<String> {
     match reference {
-        CardReference::Card(url) if !url.contains("/.well-known/") => {
-            Some(format!("A URL with a path is taken to be that of the card. If it is the agent's, try {}{WELL_KNOWN}", url.trim_end_matches('/')))
-        }
+        CardReference::Card(url) if !url.contains("/.well-known/") => Some(format!(
+            "A URL with a path is taken to be that of the card. If it is the agent's, try {}{WELL_KNOWN}",
+            url.trim_end_matches('/')
+        )),
         _ => None,
     }
 }
@@ -111,7 +110,8 @@ fn catalog_entry(name: &str, settings: &Settings) -> Result<String, ClientError>
         return Err(ClientError::usage("no catalog is named")
             .with_hint("Name its file with A2ACLI_CATALOG: a JSON object of names and what --agent-card takes"));
     };
-    let missing = |why: &dyn std::fmt::Display| ClientError::new(Code::CardNotFound, format!("the catalog {path}: {why}"));
+    let missing =
+        |why: &dyn std::fmt::Display| ClientError::new(Code::CardNotFound, format!("the catalog {path}: {why}"));
     let file = std::fs::File::open(path).map_err(|error| missing(&error))?;
     let mut text = String::new();
     file.take(CATALOG_BYTES_MAX).read_to_string(&mut text).map_err(|error| missing(&error))?;
@@ -155,6 +155,10 @@ mod tests {
         for text in ["", "two words", "ftp://h", "a|b"] {
             assert_eq!(read(text).unwrap_err().code.name(), "A2ACLI_ERR_USAGE", "{text}");
         }
-        assert!(well_known_hint(&card("http://h/agents/echo/")).unwrap().ends_with("/agents/echo/.well-known/agent-card.json"));
+        assert!(
+            well_known_hint(&card("http://h/agents/echo/"))
+                .unwrap()
+                .ends_with("/agents/echo/.well-known/agent-card.json")
+        );
     }
 }

@@ -136,8 +136,10 @@ fn read_parts<'a>(given: impl Iterator<Item = Given<'a>>, stdin: &mut dyn Read) 
                     continue;
                 }
                 None => {
-                    return Err(ClientError::usage("--media-type is about the part right before it, and there is none")
-                        .with_hint("Put it after --text, --file or --data"));
+                    return Err(ClientError::usage(
+                        "--media-type is about the part right before it, and there is none",
+                    )
+                    .with_hint("Put it after --text, --file or --data"));
                 }
             },
         };
@@ -264,7 +266,11 @@ pub(crate) async fn run(session: &Session, args: &SendArgs, matches: &ArgMatches
 ///
 /// # Errors
 /// What the agent refuses with, and what goes wrong on the way.
-pub(crate) async fn deliver(follower: &Follower<'_>, send: SendMessage, is_async: bool) -> Result<Outcome, ClientError> {
+pub(crate) async fn deliver(
+    follower: &Follower<'_>,
+    send: SendMessage,
+    is_async: bool,
+) -> Result<Outcome, ClientError> {
     let agent = follower.agent;
     let continues = send.message.task_id.is_some();
     let refused = |error: &switchboard::CallError| about_ids(agent.error(error), error, continues);
@@ -290,7 +296,8 @@ pub(crate) async fn deliver(follower: &Follower<'_>, send: SendMessage, is_async
     // answer at once might still show the question.
     let mut send = send;
     send.return_immediately = is_async || !continues;
-    let client = if send.return_immediately { agent.client.clone().with_deadline(CALL_MAX) } else { agent.client.clone() };
+    let client =
+        if send.return_immediately { agent.client.clone().with_deadline(CALL_MAX) } else { agent.client.clone() };
     let sent = client.send_with(send.clone()).await.map_err(|error| refused(&error))?;
     let outcome = match Outcome::from(sent) {
         Outcome::Task(task) => {
@@ -331,7 +338,9 @@ fn about_ids(error: ClientError, cause: &switchboard::CallError, continues: bool
     if !continues || cause.kind() != CallErrorKind::Refused || error.hint.is_some() {
         return error;
     }
-    error.with_hint("The agent does not accept this --task-id, and no new task was begun; --debug shows what was exchanged")
+    error.with_hint(
+        "The agent does not accept this --task-id, and no new task was begun; --debug shows what was exchanged",
+    )
 }
 
 #[cfg(test)]

@@ -21,13 +21,16 @@ fn parts_keep_their_order_and_a_media_type_is_about_the_part_before_it() {
         Given::File("https://files.example/d.png?x=1"),
     ];
     let parts = read(&given, r#" {"n": 1} "#).unwrap();
-    assert_eq!(parts, [
-        Part::text("a"),
-        Part::raw(b"x,y".to_vec()).with_filename("b.csv").with_media_type("text/csv"),
-        Part::json(Json::from_trusted(r#"{"n":1}"#)),
-        Part::text("c").with_media_type("text/markdown"),
-        Part::url("https://files.example/d.png?x=1").with_filename("d.png").with_media_type("image/png"),
-    ]);
+    assert_eq!(
+        parts,
+        [
+            Part::text("a"),
+            Part::raw(b"x,y".to_vec()).with_filename("b.csv").with_media_type("text/csv"),
+            Part::json(Json::from_trusted(r#"{"n":1}"#)),
+            Part::text("c").with_media_type("text/markdown"),
+            Part::url("https://files.example/d.png?x=1").with_filename("d.png").with_media_type("image/png"),
+        ]
+    );
 }
 
 #[test]

@@ -84,8 +84,9 @@ impl Session {
     /// When there is none.
     pub(crate) fn agent_reference(&self) -> Result<&str, ClientError> {
         self.settings.text("agent-card").ok_or_else(|| {
-            ClientError::usage("no agent is named")
-                .with_hint("Name one with --agent-card, as in --agent-card https://agent.example, or set A2ACLI_AGENT_CARD")
+            ClientError::usage("no agent is named").with_hint(
+                "Name one with --agent-card, as in --agent-card https://agent.example, or set A2ACLI_AGENT_CARD",
+            )
         })
     }
 
@@ -156,12 +157,14 @@ impl Session {
         let mut limits = ClientLimits::default();
         limits.call = CALL_MAX;
         limits.send = WORK_MAX;
-        let builder = Client::builder().trust(self.trust()?).limits(limits);
+        let builder = Client::builder().trust(self.trust()?).limits(limits).versions(self.versions()?);
         let client = builder.build().map_err(|error| ClientError::usage(error))?;
         let card = client.discover_at(&reference).await.map_err(|error| {
             let found = ClientError::of_discovery(&error);
             match reference::well_known_hint(&reference) {
-                Some(hint) if found.code == Code::CardNotFound || found.code == Code::CardInvalid => found.with_hint(hint),
+                Some(hint) if found.code == Code::CardNotFound || found.code == Code::CardInvalid => {
+                    found.with_hint(hint)
+                }
                 _ => found,
             }
         })?;
@@ -175,7 +178,9 @@ impl Session {
         }
         if self.settings.switch("insecure") {
             let source = self.settings.value("insecure").map(|value| value.source.to_string()).unwrap_or_default();
-            self.printer.warn(format!("certificates are not verified ({source}); anyone on the way can read and change everything"));
+            self.printer.warn(format!(
+                "certificates are not verified ({source}); anyone on the way can read and change everything"
+            ));
         }
         Ok(match self.settings.text("ca-cert") {
             Some(file) => Trust::PublicAuthoritiesAnd(file.into()),
@@ -197,18 +202,18 @@ impl Session {
     /// When the card already tells that the call cannot succeed.
     pub(crate) async fn agent_of(&self, found: Found) -> Result<Agent, ClientError> {
         let card = found.card.card().clone();
-        let versions = self.versions(&card, &found.card)?;
+        self.check_version(&found.card)?;
         let credentials = self.credentials(&card)?;
         let extensions = self.extensions(&card)?;
         let has_credentials = credentials != Credentials::none();
         let chosen = found.client.clone().with_bindings(self.bindings(&card));
-        let chosen = match versions {
-            Some(versions) => chosen.with_versions(versions),
-            None => chosen,
-        };
-        let client = chosen.agent_at(&found.reference).await.map_err(|error| ClientError::of_call(&error, has_credentials))?;
-        if client.spoken().is_some_and(|spoken| spoken.url.starts_with("http://") && !is_local(&spoken.url)) && has_credentials {
-            self.printer.warn("credentials are sent without encryption, because the agent's address begins with http://");
+        let client =
+            chosen.agent_at(&found.reference).await.map_err(|error| ClientError::of_call(&error, has_credentials))?;
+        if client.spoken().is_some_and(|spoken| spoken.url.starts_with("http://") && !is_local(&spoken.url))
+            && has_credentials
+        {
+            self.printer
+                .warn("credentials are sent without encryption, because the agent's address begins with http://");
         }
         if self.settings.switch("insecure") && has_credentials {
             self.printer.warn("CREDENTIALS are sent over a connection whose other end is not verified (--insecure)");
@@ -217,30 +222,36 @@ impl Session {
         Ok(Agent { found, client, card, has_credentials })
     }
 
-    /// The versions that may be used; none is any. Below 1.0 only if the user asked for it.
-    fn versions(&self, card: &AgentCard, found: &DiscoveredCard) -> Result<Option<Vec<String>>, ClientError> {
-        let wanted = self.settings.text("a2a-version").unwrap_or("1.0");
-        let offered: Vec<&str> = card.supported_interfaces.iter().map(|own| own.protocol_version.as_str()).collect();
-        match wanted {
-            "auto" => return Ok(None),
-            "1.0" | "0.3" | "0.2" => {}
+    /// The versions that may be used, best first. Below 1.0 only if the user asked for it.
+    fn versions(&self) -> Result<Vec<String>, ClientError> {
+        match self.settings.text("a2a-version").unwrap_or("1.0") {
+            "auto" => Ok(["1.0", "0.3", "0.2"].map(str::to_owned).into()),
+            wanted @ ("1.0" | "0.3" | "0.2") => Ok(vec![wanted.to_owned()]),
             other => {
-                let error = ClientError::protocol(
-                    "VersionNotSupportedError",
-                    format!("version {other:?} is not spoken; 1.0, 0.3 and 0.2 are"),
-                );
-                return Err(error.with_hint("Use --a2a-version 1.0, 0.3, 0.2 or auto"));
+                let message = format!("version {other:?} is not spoken; 1.0, 0.3 and 0.2 are");
+                let error = ClientError::protocol("VersionNotSupportedError", message);
+                Err(error.with_hint("Use --a2a-version 1.0, 0.3, 0.2 or auto"))
             }
         }
+    }
+
+    /// An agent that does not offer the version is not called in another one.
+    fn check_version(&self, found: &DiscoveredCard) -> Result<(), ClientError> {
+        let wanted = self.settings.text("a2a-version").unwrap_or("1.0");
+        let interfaces = &found.card().supported_interfaces;
+        let offered: Vec<&str> = interfaces.iter().map(|own| own.protocol_version.as_str()).collect();
         let is_offered = !found.is_of_older_system() && offered.iter().any(|version| is_version(version, wanted));
-        if is_offered {
-            return Ok(Some(vec![wanted.to_owned()]));
+        if wanted == "auto" || is_offered {
+            return Ok(());
         }
         let listed = if offered.is_empty() { "none".to_owned() } else { offered.join(", ") };
         let message = format!("the agent does not offer version {wanted}; its card offers: {listed}");
-        let best = offered.iter().find(|version| version.starts_with("0.")).map_or("auto", |version| &version[..3.min(version.len())]);
+        let older = ["0.3", "0.2"].into_iter().find(|older| offered.iter().any(|version| is_version(version, older)));
         let hint = match wanted {
-            "1.0" => format!("Versions below 1.0 are used only if you ask for them: --a2a-version {best}"),
+            "1.0" => {
+                let older = older.filter(|_| !found.is_of_older_system()).unwrap_or("auto");
+                format!("Versions below 1.0 are used only if you ask for them: --a2a-version {older}")
+            }
             _ => "See the versions on the card: switchboard card get".to_owned(),
         };
         Err(ClientError::protocol("VersionNotSupportedError", message).with_hint(hint))
@@ -274,13 +285,16 @@ impl Session {
         if let Some(token) = bearer {
             credentials = credentials.and_bearer(token);
             if !card.security_schemes.iter().any(|(_, scheme)| takes_bearer(scheme)) {
-                self.printer.warn("the card declares no scheme for a bearer token; it is sent as Authorization: Bearer");
+                self.printer
+                    .warn("the card declares no scheme for a bearer token; it is sent as Authorization: Bearer");
             }
         }
         if let Some(key) = key {
             if !card.security_schemes.iter().any(|(_, scheme)| matches!(scheme, SecurityScheme::ApiKey { .. })) {
-                return Err(ClientError::usage("the card declares no scheme for an API key, so there is no place to put it")
-                    .with_hint("Send it as a header: --svc-param NAME:KEY"));
+                return Err(ClientError::usage(
+                    "the card declares no scheme for an API key, so there is no place to put it",
+                )
+                .with_hint("Send it as a header: --svc-param NAME:KEY"));
             }
             credentials = credentials.and_api_key(key);
         }
@@ -303,7 +317,9 @@ impl Session {
         let needed: Vec<String> = card
             .security_requirements
             .iter()
-            .map(|requirement| requirement.schemes.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" and "))
+            .map(|requirement| {
+                requirement.schemes.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" and ")
+            })
             .collect();
         let message = format!("the agent asks for credentials: {}", needed.join(", or "));
         let login = self.command_line("auth login", &[]);
@@ -322,7 +338,8 @@ impl Session {
     /// The extensions that the user supports. One that the agent requires must be among them.
     fn extensions(&self, card: &AgentCard) -> Result<Vec<String>, ClientError> {
         let declared = self.settings.list("extension");
-        let missing = card.capabilities.extensions.iter().find(|known| known.required && !declared.contains(&known.uri));
+        let missing =
+            card.capabilities.extensions.iter().find(|known| known.required && !declared.contains(&known.uri));
         match missing {
             None => Ok(declared.to_vec()),
             Some(extension) => Err(ClientError::protocol(

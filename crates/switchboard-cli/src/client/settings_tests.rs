@@ -123,7 +123,9 @@ fn the_user_is_told_of_files_that_reach_far() {
     tree.write("project/.env", "A2ACLI_AGENT_CARD=x\nA2ACLI_INSECURE=true\nA2ACLI_TYPO=1\nA2ACLI_API_KEY=k\n");
     let settings = tree.read(&Flags::default(), None, &[("A2ACLI_BEARER", "s3cret")]);
     let told = settings.warnings.join("\n");
-    for part in ["A2ACLI_TYPO is not a setting", "can be read by others", "--insecure is set by", "the agent is named by"] {
+    for part in
+        ["A2ACLI_TYPO is not a setting", "can be read by others", "--insecure is set by", "the agent is named by"]
+    {
         assert!(told.contains(part), "{part} is not in {told}");
     }
     assert!(!told.contains("s3cret"));

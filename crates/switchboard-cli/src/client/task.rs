@@ -62,7 +62,9 @@ impl TaskArgs {
                 Err(ClientError::usage(format!("two tasks are named: {id} and {other}")))
             }
             (Some(id), ..) | (None, _, Some(id)) => Ok(id.into()),
-            (None, _, None) => Err(ClientError::usage("no task is named").with_hint("Give its id, as printed when it began")),
+            (None, _, None) => {
+                Err(ClientError::usage("no task is named").with_hint("Give its id, as printed when it began"))
+            }
         }
     }
 }
@@ -181,7 +183,10 @@ async fn read(agent: &Agent, id: &TaskId, history_length: Option<u32>) -> Result
     let request = Request::GetTask { id: id.clone(), history_length };
     match agent.client.clone().with_deadline(CALL_MAX).call(request).await.map_err(|error| agent.error(&error))? {
         Reply::Task(view) => Ok(view.task),
-        _ => Err(ClientError::protocol("InvalidAgentResponseError", "the agent answered with something else than a task")),
+        _ => Err(ClientError::protocol(
+            "InvalidAgentResponseError",
+            "the agent answered with something else than a task",
+        )),
     }
 }
 
@@ -236,7 +241,8 @@ pub(crate) async fn cancel(session: &Session, args: &CancelArgs) -> Result<(), C
 pub(crate) async fn list(session: &Session, args: &ListTasksArgs) -> Result<(), ClientError> {
     let state = match args.status.as_deref() {
         Some(name) => Some(state_of(name).ok_or_else(|| {
-            let known = TaskState::ALL.map(|state| render::state_name(state).trim_start_matches("TASK_STATE_").to_lowercase());
+            let known =
+                TaskState::ALL.map(|state| render::state_name(state).trim_start_matches("TASK_STATE_").to_lowercase());
             ClientError::usage(format!("--status {name} is no state; there are {}", known.join(", ")))
         })?),
         None => None,
@@ -273,7 +279,12 @@ pub(crate) async fn list(session: &Session, args: &ListTasksArgs) -> Result<(), 
 }
 
 fn empty_like(page: &TaskPage) -> TaskPage {
-    TaskPage { tasks: Vec::new(), next_page_token: String::new(), page_size: page.page_size, total_size: page.total_size }
+    TaskPage {
+        tasks: Vec::new(),
+        next_page_token: String::new(),
+        page_size: page.page_size,
+        total_size: page.total_size,
+    }
 }
 
 fn print_list(session: &Session, page: Option<TaskPage>) -> Result<(), ClientError> {
@@ -312,7 +323,9 @@ pub(crate) async fn subscribe(session: &Session, args: &SubscribeArgs) -> Result
         if !agent.streams() {
             let message = "the card says that the agent does not stream";
             let line = session.command_line("task get", &["--wait", id.as_str()]);
-            return Err(ClientError::protocol("UnsupportedOperationError", message).with_hint(format!("Wait with: {line}")));
+            return Err(
+                ClientError::protocol("UnsupportedOperationError", message).with_hint(format!("Wait with: {line}"))
+            );
         }
         let is_live = session.printer.is_live || !session.printer.is_json();
         let follower = Follower { session, agent: &agent, is_live };

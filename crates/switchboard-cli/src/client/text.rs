@@ -2,7 +2,10 @@
 
 /// Without control characters and the marks that change the direction of writing. Line breaks become blanks.
 pub(crate) fn clean(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).filter(|letter| !is_hidden(*letter)).collect()
+    text.chars()
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .filter(|letter| !is_hidden(*letter))
+        .collect()
 }
 
 /// The same for a text of several lines, which stay apart.
@@ -52,7 +55,10 @@ mod tests {
     fn escaped_json_means_the_same() {
         let json = "{\"a\":\"\u{9b}\u{202e}\u{7f}ä\"}";
         let escaped = escape_json(json);
-        assert!(escaped.is_char_boundary(0) && !escaped.contains('\u{9b}') && !escaped.contains('\u{202e}'), "{escaped}");
+        assert!(
+            escaped.is_char_boundary(0) && !escaped.contains('\u{9b}') && !escaped.contains('\u{202e}'),
+            "{escaped}"
+        );
         let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         assert_eq!(read(&escaped), read(json));
     }

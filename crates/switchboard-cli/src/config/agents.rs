@@ -200,7 +200,7 @@ impl KindDefaults {
             Kind::Demo => Self {
                 name: "Demo".to_owned(),
                 description:
-                    "Shows what A2A can do: echoes, works slowly, streams, fails, asks back, sends files and data"
+                    "Shows what A2A can do: echoes, works slowly, streams, fails, rejects, asks back, sends files and data"
                         .to_owned(),
                 input_modes: plain(),
                 output_modes: vec!["text/plain".to_owned(), "application/json".to_owned()],

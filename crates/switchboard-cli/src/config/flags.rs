@@ -25,7 +25,12 @@ impl SettingFlags {
 
     /// The flags of a server that keeps nothing.
     pub(crate) fn in_memory(listen: &str) -> Self {
-        let bindings = ["JSONRPC", "HTTP+JSON", #[cfg(feature = "grpc")] "GRPC"];
+        let bindings = [
+            "JSONRPC",
+            "HTTP+JSON",
+            #[cfg(feature = "grpc")]
+            "GRPC",
+        ];
         Self {
             given: vec![
                 ("--memory", vec!["true".into()]),

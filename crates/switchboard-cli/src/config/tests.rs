@@ -77,7 +77,7 @@ fn without_a_word_it_is_a_durable_demo_for_this_machine() {
     assert_eq!((agent.name.as_str(), agent.slug.as_str()), ("Demo", "demo"));
     assert!(matches!(agent.kind, Kind::Demo));
     let skills: Vec<_> = agent.skills.iter().filter_map(|skill| skill.id.as_deref()).collect();
-    assert_eq!(skills, ["echo", "slow", "stream", "fail", "ask", "file", "data"]);
+    assert_eq!(skills, ["echo", "slow", "stream", "fail", "ask", "auth", "reject", "file", "data"]);
     assert!(agent.skills.iter().all(|skill| !skill.examples.is_empty() && !skill.description.is_empty()));
 }
 

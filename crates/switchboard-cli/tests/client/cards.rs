@@ -6,7 +6,10 @@ use crate::support::{Cli, DemoServer, ScriptedAgent, card, card_with, switchboar
 
 #[test]
 fn a_card_is_found_by_host_url_file_and_path_and_used() {
-    let agent = ScriptedAgent::start(|url| card(url, false), |_, answer| answer.result(json!({ "task": task("TASK_STATE_COMPLETED") })));
+    let agent = ScriptedAgent::start(
+        |url| card(url, false),
+        |_, answer| answer.result(json!({ "task": task("TASK_STATE_COMPLETED") })),
+    );
     let cli = Cli::new();
     let file = write(&cli.folder(), "card.json", &card(&agent.url, false).to_string());
     let host = agent.url.trim_start_matches("http://").to_owned();
@@ -27,10 +30,10 @@ fn a_card_is_shown_whole() {
     for (label, expected) in [("Streaming", "yes"), ("Push-Notifications", "yes"), ("Signature", "absent")] {
         assert_eq!(text.field(label), expected);
     }
-    assert_eq!(text.stdout.matches("\nInterface: ").count(), 3, "{}", text.stdout);
+    assert_eq!(text.stdout.matches("\nInterface: ").count(), 6, "{}", text.stdout);
     assert!(text.stdout.contains("\nSkill: "));
     let document = server.run(&["card", "get", "-o", "json"]).succeeded().json();
-    assert_eq!(document["supportedInterfaces"].as_array().unwrap().len(), 3);
+    assert_eq!(document["supportedInterfaces"].as_array().unwrap().len(), 6);
     assert_eq!(server.run(&["card", "get", "-o", "json", "--stream"]).succeeded().json_lines().len(), 1);
 }
 
@@ -52,7 +55,8 @@ fn a_card_that_breaks_the_specification_is_refused_by_member() {
         ("supportedInterfaces", json!([{ "url": "", "protocolBinding": "JSONRPC", "protocolVersion": "1.0" }])),
     ] {
         let cli = Cli::new();
-        let file = write(&cli.folder(), "card.json", &card_with("http://127.0.0.1:1", json!({ member: broken })).to_string());
+        let file =
+            write(&cli.folder(), "card.json", &card_with("http://127.0.0.1:1", json!({ member: broken })).to_string());
         let ran = cli.run(&["card", "get", "--validate", "-a", &file]);
         assert_eq!((ran.code, ran.error_code().as_str()), (1, "A2ACLI_ERR_CARD_INVALID"), "{ran:?}");
         assert!(ran.stderr.contains(member), "{member}: {}", ran.stderr);

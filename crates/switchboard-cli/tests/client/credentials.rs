@@ -96,14 +96,24 @@ fn service_parameters_are_headers_and_are_split_at_the_first_colon() {
 
 #[test]
 fn secrets_are_in_no_output() {
-    let agent = agent_with(json!({ "b": bearer()["b"], "k": key_in("query")["k"] }), json!([{ "schemes": { "b": { "list": [] }, "k": { "list": [] } } }]));
+    let agent = agent_with(
+        json!({ "b": bearer()["b"], "k": key_in("query")["k"] }),
+        json!([{ "schemes": { "b": { "list": [] }, "k": { "list": [] } } }]),
+    );
     let cli = Cli::new()
         .with("A2ACLI_AGENT_CARD", &agent.url)
         .with("A2ACLI_BEARER", "canary-bearer")
         .with("A2ACLI_API_KEY", "canary-key")
         .with("A2ACLI_SVC_PARAM", "X-Secret:canary-param")
         .with("RUST_LOG", "trace");
-    for args in [&["task", "get", "t-1"][..], &["send", "x"], &["card", "get"], &["config", "show"], &["task", "get"], &["send", "--help"]] {
+    for args in [
+        &["task", "get", "t-1"][..],
+        &["send", "x"],
+        &["card", "get"],
+        &["config", "show"],
+        &["task", "get"],
+        &["send", "--help"],
+    ] {
         for more in [&[][..], &["-o", "json"]] {
             let mut all = args.to_vec();
             all.extend(more);

@@ -22,7 +22,8 @@ fn the_errors_of_the_protocol_keep_their_names() {
         (-32602, "InvalidParamsError"),
         (-32603, "InternalError"),
     ] {
-        let agent = ScriptedAgent::start(|url| card(url, false), move |_, answer| answer.error(number, "said by the agent"));
+        let agent =
+            ScriptedAgent::start(|url| card(url, false), move |_, answer| answer.error(number, "said by the agent"));
         let ran = agent.run(&["task", "get", "t-1", "-o", "json"]);
         let error = &ran.json()["error"];
         assert_eq!((ran.code, error["code"].as_str()), (1, Some(name)), "{ran:?}");
@@ -66,7 +67,8 @@ fn exit_codes_agree_with_the_errors() {
     let ran = switchboard(&["card", "get", "-a", "/no/such/card.json"]);
     assert_eq!((ran.code, ran.error_code().as_str()), (3, "A2ACLI_ERR_CARD_NOT_FOUND"), "{ran:?}");
 
-    let proxy = ScriptedAgent::start(|url| card(url, false), |_, answer| answer.raw(502, "text/html", "<h1>Bad gateway</h1>"));
+    let proxy =
+        ScriptedAgent::start(|url| card(url, false), |_, answer| answer.raw(502, "text/html", "<h1>Bad gateway</h1>"));
     let ran = proxy.run(&["task", "get", "t-1", "--timeout", "20s"]);
     assert_eq!((ran.code, ran.error_code().as_str()), (3, "A2ACLI_ERR_UNREACHABLE"), "{ran:?}");
 
@@ -90,7 +92,16 @@ fn only_codes_of_the_registry_are_in_the_binary() {
         let end = name.iter().position(|byte| !byte.is_ascii_uppercase() && !byte.is_ascii_digit() && *byte != b'_');
         found.insert(String::from_utf8_lossy(&name[..end.unwrap_or(name.len())]).into_owned());
     }
-    let registry = ["USAGE", "CARD_NOT_FOUND", "CARD_INVALID", "UNREACHABLE", "CREDENTIALS_MISSING", "AUTH_FAILED", "TIMEOUT", "INTERNAL"];
+    let registry = [
+        "USAGE",
+        "CARD_NOT_FOUND",
+        "CARD_INVALID",
+        "UNREACHABLE",
+        "CREDENTIALS_MISSING",
+        "AUTH_FAILED",
+        "TIMEOUT",
+        "INTERNAL",
+    ];
     for name in &found {
         // Texts stand side by side in a binary, so a name may be followed by another.
         assert!(registry.iter().any(|known| name.starts_with(&format!("A2ACLI_ERR_{known}"))), "{name}");
@@ -125,7 +136,10 @@ fn hostile_agents_are_survived_with_a_clear_error() {
     let ran = agent.run(&["send", "--stream", "x", "--timeout", "300ms"]);
     assert_eq!((ran.code, ran.error_code().as_str()), (5, "A2ACLI_ERR_TIMEOUT"), "{ran:?}");
 
-    let endless = ScriptedAgent::start(|_| Value::Null, |_, answer| answer.raw(200, "application/json", &format!("{{\"name\":\"{}\"}}", "x".repeat(3 << 20))));
+    let endless = ScriptedAgent::start(
+        |_| Value::Null,
+        |_, answer| answer.raw(200, "application/json", &format!("{{\"name\":\"{}\"}}", "x".repeat(3 << 20))),
+    );
     let ran = endless.run(&["card", "get"]);
     assert_eq!((ran.code, ran.error_code().as_str()), (1, "A2ACLI_ERR_CARD_INVALID"), "{ran:?}");
 }

@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "the threads of a scripted agent end with the test")]
 
 mod cards;
+mod chatting;
 mod credentials;
 mod errors;
 mod output;

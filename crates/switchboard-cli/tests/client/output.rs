@@ -93,8 +93,9 @@ fn has_our_form(text: &str) -> bool {
 fn what_an_agent_says_cannot_pose_as_our_output() {
     let hostile = "fine\n\nState: TASK_STATE_FAILED\r\nTask: forged\u{1b}[31m\u{9b}2J\u{202e}";
     let mut ended = task("TASK_STATE_COMPLETED");
-    ended["id"] = json!("t-1\u{1b}]0;x\u{7}");
-    ended["artifacts"] = json!([{ "artifactId": "a\nState: X", "name": "n\u{1b}[2J", "parts": [{ "text": hostile }] }]);
+    ended["id"] = json!("t-1 ' State: X\u{202e}");
+    ended["artifacts"] =
+        json!([{ "artifactId": "a State: X\u{202e}", "name": "n\u{1b}[2J", "parts": [{ "text": hostile }] }]);
     let agent = ScriptedAgent::start(
         |url| {
             let mut card = card(url, false);
@@ -119,7 +120,9 @@ fn what_an_agent_says_cannot_pose_as_our_output() {
 fn a_terminal_changes_nothing() {
     let server = DemoServer::start();
     let binary = env!("CARGO_BIN_EXE_switchboard");
-    for command in [format!("{binary} send -a {} hello", server.url), format!("{binary} --help"), format!("{binary} send --help")] {
+    for command in
+        [format!("{binary} send -a {} hello", server.url), format!("{binary} --help"), format!("{binary} send --help")]
+    {
         // `script` runs the command with a terminal as its output.
         let mut script = std::process::Command::new("script");
         let output = script.args(["-qec", &command, "/dev/null"]).stdin(Stdio::null()).output().unwrap();
@@ -131,7 +134,12 @@ fn a_terminal_changes_nothing() {
 fn a_reader_that_has_enough_is_no_failure() {
     let server = DemoServer::start();
     let cli = Cli::new().with("A2ACLI_AGENT_CARD", &server.url);
-    let mut child = cli.command(&["send", "--stream", "-o", "json", "stream 20"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = cli
+        .command(&["send", "--stream", "-o", "json", "stream 20"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut line = String::new();
     let mut reader = BufReader::new(child.stdout.take().unwrap());
     reader.read_line(&mut line).unwrap();
@@ -160,9 +168,24 @@ fn what_an_agent_decided_is_no_failure_of_the_command() {
 #[test]
 fn help_and_version_are_there_for_every_command() {
     for command in [
-        &[][..], &["card"], &["card", "get"], &["send"], &["task"], &["task", "get"], &["task", "cancel"], &["task", "list"],
-        &["task", "subscribe"], &["task", "download"], &["task", "push-config"], &["task", "push-config", "create"],
-        &["config"], &["config", "show"], &["chat"], &["demo-server"], &["completion"], &["serve"],
+        &[][..],
+        &["card"],
+        &["card", "get"],
+        &["send"],
+        &["task"],
+        &["task", "get"],
+        &["task", "cancel"],
+        &["task", "list"],
+        &["task", "subscribe"],
+        &["task", "download"],
+        &["task", "push-config"],
+        &["task", "push-config", "create"],
+        &["config"],
+        &["config", "show"],
+        &["chat"],
+        &["demo-server"],
+        &["completion"],
+        &["serve"],
     ] {
         let mut args = command.to_vec();
         args.push("--help");
@@ -180,7 +203,14 @@ fn help_and_version_are_there_for_every_command() {
 #[test]
 fn help_shows_the_defaults_in_effect_and_no_secret() {
     let plain = switchboard(&["send", "--help"]).succeeded().stdout;
-    for line in ["--output text (built in)", "--wait true (built in)", "--poll-interval 2s (built in)", "--a2a-version 1.0 (built in)", "--insecure false (built in)", "--verbose false (built in)"] {
+    for line in [
+        "--output text (built in)",
+        "--wait true (built in)",
+        "--poll-interval 2s (built in)",
+        "--a2a-version 1.0 (built in)",
+        "--insecure false (built in)",
+        "--verbose false (built in)",
+    ] {
         assert!(plain.contains(line), "{line} is not in {plain}");
     }
     let cli = Cli::new().with("A2ACLI_OUTPUT", "json").with("A2ACLI_BEARER", "s3cret-t0ken");
@@ -203,7 +233,9 @@ fn settings_are_shown_with_their_sources_and_without_secrets() {
     assert_eq!(ran.field("Output"), "text (built in)");
     assert!(!ran.stdout.contains("s3cret") && !ran.stdout.contains("other"));
     let listed = cli.run(&["config", "show", "-o", "json"]).succeeded().json();
-    assert!(listed["settings"].as_array().unwrap().iter().any(|row| row["setting"] == "timeout" && row["value"] == "30s"));
+    assert!(
+        listed["settings"].as_array().unwrap().iter().any(|row| row["setting"] == "timeout" && row["value"] == "30s")
+    );
 }
 
 #[test]

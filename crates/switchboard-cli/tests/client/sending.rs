@@ -15,7 +15,10 @@ fn a_message_is_sent_and_the_answer_printed() {
 
 #[test]
 fn what_is_sent_has_no_ids_of_ours_but_the_message_id() {
-    let agent = ScriptedAgent::start(|url| card(url, false), |_, answer| answer.result(json!({ "task": task("TASK_STATE_COMPLETED") })));
+    let agent = ScriptedAgent::start(
+        |url| card(url, false),
+        |_, answer| answer.result(json!({ "task": task("TASK_STATE_COMPLETED") })),
+    );
     agent.run(&["send", "hi", "--metadata", r#"{"priority":1}"#]).succeeded();
     let calls = agent.calls();
     assert_eq!(calls.len(), 1, "{calls:?}");
@@ -119,10 +122,26 @@ fn a_broken_stream_becomes_asking() {
 
 #[test]
 fn parts_are_sent_in_their_order() {
-    let agent = ScriptedAgent::start(|url| card(url, false), |_, answer| answer.result(json!({ "task": task("TASK_STATE_COMPLETED") })));
+    let agent = ScriptedAgent::start(
+        |url| card(url, false),
+        |_, answer| answer.result(json!({ "task": task("TASK_STATE_COMPLETED") })),
+    );
     let cli = Cli::new().with("A2ACLI_AGENT_CARD", &agent.url).input(r#"{"n":1}"#);
     let file = write(&cli.folder(), "b.csv", "x,y");
-    let args = ["send", "first", "--text", "a", "--file", &file, "--data", "-", "--text", "c", "--media-type", "text/markdown"];
+    let args = [
+        "send",
+        "first",
+        "--text",
+        "a",
+        "--file",
+        &file,
+        "--data",
+        "-",
+        "--text",
+        "c",
+        "--media-type",
+        "text/markdown",
+    ];
     cli.run(&args).succeeded();
     let parts = agent.calls()[0].body["params"]["message"]["parts"].clone();
     assert_eq!(
@@ -174,9 +193,16 @@ fn every_kind_of_part_in_an_artifact_is_shown_and_kept() {
     ]);
     let mut ended = task("TASK_STATE_COMPLETED");
     ended["artifacts"] = json!([{ "artifactId": "a-1", "name": "Result", "parts": parts }]);
-    let agent = ScriptedAgent::start(|url| card(url, false), move |_, answer| answer.result(json!({ "task": ended.clone() })));
+    let agent =
+        ScriptedAgent::start(|url| card(url, false), move |_, answer| answer.result(json!({ "task": ended.clone() })));
     let text = agent.run(&["send", "x"]).succeeded().stdout;
-    for part in ["Artifact: a-1 Result\n", "Text:\n  one\n\n", "\"k\"", "File: a.bin application/x-thing 3 bytes\n", "https://files.example/b"] {
+    for part in [
+        "Artifact: a-1 Result\n",
+        "Text:\n  one\n\n",
+        "\"k\"",
+        "File: a.bin application/x-thing 3 bytes\n",
+        "https://files.example/b",
+    ] {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
     let document = agent.run(&["send", "-o", "json", "x"]).succeeded().json();
@@ -193,20 +219,24 @@ fn a_conversation_goes_on_by_the_printed_command() {
     let binary = env!("CARGO_BIN_EXE_switchboard");
     let line = asked.field("Resume").replace("<reply>", "blue").replacen("switchboard", binary, 1);
     assert!(line.contains("--task-id") && line.contains("--agent-card"), "{line}");
-    let mut shell = cli.command(&[]);
-    let shell = std::process::Command::new("sh").arg("-c").arg(&line).env("HOME", cli.home.path()).current_dir(shell.get_current_dir().map(std::path::Path::to_owned).unwrap_or_else(|| { let _ = &mut shell; std::env::temp_dir() })).output().unwrap();
+    let shell = std::process::Command::new("sh").args(["-c", &line]).env("HOME", cli.home.path()).output().unwrap();
     let said = String::from_utf8(shell.stdout).unwrap();
     assert!(said.contains("You said: blue") && said.contains(asked.field("Task")), "{said}");
 }
 
 #[test]
 fn a_context_is_gone_on_with_and_nothing_is_invented() {
-    let agent = ScriptedAgent::start(|url| card(url, false), |_, answer| answer.result(json!({ "task": task("TASK_STATE_COMPLETED") })));
+    let agent = ScriptedAgent::start(
+        |url| card(url, false),
+        |_, answer| answer.result(json!({ "task": task("TASK_STATE_COMPLETED") })),
+    );
     agent.run(&["send", "--context-id", "c-9", "x"]).succeeded();
     agent.run(&["send", "--task-id", "t-9", "x"]).succeeded();
     agent.run(&["send", "--task-id", "t-9", "--context-id", "other", "x"]).succeeded();
     let messages: Vec<Value> = agent.calls().iter().map(|seen| seen.body["params"]["message"].clone()).collect();
-    let ids = |message: &Value| (message["taskId"].as_str().map(str::to_owned), message["contextId"].as_str().map(str::to_owned));
+    let ids = |message: &Value| {
+        (message["taskId"].as_str().map(str::to_owned), message["contextId"].as_str().map(str::to_owned))
+    };
     let own = |text: &str| Some(text.to_owned());
     assert_eq!(ids(&messages[0]), (None, own("c-9")));
     assert_eq!(ids(&messages[1]), (own("t-9"), None));
@@ -218,7 +248,10 @@ fn a_task_that_is_refused_is_not_begun_anew() {
     let server = DemoServer::start();
     let ended = server.run(&["send", "hello"]).succeeded();
     let before = server.run(&["task", "list", "-o", "json"]).succeeded().json()["totalSize"].clone();
-    for (id, code) in [("00000000-0000-0000-0000-000000000000", "TaskNotFoundError"), (ended.field("Task"), "UnsupportedOperationError")] {
+    for (id, code) in [
+        ("00000000-0000-0000-0000-000000000000", "TaskNotFoundError"),
+        (ended.field("Task"), "UnsupportedOperationError"),
+    ] {
         let ran = server.run(&["send", "--task-id", id, "more"]);
         assert_eq!((ran.code, ran.error_code().as_str()), (1, code), "{ran:?}");
         assert!(ran.stderr.contains("--debug"), "{}", ran.stderr);

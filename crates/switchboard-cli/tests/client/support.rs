@@ -32,7 +32,10 @@ impl Ran {
 
     /// The JSON documents on standard output, one per line.
     pub(crate) fn json_lines(&self) -> Vec<Value> {
-        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+        self.stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .collect()
     }
 
     /// The value of a field of the text output.
@@ -142,7 +145,6 @@ impl Drop for DemoServer {
 /// A request that a scripted agent got.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
-    pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Value,
@@ -172,7 +174,9 @@ pub(crate) struct Answer<'a> {
 impl Answer<'_> {
     pub(crate) fn raw(&mut self, status: u16, content_type: &str, body: &str) {
         let length = body.len();
-        let head = format!("HTTP/1.1 {status} X\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+        let head = format!(
+            "HTTP/1.1 {status} X\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+        );
         let _ = self.stream.write_all(head.as_bytes()).and_then(|()| self.stream.write_all(body.as_bytes()));
     }
 
@@ -271,7 +275,7 @@ fn read_request(stream: &TcpStream) -> Option<Seen> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
     let mut words = line.split_whitespace();
-    let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let path = words.nth(1)?.to_owned();
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();
@@ -279,7 +283,7 @@ fn read_request(stream: &TcpStream) -> Option<Seen> {
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         headers.push((name.to_owned(), value.trim().to_owned()));
     }
-    let mut seen = Seen { method, path, headers, body: Value::Null };
+    let mut seen = Seen { path, headers, body: Value::Null };
     let length = seen.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;

@@ -21,7 +21,10 @@ fn a_task_is_read_with_its_history() {
     };
     assert_eq!((history("0"), history("1")), (0, 1));
     let read = server.run(&["task", "get", "-o", "json", "--task-id", &id]).succeeded().json();
-    assert_eq!((read["id"].as_str(), read["artifacts"][0]["parts"][0]["text"].as_str()), (Some(id.as_str()), Some("hello")));
+    assert_eq!(
+        (read["id"].as_str(), read["artifacts"][0]["parts"][0]["text"].as_str()),
+        (Some(id.as_str()), Some("hello"))
+    );
     assert_eq!(server.run(&["task", "get", "a", "--task-id", "b"]).code, 2);
 }
 
@@ -168,7 +171,10 @@ fn a_task_is_followed_to_its_end() {
     assert_eq!(lines.last().unwrap()["statusUpdate"]["status"]["state"], "TASK_STATE_COMPLETED");
     // One that has ended is read.
     let ran = server.run(&["task", "subscribe", &id, "-o", "json"]).succeeded().json();
-    assert_eq!((ran["id"].as_str(), ran["status"]["state"].as_str()), (Some(id.as_str()), Some("TASK_STATE_COMPLETED")));
+    assert_eq!(
+        (ran["id"].as_str(), ran["status"]["state"].as_str()),
+        (Some(id.as_str()), Some("TASK_STATE_COMPLETED"))
+    );
 }
 
 #[test]
@@ -237,7 +243,8 @@ fn webhooks_are_made_read_listed_and_removed_on_every_binding() {
             server.run(&all)
         };
         let url = "https://hooks.example/a2a";
-        let made = run(&["create", &id, "--url", url, "--id", transport, "--token", "t0ken", "-o", "json"]).succeeded().json();
+        let made =
+            run(&["create", &id, "--url", url, "--id", transport, "--token", "t0ken", "-o", "json"]).succeeded().json();
         assert_eq!((made["url"].as_str(), made["id"].as_str()), (Some(url), Some(transport)), "{made}");
         assert_eq!(run(&["get", &id, transport]).succeeded().field("Url"), url);
         let listed = run(&["list", &id, "-o", "json"]).succeeded().json();

@@ -16,6 +16,7 @@ use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
 use super::Shared;
+use super::bindings::A2A_VERSION;
 use super::card_cache::{Keeping, Known, Validators};
 use super::http::{Named, Origin, read};
 use super::negotiation::compat_dialect;
@@ -229,6 +230,7 @@ impl Shared {
         *request.uri_mut() = uri;
         let headers = request.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        self.card_version.iter().for_each(|version| drop(headers.insert(A2A_VERSION, version.clone())));
         if let Some(Validators { etag, last_modified }) = known {
             etag.iter().for_each(|etag| drop(headers.insert(IF_NONE_MATCH, etag.clone())));
             last_modified.iter().for_each(|date| drop(headers.insert(IF_MODIFIED_SINCE, date.clone())));

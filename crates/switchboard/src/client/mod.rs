@@ -44,6 +44,7 @@ mod stream;
 use std::fmt;
 use std::sync::Arc;
 
+use ::http::HeaderValue;
 use bytes::Bytes;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::model::MessageId;
@@ -90,6 +91,8 @@ struct Shared {
     credentials: Credentials,
     retry: RetryPolicy,
     limits: ClientLimits,
+    /// The version that cards are asked for in, if one is preferred.
+    card_version: Option<HeaderValue>,
 }
 
 impl fmt::Debug for Client {
@@ -126,7 +129,8 @@ impl ClientBuilder {
         self
     }
 
-    /// The versions of the protocol that may be used, such as `1.0` and `0.3`, best first. By default all, newest first.
+    /// The versions of the protocol that may be used, such as `1.0` and `0.3`, best first. By default all, newest first. The first
+    /// is also what cards are asked for in.
     #[must_use]
     pub fn versions<V: Into<String>>(mut self, versions: impl IntoIterator<Item = V>) -> Self {
         self.preferences.versions = Some(versions.into_iter().map(Into::into).collect());
@@ -166,7 +170,10 @@ impl ClientBuilder {
         let Self { credentials, preferences, retry, limits, policy, trust } = self;
         let http = Http::new(policy, trust)?;
         let cards = CardCache::new(limits.cards_max);
-        Ok(Client { shared: Arc::new(Shared { http, cards, credentials, retry, limits }), preferences })
+        let card_version = preferences.versions.iter().flatten().next();
+        let card_version = card_version.and_then(|version| HeaderValue::from_str(version).ok());
+        let shared = Shared { http, cards, credentials, retry, limits, card_version };
+        Ok(Client { shared: Arc::new(shared), preferences })
     }
 }
 
@@ -231,13 +238,6 @@ impl Client {
     #[must_use]
     pub fn with_bindings(mut self, bindings: impl IntoIterator<Item = ProtocolBinding>) -> Self {
         self.preferences.bindings = Some(bindings.into_iter().collect());
-        self
-    }
-
-    /// The same client for agents that are called in these versions, best first. It shares connections and cards.
-    #[must_use]
-    pub fn with_versions<V: Into<String>>(mut self, versions: impl IntoIterator<Item = V>) -> Self {
-        self.preferences.versions = Some(versions.into_iter().map(Into::into).collect());
         self
     }
 

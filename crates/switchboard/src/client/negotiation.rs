@@ -10,7 +10,7 @@ use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::Package;
 use switchboard_core::model::{AgentCard, AgentInterface};
 
-use super::discovery::{DiscoveredCard, CardReference};
+use super::discovery::{CardReference, DiscoveredCard};
 use crate::call_error::{CallError, CallErrorKind};
 use crate::outbound::check_url;
 use crate::protocol_binding::ProtocolBinding;

@@ -30,7 +30,7 @@ use crate::outbound::{Body, RequestLimits, retry_after_ms};
 /// The text of an error that a server sent is kept up to this length.
 const WIRE_TEXT_BYTES_MAX: usize = 4_096;
 
-const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
+pub(super) const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
 const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
 /// What it was called before 1.0.
 const X_A2A_EXTENSIONS: HeaderName = HeaderName::from_static("x-a2a-extensions");
