@@ -191,7 +191,7 @@ async fn writes_that_make_no_sense_are_refused_and_change_nothing() {
     let texts: Vec<String> = refusals.into_iter().map(|refused| refused.unwrap_err().to_string()).collect();
     expect![[r#"
         [
-            "The agent answered wrongly: a run cannot set its task back to submitted",
+            "The agent answered wrongly: a run cannot set its task to submitted",
             "The agent answered wrongly: artifact empty has no parts",
             "The agent answered wrongly: artifact big grew over 10 bytes",
             "The agent answered wrongly: more than 2 artifacts",

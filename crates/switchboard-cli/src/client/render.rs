@@ -69,6 +69,7 @@ pub(crate) fn state_name(state: TaskState) -> &'static str {
         TaskState::InputRequired => "TASK_STATE_INPUT_REQUIRED",
         TaskState::Rejected => "TASK_STATE_REJECTED",
         TaskState::AuthRequired => "TASK_STATE_AUTH_REQUIRED",
+        TaskState::Unspecified => "TASK_STATE_UNSPECIFIED",
     }
 }
 

@@ -59,6 +59,17 @@ fn waiting_stops_at_once_where_the_task_asks_for_something() {
 }
 
 #[test]
+fn a_state_that_says_nothing_is_shown_as_it_came_and_waited_on() {
+    let agent = ScriptedAgent::start(|url| card(url, false), |_, answer| answer.result(task("TASK_STATE_UNSPECIFIED")));
+    assert_eq!(agent.run(&["task", "get", "t-1"]).succeeded().field("State"), "TASK_STATE_UNSPECIFIED");
+    let ran = agent.run(&["task", "get", "-o", "json", "t-1"]).succeeded();
+    assert_eq!(ran.json()["status"]["state"], "TASK_STATE_UNSPECIFIED");
+    let ran = agent.run(&["task", "get", "--wait", "t-1", "--timeout", "200ms", "--poll-interval", "20ms"]);
+    assert_eq!((ran.code, ran.error_code().as_str()), (5, "A2ACLI_ERR_TIMEOUT"), "{ran:?}");
+    assert!(agent.calls().len() > 3);
+}
+
+#[test]
 fn a_wait_ends_with_its_time_and_the_task_is_not_lost() {
     let agent = ScriptedAgent::start(
         |url| card(url, false),

@@ -175,8 +175,11 @@ pub static V0_3_REST: Spelling = Spelling {
 
 impl Spelling {
     pub(in crate::dialect) fn state(&self, state: TaskState) -> &'static str {
-        let place = TaskState::ALL.iter().position(|known| *known == state);
-        self.states[place.expect("every state is in the list of all states")]
+        match TaskState::ALL.iter().position(|known| *known == state) {
+            Some(place) => self.states[place],
+            None if self.has_numbers => Self::UNSPECIFIED,
+            None => "unknown",
+        }
     }
 
     pub(in crate::dialect) fn role(&self, role: Role) -> &'static str {

@@ -269,7 +269,11 @@ fn request_cancel(events: &mut Vec<Event>, head: &Head, metadata: Option<Json>, 
         TaskState::Completed | TaskState::Failed | TaskState::Rejected => {
             return Err(ProtocolError::TaskNotCancelable { id: head.id.clone(), state: head.state }.into());
         }
-        TaskState::Submitted | TaskState::Working | TaskState::InputRequired | TaskState::AuthRequired => {}
+        TaskState::Submitted
+        | TaskState::Working
+        | TaskState::InputRequired
+        | TaskState::AuthRequired
+        | TaskState::Unspecified => {}
     }
     if !head.cancel_requested {
         events.push(Event::CancelRequested { metadata, at: now });
@@ -362,8 +366,8 @@ fn agent_error(reason: impl Into<String>) -> Refusal {
 
 fn status(head: &Head, write: StatusWrite, now: Timestamp) -> Result<Event, Refusal> {
     let StatusWrite { state, message, metadata } = write;
-    if state == TaskState::Submitted {
-        return Err(agent_error("a run cannot set its task back to submitted"));
+    if let TaskState::Submitted | TaskState::Unspecified = state {
+        return Err(agent_error(format!("a run cannot set its task to {}", state.word())));
     }
     if head.phase == Phase::Live && !head.running {
         return Err(agent_error(format!("a status after the turn ended in {}", head.state.word())));

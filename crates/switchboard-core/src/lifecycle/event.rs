@@ -170,7 +170,9 @@ pub fn after_state(kind: StreamKind, state: TaskState) -> StreamEnd {
         (_, TaskState::Completed | TaskState::Failed | TaskState::Canceled | TaskState::Rejected)
         | (StreamKind::Send, TaskState::InputRequired) => StreamEnd::Close,
         (StreamKind::Subscribe, TaskState::InputRequired)
-        | (_, TaskState::Submitted | TaskState::Working | TaskState::AuthRequired) => StreamEnd::Follow,
+        | (_, TaskState::Submitted | TaskState::Working | TaskState::AuthRequired | TaskState::Unspecified) => {
+            StreamEnd::Follow
+        }
     }
 }
 

@@ -10,7 +10,7 @@ pub const FAILED_UNTOLD: &str = "The agent failed";
 /// The text for clients, or its beginning, if an agent took too long.
 pub const TIMED_OUT: &str = "Task timed out";
 
-/// Where a task stands. "Unspecified" is a spelling, not a state, so it is not here.
+/// Where a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TaskState {
     /// The server has accepted the task, and no agent works on it yet.
@@ -29,10 +29,12 @@ pub enum TaskState {
     Rejected,
     /// The user must authorize something before the agent can go on.
     AuthRequired,
+    /// A remote agent does not say where its task stands. No task of ours stands so.
+    Unspecified,
 }
 
 impl TaskState {
-    /// Every state.
+    /// Every state that a task of ours can have.
     pub const ALL: [Self; 8] = [
         Self::Submitted,
         Self::Working,
@@ -74,6 +76,7 @@ impl TaskState {
             Self::InputRequired => "input-required",
             Self::Rejected => "rejected",
             Self::AuthRequired => "auth-required",
+            Self::Unspecified => "unspecified",
         }
     }
 

@@ -331,7 +331,7 @@ impl RunEnd {
             (Phase::Live, TaskState::Canceled) => Self::Canceled,
             (Phase::Live, TaskState::Rejected) => Self::Rejected,
             (Phase::Live, TaskState::InputRequired | TaskState::AuthRequired) => Self::Paused,
-            (Phase::Live, TaskState::Submitted | TaskState::Working) => Self::Superseded,
+            (Phase::Live, TaskState::Submitted | TaskState::Working | TaskState::Unspecified) => Self::Superseded,
         }
     }
 }

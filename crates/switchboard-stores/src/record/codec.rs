@@ -118,6 +118,8 @@ pub(crate) fn state_number(state: TaskState) -> i64 {
         TaskState::InputRequired => 6,
         TaskState::Rejected => 7,
         TaskState::AuthRequired => 8,
+        // No task of ours stands so, and the number of none is read as damage.
+        TaskState::Unspecified => 0,
     }
 }
 

@@ -124,16 +124,14 @@ pub(crate) fn state_number(state: TaskState) -> i32 {
         TaskState::InputRequired => 6,
         TaskState::Rejected => 7,
         TaskState::AuthRequired => 8,
+        TaskState::Unspecified => 0,
     }
 }
 
 pub(crate) fn read_state(check: &mut Check<'_>, at: Arguments<'_>, number: i32) -> TaskState {
     match V1_0.read_state(&NameOrNumber::Number(number.into())) {
         Some(Some(state)) => state,
-        Some(None) => {
-            check.violation(at, "is required");
-            TaskState::Submitted
-        }
+        Some(None) => TaskState::Unspecified,
         None => {
             check.violation(at, format!("{number} is not a task state"));
             TaskState::Submitted

@@ -100,6 +100,7 @@ fn state_word(state: TaskState) -> &'static str {
     match state {
         TaskState::Rejected => TaskState::Failed.word(),
         TaskState::AuthRequired => TaskState::InputRequired.word(),
+        TaskState::Unspecified => TaskState::Working.word(),
         TaskState::Submitted
         | TaskState::Working
         | TaskState::Completed

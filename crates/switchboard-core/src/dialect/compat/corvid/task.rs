@@ -160,7 +160,7 @@ fn state_word(state: TaskState, begun_in: Dialect) -> &'static str {
         TaskState::Submitted if begun_in == Dialect::Corvid => TaskState::Working.word(),
         TaskState::Submitted | TaskState::Working | TaskState::Completed | TaskState::Failed => state.word(),
         TaskState::Canceled | TaskState::Rejected => TaskState::Failed.word(),
-        TaskState::InputRequired | TaskState::AuthRequired => TaskState::Working.word(),
+        TaskState::InputRequired | TaskState::AuthRequired | TaskState::Unspecified => TaskState::Working.word(),
     }
 }
 

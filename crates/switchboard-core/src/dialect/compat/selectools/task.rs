@@ -89,7 +89,11 @@ fn encode_status(status: &TaskStatus, out: &mut Vec<u8>) {
                 encode_message(message, object.key("message"));
             }
         }
-        TaskState::Submitted | TaskState::Working | TaskState::Completed | TaskState::Canceled => {}
+        TaskState::Submitted
+        | TaskState::Working
+        | TaskState::Completed
+        | TaskState::Canceled
+        | TaskState::Unspecified => {}
     }
     object.close();
 }
@@ -99,6 +103,7 @@ fn state_word(state: TaskState) -> &'static str {
     match state {
         TaskState::Rejected => TaskState::Failed.word(),
         TaskState::AuthRequired => TaskState::InputRequired.word(),
+        TaskState::Unspecified => TaskState::Working.word(),
         TaskState::Submitted
         | TaskState::Working
         | TaskState::Completed
