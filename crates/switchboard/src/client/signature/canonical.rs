@@ -60,9 +60,10 @@ pub(super) fn forms(card: &Node) -> Vec<Form> {
     forms
 }
 
-/// The members of a card that the schema of 1.0 has, as JSON.
-pub(super) fn known_members(card: &Node) -> Vec<u8> {
-    written(&shaped(card, CARD, false, false), Letters::Utf8)
+/// All members of a card, and those that the schema of 1.0 has, as JSON.
+pub(super) fn all_and_known_members(card: &Node) -> (Vec<u8>, Vec<u8>) {
+    let of = |keeps_unknown| written(&shaped(card, CARD, keeps_unknown, false), Letters::Utf8);
+    (of(true), of(false))
 }
 
 /// A message by the rules of presence: what is required is there, what is explicitly set stays, other defaults go.

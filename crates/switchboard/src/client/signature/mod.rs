@@ -220,7 +220,7 @@ struct Signed {
 impl Signed {
     fn read(found: &DiscoveredCard) -> Result<Self, String> {
         let node = Node::read_card(found.json())?;
-        let is_covered = is_covered(found, &node);
+        let is_covered = is_covered(&node);
         let forms = canonical::forms(&node).into_iter();
         let forms = forms.filter(|form| is_covered || !form.is_partial);
         Ok(Self { payloads: forms.map(|form| URL_SAFE_NO_PAD.encode(form.bytes)).collect() })
@@ -236,11 +236,18 @@ impl Signed {
 
 /// Whether a card means the same without the members that 1.0 does not have. If it does not, a signature that leaves them out says
 /// nothing about what the card is used for: anyone could have added the URL of an older version.
-fn is_covered(found: &DiscoveredCard, node: &Node) -> bool {
-    let known = Bytes::from(canonical::known_members(node));
-    let Ok(known) = DiscoveredCard::read(known, None, &DecodeLimits::default()) else { return false };
-    let unsigned = |card: &AgentCard| AgentCard { signatures: Vec::new(), ..card.clone() };
-    known.compat == found.compat && unsigned(known.card()) == unsigned(found.card())
+fn is_covered(node: &Node) -> bool {
+    let read = |json: Vec<u8>| {
+        let found = DiscoveredCard::read(Bytes::from(json), None, &DecodeLimits::default()).ok()?;
+        let mut card = AgentCard::clone(found.card());
+        // Not to say that there is an extended card, and to say that there is none, is the same.
+        card.capabilities.extended_agent_card = card.capabilities.extended_agent_card.filter(|is_there| *is_there);
+        Some((card, found.compat))
+    };
+    // Both are written anew, because free-form JSON is compared by its text.
+    let (all, known) = canonical::all_and_known_members(node);
+    let known = read(known);
+    known.is_some() && known == read(all)
 }
 
 impl DiscoveredCard {

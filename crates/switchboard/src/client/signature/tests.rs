@@ -228,3 +228,25 @@ fn what_is_no_signature_proves_nothing() {
     let twice = signer.signed().replacen(r#""version":"1""#, r#""version":"1","x":1,"x":2"#, 1);
     assert_unverifiable(&twice, &signer.keys(), r#""x" stands twice"#);
 }
+
+#[test]
+fn cards_that_other_sdks_signed_are_verified() {
+    let keys = CardKeys::none().and_jwk_set(include_str!("../../../../../tests/golden/signed/keys.json")).unwrap();
+    for (name, card) in [
+        ("python-1", include_str!("../../../../../tests/golden/signed/python-1.json")),
+        ("python-0.3", include_str!("../../../../../tests/golden/signed/python-0.3.json")),
+        ("js-1", include_str!("../../../../../tests/golden/signed/js-1.json")),
+    ] {
+        let expected = SignatureStatus::Verified { key_id: name.to_owned(), key_url: None };
+        assert_eq!(status(card, &keys), expected, "{name}");
+        for (one, other) in [("B\u{fc}cher", "Bucher"), ("books.example", "evil.example"), ("\"http\"", "\"apiKey\"")] {
+            let tampered = card.replace(one, other);
+            let is_changed = tampered != card;
+            // The type of a scheme is one of the members of 0.3, which are added to a card of 1.0 after it was signed.
+            let is_signed = one != "\"http\"" || name == "python-0.3";
+            if is_changed && is_signed {
+                assert_unverifiable(&tampered, &keys, "does not match");
+            }
+        }
+    }
+}
