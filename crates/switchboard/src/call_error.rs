@@ -44,8 +44,13 @@ pub enum CallErrorKind {
     InvalidRequest,
     /// There is no agent card, or it names no interface that this client speaks.
     NoCard,
+    /// Only agents with a verified card may be called, and this card is not signed, or not with a trusted key.
+    CardNotVerified,
     /// The address may not be called ([`AddressPolicy`](crate::outbound::AddressPolicy)).
     NotAllowed,
+    /// There is no token for the agent: its authorization server refused, or a login was denied or not confirmed in time. The word that
+    /// the server has for it, such as `invalid_grant`, is [`CallError::wire_text`].
+    NotAuthorized,
     /// No connection was made: the name has no address, nothing listens there, or TLS failed.
     Unreachable,
     /// The time was over before the result was there.
@@ -212,6 +217,29 @@ mod of_remote_calls {
             }))
         }
 
+        /// The same with what the other side said.
+        pub(crate) fn with_wire_text(mut self, text: String) -> Self {
+            self.0.wire_text = Some(text).filter(|text| !text.is_empty());
+            self
+        }
+
+        /// The same for something that may go well the next time.
+        pub(crate) fn retryable(mut self) -> Self {
+            self.0.is_retryable = true;
+            self
+        }
+
+        /// The same for what went wrong before the call itself was made.
+        pub(crate) fn before_sending(mut self) -> Self {
+            self.0.may_have_arrived = false;
+            self
+        }
+
+        /// Whether the agent asks who calls, or does not believe what it was shown.
+        pub(crate) fn is_unauthenticated(&self) -> bool {
+            self.0.http_status == Some(401) || matches!(self.0.refusal, Some(ProtocolError::Unauthenticated { .. }))
+        }
+
         pub(crate) fn with_http_status(mut self, status: u16) -> Self {
             self.0.http_status = Some(status);
             self
@@ -305,7 +333,9 @@ impl From<CallError> for ProtocolError {
                 None,
                 CallErrorKind::Refused
                 | CallErrorKind::NoCard
+                | CallErrorKind::CardNotVerified
                 | CallErrorKind::NotAllowed
+                | CallErrorKind::NotAuthorized
                 | CallErrorKind::Unreachable
                 | CallErrorKind::TimedOut
                 | CallErrorKind::Broken

@@ -20,6 +20,15 @@ pub(crate) fn uuid() -> Arc<str> {
     text.into()
 }
 
+/// A random text of 256 bits, which nobody can guess.
+#[cfg(feature = "client")]
+pub(crate) fn secret() -> String {
+    use base64::Engine as _;
+    let mut bytes = [0; 32];
+    fill(&mut bytes);
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
+}
+
 /// A random number.
 #[cfg(feature = "client")]
 pub(crate) fn number() -> u32 {

@@ -214,8 +214,10 @@ async fn a_certificate_must_be_trusted_over_every_binding() {
     let stranger = quick().build().unwrap().agent(&url).await.unwrap_err();
     assert_eq!((stranger.kind(), stranger.is_retryable()), (CallErrorKind::Unreachable, false), "{stranger}");
     assert!(stranger.to_string().contains("no known authority issued it"), "{stranger}");
-    for binding in ProtocolBinding::ALL {
-        let trust = Trust::Certificate(file.path().to_owned());
+    let trusts = [Trust::Certificate(file.path().to_owned()), Trust::without_verification()];
+    for (binding, trust) in
+        ProtocolBinding::ALL.into_iter().flat_map(|binding| trusts.clone().map(|own| (binding, own)))
+    {
         let client = quick().trust(trust).bindings([binding]).build().unwrap();
         let agent = client.agent(&url).await.unwrap();
         assert!(agent.spoken().unwrap().url.starts_with("https://"), "{binding}");

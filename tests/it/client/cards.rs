@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use switchboard::client::{Client, Credentials};
-use switchboard::{CallErrorKind, Server};
+use switchboard::{CallErrorKind, Server, Tokens};
 
 use super::{limits, quick, served};
 use crate::support::edge::echo;
@@ -129,4 +129,56 @@ async fn credentials_are_shown_for_a_card_only_where_they_are_asked_for() {
     assert_eq!(count.load(Ordering::SeqCst), 1);
     let stranger = Client::builder().build().unwrap().discover(&server.url).await.unwrap_err();
     assert_eq!(stranger.http_status(), Some(401));
+}
+
+#[tokio::test]
+async fn cards_that_are_looked_for_at_the_same_time_are_fetched_once() {
+    let server = Scripted::start(|_, asked| match asked.line.as_str() {
+        "GET /kept/.well-known/agent-card.json" => json(CARD),
+        "GET /not-kept/.well-known/agent-card.json" => answer(200, "cache-control: no-store", CARD),
+        _ => answer(503, "", "later"),
+    })
+    .await;
+    let client = quick().build().unwrap();
+    for (path, found, fetches) in [("kept", true, 1), ("not-kept", true, 2), ("missing", false, 3)] {
+        let url = format!("{}/{path}", server.url);
+        let all = futures_util::future::join_all((0..20).map(|_| client.try_discover(&url))).await;
+        assert!(all.iter().all(|card| card.is_some() == found), "{path}");
+        assert_eq!(server.lines().len(), fetches, "{path}");
+    }
+    // One that is given up does not hold up the others.
+    let url = format!("{}/not-kept", server.url);
+    let mut first = Box::pin(client.discover(&url));
+    let second = client.discover(&url);
+    assert!(futures_util::poll!(&mut first).is_pending());
+    let waiting = tokio::spawn({
+        let client = client.clone();
+        let url = url.clone();
+        async move { client.discover(&url).await }
+    });
+    tokio::task::yield_now().await;
+    drop(first);
+    second.await.unwrap();
+    waiting.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn an_extended_card_is_kept_for_the_credentials_of_the_client() {
+    const TOKEN: &str = "a-token-of-alice-for-tests";
+    let tokens = Tokens::parse(&format!("{TOKEN} alice")).unwrap();
+    let extended = echo().extended_card(|card| card.description.push_str(", and more"));
+    let (_served, url) = served(Server::builder().agent(extended).tokens(tokens)).await;
+    let alice = quick().credentials(Credentials::bearer(TOKEN)).build().unwrap();
+    let description = async |client: &Client| client.agent(&url).await.unwrap().card().description.clone();
+    assert_eq!(description(&alice).await, "Says what it was told");
+    alice.agent(&url).await.unwrap().extended_card().await.unwrap();
+    assert_eq!(description(&alice).await, "Says what it was told, and more");
+    alice.forget_cards();
+    assert_eq!(description(&alice).await, "Says what it was told");
+    // What the credentials of one call were shown is for that agent client alone.
+    let stranger = quick().build().unwrap();
+    let agent = stranger.agent(&url).await.unwrap().with_credentials(Credentials::bearer(TOKEN));
+    agent.extended_card().await.unwrap();
+    assert_eq!(agent.card().description, "Says what it was told, and more");
+    assert_eq!(description(&stranger).await, "Says what it was told");
 }

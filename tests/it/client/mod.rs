@@ -3,9 +3,12 @@
 
 mod calls;
 mod cards;
+mod connections;
 mod hostile;
+mod logins;
 mod mounted;
 mod retries;
+mod signed_cards;
 mod streams;
 
 use std::time::Duration;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::header::{AGE, CACHE_CONTROL, DATE, ETAG, EXPIRES, HeaderName, LAST_MODIFIED};
 use http::{HeaderMap, HeaderValue};
+use switchboard_core::model::AgentCard;
 use tokio::time::Instant;
 
 use super::discovery::DiscoveredCard;
@@ -73,6 +74,9 @@ struct Entry {
     card: Arc<DiscoveredCard>,
     fresh_until: Instant,
     validators: Validators,
+    /// The card that the agent shows to callers that it knows, once it was asked for. It takes the place of the public one until the
+    /// version of that changes.
+    extended: Option<Arc<AgentCard>>,
 }
 
 /// What the cache knows of a card.
@@ -106,7 +110,7 @@ impl CardCache {
     pub(super) fn put(&self, key: &str, card: Arc<DiscoveredCard>, keeping: Keeping, now: Instant) {
         let mut entries = self.lock();
         entries.retain(|_, entry| now < entry.fresh_until || entry.is_of_use(now));
-        entries.remove(key);
+        let before = entries.remove(key);
         let Some(fresh_for) = keeping.fresh_for else { return };
         if self.entries_max == 0 {
             return;
@@ -115,8 +119,23 @@ impl CardCache {
             let oldest = entries.iter().min_by_key(|(_, entry)| entry.fresh_until).map(|(key, _)| key.clone());
             oldest.and_then(|oldest| entries.remove(&oldest));
         }
-        let entry = Entry { card, fresh_until: now + fresh_for, validators: keeping.validators };
+        let is_same = |before: &Entry| before.card.card().version == card.card().version;
+        let extended = before.filter(is_same).and_then(|before| before.extended);
+        let entry = Entry { card, fresh_until: now + fresh_for, validators: keeping.validators, extended };
         entries.insert(key.to_owned(), entry);
+    }
+
+    /// Keeps the extended card of an agent, if its public one is kept and has this version.
+    pub(super) fn extend(&self, key: &str, version: &str, extended: Arc<AgentCard>) {
+        if let Some(entry) = self.lock().get_mut(key).filter(|entry| entry.card.card().version == version) {
+            entry.extended = Some(extended);
+        }
+    }
+
+    /// The extended card that belongs to a public one.
+    pub(super) fn extended(&self, key: &str, version: &str) -> Option<Arc<AgentCard>> {
+        let entries = self.lock();
+        entries.get(key).filter(|entry| entry.card.card().version == version)?.extended.clone()
     }
 
     pub(super) fn clear(&self) {
@@ -197,5 +216,27 @@ mod tests {
         cache.put("c", card, Keeping::of(&headers), start);
         assert!(matches!(cache.get("c", start + 6 * minute), Known::Stale(..)));
         assert!(matches!(cache.get("c", start + 66 * minute), Known::Nothing));
+    }
+
+    #[test]
+    fn an_extended_card_stays_until_the_version_of_the_public_one_changes() {
+        let cache = CardCache::new(10);
+        let card = |version: &str| {
+            let json = Bytes::from(format!(r#"{{"name":"a","version":"{version}"}}"#));
+            std::sync::Arc::new(DiscoveredCard::read(json, None, &Default::default()).unwrap())
+        };
+        let now = Instant::now();
+        let put = |version: &str| cache.put("a", card(version), Keeping::of(&HeaderMap::new()), now);
+        let extended = card("e").card().clone();
+        cache.extend("a", "1", extended.clone());
+        assert_eq!(cache.extended("a", "1"), None, "there is no public card");
+        put("1");
+        cache.extend("a", "2", extended.clone());
+        assert_eq!(cache.extended("a", "1"), None, "it is of another version");
+        cache.extend("a", "1", extended.clone());
+        put("1");
+        assert_eq!((cache.extended("a", "1"), cache.extended("a", "2")), (Some(extended), None));
+        put("2");
+        assert_eq!((cache.extended("a", "1"), cache.extended("a", "2")), (None, None));
     }
 }

@@ -1,8 +1,9 @@
 //! From what the user names (a base URL, the URL of a card, a file, or the card itself) to an agent card.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::header::{ACCEPT, IF_MODIFIED_SINCE, IF_NONE_MATCH};
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use super::Shared;
 use super::bindings::A2A_VERSION;
 use super::card_cache::{Keeping, Known, Validators};
+use super::credentials::{Proof, Prover};
 use super::http::{Named, Origin, read};
 use super::negotiation::compat_dialect;
 use crate::call_error::{CallError, CallErrorKind};
@@ -128,6 +130,14 @@ impl CardReference {
         Err(CallError::new(CallErrorKind::InvalidRequest, why))
     }
 
+    /// What its card is kept under; none for a card that is not fetched.
+    pub(super) fn key(&self) -> Option<&str> {
+        match self {
+            Self::Base(url) | Self::Card(url) => Some(url),
+            Self::File(_) | Self::Inline(_) => None,
+        }
+    }
+
     /// What the user vouches for by naming it.
     pub(super) fn named(&self) -> Named {
         match self {
@@ -136,6 +146,34 @@ impl CardReference {
                 Some(origin) => Named::Origin(origin),
                 None => Named::All,
             },
+        }
+    }
+}
+
+/// How many unfinished fetches there may be before those that nobody waits for are looked for.
+const FETCHES_MAX: usize = 64;
+
+/// What a fetch came to, once it is over.
+type Fetch = tokio::sync::Mutex<Option<Result<Arc<DiscoveredCard>, CallError>>>;
+
+/// Cards that are being fetched, by the reference that they are looked for with.
+#[derive(Default)]
+pub(super) struct Fetches(Mutex<HashMap<String, Arc<Fetch>>>);
+
+impl Fetches {
+    fn join(&self, key: &str) -> Arc<Fetch> {
+        let mut fetches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if fetches.len() >= FETCHES_MAX {
+            fetches.retain(|_, fetch| Arc::strong_count(fetch) > 1);
+        }
+        fetches.entry(key.to_owned()).or_default().clone()
+    }
+
+    /// The fetch is over: what is asked for from now on is fetched anew.
+    fn leave(&self, key: &str, fetch: &Arc<Fetch>) {
+        let mut fetches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if fetches.get(key).is_some_and(|known| Arc::ptr_eq(known, fetch)) {
+            fetches.remove(key);
         }
     }
 }
@@ -153,7 +191,29 @@ impl Shared {
         }
     }
 
+    /// A card that is kept, or fetched. Calls for the same card at the same time share one request.
     async fn cached(
+        &self,
+        key: &str,
+        urls: &[String],
+        reference: &CardReference,
+    ) -> Result<Arc<DiscoveredCard>, CallError> {
+        if let Known::Fresh(card) = self.cards.get(key, Instant::now()) {
+            return Ok(card);
+        }
+        let fetch = self.fetches.join(key);
+        // Held while the card is fetched: that is how the others wait for the same one. If this future is dropped, the next takes over.
+        let mut outcome = fetch.lock().await;
+        if let Some(outcome) = &*outcome {
+            return outcome.clone();
+        }
+        let fetched = self.fetched(key, urls, reference).await;
+        *outcome = Some(fetched.clone());
+        self.fetches.leave(key, &fetch);
+        fetched
+    }
+
+    async fn fetched(
         &self,
         key: &str,
         urls: &[String],
@@ -210,9 +270,14 @@ impl Shared {
 
     /// Fetches a card. Credentials are shown only where the server asks for them: public cards need none.
     async fn fetch(&self, url: &str, named: &Named, known: Option<&Validators>) -> Result<Fetched, CallError> {
-        match self.fetch_once(url, named, known, false).await {
+        match self.fetch_once(url, named, known, None).await {
             Err(error) if error.http_status() == Some(401) && !self.credentials.is_empty() => {
-                self.fetch_once(url, named, known, true).await
+                // Nothing says yet in which form they are asked for, nor where tokens are issued.
+                let prover = Prover::new(self.credentials.clone(), Arc::default(), named.clone());
+                match prover.proof(self).await {
+                    Ok(proof) => self.fetch_once(url, named, known, Some(&proof)).await,
+                    Err(_) => Err(error),
+                }
             }
             outcome => outcome,
         }
@@ -223,7 +288,7 @@ impl Shared {
         url: &str,
         named: &Named,
         known: Option<&Validators>,
-        proves: bool,
+        proof: Option<&Proof>,
     ) -> Result<Fetched, CallError> {
         let uri = check_url(url).map_err(|why| CallError::new(CallErrorKind::InvalidRequest, why))?;
         let mut request = Request::new(Bytes::new());
@@ -235,8 +300,8 @@ impl Shared {
             etag.iter().for_each(|etag| drop(headers.insert(IF_NONE_MATCH, etag.clone())));
             last_modified.iter().for_each(|date| drop(headers.insert(IF_MODIFIED_SINCE, date.clone())));
         }
-        if proves {
-            headers.extend(self.credentials.without_card()?.headers);
+        if let Some(proof) = proof {
+            headers.extend(proof.headers.clone());
         }
         let mut limits = RequestLimits::default();
         limits.total = Some(self.limits.call);

@@ -30,6 +30,8 @@ pub(super) enum Named {
     /// The user gave the card itself, with all its addresses.
     All,
     Origin(Origin),
+    /// The other side named it.
+    Nothing,
 }
 
 /// Scheme, host and port. All names of this machine for itself count as one.
@@ -58,6 +60,7 @@ impl Named {
         match self {
             Self::All => true,
             Self::Origin(origin) => Origin::of(uri).as_ref() == Some(origin),
+            Self::Nothing => false,
         }
     }
 }
@@ -103,6 +106,18 @@ impl Http {
             retarget(&mut request, to);
         }
     }
+}
+
+/// A name or value as a query or a form has it.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
 }
 
 /// Reads a whole body. Its limit is that of its request.

@@ -1,9 +1,10 @@
 //! Calls to other agents, whatever version, binding or dialect they speak.
 //!
-//! A [`Client`] finds the card of an agent (`discovery`, kept by `card_cache`), chooses where and how to call it (`negotiation`), and
-//! gives an [`AgentClient`], which has the calls. `remote` makes them: `bindings` writes a request and reads its answer, `retry`
-//! decides whether it is made again, `stream` follows a stream and resumes it when it breaks, `credentials` proves who calls. All
-//! of it leaves through the guarded client of [`outbound`](crate::outbound).
+//! A [`Client`] finds the card of an agent (`discovery`, kept by `card_cache`, verified by `signature`), chooses where and how to call
+//! it (`negotiation`), and gives an [`AgentClient`], which has the calls. `remote` makes them: `bindings` writes a request and reads
+//! its answer, `retry` decides whether it is made again, `stream` follows a stream and resumes it when it breaks, `credentials`
+//! proves who calls, with tokens of `oauth` and `signed_token`. All of it leaves through the guarded client of
+//! [`outbound`](crate::outbound).
 //!
 #![cfg_attr(
     feature = "server",
@@ -36,10 +37,14 @@ mod discovery;
 mod http;
 mod limits;
 mod negotiation;
+mod oauth;
 mod remote;
 mod retry;
+mod signature;
+mod signed_token;
 mod sse;
 mod stream;
+mod wall_clock;
 
 use std::fmt;
 use std::sync::Arc;
@@ -57,11 +62,16 @@ use crate::protocol_binding::ProtocolBinding;
 use card_cache::CardCache;
 pub use credentials::Credentials;
 pub use discovery::{CardReference, DiscoveredCard};
+use discovery::Fetches;
 use http::Http;
 pub use limits::ClientLimits;
 use negotiation::{Preferences, targets};
+pub use oauth::{AuthorizationLogin, DeviceLogin, DevicePoll, OAuthClient, OAuthLogin, RedirectListener, StoredToken};
 use remote::RemoteAgent;
 pub use retry::RetryPolicy;
+use signature::KeySets;
+pub use signature::{CardKeys, KeyError, SignatureStatus};
+pub use signed_token::SignedTokens;
 
 /// An id for a message that is made by hand: random, so that no two are alike.
 #[must_use]
@@ -87,7 +97,13 @@ pub struct Client {
 /// What all agents of a client share.
 struct Shared {
     http: Http,
+    /// Whether servers that ask for a certificate are shown one.
+    has_certificate: bool,
     cards: CardCache,
+    fetches: Fetches,
+    card_keys: CardKeys,
+    key_sets: KeySets,
+    requires_signed_cards: bool,
     credentials: Credentials,
     retry: RetryPolicy,
     limits: ClientLimits,
@@ -113,6 +129,8 @@ pub struct ClientBuilder {
     limits: ClientLimits,
     policy: AddressPolicy,
     trust: Trust,
+    card_keys: CardKeys,
+    requires_signed_cards: bool,
 }
 
 impl ClientBuilder {
@@ -162,17 +180,44 @@ impl ClientBuilder {
         Self { trust, ..self }
     }
 
+    /// The keys that verify the signatures of cards; by default none.
+    #[must_use]
+    pub fn card_keys(self, card_keys: CardKeys) -> Self {
+        Self { card_keys, ..self }
+    }
+
+    /// Refuses to call agents whose card is not signed with a key of [`card_keys`](Self::card_keys), with
+    /// [`CallErrorKind::CardNotVerified`](crate::CallErrorKind::CardNotVerified).
+    #[must_use]
+    pub fn require_signed_cards(self) -> Self {
+        Self { requires_signed_cards: true, ..self }
+    }
+
     /// Reads the certificates and puts the client together.
     ///
     /// # Errors
     /// When a file of certificates cannot be read or used.
     pub fn build(self) -> Result<Client, BuildError> {
-        let Self { credentials, preferences, retry, limits, policy, trust } = self;
+        let Self { credentials, preferences, retry, limits, policy, trust, card_keys, requires_signed_cards } = self;
+        let has_certificate = trust.has_client_certificate();
         let http = Http::new(policy, trust)?;
         let cards = CardCache::new(limits.cards_max);
+        let key_sets = KeySets::default();
         let card_version = preferences.versions.iter().flatten().next();
         let card_version = card_version.and_then(|version| HeaderValue::from_str(version).ok());
-        let shared = Shared { http, cards, credentials, retry, limits, card_version };
+        let shared = Shared {
+            http,
+            has_certificate,
+            cards,
+            fetches: Fetches::default(),
+            card_keys,
+            key_sets,
+            requires_signed_cards,
+            credentials,
+            retry,
+            limits,
+            card_version,
+        };
         Ok(Client { shared: Arc::new(shared), preferences })
     }
 }
@@ -212,8 +257,9 @@ impl Client {
 
     async fn agent_as(&self, reference: &CardReference, dialect: Option<Dialect>) -> Result<AgentClient, CallError> {
         let found = self.shared.discover(reference).await?;
+        self.shared.check_signature(&found).await?;
         let targets = targets(&found, reference, dialect, &self.preferences)?;
-        let agent = RemoteAgent::new(self.shared.clone(), &found, targets, reference.named());
+        let agent = RemoteAgent::new(self.shared.clone(), &found, targets, reference);
         Ok(AgentClient::of(Arc::new(agent), CallOptions::default()))
     }
 
@@ -253,6 +299,46 @@ impl Client {
     /// As [`Client::discover`]; none where that fails.
     pub async fn try_discover(&self, reference: &str) -> Option<Arc<DiscoveredCard>> {
         self.discover(reference).await.ok()
+    }
+
+    /// What the signatures of a card show, by the keys of [`ClientBuilder::card_keys`]. Keys that a signature names are fetched where
+    /// their host is trusted.
+    pub async fn signature_status(&self, card: &DiscoveredCard) -> SignatureStatus {
+        self.shared.signature_status(card).await
+    }
+
+    /// A login at the authorization server that the card of an agent names, for an application that is known there. The agent is named as
+    /// for [`Client::agent`].
+    ///
+    /// ```no_run
+    /// use switchboard::client::{Client, Credentials, OAuthClient};
+    ///
+    /// # async fn run() -> Result<(), switchboard::CallError> {
+    /// # let client = Client::builder().build().unwrap();
+    /// let app = OAuthClient::new("my-app");
+    /// let login = client.login("https://agent.example", app.clone()).await?.device().await?;
+    /// println!("Open {} and enter {}", login.verification_url(), login.user_code());
+    /// let credentials = Credentials::token(app, login.wait().await?);
+    /// let agent = client.agent("https://agent.example").await?.with_credentials(credentials.clone());
+    /// agent.send_text("hello").await?;
+    /// let to_keep = credentials.stored_token();
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no card.
+    pub async fn login(&self, reference: &str, application: OAuthClient) -> Result<OAuthLogin, CallError> {
+        self.login_at(&CardReference::parse(reference)?, application).await
+    }
+
+    /// The same for an agent whose card is known to be in a certain place.
+    ///
+    /// # Errors
+    /// As of [`Client::login`].
+    pub async fn login_at(&self, reference: &CardReference, application: OAuthClient) -> Result<OAuthLogin, CallError> {
+        let found = self.shared.discover(reference).await?;
+        self.shared.check_signature(&found).await?;
+        Ok(OAuthLogin::new(self.shared.clone(), found.card().clone(), reference.named(), application))
     }
 
     /// Forgets all cards, so that the next call for one fetches it.

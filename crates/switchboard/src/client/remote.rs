@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use switchboard_core::call::{BoxFuture, Caller, Reply, Request};
 use switchboard_core::model::AgentCard;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Shared;
 use super::bindings::{Answered, Exchange, Failure};
-use super::credentials::{Credentials, Proof};
-use super::discovery::DiscoveredCard;
+use super::credentials::{Proof, Prover};
+use super::discovery::{DiscoveredCard, CardReference};
 use super::http::Named;
 use super::negotiation::Target;
 use super::retry::Verdict;
@@ -21,6 +21,9 @@ use crate::agent_client::{Answer, CallAgent, CallOptions, Spoken};
 use crate::call_error::CallError;
 use crate::random;
 
+/// How many further proofs an agent is shown that refuses one.
+const PROOFS_MAX: u32 = 3;
+
 /// An agent elsewhere.
 pub(super) struct RemoteAgent(Arc<Remote>);
 
@@ -28,18 +31,27 @@ pub(super) struct RemoteAgent(Arc<Remote>);
 pub(super) struct Remote {
     pub(super) shared: Arc<Shared>,
     card: Arc<AgentCard>,
-    /// Once it was asked for.
+    /// Once it was asked for, by this client.
     extended: Mutex<Option<Arc<AgentCard>>>,
     targets: Vec<Target>,
     /// The place that answered last.
     current: AtomicUsize,
     named: Named,
+    /// What its card is kept under.
+    key: Option<String>,
 }
 
 impl RemoteAgent {
-    pub(super) fn new(shared: Arc<Shared>, found: &DiscoveredCard, targets: Vec<Target>, named: Named) -> Self {
-        let (card, extended, current) = (found.card().clone(), Mutex::default(), AtomicUsize::new(0));
-        Self(Arc::new(Remote { shared, card, extended, targets, current, named }))
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        found: &DiscoveredCard,
+        targets: Vec<Target>,
+        reference: &CardReference,
+    ) -> Self {
+        let (card, key) = (found.card().clone(), reference.key().map(str::to_owned));
+        let extended = key.as_ref().and_then(|key| shared.cards.extended(key, &card.version));
+        let (extended, current, named) = (Mutex::new(extended), AtomicUsize::new(0), reference.named());
+        Self(Arc::new(Remote { shared, card, extended, targets, current, named, key }))
     }
 }
 
@@ -88,16 +100,21 @@ impl Remote {
             // The same for every attempt, so that an agent which looks at it accepts the message once.
             caller.idempotency_key.get_or_insert_with(|| random::uuid().as_ref().to_owned());
         }
-        let proof = self.proof(options.remote.credentials.as_ref())?;
+        let credentials = options.remote.credentials.as_ref().unwrap_or(&self.shared.credentials);
+        let prover = Prover::new(credentials.clone(), self.card.clone(), self.named.clone());
         let limit = options.deadline.unwrap_or_else(|| self.usual_limit(&request));
-        match self.answered(&request, &caller, &proof, limit).await? {
+        match self.answered(&request, &caller, &prover, limit).await? {
             Answered::Reply(Reply::Card(card)) => {
+                // What was shown to the credentials of one call is not kept for the calls of others.
+                if let (Some(key), None) = (&self.key, &options.remote.credentials) {
+                    self.shared.cards.extend(key, &self.card.version, card.clone());
+                }
                 *self.extended.lock().unwrap_or_else(PoisonError::into_inner) = Some(card.clone());
                 Ok(Answer::Reply(Reply::Card(card)))
             }
             answered => match request {
                 Request::SendStreamingMessage(_) | Request::SubscribeToTask { .. } => {
-                    Ok(Answer::Stream(follow(self.clone(), request, caller, proof, answered)?))
+                    Ok(Answer::Stream(follow(self.clone(), request, caller, prover, answered)?))
                 }
                 _ => match answered {
                     Answered::Reply(reply) => Ok(Answer::Reply(reply)),
@@ -105,10 +122,6 @@ impl Remote {
                 },
             },
         }
-    }
-
-    fn proof(&self, own: Option<&Credentials>) -> Result<Proof, CallError> {
-        own.unwrap_or(&self.shared.credentials).for_card(&self.card)
     }
 
     fn usual_limit(&self, request: &Request) -> Duration {
@@ -123,7 +136,7 @@ impl Remote {
         &self,
         request: &Request,
         caller: &Caller,
-        proof: &Proof,
+        prover: &Prover,
         limit: Duration,
     ) -> Result<Answered, CallError> {
         let until = Instant::now() + limit;
@@ -131,7 +144,7 @@ impl Remote {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let error = match self.attempt(request, caller, proof, until, limit).await {
+            let error = match self.proven(request, caller, prover, until, limit).await {
                 Ok(answered) => return Ok(answered),
                 Err(error) => error,
             };
@@ -146,6 +159,36 @@ impl Remote {
             }
             sleep(pause).await;
         }
+    }
+
+    /// Makes a call once, and again if the agent refuses what it was shown and there is something else to show. It did nothing then.
+    async fn proven(
+        &self,
+        request: &Request,
+        caller: &Caller,
+        prover: &Prover,
+        until: Instant,
+        limit: Duration,
+    ) -> Result<Answered, CallError> {
+        let late = |_| CallError::timed_out(limit).before_sending();
+        let proof = timeout_at(until, prover.proof(&self.shared)).await.map_err(late)?;
+        let mut proof = proof.map_err(CallError::before_sending)?;
+        for _ in 0..PROOFS_MAX {
+            let error = match self.attempt(request, caller, &proof, until, limit).await {
+                Err(error) if error.is_unauthenticated() => error,
+                Ok(answered) => {
+                    prover.believed(&proof);
+                    return Ok(answered);
+                }
+                Err(error) => return Err(error),
+            };
+            let next = timeout_at(until, prover.after_refusal(&self.shared, &proof)).await.map_err(late)?;
+            match next.map_err(CallError::before_sending)? {
+                Some(next) => proof = next,
+                None => return Err(error),
+            }
+        }
+        self.attempt(request, caller, &proof, until, limit).await
     }
 
     /// Makes a call once, at the first place where the agent is.

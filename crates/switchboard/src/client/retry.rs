@@ -94,7 +94,9 @@ fn may_have_begun(error: &CallError) -> bool {
         },
         CallErrorKind::InvalidRequest
         | CallErrorKind::NoCard
+        | CallErrorKind::CardNotVerified
         | CallErrorKind::NotAllowed
+        | CallErrorKind::NotAuthorized
         | CallErrorKind::Unreachable
         | CallErrorKind::OutcomeUnknown
         | CallErrorKind::InvalidAnswer

@@ -14,7 +14,7 @@ use switchboard_core::model::{Task, TaskId, Update};
 use tokio::time::sleep;
 
 use super::bindings::{Answered, EventReader, ReceivedUpdate};
-use super::credentials::Proof;
+use super::credentials::Prover;
 use super::remote::Remote;
 use super::retry::Verdict;
 use crate::agent_client::FrameStream;
@@ -27,7 +27,7 @@ pub(super) fn follow(
     remote: Arc<Remote>,
     request: Request,
     caller: Caller,
-    proof: Proof,
+    prover: Prover,
     answered: Answered,
 ) -> Result<FrameStream, CallError> {
     let last_id = caller.last_event_id.clone();
@@ -35,7 +35,7 @@ pub(super) fn follow(
         remote,
         request,
         caller,
-        proof,
+        prover,
         reader: None,
         received: VecDeque::new(),
         seen: Seen::default(),
@@ -87,7 +87,7 @@ struct Follower {
     /// What began the stream.
     request: Request,
     caller: Caller,
-    proof: Proof,
+    prover: Prover,
     reader: Option<EventReader>,
     /// What came outside the events of a stream.
     received: VecDeque<ReceivedUpdate>,
@@ -197,7 +197,7 @@ impl Follower {
             };
             sleep(self.pause_after(&lost)).await;
             let limit = self.remote.shared.limits.call;
-            let answered = self.remote.answered(&self.request, &self.caller, &self.proof, limit).await?;
+            let answered = self.remote.answered(&self.request, &self.caller, &self.prover, limit).await?;
             return self.take(answered);
         };
         // The first attempt is made at once: most connections are lost for no reason that lasts.
@@ -209,7 +209,7 @@ impl Follower {
         let mut caller = Caller { last_event_id: self.last_id.clone(), ..self.caller.clone() };
         caller.idempotency_key = None;
         let limit = self.remote.shared.limits.call;
-        match self.remote.answered(&subscribe, &caller, &self.proof, limit).await {
+        match self.remote.answered(&subscribe, &caller, &self.prover, limit).await {
             Ok(answered) => self.take(answered),
             // Ended, or not an agent that can be subscribed to: the task says which.
             Err(error) if error.protocol_error().is_some() && !error.is_retryable() => {
@@ -228,7 +228,7 @@ impl Follower {
         let get = Request::GetTask { id: id.clone(), history_length: None };
         let caller = Caller { last_event_id: None, idempotency_key: None, ..self.caller.clone() };
         let limit = self.remote.shared.limits.call;
-        match self.remote.answered(&get, &caller, &self.proof, limit).await {
+        match self.remote.answered(&get, &caller, &self.prover, limit).await {
             Ok(Answered::Reply(Reply::Task(view))) => {
                 let is_over = view.task.state().is_settled();
                 self.received.push_back(ReceivedUpdate { id: None, update: Update::Task(view) });

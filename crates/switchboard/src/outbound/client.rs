@@ -39,6 +39,8 @@ pub struct Client {
 struct Shared {
     connector: Connector,
     pool: Arc<Pool>,
+    #[cfg(all(feature = "client", feature = "grpc"))]
+    http2: super::http2::Http2Pool,
 }
 
 /// What a [`Client`] is built from.
@@ -112,7 +114,14 @@ impl Client {
 
     pub(crate) fn assemble(policy: AddressPolicy, resolver: Arc<dyn Resolve>, tls: ClientConfig) -> Self {
         let connector = Connector::new(policy, resolver, tls);
-        Self { shared: Arc::new(Shared { connector, pool: Arc::default() }) }
+        Self {
+            shared: Arc::new(Shared {
+                connector,
+                pool: Arc::default(),
+                #[cfg(all(feature = "client", feature = "grpc"))]
+                http2: super::http2::Http2Pool::default(),
+            }),
+        }
     }
 
     /// Sends a request and waits for the head of the answer, whatever its status; the body is read from the [`Body`].
@@ -144,11 +153,18 @@ impl Client {
     /// Closes connections that have been idle for long. Others are closed when they are found to be old.
     pub fn close_idle(&self) {
         self.shared.pool.close_idle();
+        #[cfg(all(feature = "client", feature = "grpc"))]
+        self.shared.http2.close_idle();
     }
 
     #[cfg(all(feature = "client", feature = "grpc"))]
     pub(super) fn connector(&self) -> &Connector {
         &self.shared.connector
+    }
+
+    #[cfg(all(feature = "client", feature = "grpc"))]
+    pub(super) fn http2(&self) -> &super::http2::Http2Pool {
+        &self.shared.http2
     }
 
     async fn follow(

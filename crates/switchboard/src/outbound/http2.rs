@@ -1,52 +1,319 @@
-//! Calls over HTTP/2, for gRPC: one connection for each call, dialled under the policy like any other. Nothing runs in the
-//! background: the connection moves on while the answer is awaited or its body is read, and is closed with the body.
+//! Calls over HTTP/2, for gRPC. Calls to one origin share a connection, which was dialled under the policy like any other; a further
+//! one is opened only when it carries as many calls as it may.
+//!
+//! Nothing runs in the background: a connection moves on while any of its calls is awaited or its body is read. Each call that is
+//! polled moves it, and news on the socket wakes all of them, because a program may hold a stream without reading it: if one call
+//! alone moved the connection for the others, they would wait for that program.
 
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use h2::client::SendRequest;
 use h2::{Reason, RecvStream};
 use http::header::USER_AGENT;
 use http::{HeaderMap, Request, Uri, Version, response};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::client::{AGENT, Client};
-use super::connector::Io;
+use super::connector::{Connector, Io};
 use super::error::{Error, ErrorKind, shown_host};
 use super::limits::RequestLimits;
+use super::pool::Key;
 use super::target::host_and_port;
 
-/// How much the other side may send before it is read: on the connection, and on its one stream.
+/// How much the other side may send on one call before it is read.
 const WINDOW_BYTES_MAX: u32 = 1 << 20;
+/// Calls on one connection; a further one opens another.
+const CALLS_PER_CONNECTION_MAX: usize = 32;
+/// How much the other side may send on one connection before it is read: enough for all of its calls, so that none waits because the
+/// answer of another is not read.
+const CONNECTION_WINDOW_BYTES_MAX: u32 = 32 << 20;
 /// The headers, or trailers, of an answer.
 const HEADERS_BYTES_MAX: u32 = 32 * 1_024;
+/// Connections that are kept although they carry no call, in all, and for how long.
+const IDLE_MAX: usize = 256;
+const IDLE: Duration = Duration::from_secs(30);
 
-type Connection = h2::client::Connection<Box<dyn Io>, Bytes>;
+type H2Connection = h2::client::Connection<Box<dyn Io>, Bytes>;
 
-/// None once it has ended.
-struct Driver(Option<Box<Connection>>);
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-/// The body of an answer over HTTP/2, with the connection that it comes over.
+/// The connections of one client.
+#[derive(Default)]
+pub(super) struct Http2Pool {
+    origins: Mutex<HashMap<Key, Arc<Origin>>>,
+}
+
+/// The connections to one scheme, host and port.
+#[derive(Default)]
+struct Origin {
+    connections: Mutex<Vec<Arc<Connection>>>,
+    /// Held while one is dialled, so that calls which begin together share it.
+    dialling: tokio::sync::Mutex<()>,
+}
+
+struct Connection {
+    sender: SendRequest<Bytes>,
+    /// None once it has ended.
+    driver: Mutex<Option<Box<H2Connection>>>,
+    waiting: Arc<Waiting>,
+    calls: AtomicUsize,
+    idle_since: Mutex<Instant>,
+    /// Whether it takes no further calls: it was closed, or is about to be, or does not answer.
+    is_retired: AtomicBool,
+}
+
+/// The calls that wait for news on a connection.
+#[derive(Default)]
+struct Waiting {
+    wakers: Mutex<HashMap<u64, Waker>>,
+    next: Mutex<u64>,
+}
+
+impl Wake for Waiting {
+    fn wake(self: Arc<Self>) {
+        // Woken outside the lock: a waker may run code of the program.
+        let wakers: Vec<Waker> = lock(&self.wakers).values().cloned().collect();
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// One that waits, until it is dropped.
+struct Waiter<'a> {
+    waiting: &'a Waiting,
+    id: u64,
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        lock(&self.waiting.wakers).remove(&self.id);
+    }
+}
+
+impl Http2Pool {
+    fn origin(&self, key: &Key) -> Arc<Origin> {
+        let mut origins = lock(&self.origins);
+        close_idle(&mut origins);
+        origins.entry(key.clone()).or_default().clone()
+    }
+
+    /// Closes what has been idle for long.
+    pub(super) fn close_idle(&self) {
+        close_idle(&mut lock(&self.origins));
+    }
+}
+
+/// Forgets connections that are closed or have been idle for long, and the oldest ones if too many are idle.
+fn close_idle(origins: &mut HashMap<Key, Arc<Origin>>) {
+    let now = Instant::now();
+    let mut idle = Vec::new();
+    for origin in origins.values() {
+        lock(&origin.connections).retain(|connection| {
+            let since = *lock(&connection.idle_since);
+            let is_idle = connection.calls.load(Ordering::Acquire) == 0;
+            let is_old = is_idle && now.duration_since(since) > IDLE;
+            let is_kept = !is_old && !connection.is_retired();
+            if is_kept && is_idle {
+                idle.push((since, connection.clone()));
+            }
+            is_kept
+        });
+    }
+    if idle.len() > IDLE_MAX {
+        idle.sort_by_key(|(since, _)| *since);
+        let count = idle.len() - IDLE_MAX;
+        idle.into_iter().take(count).for_each(|(_, connection)| connection.retire());
+        for origin in origins.values() {
+            lock(&origin.connections).retain(|connection| !connection.is_retired());
+        }
+    }
+    // One that is being dialled, or waited for, is held elsewhere too.
+    origins.retain(|_, origin| Arc::strong_count(origin) > 1 || !lock(&origin.connections).is_empty());
+}
+
+impl Origin {
+    /// A connection that takes one more call.
+    fn take(&self) -> Option<Call> {
+        let mut connections = lock(&self.connections);
+        connections.retain(|connection| connection.is_open());
+        connections.iter().find_map(Call::begin)
+    }
+
+    /// A connection for a call, and whether it was there before.
+    async fn connect(&self, connector: &Connector, uri: &Uri, limit: Duration) -> Result<(Call, bool), Error> {
+        if let Some(call) = self.take() {
+            return Ok((call, true));
+        }
+        let _dialling = self.dialling.lock().await;
+        if let Some(call) = self.take() {
+            return Ok((call, true));
+        }
+        let connection = Arc::new(Connection::open(connector, uri, limit).await?);
+        let call = Call::begin(&connection);
+        lock(&self.connections).push(connection);
+        let full = || Error::unsent(ErrorKind::Broken, format!("{} takes no calls over HTTP/2", shown_host(uri)));
+        call.map(|call| (call, false)).ok_or_else(full)
+    }
+}
+
+impl Connection {
+    async fn open(connector: &Connector, uri: &Uri, limit: Duration) -> Result<Self, Error> {
+        let stream = connector.open_http2(uri, limit).await?;
+        let mut builder = h2::client::Builder::new();
+        builder.initial_window_size(WINDOW_BYTES_MAX).initial_connection_window_size(CONNECTION_WINDOW_BYTES_MAX);
+        builder.max_header_list_size(HEADERS_BYTES_MAX).enable_push(false);
+        let shaken = builder.handshake(stream).await;
+        let (sender, connection) = shaken.map_err(|error| failed(&shown_host(uri), &error).not_sent())?;
+        Ok(Self {
+            sender,
+            driver: Mutex::new(Some(Box::new(connection))),
+            waiting: Arc::default(),
+            calls: AtomicUsize::new(0),
+            idle_since: Mutex::new(Instant::now()),
+            is_retired: AtomicBool::new(false),
+        })
+    }
+
+    fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::Acquire)
+    }
+
+    /// Takes no further calls. Those that it carries go on.
+    fn retire(&self) {
+        self.is_retired.store(true, Ordering::Release);
+    }
+
+    /// Whether it takes calls, as far as can be told without waiting.
+    fn is_open(&self) -> bool {
+        self.advance();
+        let mut sender = self.sender.clone();
+        let is_closed = matches!(sender.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(_)));
+        if is_closed || lock(&self.driver).is_none() {
+            self.retire();
+        }
+        !self.is_retired()
+    }
+
+    /// Reads and writes what can be without waiting.
+    fn advance(&self) {
+        let waker = Waker::from(self.waiting.clone());
+        let mut driver = lock(&self.driver);
+        let is_over =
+            |driver: &mut Box<H2Connection>| Pin::new(driver).poll(&mut Context::from_waker(&waker)).is_ready();
+        if driver.as_mut().is_some_and(is_over) {
+            *driver = None;
+            drop(driver);
+            self.retire();
+            // The others learn from their streams that nothing more comes.
+            waker.wake();
+        }
+    }
+
+    /// Waits for something that needs the connection to go on.
+    async fn drive<F: Future>(&self, waited_for: F) -> F::Output {
+        let id = {
+            let mut next = lock(&self.waiting.next);
+            *next += 1;
+            *next
+        };
+        let waiter = Waiter { waiting: &self.waiting, id };
+        let mut waited_for = std::pin::pin!(waited_for);
+        poll_fn(|cx| {
+            if let Poll::Ready(output) = waited_for.as_mut().poll(cx) {
+                return Poll::Ready(output);
+            }
+            lock(&waiter.waiting.wakers).insert(id, cx.waker().clone());
+            self.advance();
+            // The connection may have brought what is waited for, or the news that it will not come.
+            waited_for.as_mut().poll(cx)
+        })
+        .await
+    }
+}
+
+/// One call on a connection. While it is there, the connection is not idle.
+struct Call {
+    connection: Arc<Connection>,
+    /// Whether the other side has answered. A connection on which a call was given up before that may be dead.
+    is_answered: bool,
+}
+
+impl Call {
+    fn begin(connection: &Arc<Connection>) -> Option<Self> {
+        let max = connection.sender.current_max_send_streams().min(CALLS_PER_CONNECTION_MAX);
+        let add = |calls: usize| (calls < max).then_some(calls + 1);
+        let begun = connection.calls.fetch_update(Ordering::AcqRel, Ordering::Acquire, add);
+        begun.ok().map(|_| Self { connection: connection.clone(), is_answered: false })
+    }
+
+    async fn exchange(
+        mut self,
+        request: Request<Bytes>,
+        host: &str,
+        idle: Option<Duration>,
+    ) -> Result<(response::Parts, Http2Body), Error> {
+        let connection = self.connection.clone();
+        let unsent = |error: &h2::Error| failed(host, error).not_sent();
+        let ready = connection.drive(connection.sender.clone().ready()).await;
+        let mut sender = ready.map_err(|error| unsent(&error))?;
+        let (mut head, body) = request.into_parts();
+        head.version = Version::HTTP_2;
+        head.headers.entry(USER_AGENT).or_insert(AGENT);
+        let request = Request::from_parts(head, ());
+        let (answer, mut sending) = sender.send_request(request, body.is_empty()).map_err(|error| unsent(&error))?;
+        if !body.is_empty() {
+            // What does not fit the window of the other side is kept, and sent as the connection moves on.
+            sending.send_data(body, true).map_err(|error| failed(host, &error))?;
+        }
+        let answer = connection.drive(answer).await.map_err(|error| failed(host, &error))?;
+        self.is_answered = true;
+        let (head, stream) = answer.into_parts();
+        Ok((head, Http2Body { stream, call: self, host: host.to_owned(), idle }))
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.connection.retire();
+        }
+        *lock(&self.connection.idle_since) = Instant::now();
+        self.connection.calls.fetch_sub(1, Ordering::AcqRel);
+        // Tells the other side that a stream which was not read to its end is no longer wanted.
+        self.connection.advance();
+    }
+}
+
+/// The body of an answer over HTTP/2. The stream is dropped before the call, which then tells the other side.
 pub(crate) struct Http2Body {
     stream: RecvStream,
-    driver: Driver,
+    call: Call,
     host: String,
     idle: Option<Duration>,
 }
 
 impl Client {
-    /// Sends a request over HTTP/2 and waits for the head of the answer. It is sent once; redirects are not followed.
+    /// Sends a request over HTTP/2 and waits for the head of the answer. It is sent once, unless a connection that was there before
+    /// turns out to be closed; redirects are not followed.
     pub(crate) async fn send_http2(
         &self,
         request: Request<Bytes>,
         limits: &RequestLimits,
     ) -> Result<(response::Parts, Http2Body), Error> {
         let uri = request.uri().clone();
-        host_and_port(&uri).map_err(|why| Error::unsent(ErrorKind::InvalidRequest, why))?;
+        let invalid = |why| Error::unsent(ErrorKind::InvalidRequest, why);
+        host_and_port(&uri).map_err(invalid)?;
+        let key = Key::of(&uri).ok_or_else(|| invalid("URL has no host".to_owned()))?;
         let host = shown_host(&uri);
-        let sending = self.send_http2_now(request, &uri, &host, limits);
+        let sending = self.send_http2_now(request, &uri, &key, &host, limits);
         let limit = [limits.head, limits.total].into_iter().flatten().min();
         match limit {
             Some(limit) => timeout_at(Instant::now() + limit, sending).await.map_err(|_| Error::late(&host, limit))?,
@@ -58,38 +325,29 @@ impl Client {
         &self,
         request: Request<Bytes>,
         uri: &Uri,
+        key: &Key,
         host: &str,
         limits: &RequestLimits,
     ) -> Result<(response::Parts, Http2Body), Error> {
-        let stream = self.connector().open_http2(uri, limits.connect).await?;
-        let mut builder = h2::client::Builder::new();
-        builder.initial_window_size(WINDOW_BYTES_MAX).initial_connection_window_size(WINDOW_BYTES_MAX);
-        builder.max_header_list_size(HEADERS_BYTES_MAX).enable_push(false);
-        let unsent = |error: &h2::Error| failed(host, error).not_sent();
-        let (sender, connection) = builder.handshake(stream).await.map_err(|error| unsent(&error))?;
-        let mut driver = Driver(Some(Box::new(connection)));
-        let mut sender = driver.drive(sender.ready()).await.map_err(|error| unsent(&error))?;
-        let (mut head, body) = request.into_parts();
-        head.version = Version::HTTP_2;
-        head.headers.entry(USER_AGENT).or_insert(AGENT);
-        let request = Request::from_parts(head, ());
-        let (answer, mut sending) = sender.send_request(request, body.is_empty()).map_err(|error| unsent(&error))?;
-        if !body.is_empty() {
-            // What does not fit the window of the other side is kept, and sent as the connection moves on.
-            sending.send_data(body, true).map_err(|error| failed(host, &error))?;
+        loop {
+            let origin = self.http2().origin(key);
+            let (call, was_there) = origin.connect(self.connector(), uri, limits.connect).await?;
+            let connection = call.connection.clone();
+            match call.exchange(request.clone(), host, limits.idle).await {
+                // Each time, one connection less is left, and a new one is not tried twice.
+                Err(error) if was_there && !error.may_have_arrived() => connection.retire(),
+                outcome => return outcome,
+            }
         }
-        let answer = driver.drive(answer).await.map_err(|error| failed(host, &error))?;
-        let (head, stream) = answer.into_parts();
-        Ok((head, Http2Body { stream, driver, host: host.to_owned(), idle: limits.idle }))
     }
 }
 
 impl Http2Body {
     /// The next piece of the body; none at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
-        let stream = &mut self.stream;
-        let reading = self.driver.drive(poll_fn(|cx| stream.poll_data(cx)));
-        match within(self.idle, &self.host, reading).await? {
+        let (stream, connection) = (&mut self.stream, &self.call.connection);
+        let reading = connection.drive(poll_fn(|cx| stream.poll_data(cx)));
+        match within(self.idle, &self.host, connection, reading).await? {
             None => Ok(None),
             Some(Err(error)) => Err(failed(&self.host, &error)),
             Some(Ok(data)) => {
@@ -101,49 +359,36 @@ impl Http2Body {
 
     /// What follows the body, to be asked for at its end.
     pub(crate) async fn trailers(&mut self) -> Result<Option<HeaderMap>, Error> {
-        let stream = &mut self.stream;
-        let reading = self.driver.drive(poll_fn(|cx| stream.poll_trailers(cx)));
-        within(self.idle, &self.host, reading).await?.map_err(|error| failed(&self.host, &error))
+        let (stream, connection) = (&mut self.stream, &self.call.connection);
+        let reading = connection.drive(poll_fn(|cx| stream.poll_trailers(cx)));
+        within(self.idle, &self.host, connection, reading).await?.map_err(|error| failed(&self.host, &error))
     }
 }
 
-async fn within<F: Future>(idle: Option<Duration>, host: &str, reading: F) -> Result<F::Output, Error> {
+async fn within<F: Future>(
+    idle: Option<Duration>,
+    host: &str,
+    connection: &Connection,
+    reading: F,
+) -> Result<F::Output, Error> {
     let Some(limit) = idle else { return Ok(reading.await) };
     timeout(limit, reading).await.map_err(|_| {
+        // The next call does not wait for a connection that may be dead.
+        connection.retire();
         Error::sent(ErrorKind::TimedOut, format!("nothing more of the answer of {host} came for {limit:?}"))
     })
 }
 
-/// What the library of HTTP/2 says. A stream that the other side refused was not looked at.
+/// What the library of HTTP/2 says. A stream that the other side refused was not looked at, nor one that came after the other side
+/// had said which is the last (`GOAWAY`).
 fn failed(host: &str, error: &h2::Error) -> Error {
     let text = format!("the connection to {host} broke before the answer was complete");
     match error.reason() {
         Some(Reason::REFUSED_STREAM) => Error::unsent(ErrorKind::Broken, text),
+        Some(Reason::NO_ERROR) if error.is_go_away() && error.is_remote() => Error::unsent(ErrorKind::Broken, text),
         Some(Reason::PROTOCOL_ERROR | Reason::FRAME_SIZE_ERROR | Reason::HTTP_1_1_REQUIRED) => {
             Error::sent(ErrorKind::NotHttp, format!("{host} does not speak HTTP/2"))
         }
         Some(_) | None => Error::sent(ErrorKind::Broken, text),
-    }
-}
-
-impl Driver {
-    /// Waits for something that needs the connection to go on.
-    async fn drive<F: Future>(&mut self, waited_for: F) -> F::Output {
-        let mut waited_for = std::pin::pin!(waited_for);
-        poll_fn(|cx| {
-            if let Poll::Ready(output) = waited_for.as_mut().poll(cx) {
-                return Poll::Ready(output);
-            }
-            self.poll(cx);
-            // The connection may have brought what is waited for, or the news that it will not come.
-            waited_for.as_mut().poll(cx)
-        })
-        .await
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) {
-        if self.0.as_mut().is_some_and(|connection| Pin::new(connection).poll(cx).is_ready()) {
-            self.0 = None;
-        }
     }
 }

@@ -1,14 +1,16 @@
-//! Which certificates of the other side are trusted.
+//! Which certificates of the other side are trusted, and which one is shown to it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WantsClientCert, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
 
 use super::client::BuildError;
 
@@ -26,16 +28,74 @@ pub enum Trust {
     /// The first certificate in a file, and no other. Only its owner has its key, so neither its issuer, nor its name, nor its
     /// dates matter.
     Certificate(PathBuf),
+    /// Every certificate of every server, which is dangerous: see [`Trust::without_verification`].
+    Everything,
+    /// As another one says, and servers that ask for a certificate are shown one: see [`Trust::with_client_certificate`].
+    WithClientCertificate {
+        /// Which certificates of servers are trusted.
+        servers: Box<Trust>,
+        /// The file of the certificate that is shown, followed by those that vouch for it.
+        certificate: PathBuf,
+        /// The file of its private key.
+        key: PathBuf,
+    },
 }
 
+/// Where a [`ClientConfig`] stands when the certificates of servers were decided about.
+type ServersDecided = ConfigBuilder<ClientConfig, WantsClientCert>;
+
 impl Trust {
+    /// Believes every server, whatever certificate it shows. **Dangerous**: whoever is on the way to the server can read and change
+    /// everything, credentials included. For tests and for machines that are reached over another protection.
+    #[must_use]
+    pub fn without_verification() -> Self {
+        Self::Everything
+    }
+
+    /// The same, and servers that ask for a certificate (mutual TLS) are shown this one. Both files are in PEM form; `certificate`
+    /// may be followed by those that vouch for it.
+    ///
+    /// ```
+    /// use switchboard::outbound::Trust;
+    ///
+    /// let trust = Trust::PublicAuthorities.with_client_certificate("client.pem", "client.key.pem");
+    /// # let _ = trust;
+    /// ```
+    #[must_use]
+    pub fn with_client_certificate(self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        let servers = match self {
+            Self::WithClientCertificate { servers, .. } => servers,
+            servers => Box::new(servers),
+        };
+        Self::WithClientCertificate { servers, certificate: certificate.into(), key: key.into() }
+    }
+
+    /// Whether servers that ask for a certificate are shown one.
+    #[cfg(feature = "client")]
+    pub(crate) fn has_client_certificate(&self) -> bool {
+        matches!(self, Self::WithClientCertificate { .. })
+    }
+
     pub(super) fn tls(&self) -> Result<ClientConfig, BuildError> {
+        let Self::WithClientCertificate { servers, certificate, key } = self else {
+            return Ok(self.decide_servers()?.with_no_client_auth());
+        };
+        let unread = |error| BuildError::new(format!("{}: cannot be read as a private key: {error}", key.display()));
+        let (chain, own_key) = (certificates(certificate)?, PrivateKeyDer::from_pem_file(key).map_err(unread)?);
+        let builder = servers.decide_servers()?;
+        builder.with_client_auth_cert(chain, own_key).map_err(|error| {
+            let (certificate, key) = (certificate.display(), key.display());
+            BuildError::new(format!("{certificate} and {key} cannot be used as a client certificate: {error}"))
+        })
+    }
+
+    fn decide_servers(&self) -> Result<ServersDecided, BuildError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         // The provider is named, because a process-wide default is for the program to install, and it may not have.
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(|error| BuildError::new(format!("TLS for outbound calls could not be set up: {error}")))?;
-        let builder = match self {
+        Ok(match self {
             Self::PublicAuthorities => builder.with_root_certificates(public_authorities()),
             Self::PublicAuthoritiesAnd(file) => {
                 let mut roots = public_authorities();
@@ -55,8 +115,9 @@ impl Trust {
                 let trusted = certificates(file)?.swap_remove(0);
                 builder.dangerous().with_custom_certificate_verifier(Arc::new(Pinned { trusted, provider }))
             }
-        };
-        Ok(builder.with_no_client_auth())
+            Self::Everything => builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified { provider })),
+            Self::WithClientCertificate { servers, .. } => return servers.decide_servers(),
+        })
     }
 }
 
@@ -122,6 +183,47 @@ impl ServerCertVerifier for Pinned {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Accepts whatever a server shows.
+#[derive(Debug)]
+struct Unverified {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

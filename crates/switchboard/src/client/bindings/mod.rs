@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Shared;
 use super::credentials::Proof;
-use super::http::{Named, read, read_refusal};
+use super::http::{Named, escaped, read, read_refusal};
 use super::negotiation::{Form, Target};
 use super::sse::{SseEvent, SseParser};
 use crate::call_error::{CallError, CallErrorKind};
@@ -308,18 +308,8 @@ fn with_query(uri: Uri, proof: &Proof) -> Result<Uri, CallError> {
     }
     let mut text = uri.to_string();
     for (name, value) in &proof.query {
-        text.push(if text.contains('?') { '&' } else { '?' });
-        for (at, piece) in [name, value].into_iter().enumerate() {
-            if at == 1 {
-                text.push('=');
-            }
-            for byte in piece.bytes() {
-                match byte {
-                    b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => text.push(char::from(byte)),
-                    byte => text.push_str(&format!("%{byte:02X}")),
-                }
-            }
-        }
+        let joint = if text.contains('?') { '&' } else { '?' };
+        text.push_str(&format!("{joint}{}={}", escaped(name), escaped(value)));
     }
     // The text of the error names nothing, because the key is secret.
     text.parse().map_err(|_| unsendable("the URL with its key"))

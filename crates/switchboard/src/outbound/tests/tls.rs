@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::{RootCertStore, ServerConfig, ServerConnection};
+use rustls::server::{WantsServerCert, WebPkiClientVerifier};
+use rustls::{ConfigBuilder, RootCertStore, ServerConfig, ServerConnection, WantsVerifier};
 use switchboard_core::call::BoxFuture;
 
 use super::{ErrorKind, Resolve, assert_failed, client, client_with, post};
@@ -40,13 +41,26 @@ impl Resolve for To {
 }
 
 /// Takes one connection and answers one request, if the client gets that far.
-#[expect(clippy::disallowed_methods, reason = "the thread ends with its one connection")]
 fn tls_receiver() -> SocketAddr {
+    receiver_with(|builder| builder.with_no_client_auth())
+}
+
+/// The same, and it demands the certificate of the client.
+fn mutual_tls_receiver() -> SocketAddr {
+    receiver_with(|builder| {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(trusting()), provider);
+        builder.with_client_cert_verifier(verifier.build().unwrap())
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the thread ends with its one connection")]
+fn receiver_with(
+    decide: impl FnOnce(ConfigBuilder<ServerConfig, WantsVerifier>) -> ConfigBuilder<ServerConfig, WantsServerCert>,
+) -> SocketAddr {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(bytes(KEY)));
-    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
+    let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+    let config = decide(builder.with_safe_default_protocol_versions().unwrap())
         .with_single_cert(vec![CertificateDer::from(bytes(CERTIFICATE))], key)
         .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -101,10 +115,14 @@ async fn tls_to_a_port_that_does_not_speak_it_fails_without_quoting() {
 
 /// A certificate as a file.
 fn pem_file(folder: &tempfile::TempDir, certificate: &[u8]) -> std::path::PathBuf {
+    pem_file_of(folder, "CERTIFICATE", certificate)
+}
+
+fn pem_file_of(folder: &tempfile::TempDir, kind: &str, content: &[u8]) -> std::path::PathBuf {
     use base64::Engine as _;
-    let text = base64::engine::general_purpose::STANDARD.encode(certificate);
-    let file = folder.path().join("certificate.pem");
-    std::fs::write(&file, format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")).unwrap();
+    let text = base64::engine::general_purpose::STANDARD.encode(content);
+    let file = folder.path().join(format!("{kind}.pem"));
+    std::fs::write(&file, format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n")).unwrap();
     file
 }
 
@@ -140,4 +158,49 @@ async fn one_certificate_is_trusted_by_any_name_and_no_other_is() {
     let missing = folder.path().join("none.pem");
     let error = pinned(missing.clone()).unwrap_err().to_string();
     assert!(error.starts_with(&format!("{}: cannot be read as certificates: ", missing.display())), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_a_certificate_is_shown_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = (pem_file(&folder, &bytes(CERTIFICATE)), pem_file_of(&folder, "PRIVATE KEY", &bytes(KEY)));
+    let client = |trust: Trust| Client::builder().policy(AddressPolicy::any()).trust(trust).build();
+    let servers = Trust::Certificate(certificate.clone());
+    let url = || format!("https://{}/", mutual_tls_receiver());
+    let without = post(&client(servers.clone()).unwrap(), url()).await.unwrap_err();
+    assert!(!matches!(without.kind(), ErrorKind::Refused), "{without}");
+    let with = servers.clone().with_client_certificate(&certificate, &key);
+    assert_eq!(post(&client(with.clone()).unwrap(), url()).await.unwrap(), 204);
+    // Given twice, the later one counts.
+    let twice = with.with_client_certificate("none.pem", "none.pem").with_client_certificate(&certificate, &key);
+    assert_eq!(post(&client(twice).unwrap(), url()).await.unwrap(), 204);
+    // A server that does not ask is not shown one, and is judged as before.
+    let public = Trust::PublicAuthorities.with_client_certificate(&certificate, &key);
+    let outcome = post(&client(public).unwrap(), format!("https://{}/", tls_receiver())).await;
+    let why = "the certificate of 127.0.0.1 is not valid: no known authority issued it";
+    assert_failed(outcome, ErrorKind::Tls(TlsFault::UnknownIssuer), why);
+
+    let swapped = client(servers.clone().with_client_certificate(&key, &certificate)).unwrap_err().to_string();
+    assert!(swapped.contains("holds no certificate in PEM form"), "{swapped}");
+    let other = aws_lc_rs_key(&folder);
+    let unfit = client(servers.with_client_certificate(&certificate, other)).unwrap_err().to_string();
+    assert!(unfit.contains("cannot be used as a client certificate"), "{unfit}");
+}
+
+/// The file of a key that belongs to no certificate.
+fn aws_lc_rs_key(folder: &tempfile::TempDir) -> std::path::PathBuf {
+    use ::aws_lc_rs::encoding::AsDer as _;
+    use ::aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
+    let key = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).unwrap();
+    let der: ::aws_lc_rs::encoding::EcPrivateKeyRfc5915Der<'_> = key.private_key().as_der().unwrap();
+    pem_file_of(folder, "EC PRIVATE KEY", der.as_ref())
+}
+
+#[tokio::test]
+async fn without_verification_every_certificate_is_believed() {
+    let trust = Trust::without_verification();
+    let client = Client::builder().policy(AddressPolicy::any()).trust(trust.clone()).build().unwrap();
+    assert_eq!(post(&client, format!("https://{}/", tls_receiver())).await.unwrap(), 204);
+    let client = Client::assemble(AddressPolicy::any(), Arc::new(To(tls_receiver())), trust.tls().unwrap());
+    assert_eq!(post(&client, "https://other.test/").await.unwrap(), 204);
 }

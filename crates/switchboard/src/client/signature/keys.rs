@@ -1,0 +1,183 @@
+//! The keys that verify signatures: from a JSON Web Key set (RFC 7517) or in PEM form, and the algorithms they are for.
+
+use std::fmt;
+
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RSA_PSS_2048_8192_SHA256,
+    RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rustls::pki_types::SubjectPublicKeyInfoDer;
+use rustls::pki_types::pem::PemObject;
+use serde::Deserialize;
+
+/// How many keys of one set are looked at.
+const SET_KEYS_MAX: usize = 100;
+
+/// The algorithms that are accepted. All are asymmetric: with a symmetric one, everyone who can verify could also sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Algorithm {
+    Es256,
+    Es384,
+    Rs256,
+    Ps256,
+    EdDsa,
+}
+
+impl Algorithm {
+    /// By its name in a header (RFC 7518, RFC 8037, RFC 9864).
+    pub(super) fn named(name: &str) -> Option<Self> {
+        match name {
+            "ES256" => Some(Self::Es256),
+            "ES384" => Some(Self::Es384),
+            "RS256" => Some(Self::Rs256),
+            "PS256" => Some(Self::Ps256),
+            "EdDSA" | "Ed25519" => Some(Self::EdDsa),
+            _ => None,
+        }
+    }
+}
+
+/// One public key.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Key {
+    pub(super) id: Option<String>,
+    /// What the key is for, where it says so; none is whatever its kind fits.
+    algorithm: Option<Algorithm>,
+    material: Material,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum Material {
+    /// Of any kind: it says itself of which (`SubjectPublicKeyInfo`).
+    Spki(Vec<u8>),
+    P256(Vec<u8>),
+    P384(Vec<u8>),
+    Ed25519(Vec<u8>),
+    Rsa {
+        n: Vec<u8>,
+        e: Vec<u8>,
+    },
+}
+
+impl Key {
+    /// Whether this is the signature of this text by this key.
+    pub(super) fn verifies(&self, algorithm: Algorithm, text: &[u8], signature: &[u8]) -> bool {
+        if self.algorithm.is_some_and(|own| own != algorithm) {
+            return false;
+        }
+        let with = |algorithm: &'static dyn VerificationAlgorithm, key: &[u8]| {
+            UnparsedPublicKey::new(algorithm, key).verify(text, signature).is_ok()
+        };
+        let rsa: &'static RsaParameters = match algorithm {
+            Algorithm::Ps256 => &RSA_PSS_2048_8192_SHA256,
+            _ => &RSA_PKCS1_2048_8192_SHA256,
+        };
+        match (&self.material, algorithm) {
+            (Material::P256(key) | Material::Spki(key), Algorithm::Es256) => with(&ECDSA_P256_SHA256_FIXED, key),
+            (Material::P384(key) | Material::Spki(key), Algorithm::Es384) => with(&ECDSA_P384_SHA384_FIXED, key),
+            (Material::Ed25519(key) | Material::Spki(key), Algorithm::EdDsa) => with(&ED25519, key),
+            (Material::Spki(key), Algorithm::Rs256 | Algorithm::Ps256) => with(rsa, key),
+            (Material::Rsa { n, e }, Algorithm::Rs256 | Algorithm::Ps256) => {
+                RsaPublicKeyComponents { n, e }.verify(rsa, text, signature).is_ok()
+            }
+            (Material::P256(_) | Material::P384(_) | Material::Ed25519(_) | Material::Rsa { .. }, _) => false,
+        }
+    }
+}
+
+/// Why keys cannot be used, in one sentence for the person who gave them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyError(String);
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for KeyError {}
+
+#[derive(Deserialize)]
+struct JwkSet {
+    keys: Vec<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Jwk {
+    kty: String,
+    kid: Option<String>,
+    alg: Option<String>,
+    #[serde(rename = "use")]
+    used_for: Option<String>,
+    key_ops: Option<Vec<String>>,
+    crv: Option<String>,
+    x: Option<String>,
+    y: Option<String>,
+    n: Option<String>,
+    e: Option<String>,
+}
+
+/// The keys of a set, or a single key, that verify signatures. Keys of other kinds, and for other uses, are left out.
+pub(super) fn read_jwk_set(json: &[u8]) -> Result<Vec<Key>, KeyError> {
+    let unread = |error: serde_json::Error| KeyError(format!("the keys are no JSON Web Key set: {error}"));
+    let keys = match serde_json::from_slice::<serde_json::Value>(json).map_err(unread)? {
+        key if key.get("kty").is_some() => vec![key],
+        set => serde_json::from_value::<JwkSet>(set).map_err(unread)?.keys,
+    };
+    let keys: Vec<Key> = keys.into_iter().take(SET_KEYS_MAX).filter_map(read_jwk).collect();
+    if keys.is_empty() {
+        let why = "the JSON Web Key set has no public key for ES256, ES384, RS256, PS256 or EdDSA";
+        return Err(KeyError(why.to_owned()));
+    }
+    Ok(keys)
+}
+
+fn read_jwk(json: serde_json::Value) -> Option<Key> {
+    let Jwk { kty, kid, alg, used_for, key_ops, crv, x, y, n, e } = serde_json::from_value(json).ok()?;
+    if used_for.is_some_and(|used_for| used_for != "sig") {
+        return None;
+    }
+    if key_ops.is_some_and(|ops| !ops.iter().any(|op| op == "verify")) {
+        return None;
+    }
+    let algorithm = match alg {
+        // A key for an algorithm that is not accepted is of no use.
+        Some(name) => Some(Algorithm::named(&name)?),
+        None => None,
+    };
+    let bytes = |text: Option<String>| URL_SAFE_NO_PAD.decode(text?.trim_end_matches('=')).ok();
+    let point = |length: usize| {
+        let (x, y) = (bytes(x.clone())?, bytes(y)?);
+        (x.len() == length && y.len() == length).then(|| [&[4], &*x, &*y].concat())
+    };
+    let material = match (kty.as_str(), crv.as_deref()) {
+        ("EC", Some("P-256")) => Material::P256(point(32)?),
+        ("EC", Some("P-384")) => Material::P384(point(48)?),
+        ("OKP", Some("Ed25519")) => Material::Ed25519(bytes(x).filter(|key| key.len() == 32)?),
+        ("RSA", _) => {
+            let number = |text| {
+                let bytes: Vec<u8> = bytes(text)?;
+                Some(bytes.into_iter().skip_while(|byte| *byte == 0).collect::<Vec<u8>>())
+            };
+            Material::Rsa { n: number(n)?, e: number(e)? }
+        }
+        _ => return None,
+    };
+    Some(Key { id: kid, algorithm, material })
+}
+
+/// The public keys of a text in PEM form (`-----BEGIN PUBLIC KEY-----`).
+pub(super) fn read_pem(id: Option<&str>, pem: &[u8]) -> Result<Vec<Key>, KeyError> {
+    let unread = |error| KeyError(format!("the keys are not in PEM form: {error}"));
+    let keys = SubjectPublicKeyInfoDer::pem_slice_iter(pem).map(|key| {
+        let material = Material::Spki(key.map_err(unread)?.as_ref().to_vec());
+        Ok(Key { id: id.map(str::to_owned), algorithm: None, material })
+    });
+    let keys = keys.collect::<Result<Vec<_>, _>>()?;
+    if keys.is_empty() {
+        return Err(KeyError("the text has no public key in PEM form (-----BEGIN PUBLIC KEY-----)".to_owned()));
+    }
+    Ok(keys)
+}

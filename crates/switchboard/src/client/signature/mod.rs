@@ -1,0 +1,411 @@
+//! Signatures of agent cards: who signed a card, and whether it is still what was signed (A2A 1.0, 8.4; RFC 7515).
+//!
+//! A signature is checked on the JSON of the card as it came (`canonical`, `schema`), with `keys` that the user gave or that are
+//! fetched from hosts that the user named.
+
+mod canonical;
+mod keys;
+mod schema;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use http::header::ACCEPT;
+use http::{HeaderValue, Request, StatusCode};
+use serde::Deserialize;
+use switchboard_core::dialect::json::{DecodeLimits, excerpt};
+use switchboard_core::model::{AgentCard, AgentCardSignature};
+use tokio::time::Instant;
+
+use super::Shared;
+use super::discovery::DiscoveredCard;
+use super::http::{Named, read};
+use crate::call_error::{CallError, CallErrorKind};
+use crate::outbound::{RequestLimits, check_url};
+use canonical::Node;
+pub use keys::KeyError;
+use keys::{Algorithm, Key};
+
+/// How many signatures of one card are looked at.
+const SIGNATURES_MAX: usize = 16;
+/// The size of a key set that is fetched.
+const KEY_SET_BYTES_MAX: u64 = 256 * 1_024;
+/// How long a fetched key set is used, and how many are kept.
+const KEY_SET_KEPT: Duration = Duration::from_secs(300);
+const KEY_SETS_MAX: usize = 100;
+/// What a card says is shown up to this length.
+const SHOWN_BYTES_MAX: usize = 128;
+
+/// Which keys verify the signatures of cards: pinned ones, and those that cards name, as far as their hosts are trusted.
+///
+/// ```
+/// use switchboard::client::{CardKeys, Client};
+///
+/// let set = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k1","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
+/// let keys = CardKeys::none().and_jwk_set(set).unwrap().and_fetched_from("keys.example");
+/// let client = Client::builder().card_keys(keys).require_signed_cards().build().unwrap();
+/// # let _ = client;
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct CardKeys {
+    pinned: Vec<Key>,
+    /// In lower case.
+    hosts: Vec<String>,
+    any_host: bool,
+}
+
+impl fmt::Debug for CardKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CardKeys")
+            .field("pinned", &self.pinned.iter().map(|key| key.id.as_deref()).collect::<Vec<_>>())
+            .field("hosts", &self.hosts)
+            .field("any_host", &self.any_host)
+            .finish()
+    }
+}
+
+impl CardKeys {
+    /// No keys: nothing can be verified.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Adds the keys of a JSON Web Key set, or a single one, as JSON.
+    ///
+    /// # Errors
+    /// When it has no public key that is for signatures.
+    pub fn and_jwk_set(mut self, json: impl AsRef<[u8]>) -> Result<Self, KeyError> {
+        self.pinned.extend(keys::read_jwk_set(json.as_ref())?);
+        Ok(self)
+    }
+
+    /// Adds public keys in PEM form, for signatures with any key id.
+    ///
+    /// # Errors
+    /// When the text has none.
+    pub fn and_pem(mut self, pem: impl AsRef<[u8]>) -> Result<Self, KeyError> {
+        self.pinned.extend(keys::read_pem(None, pem.as_ref())?);
+        Ok(self)
+    }
+
+    /// Adds a public key in PEM form, for signatures with this key id.
+    ///
+    /// # Errors
+    /// When the text has none.
+    pub fn and_pem_for(mut self, key_id: &str, pem: impl AsRef<[u8]>) -> Result<Self, KeyError> {
+        self.pinned.extend(keys::read_pem(Some(key_id), pem.as_ref())?);
+        Ok(self)
+    }
+
+    /// Trusts key sets that cards name (`jku`) at this host. They are fetched over HTTPS, under the policy of the client for
+    /// addresses that the user has not named.
+    #[must_use]
+    pub fn and_fetched_from(mut self, host: &str) -> Self {
+        self.hosts.push(host.to_ascii_lowercase());
+        self
+    }
+
+    /// Trusts key sets that cards name (`jku`) wherever they are. A signature then shows only that the owner of that host signed
+    /// the card: read [`SignatureStatus::Verified`] for whose it is.
+    #[must_use]
+    pub fn and_fetched_from_any_host(mut self) -> Self {
+        self.any_host = true;
+        self
+    }
+
+    fn trusts(&self, host: &str) -> bool {
+        self.any_host || self.hosts.iter().any(|trusted| trusted.eq_ignore_ascii_case(host))
+    }
+}
+
+/// What the signatures of a card show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SignatureStatus {
+    /// The card is as it was signed with a trusted key.
+    Verified {
+        /// The id of the key, as the signature names it.
+        key_id: String,
+        /// Where the key was fetched; none for a pinned key.
+        key_url: Option<String>,
+    },
+    /// There are signatures, and none could be verified.
+    Unverifiable {
+        /// Why, in one sentence for people.
+        reason: String,
+    },
+    /// The card is not signed.
+    Absent,
+}
+
+impl SignatureStatus {
+    /// Whether the card is as it was signed with a trusted key.
+    #[must_use]
+    pub fn is_verified(&self) -> bool {
+        matches!(self, Self::Verified { .. })
+    }
+}
+
+/// What a signature says about itself, which it covers.
+#[derive(Deserialize)]
+struct Header {
+    alg: String,
+    kid: Option<String>,
+    jku: Option<String>,
+    crit: Option<serde_json::Value>,
+}
+
+/// A signature whose header was read.
+struct Claim {
+    algorithm: Algorithm,
+    key_id: Option<String>,
+    key_url: Option<String>,
+    protected: String,
+    signature: Vec<u8>,
+}
+
+impl Claim {
+    fn read(signature: &AgentCardSignature) -> Result<Self, String> {
+        let AgentCardSignature { protected, signature, .. } = signature;
+        let decode = |text: &str| URL_SAFE_NO_PAD.decode(text.trim_end_matches('='));
+        let header = decode(protected).map_err(|_| "its protected header is not base64url".to_owned())?;
+        let header: Header =
+            serde_json::from_slice(&header).map_err(|error| format!("its protected header cannot be read: {error}"))?;
+        if header.crit.is_some() {
+            return Err("its header demands extensions (crit), and none is known".to_owned());
+        }
+        let Some(algorithm) = Algorithm::named(&header.alg) else {
+            return Err(match header.alg.as_str() {
+                name if name.eq_ignore_ascii_case("none") => "its algorithm is none, which proves nothing".to_owned(),
+                name if name.starts_with("HS") => {
+                    format!("its algorithm is {}, which is symmetric: all who verify could sign", shown(name))
+                }
+                name => {
+                    format!("its algorithm is {}; expected ES256, ES384, RS256, PS256 or EdDSA", shown(name))
+                }
+            });
+        };
+        let signature = decode(signature).map_err(|_| "it is not base64url".to_owned())?;
+        let (key_id, key_url) = (header.kid, header.jku);
+        Ok(Self { algorithm, key_id, key_url, protected: protected.clone(), signature })
+    }
+
+    /// The keys that it may have been made with.
+    fn fitting<'a>(&self, keys: &'a [Key]) -> Vec<&'a Key> {
+        let fits = |key: &&Key| key.id.is_none() || self.key_id.is_none() || key.id == self.key_id;
+        keys.iter().filter(fits).collect()
+    }
+
+    fn shown_key(&self) -> String {
+        self.key_id.as_deref().map_or_else(|| "without an id".to_owned(), shown)
+    }
+}
+
+fn shown(text: &str) -> String {
+    format!("{:?}", excerpt(text, SHOWN_BYTES_MAX))
+}
+
+/// A card that signatures are checked on.
+struct Signed {
+    /// What each form of it looks like in the text that is signed.
+    payloads: Vec<String>,
+}
+
+impl Signed {
+    fn read(found: &DiscoveredCard) -> Result<Self, String> {
+        let node = Node::read_card(found.json())?;
+        let is_covered = is_covered(&node);
+        let forms = canonical::forms(&node).into_iter();
+        let forms = forms.filter(|form| is_covered || !form.is_partial);
+        Ok(Self { payloads: forms.map(|form| URL_SAFE_NO_PAD.encode(form.bytes)).collect() })
+    }
+
+    fn verifies(&self, claim: &Claim, keys: &[&Key]) -> bool {
+        self.payloads.iter().any(|payload| {
+            let text = format!("{}.{payload}", claim.protected);
+            keys.iter().any(|key| key.verifies(claim.algorithm, text.as_bytes(), &claim.signature))
+        })
+    }
+}
+
+/// Whether a card means the same without the members that 1.0 does not have. If it does not, a signature that leaves them out says
+/// nothing about what the card is used for: anyone could have added the URL of an older version.
+fn is_covered(node: &Node) -> bool {
+    let read = |json: Vec<u8>| {
+        let found = DiscoveredCard::read(Bytes::from(json), None, &DecodeLimits::default()).ok()?;
+        let mut card = AgentCard::clone(found.card());
+        // Not to say that there is an extended card, and to say that there is none, is the same.
+        card.capabilities.extended_agent_card = card.capabilities.extended_agent_card.filter(|is_there| *is_there);
+        Some((card, found.compat))
+    };
+    // Both are written anew, because free-form JSON is compared by its text.
+    let (all, known) = canonical::all_and_known_members(node);
+    let known = read(known);
+    known.is_some() && known == read(all)
+}
+
+impl DiscoveredCard {
+    /// What the signatures of the card show, by pinned keys alone. [`Client::signature_status`](super::Client::signature_status)
+    /// also fetches keys.
+    #[must_use]
+    pub fn signature_status(&self, keys: &CardKeys) -> SignatureStatus {
+        let mut signed = None;
+        self.judge(|claim| {
+            let fitting = claim.fitting(&keys.pinned);
+            if fitting.is_empty() {
+                return Err(format!("its key {} is not known", claim.shown_key()));
+            }
+            let signed = signed.get_or_insert_with(|| Signed::read(self)).as_ref().map_err(Clone::clone)?;
+            match signed.verifies(claim, &fitting) {
+                true => Ok(SignatureStatus::Verified {
+                    key_id: claim.key_id.clone().or(fitting[0].id.clone()).unwrap_or_default(),
+                    key_url: None,
+                }),
+                false => Err(mismatch(claim)),
+            }
+        })
+    }
+
+    /// The first signature that passes the check, or why none does.
+    fn judge(&self, mut check: impl FnMut(&Claim) -> Result<SignatureStatus, String>) -> SignatureStatus {
+        let signatures = &self.card().signatures;
+        let mut first = None;
+        for signature in signatures.iter().take(SIGNATURES_MAX) {
+            match Claim::read(signature).and_then(|claim| check(&claim)) {
+                Ok(status) => return status,
+                Err(why) => drop(first.get_or_insert(why)),
+            }
+        }
+        match (first, signatures.len()) {
+            (None, _) => SignatureStatus::Absent,
+            (Some(why), 1) => SignatureStatus::Unverifiable { reason: format!("the signature is not verified: {why}") },
+            (Some(why), count) => SignatureStatus::Unverifiable {
+                reason: format!("none of the {count} signatures is verified; of the first: {why}"),
+            },
+        }
+    }
+}
+
+fn mismatch(claim: &Claim) -> String {
+    format!(
+        "it does not match the card under the key {}; the card was changed, or another key was used",
+        claim.shown_key()
+    )
+}
+
+/// The keys of a set, and when they were fetched.
+type FetchedKeys = (Instant, Arc<Vec<Key>>);
+
+/// Key sets that were fetched, by their URL.
+#[derive(Default)]
+pub(super) struct KeySets(Mutex<HashMap<String, FetchedKeys>>);
+
+impl KeySets {
+    fn get(&self, url: &str, now: Instant) -> Option<Arc<Vec<Key>>> {
+        let sets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sets.get(url).filter(|(since, _)| now < *since + KEY_SET_KEPT).map(|(_, keys)| keys.clone())
+    }
+
+    fn put(&self, url: &str, keys: Arc<Vec<Key>>, now: Instant) {
+        let mut sets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sets.retain(|_, (since, _)| now < *since + KEY_SET_KEPT);
+        if sets.len() < KEY_SETS_MAX {
+            sets.insert(url.to_owned(), (now, keys));
+        }
+    }
+}
+
+impl Shared {
+    /// What the signatures of a card show, with keys that are fetched where that is needed and allowed.
+    pub(super) async fn signature_status(&self, found: &DiscoveredCard) -> SignatureStatus {
+        let pinned = found.signature_status(&self.card_keys);
+        if !matches!(pinned, SignatureStatus::Unverifiable { .. }) {
+            return pinned;
+        }
+        let mut fetched = HashMap::new();
+        for signature in found.card().signatures.iter().take(SIGNATURES_MAX) {
+            if let Ok(Claim { key_url: Some(url), .. }) = Claim::read(signature)
+                && !fetched.contains_key(&url)
+            {
+                let keys = self.key_set(&url).await;
+                fetched.insert(url, keys);
+            }
+        }
+        if fetched.is_empty() {
+            return pinned;
+        }
+        let mut signed = None;
+        found.judge(|claim| {
+            let url = claim.key_url.as_ref().ok_or_else(|| format!("its key {} is not known", claim.shown_key()))?;
+            let keys = fetched.get(url).ok_or("its key was not fetched")?.as_ref().map_err(Clone::clone)?;
+            let fitting = claim.fitting(keys);
+            if fitting.is_empty() {
+                return Err(format!("its key {} is not among those at {}", claim.shown_key(), shown(url)));
+            }
+            let signed = signed.get_or_insert_with(|| Signed::read(found)).as_ref().map_err(Clone::clone)?;
+            match signed.verifies(claim, &fitting) {
+                true => Ok(SignatureStatus::Verified {
+                    key_id: claim.key_id.clone().unwrap_or_default(),
+                    key_url: Some(url.clone()),
+                }),
+                false => Err(mismatch(claim)),
+            }
+        })
+    }
+
+    /// The key set that a signature names, if its host is trusted.
+    async fn key_set(&self, url: &str) -> Result<Arc<Vec<Key>>, String> {
+        let uri = check_url(url).map_err(|why| format!("its key set (jku) cannot be fetched: {why}"))?;
+        if uri.scheme_str() != Some("https") {
+            return Err(format!("its key set (jku) {} is not at an https URL", shown(url)));
+        }
+        let host = uri.host().unwrap_or_default();
+        if !self.card_keys.trusts(host) {
+            return Err(format!("its key set (jku) is at {}, which is not a trusted host", shown(host)));
+        }
+        if let Some(keys) = self.key_sets.get(url, Instant::now()) {
+            return Ok(keys);
+        }
+        let unfetched = |why: &dyn fmt::Display| format!("its key set (jku) at {} was not fetched: {why}", shown(host));
+        let mut request = Request::new(Bytes::new());
+        *request.uri_mut() = uri.clone();
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/jwk-set+json, application/json"));
+        let mut limits = RequestLimits::default();
+        limits.total = Some(self.limits.call);
+        limits.body_bytes_max = Some(KEY_SET_BYTES_MAX);
+        // The card named the address, not the user. A redirect is an answer like any other: it is no key set.
+        let client = self.http.client_for(&uri, &Named::Nothing);
+        let answer = client.send_repeatable(request, &limits).await.map_err(|error| unfetched(&error))?;
+        if answer.status() != StatusCode::OK {
+            return Err(unfetched(&format_args!("HTTP {}", answer.status().as_u16())));
+        }
+        let json = read(answer.into_body()).await.map_err(|error| unfetched(&error))?;
+        let keys = Arc::new(keys::read_jwk_set(&json).map_err(|error| unfetched(&error))?);
+        self.key_sets.put(url, keys.clone(), Instant::now());
+        Ok(keys)
+    }
+
+    /// Refuses a card that is not verified, where only verified ones are wanted.
+    pub(super) async fn check_signature(&self, found: &DiscoveredCard) -> Result<(), CallError> {
+        if !self.requires_signed_cards {
+            return Ok(());
+        }
+        let why = match self.signature_status(found).await {
+            SignatureStatus::Verified { .. } => return Ok(()),
+            SignatureStatus::Unverifiable { reason } => reason,
+            SignatureStatus::Absent => "the card is not signed".to_owned(),
+        };
+        let why = format!("only agents with a verified card may be called: {why}");
+        Err(CallError::new(CallErrorKind::CardNotVerified, why))
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

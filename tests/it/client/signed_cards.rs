@@ -1,0 +1,131 @@
+//! Signed cards: whose keys count, where they are fetched, and what is refused.
+
+use std::sync::atomic::Ordering;
+
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use switchboard::CallErrorKind;
+use switchboard::client::{CardKeys, SignatureStatus};
+use switchboard::outbound::{AddressPolicy, Trust};
+
+use super::quick;
+use crate::support::scripted::{Scripted, json};
+use crate::support::tls::{FIRST, json_over_tls};
+
+/// A card in its canonical form.
+const CARD: &str = r#"{"capabilities":{},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"Signed","skills":[{"description":"d","id":"s","name":"s","tags":["t"]}],"supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"https://a.example"}],"version":"1"}"#;
+
+fn encode(bytes: impl AsRef<[u8]>) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// A key set with one key.
+fn key_set(key: &Ed25519KeyPair) -> String {
+    format!(r#"{{"keys":[{{"kty":"OKP","crv":"Ed25519","kid":"k1","x":"{}"}}]}}"#, encode(key.public_key()))
+}
+
+/// The card with a signature that names its key set, if it has one.
+fn signed(key: &Ed25519KeyPair, jku: Option<&str>) -> String {
+    let jku = jku.map(|jku| format!(r#","jku":"{jku}""#)).unwrap_or_default();
+    let protected = encode(format!(r#"{{"alg":"EdDSA","kid":"k1","typ":"JOSE"{jku}}}"#));
+    let signature = encode(key.sign(format!("{protected}.{}", encode(CARD)).as_bytes()));
+    let signatures = format!(r#"[{{"protected":"{protected}","signature":"{signature}"}}]"#);
+    format!(r#"{},"signatures":{signatures}}}"#, CARD.strip_suffix('}').unwrap())
+}
+
+#[tokio::test]
+async fn an_agent_whose_card_is_not_verified_is_not_called() {
+    let key = Ed25519KeyPair::generate().unwrap();
+    let keys = CardKeys::none().and_jwk_set(key_set(&key)).unwrap();
+    let client = quick().card_keys(keys).require_signed_cards().build().unwrap();
+    client.agent(&signed(&key, None)).await.unwrap();
+    let tampered = signed(&key, None).replace("https://a.example", "https://b.example");
+    let stranger = signed(&Ed25519KeyPair::generate().unwrap(), None);
+    for (card, expected) in [
+        (CARD, "the card is not signed"),
+        (tampered.as_str(), "the card was changed"),
+        (stranger.as_str(), "another key was used"),
+    ] {
+        let server = Scripted::start({
+            let card = card.to_owned();
+            move |_, _| json(&card)
+        })
+        .await;
+        for reference in [card, &server.url] {
+            let error = client.agent(reference).await.unwrap_err();
+            assert_eq!(error.kind(), CallErrorKind::CardNotVerified, "{error}");
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+    // Without the demand, the outcome is told to those who ask.
+    let lenient = quick().build().unwrap();
+    let found = lenient.discover(CARD).await.unwrap();
+    lenient.agent(CARD).await.unwrap();
+    assert_eq!(lenient.signature_status(&found).await, SignatureStatus::Absent);
+}
+
+#[tokio::test]
+async fn keys_are_fetched_over_tls_from_hosts_that_are_trusted() {
+    let key = Ed25519KeyPair::generate().unwrap();
+    let (address, fetches) = json_over_tls(FIRST, key_set(&key)).await;
+    let jku = format!("https://localhost:{}/keys", address.port());
+    let certificate = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(certificate.path(), FIRST[0]).unwrap();
+    let client = |keys: CardKeys, allow: &[&str]| {
+        let trust = Trust::Certificate(certificate.path().to_owned());
+        quick().card_keys(keys).trust(trust).policy(AddressPolicy::parse(allow).unwrap()).build().unwrap()
+    };
+    let trusted = || CardKeys::none().and_fetched_from("LOCALHOST");
+    let reason = async |keys: CardKeys, allow: &[&str], jku: &str| {
+        let client = client(keys, allow);
+        let found = client.discover(&signed(&key, Some(jku))).await.unwrap();
+        match client.signature_status(&found).await {
+            SignatureStatus::Unverifiable { reason } => reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    let here = &["127.0.0.1", "::1"];
+    let elsewhere = reason(CardKeys::none().and_fetched_from("keys.example"), here, &jku).await;
+    assert!(elsewhere.contains("is at \"localhost\", which is not a trusted host"), "{elsewhere}");
+    let plain = reason(trusted(), here, &jku.replace("https", "http")).await;
+    assert!(plain.contains("is not at an https URL"), "{plain}");
+    let private = reason(trusted(), &[], &jku).await;
+    assert!(private.contains("may not be called"), "{private}");
+    assert_eq!(fetches.load(Ordering::SeqCst), 0);
+    for keys in [trusted(), CardKeys::none().and_fetched_from_any_host()] {
+        let client = client(keys, here);
+        let before = fetches.load(Ordering::SeqCst);
+        // The set is kept for the next card.
+        for _ in 0..2 {
+            let found = client.discover(&signed(&key, Some(&jku))).await.unwrap();
+            let status = client.signature_status(&found).await;
+            assert_eq!(status, SignatureStatus::Verified { key_id: "k1".to_owned(), key_url: Some(jku.clone()) });
+        }
+        assert_eq!(fetches.load(Ordering::SeqCst), before + 1);
+        let tampered = signed(&key, Some(&jku)).replace("https://a.example", "https://b.example");
+        let found = client.discover(&tampered).await.unwrap();
+        assert!(!client.signature_status(&found).await.is_verified());
+    }
+}
+
+#[tokio::test]
+async fn a_key_set_that_is_none_or_endless_verifies_nothing() {
+    let key = Ed25519KeyPair::generate().unwrap();
+    let certificate = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(certificate.path(), FIRST[0]).unwrap();
+    let large = format!("{}{}", " ".repeat(300_000), key_set(&key));
+    for (body, expected) in [("<html>".to_owned(), "are no JSON Web Key set"), (large, "larger than 262144 bytes")] {
+        let (address, _) = json_over_tls(FIRST, body).await;
+        let jku = format!("https://127.0.0.1:{}/keys", address.port());
+        let trust = Trust::Certificate(certificate.path().to_owned());
+        let policy = AddressPolicy::parse(["127.0.0.1"]).unwrap();
+        let keys = CardKeys::none().and_fetched_from("127.0.0.1");
+        let client = quick().card_keys(keys).trust(trust).policy(policy).build().unwrap();
+        let found = client.discover(&signed(&key, Some(&jku))).await.unwrap();
+        match client.signature_status(&found).await {
+            SignatureStatus::Unverifiable { reason } => assert!(reason.contains(expected), "{reason}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
