@@ -11,7 +11,7 @@ use anyhow::Result;
 use switchboard::client::Client;
 use switchboard::model::Update;
 use switchboard::{AgentBuilder, AgentClient, AgentError, Bound, Message, Part, Role, Server, TaskId, TaskState, Turn};
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::task::block_in_place;
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -37,11 +37,11 @@ async fn main() -> Result<()> {
 async fn chat(url: &str) -> Result<()> {
     let agent = Client::builder().build()?.agent(url).await?;
     writeln!(std::io::stdout(), "{}: {}", agent.card().name, agent.card().description)?;
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut lines = std::io::stdin().lines();
     // The task whose question the next line answers.
     let mut asked = None;
-    while let Some(line) = lines.next_line().await? {
-        asked = say(&agent, &line, asked).await?;
+    while let Some(line) = block_in_place(|| lines.next()) {
+        asked = say(&agent, &line?, asked).await?;
     }
     Ok(())
 }

@@ -58,7 +58,7 @@ async fn updates_of_every_version_are_typed() {
     for body in [V1_0, V0_3, V0_3_UPDATE, V0_2] {
         assert_eq!(post(&receiver, &[], body).await, 204, "{body}");
     }
-    let taken = taken.lock().unwrap();
+    let taken = std::mem::take(&mut *taken.lock().unwrap());
     let states: Vec<TaskState> = taken.iter().map(state).collect();
     assert_eq!(states, [TaskState::Working, TaskState::Completed, TaskState::Failed, TaskState::Working]);
     assert!(taken.iter().all(|update| update.task_id().unwrap().as_str() == "t"));
