@@ -1,15 +1,21 @@
 //! The client library over sockets: against our own server in every version, binding and dialect, behind a proxy that breaks
 //! connections, and against servers that answer what no client expects.
 
+mod blocking;
 mod calls;
 mod cards;
 mod connections;
+mod flaky;
 mod hostile;
+mod interceptors;
 mod logins;
 mod mounted;
+mod places;
 mod retries;
 mod signed_cards;
 mod streams;
+mod texts;
+mod webhooks;
 
 use std::time::Duration;
 

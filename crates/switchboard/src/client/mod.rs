@@ -31,10 +31,14 @@ assert_eq!(answer.text(), "hello");
 )]
 
 mod bindings;
+pub mod blocking;
+mod call_text;
 mod card_cache;
 mod credentials;
 mod discovery;
 mod http;
+mod interceptor;
+mod invoke;
 mod limits;
 mod negotiation;
 mod oauth;
@@ -44,10 +48,13 @@ mod signature;
 mod signed_token;
 mod sse;
 mod stream;
+mod task_result;
 mod wall_clock;
+#[cfg(feature = "webhook-receiver")]
+mod webhook_receiver;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ::http::HeaderValue;
 use bytes::Bytes;
@@ -56,22 +63,29 @@ use switchboard_core::model::MessageId;
 
 pub use crate::agent_client::Spoken;
 use crate::agent_client::{AgentClient, CallOptions};
-use crate::call_error::CallError;
+use crate::call_error::{CallError, CallErrorKind};
 use crate::outbound::{AddressPolicy, BuildError, Trust};
 use crate::protocol_binding::ProtocolBinding;
+pub use call_text::CallTextOptions;
 use card_cache::CardCache;
 pub use credentials::Credentials;
-pub use discovery::{CardReference, DiscoveredCard};
 use discovery::Fetches;
+pub use discovery::{CardReference, DiscoveredCard};
 use http::Http;
+use interceptor::Interceptors;
+pub use interceptor::{Interceptor, Observed, OutgoingRequest, Received};
+pub use invoke::{Invocation, InvokeOptions};
 pub use limits::ClientLimits;
-use negotiation::{Preferences, targets};
+use negotiation::{Form, Preferences, targets};
 pub use oauth::{AuthorizationLogin, DeviceLogin, DevicePoll, OAuthClient, OAuthLogin, RedirectListener, StoredToken};
 use remote::RemoteAgent;
 pub use retry::RetryPolicy;
 use signature::KeySets;
 pub use signature::{CardKeys, KeyError, SignatureStatus};
 pub use signed_token::SignedTokens;
+pub use task_result::TaskResult;
+#[cfg(feature = "webhook-receiver")]
+pub use webhook_receiver::{WebhookReceiver, WebhookReceiverBuilder, WebhookReceiverError, WebhookUpdate};
 
 /// An id for a message that is made by hand: random, so that no two are alike.
 #[must_use]
@@ -84,6 +98,8 @@ pub fn new_message_id() -> MessageId {
 pub(crate) struct RemoteOptions {
     /// In place of the client's.
     pub(crate) credentials: Option<Credentials>,
+    /// In place of the client's.
+    pub(crate) attempts_max: Option<u32>,
 }
 
 /// Finds agents and calls them. Clones share connections and the cards that were found. The API is in beta: it may change in a
@@ -109,6 +125,28 @@ struct Shared {
     limits: ClientLimits,
     /// The version that cards are asked for in, if one is preferred.
     card_version: Option<HeaderValue>,
+    /// The same under the stricter rule about addresses, once it was asked for.
+    strict: OnceLock<Arc<Shared>>,
+}
+
+impl Shared {
+    /// The same, for which no address is allowed because the user named it. Cards are its own.
+    fn strict(&self) -> Self {
+        Self {
+            http: self.http.strict(),
+            has_certificate: self.has_certificate,
+            cards: CardCache::new(self.limits.cards_max),
+            fetches: Fetches::default(),
+            card_keys: self.card_keys.clone(),
+            key_sets: KeySets::default(),
+            requires_signed_cards: self.requires_signed_cards,
+            credentials: self.credentials.clone(),
+            retry: self.retry.clone(),
+            limits: self.limits.clone(),
+            card_version: self.card_version.clone(),
+            strict: OnceLock::new(),
+        }
+    }
 }
 
 impl fmt::Debug for Client {
@@ -121,8 +159,9 @@ impl fmt::Debug for Client {
 }
 
 /// What a [`Client`] is built from.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct ClientBuilder {
+    interceptors: Vec<Arc<dyn Interceptor>>,
     credentials: Credentials,
     preferences: Preferences,
     retry: RetryPolicy,
@@ -133,7 +172,41 @@ pub struct ClientBuilder {
     requires_signed_cards: bool,
 }
 
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            interceptors,
+            credentials,
+            preferences,
+            retry,
+            limits,
+            policy,
+            trust,
+            card_keys,
+            requires_signed_cards,
+        } = self;
+        f.debug_struct("ClientBuilder")
+            .field("interceptors", &interceptors.len())
+            .field("credentials", credentials)
+            .field("preferences", preferences)
+            .field("retry", retry)
+            .field("limits", limits)
+            .field("policy", policy)
+            .field("trust", trust)
+            .field("card_keys", card_keys)
+            .field("requires_signed_cards", requires_signed_cards)
+            .finish()
+    }
+}
+
 impl ClientBuilder {
+    /// Adds code that sees every exchange and may add headers. Several are called in the order in which they were added.
+    #[must_use]
+    pub fn interceptor(mut self, interceptor: Arc<dyn Interceptor>) -> Self {
+        self.interceptors.push(interceptor);
+        self
+    }
+
     /// What proves to agents who calls, unless a call has its own.
     #[must_use]
     pub fn credentials(self, credentials: Credentials) -> Self {
@@ -198,11 +271,20 @@ impl ClientBuilder {
     /// # Errors
     /// When a file of certificates cannot be read or used.
     pub fn build(self) -> Result<Client, BuildError> {
-        let Self { credentials, preferences, retry, limits, policy, trust, card_keys, requires_signed_cards } = self;
+        let Self {
+            interceptors,
+            credentials,
+            preferences,
+            retry,
+            limits,
+            policy,
+            trust,
+            card_keys,
+            requires_signed_cards,
+        } = self;
         let has_certificate = trust.has_client_certificate();
-        let http = Http::new(policy, trust)?;
+        let http = Http::new(policy, trust, Interceptors::new(interceptors))?;
         let cards = CardCache::new(limits.cards_max);
-        let key_sets = KeySets::default();
         let card_version = preferences.versions.iter().flatten().next();
         let card_version = card_version.and_then(|version| HeaderValue::from_str(version).ok());
         let shared = Shared {
@@ -211,12 +293,13 @@ impl ClientBuilder {
             cards,
             fetches: Fetches::default(),
             card_keys,
-            key_sets,
+            key_sets: KeySets::default(),
             requires_signed_cards,
             credentials,
             retry,
             limits,
             card_version,
+            strict: OnceLock::new(),
         };
         Ok(Client { shared: Arc::new(shared), preferences })
     }
@@ -256,11 +339,46 @@ impl Client {
     }
 
     async fn agent_as(&self, reference: &CardReference, dialect: Option<Dialect>) -> Result<AgentClient, CallError> {
+        self.open(reference, dialect).await.map(|(agent, _)| agent)
+    }
+
+    /// An agent, and the form of the place where it is called first.
+    async fn open(
+        &self,
+        reference: &CardReference,
+        dialect: Option<Dialect>,
+    ) -> Result<(AgentClient, Form), CallError> {
         let found = self.shared.discover(reference).await?;
         self.shared.check_signature(&found).await?;
         let targets = targets(&found, reference, dialect, &self.preferences)?;
+        let form = targets.first().map(|target| target.form);
+        let form = form.ok_or_else(|| CallError::invalid_answer("the agent has no address"))?;
         let agent = RemoteAgent::new(self.shared.clone(), &found, targets, reference);
-        Ok(AgentClient::of(Arc::new(agent), CallOptions::default()))
+        Ok((AgentClient::of(Arc::new(agent), CallOptions::default()), form))
+    }
+
+    /// The same; where there is no card, with one that is made from the address of the agent.
+    async fn agent_or(&self, reference: &str, card: fn(&str) -> String) -> Result<(AgentClient, Form), CallError> {
+        let reference = CardReference::parse(reference)?;
+        match (self.open(&reference, None).await, &reference) {
+            (Err(error), CardReference::Base(base)) if error.kind() == CallErrorKind::NoCard => {
+                let made = CardReference::Inline(card(base));
+                self.open(&made, None).await.map_err(|_| error)
+            }
+            (opened, _) => opened,
+        }
+    }
+
+    /// The same client under a stricter rule: the addresses that the user names must be ones that the policy allows
+    /// ([`ClientBuilder::policy`]), as those that cards and redirects lead to. For programs that call what others name. It has
+    /// cards of its own.
+    #[must_use]
+    pub fn strict_addresses(&self) -> Self {
+        let strict = self.shared.strict.get_or_init(|| {
+            let strict = self.shared.strict();
+            Arc::new(strict)
+        });
+        Self { shared: strict.clone(), preferences: self.preferences.clone() }
     }
 
     /// The card of an agent, which is named as for [`Client::agent`]. It is kept for as long as HTTP allows, and for five minutes

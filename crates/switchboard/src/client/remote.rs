@@ -1,7 +1,6 @@
 //! A remote agent: makes calls at the place that its card names, goes on to the next place where the agent is not there, and makes a
 //! call again where that is safe.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,17 +11,20 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::Shared;
 use super::bindings::{Answered, Exchange, Failure};
 use super::credentials::{Proof, Prover};
-use super::discovery::{DiscoveredCard, CardReference};
+use super::discovery::{CardReference, DiscoveredCard};
 use super::http::Named;
 use super::negotiation::Target;
-use super::retry::Verdict;
+use super::retry::{Verdict, leaves_open};
 use super::stream::follow;
 use crate::agent_client::{Answer, CallAgent, CallOptions, Spoken};
-use crate::call_error::CallError;
+use crate::call_error::{CallError, CallErrorKind};
+use crate::idempotent_sends::IDEMPOTENT_SENDS;
 use crate::random;
 
 /// How many further proofs an agent is shown that refuses one.
 const PROOFS_MAX: u32 = 3;
+/// How long an agent is called at another place than the one its card prefers before that one is tried again.
+const PREFERRED_AGAIN: Duration = Duration::from_secs(300);
 
 /// An agent elsewhere.
 pub(super) struct RemoteAgent(Arc<Remote>);
@@ -34,11 +36,19 @@ pub(super) struct Remote {
     /// Once it was asked for, by this client.
     extended: Mutex<Option<Arc<AgentCard>>>,
     targets: Vec<Target>,
-    /// The place that answered last.
-    current: AtomicUsize,
+    place: Mutex<Place>,
+    /// Whether a message that is sent again is not taken for a new one.
+    pub(super) recognises_repeats: bool,
     named: Named,
     /// What its card is kept under.
     key: Option<String>,
+}
+
+/// The place that answered last.
+#[derive(Clone, Copy)]
+struct Place {
+    at: usize,
+    since: Instant,
 }
 
 impl RemoteAgent {
@@ -50,8 +60,10 @@ impl RemoteAgent {
     ) -> Self {
         let (card, key) = (found.card().clone(), reference.key().map(str::to_owned));
         let extended = key.as_ref().and_then(|key| shared.cards.extended(key, &card.version));
-        let (extended, current, named) = (Mutex::new(extended), AtomicUsize::new(0), reference.named());
-        Self(Arc::new(Remote { shared, card, extended, targets, current, named, key }))
+        let place = Mutex::new(Place { at: 0, since: Instant::now() });
+        let recognises_repeats = card.capabilities.extensions.iter().any(|own| own.uri == IDEMPOTENT_SENDS);
+        let (extended, named) = (Mutex::new(extended), reference.named());
+        Self(Arc::new(Remote { shared, card, extended, targets, place, recognises_repeats, named, key }))
     }
 }
 
@@ -81,7 +93,7 @@ impl CallAgent for RemoteAgent {
     }
 
     fn spoken(&self) -> Option<Spoken> {
-        let target = self.0.targets.get(self.0.current.load(Ordering::Relaxed))?;
+        let target = self.0.targets.get(self.0.place.lock().unwrap_or_else(PoisonError::into_inner).at)?;
         Some(Spoken { url: target.uri.to_string(), binding: target.form.binding(), version: target.form.version() })
     }
 }
@@ -103,7 +115,8 @@ impl Remote {
         let credentials = options.remote.credentials.as_ref().unwrap_or(&self.shared.credentials);
         let prover = Prover::new(credentials.clone(), self.card.clone(), self.named.clone());
         let limit = options.deadline.unwrap_or_else(|| self.usual_limit(&request));
-        match self.answered(&request, &caller, &prover, limit).await? {
+        let attempts_max = options.remote.attempts_max.unwrap_or(self.shared.retry.attempts_max);
+        match self.answered_within(&request, &caller, &prover, limit, attempts_max).await? {
             Answered::Reply(Reply::Card(card)) => {
                 // What was shown to the credentials of one call is not kept for the calls of others.
                 if let (Some(key), None) = (&self.key, &options.remote.credentials) {
@@ -139,23 +152,37 @@ impl Remote {
         prover: &Prover,
         limit: Duration,
     ) -> Result<Answered, CallError> {
+        self.answered_within(request, caller, prover, limit, self.shared.retry.attempts_max).await
+    }
+
+    async fn answered_within(
+        &self,
+        request: &Request,
+        caller: &Caller,
+        prover: &Prover,
+        limit: Duration,
+        attempts_max: u32,
+    ) -> Result<Answered, CallError> {
         let until = Instant::now() + limit;
         let policy = &self.shared.retry;
-        let mut attempt = 0;
+        // Whether an attempt may have arrived; a later one may fail before it arrives.
+        let (mut attempt, mut is_open) = (0, false);
+        let given_up = |error: CallError, is_open: bool| if is_open { error.outcome_unknown() } else { error };
         loop {
             attempt += 1;
             let error = match self.proven(request, caller, prover, until, limit).await {
                 Ok(answered) => return Ok(answered),
                 Err(error) => error,
             };
-            let error = match policy.judge(request, error) {
+            is_open |= leaves_open(request, &error);
+            let error = match policy.judge(request, error, self.recognises_repeats) {
                 Verdict::Fail(error) => return Err(error),
-                Verdict::Again(error) if attempt >= policy.attempts_max => return Err(error),
+                Verdict::Again(error) if attempt >= attempts_max => return Err(given_up(error, is_open)),
                 Verdict::Again(error) => error,
             };
             let pause = policy.pause(attempt, error.retry_after(), random::number());
             if Instant::now() + pause >= until {
-                return Err(error);
+                return Err(given_up(error, is_open));
             }
             sleep(pause).await;
         }
@@ -191,7 +218,7 @@ impl Remote {
         self.attempt(request, caller, &proof, until, limit).await
     }
 
-    /// Makes a call once, at the first place where the agent is.
+    /// Makes a call once, at the first place where the agent is: where it was last, then the others in order.
     async fn attempt(
         &self,
         request: &Request,
@@ -200,25 +227,42 @@ impl Remote {
         until: Instant,
         limit: Duration,
     ) -> Result<Answered, CallError> {
-        let mut first = None;
-        for (at, target) in self.targets.iter().enumerate().skip(self.current.load(Ordering::Relaxed)) {
-            let (shared, named) = (&*self.shared, &self.named);
+        let mut refused = None;
+        let first = self.first_place();
+        for at in (first..self.targets.len()).chain(0..first) {
+            let (shared, named, target) = (&*self.shared, &self.named, &self.targets[at]);
             let exchange = Exchange { shared, named, target, request, caller, proof, until, limit };
             match exchange.make().await {
                 Ok(answered) => {
-                    self.current.store(at, Ordering::Relaxed);
+                    self.answered_at(at, first);
                     return Ok(answered);
                 }
                 Err(Failure::Failed(error)) => {
                     // A refusal came from the agent: it is there.
                     if error.protocol_error().is_some() && error.wire_text().is_some() {
-                        self.current.store(at, Ordering::Relaxed);
+                        self.answered_at(at, first);
+                    } else if matches!(error.kind(), CallErrorKind::Broken | CallErrorKind::TimedOut) {
+                        // The next call begins with the preferred place.
+                        self.answered_at(0, first);
                     }
                     return Err(error);
                 }
-                Err(Failure::NotHere(error)) => drop(first.get_or_insert(error)),
+                Err(Failure::NotHere(error)) => drop(refused.get_or_insert(error)),
             }
         }
-        Err(first.unwrap_or_else(|| CallError::invalid_answer("the agent has no address")))
+        Err(refused.unwrap_or_else(|| CallError::invalid_answer("the agent has no address")))
+    }
+
+    /// Where a call begins: at the place that answered last, or from time to time at the preferred one.
+    fn first_place(&self) -> usize {
+        let place = *self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        if place.at > 0 && place.since.elapsed() >= PREFERRED_AGAIN { 0 } else { place.at }
+    }
+
+    /// Remembers the place that answered a call which began at `first`.
+    fn answered_at(&self, at: usize, first: usize) {
+        if at != first || at == 0 {
+            *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Place { at, since: Instant::now() };
+        }
     }
 }

@@ -226,6 +226,7 @@ impl<'a> Status<'a> {
         });
         let state = match status.state.as_ref().map(|sent| (sent, spelling.read_state(sent))) {
             Some((_, Some(Some(state)))) => state,
+            Some((NameOrNumber::Name(name), _)) if spelling.undetermined == Some(&**name) => TaskState::Failed,
             Some((_, Some(None))) => TaskState::Unspecified,
             Some((sent, None)) => {
                 check.violation(format_args!("{at}.state"), format!("{sent} is not a task state"));

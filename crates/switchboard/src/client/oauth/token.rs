@@ -10,7 +10,7 @@ use serde_json::Value;
 use switchboard_core::dialect::json::excerpt;
 
 use super::super::Shared;
-use super::super::http::{Named, escaped, read};
+use super::super::http::{Named, escaped};
 use super::super::wall_clock;
 use super::metadata::check_transport;
 use super::{OAuthClient, StoredToken, not_authorized};
@@ -148,7 +148,8 @@ impl Shared {
         let answer = self.http.client_for(&uri, named).send(request_to(request, uri.clone()), &limits).await;
         let answer = answer.map_err(|error| CallError::of_outbound(&error))?;
         let status = answer.status();
-        let json = read(answer.into_body()).await?;
+        // Interceptors see calls to agents, and not what authorization servers are told and answer.
+        let json = answer.into_body().bytes().await.map_err(|error| CallError::of_outbound(&error))?;
         if status.is_success() {
             // Some servers refuse with a status of success.
             return Ok(match serde_json::from_slice::<Refusal>(&json) {

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::discovery::DiscoveredCard;
-use super::http::{Named, read};
+use super::http::Named;
 use crate::call_error::{CallError, CallErrorKind};
 use crate::outbound::{RequestLimits, check_url};
 use canonical::Node;
@@ -385,7 +385,7 @@ impl Shared {
         if answer.status() != StatusCode::OK {
             return Err(unfetched(&format_args!("HTTP {}", answer.status().as_u16())));
         }
-        let json = read(answer.into_body()).await.map_err(|error| unfetched(&error))?;
+        let json = answer.into_body().bytes().await.map_err(|error| unfetched(&error))?;
         let keys = Arc::new(keys::read_jwk_set(&json).map_err(|error| unfetched(&error))?);
         self.key_sets.put(url, keys.clone(), Instant::now());
         Ok(keys)
